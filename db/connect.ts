@@ -1,0 +1,133 @@
+import { createHash } from 'node:crypto';
+import { type CompiledQuery, Kysely, PostgresDialect } from 'kysely';
+import pg from 'pg';
+import { openEmbedded } from './embedded.ts';
+import type { Tables } from './tables.ts';
+
+/** Where the data is: a PostgreSQL server, or a folder that an embedded PostgreSQL keeps (`memory://` keeps nothing). */
+export type DatabaseSettings =
+  | {
+      readonly connection: string;
+      readonly maxPoolSize: number;
+      /** How long to wait for a connection, in milliseconds. */
+      readonly connectTimeoutMs?: number;
+    }
+  | {
+      readonly embeddedPath: string;
+      /** A dump of a data folder (PGlite's `dumpDataDir`) that a new database starts from. */
+      readonly template?: Blob;
+    };
+
+export type Database = {
+  readonly kysely: Kysely<Tables>;
+  readonly engine: 'postgresql' | 'embedded';
+  /**
+   * Sends the queries as one transaction without waiting between them: one round trip on PostgreSQL. Each statement sees
+   * what was committed before it began, and what the ones before it did.
+   *
+   * @returns the rows of each query; the first error otherwise, and then nothing was changed.
+   */
+  transaction(queries: readonly CompiledQuery[]): Promise<readonly (readonly unknown[])[]>;
+  close(): Promise<void>;
+};
+
+/**
+ * Opens the database. Both engines are one Kysely instance over node-postgres and speak the same SQL; the embedded one has
+ * a single connection.
+ *
+ * @throws Error where the embedded folder is in use by another process, with the remedy.
+ */
+export async function openDatabase(settings: DatabaseSettings): Promise<Database> {
+  if ('connection' in settings) {
+    const pool = new pg.Pool({
+      connectionString: settings.connection,
+      max: settings.maxPoolSize,
+      connectionTimeoutMillis: settings.connectTimeoutMs ?? 10_000,
+      application_name: 'placement',
+      pipeline: true,
+      types: utcTypes,
+    } as pg.PoolConfig); // `pipeline` is newer than @types/pg
+    // An idle connection that breaks is replaced by the pool; without a listener the event would end the process.
+    pool.on('error', () => {});
+    return database(pool, 'postgresql', async () => {});
+  }
+  const embedded = await openEmbedded(settings);
+  const pool = new pg.Pool({ ...embedded.poolConfig, types: utcTypes });
+  return database(pool, 'embedded', embedded.close);
+}
+
+function database(pool: pg.Pool, engine: Database['engine'], closeEngine: () => Promise<void>): Database {
+  const prepared = preparing(pool);
+  return {
+    kysely: new Kysely<Tables>({ dialect: new PostgresDialect({ pool: prepared }) }),
+    engine,
+    transaction: (queries) => transaction(prepared, queries),
+    close: async () => {
+      await pool.end();
+      await closeEngine();
+    },
+  };
+}
+
+async function transaction(pool: Pick<pg.Pool, 'connect'>, queries: readonly CompiledQuery[]) {
+  const client = await pool.connect();
+  let broken: unknown;
+  try {
+    const begun = client.query('begin');
+    const sent = queries.map((query) => client.query(query.sql, [...query.parameters]));
+    const done = client.query('commit');
+    const settled = await Promise.allSettled([begun, ...sent, done]);
+    const failed = settled.find((result) => result.status === 'rejected');
+    if (failed !== undefined) throw failed.reason;
+    return (await Promise.all(sent)).map((result) => result.rows as readonly unknown[]);
+  } catch (error) {
+    // A COMMIT behind a failed statement has rolled back already; a broken connection must not be used again.
+    broken = isDatabaseError(error) ? undefined : error;
+    throw error;
+  } finally {
+    client.release(broken instanceof Error ? broken : undefined);
+  }
+}
+
+/** Whether the server itself refused a statement (it has an SQLSTATE), in contrast to a connection that broke. */
+export const isDatabaseError = (error: unknown): error is pg.DatabaseError => error instanceof pg.DatabaseError;
+
+/**
+ * Names every statement by its text, so that the server parses and plans it once per connection. Our statements take
+ * arrays where the number of values varies, so there are few texts.
+ */
+function preparing(pool: pg.Pool): pg.Pool {
+  const names = new Map<string, string>();
+  const nameOf = (text: string): string => {
+    let name = names.get(text);
+    if (name === undefined) {
+      name = createHash('sha256').update(text).digest('base64url').slice(0, 22);
+      names.set(text, name);
+    }
+    return name;
+  };
+  const wrapped = new WeakSet<pg.PoolClient>();
+  const connect = pool.connect.bind(pool);
+  // Kysely and transaction() call connect() for a promise and query(text, values) only.
+  pool.connect = (async () => {
+    const client = await connect();
+    if (wrapped.has(client)) return client;
+    wrapped.add(client);
+    const query = client.query.bind(client) as (config: pg.QueryConfig) => Promise<pg.QueryResult>;
+    client.query = ((text: string, values: unknown[] = []) =>
+      query(isReusable(text) ? { name: nameOf(text), text, values } : { text, values })) as typeof client.query;
+    return client;
+  }) as typeof pool.connect;
+  return pool;
+}
+
+const isReusable = (text: string): boolean => /^\s*(select|with|insert|update|delete)\b/i.test(text);
+
+/** timestamp without time zone: upstream stores UTC; node-postgres would read it as local time. */
+const timestampOid = 1114;
+const utcTypes = {
+  getTypeParser: (oid: number, format?: 'text' | 'binary') =>
+    oid === timestampOid && format !== 'binary'
+      ? (text: string) => new Date(`${text.replace(' ', 'T')}Z`)
+      : pg.types.getTypeParser(oid, format as 'text'),
+} as pg.CustomTypesConfig;

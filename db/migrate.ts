@@ -1,0 +1,30 @@
+import { type Migration, Migrator } from 'kysely';
+import type { Database } from './connect.ts';
+import * as placementSchema from './migrations/001_placement_schema.ts';
+import * as changeLog from './migrations/002_change_log.ts';
+
+/** All migrations in order. They are imported, not read from a folder, so that the published package carries them. */
+const migrations: Readonly<Record<string, Migration>> = {
+  '001_placement_schema': placementSchema,
+  '002_change_log': changeLog,
+};
+
+const migrator = (database: Database) =>
+  new Migrator({ db: database.kysely, provider: { getMigrations: async () => ({ ...migrations }) } });
+
+/**
+ * Brings the schema to the newest version. Kysely's Migrator takes an advisory lock, so concurrent starters wait for each
+ * other. A database that upstream's Placement made is adopted: see migration 001.
+ *
+ * @throws the first error of a migration; nothing of that migration is kept.
+ */
+export async function migrateToLatest(database: Database): Promise<void> {
+  const { error } = await migrator(database).migrateToLatest();
+  if (error !== undefined) throw error;
+}
+
+/** The names of the migrations that the database still lacks, oldest first. */
+export async function pendingMigrations(database: Database): Promise<readonly string[]> {
+  const all = await migrator(database).getMigrations();
+  return all.filter((migration) => migration.executedAt === undefined).map((migration) => migration.name);
+}

@@ -1,0 +1,38 @@
+import { sql } from 'kysely';
+import type { Database } from '../connect.ts';
+
+/**
+ * Deletes a provider with its inventories, traits and aggregates, unless it has children or allocations.
+ *
+ * The row is locked first, and then looked at by a second statement, which sees every claim that was before the lock;
+ * claims after it find no row to guard.
+ *
+ * @returns what kept it, if anything did: `gone` where there was no such row.
+ */
+export async function deleteProvider(
+  { kysely, transaction }: Database,
+  id: number,
+): Promise<'deleted' | 'gone' | 'has children' | 'in use'> {
+  const lock = sql`select id from resource_providers where id = ${id} for update`;
+  const remove = sql`
+    with kept as (
+      select exists (select from resource_providers where parent_provider_id = ${id}) as has_children,
+        exists (select from allocations where resource_provider_id = ${id}) as in_use
+    ), free as (
+      select ${id}::integer as id from kept where not has_children and not in_use
+    ), inventories_gone as (
+      delete from inventories i using free where i.resource_provider_id = free.id
+    ), aggregates_gone as (
+      delete from resource_provider_aggregates a using free where a.resource_provider_id = free.id
+    ), traits_gone as (
+      delete from resource_provider_traits t using free where t.resource_provider_id = free.id
+    ), provider_gone as (
+      delete from resource_providers p using free where p.id = free.id returning p.id
+    )
+    select has_children, in_use, exists (select from provider_gone) as gone from kept`;
+  const [, rows] = await transaction([lock.compile(kysely), remove.compile(kysely)]);
+  const found = rows?.[0] as { has_children: boolean; in_use: boolean; gone: boolean } | undefined; // the select's columns
+  if (found?.has_children) return 'has children';
+  if (found?.in_use) return 'in use';
+  return found?.gone ? 'deleted' : 'gone';
+}

@@ -1,0 +1,188 @@
+import { type RawBuilder, sql } from 'kysely';
+import type { Database } from '../connect.ts';
+import { utcNow } from '../utc_now.ts';
+import type { InventoryValues } from './write_inventories.ts';
+
+/** A provider that a claim was judged by: it must still have this generation, and gets one higher by `bump`. */
+export type ProviderGuard = { readonly providerId: number; readonly generation: number; readonly bump: number };
+
+/** A consumer that a claim writes: all its allocations are replaced. */
+export type ConsumerWrite = {
+  readonly uuid: string;
+  /** The generation that it must still have; null where there must be no record. */
+  readonly generation: number | null;
+  /** Without a record: whether old allocations are known to be there. Unknown ones lose the guard. */
+  readonly hasOldAllocations: boolean;
+  readonly projectExternalId: string;
+  readonly userExternalId: string;
+  /** Null keeps the type that it has. */
+  readonly consumerType: string | null;
+  /** None removes the consumer. */
+  readonly allocations: readonly { readonly providerId: number; readonly classId: number; readonly used: number }[];
+};
+
+/** Inventories that are replaced together with the allocations (POST /reshaper). */
+export type InventoryWrite = {
+  readonly providerId: number;
+  readonly put: readonly InventoryValues[];
+  readonly remove: readonly number[];
+};
+
+/** A judged claim, ready to be written: all of it, or nothing where one of its guards is lost. */
+export type ClaimWrite = {
+  readonly providers: readonly ProviderGuard[];
+  readonly consumers: readonly ConsumerWrite[];
+  readonly inventories: readonly InventoryWrite[];
+};
+
+/** Which guard a claim lost; undefined where it was written. `owner`: a project, user or consumer type does not exist yet. */
+export type LostGuard = 'provider' | 'consumer' | 'class' | 'owner' | undefined;
+
+/**
+ * Writes many claims by one statement, each with guards of its own.
+ *
+ * The statement locks the guarded providers and then the consumers, in the order of their keys, and judges the generations on
+ * the newest versions of these rows. Everything else it reads is as old as its snapshot: that is why every change of a
+ * consumer's allocations is guarded by the consumer's generation.
+ *
+ * @returns for each claim the guard that it lost.
+ * @throws a unique violation where a consumer that should be new exists: then nothing at all was written.
+ */
+export async function writeClaims({ kysely }: Database, claims: readonly ClaimWrite[]): Promise<readonly LostGuard[]> {
+  const { rows } = await sql<{ claim: number; what: LostGuard }>`
+    with consumer as materialized (${claimedConsumers(claims)}),
+    guard as materialized (${providerGuards(claims)}),
+    allocation as (${newAllocations(claims)}),
+    inventory as (${newInventories(claims)}),
+    inventory_to_remove as (${inventoriesToRemove(claims)}),
+    locked_provider as materialized (
+      select id, generation from resource_providers where id in (select provider_id from guard)
+      order by id for no key update
+    ),
+    locked_consumer as materialized (
+      select uuid, generation from consumers where uuid in (select uuid from consumer where generation is not null)
+        and (select count(*) from locked_provider) is not null -- after the providers
+      order by uuid for update
+    ),
+    locked_class as materialized (
+      select id from resource_classes where id in (select class_id from inventory) order by id for key share
+    ),
+    lost as materialized (
+      select guard.claim, 'provider' as what from guard left join locked_provider p on p.id = guard.provider_id
+      where p.generation is distinct from guard.generation
+      union all
+      select c.claim, 'consumer' from consumer c left join locked_consumer l on l.uuid = c.uuid
+      where c.generation is not null and l.generation is distinct from c.generation
+      union all
+      select c.claim, 'consumer' from consumer c where c.generation is null and not c.has_old
+        and exists (select from allocations a where a.consumer_id = c.uuid)
+      union all
+      select c.claim, 'owner' from consumer c where not c.emptied
+        and (c.project_id is null or c.user_id is null or (c.type_name is not null and c.type_id is null))
+      union all
+      select i.claim, 'class' from inventory i where i.class_id not in (select id from locked_class)
+    ),
+    won as materialized (select * from consumer where claim not in (select claim from lost)),
+    bumped as (
+      update resource_providers p set generation = p.generation + g.bump, updated_at = ${utcNow}
+      from (
+        select provider_id, sum(bump)::integer as bump from guard where claim not in (select claim from lost) group by 1
+      ) as g where p.id = g.provider_id
+    ),
+    removed_inventories as (
+      delete from inventories i using inventory_to_remove r
+      where i.resource_provider_id = r.provider_id and i.resource_class_id = r.class_id
+        and r.claim not in (select claim from lost)
+    ),
+    put_inventories as (
+      insert into inventories (resource_provider_id, resource_class_id, total, reserved, min_unit, max_unit, step_size,
+        allocation_ratio, created_at)
+      select provider_id, class_id, total, reserved, min_unit, max_unit, step_size, allocation_ratio, ${utcNow}
+      from inventory where claim not in (select claim from lost)
+      on conflict (resource_provider_id, resource_class_id) do update set total = excluded.total,
+        reserved = excluded.reserved, min_unit = excluded.min_unit, max_unit = excluded.max_unit,
+        step_size = excluded.step_size, allocation_ratio = excluded.allocation_ratio, updated_at = ${utcNow}
+    ),
+    replaced as (
+      delete from allocations a using won where a.consumer_id = won.uuid and (won.generation is not null or won.has_old)
+    ),
+    created as (
+      insert into consumers (uuid, project_id, user_id, consumer_type_id, generation, created_at)
+      select uuid, project_id, user_id, type_id, 1, ${utcNow} from won where generation is null and not emptied
+    ),
+    updated as (
+      update consumers c set generation = c.generation + 1, project_id = won.project_id, user_id = won.user_id,
+        consumer_type_id = coalesce(won.type_id, c.consumer_type_id), updated_at = ${utcNow}
+      from won where c.uuid = won.uuid and won.generation is not null and not won.emptied
+    ),
+    removed as (
+      delete from consumers c using won where c.uuid = won.uuid and won.generation is not null and won.emptied
+    ),
+    inserted as (
+      insert into allocations (resource_provider_id, resource_class_id, consumer_id, used, created_at)
+      select provider_id, class_id, consumer_uuid, used, ${utcNow}
+      from allocation where claim not in (select claim from lost)
+    )
+    select claim, what from lost`.execute(kysely);
+  const outcome: LostGuard[] = claims.map(() => undefined);
+  for (const { claim, what } of rows) outcome[claim] = what;
+  return outcome;
+}
+
+/** Rows that belong to claims, by the claim's place in the batch, as parallel arrays: one text for any number of them. */
+const numbered = <Row>(claims: readonly ClaimWrite[], rowsOf: (claim: ClaimWrite) => readonly Row[]) => {
+  const rows = claims.flatMap((claim, place) => rowsOf(claim).map((row) => ({ place, row })));
+  return {
+    claim: rows.map(({ place }) => place),
+    column: <Value>(value: (row: Row) => Value): Value[] => rows.map(({ row }) => value(row)),
+  };
+};
+
+function claimedConsumers(claims: readonly ClaimWrite[]): RawBuilder<unknown> {
+  const { claim, column } = numbered(claims, ({ consumers }) => consumers);
+  return sql`
+    select c.*, p.id as project_id, u.id as user_id, t.id as type_id
+    from unnest(${claim}::integer[], ${column((c) => c.uuid)}::text[], ${column((c) => c.generation)}::integer[],
+      ${column((c) => c.hasOldAllocations)}::boolean[], ${column((c) => c.allocations.length === 0)}::boolean[],
+      ${column((c) => c.projectExternalId)}::text[], ${column((c) => c.userExternalId)}::text[],
+      ${column((c) => c.consumerType)}::text[]
+    ) as c (claim, uuid, generation, has_old, emptied, project_name, user_name, type_name)
+    left join projects p on p.external_id = c.project_name
+    left join users u on u.external_id = c.user_name
+    left join consumer_types t on t.name = c.type_name`;
+}
+
+function providerGuards(claims: readonly ClaimWrite[]): RawBuilder<unknown> {
+  const { claim, column } = numbered(claims, ({ providers }) => providers);
+  return sql`select * from unnest(${claim}::integer[], ${column((g) => g.providerId)}::integer[],
+    ${column((g) => g.generation)}::integer[], ${column((g) => g.bump)}::integer[]
+    ) as g (claim, provider_id, generation, bump)`;
+}
+
+function newAllocations(claims: readonly ClaimWrite[]): RawBuilder<unknown> {
+  const { claim, column } = numbered(claims, ({ consumers }) =>
+    consumers.flatMap(({ uuid, allocations }) => allocations.map((allocation) => ({ uuid, ...allocation }))),
+  );
+  return sql`select * from unnest(${claim}::integer[], ${column((a) => a.uuid)}::text[],
+    ${column((a) => a.providerId)}::integer[], ${column((a) => a.classId)}::integer[], ${column((a) => a.used)}::integer[]
+    ) as a (claim, consumer_uuid, provider_id, class_id, used)`;
+}
+
+function newInventories(claims: readonly ClaimWrite[]): RawBuilder<unknown> {
+  const { claim, column } = numbered(claims, ({ inventories }) =>
+    inventories.flatMap(({ providerId, put }) => put.map((values) => ({ providerId, ...values }))),
+  );
+  return sql`select * from unnest(${claim}::integer[], ${column((i) => i.providerId)}::integer[],
+    ${column((i) => i.classId)}::integer[], ${column((i) => i.total)}::integer[], ${column((i) => i.reserved)}::integer[],
+    ${column((i) => i.minUnit)}::integer[], ${column((i) => i.maxUnit)}::integer[], ${column((i) => i.stepSize)}::integer[],
+    ${column((i) => i.allocationRatio)}::float8[]
+    ) as i (claim, provider_id, class_id, total, reserved, min_unit, max_unit, step_size, allocation_ratio)`;
+}
+
+function inventoriesToRemove(claims: readonly ClaimWrite[]): RawBuilder<unknown> {
+  const { claim, column } = numbered(claims, ({ inventories }) =>
+    inventories.flatMap(({ providerId, remove }) => remove.map((classId) => ({ providerId, classId }))),
+  );
+  return sql`select * from unnest(${claim}::integer[], ${column((i) => i.providerId)}::integer[],
+    ${column((i) => i.classId)}::integer[]) as r (claim, provider_id, class_id)`;
+}

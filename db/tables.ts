@@ -1,0 +1,80 @@
+import type { ColumnType, Generated } from 'kysely';
+
+/** A timestamp column: read as a Date (the database keeps UTC without a zone), filled by the statements themselves. */
+type Timestamp = ColumnType<Date | null, Date | null | undefined, Date | null>;
+
+type Stamps = {
+  readonly created_at: Timestamp;
+  readonly updated_at: Timestamp;
+};
+
+/** A named thing with an id: resource classes, traits, consumer types. */
+type Named = Stamps & { readonly id: Generated<number>; readonly name: string };
+
+/** Something known to Keystone by an identifier of its own: projects and users. */
+type External = Stamps & { readonly id: Generated<number>; readonly external_id: string };
+
+/**
+ * The tables of the database. Names, columns and meaning are those of OpenStack Placement (revision a082b8bb98d0), so that
+ * its databases are adopted in place; `provider_changes` and `provider_changes_horizon` are additions.
+ */
+export type Tables = {
+  readonly resource_providers: Stamps & {
+    readonly id: Generated<number>;
+    readonly uuid: string;
+    readonly name: string | null;
+    readonly generation: number | null;
+    readonly root_provider_id: number | null;
+    readonly parent_provider_id: number | null;
+  };
+  readonly inventories: Stamps & {
+    readonly id: Generated<number>;
+    readonly resource_provider_id: number;
+    readonly resource_class_id: number;
+    readonly total: number;
+    readonly reserved: number;
+    readonly min_unit: number;
+    readonly max_unit: number;
+    readonly step_size: number;
+    readonly allocation_ratio: number;
+  };
+  /** `consumer_id` holds the UUID of the consumer, not the id of its row. */
+  readonly allocations: Stamps & {
+    readonly id: Generated<number>;
+    readonly resource_provider_id: number;
+    readonly consumer_id: string;
+    readonly resource_class_id: number;
+    readonly used: number;
+  };
+  readonly consumers: Stamps & {
+    readonly id: Generated<number>;
+    readonly uuid: string;
+    readonly project_id: number;
+    readonly user_id: number;
+    readonly generation: Generated<number>;
+    readonly consumer_type_id: number | null;
+  };
+  readonly consumer_types: Named;
+  readonly projects: External;
+  readonly users: External;
+  readonly resource_classes: Named;
+  readonly traits: Named;
+  readonly resource_provider_traits: Stamps & { readonly trait_id: number; readonly resource_provider_id: number };
+  readonly placement_aggregates: Stamps & { readonly id: Generated<number>; readonly uuid: string | null };
+  readonly resource_provider_aggregates: Stamps & {
+    readonly resource_provider_id: number;
+    readonly aggregate_id: number;
+  };
+  /** Upstream's own mark of the schema's revision, kept true so that its tools still work. */
+  readonly alembic_version: { readonly version_num: string };
+  /** The change log that keeps the fleet of every process true; see migration 002. */
+  readonly provider_changes: {
+    readonly xid: ColumnType<string, never, never>;
+    readonly provider_id: number | null;
+    readonly whole: boolean;
+    readonly class_ids: readonly number[] | null;
+    readonly used_deltas: readonly number[] | null;
+  };
+  /** One row: changes of transactions before `xid` may have been pruned from `provider_changes`. */
+  readonly provider_changes_horizon: { readonly xid: ColumnType<string, never, string> };
+};

@@ -1,0 +1,62 @@
+import * as v from 'valibot';
+import { integer, keyed, list, object, text, uuidText } from '../schema/json_schema.ts';
+import { classNamePattern } from './inventory_body.ts';
+
+/** Keys that are meant as UUIDs; only their length and characters are looked at, as upstream does. */
+export const uuidKeyPattern = /^[0-9a-fA-F-]{36}$/;
+
+const identifier = text({ minLength: 1, maxLength: 255 });
+const owners = { project_id: identifier, user_id: identifier };
+const resources = keyed(classNamePattern, integer({ minimum: 1 }), { minProperties: 1 });
+
+/** Up to 1.11 a list of allocations, each with its provider. */
+const listed = list(object({ resource_provider: object({ uuid: uuidText }), resources }), { minItems: 1 });
+
+/** From 1.12 on an object by provider, as GET shows it; a generation that is echoed there means nothing. */
+const byProvider = (minProperties: number) =>
+  keyed(uuidKeyPattern, object({ generation: v.optional(integer()), resources }), { minProperties });
+
+const generation = v.nullable(integer());
+const mappings = keyed(/^[a-zA-Z0-9_-]{1,64}$/, list(uuidText, { minItems: 1 }), { minProperties: 1 });
+const consumerType = text({ pattern: /^[A-Z0-9_]+$/, minLength: 1, maxLength: 255 });
+
+const deletable = { allocations: byProvider(0), ...owners };
+const guarded = { ...deletable, consumer_generation: generation };
+const mapped = { ...guarded, mappings: v.optional(mappings) };
+const typed = { ...mapped, consumer_type: consumerType };
+
+/** The body of PUT /allocations/{consumer_uuid}, by the version that brought it, newest first. */
+export const putBodies = [
+  { since: 38, schema: object(typed) },
+  { since: 34, schema: object(mapped) },
+  { since: 28, schema: object(guarded) },
+  { since: 12, schema: object({ allocations: byProvider(1), ...owners }) },
+  { since: 8, schema: object({ allocations: listed, ...owners }) },
+  { since: 0, schema: object({ allocations: listed }) },
+] as const;
+
+const byConsumer = <Entries extends v.ObjectEntries>(entries: Entries, minProperties: number) =>
+  keyed(uuidKeyPattern, object(entries), { minProperties });
+
+/** Several consumers at once, by UUID: the body of POST /allocations, and a part of that of POST /reshaper. */
+export const consumersBodies = (minProperties: number) =>
+  [
+    { since: 38, schema: byConsumer(typed, minProperties) },
+    { since: 34, schema: byConsumer(mapped, minProperties) },
+    { since: 28, schema: byConsumer(guarded, minProperties) },
+    { since: 13, schema: byConsumer(deletable, minProperties) },
+  ] as const;
+
+/** What a body of any version says of one consumer. */
+export type ConsumerBody = {
+  readonly allocations:
+    | { readonly [providerUuid: string]: { readonly resources: { readonly [className: string]: number } } }
+    | readonly {
+        readonly resource_provider: { readonly uuid: string };
+        readonly resources: { readonly [className: string]: number };
+      }[];
+  readonly project_id?: string | undefined;
+  readonly user_id?: string | undefined;
+  readonly consumer_generation?: number | null | undefined;
+  readonly consumer_type?: string | undefined;
+};

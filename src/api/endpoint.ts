@@ -1,0 +1,61 @@
+import type * as v from 'valibot';
+import type { Query } from '../query/query_string.ts';
+import type { Identity } from './identity.ts';
+
+export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE';
+
+/** A request as a handler sees it: authenticated, its version negotiated, its media types checked. */
+export type ApiRequest = {
+  /** The minor microversion: 39 for `placement 1.39`. */
+  readonly version: number;
+  readonly identity: Identity;
+  /** The part of the path that the pattern names. */
+  param(name: string): string;
+  readonly query: Query;
+  /** The body, held against a schema; see readJson. */
+  json<Schema extends v.GenericSchema>(schema: Schema): Promise<v.InferOutput<Schema>>;
+  /** What links in answers begin with: the prefix under which a proxy publishes the service, mostly empty. */
+  readonly prefix: string;
+};
+
+/** One method of one path, from one microversion to another: the differences between versions are data that can be listed. */
+export type Endpoint = {
+  readonly method: Method;
+  /** A Hono pattern. */
+  readonly path: string;
+  /** The minor version that brought it, and the last one that has it. */
+  readonly since: number;
+  readonly until?: number;
+  /** How older versions answer: 404 unless said otherwise. */
+  readonly absentStatus?: 404 | 405;
+  /** The rule that lets a request through; absent where everybody may. */
+  readonly policy?: string;
+  readonly policyTarget?: (request: ApiRequest) => PolicyTarget;
+  /** It answers JSON only, and says 406 to whom cannot take it. */
+  readonly answersJson?: boolean;
+  /** It wants a JSON body. */
+  readonly wantsJson?: boolean;
+  /** Upstream looks at the media types of these before the version. */
+  readonly mediaTypesFirst?: boolean;
+  readonly handle: (request: ApiRequest) => Answer | Promise<Answer>;
+};
+
+/** What a policy rule is asked about; only `placement:usages` looks at it. */
+export type PolicyTarget = { readonly projectId: string | undefined };
+
+/** What a handler answers: rendered in one place, with what every answer carries at the request's microversion. */
+export type Answer = {
+  readonly status: number;
+  /** The body as a value, or as JSON text that is ready (whole, or as it is made). */
+  readonly json?: unknown;
+  readonly text?: string | ReadableStream<Uint8Array>;
+  /** A path of this API; it is sent as an absolute URL. */
+  readonly location?: string;
+  /**
+   * When what is answered was last modified, for `Last-Modified` and `Cache-Control: no-cache` from 1.15. Null sends the
+   * second without the first; absent sends neither.
+   */
+  readonly lastModified?: Date | null;
+};
+
+export const noContent: Answer = { status: 204 };

@@ -1,0 +1,255 @@
+import * as v from 'valibot';
+import { writeInventories } from '../../db/statements/write_inventories.ts';
+import { badRequest, conflict, errorCodes, notFound, notFoundWithoutVary } from '../errors.ts';
+import type { Fleet } from '../fleet/fleet.ts';
+import { nameOf } from '../fleet/names.ts';
+import { type Inventory, inventoryOf, type Provider } from '../fleet/provider.ts';
+import type { InventoryFields } from '../placement/inventory.ts';
+import { integer, keyed, object, text } from '../schema/json_schema.ts';
+import { type Answer, type ApiRequest, type Endpoint, noContent } from './endpoint.ts';
+import {
+  checkCapacity,
+  classNamePattern,
+  inventoryEntries,
+  inventoryFields,
+  inventoryRecord,
+} from './inventory_body.ts';
+import type { Parts } from './parts.ts';
+import { findProvider, newest, noSuchClass, noSuchProvider } from './provider.ts';
+
+// Routes
+
+export function inventoryEndpoints(parts: Parts): readonly Endpoint[] {
+  const path = '/resource_providers/:uuid/inventories';
+  const one = `${path}/:resource_class`;
+  const rule = (verb: string) => `placement:resource_providers:inventories:${verb}`;
+  const handler = (handle: (request: ApiRequest, parts: Parts) => Promise<Answer>) => (request: ApiRequest) =>
+    handle(request, parts);
+  return [
+    { method: 'GET', path, since: 0, policy: rule('list'), answersJson: true, handle: handler(list) },
+    { method: 'POST', path, since: 0, policy: rule('create'), wantsJson: true, handle: handler(create) },
+    { method: 'PUT', path, since: 0, policy: rule('update'), wantsJson: true, handle: handler(replaceAll) },
+    { method: 'DELETE', path, since: 5, absentStatus: 405, policy: rule('delete'), handle: handler(removeAll) },
+    { method: 'GET', path: one, since: 0, policy: rule('show'), answersJson: true, handle: handler(show) },
+    { method: 'PUT', path: one, since: 0, policy: rule('update'), wantsJson: true, handle: handler(replaceOne) },
+    { method: 'DELETE', path: one, since: 0, policy: rule('delete'), handle: handler(removeOne) },
+  ];
+}
+
+// Request schemas
+
+const creation = object({
+  ...inventoryEntries,
+  resource_provider_generation: v.optional(integer()),
+  resource_class: text({ pattern: classNamePattern }),
+});
+const replacement = object({ ...inventoryEntries, resource_provider_generation: integer() });
+const replacements = object({
+  resource_provider_generation: integer(),
+  inventories: keyed(classNamePattern, inventoryRecord),
+});
+
+// Handlers
+
+async function list(request: ApiRequest, { fleet }: Parts): Promise<Answer> {
+  const current = await fleet.fresh();
+  return listAnswer(readProvider(current, request), current);
+}
+
+async function show(request: ApiRequest, { fleet }: Parts): Promise<Answer> {
+  const current = await fleet.fresh();
+  const provider = readProvider(current, request);
+  const name = request.param('resource_class');
+  const inventory = inventoryOf(provider, current.classes.byName.get(name)?.id ?? -1);
+  if (inventory === undefined) throw notFound(`No inventory of class ${name} for ${provider.uuid}`);
+  return oneAnswer(200, provider, inventory);
+}
+
+async function create(request: ApiRequest, parts: Parts): Promise<Answer> {
+  const uuid = request.param('uuid');
+  let current = await parts.fleet.fresh();
+  findProvider(current, uuid);
+  const body = await request.json(creation);
+  const fields = inventoryFields(body);
+  const refused = (reason: string) => badRequest(`Unable to create inventory for resource provider ${uuid}: ${reason}`);
+  checkCapacity([[body.resource_class, fields]], uuid, request.version, refused);
+  // The generation of the body is ignored, as upstream does: whichever is current guards the write.
+  for (; ; current = await parts.fleet.fresh()) {
+    const provider = findProvider(current, uuid);
+    const classId = current.classes.byName.get(body.resource_class)?.id;
+    if (classId === undefined) throw refused(noSuchClass(body.resource_class));
+    if (inventoryOf(provider, classId) !== undefined) {
+      throw conflict(
+        `Update conflict: inventory of ${body.resource_class} already exists for resource provider ${uuid}.`,
+        errorCodes.concurrentUpdate,
+      );
+    }
+    if (await write(parts, provider, [{ classId, ...fields }], [])) {
+      const written = await writtenInventory(parts, uuid, classId);
+      const location = `/resource_providers/${uuid}/inventories/${body.resource_class}`;
+      return { ...oneAnswer(201, written.provider, written.inventory), location };
+    }
+  }
+}
+
+async function replaceAll(request: ApiRequest, parts: Parts): Promise<Answer> {
+  const uuid = request.param('uuid');
+  const current = await parts.fleet.fresh();
+  const provider = findProvider(current, uuid);
+  const body = await request.json(replacements);
+  checkGeneration(provider, body.resource_provider_generation);
+  const put = Object.entries(body.inventories).map(([name, record]) => [name, inventoryFields(record)] as const);
+  checkCapacity(put, uuid, request.version, (reason) =>
+    badRequest(`Unable to update inventory for resource provider ${uuid}: ${reason}`),
+  );
+  const values = put.map(([name, fields]) => {
+    const classId = current.classes.byName.get(name)?.id;
+    if (classId === undefined) {
+      throw badRequest(`Unknown resource class in inventory for resource provider ${uuid}: ${noSuchClass(name)}`);
+    }
+    return { classId, ...fields };
+  });
+  const kept = new Set(values.map(({ classId }) => classId));
+  const removed = provider.inventories.filter(({ classId }) => !kept.has(classId));
+  const inUse = inUseAmong(removed, provider, current);
+  if (inUse !== undefined) throw conflict(`update conflict: ${inUse}`, errorCodes.inventoryInUse);
+  if (!(await write(parts, provider, values, removed))) throw updateConflict();
+  const after = await parts.fleet.fresh();
+  return listAnswer(findProvider(after, uuid), after);
+}
+
+async function removeAll(request: ApiRequest, parts: Parts): Promise<Answer> {
+  const current = await parts.fleet.fresh();
+  const provider = findProvider(current, request.param('uuid'));
+  const inUse = inUseAmong(provider.inventories, provider, current);
+  if (inUse !== undefined) throw conflict(inUse, errorCodes.inventoryInUse);
+  if (!(await write(parts, provider, [], provider.inventories))) {
+    throw conflict(
+      `Unable to delete inventory for resource provider ${provider.uuid} because the inventory was updated by another ` +
+        'process. Please retry your request.',
+      errorCodes.concurrentUpdate,
+    );
+  }
+  return noContent;
+}
+
+async function replaceOne(request: ApiRequest, parts: Parts): Promise<Answer> {
+  const uuid = request.param('uuid');
+  const name = request.param('resource_class');
+  const current = await parts.fleet.fresh();
+  const provider = findProvider(current, uuid);
+  const body = await request.json(replacement);
+  checkGeneration(provider, body.resource_provider_generation);
+  const fields = inventoryFields(body);
+  checkCapacity([[name, fields]], uuid, request.version, (reason) =>
+    badRequest(`Unable to update inventory for resource provider ${uuid}: ${reason}`),
+  );
+  const classId = current.classes.byName.get(name)?.id;
+  // Upstream lets an unknown class pass as an error of its own, without Vary.
+  if (classId === undefined) throw notFoundWithoutVary(noSuchClass(name));
+  if (inventoryOf(provider, classId) === undefined) {
+    throw badRequest(
+      `No inventory record with resource class for resource provider ${uuid}: No inventory of class ${name} found.`,
+    );
+  }
+  if (!(await write(parts, provider, [{ classId, ...fields }], []))) throw updateConflict();
+  const written = await writtenInventory(parts, uuid, classId);
+  return oneAnswer(200, written.provider, written.inventory);
+}
+
+async function removeOne(request: ApiRequest, parts: Parts): Promise<Answer> {
+  const name = request.param('resource_class');
+  const current = await parts.fleet.fresh();
+  const provider = findProvider(current, request.param('uuid'));
+  const missing = (reason: string) => notFound(`No inventory of class ${name} found for delete: ${reason}`);
+  const classId = current.classes.byName.get(name)?.id;
+  if (classId === undefined) throw missing(noSuchClass(name));
+  const inventory = inventoryOf(provider, classId);
+  if (inventory === undefined) throw missing(`No inventory of class ${name} found for delete`);
+  const refused = (reason: string) =>
+    conflict(`Unable to delete inventory of class ${name}: ${reason}`, errorCodes.concurrentUpdate);
+  const inUse = inUseAmong([inventory], provider, current);
+  if (inUse !== undefined) throw refused(inUse);
+  if (!(await write(parts, provider, [], [inventory]))) throw refused(concurrentlyUpdated);
+  return noContent;
+}
+
+// Checks
+
+const concurrentlyUpdated = 'Another thread concurrently updated the resource provider data. Please retry your update';
+const updateConflict = () => conflict(`update conflict: ${concurrentlyUpdated}`, errorCodes.concurrentUpdate);
+
+function checkGeneration(provider: Provider, generation: number): void {
+  if (provider.generation !== generation) {
+    throw conflict('resource provider generation conflict', errorCodes.concurrentUpdate);
+  }
+}
+
+/** What says that some of these inventories have allocations, if any has. */
+function inUseAmong(inventories: readonly Inventory[], provider: Provider, fleet: Fleet): string | undefined {
+  const used = inventories.filter((inventory) => inventory.used > 0);
+  if (used.length === 0) return undefined;
+  const names = used.map((inventory) => nameOf(fleet.classes, inventory.classId)).join(', ');
+  return `Inventory for '${names}' on resource provider '${provider.uuid}' in use.`;
+}
+
+const write = (
+  { database }: Parts,
+  provider: Provider,
+  put: readonly (InventoryFields & { readonly classId: number })[],
+  remove: readonly Inventory[],
+): Promise<boolean> =>
+  writeInventories(database, {
+    providerId: provider.id,
+    generation: provider.generation,
+    put,
+    remove: remove.map(({ classId }) => classId),
+  });
+
+/** The provider of a read; upstream words its absence in a way of its own here. */
+function readProvider(fleet: Fleet, request: ApiRequest): Provider {
+  const uuid = request.param('uuid');
+  const provider = fleet.byUuid.get(uuid);
+  if (provider === undefined) throw notFound(`${noSuchProvider(uuid)} : ${noSuchProvider(uuid)}`);
+  return provider;
+}
+
+async function writtenInventory({ fleet }: Parts, uuid: string, classId: number) {
+  const provider = findProvider(await fleet.fresh(), uuid);
+  const inventory = inventoryOf(provider, classId);
+  if (inventory === undefined) throw updateConflict(); // somebody removed it again already
+  return { provider, inventory };
+}
+
+// Response shapes
+
+const shape = (inventory: Inventory) => ({
+  total: inventory.total,
+  reserved: inventory.reserved,
+  min_unit: inventory.minUnit,
+  max_unit: inventory.maxUnit,
+  step_size: inventory.stepSize,
+  allocation_ratio: inventory.allocationRatio,
+});
+
+const oneAnswer = (status: number, provider: Provider, inventory: Inventory): Answer => ({
+  status,
+  // Upstream leaves a generation of 0 out.
+  json: {
+    ...shape(inventory),
+    ...(provider.generation === 0 ? {} : { resource_provider_generation: provider.generation }),
+  },
+  lastModified: new Date(inventory.modifiedAtMs),
+});
+
+const listAnswer = (provider: Provider, fleet: Fleet): Answer => ({
+  status: 200,
+  json: {
+    resource_provider_generation: provider.generation,
+    inventories: Object.fromEntries(
+      provider.inventories.map((inventory) => [nameOf(fleet.classes, inventory.classId), shape(inventory)]),
+    ),
+  },
+  lastModified:
+    provider.inventories.length === 0 ? null : newest(provider.inventories.map(({ modifiedAtMs }) => modifiedAtMs)),
+});

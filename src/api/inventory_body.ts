@@ -1,0 +1,63 @@
+import * as v from 'valibot';
+import type { ApiError } from '../errors.ts';
+import { capacity, type InventoryFields, inventoryDefaults, maxInteger } from '../placement/inventory.ts';
+import { integer, number, object } from '../schema/json_schema.ts';
+
+export const classNamePattern = /^[A-Z0-9_]+$/;
+
+const positive = integer({ minimum: 1, maximum: maxInteger });
+/** The largest ratio: what fits a float column of MySQL, upstream's SQL_SP_FLOAT_MAX. */
+const maxRatio = 3.40282e38;
+
+/** The fields of an inventory in a request. */
+export const inventoryEntries = {
+  total: positive,
+  reserved: v.optional(integer({ minimum: 0, maximum: maxInteger })),
+  min_unit: v.optional(positive),
+  max_unit: v.optional(positive),
+  step_size: v.optional(positive),
+  allocation_ratio: v.optional(number({ maximum: maxRatio })),
+};
+
+/** One of several inventories in a request; upstream lets it carry a generation, which means nothing. */
+export const inventoryRecord = object({ ...inventoryEntries, resource_provider_generation: v.optional(integer()) });
+
+/** An inventory as a request gives it, completed. */
+export function inventoryFields(body: {
+  readonly total: number;
+  readonly reserved?: number | undefined;
+  readonly min_unit?: number | undefined;
+  readonly max_unit?: number | undefined;
+  readonly step_size?: number | undefined;
+  readonly allocation_ratio?: number | undefined;
+}): InventoryFields {
+  return {
+    total: body.total,
+    reserved: body.reserved ?? inventoryDefaults.reserved,
+    minUnit: body.min_unit ?? inventoryDefaults.minUnit,
+    maxUnit: body.max_unit ?? inventoryDefaults.maxUnit,
+    stepSize: body.step_size ?? inventoryDefaults.stepSize,
+    allocationRatio: body.allocation_ratio ?? inventoryDefaults.allocationRatio,
+  };
+}
+
+/** Microversion 1.26 allows inventories of which everything is reserved. */
+const reservedMayBeTotalSince = 26;
+
+/** @throws what `refused` makes of the reason, where an inventory has less capacity than it may. */
+export function checkCapacity(
+  inventories: readonly (readonly [className: string, fields: InventoryFields])[],
+  providerUuid: string,
+  version: number,
+  refused: (reason: string) => ApiError,
+): void {
+  const mayBeTotal = version >= reservedMayBeTotalSince;
+  for (const [name, fields] of inventories) {
+    const amount = capacity(fields);
+    if (mayBeTotal ? amount >= 0 : amount > 0) continue;
+    throw refused(
+      `Invalid inventory for '${name}' on resource provider '${providerUuid}'. ` +
+        `The reserved value is greater than ${mayBeTotal ? '' : 'or equal to '}total.`,
+    );
+  }
+}

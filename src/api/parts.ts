@@ -1,0 +1,12 @@
+import type { Database } from '../../db/connect.ts';
+import type { Claims } from '../claims/claims.ts';
+import type { Config } from '../config/config.ts';
+import type { FleetKeeper } from '../fleet/keeper.ts';
+
+/** What the handlers of the API work with. */
+export type Parts = {
+  readonly config: Config;
+  readonly database: Database;
+  readonly fleet: FleetKeeper;
+  readonly claims: Claims;
+};

@@ -1,0 +1,47 @@
+import { readProviderAllocations } from '../../db/statements/read_provider_allocations.ts';
+import { notFound } from '../errors.ts';
+import type { Answer, ApiRequest, Endpoint } from './endpoint.ts';
+import type { Parts } from './parts.ts';
+import { newest, noSuchProvider } from './provider.ts';
+
+// Routes
+
+export function providerAllocationEndpoints(parts: Parts): readonly Endpoint[] {
+  return [
+    {
+      method: 'GET',
+      path: '/resource_providers/:uuid/allocations',
+      since: 0,
+      policy: 'placement:resource_providers:allocations:list',
+      answersJson: true,
+      handle: (r) => show(r, parts),
+    },
+  ];
+}
+
+// Handlers
+
+/** From microversion 1.28 on consumers are shown with their generation. */
+const consumerGenerationSince = 28;
+
+async function show(request: ApiRequest, { database }: Parts): Promise<Answer> {
+  const uuid = request.param('uuid');
+  const rows = await readProviderAllocations(database, uuid);
+  const [first] = rows;
+  if (first === undefined) throw notFound(`Resource provider '${uuid}' not found: ${noSuchProvider(uuid)}`);
+  const allocations: Record<string, { resources: Record<string, number>; consumer_generation?: number | null }> = {};
+  for (const { consumer_uuid, consumer_generation, class_name, used } of rows) {
+    if (consumer_uuid === null || class_name === null || used === null) continue;
+    allocations[consumer_uuid] ??= {
+      resources: {},
+      ...(request.version >= consumerGenerationSince ? { consumer_generation } : {}),
+    };
+    const entry = allocations[consumer_uuid];
+    entry.resources[class_name] = used;
+  }
+  return {
+    status: 200,
+    json: { allocations, resource_provider_generation: first.provider_generation },
+    lastModified: newest(rows.map(({ modified }) => modified ?? undefined)),
+  };
+}

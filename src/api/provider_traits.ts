@@ -1,0 +1,91 @@
+import { hasSqlstate, sqlstate } from '../../db/sqlstate.ts';
+import { setTraits } from '../../db/statements/set_traits.ts';
+import { badRequest, conflict, errorCodes, notFound } from '../errors.ts';
+import type { Fleet } from '../fleet/fleet.ts';
+import { integer, list, object, text } from '../schema/json_schema.ts';
+import { type Answer, type ApiRequest, type Endpoint, noContent } from './endpoint.ts';
+import type { Parts } from './parts.ts';
+import { findProvider, modifiedAtMs, newest, noSuchProvider } from './provider.ts';
+
+// Routes
+
+export function providerTraitEndpoints(parts: Parts): readonly Endpoint[] {
+  const shared = { path: '/resource_providers/:uuid/traits', since: 6 } as const;
+  const rule = 'placement:resource_providers:traits';
+  return [
+    { ...shared, method: 'GET', policy: `${rule}:list`, answersJson: true, handle: (r) => show(r, parts) },
+    { ...shared, method: 'PUT', policy: `${rule}:update`, wantsJson: true, handle: (r) => replace(r, parts) },
+    { ...shared, method: 'DELETE', policy: `${rule}:delete`, handle: (r) => remove(r, parts) },
+  ];
+}
+
+// Request schemas
+
+const replacement = object({
+  traits: list(text({ minLength: 1, maxLength: 255 })),
+  resource_provider_generation: integer(),
+});
+
+// Handlers
+
+async function show(request: ApiRequest, { fleet }: Parts): Promise<Answer> {
+  const current = await fleet.fresh();
+  const uuid = request.param('uuid');
+  const provider = current.byUuid.get(uuid);
+  if (provider === undefined) throw notFound(`${noSuchProvider(uuid)}: ${noSuchProvider(uuid)}`);
+  return answer(current, provider.traitIds, provider.generation);
+}
+
+async function replace(request: ApiRequest, { database, fleet }: Parts): Promise<Answer> {
+  // Upstream looks at the body before the provider here.
+  const body = await request.json(replacement);
+  const current = await fleet.fresh();
+  const provider = findProvider(current, request.param('uuid'));
+  const generation = body.resource_provider_generation;
+  if (provider.generation !== generation) {
+    throw conflict(
+      "Resource provider's generation already changed. Please update the generation and try again.",
+      errorCodes.concurrentUpdate,
+    );
+  }
+  const unknown = new Set(body.traits.filter((name) => !current.traits.byName.has(name)));
+  if (unknown.size > 0) throw badRequest(`No such trait ${[...unknown].join(', ')}`);
+  const wanted = new Set(body.traits.flatMap((name) => current.traits.byName.get(name)?.id ?? []));
+  const traitIds = [...wanted].sort((a, b) => a - b);
+  if (isSame(traitIds, provider.traitIds)) return answer(current, traitIds, generation);
+  try {
+    if (!(await setTraits(database, { providerId: provider.id, generation, traitIds }))) throw concurrentUpdate();
+  } catch (error) {
+    if (!hasSqlstate(error, sqlstate.foreignKeyViolation)) throw error;
+    throw badRequest(`No such trait: one of ${body.traits.join(', ')} was deleted just now`);
+  }
+  return answer(current, traitIds, generation + 1);
+}
+
+async function remove(request: ApiRequest, { database, fleet }: Parts): Promise<Answer> {
+  const provider = findProvider(await fleet.fresh(), request.param('uuid'));
+  if (provider.traitIds.length === 0) return noContent;
+  const done = await setTraits(database, { providerId: provider.id, generation: provider.generation, traitIds: [] });
+  if (!done) throw concurrentUpdate();
+  return noContent;
+}
+
+const isSame = (a: readonly number[], b: readonly number[]): boolean =>
+  a.length === b.length && a.every((id, place) => id === b[place]);
+
+const concurrentUpdate = () =>
+  conflict(
+    'Another thread concurrently updated the resource provider data. Please retry your update',
+    errorCodes.concurrentUpdate,
+  );
+
+// Response shapes
+
+function answer(fleet: Fleet, traitIds: readonly number[], generation: number): Answer {
+  const traits = traitIds.flatMap((id) => fleet.traits.byId.get(id) ?? []);
+  return {
+    status: 200,
+    json: { traits: traits.map(({ name }) => name), resource_provider_generation: generation },
+    lastModified: newest(traits.map(modifiedAtMs)),
+  };
+}

@@ -1,0 +1,62 @@
+import type * as v from 'valibot';
+import { integer, keyed, object } from '../schema/json_schema.ts';
+import { consumersBodies, uuidKeyPattern } from './allocation_bodies.ts';
+import { consumerClaim, writeClaim } from './claim_requests.ts';
+import { type Answer, type ApiRequest, type Endpoint, noContent } from './endpoint.ts';
+import { classNamePattern, inventoryFields, inventoryRecord } from './inventory_body.ts';
+import type { Parts } from './parts.ts';
+import { bySince } from './since.ts';
+
+// Routes
+
+export function reshaperEndpoints(parts: Parts): readonly Endpoint[] {
+  return [
+    {
+      method: 'POST',
+      path: '/reshaper',
+      since: 30,
+      policy: 'placement:reshaper:reshape',
+      wantsJson: true,
+      handle: (r) => reshape(r, parts),
+    },
+  ];
+}
+
+// Request schemas
+
+const inventories = keyed(
+  uuidKeyPattern,
+  object({ resource_provider_generation: integer(), inventories: keyed(classNamePattern, inventoryRecord) }),
+  { minProperties: 1 },
+);
+const withAllocations = <Allocations extends v.GenericSchema>(allocations: Allocations) =>
+  object({ inventories, allocations });
+
+const [typed, mapped, guarded] = consumersBodies(0);
+const bodies = [
+  { since: 38, schema: withAllocations(typed.schema) },
+  { since: 34, schema: withAllocations(mapped.schema) },
+  { since: 30, schema: withAllocations(guarded.schema) },
+] as const;
+
+// Handlers
+
+/** Moves inventories between providers together with the allocations on them, in one go. */
+async function reshape(request: ApiRequest, parts: Parts): Promise<Answer> {
+  const body = await request.json(bySince(bodies, request.version));
+  await writeClaim(
+    parts,
+    {
+      consumers: Object.entries(body.allocations).map(([uuid, consumer]) =>
+        consumerClaim(uuid, consumer, request.version, parts.config),
+      ),
+      inventories: Object.entries(body.inventories).map(([providerUuid, of]) => ({
+        providerUuid,
+        knownGeneration: of.resource_provider_generation,
+        inventories: new Map(Object.entries(of.inventories).map(([name, record]) => [name, inventoryFields(record)])),
+      })),
+    },
+    { notFound: 'malformed reshaper data:', concurrentUpdate: 'update conflict:' },
+  );
+  return noContent;
+}

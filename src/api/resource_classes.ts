@@ -1,0 +1,124 @@
+import { hasSqlstate, sqlstate } from '../../db/sqlstate.ts';
+import {
+  createResourceClass,
+  deleteResourceClass,
+  firstCustomClassId,
+  renameResourceClass,
+} from '../../db/statements/resource_classes.ts';
+import { badRequest, conflict, notFoundWithoutVary } from '../errors.ts';
+import type { Fleet } from '../fleet/fleet.ts';
+import type { Name } from '../fleet/names.ts';
+import { checkValue } from '../schema/check.ts';
+import { object, text } from '../schema/json_schema.ts';
+import { type Answer, type ApiRequest, type Endpoint, noContent } from './endpoint.ts';
+import type { Parts } from './parts.ts';
+import { modifiedAtMs, newest, noSuchClass } from './provider.ts';
+
+// Routes
+
+export function resourceClassEndpoints(parts: Parts): readonly Endpoint[] {
+  const path = '/resource_classes';
+  const one = `${path}/:name`;
+  const rule = (verb: string) => `placement:resource_classes:${verb}`;
+  return [
+    { method: 'GET', path, since: 2, policy: rule('list'), answersJson: true, handle: (r) => list(r, parts) },
+    { method: 'POST', path, since: 2, policy: rule('create'), wantsJson: true, handle: (r) => create(r, parts) },
+    { method: 'GET', path: one, since: 2, policy: rule('show'), answersJson: true, handle: (r) => show(r, parts) },
+    {
+      method: 'PUT',
+      path: one,
+      since: 2,
+      until: 6,
+      policy: rule('update'),
+      wantsJson: true,
+      handle: (r) => rename(r, parts),
+    },
+    { method: 'PUT', path: one, since: 7, policy: rule('update'), handle: (r) => ensure(r, parts) },
+    { method: 'DELETE', path: one, since: 2, policy: rule('delete'), handle: (r) => remove(r, parts) },
+  ];
+}
+
+// Request schemas
+
+const custom = object({ name: text({ pattern: /^CUSTOM_[A-Z0-9_]+$/, maxLength: 255 }) });
+
+// Handlers
+
+async function list(request: ApiRequest, { fleet }: Parts): Promise<Answer> {
+  const classes = [...(await fleet.fresh()).classes.byId.values()];
+  return {
+    status: 200,
+    json: { resource_classes: classes.map(({ name }) => shape(name, request)) },
+    lastModified: newest(classes.map(modifiedAtMs)),
+  };
+}
+
+async function show(request: ApiRequest, { fleet }: Parts): Promise<Answer> {
+  const resourceClass = findClass(await fleet.fresh(), request.param('name'));
+  return {
+    status: 200,
+    json: shape(resourceClass.name, request),
+    lastModified: newest([modifiedAtMs(resourceClass)]),
+  };
+}
+
+async function create(request: ApiRequest, { database }: Parts): Promise<Answer> {
+  const { name } = await request.json(custom);
+  if (!(await createResourceClass(database, name))) {
+    throw conflict(`Conflicting resource class already exists: ${name}`);
+  }
+  return { status: 201, location: `/resource_classes/${name}` };
+}
+
+/** PUT up to 1.6 gives a class another name, which its inventories follow. */
+async function rename(request: ApiRequest, { database, fleet }: Parts): Promise<Answer> {
+  const name = request.param('name');
+  const body = await request.json(custom);
+  const resourceClass = findClass(await fleet.fresh(), name);
+  if (resourceClass.id < firstCustomClassId) throw badRequest(`Cannot update standard resource class ${name}`);
+  try {
+    const found = await renameResourceClass(database, resourceClass.id, body.name);
+    if (!found) throw notFoundWithoutVary(noSuchClass(name));
+  } catch (error) {
+    if (!hasSqlstate(error, sqlstate.uniqueViolation)) throw error;
+    throw conflict(`Resource class already exists: ${body.name}`);
+  }
+  return { status: 200, json: shape(body.name, request) };
+}
+
+/** PUT from 1.7 makes sure that a class exists, and ignores any body. */
+async function ensure(request: ApiRequest, { database, fleet }: Parts): Promise<Answer> {
+  const { name } = checkValue({ name: request.param('name') }, custom);
+  const location = `/resource_classes/${name}`;
+  if ((await fleet.fresh()).classes.byName.has(name)) return { status: 204, location };
+  return { status: (await createResourceClass(database, name)) ? 201 : 204, location };
+}
+
+async function remove(request: ApiRequest, { database, fleet }: Parts): Promise<Answer> {
+  const resourceClass = findClass(await fleet.fresh(), request.param('name'));
+  const { id, name } = resourceClass;
+  if (id < firstCustomClassId) {
+    throw badRequest(`Error in delete resource class: Cannot delete standard resource class ${name}.`);
+  }
+  const outcome = await deleteResourceClass(database, id);
+  if (outcome === 'gone') throw notFoundWithoutVary(noSuchClass(name));
+  if (outcome === 'in use') {
+    throw conflict(
+      `Error in delete resource class: Cannot delete resource class ${name}. Class is in use in inventory.`,
+    );
+  }
+  return noContent;
+}
+
+function findClass(fleet: Fleet, name: string): Name {
+  const resourceClass = fleet.classes.byName.get(name);
+  if (resourceClass === undefined) throw notFoundWithoutVary(noSuchClass(name));
+  return resourceClass;
+}
+
+// Response shapes
+
+const shape = (name: string, request: ApiRequest) => ({
+  name,
+  links: [{ rel: 'self', href: `${request.prefix}/resource_classes/${name}` }],
+});

@@ -1,0 +1,154 @@
+import { randomUUID } from 'node:crypto';
+import * as v from 'valibot';
+import { hasSqlstate, sqlstate } from '../../db/sqlstate.ts';
+import { createProvider } from '../../db/statements/create_provider.ts';
+import { deleteProvider } from '../../db/statements/delete_provider.ts';
+import { badRequest, conflict, errorCodes, notFound } from '../errors.ts';
+import type { Provider } from '../fleet/provider.ts';
+import { normalUuid } from '../placement/uuid.ts';
+import { object, text, uuidText } from '../schema/json_schema.ts';
+import { type Answer, type ApiRequest, type Endpoint, noContent } from './endpoint.ts';
+import type { Parts } from './parts.ts';
+import { findProvider, modifiedAtMs, newest } from './provider.ts';
+import { filterProviders } from './provider_filters.ts';
+import { saveProvider } from './provider_update.ts';
+
+// Routes
+
+export function resourceProviderEndpoints(parts: Parts): readonly Endpoint[] {
+  const path = '/resource_providers';
+  const one = `${path}/:uuid`;
+  const rule = (verb: string) => `placement:resource_providers:${verb}`;
+  return [
+    { method: 'GET', path, since: 0, policy: rule('list'), answersJson: true, handle: (r) => list(r, parts) },
+    { method: 'POST', path, since: 0, policy: rule('create'), wantsJson: true, handle: (r) => create(r, parts) },
+    { method: 'GET', path: one, since: 0, policy: rule('show'), answersJson: true, handle: (r) => show(r, parts) },
+    { method: 'DELETE', path: one, since: 0, policy: rule('delete'), handle: (r) => remove(r, parts) },
+    { method: 'PUT', path: one, since: 0, policy: rule('update'), wantsJson: true, handle: (r) => update(r, parts) },
+  ];
+}
+
+// Request schemas
+
+/** Microversion 1.14 brought nested providers. */
+const nestedSince = 14;
+/** Microversion 1.20 answers a POST with the provider. */
+const answeredPostSince = 20;
+
+const name = text({ maxLength: 200 });
+const parent = v.optional(v.nullable(uuidText));
+const creation = object({ name, uuid: v.optional(uuidText) });
+const nestedCreation = object({ name, uuid: v.optional(uuidText), parent_provider_uuid: parent });
+const change = object({ name });
+const nestedChange = object({ name, parent_provider_uuid: parent });
+
+// Handlers
+
+async function list(request: ApiRequest, { fleet }: Parts): Promise<Answer> {
+  const filter = filterProviders(request.query, request.version);
+  const providers = filter(await fleet.fresh());
+  return {
+    status: 200,
+    json: { resource_providers: providers.map((provider) => shape(provider, request)) },
+    lastModified: newest(providers.map(modifiedAtMs)),
+  };
+}
+
+async function show(request: ApiRequest, { fleet }: Parts): Promise<Answer> {
+  const provider = findProvider(await fleet.fresh(), request.param('uuid'));
+  return { status: 200, json: shape(provider, request), lastModified: newest([modifiedAtMs(provider)]) };
+}
+
+async function create(request: ApiRequest, { database, fleet }: Parts): Promise<Answer> {
+  const body = await request.json<typeof creation | typeof nestedCreation>(
+    request.version >= nestedSince ? nestedCreation : creation,
+  );
+  const parentUuid = ('parent_provider_uuid' in body ? body.parent_provider_uuid : null) ?? null;
+  const uuid = body.uuid === undefined ? randomUUID() : normalUuid(body.uuid);
+  const refuse = (reason: string) =>
+    badRequest(
+      `Unable to create resource provider "${body.name}", ${uuid}: Object action create failed because: ${reason}`,
+    );
+  if (body.name === '') throw refuse('name is required');
+  if (parentUuid === uuid) {
+    throw refuse(
+      'parent provider UUID cannot be same as UUID. Please set parent provider UUID to None if there is no parent.',
+    );
+  }
+  try {
+    const created = await createProvider(database, { uuid, name: body.name, parentUuid });
+    if (!created) throw refuse('parent provider UUID does not exist.');
+  } catch (error) {
+    if (!hasSqlstate(error, sqlstate.uniqueViolation)) throw error;
+    // Where both clash it is the name that is told, as upstream does on PostgreSQL.
+    const clash = (await fleet.fresh()).byName.has(body.name) ? `name: ${body.name}` : `uuid: ${uuid}`;
+    throw conflict(`Conflicting resource provider ${clash} already exists.`, errorCodes.duplicateName);
+  }
+  const location = `/resource_providers/${uuid}`;
+  if (request.version < answeredPostSince) return { status: 201, location };
+  const provider = findProvider(await fleet.fresh(), uuid);
+  return { status: 200, location, json: shape(provider, request), lastModified: newest([modifiedAtMs(provider)]) };
+}
+
+async function update(request: ApiRequest, parts: Parts): Promise<Answer> {
+  const uuid = request.param('uuid');
+  findProvider(await parts.fleet.fresh(), uuid);
+  const body = await request.json<typeof change | typeof nestedChange>(
+    request.version >= nestedSince ? nestedChange : change,
+  );
+  const { provider, previouslyUpdatedAtMs } = await saveProvider(parts, uuid, body, request.version);
+  return {
+    status: 200,
+    json: shape(provider, request),
+    lastModified: previouslyUpdatedAtMs === undefined ? null : new Date(previouslyUpdatedAtMs),
+  };
+}
+
+async function remove(request: ApiRequest, { database, fleet }: Parts): Promise<Answer> {
+  const uuid = request.param('uuid');
+  const provider = (await fleet.fresh()).byUuid.get(uuid);
+  const outcome = provider === undefined ? 'gone' : await deleteProvider(database, provider.id);
+  switch (outcome) {
+    case 'gone':
+      throw notFound(`No resource provider with uuid ${uuid} found for delete`);
+    case 'has children':
+      throw conflict(
+        `Unable to delete parent resource provider ${uuid}: It has child resource providers.`,
+        errorCodes.cannotDeleteParent,
+      );
+    case 'in use':
+      throw conflict(
+        `Unable to delete resource provider ${uuid}: Resource provider has allocations.`,
+        errorCodes.providerInUse,
+      );
+    case 'deleted':
+      return noContent;
+  }
+}
+
+// Response shapes
+
+/** The links of a provider, each from the version that brought what it leads to. */
+const links: readonly (readonly [rel: string, since: number])[] = [
+  ['inventories', 0],
+  ['usages', 0],
+  ['aggregates', 1],
+  ['traits', 6],
+  ['allocations', 11],
+];
+
+function shape(provider: Provider, request: ApiRequest) {
+  const self = `${request.prefix}/resource_providers/${provider.uuid}`;
+  return {
+    uuid: provider.uuid,
+    name: provider.name,
+    generation: provider.generation,
+    links: [
+      { rel: 'self', href: self },
+      ...links.filter(([, since]) => since <= request.version).map(([rel]) => ({ rel, href: `${self}/${rel}` })),
+    ],
+    ...(request.version >= nestedSince
+      ? { parent_provider_uuid: provider.parent?.uuid ?? null, root_provider_uuid: provider.root.uuid }
+      : {}),
+  };
+}

@@ -1,0 +1,131 @@
+import * as v from 'valibot';
+import { createTrait, deleteTrait } from '../../db/statements/traits.ts';
+import { badRequest, conflict, notFound } from '../errors.ts';
+import type { Fleet } from '../fleet/fleet.ts';
+import type { Name } from '../fleet/names.ts';
+import { checkQuery } from '../query/schema.ts';
+import { object, text } from '../schema/json_schema.ts';
+import { type Answer, type ApiRequest, type Endpoint, noContent } from './endpoint.ts';
+import type { Parts } from './parts.ts';
+import { modifiedAtMs, newest } from './provider.ts';
+
+// Routes
+
+export function traitEndpoints(parts: Parts): readonly Endpoint[] {
+  const rule = (verb: string) => `placement:traits:${verb}`;
+  const one = { path: '/traits/:name', since: 6 } as const;
+  return [
+    {
+      method: 'GET',
+      path: '/traits',
+      since: 6,
+      policy: rule('list'),
+      answersJson: true,
+      handle: (r) => list(r, parts),
+    },
+    { ...one, method: 'GET', policy: rule('show'), handle: (r) => show(r, parts) },
+    { ...one, method: 'PUT', policy: rule('update'), handle: (r) => create(r, parts) },
+    { ...one, method: 'DELETE', policy: rule('delete'), handle: (r) => remove(r, parts) },
+  ];
+}
+
+// Request schemas
+
+const listQuery = object({ name: v.optional(text()), associated: v.optional(text()) });
+const customTrait = /^CUSTOM_[A-Z0-9_]+$/;
+
+/**
+ * The `name` filter of GET /traits: `in:A,B`, or `startswith:PREFIX`, in which SQL's wildcards count, since upstream puts
+ * it into a LIKE. Any other operator filters nothing.
+ */
+function nameFilter(value: string): (name: string) => boolean {
+  const colon = value.indexOf(':');
+  if (colon === -1) {
+    throw badRequest(
+      'Badly formatted name parameter. Expected name query string parameter in form: ' +
+        `?name=[in|startswith]:[name1,name2|prefix]. Got: "${value}"`,
+    );
+  }
+  const operand = value.slice(colon + 1);
+  switch (value.slice(0, colon)) {
+    case 'in': {
+      const names = new Set(operand.split(','));
+      return (name) => names.has(name);
+    }
+    case 'startswith': {
+      const pattern = likePattern(`${operand}%`);
+      return (name) => pattern.test(name);
+    }
+    default:
+      return () => true;
+  }
+}
+
+function likePattern(like: string): RegExp {
+  const parts = [...like.matchAll(/\\(.)|([%_])|(.)/gsu)].map(([, escaped, wildcard, plain]) =>
+    wildcard === undefined ? (escaped ?? plain ?? '').replace(/\W/u, '\\$&') : wildcard === '%' ? '.*' : '.',
+  );
+  return new RegExp(`^${parts.join('')}$`, 'su');
+}
+
+// Handlers
+
+async function list(request: ApiRequest, { fleet }: Parts): Promise<Answer> {
+  const { name, associated } = checkQuery(request.query, listQuery);
+  const matches = name === undefined ? () => true : nameFilter(name);
+  const wanted = associated?.toLowerCase();
+  if (wanted !== undefined && wanted !== 'true' && wanted !== 'false') {
+    throw badRequest('The query parameter "associated" only accepts "true" or "false"');
+  }
+  const current = await fleet.fresh();
+  const traits = [...current.traits.byId.values()].filter(
+    (trait) =>
+      matches(trait.name) && (wanted === undefined || current.withTrait.of(trait.id).size > 0 === (wanted === 'true')),
+  );
+  return {
+    status: 200,
+    json: { traits: traits.map((trait) => trait.name) },
+    lastModified: newest(traits.map(modifiedAtMs)),
+  };
+}
+
+async function show(request: ApiRequest, { fleet }: Parts): Promise<Answer> {
+  const trait = findTrait(await fleet.fresh(), request.param('name'));
+  return { ...noContent, lastModified: createdAt(trait) };
+}
+
+async function create(request: ApiRequest, { database, fleet }: Parts): Promise<Answer> {
+  const name = request.param('name');
+  if (!customTrait.test(name) || name.length > 255) {
+    throw badRequest(
+      'The trait is invalid. A valid trait must be no longer than 255 characters, start with the prefix "CUSTOM_" and ' +
+        'use following characters: "A"-"Z", "0"-"9" and "_"',
+    );
+  }
+  const location = `/traits/${name}`;
+  const known = (await fleet.fresh()).traits.byName.get(name);
+  if (known !== undefined) return { status: 204, location, lastModified: createdAt(known) };
+  const isNew = await createTrait(database, name);
+  return { status: isNew ? 201 : 204, location, lastModified: new Date() };
+}
+
+async function remove(request: ApiRequest, { database, fleet }: Parts): Promise<Answer> {
+  const name = request.param('name');
+  const current = await fleet.fresh();
+  const trait = findTrait(current, name);
+  if (!name.startsWith('CUSTOM_')) throw badRequest(`Cannot delete standard trait ${name}.`);
+  const outcome = current.withTrait.of(trait.id).size > 0 ? 'in use' : await deleteTrait(database, trait.id);
+  if (outcome === 'in use') throw conflict(`The trait ${name} is in use by a resource provider.`);
+  if (outcome === 'gone') throw notFound(noSuchTrait(name));
+  return noContent;
+}
+
+const noSuchTrait = (name: string): string => `No such trait(s): ${name}.`;
+
+function findTrait(fleet: Fleet, name: string): Name {
+  const trait = fleet.traits.byName.get(name);
+  if (trait === undefined) throw notFound(noSuchTrait(name));
+  return trait;
+}
+
+const createdAt = (trait: Name): Date => new Date(trait.createdAtMs ?? Date.now());

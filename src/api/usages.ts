@@ -1,0 +1,83 @@
+import * as v from 'valibot';
+import { readUsages } from '../../db/statements/read_usages.ts';
+import { notFound } from '../errors.ts';
+import { nameOf } from '../fleet/names.ts';
+import { checkQuery } from '../query/schema.ts';
+import { object, text } from '../schema/json_schema.ts';
+import type { Answer, ApiRequest, Endpoint } from './endpoint.ts';
+import type { Parts } from './parts.ts';
+import { noSuchProvider } from './provider.ts';
+
+// Routes
+
+export function usageEndpoints(parts: Parts): readonly Endpoint[] {
+  return [
+    {
+      method: 'GET',
+      path: '/resource_providers/:uuid/usages',
+      since: 0,
+      policy: 'placement:resource_providers:usages',
+      answersJson: true,
+      handle: (r) => ofProvider(r, parts),
+    },
+    {
+      method: 'GET',
+      path: '/usages',
+      since: 9,
+      policy: 'placement:usages',
+      policyTarget: ({ query }) => ({ projectId: query.last('project_id') }),
+      answersJson: true,
+      handle: (r) => ofProject(r, parts),
+    },
+  ];
+}
+
+// Request schemas
+
+/** Microversion 1.38 brought consumer types. */
+const consumerTypesSince = 38;
+
+const identifier = text({ minLength: 1, maxLength: 255 });
+const query = { project_id: identifier, user_id: v.optional(identifier) };
+const untyped = object(query);
+// The pattern is upstream's, in which `all` and `unknown` only have to be the beginning and the end.
+const consumerType = text({ minLength: 1, maxLength: 255, pattern: /^[A-Z0-9_]+$|^all|^unknown$/ });
+const typed = object({ ...query, consumer_type: v.optional(consumerType) });
+
+// Handlers
+
+async function ofProvider(request: ApiRequest, { fleet }: Parts): Promise<Answer> {
+  const current = await fleet.fresh();
+  const uuid = request.param('uuid');
+  const provider = current.byUuid.get(uuid);
+  if (provider === undefined) throw notFound(`${noSuchProvider(uuid)}: ${noSuchProvider(uuid)}`);
+  return {
+    status: 200,
+    json: {
+      resource_provider_generation: provider.generation,
+      usages: Object.fromEntries(
+        provider.inventories.map(({ classId, used }) => [nameOf(current.classes, classId), used]),
+      ),
+    },
+    lastModified: new Date(),
+  };
+}
+
+async function ofProject(request: ApiRequest, { config, database }: Parts): Promise<Answer> {
+  const { incompleteConsumerProjectId, incompleteConsumerUserId } = config.placement;
+  const grouped = request.version >= consumerTypesSince;
+  const values: v.InferOutput<typeof typed> = checkQuery(request.query, grouped ? typed : untyped);
+  const rows = await readUsages(database, {
+    projectId: values.project_id,
+    userId: values.user_id,
+    consumerType: grouped ? values.consumer_type : 'all',
+    incomplete: { projectId: incompleteConsumerProjectId, userId: incompleteConsumerUserId },
+  });
+  const usages: Record<string, Record<string, number>> = {};
+  for (const { consumer_type, consumer_count, class_name, used } of rows) {
+    usages[consumer_type] ??= { consumer_count };
+    const group = usages[consumer_type];
+    group[class_name] = used;
+  }
+  return { status: 200, json: { usages: grouped ? usages : (usages.all ?? {}) }, lastModified: new Date() };
+}

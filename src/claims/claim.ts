@@ -1,0 +1,55 @@
+import type { InventoryFields } from '../placement/inventory.ts';
+
+/** What one consumer is to have after a claim, instead of all it has now. */
+export type ConsumerClaim = {
+  readonly uuid: string;
+  /**
+   * What the client knows of the consumer: its generation, or null for one without a record (microversion 1.28 and above);
+   * undefined where the client cannot say, and whatever is there is replaced.
+   */
+  readonly knownGeneration: number | null | undefined;
+  readonly projectId: string;
+  readonly userId: string;
+  /** Undefined keeps the type that the consumer has (before microversion 1.38). */
+  readonly consumerType: string | undefined;
+  /** Amounts by class name, by provider UUID; none removes the consumer. */
+  readonly allocations: ReadonlyMap<string, ReadonlyMap<string, number>>;
+};
+
+/** The inventories that a provider is to have instead of all it has now; the client knows its generation. */
+export type InventoryClaim = {
+  readonly providerUuid: string;
+  readonly knownGeneration: number;
+  readonly inventories: ReadonlyMap<string, InventoryFields>;
+};
+
+/** Allocations of some consumers, and for the reshaper inventories too, that are written all together or not at all. */
+export type Claim = {
+  readonly consumers: readonly ConsumerClaim[];
+  readonly inventories: readonly InventoryClaim[];
+};
+
+/** Why a claim was refused; the API words it, by what asked for it. */
+export type RefusalReason =
+  /** A consumer or a provider is not at the generation that the client knows. */
+  | 'consumer generation'
+  | 'provider generation'
+  /** An allocation or inventory names a provider, or a class, that does not exist. */
+  | 'unknown provider'
+  | 'unknown inventory provider'
+  | 'unknown class'
+  /** A provider has no such inventory, or its units or its capacity do not allow the amount. */
+  | 'invalid inventory'
+  /** An inventory that is to go has allocations. */
+  | 'inventory in use'
+  /** Other writers were faster, every time. */
+  | 'concurrent update';
+
+export class ClaimRefused extends Error {
+  readonly reason: RefusalReason;
+
+  constructor(reason: RefusalReason, message: string) {
+    super(message);
+    this.reason = reason;
+  }
+}

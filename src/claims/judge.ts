@@ -1,0 +1,119 @@
+import type { ConsumerState } from '../../db/statements/read_consumers.ts';
+import type { ClaimWrite, ConsumerWrite, ProviderGuard } from '../../db/statements/write_claims.ts';
+import type { Fleet } from '../fleet/fleet.ts';
+import type { Inventory, Provider } from '../fleet/provider.ts';
+import { type Claim, ClaimRefused, type ConsumerClaim } from './claim.ts';
+import { type Demand, judgeCapacity } from './judge_capacity.ts';
+import { checkNothingLeft, judgeInventories, type NewInventories } from './judge_inventories.ts';
+
+/** Allocations by id, as the database keeps them. */
+type AllocationIds = { readonly providerId: number; readonly classId: number; readonly used: number };
+
+/**
+ * Judges a claim by the fleet and by what the database has of its consumers, and says what is to be written and which
+ * generations must still hold then. The order of the checks is upstream's.
+ *
+ * @param states the consumers of the claim; one that is missing is taken to be new, which the write proves
+ * @param promised usage that other claims of the same batch add, and that the fleet does not know yet
+ * @throws ClaimRefused
+ */
+export function judge(
+  fleet: Fleet,
+  claim: Claim,
+  states: ReadonlyMap<string, ConsumerState>,
+  promised: ReadonlyMap<Inventory, number>,
+): ClaimWrite & { readonly demands: readonly Demand[] } {
+  const newInventories = judgeInventories(fleet, claim.inventories);
+  for (const consumer of claim.consumers) checkGeneration(consumer, states.get(consumer.uuid));
+  const wanted = claim.consumers.map((consumer) => findProviders(fleet, consumer));
+  const allocations = wanted.map((providers) => findClasses(fleet, providers));
+
+  const freed = claim.consumers.flatMap((consumer) => states.get(consumer.uuid)?.allocations ?? []);
+  const demands = judgeCapacity(fleet, allocations.flat(), freed, newInventories, promised);
+  checkNothingLeft(fleet, newInventories, demands);
+
+  // Upstream's generations: one for the allocations, and for the reshaper one for the inventories before and one after.
+  const bumps = new Map<Provider, number>();
+  const bump = (provider: Provider | undefined, by: number): void => {
+    if (provider !== undefined) bumps.set(provider, (bumps.get(provider) ?? 0) + by);
+  };
+  const visited = new Set(allocations.flat().map(({ providerId }) => providerId));
+  claim.consumers.forEach((consumer) => {
+    if (consumer.allocations.size > 0) return;
+    for (const { providerId } of states.get(consumer.uuid)?.allocations ?? []) visited.add(providerId);
+  });
+  for (const id of visited) bump(fleet.byId.get(id), 1);
+  for (const { provider, inventories } of newInventories.values()) bump(provider, inventories.size > 0 ? 2 : 1);
+
+  return {
+    providers: [...bumps].map(([provider, by]) => guardOf(provider, by)),
+    consumers: claim.consumers.flatMap((consumer, place) =>
+      consumerWrite(consumer, states.get(consumer.uuid), allocations[place] ?? []),
+    ),
+    inventories: [...newInventories.values()].map(({ provider, inventories, removed }) => ({
+      providerId: provider.id,
+      put: [...inventories].map(([classId, fields]) => ({ classId, ...fields })),
+      remove: removed,
+    })),
+    demands,
+  };
+}
+
+const guardOf = (provider: Provider, bump: number): ProviderGuard => ({
+  providerId: provider.id,
+  generation: provider.generation,
+  bump,
+});
+
+/** What the client knows must be what is there. A consumer without a record has no generation, also if it has old allocations. */
+function checkGeneration(consumer: ConsumerClaim, state: ConsumerState | undefined): void {
+  const { knownGeneration } = consumer;
+  const generation = state?.generation ?? null;
+  if (knownGeneration === undefined || knownGeneration === generation) return;
+  throw new ClaimRefused(
+    'consumer generation',
+    `consumer generation conflict - expected ${generation ?? 'null'} but got ${knownGeneration ?? 'None'}`,
+  );
+}
+
+function findProviders(fleet: Fleet, consumer: ConsumerClaim): [Provider, ReadonlyMap<string, number>][] {
+  return [...consumer.allocations].map(([uuid, resources]) => {
+    const provider = fleet.byUuid.get(uuid);
+    if (provider === undefined) {
+      throw new ClaimRefused('unknown provider', `Allocation for resource provider '${uuid}' that does not exist.`);
+    }
+    return [provider, resources];
+  });
+}
+
+function findClasses(fleet: Fleet, wanted: readonly [Provider, ReadonlyMap<string, number>][]): AllocationIds[] {
+  return wanted.flatMap(([provider, resources]) =>
+    [...resources].map(([name, used]) => {
+      const resourceClass = fleet.classes.byName.get(name);
+      if (resourceClass === undefined) throw new ClaimRefused('unknown class', `No such resource class ${name}.`);
+      return { providerId: provider.id, classId: resourceClass.id, used };
+    }),
+  );
+}
+
+function consumerWrite(
+  consumer: ConsumerClaim,
+  state: ConsumerState | undefined,
+  allocations: readonly AllocationIds[],
+): ConsumerWrite[] {
+  const generation = state?.generation ?? null;
+  const hasOldAllocations = generation === null && (state?.allocations.length ?? 0) > 0;
+  // Nothing wanted and nothing there: nothing to write (upstream leaves an empty record behind).
+  if (allocations.length === 0 && generation === null && !hasOldAllocations) return [];
+  return [
+    {
+      uuid: consumer.uuid,
+      generation,
+      hasOldAllocations,
+      projectExternalId: consumer.projectId,
+      userExternalId: consumer.userId,
+      consumerType: consumer.consumerType ?? null,
+      allocations,
+    },
+  ];
+}

@@ -1,0 +1,68 @@
+import type { Fleet } from '../fleet/fleet.ts';
+import { nameOf } from '../fleet/names.ts';
+import type { Provider } from '../fleet/provider.ts';
+import type { InventoryFields } from '../placement/inventory.ts';
+import { ClaimRefused, type InventoryClaim } from './claim.ts';
+import type { Demand } from './judge_capacity.ts';
+
+/** By provider id, the inventories that a reshape gives it. */
+export type NewInventories = ReadonlyMap<
+  number,
+  {
+    readonly provider: Provider;
+    readonly inventories: ReadonlyMap<number, InventoryFields>;
+    /** The classes that it loses. */
+    readonly removed: readonly number[];
+  }
+>;
+
+/** Looks up the providers and classes of a reshape. @throws ClaimRefused */
+export function judgeInventories(fleet: Fleet, claims: readonly InventoryClaim[]): NewInventories {
+  const found = claims.map((claim) => {
+    const provider = fleet.byUuid.get(claim.providerUuid);
+    if (provider === undefined) {
+      throw new ClaimRefused(
+        'unknown inventory provider',
+        `Resource provider ${claim.providerUuid} in inventories not found: ` +
+          `No resource provider with uuid ${claim.providerUuid} found`,
+      );
+    }
+    if (provider.generation !== claim.knownGeneration) {
+      throw new ClaimRefused(
+        'provider generation',
+        `resource provider generation conflict for provider ${claim.providerUuid}: ` +
+          `actual: ${provider.generation}, given: ${claim.knownGeneration}`,
+      );
+    }
+    return { provider, claim };
+  });
+  return new Map(
+    found.map(({ provider, claim }) => {
+      const inventories = new Map<number, InventoryFields>();
+      for (const [name, fields] of claim.inventories) {
+        const resourceClass = fleet.classes.byName.get(name);
+        if (resourceClass === undefined) throw new ClaimRefused('unknown class', `No such resource class ${name}.`);
+        inventories.set(resourceClass.id, fields);
+      }
+      const removed = provider.inventories.map(({ classId }) => classId).filter((id) => !inventories.has(id));
+      return [provider.id, { provider, inventories, removed }];
+    }),
+  );
+}
+
+/** Whether no inventory that goes is used once the claim's allocations are there. @throws ClaimRefused */
+export function checkNothingLeft(fleet: Fleet, newInventories: NewInventories, demands: readonly Demand[]): void {
+  for (const { provider, removed } of newInventories.values()) {
+    const left = removed.filter((classId) => {
+      const used = provider.inventories.find((inventory) => inventory.classId === classId)?.used ?? 0;
+      const demand = demands.find((each) => each.provider === provider && each.classId === classId);
+      return used - (demand?.freed ?? 0) + (demand?.wanted ?? 0) > 0;
+    });
+    if (left.length === 0) continue;
+    const names = left.map((id) => nameOf(fleet.classes, id)).join(', ');
+    throw new ClaimRefused(
+      'inventory in use',
+      `Inventory for '${names}' on resource provider '${provider.uuid}' in use.`,
+    );
+  }
+}

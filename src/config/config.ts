@@ -1,0 +1,215 @@
+/**
+ * Every option that the service reads, typed and validated. Groups and options have upstream's names, in camelCase;
+ * `./options.ts` says of each what may be written in a file, `./load.ts` where values come from.
+ */
+export type Config = {
+  readonly default: {
+    /** Log at level debug. */
+    readonly debug: boolean;
+  };
+  readonly api: {
+    readonly authStrategy: 'keystone' | 'noauth2';
+    /** The highest microversion that is offered, `1.0` to `1.39`. */
+    readonly maxMicroversion: string;
+    readonly host: string;
+    /** 0 is any free port. */
+    readonly port: number;
+  };
+  readonly ssl: {
+    /** PEM file with the certificate chain. TLS is on where this and `keyFile` are set. */
+    readonly certFile: string | undefined;
+    readonly keyFile: string | undefined;
+  };
+  readonly placementDatabase: {
+    /** `postgresql://...`; undefined for the embedded database. */
+    readonly connection: string | undefined;
+    /** A read-only replica, `postgresql://...`. */
+    readonly slaveConnection: string | undefined;
+    /** The folder of the embedded database; `memory://` keeps nothing. */
+    readonly embeddedPath: string;
+    readonly maxPoolSize: number;
+    /** Age in seconds at which a connection is replaced; -1 is never. */
+    readonly connectionRecycleTime: number;
+    /** Attempts to reach the database at start; -1 is without end. */
+    readonly maxRetries: number;
+    /** Seconds between these attempts. */
+    readonly retryInterval: number;
+    /** Seconds that a request waits for a free connection. */
+    readonly poolTimeout: number;
+    /** Run the migrations at start. */
+    readonly syncOnStartup: boolean;
+  };
+  readonly placement: {
+    readonly randomizeAllocationCandidates: boolean;
+    readonly incompleteConsumerProjectId: string;
+    readonly incompleteConsumerUserId: string;
+    readonly allocationConflictRetryCount: number;
+    /** -1 is no limit. */
+    readonly maxAllocationCandidates: number;
+    readonly allocationCandidatesGenerationStrategy: 'depth-first' | 'breadth-first';
+  };
+  readonly workarounds: {
+    readonly optimizeForWideProviderTrees: boolean;
+  };
+  readonly osloPolicy: {
+    /** `load` makes it absolute: the first that exists beside the configuration; it need not exist. */
+    readonly policyFile: string;
+    /** Absolute after `load`, like `policyFile`. */
+    readonly policyDirs: readonly string[];
+    /** The rule that decides where the asked one is unknown. */
+    readonly policyDefaultRule: string;
+    readonly enforceScope: boolean;
+    readonly enforceNewDefaults: boolean;
+  };
+  readonly osloMiddleware: {
+    readonly enableProxyHeadersParsing: boolean;
+    /** Bytes. */
+    readonly maxRequestBodySize: number;
+  };
+  readonly cors: {
+    /** No CORS where this is empty. */
+    readonly allowedOrigin: readonly string[];
+    readonly allowCredentials: boolean;
+    readonly exposeHeaders: readonly string[];
+    /** Seconds. */
+    readonly maxAge: number;
+    readonly allowMethods: readonly string[];
+    readonly allowHeaders: readonly string[];
+  };
+  readonly keystoneAuthtoken: {
+    readonly wwwAuthenticateUri: string | undefined;
+    readonly authUrl: string | undefined;
+    readonly authType: 'password' | 'v3password';
+    readonly username: string | undefined;
+    readonly userId: string | undefined;
+    readonly password: string | undefined;
+    readonly projectName: string | undefined;
+    readonly projectId: string | undefined;
+    readonly userDomainName: string | undefined;
+    readonly userDomainId: string | undefined;
+    readonly projectDomainName: string | undefined;
+    readonly projectDomainId: string | undefined;
+    /** The domain of user and project where they name none. */
+    readonly defaultDomainName: string | undefined;
+    readonly defaultDomainId: string | undefined;
+    /** `all`, where the service's own token is scoped to the system rather than a project. */
+    readonly systemScope: string | undefined;
+    /** PEM file with the authorities that sign Keystone's certificate; undefined for the system's. */
+    readonly cafile: string | undefined;
+    /** PEM files of the client certificate that Keystone may want. */
+    readonly certfile: string | undefined;
+    readonly keyfile: string | undefined;
+    /** Do not verify Keystone's certificate. */
+    readonly insecure: boolean;
+    readonly regionName: string | undefined;
+    readonly interface: 'public' | 'internal' | 'admin';
+    readonly serviceTokenRoles: readonly string[];
+    readonly serviceTokenRolesRequired: boolean;
+    /** Refuse tokens whose access rules do not name this type of service. */
+    readonly serviceType: string | undefined;
+    /** Seconds; -1 is no cache. */
+    readonly tokenCacheTime: number;
+    /** Seconds; undefined for the HTTP client's own time-out. */
+    readonly httpConnectTimeout: number | undefined;
+    readonly httpRequestMaxRetries: number;
+    readonly includeServiceCatalog: boolean;
+    readonly delayAuthDecision: boolean;
+  };
+};
+
+const noConsumer = '00000000-0000-0000-0000-000000000000';
+
+/** What holds where nothing is configured: upstream's defaults, and the embedded database on 127.0.0.1. */
+export const defaultConfig: Config = deepFreeze({
+  default: { debug: false },
+  api: { authStrategy: 'keystone', maxMicroversion: '1.39', host: '127.0.0.1', port: 8778 },
+  ssl: { certFile: undefined, keyFile: undefined },
+  placementDatabase: {
+    connection: undefined,
+    slaveConnection: undefined,
+    embeddedPath: './placement-data',
+    maxPoolSize: 10,
+    connectionRecycleTime: 3600,
+    maxRetries: 10,
+    retryInterval: 10,
+    poolTimeout: 30,
+    syncOnStartup: false,
+  },
+  placement: {
+    randomizeAllocationCandidates: false,
+    incompleteConsumerProjectId: noConsumer,
+    incompleteConsumerUserId: noConsumer,
+    allocationConflictRetryCount: 10,
+    maxAllocationCandidates: -1,
+    allocationCandidatesGenerationStrategy: 'depth-first',
+  },
+  workarounds: { optimizeForWideProviderTrees: false },
+  osloPolicy: {
+    policyFile: 'policy.yaml',
+    policyDirs: ['policy.d'],
+    policyDefaultRule: 'default',
+    enforceScope: true,
+    enforceNewDefaults: true,
+  },
+  osloMiddleware: { enableProxyHeadersParsing: false, maxRequestBodySize: 114_688 },
+  cors: {
+    allowedOrigin: [],
+    allowCredentials: true,
+    exposeHeaders: [
+      'X-Auth-Token',
+      'X-Openstack-Request-Id',
+      'X-Subject-Token',
+      'X-Service-Token',
+      'OpenStack-API-Version',
+    ],
+    maxAge: 3600,
+    allowMethods: ['GET', 'PUT', 'POST', 'DELETE', 'PATCH'],
+    allowHeaders: [
+      'X-Auth-Token',
+      'X-Openstack-Request-Id',
+      'X-Identity-Status',
+      'X-Roles',
+      'X-Service-Catalog',
+      'X-User-Id',
+      'X-Tenant-Id',
+      'OpenStack-API-Version',
+    ],
+  },
+  keystoneAuthtoken: {
+    wwwAuthenticateUri: undefined,
+    authUrl: undefined,
+    authType: 'password',
+    username: undefined,
+    userId: undefined,
+    password: undefined,
+    projectName: undefined,
+    projectId: undefined,
+    userDomainName: undefined,
+    userDomainId: undefined,
+    projectDomainName: undefined,
+    projectDomainId: undefined,
+    defaultDomainName: undefined,
+    defaultDomainId: undefined,
+    systemScope: undefined,
+    cafile: undefined,
+    certfile: undefined,
+    keyfile: undefined,
+    insecure: false,
+    regionName: undefined,
+    interface: 'internal',
+    serviceTokenRoles: ['service'],
+    serviceTokenRolesRequired: false,
+    serviceType: undefined,
+    tokenCacheTime: 300,
+    httpConnectTimeout: undefined,
+    httpRequestMaxRetries: 3,
+    includeServiceCatalog: true,
+    delayAuthDecision: false,
+  },
+});
+
+/** Freezes an object and everything in it. */
+export function deepFreeze<T>(value: T): T {
+  if (typeof value === 'object' && value !== null) for (const part of Object.values(value)) deepFreeze(part);
+  return Object.freeze(value);
+}

@@ -1,0 +1,39 @@
+import { maskUrls } from './database_url.ts';
+import type { Option } from './options.ts';
+import type { Source, Written } from './sources.ts';
+
+/** Where a value is, for people: `/etc/placement/placement.conf:12`. */
+export function sourceName(source: Source): string {
+  if (source.from === 'file') return `${source.file}:${source.line}`;
+  return source.from === 'environment' ? source.variable : source.flag;
+}
+
+/**
+ * One line about a mistake: `/etc/placement/placement.conf:12: [api] auth_strategy = "none" must be one of ...`. Of a secret
+ * option only the scheme of a database URL is shown.
+ *
+ * @param resolved the texts after substitution, as far as they may be shown.
+ */
+export function explain(
+  option: Option,
+  { texts, source }: Written,
+  problem: string,
+  resolved: readonly string[],
+): string {
+  const place = source.from === 'file' ? source : option;
+  const [shown, meant] = [texts, resolved].map((values) => (option.secret ? redact(values) : quote(values)));
+  const value = shown === meant ? shown : `${shown}, which is ${meant},`;
+  return `${sourceName(source)}: [${place.group}] ${place.name} = ${value} ${problem}.`;
+}
+
+const longest = 100;
+
+function quote(texts: readonly string[]): string {
+  const text = maskUrls(texts.join(', '));
+  return JSON.stringify(text.length > longest ? `${text.slice(0, longest)}...` : text);
+}
+
+function redact([text = '']: readonly string[]): string {
+  const scheme = /^(?:mysql|mariadb|sqlite|postgres(?:ql)?)(?:\+\w+)?:\/\//.exec(text)?.[0] ?? '';
+  return `${scheme}***`;
+}

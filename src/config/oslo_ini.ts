@@ -1,0 +1,93 @@
+import { ConfigError } from './config_error.ts';
+
+/** One assignment: the value after unquoting and joining, and the line (from 1) that its key is on. */
+export type IniValue = { readonly value: string; readonly line: number };
+
+/**
+ * Section -> option -> its values in the order of the file. Section names are lower case, except DEFAULT, since oslo.config
+ * does not care about their case; option names are as written.
+ */
+export type IniSections = ReadonlyMap<string, ReadonlyMap<string, readonly IniValue[]>>;
+
+/** oslo.config looks a section up by this name. */
+export const normalizeSection = (name: string): string => (name === 'DEFAULT' ? name : name.toLowerCase());
+
+/**
+ * Reads a file as oslo.config does (its `iniparser.py` and `cfg.ConfigParser`):
+ *
+ * - `option = value` or `option: value`, whichever separator comes first; an option may come several times;
+ * - a line that starts with a blank or tab continues the value after a newline; an empty line, a comment or a section ends it;
+ * - quotes are stripped where the first line of a value starts and ends with the same one;
+ * - `#` and `;` start a comment at the start of a line only; after a value they belong to it.
+ *
+ * @param file the name for messages.
+ * @throws ConfigError with file and line. The text of the line is not shown: it may be a secret.
+ */
+export function parseOsloIni(text: string, file: string): IniSections {
+  const sections = new Map<string, Map<string, IniValue[]>>();
+  let options: Map<string, IniValue[]> | undefined;
+  let open: { readonly name: string; readonly line: number; readonly parts: string[] } | undefined;
+
+  const close = (): void => {
+    if (open === undefined || options === undefined) return;
+    const value = { value: open.parts.join('\n'), line: open.line };
+    const values = options.get(open.name);
+    if (values === undefined) options.set(open.name, [value]);
+    else values.push(value);
+    open = undefined;
+  };
+
+  for (const [index, untrimmed] of text
+    .replace(/^\uFEFF/, '')
+    .split(/\r\n|\r|\n/)
+    .entries()) {
+    const number = index + 1;
+    const fail = (problem: string): ConfigError => new ConfigError([`${file}:${number}: ${problem}`]);
+    const line = trimEnd(untrimmed);
+    if (line === '') {
+      close();
+    } else if (line.startsWith(' ') || line.startsWith('\t')) {
+      if (open === undefined) {
+        throw fail(
+          'this line starts with white space, but there is no value above that it could continue. Unindent it.',
+        );
+      }
+      open.parts.push(trimStart(line));
+    } else if (line.startsWith('[')) {
+      close();
+      if (!line.endsWith(']')) throw fail('a section must end with "]" and nothing after it.');
+      if (line === '[]') throw fail('the section has no name. Write [name].');
+      const name = normalizeSection(line.slice(1, -1));
+      options = sections.get(name) ?? new Map();
+      sections.set(name, options);
+    } else if (line.startsWith('#') || line.startsWith(';')) {
+      close();
+    } else {
+      close();
+      const separator = line.search(/[:=]/);
+      if (separator === -1) throw fail('a line must be "option = value", but this one has neither "=" nor ":".');
+      const name = trim(line.slice(0, separator));
+      if (name === '') throw fail('there is no option before the separator. Write "option = value".');
+      if (options === undefined)
+        throw fail(`${name} stands before any section. Write [DEFAULT] or another section above it.`);
+      open = { name, line: number, parts: [unquote(trim(line.slice(separator + 1)))] };
+    }
+  }
+  close();
+  return sections;
+}
+
+function unquote(value: string): string {
+  const first = value.at(0);
+  return (first === '"' || first === "'") && value.endsWith(first) ? value.slice(1, -1) : value;
+}
+
+// What Python's str.strip takes for white space; JavaScript's trim differs by a few characters.
+const blank = '[\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]';
+const leading = new RegExp(`^${blank}+`);
+// Without the look-behind a long run of blanks inside of a line would take quadratic time.
+const trailing = new RegExp(`(?<!${blank})${blank}+$`);
+const trimStart = (text: string): string => text.replace(leading, '');
+const trimEnd = (text: string): string => text.replace(trailing, '');
+/** Python's `str.strip()`. */
+export const trim = (text: string): string => trimStart(trimEnd(text));

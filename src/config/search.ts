@@ -1,0 +1,140 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { ConfigError } from './config_error.ts';
+import { type IniSections, parseOsloIni } from './oslo_ini.ts';
+
+/** Where configuration may come from. */
+export type Surroundings = {
+  /** From --config-file, in order: they replace the search for placement.conf. */
+  readonly configFiles?: readonly string[];
+  /** From --config-dir, in order: they replace the search for placement.conf.d. */
+  readonly configDirs?: readonly string[];
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** The home directory. */
+  readonly home: string;
+  /** What relative paths are relative to. */
+  readonly cwd: string;
+  /** `/etc`, except in tests. */
+  readonly etc?: string;
+};
+
+export type ConfigFile = { readonly file: string; readonly sections: IniSections };
+
+export type Found = {
+  /** In the order in which they are read: the later one wins. */
+  readonly files: readonly ConfigFile[];
+  /** Where files that options name are looked for, the first hit wins (oslo.config's `find_file`). */
+  readonly directories: readonly string[];
+  /** The directory that such a file belongs in where it does not exist yet. */
+  readonly home: string;
+};
+
+/**
+ * Finds and parses the files, as oslo.config does: placement.conf is the first of `~/.placement/`, `~/`, `/etc/placement/`,
+ * `/etc/` (and the two of a snap); placement.conf.d is looked for in the same places, on its own, and all its `*.conf` are read
+ * after it in the order of their names. OS_PLACEMENT_CONFIG_DIR names the directory of placement.conf, which then must exist.
+ *
+ * @throws ConfigError where a named file or directory is missing, and for what does not parse, all at once.
+ */
+export function findConfig(surroundings: Surroundings): Found {
+  const { configFiles = [], configDirs = [], env, cwd } = surroundings;
+  const absolute = (name: string): string =>
+    path.resolve(
+      cwd,
+      name.replace(/^~(?=\/|$)/, () => surroundings.home),
+    );
+  const places = standardPlaces(surroundings);
+  const standard = (name: string): string[] =>
+    places
+      .map((place) => path.join(place, name))
+      .filter(existsSync)
+      .slice(0, 1);
+
+  const envDirectory = env.OS_PLACEMENT_CONFIG_DIR?.trim();
+  const named = configFiles.map(absolute);
+  const defaultFiles = envDirectory
+    ? [absolute(path.join(envDirectory, 'placement.conf'))]
+    : standard('placement.conf');
+  const mainFiles = named.length > 0 ? named : defaultFiles;
+  const namedDirectories = configDirs.map(absolute);
+  const defaultDirectories = namedDirectories.length > 0 ? [] : standard('placement.conf.d');
+
+  // What was found by default never beats what the command line names, so placement.conf.d may come before a named file.
+  const beforeDirectories = named.length > 0 ? [] : mainFiles;
+  const afterDirectories = named.length > 0 ? mainFiles : [];
+  const problems: string[] = [];
+  const attempt = <T>(read: () => T, otherwise: T): T => {
+    try {
+      return read();
+    } catch (error) {
+      if (!(error instanceof ConfigError)) throw error;
+      problems.push(...error.problems);
+      return otherwise;
+    }
+  };
+  const inDirectory = (directory: string): readonly string[] => attempt(() => configFilesIn(directory), []);
+  const order = [
+    ...beforeDirectories,
+    ...defaultDirectories.flatMap(inDirectory),
+    ...afterDirectories,
+    ...namedDirectories.flatMap(inDirectory),
+  ];
+  const files = order.flatMap((file) => attempt(() => [{ file, sections: parseOsloIni(readText(file), file) }], []));
+  if (problems.length > 0) throw new ConfigError(problems);
+
+  const mainDirectories = mainFiles.map((file) => path.dirname(file)).reverse();
+  return {
+    files,
+    directories: [...namedDirectories, ...mainDirectories, ...places],
+    home: mainDirectories[0] ?? path.join(surroundings.etc ?? '/etc', 'placement'),
+  };
+}
+
+/** The path of a file beside the configuration: the first name that exists somewhere, else where the first would belong. */
+export function locate(names: readonly [string, ...string[]], found: Found): string {
+  const candidates = names.flatMap((name) => found.directories.map((directory) => path.resolve(directory, name)));
+  return candidates.find((candidate) => existsSync(candidate)) ?? path.resolve(found.home, names[0]);
+}
+
+function standardPlaces({ env, home, etc = '/etc' }: Surroundings): readonly string[] {
+  const snaps = [env.SNAP_COMMON, env.SNAP].filter((place) => place !== undefined && place !== '');
+  return [
+    path.join(home, '.placement'),
+    home,
+    path.join(etc, 'placement'),
+    etc,
+    ...snaps.map((place) => path.join(place ?? '', 'etc', 'placement')),
+  ];
+}
+
+function configFilesIn(directory: string): readonly string[] {
+  try {
+    const names = readdirSync(directory).filter((name) => name.endsWith('.conf') && !name.startsWith('.'));
+    return names.sort().map((name) => path.join(directory, name));
+  } catch (error) {
+    throw new ConfigError([`${directory}: the configuration directory cannot be read: ${reason(error)}.`]);
+  }
+}
+
+function readText(file: string): string {
+  let bytes: Uint8Array;
+  try {
+    bytes = readFileSync(file);
+  } catch (error) {
+    throw new ConfigError([`${file}: the configuration file cannot be read: ${reason(error)}.`]);
+  }
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch {
+    throw new ConfigError([`${file}: the configuration file is not UTF-8. Save it in this encoding.`]);
+  }
+}
+
+function reason(error: unknown): string {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined;
+  if (code === 'ENOENT') return 'it does not exist';
+  if (code === 'EACCES') return 'permission denied';
+  if (code === 'EISDIR') return 'it is a directory';
+  if (code === 'ENOTDIR') return 'it is not a directory';
+  return String(error);
+}

@@ -1,0 +1,128 @@
+import { ignoredOptions, type Option, options } from './options.ts';
+import { normalizeSection } from './oslo_ini.ts';
+import type { ConfigFile } from './search.ts';
+
+/** A value from the command line: `{ group: 'api', name: 'port', text: '8778', flag: '--port' }`. */
+export type Override = {
+  /** The section, as files write it. */
+  readonly group: string;
+  readonly name: string;
+  readonly text: string;
+  /** For messages. */
+  readonly flag: string;
+};
+
+export type Source =
+  | { readonly from: 'command line'; readonly flag: string }
+  | { readonly from: 'environment'; readonly variable: string }
+  /** Section and name as they are in the file, which may be older ones. */
+  | {
+      readonly from: 'file';
+      readonly file: string;
+      readonly line: number;
+      readonly group: string;
+      readonly name: string;
+    };
+
+/** What is written for an option at the place that wins. */
+export type Written = {
+  /** At least one; exactly one unless the option takes several. */
+  readonly texts: readonly string[];
+  readonly source: Source;
+  /** `$` means nothing in it. */
+  readonly literal: boolean;
+};
+
+export type Sources = {
+  readonly find: (option: Option) => Written | undefined;
+  /** What `$name` or `$group.name` in the value of an option refers to; undefined where there is no such name. */
+  readonly named: (name: string, from: Option) => { readonly option: Option } | { readonly text: string } | undefined;
+};
+
+type Place = readonly [group: string, name: string];
+
+const key = (group: string, name: string): string => `${group}.${name}`;
+const known = new Map(options.map((option) => [key(option.group, option.name), option]));
+const ignored = new Set(ignoredOptions.map(([group, name]) => key(group, name)));
+
+/** All places where values come from, the command line first. Empty variables count, except DATABASE_URL. */
+export function openSources(
+  files: readonly ConfigFile[],
+  env: Readonly<Record<string, string | undefined>>,
+  overrides: readonly Override[],
+): Sources {
+  const authSection = fromEnvironment('keystone_authtoken', 'auth_section') ??
+    fromFiles([['keystone_authtoken', 'auth_section']], false) ?? { texts: ['keystone_authtoken'] };
+  const pluginGroup = normalizeSection(authSection.texts[0] || 'keystone_authtoken');
+
+  function fromCommandLine(option: Option): Written | undefined {
+    const override = overrides.findLast(({ group, name }) => group === option.group && name === option.name);
+    if (override === undefined) return undefined;
+    return { texts: [override.text], source: { from: 'command line', flag: override.flag }, literal: false };
+  }
+
+  function fromEnvironment(group: string, name: string): Written | undefined {
+    const variable = `OS_${group}__${name}`.toUpperCase();
+    const text = env[variable];
+    return text === undefined
+      ? undefined
+      : { texts: [text], source: { from: 'environment', variable }, literal: false };
+  }
+
+  /** The newest file that has one of the places decides, and in it the first place that it has. */
+  function fromFiles(places: readonly Place[], multi: boolean): Written | undefined {
+    const found = files.toReversed().flatMap(({ file, sections }) =>
+      places.flatMap(([group, name]) => {
+        const values = sections.get(group)?.get(name) ?? [];
+        const last = values.at(-1);
+        if (last === undefined) return [];
+        const source: Source = { from: 'file', file, line: last.line, group, name };
+        return [{ texts: values.map(({ value }) => value), source }];
+      }),
+    );
+    const [winner] = found;
+    if (winner === undefined) return undefined;
+    const texts = multi ? found.toReversed().flatMap((each) => each.texts) : winner.texts.slice(-1);
+    return { texts, source: winner.source, literal: false };
+  }
+
+  function find(option: Option): Written | undefined {
+    const group = option.plugin ? pluginGroup : option.group;
+    const former = (option.formerly ?? []).map(
+      ([section, name]): Place => [section === option.group ? group : section, name],
+    );
+    return (
+      fromCommandLine(option) ??
+      fromEnvironment(group, option.name) ??
+      fromFiles([[group, option.name], ...former], option.type.multi) ??
+      fromDatabaseUrl(option)
+    );
+  }
+
+  function fromDatabaseUrl(option: Option): Written | undefined {
+    const text = env.DATABASE_URL;
+    if (!text || key(option.group, option.name) !== 'placement_database.connection') return undefined;
+    return { texts: [text], source: { from: 'environment', variable: 'DATABASE_URL' }, literal: true };
+  }
+
+  function named(name: string, from: Option): { option: Option } | { text: string } | undefined {
+    const dot = name.indexOf('.');
+    const places: readonly Place[] =
+      dot === -1
+        ? [
+            [from.group, name],
+            ['DEFAULT', name],
+          ]
+        : [[name.slice(0, dot), name.slice(dot + 1)]];
+    for (const [group, optionName] of places) {
+      const option = known.get(key(group, optionName));
+      if (option !== undefined) return { option };
+      if (!ignored.has(key(group, optionName))) continue;
+      const text = (fromEnvironment(group, optionName) ?? fromFiles([[group, optionName]], false))?.texts[0];
+      return text === undefined ? undefined : { text };
+    }
+    return undefined;
+  }
+
+  return { find, named };
+}

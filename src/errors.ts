@@ -1,0 +1,46 @@
+/** Codes that clients match on; upstream's `placement/errors.py`, shown from microversion 1.23. */
+export const errorCodes = {
+  undefined: 'placement.undefined_code',
+  inventoryInUse: 'placement.inventory.inuse',
+  concurrentUpdate: 'placement.concurrent_update',
+  duplicateName: 'placement.duplicate_name',
+  providerInUse: 'placement.resource_provider.inuse',
+  cannotDeleteParent: 'placement.resource_provider.cannot_delete_parent',
+  providerNotFound: 'placement.resource_provider.not_found',
+  duplicateQueryKey: 'placement.query.duplicate_key',
+  badQueryValue: 'placement.query.bad_value',
+  missingQueryValue: 'placement.query.missing_value',
+} as const;
+
+export type ErrorCode = (typeof errorCodes)[keyof typeof errorCodes];
+
+type Options = {
+  readonly code?: ErrorCode;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Upstream sends some errors without `Vary`: those that leave its handlers as exceptions. Clients see the same here. */
+  readonly vary?: boolean;
+};
+
+/** An error that a client is told: everything else that is thrown is a 500. */
+export class ApiError extends Error {
+  readonly status: number;
+  readonly code: ErrorCode;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly vary: boolean;
+
+  constructor(status: number, detail: string, options: Options = {}) {
+    super(detail);
+    this.status = status;
+    this.code = options.code ?? errorCodes.undefined;
+    this.headers = options.headers ?? {};
+    this.vary = options.vary ?? true;
+  }
+}
+
+export const badRequest = (detail: string, code?: ErrorCode): ApiError =>
+  new ApiError(400, detail, code === undefined ? {} : { code });
+export const conflict = (detail: string, code?: ErrorCode): ApiError =>
+  new ApiError(409, detail, code === undefined ? {} : { code });
+export const notFound = (detail: string): ApiError => new ApiError(404, detail);
+/** A 404 that upstream raises outside of its handlers: an unknown provider, class or path. */
+export const notFoundWithoutVary = (detail: string): ApiError => new ApiError(404, detail, { vary: false });

@@ -1,0 +1,78 @@
+import { type RawBuilder, sql } from 'kysely';
+import type { Database } from '../../db/connect.ts';
+import {
+  type AggregateRow,
+  type InventoryRow,
+  type NameRow,
+  type ProviderRow,
+  selectAggregates,
+  selectClassNames,
+  selectInventories,
+  selectProviders,
+  selectTraitNames,
+  selectTraits,
+  type TraitRow,
+} from './rows.ts';
+
+/** What changed since a snapshot, as a later one sees it. Lists are null where there is nothing in them. */
+export type Changes = {
+  readonly snapshot: string;
+  /** The log no longer goes back to the earlier snapshot, or a table was truncated: load everything. */
+  readonly reload: boolean;
+  /** Usages that moved; the arrays run in parallel. Not of providers in `whole`, whose inventories carry theirs. */
+  readonly moved:
+    | readonly { readonly provider: number; readonly classes: number[]; readonly deltas: number[] }[]
+    | null;
+  /** Providers whose row only got another generation (and time). */
+  readonly touched:
+    | readonly { readonly id: number; readonly generation: number; readonly updated: number | null }[]
+    | null;
+  /** Ids to read anew; those not in `providers` are gone. */
+  readonly whole: readonly number[] | null;
+  readonly providers: readonly ProviderRow[] | null;
+  readonly inventories: readonly InventoryRow[] | null;
+  readonly traits: readonly TraitRow[] | null;
+  readonly aggregates: readonly AggregateRow[] | null;
+  /** Null unless names changed. */
+  readonly traitNames: readonly NameRow[] | null;
+  readonly classNames: readonly NameRow[] | null;
+};
+
+/**
+ * Asks, in one statement and so in one snapshot, for everything that changed since an earlier snapshot. Transactions that the
+ * earlier one did not see are those it does not call visible; none of them is older than its xmin, which the index finds.
+ */
+export async function readChanges({ kysely }: Database, since: string): Promise<Changes> {
+  const snapshot = sql`${since}::pg_snapshot`;
+  const { rows } = await sql<Changes>`
+    with changes as materialized (
+      select provider_id, whole, class_ids, used_deltas from provider_changes
+      where xid >= pg_snapshot_xmin(${snapshot}) and not pg_visible_in_snapshot(xid, ${snapshot})
+    ), whole as (
+      select distinct provider_id as id from changes where whole and provider_id is not null
+    ), moved as (
+      select * from changes where not whole and provider_id is not null and provider_id not in (select id from whole)
+    )
+    select pg_current_snapshot()::text as snapshot,
+      exists (select from changes where provider_id is null and not whole)
+        or coalesce((select xid > pg_snapshot_xmin(${snapshot}) from provider_changes_horizon), true) as reload,
+      ${listOf(sql`select provider_id as provider, class_ids as classes, used_deltas as deltas from moved
+        where class_ids is not null`)} as moved,
+      ${listOf(sql`select id, generation, updated from (${selectProviders}) as p
+        where id in (select provider_id from moved)`)} as touched,
+      (select json_agg(id) from whole) as whole,
+      ${listOf(sql`${selectProviders} where id in (select id from whole)`)} as providers,
+      ${listOf(sql`${selectInventories} where i.resource_provider_id in (select id from whole)`)} as inventories,
+      ${listOf(sql`${selectTraits} where resource_provider_id in (select id from whole)`)} as traits,
+      ${listOf(sql`${selectAggregates} where m.resource_provider_id in (select id from whole)`)} as aggregates,
+      ${ifNamesChanged(selectTraitNames)} as "traitNames",
+      ${ifNamesChanged(selectClassNames)} as "classNames"`.execute(kysely);
+  const [changes] = rows;
+  if (changes === undefined) throw new Error('A SELECT without FROM gave no row.');
+  return changes;
+}
+
+const listOf = (query: RawBuilder<unknown>) => sql`(select json_agg(r) from (${query}) as r)`;
+
+const ifNamesChanged = (query: RawBuilder<unknown>) =>
+  sql`case when exists (select from changes where provider_id is null and whole) then ${listOf(query)} end`;

@@ -1,0 +1,66 @@
+import type { Database } from '../../db/connect.ts';
+import { readChanges } from './changes.ts';
+import { createFleet, type Fleet } from './fleet.ts';
+import { loadFleet } from './load.ts';
+
+/** Keeps one fleet true to the database. */
+export type FleetKeeper = {
+  /** The fleet with everything that was committed before this call. Calls that wait share one round trip. */
+  fresh(): Promise<Fleet>;
+  /** The fleet as it was last seen: good for what a guarded statement proves afterwards. */
+  readonly known: Fleet;
+  /** The snapshot that `known` shows. */
+  readonly snapshot: string;
+  /** How often the fleet was brought up to date, and how often loaded whole. */
+  readonly counts: { readonly refreshes: number; readonly loads: number };
+};
+
+/** Loads the fleet and returns its keeper. */
+export async function openFleet(database: Database): Promise<FleetKeeper> {
+  const load = async () => {
+    const loaded = await loadFleet(database);
+    counts.loads++;
+    return { living: createFleet(loaded), snapshot: loaded.snapshot };
+  };
+  const counts = { refreshes: 0, loads: 0 };
+  let { living, snapshot } = await load();
+
+  const refresh = async (): Promise<Fleet> => {
+    const changes = await readChanges(database, snapshot);
+    counts.refreshes++;
+    if (changes.reload) {
+      ({ living, snapshot } = await load());
+    } else {
+      living.apply(changes);
+      snapshot = changes.snapshot;
+    }
+    return living.fleet;
+  };
+
+  let running: Promise<Fleet> | undefined;
+  let next: Promise<Fleet> | undefined;
+  const start = (): Promise<Fleet> => {
+    next = undefined;
+    const mine = refresh().finally(() => {
+      if (running === mine) running = undefined;
+    });
+    running = mine;
+    return mine;
+  };
+
+  return {
+    fresh: () => {
+      // A refresh under way may have begun before this call, so it is the one after it that is shared.
+      if (running === undefined) return start();
+      next ??= running.then(start, start);
+      return next;
+    },
+    get known() {
+      return living.fleet;
+    },
+    get snapshot() {
+      return snapshot;
+    },
+    counts,
+  };
+}

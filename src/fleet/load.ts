@@ -1,0 +1,47 @@
+import { sql } from 'kysely';
+import type { Database } from '../../db/connect.ts';
+import {
+  type AggregateRow,
+  type InventoryRow,
+  type NameRow,
+  type ProviderRow,
+  selectAggregates,
+  selectAllInventories,
+  selectClassNames,
+  selectProviders,
+  selectTraitNames,
+  selectTraits,
+  type TraitRow,
+} from './rows.ts';
+
+/** Everything about providers in the database, as one snapshot saw it. */
+export type Loaded = {
+  /** What the snapshot saw, in PostgreSQL's text form of `pg_snapshot`. */
+  readonly snapshot: string;
+  readonly providers: readonly ProviderRow[];
+  readonly inventories: readonly InventoryRow[];
+  readonly traits: readonly TraitRow[];
+  readonly aggregates: readonly AggregateRow[];
+  readonly traitNames: readonly NameRow[];
+  readonly classNames: readonly NameRow[];
+};
+
+/** Reads all of it in one transaction, in which every statement has the same snapshot. */
+export function loadFleet({ kysely }: Database): Promise<Loaded> {
+  return kysely
+    .transaction()
+    .setIsolationLevel('repeatable read')
+    .setAccessMode('read only')
+    .execute(async (trx) => {
+      const snapshot = await sql<{ snapshot: string }>`select pg_current_snapshot()::text as snapshot`.execute(trx);
+      return {
+        snapshot: snapshot.rows[0]?.snapshot ?? '',
+        providers: (await selectProviders.execute(trx)).rows,
+        inventories: (await selectAllInventories.execute(trx)).rows,
+        traits: (await selectTraits.execute(trx)).rows,
+        aggregates: (await selectAggregates.execute(trx)).rows,
+        traitNames: (await selectTraitNames.execute(trx)).rows,
+        classNames: (await selectClassNames.execute(trx)).rows,
+      };
+    });
+}

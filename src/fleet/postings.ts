@@ -1,0 +1,46 @@
+import type { Provider } from './provider.ts';
+
+const nobody: ReadonlySet<Provider> = new Set();
+
+/** For each key (a class, a trait, an aggregate) the providers that have it. */
+export class Postings<Key> {
+  readonly #sets = new Map<Key, Set<Provider>>();
+
+  of(key: Key): ReadonlySet<Provider> {
+    return this.#sets.get(key) ?? nobody;
+  }
+
+  /**
+   * A set that every provider satisfying the condition is in: of the alternatives that a conjunction asks for, those of the
+   * fewest providers.
+   *
+   * @param required of each inner list at least one key; not empty
+   */
+  smallest(required: readonly (readonly Key[])[]): ReadonlySet<Provider> {
+    const sizeOf = (anyOf: readonly Key[]) => anyOf.reduce((sum, key) => sum + this.of(key).size, 0);
+    const fewest = required.reduce((least, anyOf) => (sizeOf(anyOf) < sizeOf(least) ? anyOf : least));
+    const [only] = fewest;
+    if (fewest.length === 1 && only !== undefined) return this.of(only);
+    return new Set(fewest.flatMap((key) => [...this.of(key)]));
+  }
+
+  /** The keys that some provider has. */
+  keys(): Iterable<Key> {
+    return this.#sets.keys();
+  }
+
+  /** Takes the provider from under its old keys and puts it under its new ones. */
+  move(provider: Provider, from: readonly Key[], to: readonly Key[]): void {
+    for (const key of from) {
+      if (to.includes(key)) continue;
+      const set = this.#sets.get(key);
+      set?.delete(provider);
+      if (set?.size === 0) this.#sets.delete(key);
+    }
+    for (const key of to) {
+      const set = this.#sets.get(key);
+      if (set === undefined) this.#sets.set(key, new Set([provider]));
+      else set.add(provider);
+    }
+  }
+}

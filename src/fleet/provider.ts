@@ -1,0 +1,50 @@
+import type { InventoryFields } from '../placement/inventory.ts';
+
+/** An inventory in memory, with its usage: the sum of all allocations of its class on its provider. */
+export type Inventory = InventoryFields & {
+  readonly classId: number;
+  /** Moves with every claim; everything else of an inventory is replaced, not changed. */
+  used: number;
+  /** When it was last written, in milliseconds since 1970. */
+  readonly modifiedAtMs: number;
+};
+
+/**
+ * A resource provider in memory. Its fields change only while the fleet takes over a refresh, in one go: whoever reads
+ * without awaiting in between sees one state.
+ */
+export type Provider = {
+  readonly id: number;
+  uuid: string;
+  name: string;
+  generation: number;
+  createdAtMs: number | undefined;
+  updatedAtMs: number | undefined;
+  parent: Provider | undefined;
+  /** The root of the tree, which for a root is the provider itself. */
+  root: Provider;
+  children: readonly Provider[];
+  /** All providers of the tree, the root first and parents before children; only the root's is filled. */
+  tree: readonly Provider[];
+  /** By class id, ascending. */
+  inventories: readonly Inventory[];
+  /** Ids, ascending: standard traits come before custom ones. */
+  traitIds: readonly number[];
+  aggregates: readonly string[];
+};
+
+/** The inventory of a class, if the provider has one. Providers have few, so a scan beats a map. */
+export function inventoryOf(provider: Provider, classId: number): Inventory | undefined {
+  for (const inventory of provider.inventories) if (inventory.classId === classId) return inventory;
+  return undefined;
+}
+
+/** All ancestors from the parent up to the root. */
+export function* ancestorsOf(provider: Provider): Generator<Provider> {
+  for (let node = provider.parent; node !== undefined; node = node.parent) yield node;
+}
+
+/** The provider and all its descendants. */
+export function subtreeOf(provider: Provider): Provider[] {
+  return [provider, ...provider.children.flatMap(subtreeOf)];
+}

@@ -1,0 +1,124 @@
+import { Hono, type MiddlewareHandler } from 'hono';
+import type { Logger } from 'pino';
+import type { Endpoint } from '../api/endpoint.ts';
+import { type Service, versionText } from '../api/microversions.ts';
+import { ApiError } from '../errors.ts';
+import { mountEndpoints } from './dispatch.ts';
+import { type HonoEnv, nobody } from './exchange.ts';
+import { requestedMinor, versionHeader } from './microversion.ts';
+import { noauthIdentity } from './noauth.ts';
+import { decodedPath } from './path.ts';
+import { renderError } from './render_error.ts';
+import { newRequestId, requestIdHeader } from './request_id.ts';
+import { unauthorized } from './unauthorized.ts';
+
+export type AppOptions = {
+  readonly service: Service;
+  readonly endpoints: readonly Endpoint[];
+  readonly maxBodyBytes: number;
+  readonly logger: Logger;
+};
+
+/**
+ * Assembles what every request passes through, outside in: request id and log, authentication, faults, microversion, and
+ * then the endpoints. The order is upstream's and shows: a 401 carries no microversion, a fault neither.
+ */
+export function createApp({ service, endpoints, maxBodyBytes, logger }: AppOptions): Hono<HonoEnv> {
+  const app = new Hono<HonoEnv>({ getPath: (request) => decodedPath(request.url) });
+  app.use(identifyAndLog(logger));
+  app.use(authenticate);
+  app.use(negotiateVersion(service));
+  mountEndpoints(app, endpoints, maxBodyBytes);
+  app.onError((error, c) => {
+    const exchange = c.var.exchange;
+    const isTold = error instanceof ApiError;
+    if (!isTold) {
+      logger.error({ err: error, requestId: exchange.requestId }, 'Unexpected error');
+    }
+    const told = isTold
+      ? error
+      : new ApiError(500, `Unexpected error; the log tells more under ${exchange.requestId}.`);
+    const response = renderError(told, {
+      method: c.req.raw.method,
+      accept: exchange.accept,
+      contentType: exchange.contentType || 'None',
+      requestId: exchange.requestId,
+      minorVersion: exchange.version < 0 ? undefined : exchange.version,
+      versions: { min: versionText(service, service.minMinor), max: versionText(service, service.maxMinor) },
+    });
+    if (isTold && exchange.version >= 0) setVersionHeaders(response, service, exchange.version, told.vary);
+    return response;
+  });
+  return app;
+}
+
+const identifyAndLog = (logger: Logger): MiddlewareHandler<HonoEnv> =>
+  async function identifyAndLog(c, next) {
+    const started = performance.now();
+    const request = c.req.raw;
+    const accept = request.headers.get('accept');
+    const url = request.url;
+    const origin = url.slice(0, url.indexOf('/', url.indexOf('//') + 2));
+    const question = url.indexOf('?');
+    const globalId = request.headers.get(requestIdHeader);
+    c.set('exchange', {
+      requestId: newRequestId(),
+      globalRequestId: globalId !== null && isRequestId(globalId) ? globalId : undefined,
+      accept: accept === null || accept === '' || accept === '*/*' ? 'application/json' : accept,
+      contentType: request.headers.get('content-type') ?? '',
+      search: question === -1 ? '' : url.slice(question),
+      origin,
+      prefix: '',
+      identity: nobody,
+      version: -1,
+    });
+    await next();
+    const exchange = c.var.exchange;
+    c.res.headers.set(requestIdHeader, exchange.requestId);
+    logger.info(
+      {
+        requestId: exchange.requestId,
+        globalRequestId: exchange.globalRequestId,
+        method: request.method,
+        url: url.slice(origin.length),
+        status: c.res.status,
+        microversion: exchange.version < 0 ? undefined : `1.${exchange.version}`,
+        user: exchange.identity.userId || undefined,
+        project: exchange.identity.projectId,
+        ms: Math.round((performance.now() - started) * 100) / 100,
+      },
+      'request',
+    );
+  };
+
+const isRequestId = (text: string): boolean => /^req-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text);
+
+/** GET / and the empty path need no token, so that clients can discover the versions. */
+const authenticate: MiddlewareHandler<HonoEnv> = async function authenticate(c, next) {
+  const identity = noauthIdentity(c.req.raw.headers);
+  if (identity !== undefined) c.var.exchange.identity = identity;
+  else if (c.req.path !== '/') return unauthorized(c.var.exchange.accept);
+  await next();
+  return undefined;
+};
+
+const negotiateVersion = (service: Service): MiddlewareHandler<HonoEnv> =>
+  async function negotiateVersion(c, next) {
+    const { exchange } = c.var;
+    const { headers } = c.req.raw;
+    exchange.version = requestedMinor(service, headers.get(versionHeader) ?? undefined);
+    const length = headers.get('content-length');
+    if (length !== null && length !== '' && !/^\s*\d+\s*$/.test(length)) {
+      throw new ApiError(400, 'content-length header must be an integer', { vary: false });
+    }
+    if (Number(length ?? 0) > 0 && exchange.contentType === '') {
+      throw new ApiError(400, 'content-type header required when content-length > 0', { vary: false });
+    }
+    await next();
+    if (c.error === undefined) setVersionHeaders(c.res, service, exchange.version, true);
+  };
+
+function setVersionHeaders(response: Response, service: Service, minor: number, vary: boolean): void {
+  response.headers.set(versionHeader, `${service.type} ${versionText(service, minor)}`);
+  if (vary) response.headers.append('vary', versionHeader);
+}

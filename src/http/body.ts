@@ -1,0 +1,49 @@
+import type * as v from 'valibot';
+import { ApiError, badRequest } from '../errors.ts';
+import { checkValue } from '../schema/check.ts';
+
+/**
+ * Reads a request body as JSON and holds it against a schema.
+ *
+ * @throws ApiError 400 where it is not JSON, or does not validate, naming the place and the value; 413 where it is longer
+ *   than `limitBytes`.
+ */
+export async function readJson<Schema extends v.GenericSchema>(
+  request: Request,
+  schema: Schema,
+  limitBytes: number,
+): Promise<v.InferOutput<Schema>> {
+  return checkValue(parseJson(await readBody(request, limitBytes)), schema);
+}
+
+async function readBody(request: Request, limitBytes: number): Promise<Uint8Array> {
+  const tooLong = (): ApiError =>
+    new ApiError(413, `The request body may have ${limitBytes} bytes ([oslo_middleware] max_request_body_size).`);
+  if (Number(request.headers.get('content-length') ?? 0) > limitBytes) throw tooLong();
+  if (request.headers.has('content-length')) return new Uint8Array(await request.arrayBuffer());
+  // Without a length it is counted while it comes.
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  for await (const chunk of request.body ?? []) {
+    length += chunk.byteLength;
+    if (length > limitBytes) throw tooLong();
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
+}
+
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
+function parseJson(bytes: Uint8Array): unknown {
+  let text: string;
+  try {
+    text = utf8.decode(bytes);
+  } catch {
+    throw badRequest('Malformed JSON: the body is not valid UTF-8.');
+  }
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw badRequest(`Malformed JSON: ${error instanceof Error ? error.message : String(error)}`);
+  }
+}

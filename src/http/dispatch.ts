@@ -1,0 +1,73 @@
+import type { Hono } from 'hono';
+import type { ApiRequest, Endpoint } from '../api/endpoint.ts';
+import { ApiError, notFound, notFoundWithoutVary } from '../errors.ts';
+import { parseQuery, type Query } from '../query/query_string.ts';
+import { accepts } from './accept.ts';
+import { renderAnswer } from './answer.ts';
+import { readJson } from './body.ts';
+import type { Exchange, HonoEnv } from './exchange.ts';
+import { enforce } from './policy.ts';
+
+/** Makes the endpoints of a service answer under their paths; every other method there is 405. */
+export function mountEndpoints(app: Hono<HonoEnv>, endpoints: readonly Endpoint[], limitBytes: number): void {
+  const byPath = Map.groupBy(endpoints, (endpoint) => endpoint.path);
+  for (const [path, ofPath] of byPath) {
+    const byMethod = Map.groupBy(ofPath, (endpoint): string => endpoint.method);
+    const allow = [...byMethod.keys()].join(', ');
+    app.all(path, async (c) => {
+      const exchange = c.var.exchange;
+      // Hono would answer HEAD by GET; upstream has no HEAD.
+      const candidates = byMethod.get(c.req.raw.method);
+      if (candidates === undefined) {
+        throw new ApiError(405, 'The method specified is not allowed for this resource.', { headers: { allow } });
+      }
+      const endpoint = select(candidates, exchange);
+      const request = apiRequest(c.req.raw, exchange, (name) => c.req.param(name) ?? '', limitBytes);
+      if (endpoint.policy !== undefined) {
+        const target = endpoint.policyTarget?.(request) ?? { projectId: exchange.identity.projectId };
+        enforce(endpoint.policy, exchange.identity, target);
+      }
+      return renderAnswer(await endpoint.handle(request), exchange.version, exchange.origin + exchange.prefix);
+    });
+  }
+  app.notFound(() => {
+    throw notFoundWithoutVary('');
+  });
+}
+
+function select(candidates: readonly Endpoint[], exchange: Exchange): Endpoint {
+  const [first] = candidates;
+  if (first?.mediaTypesFirst) checkMediaTypes(first, exchange);
+  const endpoint = candidates.find(
+    ({ since, until = Number.POSITIVE_INFINITY }) => since <= exchange.version && exchange.version <= until,
+  );
+  if (endpoint === undefined) {
+    throw first?.absentStatus === 405 ? new ApiError(405, '') : notFound('');
+  }
+  if (!endpoint.mediaTypesFirst) checkMediaTypes(endpoint, exchange);
+  return endpoint;
+}
+
+function checkMediaTypes(endpoint: Endpoint, exchange: Exchange): void {
+  if (endpoint.answersJson && !accepts(exchange.accept, 'application/json')) {
+    throw new ApiError(406, 'Only application/json is provided');
+  }
+  if (endpoint.wantsJson && exchange.contentType.split(';')[0]?.trim() !== 'application/json') {
+    throw new ApiError(415, `The media type ${exchange.contentType || 'None'} is not supported, use application/json`);
+  }
+}
+
+function apiRequest(raw: Request, exchange: Exchange, param: (name: string) => string, limitBytes: number): ApiRequest {
+  let query: Query | undefined;
+  return {
+    version: exchange.version,
+    identity: exchange.identity,
+    param,
+    get query() {
+      query ??= parseQuery(exchange.search);
+      return query;
+    },
+    json: (schema) => readJson(raw, schema, limitBytes),
+    prefix: exchange.prefix,
+  };
+}

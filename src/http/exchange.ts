@@ -1,0 +1,25 @@
+import type { Identity } from '../api/identity.ts';
+
+/** What the layers find out about a request, each its part, before a handler sees it. */
+export type Exchange = {
+  readonly requestId: string;
+  /** The id that the caller gave the whole operation, for logs. */
+  readonly globalRequestId: string | undefined;
+  /** The Accept header; a missing one or a bare wildcard counts as JSON. */
+  readonly accept: string;
+  readonly contentType: string;
+  /** The query string, with its question mark. */
+  readonly search: string;
+  /** Scheme and authority by which the client calls, for absolute URLs. */
+  readonly origin: string;
+  /** The path under which a proxy publishes the service. */
+  readonly prefix: string;
+  /** Filled by the authentication; before it, nobody. */
+  identity: Identity;
+  /** Filled by the version negotiation; before it, -1. */
+  version: number;
+};
+
+export type HonoEnv = { Variables: { exchange: Exchange } };
+
+export const nobody: Identity = { userId: '', projectId: undefined, roles: [], systemScope: undefined };

@@ -1,0 +1,42 @@
+import type { Service } from '../api/microversions.ts';
+import { ApiError } from '../errors.ts';
+
+export const versionHeader = 'openstack-api-version';
+
+/**
+ * The minor version that a request asks for, by the value of its `OpenStack-API-Version` header.
+ *
+ * Without a version of this service, the oldest. Of several, the last. Numbers are read as upstream's Python reads them, so
+ * that `1.+5` and `01.010` are understood.
+ *
+ * @throws ApiError 400 where it is no version, 406 where it is out of range.
+ */
+export function requestedMinor(service: Service, header: string | undefined): number {
+  const text = header === undefined ? undefined : versionOf(service.type, header);
+  if (text === undefined) return service.minMinor;
+  if (text === 'latest') return service.maxMinor;
+  const [major, minor] = text.split('.', 2).length === 2 ? numbers(text) : [];
+  if (major === undefined || minor === undefined) {
+    throw new ApiError(400, `Invalid microversion: invalid version string: ${text}`);
+  }
+  if (major !== service.major || minor < service.minMinor || minor > service.maxMinor) {
+    throw new ApiError(406, `Invalid microversion: Unacceptable version header: ${text}`);
+  }
+  return minor;
+}
+
+function versionOf(type: string, header: string): string | undefined {
+  for (const value of header.split(',').reverse()) {
+    const match = /^(\S+)\s+(\S.*)$/.exec(value.trim());
+    if (match?.[1]?.toLowerCase() === type) return match[2]?.trim();
+  }
+  return undefined;
+}
+
+function numbers(text: string): [number | undefined, number | undefined] {
+  const dot = text.indexOf('.');
+  return [integer(text.slice(0, dot)), integer(text.slice(dot + 1))];
+}
+
+const integer = (text: string): number | undefined =>
+  /^\s*[+-]?\d+(_\d+)*\s*$/.test(text) ? Number(text.replaceAll('_', '')) : undefined;

@@ -1,0 +1,98 @@
+import { STATUS_CODES } from 'node:http';
+import type { ApiError } from '../errors.ts';
+import { bestOffer } from './accept.ts';
+
+/** What an error needs to know of its request. */
+export type ErrorContext = {
+  readonly method: string;
+  readonly accept: string;
+  readonly contentType: string;
+  readonly requestId: string;
+  /** The negotiated version, absent where it could not be. */
+  readonly minorVersion: number | undefined;
+  readonly versions: { readonly min: string; readonly max: string };
+};
+
+/**
+ * Renders an error as upstream's web framework does: JSON in the API-SIG form, or HTML or plain text where the client
+ * accepts nothing else.
+ */
+export function renderError(error: ApiError, context: ErrorContext): Response {
+  const title = titleOf(error.status);
+  const body = sentence(error, context);
+  switch (bestOffer(context.accept, ['text/html', 'application/json'])) {
+    case 'application/json':
+      return respond(error, 'application/json', JSON.stringify({ errors: [jsonError(error, title, body, context)] }));
+    case 'text/html':
+      return respond(
+        error,
+        'text/html; charset=UTF-8',
+        htmlError(error.status, title, sentence(error, context, escapeHtml)),
+      );
+    default:
+      return respond(error, 'text/plain; charset=UTF-8', `${error.status} ${title}\n\n${withoutTags(body)}`);
+  }
+}
+
+const respond = (error: ApiError, contentType: string, body: string) =>
+  new Response(body, { status: error.status, headers: { ...error.headers, 'content-type': contentType } });
+
+function jsonError(error: ApiError, title: string, body: string, context: ErrorContext) {
+  return {
+    status: error.status,
+    title,
+    detail: withoutTags(body),
+    ...((context.minorVersion ?? 0) >= 23 ? { code: error.code } : {}),
+    request_id: context.requestId,
+    ...(error.status === 406 && context.minorVersion === undefined
+      ? { max_version: context.versions.max, min_version: context.versions.min }
+      : {}),
+  };
+}
+
+export const titleOf = (status: number): string => titles[status] ?? STATUS_CODES[status] ?? 'Error';
+/** Where upstream's framework words a status otherwise than Node.js. */
+const titles: Readonly<Record<number, string>> = { 413: 'Request Entity Too Large' };
+
+/** The generic sentence of the status, and then the detail: clients match on parts of both. */
+function sentence(error: ApiError, context: ErrorContext, escape = (text: string) => text): string {
+  const detail = escape(error.message);
+  switch (error.status) {
+    case 405:
+      return `The method ${context.method} is not allowed for this resource. <br /><br />\n${detail}`;
+    case 406:
+      return (
+        'The resource could not be generated that was acceptable to your browser\n' +
+        `(content of type ${escape(context.accept)}. <br /><br />\n${detail}`
+      );
+    case 415:
+      return (
+        `The request media type ${escape(context.contentType)} is not supported by this server.\n` +
+        `<br /><br />\n${detail}`
+      );
+    default:
+      return `${explanations[error.status] ?? titleOf(error.status)}<br /><br />\n${detail}\n\n`;
+  }
+}
+
+const explanations: Readonly<Record<number, string>> = {
+  400: 'The server could not comply with the request since it is either malformed or otherwise incorrect.',
+  403: 'Access was denied to this resource.',
+  404: 'The resource could not be found.',
+  409: 'There was a conflict when trying to complete your request.',
+  413: 'The body of your request was too large for this server.',
+  500: 'The server has either erred or is incapable of performing the requested operation.',
+  503: 'The server is currently unavailable. Please try again at a later time.',
+};
+
+const withoutTags = (text: string): string =>
+  text
+    .replaceAll('\n', ' ')
+    .replaceAll(/<br.*?>/g, '\n')
+    .replaceAll(/<!--|-->|<.*?>/g, '');
+
+const escapeHtml = (text: string): string =>
+  text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;');
+
+export const htmlError = (status: number, title: string, body: string): string =>
+  `<html>\n <head>\n  <title>${status} ${title}</title>\n </head>\n <body>\n  <h1>${status} ${title}</h1>\n  ${body}\n </body>\n</html>`;

@@ -1,0 +1,36 @@
+/** The largest value of the integer columns: upstream's `MAX_INT`. */
+export const maxInteger = 2_147_483_647;
+
+/** What a provider has of one resource class, in units of that class. */
+export type InventoryFields = {
+  readonly total: number;
+  readonly reserved: number;
+  readonly minUnit: number;
+  readonly maxUnit: number;
+  readonly stepSize: number;
+  readonly allocationRatio: number;
+};
+
+/** What an inventory is where its writer did not say. */
+export const inventoryDefaults = {
+  reserved: 0,
+  minUnit: 1,
+  maxUnit: maxInteger,
+  stepSize: 1,
+  allocationRatio: 1,
+} as const;
+
+/** How much of an inventory can be allocated, before rounding: this is what a claim is held against. */
+export const exactCapacity = (inventory: InventoryFields): number =>
+  (inventory.total - inventory.reserved) * inventory.allocationRatio;
+
+/** Capacity as it is shown: cut towards zero, as Python's int() does. */
+export const capacity = (inventory: InventoryFields): number => Math.trunc(exactCapacity(inventory));
+
+/** Whether one allocation may have this amount, by min_unit, max_unit and step_size; capacity is another question. */
+export const fitsUnits = (inventory: InventoryFields, amount: number): boolean =>
+  amount >= inventory.minUnit && amount <= inventory.maxUnit && amount % inventory.stepSize === 0;
+
+/** Whether this amount fits beside what is used, and fits the units: what makes a provider a candidate. */
+export const hasRoomFor = (inventory: InventoryFields & { readonly used: number }, amount: number): boolean =>
+  inventory.used + amount <= exactCapacity(inventory) && fitsUnits(inventory, amount);

@@ -1,0 +1,17 @@
+const uuidDigits = (value: string): string =>
+  value
+    .replaceAll('urn:', '')
+    .replaceAll('uuid:', '')
+    .replaceAll(/^[{}]+|[{}]+$/g, '')
+    .replaceAll('-', '')
+    .toLowerCase();
+
+/**
+ * Whether a text is a UUID in a spelling that Python's uuid module takes: dashes anywhere or nowhere, braces, `urn:uuid:`,
+ * any case.
+ */
+export const isUuidLike = (value: string): boolean => /^[0-9a-f]{32}$/.test(uuidDigits(value));
+
+/** The usual spelling of what isUuidLike: lower case, with dashes. */
+export const normalUuid = (value: string): string =>
+  uuidDigits(value).replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');

@@ -1,0 +1,120 @@
+import * as v from 'valibot';
+import { isUuidLike } from '../placement/uuid.ts';
+import { failed, pythonRepr } from './complaint.ts';
+
+/**
+ * The parts that request schemas are made of. They are valibot schemas whose messages are worded as the JSON Schema
+ * library of upstream words them, since clients and tests match on those.
+ */
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+const wrongType = (name: string) => failed('type', (value) => `${value} is not of type '${name}'`);
+
+/** An integer; 10.0 is one, true is not. */
+export function integer(limits: { readonly minimum?: number; readonly maximum?: number } = {}) {
+  const { minimum = Number.NEGATIVE_INFINITY, maximum = Number.POSITIVE_INFINITY } = limits;
+  return v.pipe(
+    v.number(wrongType('integer')),
+    v.check((value) => Number.isInteger(value), wrongType('integer')),
+    v.minValue(
+      minimum,
+      failed('minimum', (value) => `${value} is less than the minimum of ${minimum}`),
+    ),
+    v.maxValue(
+      maximum,
+      failed('maximum', (value) => `${value} is greater than the maximum of ${maximum}`),
+    ),
+  );
+}
+
+export const number = (limits: { readonly maximum: number }) =>
+  v.pipe(
+    v.number(wrongType('number')),
+    v.maxValue(
+      limits.maximum,
+      failed('maximum', (value) => `${value} is greater than the maximum of ${limits.maximum}`),
+    ),
+  );
+
+/** A text that the database can hold; lengths count code points. */
+export function text(
+  limits: { readonly minLength?: number; readonly maxLength?: number; readonly pattern?: RegExp } = {},
+) {
+  const { minLength = 0, maxLength = Number.POSITIVE_INFINITY, pattern = /(?:)/ } = limits;
+  return v.pipe(
+    v.string(wrongType('string')),
+    v.check(
+      (value) => [...value].length >= minLength,
+      failed('minLength', (value) => `${value} is too short`),
+    ),
+    v.check(
+      (value) => value.length <= maxLength || [...value].length <= maxLength,
+      failed('maxLength', (value) => `${value} is too long`),
+    ),
+    v.regex(
+      pattern,
+      failed('pattern', (value) => `${value} does not match '${pattern.source}'`),
+    ),
+    v.check(
+      isStorable,
+      failed('pattern', (value) => `${value} contains a NUL or a lone surrogate`),
+    ),
+  );
+}
+
+const isStorable = (value: string): boolean => value.isWellFormed() && !value.includes('\0');
+
+/** A UUID in any spelling; see isUuidLike. */
+export const uuidText = v.pipe(
+  v.string(wrongType('string')),
+  v.check(
+    (value) => isUuidLike(value),
+    failed('format', (value) => `${value} is not a 'uuid'`),
+  ),
+);
+
+/** A UUID in a query, where dashes must be at their places. */
+export const dashedUuid = v.pipe(
+  v.string(wrongType('string')),
+  v.check(
+    (value) => isUuidLike(value) && [8, 13, 18, 23].every((place) => value[place] === '-'),
+    failed('format', (value) => `${value} is not a 'uuid'`),
+  ),
+);
+
+/** An object with just these keys; optional ones are marked with valibot's `optional`. */
+export const object = <Entries extends v.ObjectEntries>(entries: Entries) =>
+  v.pipe(v.custom<Record<string, unknown>>(isObject, wrongType('object')), v.strictObject(entries));
+
+/** An object whose keys match a pattern. */
+export const keyed = <Value extends v.GenericSchema>(
+  pattern: RegExp,
+  value: Value,
+  limits: { readonly minProperties?: number } = {},
+) =>
+  v.pipe(
+    v.custom<Record<string, unknown>>(isObject, wrongType('object')),
+    v.record(v.pipe(v.string(), v.regex(pattern)), value),
+    v.check(
+      (record) => Object.keys(record).length >= (limits.minProperties ?? 0),
+      failed('minProperties', (value) => `${value} does not have enough properties`),
+    ),
+  );
+
+export const list = <Item extends v.GenericSchema>(
+  item: Item,
+  limits: { readonly minItems?: number; readonly unique?: boolean } = {},
+) =>
+  v.pipe(
+    v.array(item, wrongType('array')),
+    v.check(
+      (items) => items.length >= (limits.minItems ?? 0),
+      failed('minItems', (value) => `${value} is too short`),
+    ),
+    v.check(
+      (items) => !limits.unique || new Set(items.map((entry) => pythonRepr(entry))).size === items.length,
+      failed('uniqueItems', (value) => `${value} has non-unique elements`),
+    ),
+  );

@@ -1,0 +1,75 @@
+import type { Hono } from 'hono';
+import { type Logger, pino } from 'pino';
+import { type Database, openDatabase } from '../db/connect.ts';
+import { migrateToLatest, pendingMigrations } from '../db/migrate.ts';
+import { syncStandardNames } from '../db/sync_standard_names.ts';
+import { placementService } from './api/microversions.ts';
+import { placementEndpoints } from './api/routes.ts';
+import { openClaims } from './claims/claims.ts';
+import type { Config } from './config/config.ts';
+import { type FleetKeeper, openFleet } from './fleet/keeper.ts';
+import { pruneChanges } from './fleet/prune.ts';
+import { createApp } from './http/app.ts';
+import type { HonoEnv } from './http/exchange.ts';
+
+/** The whole service, without a socket: `app.request(...)` is a request to it. */
+export type PlacementService = {
+  readonly app: Hono<HonoEnv>;
+  readonly database: Database;
+  readonly fleet: FleetKeeper;
+  close(): Promise<void>;
+};
+
+/**
+ * Opens the database, brings its schema up to date where that is asked for (always on the embedded one), makes sure that the
+ * standard traits and classes exist, and loads the fleet.
+ *
+ * @param options.embeddedTemplate a dump of an embedded database that a new one starts from
+ * @throws Error where the schema is missing or old and may not be migrated, with the remedy.
+ */
+export async function openService(
+  config: Config,
+  options: { readonly embeddedTemplate?: Blob; readonly logger?: Logger } = {},
+): Promise<PlacementService> {
+  const logger = options.logger ?? pino({ level: 'silent' });
+  const database = await openConfiguredDatabase(config, options.embeddedTemplate);
+  try {
+    if (database.engine === 'embedded' || config.placementDatabase.syncOnStartup) await migrateToLatest(database);
+    const pending = await pendingMigrations(database);
+    if (pending.length > 0) {
+      throw new Error(
+        `The database lacks the migrations ${pending.join(', ')}. Run "placement-manage db sync", or set ` +
+          '[placement_database] sync_on_startup = true.',
+      );
+    }
+    await syncStandardNames(database);
+    const fleet = await openFleet(database);
+    const stopPruning = pruneChanges(database, logger);
+    const claims = openClaims(database, fleet, { conflictRetryCount: config.placement.allocationConflictRetryCount });
+    const app = createApp({
+      service: placementService,
+      endpoints: placementEndpoints({ config, database, fleet, claims }),
+      maxBodyBytes: config.osloMiddleware.maxRequestBodySize,
+      logger,
+    });
+    return {
+      app,
+      database,
+      fleet,
+      close: async () => {
+        await stopPruning();
+        await database.close();
+      },
+    };
+  } catch (error) {
+    await database.close();
+    throw error;
+  }
+}
+
+/** Opens the database that the configuration names: a PostgreSQL server, or the embedded one. */
+export function openConfiguredDatabase(config: Config, embeddedTemplate?: Blob): Promise<Database> {
+  const { connection, embeddedPath, maxPoolSize } = config.placementDatabase;
+  if (connection !== undefined) return openDatabase({ connection, maxPoolSize });
+  return openDatabase({ embeddedPath, ...(embeddedTemplate === undefined ? {} : { template: embeddedTemplate }) });
+}

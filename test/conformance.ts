@@ -1,0 +1,68 @@
+import { Command, InvalidArgumentError, Option } from 'commander';
+import { type Engine, engines, postgresqlServer } from './engines.ts';
+import { type OpenServer, runFolder } from './gabbi/folder.ts';
+import { count, fileReport, sum, type Totals, totalLine } from './gabbi/report.ts';
+import { openByCommand } from './gabbi/server_command.ts';
+import { createDatabase } from './postgresql.ts';
+
+/*
+ * Runs the gabbi files of a folder against this service in this process, or with --server against any other
+ * implementation of the API.
+ */
+
+type Options = {
+  readonly engine: Engine | 'both';
+  readonly only: readonly string[];
+  readonly exclude: readonly string[];
+  readonly jobs: number;
+  readonly server?: string;
+};
+
+const collect = (value: string, before: readonly string[]) => [...before, value];
+const positive = (value: string): number => {
+  if (/^[1-9]\d*$/.test(value)) return Number(value);
+  throw new InvalidArgumentError('It must be a positive number.');
+};
+
+const command = new Command('conformance')
+  .description('Run all gabbi files (*.yaml) of a folder, each on a fresh database.')
+  .argument('<folder>', 'the folder of the gabbi files')
+  .addOption(new Option('--engine <engine>', 'the database').choices([...engines, 'both']).default('embedded'))
+  .option('--only <glob>', 'only the files whose name matches (repeatable)', collect, [])
+  .option('--exclude <glob>', 'not the files whose name matches (repeatable)', collect, [])
+  .option('--jobs <number>', 'how many files run at the same time', positive, 2)
+  .option('--server <command>', 'a shell command that serves on port {port} with the configuration file {config}')
+  .parse();
+
+const [folder = ''] = command.args;
+const options = command.opts<Options>();
+const chosen: readonly Engine[] = options.engine === 'both' ? engines : [options.engine];
+
+const totals: Totals[] = [];
+for (const engine of chosen) {
+  const label = chosen.length > 1 ? engine : '';
+  const results = await runFolder({
+    ...options,
+    folder,
+    open: await opener(engine, options.server),
+    report: (result) => console.log(fileReport(label, result)),
+  });
+  totals.push(...results.map(({ tests }) => count(tests)));
+}
+const total = sum(totals);
+if (total.passed + total.failed + total.skipped === 0) {
+  console.error(`No test was found in ${folder}. Name a folder with *.yaml files, and globs that match some.`);
+}
+console.log(totalLine(total));
+process.exitCode = total.failed > 0 || total.passed === 0 ? 1 : 0;
+
+async function opener(engine: Engine, server: string | undefined): Promise<OpenServer> {
+  if (server === undefined) {
+    // Another implementation is judged without loading this one.
+    const { openInProcess } = await import('./gabbi/in_process.ts');
+    return openInProcess(engine);
+  }
+  if (engine === 'embedded') return openByCommand(server);
+  const url = await postgresqlServer();
+  return openByCommand(server, () => createDatabase(url));
+}

@@ -1,0 +1,59 @@
+import type { DatabaseSettings } from '../db/connect.ts';
+import type { Config } from '../src/config/config.ts';
+import { createDatabase, startPostgresql } from './postgresql.ts';
+import { embeddedTemplate, postgresqlTemplate } from './templates.ts';
+
+export type Engine = 'embedded' | 'postgresql';
+
+/** Both engines that the service runs on: `for (const engine of engines) test(...)`. */
+export const engines: readonly Engine[] = ['embedded', 'postgresql'];
+
+/**
+ * The URL of the PostgreSQL server of this test run: `TEST_POSTGRESQL_URL`, which test/run.ts sets; a server of this
+ * process where the variable is missing.
+ */
+export function postgresqlServer(): Promise<string> {
+  const shared = process.env.TEST_POSTGRESQL_URL;
+  serverUrl ??= shared === undefined ? startPostgresql().then((server) => server.url) : Promise.resolve(shared);
+  return serverUrl;
+}
+
+let serverUrl: Promise<string> | undefined;
+
+/** A database with the schema and the standard names that belongs to one test. */
+export type TestDatabase = {
+  /**
+   * For `openDatabase`. On PostgreSQL it may be opened many times and is one database; on the embedded engine every
+   * `openDatabase` gets a database of its own, in memory.
+   */
+  readonly settings: DatabaseSettings;
+  /** The same for the service's configuration. */
+  readonly config: Partial<Config['placementDatabase']>;
+  readonly embeddedTemplate?: Blob;
+  drop(): Promise<void>;
+};
+
+export async function freshDatabase(engine: Engine): Promise<TestDatabase> {
+  if (engine === 'embedded') {
+    const template = await embeddedTemplate();
+    return {
+      settings: { embeddedPath: 'memory://', template },
+      config: { connection: undefined, embeddedPath: 'memory://' },
+      embeddedTemplate: template,
+      drop: async () => {},
+    };
+  }
+  const server = await postgresqlServer();
+  const { url, drop } = await createDatabase(server, await postgresqlTemplate(server));
+  return { settings: { connection: url, maxPoolSize: 10 }, config: { connection: url }, drop };
+}
+
+/** Calls back with a fresh database, and drops it in the end. */
+export async function withFreshDatabase<T>(engine: Engine, use: (database: TestDatabase) => Promise<T>): Promise<T> {
+  const database = await freshDatabase(engine);
+  try {
+    return await use(database);
+  } finally {
+    await database.drop();
+  }
+}

@@ -1,0 +1,53 @@
+import type { ConfigOverrides } from '../services.ts';
+import { allocations, api, cors, openPolicy, secureRbac } from './fixtures/api.ts';
+import { environmentOf, type Fixture, makeFixture } from './fixtures/make.ts';
+import { multiSegment } from './fixtures/multi_segment.ts';
+import { deepNumaNetwork, numaNetwork } from './fixtures/network.ts';
+import { granular, nonSharedStorage, numaAggregates, sharedStorage } from './fixtures/storage.ts';
+
+/** The fixtures by the names that gabbi files know them by. */
+const fixtures: Readonly<Record<string, Fixture>> = {
+  APIFixture: api,
+  AllocationFixture: allocations,
+  SharedStorageFixture: sharedStorage,
+  NUMAAggregateFixture: numaAggregates,
+  NUMANetworkFixture: numaNetwork,
+  DeepNUMANetworkFixture: deepNumaNetwork,
+  NonSharedStorageFixture: nonSharedStorage,
+  CORSFixture: cors,
+  GranularFixture: granular,
+  OpenPolicyFixture: openPolicy,
+  SecureRBACPolicyFixture: secureRbac,
+  LegacyRBACPolicyFixture: api,
+  NeutronQoSMultiSegmentFixture: multiSegment,
+};
+
+/** What the fixtures of a gabbi file ask of the service, and what they leave for the tests. */
+export type Setting = {
+  readonly config: ConfigOverrides;
+  /** The rules of the policy file; empty where the defaults apply. */
+  readonly policy: Readonly<Record<string, string>>;
+  readonly environment: Readonly<Record<string, string>>;
+  /** Makes the data by requests to the service. */
+  make(baseUrl: string): Promise<void>;
+};
+
+/** @throws Error where there is no fixture of a name. */
+export function settingOf(names: readonly string[]): Setting {
+  const chosen = [api, ...names.map(fixtureNamed)];
+  const environment = environmentOf(chosen);
+  return {
+    config: Object.assign({}, ...chosen.map((fixture) => fixture.config)),
+    policy: Object.assign({}, ...chosen.map((fixture) => fixture.policy)),
+    environment,
+    make: async (baseUrl) => {
+      for (const fixture of chosen) await makeFixture(fixture, baseUrl, environment);
+    },
+  };
+}
+
+function fixtureNamed(name: string): Fixture {
+  const fixture = fixtures[name];
+  if (fixture !== undefined) return fixture;
+  throw new Error(`There is no fixture ${name}. Use one of ${Object.keys(fixtures).join(', ')}, or add it.`);
+}

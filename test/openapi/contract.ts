@@ -1,0 +1,123 @@
+/** What openapi.yaml says about one request line at one microversion, as validators. */
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import { atVersion, document, exists, isObject, type Json, type JsonObject, objectAt, referenced } from './document.ts';
+
+/** What can be said about a method and a path at a version. */
+export type Contract = Readonly<{
+  /** The operation at that version; undefined where the document has none. */
+  operation: JsonObject | undefined;
+  /** The operation's parameters and those of its path. */
+  parameters: readonly JsonObject[];
+  /** Values of the path parameters, decoded. */
+  pathValues: Readonly<Record<string, string>>;
+  /** Responses by status. */
+  responses: JsonObject;
+}>;
+
+const METHODS = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch', 'trace'];
+
+const ajv = new Ajv2020({
+  allErrors: true,
+  strict: true,
+  // Alternatives say only what is different about them.
+  strictTypes: false,
+  strictRequired: false,
+  allowUnionTypes: true,
+});
+ajv.addVocabulary(['x-openstack', 'example']);
+
+const complaintsBySchema = new Map<string, (value: unknown) => readonly string[]>();
+
+/** A validator that tells what is wrong with a value; nothing, if it fits. Schemas that read alike share one. */
+export function validator(schema: Json): (value: unknown) => readonly string[] {
+  const key = JSON.stringify(schema);
+  const known = complaintsBySchema.get(key);
+  if (known !== undefined) return known;
+  const validate = ajv.compile(isObject(schema) ? schema : {});
+  const complain = (value: unknown): readonly string[] => {
+    if (validate(value)) return [];
+    return (validate.errors ?? []).map((error) => {
+      const extra = 'additionalProperty' in error.params ? ` (${String(error.params.additionalProperty)})` : '';
+      return `${error.instancePath || 'it'} ${error.message ?? error.keyword}${extra}`;
+    });
+  };
+  complaintsBySchema.set(key, complain);
+  return complain;
+}
+
+/** Every operation that is written down, whatever its versions. */
+export function operations(): readonly Readonly<{ method: string; path: string; operation: JsonObject }>[] {
+  return Object.entries(objectAt(document, 'paths')).flatMap(([path, item]) =>
+    METHODS.flatMap((method) => {
+      const operation = isObject(item) ? item[method] : undefined;
+      return isObject(operation) ? [{ method: method.toUpperCase(), path, operation }] : [];
+    }),
+  );
+}
+
+/** The path template that a decoded path fits, with the values in it. */
+function matchPath(path: string): { template: string; values: Record<string, string> } | undefined {
+  const parts = (path === '' ? '/' : path).split('/');
+  for (const template of Object.keys(objectAt(document, 'paths'))) {
+    const names = template.split('/');
+    const values: Record<string, string> = {};
+    const fits =
+      names.length === parts.length &&
+      names.every((name, index) => {
+        const part = parts[index] ?? '';
+        if (!name.startsWith('{')) return name === part;
+        values[name.slice(1, -1)] = part;
+        return part !== '';
+      });
+    if (fits) return { template, values };
+  }
+  return undefined;
+}
+
+/** Answers to what the document does not list, as its introduction tells, unless something else comes in between. */
+function elsewhere(refusal: Readonly<Record<string, string>>, minor: number): JsonObject {
+  const named = {
+    '400': 'BadRequest',
+    '401': 'Unauthorized',
+    '406': 'NotAcceptable',
+    '413': 'TooLarge',
+    '415': 'Error',
+  };
+  const responses = Object.entries({ ...named, ...refusal }).map(([status, name]) => [
+    status,
+    atVersion(referenced(`#/components/responses/${name}`), minor) ?? {},
+  ]);
+  return Object.fromEntries(responses);
+}
+
+/**
+ * What the document says about a request line.
+ *
+ * @param path decoded, without query
+ * @param minor the N of microversion 1.N
+ */
+export function contractFor(method: string, path: string, minor: number): Contract {
+  const outside = (refusal: Readonly<Record<string, string>>): Contract => ({
+    operation: undefined,
+    parameters: [],
+    pathValues: {},
+    responses: elsewhere(refusal, minor),
+  });
+  const match = matchPath(path);
+  if (match === undefined) return outside({ '404': 'Error' });
+  const item = objectAt(objectAt(document, 'paths'), match.template);
+  const written = METHODS.includes(method.toLowerCase()) ? item[method.toLowerCase()] : undefined;
+  if (!isObject(written)) return outside({ '405': 'MethodNotAllowed' });
+  if (!exists(written, minor)) {
+    const below = objectAt(written, 'x-openstack').below;
+    // Without Allow, which would have to name the method.
+    return outside({ [typeof below === 'string' ? below : '404']: 'Error' });
+  }
+  const operation = atVersion(written, minor);
+  if (!isObject(operation)) throw new Error(`${method} ${match.template} cannot be read at 1.${minor}.`);
+  const parameters = [item.parameters, written.parameters].flatMap((list) => {
+    const read = atVersion(list ?? [], minor);
+    return Array.isArray(read) ? read.filter(isObject) : [];
+  });
+  return { operation, parameters, pathValues: match.values, responses: objectAt(operation, 'responses') };
+}

@@ -1,0 +1,92 @@
+/** openapi.yaml is consistent in itself and can be read at every microversion. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { contractFor, operations, validator } from './contract.ts';
+import { document, isObject, type Json, type JsonObject, NEWEST_MINOR, objectAt, referenced } from './document.ts';
+
+/** Each object in a part of the document. */
+function* objectsIn(part: Json): Generator<JsonObject> {
+  if (Array.isArray(part)) for (const entry of part) yield* objectsIn(entry);
+  if (!isObject(part)) return;
+  yield part;
+  for (const value of Object.values(part)) yield* objectsIn(value);
+}
+
+const minors = Array.from({ length: NEWEST_MINOR + 1 }, (_, minor) => minor);
+
+test('every reference leads somewhere, and every component is referred to', () => {
+  const used = new Set<string>();
+  for (const part of objectsIn(document)) {
+    if (typeof part.$ref !== 'string') continue;
+    referenced(part.$ref);
+    used.add(part.$ref);
+  }
+  for (const kind of ['parameters', 'headers', 'responses', 'schemas']) {
+    for (const name of Object.keys(objectAt(objectAt(document, 'components'), kind))) {
+      const reference = `#/components/${kind}/${name}`;
+      assert.ok(used.has(reference) || name === 'MethodNotAllowed', `nothing refers to ${reference}`);
+    }
+  }
+});
+
+test('keys beside a reference take nothing from what it refers to', () => {
+  for (const part of objectsIn(document)) {
+    if (typeof part.$ref !== 'string') continue;
+    const target = referenced(part.$ref);
+    for (const key of Object.keys(part)) {
+      if (key === '$ref' || key === 'description') continue;
+      assert.ok(!(key in target), `${part.$ref} has ${key}, and so has a reference to it`);
+    }
+  }
+});
+
+test('version ranges have no other keys than those explained, and are not empty', () => {
+  const known = ['min-ver', 'max-ver', 'below', 'error-codes', 'name-pattern', 'required-max-ver'];
+  for (const part of objectsIn(document)) {
+    if (!('x-openstack' in part)) continue;
+    const range = objectAt(part, 'x-openstack');
+    assert.deepEqual(
+      Object.keys(range).filter((key) => !known.includes(key)),
+      [],
+    );
+    const [first, last] = [range['min-ver'] ?? '1.0', range['max-ver'] ?? `1.${NEWEST_MINOR}`];
+    assert.match(String(first), /^1\.\d+$/);
+    assert.match(String(last), /^1\.\d+$/);
+    assert.ok(Number(String(first).slice(2)) <= Number(String(last).slice(2)), `${first} to ${last}`);
+  }
+});
+
+test('an operation has a name of its own and says what can refuse it', () => {
+  const ids = operations().map(({ operation }) => operation.operationId);
+  assert.equal(new Set(ids).size, ids.length);
+  for (const { method, path, operation } of operations()) {
+    const open = Array.isArray(operation.security) && operation.security.length === 0;
+    const expected = open ? ['400', '406'] : ['400', '401', '403', '406'];
+    if ('requestBody' in operation) expected.push('413', '415');
+    const statuses = Object.keys(objectAt(operation, 'responses'));
+    for (const status of expected) assert.ok(statuses.includes(status), `${method} ${path} does not list ${status}`);
+    assert.ok(
+      statuses.some((status) => status.startsWith('2')),
+      `${method} ${path} lists no success`,
+    );
+  }
+});
+
+test('each schema compiles at every microversion, and each choice has something left to choose', () => {
+  let read = 0;
+  for (const minor of minors) {
+    for (const { method, path } of operations()) {
+      const { operation, parameters } = contractFor(method, path, minor);
+      for (const part of [...objectsIn(operation ?? {}), ...parameters.flatMap((it) => [...objectsIn(it)])]) {
+        if (isObject(part.schema)) {
+          validator(part.schema);
+          read += 1;
+        }
+        for (const choice of ['oneOf', 'anyOf']) {
+          if (Array.isArray(part[choice])) assert.notEqual(part[choice].length, 0, `${method} ${path} at 1.${minor}`);
+        }
+      }
+    }
+  }
+  assert.ok(read > 10_000, `only ${read} schemas were read`);
+});

@@ -1,0 +1,94 @@
+/** openapi.yaml as data, and how it reads at one microversion. */
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { parse } from 'yaml';
+
+export type Json = null | boolean | number | string | readonly Json[] | JsonObject;
+export type JsonObject = { readonly [key: string]: Json };
+
+/** The newest minor version that the document describes. */
+export const NEWEST_MINOR = 39;
+
+export function isObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** The object under a key, or an empty one. */
+export function objectAt(node: JsonObject, key: string): JsonObject {
+  const value = node[key];
+  return isObject(value) ? value : {};
+}
+
+/** The strings of the list under a key; none where there is no list. */
+export function stringsAt(node: JsonObject, key: string): readonly string[] {
+  const value = node[key];
+  return Array.isArray(value) ? value.filter((entry) => typeof entry === 'string') : [];
+}
+
+function load(): JsonObject {
+  const file = path.resolve(import.meta.dirname, '../../openapi.yaml');
+  const parsed: unknown = parse(readFileSync(file, 'utf8'));
+  if (!isObject(parsed)) throw new Error(`${file} is not a mapping. Write an OpenAPI document there.`);
+  return parsed;
+}
+
+export const document: JsonObject = load();
+
+/** What a reference of the form `#/a/b/c` points at. */
+export function referenced(reference: string): JsonObject {
+  let node: Json = document;
+  for (const part of reference.replace(/^#\//, '').split('/')) {
+    node = objectAt(node, part.replaceAll('~1', '/').replaceAll('~0', '~'));
+  }
+  if (Object.keys(node).length === 0)
+    throw new Error(`openapi.yaml has nothing at ${reference}. Correct the reference.`);
+  return node;
+}
+
+/** The `N` of `'1.N'`. */
+function minorOf(version: Json, key: string): number {
+  const found = typeof version === 'string' ? /^1\.(\d+)$/.exec(version) : null;
+  if (found === null)
+    throw new Error(`${key} is ${JSON.stringify(version)} in openapi.yaml. Quote a version like '1.8'.`);
+  return Number(found[1]);
+}
+
+/** Whether the `x-openstack` range of a part includes 1.`minor`. */
+export function exists(part: JsonObject, minor: number): boolean {
+  const { 'min-ver': first, 'max-ver': last } = objectAt(part, 'x-openstack');
+  if (first !== undefined && minor < minorOf(first, 'min-ver')) return false;
+  return last === undefined || minor <= minorOf(last, 'max-ver');
+}
+
+/**
+ * A part of the document as it reads at 1.`minor`: parts whose range leaves the version out are gone, names in `required`
+ * go with their properties, and references are replaced by what they point at (keys beside `$ref` are added to it).
+ *
+ * @returns undefined where the part itself is out of its range.
+ */
+export function atVersion(part: Json, minor: number): Json | undefined {
+  if (Array.isArray(part)) {
+    return part.map((entry) => atVersion(entry, minor)).filter((entry) => entry !== undefined);
+  }
+  if (!isObject(part)) return part;
+  if (!exists(part, minor)) return undefined;
+  if (typeof part.$ref === 'string') {
+    const { $ref, ...beside } = part;
+    const target = referenced(part.$ref);
+    if (!exists(target, minor)) return undefined;
+    return atVersion({ ...target, ...beside }, minor);
+  }
+  const read: Record<string, Json> = {};
+  for (const [key, value] of Object.entries(part)) {
+    const seen = atVersion(value, minor);
+    if (seen !== undefined) read[key] = seen;
+  }
+  if (isObject(part.properties) && Array.isArray(part.required)) {
+    const { properties: written } = part;
+    const kept = objectAt(read, 'properties');
+    read.required = stringsAt(part, 'required').filter((name) => !(name in written) || name in kept);
+  }
+  const requiredUpTo = objectAt(part, 'x-openstack')['required-max-ver'];
+  if (requiredUpTo !== undefined) read.required = minor <= minorOf(requiredUpTo, 'required-max-ver');
+  return read;
+}

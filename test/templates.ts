@@ -1,0 +1,93 @@
+import { createHash, randomUUID } from 'node:crypto';
+import { mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
+import { PGlite } from '@electric-sql/pglite';
+import pg from 'pg';
+import { type DatabaseSettings, openDatabase } from '../db/connect.ts';
+import { migrateToLatest } from '../db/migrate.ts';
+import { syncStandardNames } from '../db/sync_standard_names.ts';
+import { databaseUrl } from './postgresql.ts';
+
+/*
+ * A database with the schema and the standard names is made once and copied for each test, which takes a tenth of a
+ * second. Its name holds a hash of the folder db/, so that an old one is never taken for a new one.
+ */
+
+/**
+ * The dump of an embedded database that holds the schema and the standard names, for `openDatabase`'s `template`. It is
+ * kept in the system's temporary folder, for the next process.
+ */
+export function embeddedTemplate(): Promise<Blob> {
+  dump ??= readOrMakeDump();
+  return dump;
+}
+
+let dump: Promise<Blob> | undefined;
+
+async function readOrMakeDump(): Promise<Blob> {
+  const prefix = `placement-test-${process.getuid?.() ?? ''}-`;
+  const file = path.join(os.tmpdir(), `${prefix}${await hashOfDb()}.tar`);
+  const kept = await readFile(file).catch(() => undefined);
+  if (kept !== undefined) return new Blob([kept]);
+  const folder = await mkdtemp(path.join(os.tmpdir(), 'placement-template-'));
+  try {
+    await fill({ embeddedPath: folder });
+    const pglite = await PGlite.create(path.join(folder, 'postgresql'));
+    const made = await pglite.dumpDataDir('none');
+    await pglite.close();
+    const unfinished = `${file}.${randomUUID()}`;
+    await writeFile(unfinished, Buffer.from(await made.arrayBuffer()), { mode: 0o600 });
+    await rename(unfinished, file);
+    for (const old of await readdir(os.tmpdir())) {
+      const outdated = old.startsWith(prefix) && old.endsWith('.tar') && old !== path.basename(file);
+      if (outdated) await rm(path.join(os.tmpdir(), old), { force: true });
+    }
+    return made;
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+/**
+ * The name of a database on the server that holds the schema and the standard names, for `createDatabase`'s template. It
+ * is made by the first process that asks.
+ */
+export async function postgresqlTemplate(serverUrl: string): Promise<string> {
+  const name = `template_${await hashOfDb()}`;
+  const client = new pg.Client({ connectionString: serverUrl });
+  await client.connect();
+  try {
+    // Ends with the connection, so a process that is killed here does not block the others.
+    await client.query("select pg_advisory_lock(hashtext('template of the tests'))");
+    const found = await client.query('select from pg_database where datname = $1', [name]);
+    if (found.rowCount === 0) {
+      await client.query(`drop database if exists ${name}_unfinished`);
+      await client.query(`create database ${name}_unfinished template template0`);
+      await fill({ connection: databaseUrl(serverUrl, `${name}_unfinished`), maxPoolSize: 1 });
+      await client.query(`alter database ${name}_unfinished rename to ${name}`);
+    }
+    return name;
+  } finally {
+    await client.end();
+  }
+}
+
+async function fill(settings: DatabaseSettings): Promise<void> {
+  const database = await openDatabase(settings);
+  try {
+    await migrateToLatest(database);
+    await syncStandardNames(database);
+  } finally {
+    await database.close();
+  }
+}
+
+async function hashOfDb(): Promise<string> {
+  const folder = path.join(import.meta.dirname, '..', 'db');
+  const hash = createHash('sha256');
+  for (const file of (await readdir(folder, { recursive: true })).toSorted()) {
+    if (file.endsWith('.ts')) hash.update(`${file}\0`).update(await readFile(path.join(folder, file)));
+  }
+  return hash.digest('hex').slice(0, 16);
+}
