@@ -61,7 +61,7 @@ function database(pool: pg.Pool, engine: Database['engine'], closeEngine: () => 
   return {
     kysely: new Kysely<Tables>({ dialect: new PostgresDialect({ pool: prepared }) }),
     engine,
-    transaction: (queries) => transaction(prepared, queries),
+    transaction: (queries) => transaction(prepared, engine, queries),
     close: async () => {
       await pool.end();
       await closeEngine();
@@ -69,17 +69,25 @@ function database(pool: pg.Pool, engine: Database['engine'], closeEngine: () => 
   };
 }
 
-async function transaction(pool: Pick<pg.Pool, 'connect'>, queries: readonly CompiledQuery[]) {
+async function transaction(
+  pool: Pick<pg.Pool, 'connect'>,
+  engine: Database['engine'],
+  queries: readonly CompiledQuery[],
+) {
   const client = await pool.connect();
   let broken: unknown;
   try {
-    const begun = client.query('begin');
-    const sent = queries.map((query) => client.query(query.sql, [...query.parameters]));
-    const done = client.query('commit');
-    const settled = await Promise.allSettled([begun, ...sent, done]);
+    const texts = [{ sql: 'begin', parameters: [] }, ...queries, { sql: 'commit', parameters: [] }];
+    const sent: Promise<pg.QueryResult>[] = [];
+    for (const { sql, parameters } of texts) {
+      sent.push(client.query(sql, [...parameters]));
+      // The embedded engine takes one query at a time; a failed one is found below, behind the rolled back commit.
+      if (engine === 'embedded') await sent.at(-1)?.catch(() => {});
+    }
+    const settled = await Promise.allSettled(sent);
     const failed = settled.find((result) => result.status === 'rejected');
     if (failed !== undefined) throw failed.reason;
-    return (await Promise.all(sent)).map((result) => result.rows as readonly unknown[]);
+    return (await Promise.all(sent)).slice(1, -1).map((result) => result.rows as readonly unknown[]);
   } catch (error) {
     // A COMMIT behind a failed statement has rolled back already; a broken connection must not be used again.
     broken = isDatabaseError(error) ? undefined : error;
@@ -89,8 +97,14 @@ async function transaction(pool: Pick<pg.Pool, 'connect'>, queries: readonly Com
   }
 }
 
-/** Whether the server itself refused a statement (it has an SQLSTATE), in contrast to a connection that broke. */
-export const isDatabaseError = (error: unknown): error is pg.DatabaseError => error instanceof pg.DatabaseError;
+/**
+ * Whether the server itself refused a statement (it has an SQLSTATE), in contrast to a connection that broke. The embedded
+ * engine throws a class of its own, so the shape decides.
+ */
+export const isDatabaseError = (
+  error: unknown,
+): error is Error & { readonly code: string; readonly constraint?: string } =>
+  error instanceof Error && 'severity' in error && 'code' in error && typeof error.code === 'string';
 
 /**
  * Names every statement by its text, so that the server parses and plans it once per connection. Our statements take

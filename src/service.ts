@@ -4,7 +4,7 @@ import { type Database, openDatabase } from '../db/connect.ts';
 import { migrateToLatest, pendingMigrations } from '../db/migrate.ts';
 import { syncStandardNames } from '../db/sync_standard_names.ts';
 import { placementService } from './api/microversions.ts';
-import { placementEndpoints } from './api/routes.ts';
+import { routes } from './api/routes.ts';
 import { openClaims } from './claims/claims.ts';
 import type { Config } from './config/config.ts';
 import { type FleetKeeper, openFleet } from './fleet/keeper.ts';
@@ -46,12 +46,7 @@ export async function openService(
     const fleet = await openFleet(database);
     const stopPruning = pruneChanges(database, logger);
     const claims = openClaims(database, fleet, { conflictRetryCount: config.placement.allocationConflictRetryCount });
-    const app = createApp({
-      service: placementService,
-      endpoints: placementEndpoints({ config, database, fleet, claims }),
-      maxBodyBytes: config.osloMiddleware.maxRequestBodySize,
-      logger,
-    });
+    const app = createApp(routes, { config, database, fleet, claims, service: placementService }, logger);
     return {
       app,
       database,

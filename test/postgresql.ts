@@ -176,8 +176,10 @@ async function binariesFor(folder: string, owner: Owner | undefined): Promise<st
     return installed;
   } catch (error) {
     if (owner === undefined) throw error;
-    await cp(path.dirname(installed), path.join(folder, 'installed'), { recursive: true, verbatimSymlinks: true });
-    return path.join(folder, 'installed', path.basename(installed));
+    const copy = path.join(folder, 'installed');
+    await cp(path.dirname(installed), copy, { recursive: true, verbatimSymlinks: true });
+    await run('chown', ['-R', `${owner.uid}:${owner.gid}`, copy]); // or it could not be removed
+    return path.join(copy, path.basename(installed));
   }
 }
 

@@ -1,5 +1,5 @@
 import { type Config, defaultConfig } from '../src/config/config.ts';
-import { openService, type Service } from '../src/service.ts';
+import { openService, type PlacementService } from '../src/service.ts';
 import { type Engine, freshDatabase, type TestDatabase } from './engines.ts';
 
 /** Some options of some groups; the others keep their defaults. */
@@ -15,7 +15,7 @@ export function testConfig(overrides: ConfigOverrides = {}): Config {
 }
 
 /** Opens the service on a database of the test. */
-export function openServiceOn(database: TestDatabase, overrides: ConfigOverrides = {}): Promise<Service> {
+export function openServiceOn(database: TestDatabase, overrides: ConfigOverrides = {}): Promise<PlacementService> {
   const config = testConfig({
     ...overrides,
     placementDatabase: { ...database.config, ...overrides.placementDatabase },
@@ -25,7 +25,7 @@ export function openServiceOn(database: TestDatabase, overrides: ConfigOverrides
 }
 
 /** Opens the service on a fresh database, which `close` drops. `service.app.request(...)` works without a socket. */
-export async function openTestService(engine: Engine, overrides: ConfigOverrides = {}): Promise<Service> {
+export async function openTestService(engine: Engine, overrides: ConfigOverrides = {}): Promise<PlacementService> {
   const database = await freshDatabase(engine);
   try {
     const service = await openServiceOn(database, overrides);
@@ -46,7 +46,7 @@ export async function openTestService(engine: Engine, overrides: ConfigOverrides
 export async function withTestService<T>(
   engine: Engine,
   overrides: ConfigOverrides,
-  use: (service: Service) => Promise<T>,
+  use: (service: PlacementService) => Promise<T>,
 ): Promise<T> {
   const service = await openTestService(engine, overrides);
   try {

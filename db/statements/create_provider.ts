@@ -18,9 +18,11 @@ export async function createProvider(
     ), new_id as (
       select nextval(pg_get_serial_sequence('resource_providers', 'id'))::integer as id
     )
-    insert into resource_providers (id, uuid, name, generation, parent_provider_id, root_provider_id, created_at)
+    insert into resource_providers (id, uuid, name, generation, parent_provider_id, root_provider_id, created_at,
+      updated_at)
     select new_id.id, ${provider.uuid}::text, ${provider.name}::text, 0, parent.id,
-      case when parent.id is null then new_id.id else coalesce(parent.root_provider_id, parent.id) end, ${utcNow}
+      case when parent.id is null then new_id.id else coalesce(parent.root_provider_id, parent.id) end, ${utcNow},
+      case when parent.id is null then ${utcNow} end -- upstream writes a root twice: its root is known only afterwards
     from new_id left join parent on true
     where ${provider.parentUuid}::text is null or parent.id is not null
     returning id`.execute(kysely);

@@ -7,14 +7,13 @@ import { findProvider } from './provider.ts';
 
 // Routes
 
-export function aggregateEndpoints(parts: Parts): readonly Endpoint[] {
-  const shared = { path: '/resource_providers/:uuid/aggregates', since: 1, mediaTypesFirst: true } as const;
-  const rule = 'placement:resource_providers:aggregates';
-  return [
-    { ...shared, method: 'GET', policy: `${rule}:list`, answersJson: true, handle: (r) => show(r, parts) },
-    { ...shared, method: 'PUT', policy: `${rule}:update`, wantsJson: true, handle: (r) => replace(r, parts) },
-  ];
-}
+const shared = { path: '/resource_providers/:uuid/aggregates', since: 1, mediaTypesFirst: true } as const;
+const rule = 'placement:resource_providers:aggregates';
+
+export const aggregateEndpoints: readonly Endpoint[] = [
+  { ...shared, method: 'GET', policy: `${rule}:list`, answersJson: true, handle: show },
+  { ...shared, method: 'PUT', policy: `${rule}:update`, wantsJson: true, handle: replace },
+];
 
 // Request schemas
 

@@ -12,23 +12,22 @@ import { bySince } from './since.ts';
 
 // Routes
 
-export function allocationEndpoints(parts: Parts): readonly Endpoint[] {
-  const one = '/allocations/:consumer_uuid';
-  const rule = (verb: string) => `placement:allocations:${verb}`;
-  return [
-    {
-      method: 'POST',
-      path: '/allocations',
-      since: 13,
-      policy: rule('manage'),
-      wantsJson: true,
-      handle: (r) => post(r, parts),
-    },
-    { method: 'GET', path: one, since: 0, policy: rule('list'), answersJson: true, handle: (r) => show(r, parts) },
-    { method: 'PUT', path: one, since: 0, policy: rule('update'), wantsJson: true, handle: (r) => put(r, parts) },
-    { method: 'DELETE', path: one, since: 0, policy: rule('delete'), handle: (r) => remove(r, parts) },
-  ];
-}
+const one = '/allocations/:consumer_uuid';
+const rule = (verb: string) => `placement:allocations:${verb}`;
+
+export const allocationEndpoints: readonly Endpoint[] = [
+  {
+    method: 'POST',
+    path: '/allocations',
+    since: 13,
+    policy: rule('manage'),
+    wantsJson: true,
+    handle: post,
+  },
+  { method: 'GET', path: one, since: 0, policy: rule('list'), answersJson: true, handle: show },
+  { method: 'PUT', path: one, since: 0, policy: rule('update'), wantsJson: true, handle: put },
+  { method: 'DELETE', path: one, since: 0, policy: rule('delete'), handle: remove },
+];
 
 // Request schemas
 

@@ -1,6 +1,7 @@
 import type * as v from 'valibot';
 import type { Query } from '../query/query_string.ts';
 import type { Identity } from './identity.ts';
+import type { Parts } from './parts.ts';
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE';
 
@@ -37,7 +38,7 @@ export type Endpoint = {
   readonly wantsJson?: boolean;
   /** Upstream looks at the media types of these before the version. */
   readonly mediaTypesFirst?: boolean;
-  readonly handle: (request: ApiRequest) => Answer | Promise<Answer>;
+  readonly handle: (request: ApiRequest, parts: Parts) => Answer | Promise<Answer>;
 };
 
 /** What a policy rule is asked about; only `placement:usages` looks at it. */

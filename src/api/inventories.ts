@@ -19,22 +19,19 @@ import { findProvider, newest, noSuchClass, noSuchProvider } from './provider.ts
 
 // Routes
 
-export function inventoryEndpoints(parts: Parts): readonly Endpoint[] {
-  const path = '/resource_providers/:uuid/inventories';
-  const one = `${path}/:resource_class`;
-  const rule = (verb: string) => `placement:resource_providers:inventories:${verb}`;
-  const handler = (handle: (request: ApiRequest, parts: Parts) => Promise<Answer>) => (request: ApiRequest) =>
-    handle(request, parts);
-  return [
-    { method: 'GET', path, since: 0, policy: rule('list'), answersJson: true, handle: handler(list) },
-    { method: 'POST', path, since: 0, policy: rule('create'), wantsJson: true, handle: handler(create) },
-    { method: 'PUT', path, since: 0, policy: rule('update'), wantsJson: true, handle: handler(replaceAll) },
-    { method: 'DELETE', path, since: 5, absentStatus: 405, policy: rule('delete'), handle: handler(removeAll) },
-    { method: 'GET', path: one, since: 0, policy: rule('show'), answersJson: true, handle: handler(show) },
-    { method: 'PUT', path: one, since: 0, policy: rule('update'), wantsJson: true, handle: handler(replaceOne) },
-    { method: 'DELETE', path: one, since: 0, policy: rule('delete'), handle: handler(removeOne) },
-  ];
-}
+const path = '/resource_providers/:uuid/inventories';
+const one = `${path}/:resource_class`;
+const rule = (verb: string) => `placement:resource_providers:inventories:${verb}`;
+
+export const inventoryEndpoints: readonly Endpoint[] = [
+  { method: 'GET', path, since: 0, policy: rule('list'), answersJson: true, handle: list },
+  { method: 'POST', path, since: 0, policy: rule('create'), wantsJson: true, handle: create },
+  { method: 'PUT', path, since: 0, policy: rule('update'), wantsJson: true, handle: replaceAll },
+  { method: 'DELETE', path, since: 5, absentStatus: 405, policy: rule('delete'), handle: removeAll },
+  { method: 'GET', path: one, since: 0, policy: rule('show'), answersJson: true, handle: show },
+  { method: 'PUT', path: one, since: 0, policy: rule('update'), wantsJson: true, handle: replaceOne },
+  { method: 'DELETE', path: one, since: 0, policy: rule('delete'), handle: removeOne },
+];
 
 // Request schemas
 

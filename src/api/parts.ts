@@ -2,9 +2,12 @@ import type { Database } from '../../db/connect.ts';
 import type { Claims } from '../claims/claims.ts';
 import type { Config } from '../config/config.ts';
 import type { FleetKeeper } from '../fleet/keeper.ts';
+import type { Service } from './microversions.ts';
 
 /** What the handlers of the API work with. */
 export type Parts = {
+  /** The versions that are offered. */
+  readonly service: Service;
   readonly config: Config;
   readonly database: Database;
   readonly fleet: FleetKeeper;

@@ -6,18 +6,16 @@ import { newest, noSuchProvider } from './provider.ts';
 
 // Routes
 
-export function providerAllocationEndpoints(parts: Parts): readonly Endpoint[] {
-  return [
-    {
-      method: 'GET',
-      path: '/resource_providers/:uuid/allocations',
-      since: 0,
-      policy: 'placement:resource_providers:allocations:list',
-      answersJson: true,
-      handle: (r) => show(r, parts),
-    },
-  ];
-}
+export const providerAllocationEndpoints: readonly Endpoint[] = [
+  {
+    method: 'GET',
+    path: '/resource_providers/:uuid/allocations',
+    since: 0,
+    policy: 'placement:resource_providers:allocations:list',
+    answersJson: true,
+    handle: show,
+  },
+];
 
 // Handlers
 

@@ -9,15 +9,14 @@ import { findProvider, modifiedAtMs, newest, noSuchProvider } from './provider.t
 
 // Routes
 
-export function providerTraitEndpoints(parts: Parts): readonly Endpoint[] {
-  const shared = { path: '/resource_providers/:uuid/traits', since: 6 } as const;
-  const rule = 'placement:resource_providers:traits';
-  return [
-    { ...shared, method: 'GET', policy: `${rule}:list`, answersJson: true, handle: (r) => show(r, parts) },
-    { ...shared, method: 'PUT', policy: `${rule}:update`, wantsJson: true, handle: (r) => replace(r, parts) },
-    { ...shared, method: 'DELETE', policy: `${rule}:delete`, handle: (r) => remove(r, parts) },
-  ];
-}
+const shared = { path: '/resource_providers/:uuid/traits', since: 6 } as const;
+const rule = 'placement:resource_providers:traits';
+
+export const providerTraitEndpoints: readonly Endpoint[] = [
+  { ...shared, method: 'GET', policy: `${rule}:list`, answersJson: true, handle: show },
+  { ...shared, method: 'PUT', policy: `${rule}:update`, wantsJson: true, handle: replace },
+  { ...shared, method: 'DELETE', policy: `${rule}:delete`, handle: remove },
+];
 
 // Request schemas
 

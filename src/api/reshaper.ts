@@ -9,18 +9,16 @@ import { bySince } from './since.ts';
 
 // Routes
 
-export function reshaperEndpoints(parts: Parts): readonly Endpoint[] {
-  return [
-    {
-      method: 'POST',
-      path: '/reshaper',
-      since: 30,
-      policy: 'placement:reshaper:reshape',
-      wantsJson: true,
-      handle: (r) => reshape(r, parts),
-    },
-  ];
-}
+export const reshaperEndpoints: readonly Endpoint[] = [
+  {
+    method: 'POST',
+    path: '/reshaper',
+    since: 30,
+    policy: 'placement:reshaper:reshape',
+    wantsJson: true,
+    handle: reshape,
+  },
+];
 
 // Request schemas
 

@@ -16,27 +16,26 @@ import { modifiedAtMs, newest, noSuchClass } from './provider.ts';
 
 // Routes
 
-export function resourceClassEndpoints(parts: Parts): readonly Endpoint[] {
-  const path = '/resource_classes';
-  const one = `${path}/:name`;
-  const rule = (verb: string) => `placement:resource_classes:${verb}`;
-  return [
-    { method: 'GET', path, since: 2, policy: rule('list'), answersJson: true, handle: (r) => list(r, parts) },
-    { method: 'POST', path, since: 2, policy: rule('create'), wantsJson: true, handle: (r) => create(r, parts) },
-    { method: 'GET', path: one, since: 2, policy: rule('show'), answersJson: true, handle: (r) => show(r, parts) },
-    {
-      method: 'PUT',
-      path: one,
-      since: 2,
-      until: 6,
-      policy: rule('update'),
-      wantsJson: true,
-      handle: (r) => rename(r, parts),
-    },
-    { method: 'PUT', path: one, since: 7, policy: rule('update'), handle: (r) => ensure(r, parts) },
-    { method: 'DELETE', path: one, since: 2, policy: rule('delete'), handle: (r) => remove(r, parts) },
-  ];
-}
+const path = '/resource_classes';
+const one = `${path}/:name`;
+const rule = (verb: string) => `placement:resource_classes:${verb}`;
+
+export const resourceClassEndpoints: readonly Endpoint[] = [
+  { method: 'GET', path, since: 2, policy: rule('list'), answersJson: true, handle: list },
+  { method: 'POST', path, since: 2, policy: rule('create'), wantsJson: true, handle: create },
+  { method: 'GET', path: one, since: 2, policy: rule('show'), answersJson: true, handle: show },
+  {
+    method: 'PUT',
+    path: one,
+    since: 2,
+    until: 6,
+    policy: rule('update'),
+    wantsJson: true,
+    handle: rename,
+  },
+  { method: 'PUT', path: one, since: 7, policy: rule('update'), handle: ensure },
+  { method: 'DELETE', path: one, since: 2, policy: rule('delete'), handle: remove },
+];
 
 // Request schemas
 

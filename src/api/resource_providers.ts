@@ -15,18 +15,17 @@ import { saveProvider } from './provider_update.ts';
 
 // Routes
 
-export function resourceProviderEndpoints(parts: Parts): readonly Endpoint[] {
-  const path = '/resource_providers';
-  const one = `${path}/:uuid`;
-  const rule = (verb: string) => `placement:resource_providers:${verb}`;
-  return [
-    { method: 'GET', path, since: 0, policy: rule('list'), answersJson: true, handle: (r) => list(r, parts) },
-    { method: 'POST', path, since: 0, policy: rule('create'), wantsJson: true, handle: (r) => create(r, parts) },
-    { method: 'GET', path: one, since: 0, policy: rule('show'), answersJson: true, handle: (r) => show(r, parts) },
-    { method: 'DELETE', path: one, since: 0, policy: rule('delete'), handle: (r) => remove(r, parts) },
-    { method: 'PUT', path: one, since: 0, policy: rule('update'), wantsJson: true, handle: (r) => update(r, parts) },
-  ];
-}
+const path = '/resource_providers';
+const one = `${path}/:uuid`;
+const rule = (verb: string) => `placement:resource_providers:${verb}`;
+
+export const resourceProviderEndpoints: readonly Endpoint[] = [
+  { method: 'GET', path, since: 0, policy: rule('list'), answersJson: true, handle: list },
+  { method: 'POST', path, since: 0, policy: rule('create'), wantsJson: true, handle: create },
+  { method: 'GET', path: one, since: 0, policy: rule('show'), answersJson: true, handle: show },
+  { method: 'DELETE', path: one, since: 0, policy: rule('delete'), handle: remove },
+  { method: 'PUT', path: one, since: 0, policy: rule('update'), wantsJson: true, handle: update },
+];
 
 // Request schemas
 

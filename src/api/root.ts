@@ -1,31 +1,30 @@
 import type { Endpoint } from './endpoint.ts';
-import { type Service, versionText } from './microversions.ts';
+import { versionText } from './microversions.ts';
 
 /** GET / answers anybody, at any version: clients discover the versions here, and load balancers probe it. */
-export function rootEndpoints(service: Service): readonly Endpoint[] {
-  const min = versionText(service, service.minMinor);
-  const max = versionText(service, service.maxMinor);
-  return [
-    {
-      method: 'GET',
-      path: '/',
-      since: 0,
-      handle: () => ({
+export const rootEndpoints: readonly Endpoint[] = [
+  {
+    method: 'GET',
+    path: '/',
+    since: 0,
+    handle: (_request, { service }) => {
+      const min = versionText(service, service.minMinor);
+      return {
         status: 200,
-        // The link is relative on purpose: "this same URL", whatever proxies call it.
         json: {
           versions: [
             {
               id: `v${min}`,
-              max_version: max,
+              max_version: versionText(service, service.maxMinor),
               min_version: min,
               status: 'CURRENT',
+              // The link is relative on purpose: "this same URL", whatever proxies call it.
               links: [{ rel: 'self', href: '' }],
             },
           ],
         },
         lastModified: new Date(),
-      }),
+      };
     },
-  ];
-}
+  },
+];

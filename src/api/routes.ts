@@ -1,9 +1,8 @@
 import { aggregateEndpoints } from './aggregates.ts';
+import { allocationCandidateEndpoints } from './allocation_candidates.ts';
 import { allocationEndpoints } from './allocations.ts';
 import type { Endpoint } from './endpoint.ts';
 import { inventoryEndpoints } from './inventories.ts';
-import { placementService, type Service } from './microversions.ts';
-import type { Parts } from './parts.ts';
 import { providerAllocationEndpoints } from './provider_allocations.ts';
 import { providerTraitEndpoints } from './provider_traits.ts';
 import { reshaperEndpoints } from './reshaper.ts';
@@ -14,18 +13,17 @@ import { traitEndpoints } from './traits.ts';
 import { usageEndpoints } from './usages.ts';
 
 /** All endpoints of the Placement API. */
-export function placementEndpoints(parts: Parts, service: Service = placementService): readonly Endpoint[] {
-  return [
-    ...rootEndpoints(service),
-    ...resourceClassEndpoints(parts),
-    ...resourceProviderEndpoints(parts),
-    ...inventoryEndpoints(parts),
-    ...usageEndpoints(parts),
-    ...aggregateEndpoints(parts),
-    ...providerAllocationEndpoints(parts),
-    ...allocationEndpoints(parts),
-    ...traitEndpoints(parts),
-    ...providerTraitEndpoints(parts),
-    ...reshaperEndpoints(parts),
-  ];
-}
+export const routes: readonly Endpoint[] = [
+  ...rootEndpoints,
+  ...resourceClassEndpoints,
+  ...resourceProviderEndpoints,
+  ...inventoryEndpoints,
+  ...usageEndpoints,
+  ...aggregateEndpoints,
+  ...providerAllocationEndpoints,
+  ...allocationEndpoints,
+  ...traitEndpoints,
+  ...providerTraitEndpoints,
+  ...reshaperEndpoints,
+  ...allocationCandidateEndpoints,
+];

@@ -11,23 +11,22 @@ import { modifiedAtMs, newest } from './provider.ts';
 
 // Routes
 
-export function traitEndpoints(parts: Parts): readonly Endpoint[] {
-  const rule = (verb: string) => `placement:traits:${verb}`;
-  const one = { path: '/traits/:name', since: 6 } as const;
-  return [
-    {
-      method: 'GET',
-      path: '/traits',
-      since: 6,
-      policy: rule('list'),
-      answersJson: true,
-      handle: (r) => list(r, parts),
-    },
-    { ...one, method: 'GET', policy: rule('show'), handle: (r) => show(r, parts) },
-    { ...one, method: 'PUT', policy: rule('update'), handle: (r) => create(r, parts) },
-    { ...one, method: 'DELETE', policy: rule('delete'), handle: (r) => remove(r, parts) },
-  ];
-}
+const rule = (verb: string) => `placement:traits:${verb}`;
+const one = { path: '/traits/:name', since: 6 } as const;
+
+export const traitEndpoints: readonly Endpoint[] = [
+  {
+    method: 'GET',
+    path: '/traits',
+    since: 6,
+    policy: rule('list'),
+    answersJson: true,
+    handle: list,
+  },
+  { ...one, method: 'GET', policy: rule('show'), handle: show },
+  { ...one, method: 'PUT', policy: rule('update'), handle: create },
+  { ...one, method: 'DELETE', policy: rule('delete'), handle: remove },
+];
 
 // Request schemas
 

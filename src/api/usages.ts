@@ -10,27 +10,25 @@ import { noSuchProvider } from './provider.ts';
 
 // Routes
 
-export function usageEndpoints(parts: Parts): readonly Endpoint[] {
-  return [
-    {
-      method: 'GET',
-      path: '/resource_providers/:uuid/usages',
-      since: 0,
-      policy: 'placement:resource_providers:usages',
-      answersJson: true,
-      handle: (r) => ofProvider(r, parts),
-    },
-    {
-      method: 'GET',
-      path: '/usages',
-      since: 9,
-      policy: 'placement:usages',
-      policyTarget: ({ query }) => ({ projectId: query.last('project_id') }),
-      answersJson: true,
-      handle: (r) => ofProject(r, parts),
-    },
-  ];
-}
+export const usageEndpoints: readonly Endpoint[] = [
+  {
+    method: 'GET',
+    path: '/resource_providers/:uuid/usages',
+    since: 0,
+    policy: 'placement:resource_providers:usages',
+    answersJson: true,
+    handle: ofProvider,
+  },
+  {
+    method: 'GET',
+    path: '/usages',
+    since: 9,
+    policy: 'placement:usages',
+    policyTarget: ({ query }) => ({ projectId: query.last('project_id') }),
+    answersJson: true,
+    handle: ofProject,
+  },
+];
 
 // Request schemas
 
@@ -75,7 +73,7 @@ async function ofProject(request: ApiRequest, { config, database }: Parts): Prom
   });
   const usages: Record<string, Record<string, number>> = {};
   for (const { consumer_type, consumer_count, class_name, used } of rows) {
-    usages[consumer_type] ??= { consumer_count };
+    usages[consumer_type] ??= grouped ? { consumer_count } : {};
     const group = usages[consumer_type];
     group[class_name] = used;
   }

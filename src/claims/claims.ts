@@ -86,7 +86,7 @@ export function openClaims(
     }
     stale = true;
     await ensureMissingOwners(judged.filter((_, place) => lost[place] === 'owner'));
-    judged.forEach(({ waiting }, place) => settle(waiting, lost[place]));
+    for (const [place, { waiting }] of judged.entries()) settle(waiting, lost[place]);
   };
 
   /** Judges a batch in order, each claim with what those before it promised to take. Refusals are given, or wait. */

@@ -4,7 +4,7 @@ import type { Fleet } from '../fleet/fleet.ts';
 import type { Inventory, Provider } from '../fleet/provider.ts';
 import { type Claim, ClaimRefused, type ConsumerClaim } from './claim.ts';
 import { type Demand, judgeCapacity } from './judge_capacity.ts';
-import { checkNothingLeft, judgeInventories, type NewInventories } from './judge_inventories.ts';
+import { checkNothingLeft, judgeInventories } from './judge_inventories.ts';
 
 /** Allocations by id, as the database keeps them. */
 type AllocationIds = { readonly providerId: number; readonly classId: number; readonly used: number };

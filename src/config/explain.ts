@@ -9,7 +9,7 @@ export function sourceName(source: Source): string {
 }
 
 /**
- * One line about a mistake: `/etc/placement/placement.conf:12: [api] auth_strategy = "none" must be one of ...`. Of a secret
+ * One line about a mistake: `/etc/placement/placement.conf:12: [api] auth_strategy = "none": must be one of ...`. Of a secret
  * option only the scheme of a database URL is shown.
  *
  * @param resolved the texts after substitution, as far as they may be shown.
@@ -22,8 +22,8 @@ export function explain(
 ): string {
   const place = source.from === 'file' ? source : option;
   const [shown, meant] = [texts, resolved].map((values) => (option.secret ? redact(values) : quote(values)));
-  const value = shown === meant ? shown : `${shown}, which is ${meant},`;
-  return `${sourceName(source)}: [${place.group}] ${place.name} = ${value} ${problem}.`;
+  const value = shown === meant ? shown : `${shown} (which is ${meant})`;
+  return `${sourceName(source)}: [${place.group}] ${place.name} = ${value}: ${problem}.`;
 }
 
 const longest = 100;

@@ -1,6 +1,7 @@
 import { maskUrls } from './database_url.ts';
 import { sourceName } from './explain.ts';
 import type { LoadedConfig, Setting } from './load.ts';
+import { trim } from './oslo_ini.ts';
 import { escapeDollars } from './substitution.ts';
 
 /**
@@ -9,8 +10,11 @@ import { escapeDollars } from './substitution.ts';
  */
 export function showConfig({ settings, files }: LoadedConfig): string {
   const read = files.length === 0 ? '# No configuration file was found.' : `# Files: ${files.join(', ')}`;
-  const groups = Map.groupBy(settings, ({ option }) => option.group);
-  const sections = [...groups].map(([group, members]) => [`[${group}]`, ...members.flatMap(showSetting)].join('\n'));
+  const groups = new Set(settings.map(({ option }) => option.group));
+  const sections = [...groups].map((group) => {
+    const members = settings.filter(({ option }) => option.group === group);
+    return [`[${group}]`, ...members.flatMap(showSetting)].join('\n');
+  });
   return `${[read, ...sections].join('\n\n')}\n`;
 }
 
@@ -28,6 +32,7 @@ function showSetting({ option, value, written, secret }: Setting): readonly stri
 function writeText(text: string): string {
   const escaped = escapeDollars(maskUrls(text));
   const [first = '', ...further] = escaped.split('\n');
-  const quoted = first.trim() !== first || /^(["']).*\1$/.test(first) ? `"${first}"` : first;
+  const bare = trim(first) === first && !(/^["']/.test(first) && first.endsWith(first.charAt(0)));
+  const quoted = bare ? first : `"${first}"`;
   return [quoted, ...further].join('\n  ');
 }

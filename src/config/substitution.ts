@@ -17,5 +17,5 @@ export function substitute(text: string, lookup: (name: string) => string | unde
     });
 }
 
-/** Writes a text so that `substitute` gives it back. */
-export const escapeDollars = (text: string): string => text.replaceAll('$', () => '$$');
+/** Writes a text so that `substitute` gives it back. `$$` would not do behind a backslash. */
+export const escapeDollars = (text: string): string => text.replaceAll('$', () => '\\$');

@@ -75,6 +75,7 @@ export function createFleet(loaded: Loaded): LivingFleet {
     provider.inventories = inventories;
     provider.traitIds = traitIds;
     provider.aggregates = aggregates;
+    provider.summaryText = undefined;
   };
 
   /** Takes in whole providers: new ones, changed ones, and, of the ids, those that are gone. */
@@ -134,6 +135,9 @@ export function createFleet(loaded: Loaded): LivingFleet {
     apply: (changes) => {
       if (changes.traitNames !== null) fleet.traits = namesOf(changes.traitNames);
       if (changes.classNames !== null) fleet.classes = namesOf(changes.classNames);
+      if (changes.traitNames !== null || changes.classNames !== null) {
+        for (const provider of byId.values()) provider.summaryText = undefined;
+      }
       if (changes.whole !== null) {
         applyWhole(
           changes.whole,
@@ -143,11 +147,14 @@ export function createFleet(loaded: Loaded): LivingFleet {
           changes.aggregates ?? [],
         );
       }
-      for (const { provider, classes, deltas } of changes.moved ?? []) {
-        for (const inventory of byId.get(provider)?.inventories ?? []) {
+      for (const { provider: id, classes, deltas } of changes.moved ?? []) {
+        const provider = byId.get(id);
+        if (provider === undefined) continue;
+        for (const inventory of provider.inventories) {
           const place = classes.indexOf(inventory.classId);
           if (place !== -1) inventory.used += deltas[place] ?? 0;
         }
+        provider.summaryText = undefined;
       }
       for (const { id, generation, updated } of changes.touched ?? []) {
         const provider = byId.get(id);
@@ -199,6 +206,7 @@ function blankProvider(id: number): Provider {
     inventories: none,
     traitIds: none,
     aggregates: none,
+    summaryText: undefined,
   };
   return Object.assign(provider, { root: provider as Provider }); // its own root until linkTrees finds a parent
 }

@@ -31,6 +31,8 @@ export type Provider = {
   /** Ids, ascending: standard traits come before custom ones. */
   traitIds: readonly number[];
   aggregates: readonly string[];
+  /** Its summary among allocation candidates, kept by whoever writes it; dropped whenever anything of the provider changes. */
+  summaryText: string | undefined;
 };
 
 /** The inventory of a class, if the provider has one. Providers have few, so a scan beats a map. */

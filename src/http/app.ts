@@ -2,6 +2,7 @@ import { Hono, type MiddlewareHandler } from 'hono';
 import type { Logger } from 'pino';
 import type { Endpoint } from '../api/endpoint.ts';
 import { type Service, versionText } from '../api/microversions.ts';
+import type { Parts } from '../api/parts.ts';
 import { ApiError } from '../errors.ts';
 import { mountEndpoints } from './dispatch.ts';
 import { type HonoEnv, nobody } from './exchange.ts';
@@ -12,23 +13,18 @@ import { renderError } from './render_error.ts';
 import { newRequestId, requestIdHeader } from './request_id.ts';
 import { unauthorized } from './unauthorized.ts';
 
-export type AppOptions = {
-  readonly service: Service;
-  readonly endpoints: readonly Endpoint[];
-  readonly maxBodyBytes: number;
-  readonly logger: Logger;
-};
-
 /**
  * Assembles what every request passes through, outside in: request id and log, authentication, faults, microversion, and
  * then the endpoints. The order is upstream's and shows: a 401 carries no microversion, a fault neither.
  */
-export function createApp({ service, endpoints, maxBodyBytes, logger }: AppOptions): Hono<HonoEnv> {
+export function createApp(endpoints: readonly Endpoint[], parts: Parts, logger: Logger): Hono<HonoEnv> {
+  const { service } = parts;
+
   const app = new Hono<HonoEnv>({ getPath: (request) => decodedPath(request.url) });
   app.use(identifyAndLog(logger));
   app.use(authenticate);
   app.use(negotiateVersion(service));
-  mountEndpoints(app, endpoints, maxBodyBytes);
+  mountEndpoints(app, endpoints, parts);
   app.onError((error, c) => {
     const exchange = c.var.exchange;
     const isTold = error instanceof ApiError;

@@ -1,5 +1,6 @@
 import type { Hono } from 'hono';
 import type { ApiRequest, Endpoint } from '../api/endpoint.ts';
+import type { Parts } from '../api/parts.ts';
 import { ApiError, notFound, notFoundWithoutVary } from '../errors.ts';
 import { parseQuery, type Query } from '../query/query_string.ts';
 import { accepts } from './accept.ts';
@@ -9,7 +10,8 @@ import type { Exchange, HonoEnv } from './exchange.ts';
 import { enforce } from './policy.ts';
 
 /** Makes the endpoints of a service answer under their paths; every other method there is 405. */
-export function mountEndpoints(app: Hono<HonoEnv>, endpoints: readonly Endpoint[], limitBytes: number): void {
+export function mountEndpoints(app: Hono<HonoEnv>, endpoints: readonly Endpoint[], parts: Parts): void {
+  const limitBytes = parts.config.osloMiddleware.maxRequestBodySize;
   const byPath = Map.groupBy(endpoints, (endpoint) => endpoint.path);
   for (const [path, ofPath] of byPath) {
     const byMethod = Map.groupBy(ofPath, (endpoint): string => endpoint.method);
@@ -27,7 +29,7 @@ export function mountEndpoints(app: Hono<HonoEnv>, endpoints: readonly Endpoint[
         const target = endpoint.policyTarget?.(request) ?? { projectId: exchange.identity.projectId };
         enforce(endpoint.policy, exchange.identity, target);
       }
-      return renderAnswer(await endpoint.handle(request), exchange.version, exchange.origin + exchange.prefix);
+      return renderAnswer(await endpoint.handle(request, parts), exchange.version, exchange.origin + exchange.prefix);
     });
   }
   app.notFound(() => {

@@ -55,19 +55,19 @@ export const titleOf = (status: number): string => titles[status] ?? STATUS_CODE
 const titles: Readonly<Record<number, string>> = { 413: 'Request Entity Too Large' };
 
 /** The generic sentence of the status, and then the detail: clients match on parts of both. */
-function sentence(error: ApiError, context: ErrorContext, escape = (text: string) => text): string {
-  const detail = escape(error.message);
+function sentence(error: ApiError, context: ErrorContext, quote = (text: string) => text): string {
+  const detail = quote(error.message);
   switch (error.status) {
     case 405:
       return `The method ${context.method} is not allowed for this resource. <br /><br />\n${detail}`;
     case 406:
       return (
         'The resource could not be generated that was acceptable to your browser\n' +
-        `(content of type ${escape(context.accept)}. <br /><br />\n${detail}`
+        `(content of type ${quote(context.accept)}. <br /><br />\n${detail}`
       );
     case 415:
       return (
-        `The request media type ${escape(context.contentType)} is not supported by this server.\n` +
+        `The request media type ${quote(context.contentType)} is not supported by this server.\n` +
         `<br /><br />\n${detail}`
       );
     default:

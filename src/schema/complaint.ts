@@ -37,9 +37,10 @@ function placeOf(issue: Issue): (string | number)[] {
 const keyOf = (issue: Issue): string => pythonRepr(issue.path?.at(-1)?.key);
 const isMissingKey = (issue: Issue): boolean => issue.type === 'strict_object' && issue.received === 'undefined';
 const isUnknownKey = (issue: Issue): boolean => issue.type === 'strict_object' && issue.expected === 'never';
+/** The message of such an issue is the list of patterns; see keyed. */
 const isBadKey = (issue: Issue): boolean => {
   const last = issue.path?.at(-1);
-  return issue.type === 'regex' && last !== undefined && 'origin' in last && last.origin === 'key';
+  return issue.kind === 'validation' && last !== undefined && 'origin' in last && last.origin === 'key';
 };
 const sameKind = (a: Issue, b: Issue): boolean => isUnknownKey(a) === isUnknownKey(b) && isBadKey(a) === isBadKey(b);
 
@@ -52,8 +53,7 @@ function sentenceOf(issue: Issue, siblings: readonly Issue[]): string {
   }
   if (isBadKey(issue)) {
     const verb = siblings.length === 1 ? 'does' : 'do';
-    const pattern = issue.requirement instanceof RegExp ? issue.requirement.source : issue.expected;
-    return `${keys} ${verb} not match any of the regexes: '${pattern}'\n\nFailed validating 'additionalProperties'`;
+    return `${keys} ${verb} not match any of the regexes: ${issue.message}\n\nFailed validating 'additionalProperties'`;
   }
   return issue.message;
 }

@@ -88,19 +88,46 @@ export const dashedUuid = v.pipe(
 export const object = <Entries extends v.ObjectEntries>(entries: Entries) =>
   v.pipe(v.custom<Record<string, unknown>>(isObject, wrongType('object')), v.strictObject(entries));
 
-/** An object whose keys match a pattern. */
+/** An object whose keys match one of some patterns. */
 export const keyed = <Value extends v.GenericSchema>(
+  patterns: RegExp | readonly RegExp[],
+  value: Value,
+  limits: { readonly minProperties?: number } = {},
+) => {
+  const each = patterns instanceof RegExp ? [patterns] : patterns;
+  const key = v.check<string, string>(
+    (name) => each.some((pattern) => pattern.test(name)),
+    each.map(({ source }) => pythonRepr(source)).join(', '),
+  );
+  return v.pipe(
+    v.custom<Record<string, unknown>>(isObject, wrongType('object')),
+    v.record(v.pipe(v.string(), key), value),
+    enough(limits),
+  );
+};
+
+/** An object in which the values of keys that match a pattern are looked at, and others are let through. */
+export const partlyKeyed = <Value extends v.GenericSchema>(
   pattern: RegExp,
   value: Value,
   limits: { readonly minProperties?: number } = {},
 ) =>
   v.pipe(
     v.custom<Record<string, unknown>>(isObject, wrongType('object')),
-    v.record(v.pipe(v.string(), v.regex(pattern)), value),
-    v.check(
-      (record) => Object.keys(record).length >= (limits.minProperties ?? 0),
-      failed('minProperties', (value) => `${value} does not have enough properties`),
-    ),
+    enough(limits),
+    v.rawCheck(({ dataset, addIssue }) => {
+      if (!dataset.typed) return;
+      for (const [name, item] of Object.entries(dataset.value)) {
+        const [issue] = pattern.test(name) ? (v.safeParse(value, item).issues ?? []) : [];
+        if (issue !== undefined) addIssue({ input: item, message: issue.message });
+      }
+    }),
+  );
+
+const enough = (limits: { readonly minProperties?: number }) =>
+  v.check<Record<string, unknown>, (issue: v.BaseIssue<unknown>) => string>(
+    (record) => Object.keys(record).length >= (limits.minProperties ?? 0),
+    failed('minProperties', (value) => `${value} does not have enough properties`),
   );
 
 export const list = <Item extends v.GenericSchema>(
@@ -117,4 +144,10 @@ export const list = <Item extends v.GenericSchema>(
       (items) => !limits.unique || new Set(items.map((entry) => pythonRepr(entry))).size === items.length,
       failed('uniqueItems', (value) => `${value} has non-unique elements`),
     ),
+  );
+
+export const oneOf = (values: readonly string[]) =>
+  v.picklist(
+    values,
+    failed('enum', (value) => `${value} is not one of [${values.map(pythonRepr).join(', ')}]`),
   );

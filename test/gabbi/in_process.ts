@@ -18,7 +18,7 @@ export const openInProcess =
       await writeFile(policyFile, policyText(policy));
       const overrides: ConfigOverrides = { ...config, osloPolicy: { ...config.osloPolicy, policyFile } };
       const service = await openTestService(engine, overrides);
-      const listening = await listen(service, { host: '127.0.0.1', port: 0 });
+      const listening = await listen(service.app, { host: '127.0.0.1', port: 0 });
       return {
         url: listening.url,
         close: async () => {

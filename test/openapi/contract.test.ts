@@ -57,6 +57,22 @@ test('creating a provider answers 201 up to 1.19, and 200 with the provider from
   const child = { ...created, body: { name: 'numa-0', parent_provider_uuid: PROVIDER }, status: 201 };
   accepts(14, 'POST /resource_providers', child);
   refuses(13, 'POST /resource_providers', child, /request's body.*parent_provider_uuid/);
+  const moved = { body: { name: 'compute-1', parent_provider_uuid: null }, status: 200 };
+  accepts(14, `PUT /resource_providers/${PROVIDER}`, { ...moved, answer: provider(14) });
+  refuses(13, `PUT /resource_providers/${PROVIDER}`, { ...moved, answer: provider(13) }, /parent_provider_uuid/);
+});
+
+test('allocations of a provider show consumer generations from 1.28', () => {
+  const line = `GET /resource_providers/${PROVIDER}/allocations`;
+  const shown = (more: object) => ({
+    status: 200,
+    answer: { resource_provider_generation: 2, allocations: { [CONSUMER]: { resources: { VCPU: 1 }, ...more } } },
+    dated: true,
+  });
+  accepts(27, line, shown({}));
+  accepts(28, line, shown({ consumer_generation: 1 }));
+  refuses(27, line, shown({ consumer_generation: 1 }), /consumer_generation/);
+  refuses(28, line, shown({}), /consumer_generation/);
 });
 
 test('provider filters appear one after the other', () => {
@@ -89,17 +105,26 @@ test('groups of a candidates query are numbered from 1.25 and named from 1.33', 
     [16, 'resources=VCPU:1&limit=5'],
     [17, 'resources=VCPU:1&required=HW_CPU_X86_AVX2'],
     [21, `resources=VCPU:1&member_of=${PROVIDER}`],
-    [25, 'resources1=VCPU:1&required1=!HW_CPU_X86_AVX2&group_policy=none'],
-    [31, `resources2=VCPU:1&in_tree2=${PROVIDER}`],
-    [33, 'resources_NET-0=VCPU:1&required_NET-0=HW_CPU_X86_AVX2'],
+    [25, 'resources=VCPU:1&resources1=VCPU:1'],
+    [25, 'resources=VCPU:1&required1=HW_CPU_X86_AVX2'],
+    [25, `resources=VCPU:1&member_of1=${PROVIDER}`],
+    [25, 'resources=VCPU:1&group_policy=none'],
+    [31, `resources=VCPU:1&in_tree=${PROVIDER}`],
+    [31, `resources=VCPU:1&in_tree1=${PROVIDER}`],
+    [33, 'resources=VCPU:1&resources_NET-0=VCPU:1'],
+    [33, 'resources=VCPU:1&required_NET-0=HW_CPU_X86_AVX2'],
+    [33, `resources=VCPU:1&member_of_NET-0=${PROVIDER}`],
+    [33, `resources=VCPU:1&in_tree_NET-0=${PROVIDER}`],
     [35, 'resources=VCPU:1&root_required=HW_CPU_X86_AVX2,!STORAGE_DISK_SSD'],
     [36, 'resources1=VCPU:1&required2=CUSTOM_X&same_subtree=1,2&group_policy=isolate'],
     [39, 'resources_A=VCPU:1&required_A=in:HW_CPU_X86_AVX2,CUSTOM_X'],
   ] as const) {
-    assert.deepEqual(query(first, text), [], `${text} at 1.${first}`);
-    assert.notDeepEqual(query(first - 1, text), [], `${text} at 1.${first - 1}`);
+    for (let minor = 10; minor <= 39; minor += 1) {
+      assert.equal(query(minor, text).length === 0, minor >= first, `${text} at 1.${minor}`);
+    }
   }
   assert.match(query(24, '').join(), /resources is missing/);
+  assert.deepEqual(query(25, 'resources1=VCPU:1'), []);
   for (const text of ['limit=0', 'limit=05', 'group_policy=some', 'resources0=VCPU:1', 'same_subtree=', 'foo=1']) {
     assert.notDeepEqual(query(text.startsWith('resources0') ? 32 : 39, `resources=VCPU:1&${text}`), [], text);
   }
@@ -172,7 +197,18 @@ test('PUT of a resource class renames up to 1.6 and creates from 1.7', () => {
   const renamed = { name: 'CUSTOM_B', links: [{ rel: 'self', href: '/resource_classes/CUSTOM_B' }] };
   accepts(6, line, { body: { name: 'CUSTOM_B' }, status: 200, answer: renamed });
   refuses(6, line, { status: 200, answer: renamed }, /Content-Type is missing/);
-  refuses(6, line, { status: 204 }, /status is not one of/);
+  refuses(
+    6,
+    line,
+    { body: { name: 'CUSTOM_B' }, status: 204, location: '/resource_classes/CUSTOM_A' },
+    /is not one of/,
+  );
+  refuses(
+    6,
+    line,
+    { body: { name: 'CUSTOM_B' }, status: 201, location: '/resource_classes/CUSTOM_A' },
+    /is not one of/,
+  );
   accepts(7, line, { status: 201, location: '/resource_classes/CUSTOM_A' });
   accepts(7, line, { body: 'ignored', status: 204, location: '/resource_classes/CUSTOM_A' });
   refuses(7, line, { status: 204 }, /header location is missing/);

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { routes } from '../../src/api/routes.ts';
 import { operations } from './contract.ts';
-import { exists, NEWEST_MINOR } from './document.ts';
+import { exists, NEWEST_MINOR, objectAt } from './document.ts';
 
 /** A path with its parameters in braces, from `:name` as the router writes them. */
 function inBraces(path: string): string {
@@ -21,3 +21,11 @@ for (let minor = 0; minor <= NEWEST_MINOR; minor += 1) {
     assert.deepEqual([...new Set(served)].sort(), [...new Set(written)].sort());
   });
 }
+
+test('an operation answers older versions as openapi.yaml says', () => {
+  for (const { method, path, operation } of operations()) {
+    const route = routes.find((it) => it.method === method && inBraces(it.path) === path);
+    const below = objectAt(operation, 'x-openstack').below ?? '404';
+    if (route !== undefined) assert.equal(String(route.absentStatus ?? 404), below, `${method} ${path}`);
+  }
+});

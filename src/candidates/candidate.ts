@@ -1,0 +1,15 @@
+import type { Provider } from '../fleet/provider.ts';
+import type { ResolvedGroup } from './resolve.ts';
+
+/** How one group is satisfied: for each of its resources the provider, in order; for a granular group all the same. */
+export type Choice = {
+  readonly group: ResolvedGroup;
+  readonly providers: readonly Provider[];
+};
+
+/** A candidate: a choice for each group of the request. */
+export type Candidate = readonly Choice[];
+
+/** The provider of a group's resource: a granular group has one for all. */
+export const providerOf = ({ group, providers }: Choice, place: number): Provider | undefined =>
+  providers[group.granular ? 0 : place];

@@ -1,0 +1,60 @@
+import { hasAnyTrait, isInAny, isMemberOf, satisfiesTraits } from '../fleet/filters.ts';
+import { inventoryOf, type Provider } from '../fleet/provider.ts';
+import { hasRoomFor } from '../placement/inventory.ts';
+import type { ResolvedGroup } from './resolve.ts';
+
+/** Whether a provider by itself satisfies a granular group. */
+export function satisfiesGroup(provider: Provider, group: ResolvedGroup): boolean {
+  if (!satisfiesTraits(provider.traitIds, group.traits)) return false;
+  if (!isMemberOf(provider, group.memberOf) || isInAny(provider, group.forbiddenAggregates)) return false;
+  if (group.resources.length === 0) {
+    // Upstream finds nobody for a group that asks for nothing but absence, and looks at no tree.
+    return group.traits.required.length > 0 || group.memberOf.length > 0;
+  }
+  if (group.treeRoot !== undefined && provider.root !== group.treeRoot) return false;
+  return group.resources.every(({ classId, amount }) => hasRoom(provider, classId, amount));
+}
+
+function hasRoom(provider: Provider, classId: number, amount: number): boolean {
+  const inventory = inventoryOf(provider, classId);
+  return inventory !== undefined && hasRoomFor(inventory, amount);
+}
+
+/**
+ * For each class of the group without suffix, the providers that a tree may take it from: its own, and those that share with
+ * it. Being in an aggregate, the root speaks for its whole tree, which it does not for granular groups.
+ *
+ * @param usable the sharing providers of other trees that this one may use
+ * @returns undefined where a class has none
+ */
+export function optionsByClass(
+  root: Provider,
+  usable: readonly Provider[],
+  group: ResolvedGroup,
+): readonly (readonly Provider[])[] | undefined {
+  if (group.treeRoot !== undefined && root !== group.treeRoot) return undefined;
+  if (isInAny(root, group.forbiddenAggregates)) return undefined;
+  const rootIsMember = isMemberOf(root, group.memberOf);
+  const isAllowed = (provider: Provider): boolean =>
+    (rootIsMember || isMemberOf(provider, group.memberOf)) &&
+    !isInAny(provider, group.forbiddenAggregates) &&
+    !hasAnyTrait(provider.traitIds, group.traits.forbidden);
+  const options: Provider[][] = [];
+  for (const { classId, amount } of group.resources) {
+    const ofClass: Provider[] = [];
+    for (const provider of root.tree) {
+      if (hasRoom(provider, classId, amount) && isAllowed(provider)) ofClass.push(provider);
+    }
+    if (group.treeRoot === undefined) {
+      for (const provider of usable) {
+        // A foreign provider must be a member itself.
+        if (hasRoom(provider, classId, amount) && isMemberOf(provider, group.memberOf) && isAllowed(provider)) {
+          ofClass.push(provider);
+        }
+      }
+    }
+    if (ofClass.length === 0) return undefined;
+    options.push(ofClass);
+  }
+  return options;
+}

@@ -1,0 +1,200 @@
+import * as v from 'valibot';
+import { badRequest, errorCodes } from '../errors.ts';
+import type { Query } from '../query/query_string.ts';
+import { checkQuery } from '../query/schema.ts';
+import { parseInTree, parseMemberOf, parseRequired, parseResources, parseTraits } from '../query/values.ts';
+import { keyed, object, oneOf, text } from '../schema/json_schema.ts';
+import type { CandidateRequest, RequestGroup } from './request.ts';
+
+/** Microversions that brought something to the query of GET /allocation_candidates. */
+const since = { forbiddenTraits: 22, granular: 25, nested: 29, namedGroups: 33, sameSubtree: 36 } as const;
+
+const string = v.optional(text());
+const limit = v.optional(text({ pattern: /^[1-9][0-9]*$/ }));
+
+/** Up to 1.24 the parameters are few and have no suffix. */
+const plain = [
+  { since: 21, schema: object({ resources: text(), limit, required: string, member_of: string }) },
+  { since: 17, schema: object({ resources: text(), limit, required: string }) },
+  { since: 16, schema: object({ resources: text(), limit }) },
+  { since: 10, schema: object({ resources: text() }) },
+];
+
+/** From 1.25 on they may have one. */
+const numberSuffix = '([1-9][0-9]*)?';
+const nameSuffix = '([a-zA-Z0-9_-]{1,64})?';
+const grouped = ['member_of', 'required', 'resources'];
+const suffixed = [
+  { since: 36, names: ['in_tree', ...grouped], suffix: nameSuffix, wide: ['root_required', 'same_subtree'] },
+  { since: 35, names: ['in_tree', ...grouped], suffix: nameSuffix, wide: ['root_required'] },
+  { since: 33, names: ['in_tree', ...grouped], suffix: nameSuffix, wide: [] },
+  { since: 31, names: ['in_tree', ...grouped], suffix: numberSuffix, wide: [] },
+  { since: 25, names: grouped, suffix: numberSuffix, wide: [] },
+].map(({ since, names, suffix, wide }) => ({
+  since,
+  schema: keyed(
+    [
+      ...names.map((name) => new RegExp(`^${name}${suffix}$`)),
+      ...['limit', 'group_policy', ...wide].map((name) => new RegExp(`^${name}$`)),
+    ],
+    text(),
+  ),
+}));
+
+const requestWide = v.looseObject({ limit, group_policy: v.optional(oneOf(['none', 'isolate'])) });
+
+/**
+ * Reads the query of GET /allocation_candidates.
+ *
+ * @throws ApiError 400 naming the parameter and what is wrong with it.
+ */
+export function parseCandidateRequest(query: Query, version: number): CandidateRequest {
+  const schema = [...suffixed, ...plain].find((known) => known.since <= version)?.schema;
+  if (schema !== undefined) checkQuery(query, schema);
+  checkQuery(query, requestWide);
+  const [limitText] = query.all('limit');
+  if (limitText !== undefined && !/^[1-9][0-9]*$/.test(limitText)) {
+    throw badRequest(`Invalid query string parameters: '${limitText}' does not match '^[1-9][0-9]*$'`);
+  }
+  const [groupPolicy] = query.all('group_policy');
+  const rootTraits = parseRootRequired(query);
+  const sameSubtrees = parseSameSubtrees(query);
+  const groups = parseGroups(query, version);
+  checkGroups(groups, sameSubtrees, version);
+  if (groupPolicy === undefined && groups.filter(({ suffix }) => suffix !== '').length > 1) {
+    throw badRequest(
+      'The "group_policy" parameter is required when specifying more than one "resources{N}" parameter.',
+    );
+  }
+  return {
+    groups,
+    limit: limitText === undefined ? undefined : Number(limitText),
+    isolate: groupPolicy === 'isolate',
+    rootTraits,
+    sameSubtrees,
+    nested: version >= since.nested,
+  };
+}
+
+function parseGroups(query: Query, version: number): readonly RequestGroup[] {
+  const suffix = version >= since.namedGroups ? nameSuffix : numberSuffix;
+  const pattern = new RegExp(`^(resources|required|member_of|in_tree)${suffix}$`);
+  const suffixes = new Set<string>();
+  for (const [name] of query.entries) {
+    const match = pattern.exec(name);
+    if (match !== null) suffixes.add(match[2] ?? '');
+  }
+  return [...suffixes].map((suffix) => {
+    // Every one of repeated values is looked at; the last one counts.
+    const resources = query.all(`resources${suffix}`).map(parseResources).at(-1);
+    return {
+      suffix,
+      resources: resources ?? new Map(),
+      traits: parseRequired(query, suffix, version),
+      aggregates: parseMemberOf(query, suffix, version),
+      inTree: query.all(`in_tree${suffix}`).map(parseInTree).at(-1),
+    };
+  });
+}
+
+function parseRootRequired(query: Query): CandidateRequest['rootTraits'] {
+  const values = query.all('root_required');
+  const [value] = values;
+  if (value === undefined) return { required: [], forbidden: [] };
+  if (values.length > 1) {
+    throw badRequest("Query parameter 'root_required' may be specified only once.", errorCodes.duplicateQueryKey);
+  }
+  const { required: anyOfs, forbidden } = parseTraits(value, { allowForbidden: true, allowAny: false });
+  const required = [...new Set(anyOfs.flat())];
+  const conflicts = required.filter((name) => forbidden.includes(name));
+  if (conflicts.length > 0) {
+    throw badRequest(
+      `Conflicting required and forbidden traits found in root_required: ${conflicts.join(', ')}`,
+      errorCodes.badQueryValue,
+    );
+  }
+  return { required, forbidden };
+}
+
+function parseSameSubtrees(query: Query): readonly ReadonlySet<string>[] {
+  return query.all('same_subtree').map((value) => {
+    const suffixes = new Set(value.split(',').map((suffix) => suffix.trim()));
+    if (suffixes.has('')) {
+      throw badRequest(
+        'Empty string (unsuffixed group) can not be specified in `same_subtree` ',
+        errorCodes.badQueryValue,
+      );
+    }
+    return suffixes;
+  });
+}
+
+function checkGroups(
+  groups: readonly RequestGroup[],
+  sameSubtrees: readonly ReadonlySet<string>[],
+  version: number,
+): void {
+  if (version >= since.sameSubtree) checkResourceless(groups, sameSubtrees);
+  else checkOrphans(groups);
+  if (version < since.forbiddenTraits) return;
+  const conflicts = groups.flatMap(({ suffix, traits }) =>
+    traits.required
+      .filter((anyOf) => anyOf.every((name) => traits.forbidden.includes(name)))
+      .map((anyOf) => `required${suffix}: (${[...anyOf].sort().join(', ')})`),
+  );
+  if (conflicts.length > 0) {
+    throw badRequest(
+      `Conflicting required and forbidden traits found in the following traits keys: ${conflicts.sort().join(', ')}`,
+    );
+  }
+}
+
+/** From 1.36 on a group may do without resources if `same_subtree` names it. */
+function checkResourceless(groups: readonly RequestGroup[], sameSubtrees: readonly ReadonlySet<string>[]): void {
+  const resourceless = groups.filter(({ resources }) => resources.size === 0).map(({ suffix }) => suffix);
+  if (resourceless.length === groups.length) {
+    throw badRequest('There must be at least one resources or resources[$S] parameter.', errorCodes.missingQueryValue);
+  }
+  const named = new Set(sameSubtrees.flatMap((suffixes) => [...suffixes]));
+  const known = groups.map(({ suffix }) => suffix);
+  const unnamed = resourceless.filter((suffix) => !named.has(suffix));
+  if (unnamed.length > 0) {
+    throw badRequest(
+      'Resourceless suffixed group request should be specified in `same_subtree` query param: bad group(s) - ' +
+        `${listed(unnamed)}.`,
+      errorCodes.badQueryValue,
+    );
+  }
+  const unknown = [...named].filter((suffix) => !known.includes(suffix));
+  if (unknown.length > 0) {
+    throw badRequest(
+      `Real suffixes should be specified in \`same_subtree\`: ${listed(unknown)} not found in ${listed(known)}.`,
+      errorCodes.badQueryValue,
+    );
+  }
+}
+
+const listed = (names: readonly string[]): string => `[${names.map((name) => `'${name}'`).join(', ')}]`;
+
+/** Before 1.36 every group has resources. */
+function checkOrphans(groups: readonly RequestGroup[]): void {
+  const without = groups.filter(({ resources }) => resources.size === 0);
+  const traits = without.filter((group) => group.traits.required.length > 0);
+  if (traits.length > 0) {
+    throw badRequest(
+      'All traits parameters must be associated with resources.  Found the following orphaned traits keys: ' +
+        traits.map(({ suffix }) => `required${suffix}`).join(', '),
+    );
+  }
+  const members = without.filter(({ aggregates }) => aggregates.required.length > 0 || aggregates.forbidden.length > 0);
+  if (members.length > 0) {
+    throw badRequest(
+      'All member_of parameters must be associated with resources. Found the following orphaned member_of keys: ' +
+        members.map(({ suffix }) => `member_of${suffix}`).join(', '),
+    );
+  }
+  if (without.length > 0) throw badRequest('All request groups must specify resources.');
+  if (groups.length === 0) {
+    throw badRequest('At least one request group (`resources` or `resources{$S}`) is required.');
+  }
+}

@@ -1,0 +1,107 @@
+import { badRequest } from '../errors.ts';
+import type { TraitIds } from '../fleet/filters.ts';
+import { isMemberOf } from '../fleet/filters.ts';
+import type { Fleet } from '../fleet/fleet.ts';
+import type { Provider } from '../fleet/provider.ts';
+import type { CandidateRequest, RequestGroup } from './request.ts';
+
+/** A group with its names looked up. */
+export type ResolvedGroup = {
+  readonly suffix: string;
+  readonly granular: boolean;
+  readonly resources: readonly { readonly classId: number; readonly amount: number }[];
+  readonly traits: TraitIds;
+  readonly memberOf: readonly (readonly string[])[];
+  readonly forbiddenAggregates: readonly string[];
+  /** The root of the tree that the group is restricted to. */
+  readonly treeRoot: Provider | undefined;
+};
+
+export type ResolvedRequest = {
+  readonly groups: readonly ResolvedGroup[];
+  readonly isolate: boolean;
+  readonly nested: boolean;
+  readonly rootTraits: TraitIds;
+  /** Places in `groups`. */
+  readonly sameSubtrees: readonly (readonly number[])[];
+};
+
+/** What a query comes to: groups to search for, or the knowledge that nothing can be found. */
+export type Resolution = ResolvedRequest | 'nothing';
+
+/**
+ * Looks up the names of a query.
+ *
+ * Upstream searches group by group, and a group without result ends the search before the names of later groups are looked
+ * up. So an unknown name is an error only if all groups before it can be satisfied.
+ *
+ * @param isSatisfiable whether a group by itself has any result
+ * @throws ApiError 400 for an unknown class or trait
+ */
+export function resolveRequest(
+  fleet: Fleet,
+  request: CandidateRequest,
+  isSatisfiable: (group: ResolvedGroup, rootTraits: TraitIds) => boolean,
+): Resolution {
+  const rootTraits = {
+    required: request.rootTraits.required.map((name) => [traitId(fleet, name)]),
+    forbidden: request.rootTraits.forbidden.map((name) => traitId(fleet, name)),
+  };
+  const groups: ResolvedGroup[] = [];
+  for (const group of request.groups) {
+    let resolved: ResolvedGroup | 'nothing';
+    try {
+      resolved = resolveGroup(fleet, group);
+    } catch (error) {
+      if (groups.every((earlier) => isSatisfiable(earlier, rootTraits))) throw error;
+      return 'nothing';
+    }
+    if (resolved === 'nothing') return 'nothing';
+    groups.push(resolved);
+  }
+  const suffixes = groups.map(({ suffix }) => suffix);
+  return {
+    groups,
+    isolate: request.isolate,
+    nested: request.nested,
+    rootTraits,
+    sameSubtrees: request.sameSubtrees.map((named) => [...named].map((suffix) => suffixes.indexOf(suffix))),
+  };
+}
+
+/** The order of the steps is upstream's: which comes first, an unknown name or an empty result, shows. */
+function resolveGroup(fleet: Fleet, group: RequestGroup): ResolvedGroup | 'nothing' {
+  const resources = [...group.resources].map(([name, amount]) => {
+    const resourceClass = fleet.classes.byName.get(name);
+    if (resourceClass === undefined) {
+      throw badRequest(`Invalid resource class in resources parameter: No such resource class ${name}.`);
+    }
+    return { classId: resourceClass.id, amount };
+  });
+  const memberOf = group.aggregates.required;
+  if (memberOf.length > 0) {
+    const members = fleet.inAggregate.smallest(memberOf).values();
+    if (!members.some((provider) => isMemberOf(provider, memberOf))) return 'nothing';
+  }
+  const traits = {
+    required: group.traits.required.map((anyOf) => anyOf.map((name) => traitId(fleet, name))),
+    forbidden: group.traits.forbidden.map((name) => traitId(fleet, name)),
+  };
+  const treeRoot = group.inTree === undefined ? undefined : fleet.byUuid.get(group.inTree)?.root;
+  if (group.inTree !== undefined && treeRoot === undefined) return 'nothing';
+  return {
+    suffix: group.suffix,
+    granular: group.suffix !== '',
+    resources,
+    traits,
+    memberOf,
+    forbiddenAggregates: group.aggregates.forbidden,
+    treeRoot,
+  };
+}
+
+function traitId(fleet: Fleet, name: string): number {
+  const trait = fleet.traits.byName.get(name);
+  if (trait === undefined) throw badRequest(`No such trait(s): ${name}.`);
+  return trait.id;
+}

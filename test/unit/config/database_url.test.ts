@@ -1,0 +1,79 @@
+import assert from 'node:assert/strict';
+import { createRequire } from 'node:module';
+import { suite, test } from 'node:test';
+import fc from 'fast-check';
+import { maskUrls, readDatabaseUrl } from '../../../src/config/database_url.ts';
+
+const good: readonly (readonly [written: string, url: string])[] = [
+  ['postgresql://u:p@h/d', 'postgresql://u:p@h/d'],
+  ['postgres://u:p@h:5433/d', 'postgresql://u:p@h:5433/d'],
+  ['postgresql+psycopg2://u:p@h/d', 'postgresql://u:p@h/d'],
+  ['postgresql+asyncpg://u@h/d', 'postgresql://u@h/d'],
+  ['postgresql://h', 'postgresql://h'],
+  ['postgresql:///d', 'postgresql:///d'],
+  ['postgresql://u:p@[::1]:5432/d', 'postgresql://u:p@[::1]:5432/d'],
+  ['postgresql://u:a/b#c?d:e@h/d', 'postgresql://u:a%2Fb%23c%3Fd%3Ae@h/d'],
+  ['postgresql://u:a%40b%2Fc@h/d', 'postgresql://u:a%40b%2Fc@h/d'],
+  ['postgresql://u:100%@h/d', 'postgresql://u:100%25@h/d'],
+  ['postgresql://u:p@h/d?application_name=a%20b', 'postgresql://u:p@h/d?application_name=a+b'],
+  ['postgresql://u:p@/d?host=/run/postgresql', 'postgresql://u:p@/d?host=%2Frun%2Fpostgresql'],
+  ['postgresql://u:p@h/d?sslmode=require', 'postgresql://u:p@h/d?sslmode=require&uselibpqcompat=true'],
+];
+
+const bad: readonly (readonly [written: string, says: RegExp])[] = [
+  ['mysql+pymysql://u:p@h/d', /MySQL and MariaDB are not supported\. Import the database into PostgreSQL/],
+  ['mysql://u:p@h/d', /Import the database into PostgreSQL/],
+  ['mariadb+pymysql://u:p@h/d', /Import the database into PostgreSQL/],
+  ['sqlite://', /Leave the option unset to use the embedded database/],
+  ['sqlite:////var/lib/placement.db', /Leave the option unset to use the embedded database/],
+  ['oracle://u:p@h/d', /must be a URL of the form postgresql:\/\//],
+  ['h/d', /must be a URL of the form/],
+  ['postgresql:/h/d', /must be a URL of the form/],
+  ['postgresql://u:p@h/a b', /must be a URL of the form/],
+  ['postgresql://u:p@q@h/d', /written %40/],
+  ['postgresql://u:p@h:70000/d', /port from 1 to 65535/],
+  ['postgresql://u:p@h:x/d', /port from 1 to 65535/],
+];
+
+suite('database URLs', () => {
+  for (const [written, url] of good) test(written, () => assert.deepEqual(readDatabaseUrl(written), { value: url }));
+  for (const [written, says] of bad) {
+    test(written, () => {
+      const reading = readDatabaseUrl(written);
+      assert.match('problem' in reading ? reading.problem : '', says);
+    });
+  }
+
+  test('the driver finds user, password and database as SQLAlchemy does', () => {
+    // pg-connection-string is CommonJS and comes with pg.
+    const parse: (url: string) => Record<string, unknown> = createRequire(import.meta.resolve('pg'))(
+      'pg-connection-string',
+    );
+    const part = fc
+      .string({ unit: 'grapheme', minLength: 1 })
+      .filter((text) => !/[\s@:/%]/.test(text) && text.isWellFormed());
+    fc.assert(
+      fc.property(part, part, fc.stringMatching(/^[a-z][a-z_]{0,9}$/), (user, password, database) => {
+        const reading = readDatabaseUrl(`postgresql+psycopg2://${user}:${password}/@h.example/${database}`);
+        const parsed = parse('value' in reading ? (reading.value ?? '') : '');
+        assert.deepEqual(
+          { user: parsed.user, password: parsed.password, host: parsed.host, database: parsed.database },
+          { user, password: `${password}/`, host: 'h.example', database },
+        );
+      }),
+    );
+  });
+});
+
+test('passwords in URLs are masked', () => {
+  const masks: readonly (readonly [text: string, masked: string])[] = [
+    ['postgresql://u:p@h/d', 'postgresql://u:***@h/d'],
+    ['postgresql://u:a@b@h/d', 'postgresql://u:***@h/d'],
+    ['postgresql://u:a b/c:d@h/d', 'postgresql://u:***@h/d'],
+    ['postgresql://:p@h/d', 'postgresql://:***@h/d'],
+    ['postgresql://h/d?password=p&sslpassword=q&x=1', 'postgresql://h/d?password=***&sslpassword=***&x=1'],
+    ['http://keystone:5000/v3', 'http://keystone:5000/v3'],
+    ['no URL', 'no URL'],
+  ];
+  for (const [text, masked] of masks) assert.equal(maskUrls(text), masked);
+});

@@ -1,0 +1,158 @@
+import assert from 'node:assert/strict';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { suite, test } from 'node:test';
+import { withConf, withPlace } from './place.ts';
+
+const conf = '/etc/placement/placement.conf';
+
+/** The one line that is said of a file. */
+const mistakes: readonly (readonly [what: string, text: string, says: string])[] = [
+  [
+    'choice',
+    '[api]\nauth_strategy = none',
+    `${conf}:2: [api] auth_strategy = "none": must be one of keystone, noauth2.`,
+  ],
+  [
+    'case of a choice',
+    '[placement]\n\nallocation_candidates_generation_strategy = Depth-First',
+    `${conf}:3: [placement] allocation_candidates_generation_strategy = "Depth-First": must be one of depth-first, breadth-first.`,
+  ],
+  [
+    'boolean',
+    '[placement]\nrandomize_allocation_candidates = maybe',
+    `${conf}:2: [placement] randomize_allocation_candidates = "maybe": must be true or false (or 1, on, yes, 0, off, no).`,
+  ],
+  [
+    'empty boolean',
+    '[DEFAULT]\ndebug =',
+    `${conf}:2: [DEFAULT] debug = "": must be true or false (or 1, on, yes, 0, off, no).`,
+  ],
+  ['integer', '[api]\nport = 8k', `${conf}:2: [api] port = "8k": must be an integer from 0 to 65535.`],
+  ['fraction', '[cors]\nmax_age = 1.5', `${conf}:2: [cors] max_age = "1.5": must be an integer of at least 0.`],
+  ['too large', '[api]\nport = 65536', `${conf}:2: [api] port = "65536": must be an integer from 0 to 65535.`],
+  [
+    'too small',
+    '[placement]\nmax_allocation_candidates = -2',
+    `${conf}:2: [placement] max_allocation_candidates = "-2": must be an integer of at least -1.`,
+  ],
+  [
+    'comment after a value',
+    '[api]\nport = 8778 # ours',
+    `${conf}:2: [api] port = "8778 # ours": must be an integer from 0 to 65535.`,
+  ],
+  [
+    'microversion',
+    '[api]\nmax_microversion = 1.40',
+    `${conf}:2: [api] max_microversion = "1.40": must be a version from 1.0 to 1.39.`,
+  ],
+  [
+    'MySQL',
+    '[placement_database]\nconnection = mysql+pymysql://u:hunter2@h/d',
+    `${conf}:2: [placement_database] connection = mysql+pymysql://***: MySQL and MariaDB are not supported. Import the database into PostgreSQL (for example with pgloader), and write postgresql://user:password@host/database.`,
+  ],
+  [
+    'SQLite',
+    '[placement_database]\nconnection = sqlite:///hunter2.db',
+    `${conf}:2: [placement_database] connection = sqlite://***: SQLite is not supported. Leave the option unset to use the embedded database, or write postgresql://user:password@host/database.`,
+  ],
+  [
+    'no URL',
+    '[placement_database]\nslave_connection = hunter2',
+    `${conf}:2: [placement_database] slave_connection = ***: must be a URL of the form postgresql://user:password@host:port/database.`,
+  ],
+  [
+    'plugin',
+    '[keystone_authtoken]\nauth_type = v3token',
+    `${conf}:2: [keystone_authtoken] auth_type = "v3token": must be one of password, v3password.`,
+  ],
+  [
+    'older name',
+    '[DEFAULT]\nauth_strategy = none',
+    `${conf}:2: [DEFAULT] auth_strategy = "none": must be one of keystone, noauth2.`,
+  ],
+  [
+    'substituted value',
+    '[api]\nport = $host\nhost = localhost',
+    `${conf}:2: [api] port = "$host" (which is "localhost"): must be an integer from 0 to 65535.`,
+  ],
+  [
+    'substituted secret',
+    '[api]\nport = $keystone_authtoken.password\n[keystone_authtoken]\npassword = hunter2',
+    `${conf}:2: [api] port = "$keystone_authtoken.password": must be an integer from 0 to 65535.`,
+  ],
+  ['several lines', '[api]\nport = 1\n  2', `${conf}:2: [api] port = "1\\n2": must be an integer from 0 to 65535.`],
+  [
+    'a long value',
+    `[api]\nport = ${'x'.repeat(500)}`,
+    `${conf}:2: [api] port = "${'x'.repeat(100)}...": must be an integer from 0 to 65535.`,
+  ],
+  [
+    'half of TLS',
+    '[ssl]\nkey_file = k',
+    `${conf}:2: [ssl] key_file = "k": needs [ssl] cert_file beside it, which is not set.`,
+  ],
+  ['grammar', '[api]\nport', `${conf}:2: a line must be "option = value", but this one has neither "=" nor ":".`],
+];
+
+suite('each mistake in a file is one line', () => {
+  for (const [what, text, says] of mistakes) {
+    test(what, () => withConf(text, ({ problems }) => assert.deepEqual(problems(), [says])));
+  }
+
+  test('and all are told at once', () => {
+    withConf('[api]\nport = x\nauth_strategy = y\n[cors]\nmax_age = z\n', ({ problems }) => {
+      assert.deepEqual(
+        problems().map((problem) => problem.split(' ')[0]),
+        [`${conf}:3:`, `${conf}:2:`, `${conf}:5:`],
+      );
+    });
+  });
+});
+
+suite('mistakes elsewhere', () => {
+  test('in the environment', () => {
+    withPlace({}, ({ problems }) => {
+      assert.deepEqual(problems({ env: { OS_API__PORT: 'x' } }), [
+        'OS_API__PORT: [api] port = "x": must be an integer from 0 to 65535.',
+      ]);
+    });
+  });
+
+  test('in DATABASE_URL', () => {
+    withPlace({}, ({ problems }) => {
+      const [problem = ''] = problems({ env: { DATABASE_URL: 'mysql://u:hunter2@h/d' } });
+      assert.match(problem, /^DATABASE_URL: \[placement_database\] connection = mysql:\/\/\*\*\*: MySQL and MariaDB/);
+      assert.doesNotMatch(problem, /hunter2/);
+    });
+  });
+
+  test('on the command line', () => {
+    withPlace({}, ({ problems }) => {
+      assert.deepEqual(problems({ overrides: [{ group: 'api', name: 'port', text: 'x', flag: '--port' }] }), [
+        '--port: [api] port = "x": must be an integer from 0 to 65535.',
+      ]);
+    });
+  });
+
+  test('missing files and directories, all of them', () => {
+    withPlace({ 'a.conf': '', 'folder/': '' }, ({ problems }) => {
+      assert.deepEqual(problems({ configFiles: ['a.conf', 'b.conf', 'folder'], configDirs: ['d', 'a.conf'] }), [
+        '/d: the configuration directory cannot be read: it does not exist.',
+        '/a.conf: the configuration directory cannot be read: it is not a directory.',
+        '/b.conf: the configuration file cannot be read: it does not exist.',
+        '/folder: the configuration file cannot be read: it is a directory.',
+      ]);
+    });
+  });
+
+  test('a file that is not UTF-8', () => {
+    withPlace({}, ({ root, problems }) => {
+      mkdirSync(path.join(root, 'etc'));
+      writeFileSync(path.join(root, 'etc/placement.conf'), Buffer.from('[api]\nhost = caf\xe9\n', 'latin1'));
+      assert.deepEqual(problems(), [
+        '/etc/placement.conf: the configuration file is not UTF-8. Save it in this encoding.',
+      ]);
+    });
+  });
+});

@@ -1,0 +1,46 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { ConfigError } from '../../../src/config/config_error.ts';
+import { type LoadedConfig, load } from '../../../src/config/load.ts';
+import type { Surroundings } from '../../../src/config/search.ts';
+import type { Override } from '../../../src/config/sources.ts';
+
+/** A machine of its own in a folder: `home`, `etc` and `cwd` are in `root`, and nothing is in the environment. */
+export type Place = {
+  readonly root: string;
+  readonly load: (more?: More) => LoadedConfig;
+  readonly problems: (more?: More) => readonly string[];
+};
+type More = Partial<Surroundings> & { readonly overrides?: readonly Override[] };
+
+/** Calls back with a place that has these files (paths relative to its root; a path that ends in / is a folder). */
+export function withPlace<T>(files: Readonly<Record<string, string>>, use: (place: Place) => T): T {
+  const root = mkdtempSync(path.join(tmpdir(), 'placement-config-'));
+  try {
+    for (const [name, text] of Object.entries(files)) {
+      const file = path.join(root, name);
+      mkdirSync(name.endsWith('/') ? file : path.dirname(file), { recursive: true });
+      if (!name.endsWith('/')) writeFileSync(file, text);
+    }
+    const surroundings = { env: {}, home: path.join(root, 'home'), cwd: root, etc: path.join(root, 'etc') };
+    const loadHere = (more: More = {}): LoadedConfig => load({ ...surroundings, ...more });
+    return use({ root, load: loadHere, problems: (more) => problemsOf(() => loadHere(more), root) });
+  } finally {
+    rmSync(root, { recursive: true });
+  }
+}
+
+/** `/etc/placement/placement.conf` alone. */
+export const withConf = <T>(text: string, use: (place: Place) => T): T =>
+  withPlace({ 'etc/placement/placement.conf': text }, use);
+
+function problemsOf(run: () => unknown, root: string): readonly string[] {
+  try {
+    run();
+  } catch (error) {
+    if (error instanceof ConfigError) return error.problems.map((problem) => problem.replaceAll(`${root}/`, '/'));
+    throw error;
+  }
+  return [];
+}
