@@ -6,6 +6,8 @@ export const sqlstate = {
   foreignKeyViolation: '23503',
   deadlockDetected: '40P01',
   serializationFailure: '40001',
+  lockNotAvailable: '55P03',
+  undefinedTable: '42P01',
 } as const;
 
 /** Whether an error is the server's refusal for one of these conditions. */

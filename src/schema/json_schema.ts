@@ -102,7 +102,7 @@ export const keyed = <Value extends v.GenericSchema>(
   return v.pipe(
     v.custom<Record<string, unknown>>(isObject, wrongType('object')),
     v.record(v.pipe(v.string(), key), value),
-    enough(limits),
+    v.check((record) => Object.keys(record).length >= (limits.minProperties ?? 0), tooFew),
   );
 };
 
@@ -114,7 +114,7 @@ export const partlyKeyed = <Value extends v.GenericSchema>(
 ) =>
   v.pipe(
     v.custom<Record<string, unknown>>(isObject, wrongType('object')),
-    enough(limits),
+    v.check((record) => Object.keys(record).length >= (limits.minProperties ?? 0), tooFew),
     v.rawCheck(({ dataset, addIssue }) => {
       if (!dataset.typed) return;
       for (const [name, item] of Object.entries(dataset.value)) {
@@ -124,11 +124,7 @@ export const partlyKeyed = <Value extends v.GenericSchema>(
     }),
   );
 
-const enough = (limits: { readonly minProperties?: number }) =>
-  v.check<Record<string, unknown>, (issue: v.BaseIssue<unknown>) => string>(
-    (record) => Object.keys(record).length >= (limits.minProperties ?? 0),
-    failed('minProperties', (value) => `${value} does not have enough properties`),
-  );
+const tooFew = failed('minProperties', (value) => `${value} does not have enough properties`);
 
 export const list = <Item extends v.GenericSchema>(
   item: Item,

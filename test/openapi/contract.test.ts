@@ -216,6 +216,18 @@ test('PUT of a resource class renames up to 1.6 and creates from 1.7', () => {
   refuses(7, 'PUT /resource_classes/VCPU', { status: 204, location: '/resource_classes/CUSTOM_A' }, /in the path/);
 });
 
+test('what may be absent is absent before its time too', () => {
+  const inventories = { resource_provider_generation: 0, inventories: {} };
+  const line = `GET /resource_providers/${PROVIDER}/inventories`;
+  accepts(14, line, { status: 200, answer: inventories });
+  accepts(15, line, { status: 200, answer: inventories, dated: true });
+  accepts(15, line, { status: 200, answer: inventories, dated: true, response: { 'last-modified': undefined } });
+  refuses(14, line, { status: 200, answer: inventories, dated: true }, /header last-modified does not belong/);
+  const rename = { body: { name: 'CUSTOM_B' }, status: 409 };
+  accepts(6, 'PUT /resource_classes/CUSTOM_A', { ...rename, answer: error(6, 409) });
+  refuses(7, 'PUT /resource_classes/CUSTOM_A', { ...rename, answer: error(7, 409) }, /status is not one of/);
+});
+
 test('aggregates carry the generation from 1.19', () => {
   const line = `PUT /resource_providers/${PROVIDER}/aggregates`;
   const bare = { aggregates: [CONSUMER] };

@@ -1,0 +1,64 @@
+import { sql } from 'kysely';
+import type { Database } from '../connect.ts';
+import { givingWay } from './give_way.ts';
+import type { OnlineMigration } from './online_migration.ts';
+
+/**
+ * Gives providers from before microversion 1.14 their root: the provider that is reached by following parents, which for
+ * most is the provider itself. A provider whose parents form a loop has none; it is found and not done.
+ */
+export function setRootProviderIds(database: Database): OnlineMigration {
+  let after = 0;
+  return {
+    name: 'set_root_provider_ids',
+    runBatch: async (maxCount) => {
+      let found = 0;
+      let done = 0;
+      while (done < maxCount) {
+        const [batch] = await givingWay(database, setRoots(database, after, maxCount - done));
+        if (batch === undefined || batch.last === null) break;
+        if (batch.moved) continue;
+        found += batch.found;
+        done += batch.done;
+        after = batch.last;
+      }
+      return { found, done };
+    },
+  };
+}
+
+type Batch = {
+  readonly found: number;
+  readonly done: number;
+  /** The highest id that was looked at; null where there is none left. */
+  readonly last: number | null;
+  /** A provider got another parent meanwhile, and so nothing was done. */
+  readonly moved: boolean;
+};
+
+/**
+ * The way up to each root is read first and locked then, in the order of ids as a move of a provider does; where a parent
+ * is another one by then, the batch must be read again.
+ */
+const setRoots = ({ kysely }: Database, after: number, limit: number) =>
+  sql<Batch>`
+    with recursive rootless as materialized (
+      select id from resource_providers where root_provider_id is null and id > ${after} order by id limit ${limit}
+    ), way (id, node, parent) as (
+      select p.id, p.id, p.parent_provider_id from resource_providers p join rootless using (id)
+      union all
+      select way.id, p.id, p.parent_provider_id from way join resource_providers p on p.id = way.parent
+    ) cycle node set looped using path,
+    locked as materialized (
+      select id, parent_provider_id from resource_providers where id in (select node from way)
+      order by id for no key update
+    ), moved as (
+      select from way left join locked on locked.id = way.node
+      where locked.id is null or locked.parent_provider_id is distinct from way.parent
+    ), updated as (
+      update resource_providers p set root_provider_id = way.node from way
+      where p.id = way.id and way.parent is null and p.root_provider_id is null and not exists (select from moved)
+      returning p.id
+    )
+    select (select count(*)::integer from rootless) as found, (select count(*)::integer from updated) as done,
+      (select max(id) from rootless) as last, exists (select from moved) as moved`.compile(kysely);
