@@ -1,9 +1,9 @@
 import type { Hono } from 'hono';
 import { type Logger, pino } from 'pino';
-import { type Database, openDatabase } from '../db/connect.ts';
+import type { Database } from '../db/connect.ts';
 import { migrateToLatest, pendingMigrations } from '../db/migrate.ts';
 import { syncStandardNames } from '../db/sync_standard_names.ts';
-import { placementService } from './api/microversions.ts';
+import { placementService, upTo } from './api/microversions.ts';
 import { routes } from './api/routes.ts';
 import { openClaims } from './claims/claims.ts';
 import type { Config } from './config/config.ts';
@@ -11,6 +11,7 @@ import { type FleetKeeper, openFleet } from './fleet/keeper.ts';
 import { pruneChanges } from './fleet/prune.ts';
 import { createApp } from './http/app.ts';
 import type { HonoEnv } from './http/exchange.ts';
+import { openConfiguredDatabase } from './open_database.ts';
 
 /** The whole service, without a socket: `app.request(...)` is a request to it. */
 export type PlacementService = {
@@ -32,7 +33,10 @@ export async function openService(
   options: { readonly embeddedTemplate?: Blob; readonly logger?: Logger } = {},
 ): Promise<PlacementService> {
   const logger = options.logger ?? pino({ level: 'silent' });
-  const database = await openConfiguredDatabase(config, options.embeddedTemplate);
+  const database = await openConfiguredDatabase(config, {
+    ...(options.embeddedTemplate === undefined ? {} : { embeddedTemplate: options.embeddedTemplate }),
+    warn: (line) => logger.warn(line),
+  });
   try {
     if (database.engine === 'embedded' || config.placementDatabase.syncOnStartup) await migrateToLatest(database);
     const pending = await pendingMigrations(database);
@@ -46,7 +50,8 @@ export async function openService(
     const fleet = await openFleet(database);
     const stopPruning = pruneChanges(database, logger);
     const claims = openClaims(database, fleet, { conflictRetryCount: config.placement.allocationConflictRetryCount });
-    const app = createApp(routes, { config, database, fleet, claims, service: placementService }, logger);
+    const service = upTo(placementService, config.api.maxMicroversion);
+    const app = createApp(routes, { config, database, fleet, claims, service }, logger);
     return {
       app,
       database,
@@ -60,11 +65,4 @@ export async function openService(
     await database.close();
     throw error;
   }
-}
-
-/** Opens the database that the configuration names: a PostgreSQL server, or the embedded one. */
-export function openConfiguredDatabase(config: Config, embeddedTemplate?: Blob): Promise<Database> {
-  const { connection, embeddedPath, maxPoolSize } = config.placementDatabase;
-  if (connection !== undefined) return openDatabase({ connection, maxPoolSize });
-  return openDatabase({ embeddedPath, ...(embeddedTemplate === undefined ? {} : { template: embeddedTemplate }) });
 }

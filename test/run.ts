@@ -3,6 +3,7 @@ import path from 'node:path';
 import { run } from 'node:test';
 import { inspect } from 'node:util';
 import { engines } from './engines.ts';
+import { holdToContract } from './gabbi/contract.ts';
 import { runFolder } from './gabbi/folder.ts';
 import { openInProcess } from './gabbi/in_process.ts';
 import { count, fileReport, sum, type Totals, totalLine } from './gabbi/report.ts';
@@ -75,6 +76,7 @@ async function runGabbits(): Promise<Totals> {
       only,
       jobs: 2,
       open: openInProcess(engine),
+      observe: holdToContract,
       report: (result) => console.log(fileReport(`gabbits on ${engine}:`, result)),
     });
     totals.push(...results.map(({ tests }) => count(tests)));

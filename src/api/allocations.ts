@@ -1,6 +1,7 @@
 import { isLostRace } from '../../db/sqlstate.ts';
 import { deleteAllocations } from '../../db/statements/delete_allocations.ts';
 import { readAllocations } from '../../db/statements/read_allocations.ts';
+import { isStorable } from '../../db/storable.ts';
 import { badRequest, notFound } from '../errors.ts';
 import { isUuidLike, normalUuid } from '../placement/uuid.ts';
 import { consumersBodies, putBodies } from './allocation_bodies.ts';
@@ -36,7 +37,8 @@ const postBodies = consumersBodies(1);
 // Handlers
 
 async function show(request: ApiRequest, { database, config }: Parts): Promise<Answer> {
-  const rows = await readAllocations(database, request.param('consumer_uuid'));
+  const uuid = request.param('consumer_uuid');
+  const rows = isStorable(uuid) ? await readAllocations(database, uuid) : [];
   const allocations: Record<string, { resources: Record<string, number>; generation: number }> = {};
   for (const { provider_uuid, provider_generation, class_name, used } of rows) {
     allocations[provider_uuid] ??= { resources: {}, generation: provider_generation };
@@ -92,7 +94,7 @@ async function remove(request: ApiRequest, { database }: Parts): Promise<Answer>
   const uuid = request.param('consumer_uuid');
   for (;;) {
     try {
-      if ((await deleteAllocations(database, uuid)) > 0) return noContent;
+      if (isStorable(uuid) && (await deleteAllocations(database, uuid)) > 0) return noContent;
       throw notFound(`No allocations for consumer '${uuid}'`);
     } catch (error) {
       if (!isLostRace(error)) throw error;

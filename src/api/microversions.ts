@@ -62,3 +62,9 @@ export const placementService: Service = {
   minMinor: 0,
   maxMinor: changes.length - 1,
 };
+
+/** The same service with nothing above a version, such as `1.30`, offered or understood. */
+export const upTo = (service: Service, version: string): Service => ({
+  ...service,
+  maxMinor: Math.min(service.maxMinor, Number(version.slice(version.indexOf('.') + 1))),
+});

@@ -1,4 +1,5 @@
 import { readProviderAllocations } from '../../db/statements/read_provider_allocations.ts';
+import { isStorable } from '../../db/storable.ts';
 import { notFound } from '../errors.ts';
 import type { Answer, ApiRequest, Endpoint } from './endpoint.ts';
 import type { Parts } from './parts.ts';
@@ -24,7 +25,7 @@ const consumerGenerationSince = 28;
 
 async function show(request: ApiRequest, { database }: Parts): Promise<Answer> {
   const uuid = request.param('uuid');
-  const rows = await readProviderAllocations(database, uuid);
+  const rows = isStorable(uuid) ? await readProviderAllocations(database, uuid) : [];
   const [first] = rows;
   if (first === undefined) throw notFound(`Resource provider '${uuid}' not found: ${noSuchProvider(uuid)}`);
   const allocations: Record<string, { resources: Record<string, number>; consumer_generation?: number | null }> = {};

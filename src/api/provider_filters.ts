@@ -7,11 +7,11 @@ import { hasRoomFor } from '../placement/inventory.ts';
 import type { Query } from '../query/query_string.ts';
 import { checkQuery } from '../query/schema.ts';
 import { parseMemberOf, parseRequired, parseResources } from '../query/values.ts';
-import { dashedUuid, object, text } from '../schema/json_schema.ts';
+import { object, text, uuidText } from '../schema/json_schema.ts';
 import { bySince } from './since.ts';
 
 const string = v.optional(text());
-const uuid = v.optional(dashedUuid);
+const uuid = v.optional(uuidText);
 const parameters = { name: string, uuid, member_of: string, resources: string, in_tree: uuid, required: string };
 
 /** The parameters of GET /resource_providers, each from its version on; a query is held against the newest it may use. */

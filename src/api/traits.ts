@@ -35,7 +35,7 @@ const customTrait = /^CUSTOM_[A-Z0-9_]+$/;
 
 /**
  * The `name` filter of GET /traits: `in:A,B`, or `startswith:PREFIX`, in which SQL's wildcards count, since upstream puts
- * it into a LIKE. Any other operator filters nothing.
+ * it into a LIKE, whose case does not count on the databases that most clouds use. Any other operator filters nothing.
  */
 function nameFilter(value: string): (name: string) => boolean {
   const colon = value.indexOf(':');
@@ -62,9 +62,13 @@ function nameFilter(value: string): (name: string) => boolean {
 
 function likePattern(like: string): RegExp {
   const parts = [...like.matchAll(/\\(.)|([%_])|(.)/gsu)].map(([, escaped, wildcard, plain]) =>
-    wildcard === undefined ? (escaped ?? plain ?? '').replace(/\W/u, '\\$&') : wildcard === '%' ? '.*' : '.',
+    wildcard === undefined
+      ? (escaped ?? plain ?? '').replace(/[\\^$.*+?()[\]{}|/]/u, '\\$&')
+      : wildcard === '%'
+        ? '.*'
+        : '.',
   );
-  return new RegExp(`^${parts.join('')}$`, 'su');
+  return new RegExp(`^${parts.join('')}$`, 'isu');
 }
 
 // Handlers

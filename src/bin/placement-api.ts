@@ -1,20 +1,67 @@
 #!/usr/bin/env node
-import { pino } from 'pino';
-import { defaultConfig } from '../config/config.ts';
+import { readFile } from 'node:fs/promises';
+import { Command } from 'commander';
+import { addConfigFlags, type ConfigFlags, loadConfig, runCommand } from '../command_line.ts';
+import { showConfig } from '../config/show.ts';
+import type { Override } from '../config/sources.ts';
+import { isUnconfigured, withoutAuthentication } from '../config/unconfigured.ts';
 import { listen } from '../http/listen.ts';
+import { openLog } from '../log.ts';
 import { openService } from '../service.ts';
+import { checkAuthentication, exposureWarning, unconfiguredNotice } from '../startup.ts';
+import { onStopSignal } from '../stop_signal.ts';
 
-const config = {
-  ...defaultConfig,
-  placementDatabase: {
-    ...defaultConfig.placementDatabase,
-    ...(process.env.DATABASE_URL ? { connection: process.env.DATABASE_URL, syncOnStartup: true } : {}),
-  },
-};
-const service = await openService(config, { logger: pino({ level: process.env.LOG ?? 'warn' }) });
-const server = await listen(service.app, { host: '127.0.0.1', port: Number(process.env.PORT ?? 8778) });
-console.log(server.url);
-process.once('SIGTERM', async () => {
-  await server.close();
-  await service.close();
-});
+type Flags = ConfigFlags & { readonly host?: string; readonly port?: string; readonly showConfig?: true };
+
+const program = addConfigFlags(new Command('placement-api'))
+  .description('Serves the OpenStack Placement API.')
+  .option('--host <address>', 'the address to listen on, instead of [api] host')
+  .option('--port <number>', 'the port to listen on, instead of [api] port; 0 for any free one')
+  .option('--show-config', 'print the configuration that holds, and where each value comes from')
+  .action(serve);
+await runCommand(program, { failed: 1, noCommand: 1 });
+
+async function serve(flags: Flags): Promise<void> {
+  const overrides: readonly Override[] = [
+    ...(flags.host === undefined ? [] : [{ group: 'api', name: 'host', text: flags.host, flag: '--host' }]),
+    ...(flags.port === undefined ? [] : [{ group: 'api', name: 'port', text: flags.port, flag: '--port' }]),
+  ];
+  const written = loadConfig(flags, overrides);
+  const unconfigured = isUnconfigured(written);
+  const loaded = unconfigured ? loadConfig(flags, [...overrides, withoutAuthentication]) : written;
+  if (flags.showConfig) {
+    process.stdout.write(showConfig(loaded));
+    return;
+  }
+  const { config } = loaded;
+  checkAuthentication(config);
+
+  const logger = openLog(config.default.debug);
+  let close = async (): Promise<void> => {};
+  onStopSignal(async (signal) => {
+    logger.info({ signal }, 'Ending: no new requests, and those under way are answered');
+    await close();
+  });
+  if (unconfigured) console.log(unconfiguredNotice(config));
+  const warning = exposureWarning(config);
+  if (warning !== undefined) console.error(warning);
+
+  const service = await openService(config, { logger });
+  const { host, port } = config.api;
+  const { certFile, keyFile } = config.ssl;
+  try {
+    const tls =
+      certFile === undefined || keyFile === undefined
+        ? {}
+        : { tls: { cert: await readFile(certFile, 'utf8'), key: await readFile(keyFile, 'utf8') } };
+    const server = await listen(service.app, { host, port, ...tls });
+    close = async () => {
+      await server.close();
+      await service.close();
+    };
+    console.log(`placement-api listens on ${server.url}`);
+  } catch (error) {
+    await service.close();
+    throw error;
+  }
+}

@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http';
 import { Hono, type MiddlewareHandler } from 'hono';
 import type { Logger } from 'pino';
 import type { Endpoint } from '../api/endpoint.ts';
@@ -8,7 +9,7 @@ import { mountEndpoints } from './dispatch.ts';
 import { type HonoEnv, nobody } from './exchange.ts';
 import { requestedMinor, versionHeader } from './microversion.ts';
 import { noauthIdentity } from './noauth.ts';
-import { decodedPath } from './path.ts';
+import { pathStart, routedPath, targetOf } from './path.ts';
 import { renderError } from './render_error.ts';
 import { newRequestId, requestIdHeader } from './request_id.ts';
 import { unauthorized } from './unauthorized.ts';
@@ -20,7 +21,9 @@ import { unauthorized } from './unauthorized.ts';
 export function createApp(endpoints: readonly Endpoint[], parts: Parts, logger: Logger): Hono<HonoEnv> {
   const { service } = parts;
 
-  const app = new Hono<HonoEnv>({ getPath: (request) => decodedPath(request.url) });
+  const app = new Hono<HonoEnv>({
+    getPath: (request, options) => routedPath(targetOf(request.url, incomingOf(options?.env))),
+  });
   app.use(identifyAndLog(logger));
   app.use(authenticate);
   app.use(negotiateVersion(service));
@@ -43,6 +46,8 @@ export function createApp(endpoints: readonly Endpoint[], parts: Parts, logger: 
       versions: { min: versionText(service, service.minMinor), max: versionText(service, service.maxMinor) },
     });
     if (isTold && exchange.version >= 0) setVersionHeaders(response, service, exchange.version, told.vary);
+    // Upstream says of the body that HEAD does not have what its framework says of any.
+    if (c.req.raw.method === 'HEAD') response.headers.set('content-type', 'text/html; charset=UTF-8');
     return response;
   });
   return app;
@@ -53,16 +58,16 @@ const identifyAndLog = (logger: Logger): MiddlewareHandler<HonoEnv> =>
     const started = performance.now();
     const request = c.req.raw;
     const accept = request.headers.get('accept');
-    const url = request.url;
-    const origin = url.slice(0, url.indexOf('/', url.indexOf('//') + 2));
-    const question = url.indexOf('?');
+    const origin = request.url.slice(0, pathStart(request.url));
+    const target = targetOf(request.url, incomingOf(c.env));
     const globalId = request.headers.get(requestIdHeader);
     c.set('exchange', {
       requestId: newRequestId(),
       globalRequestId: globalId !== null && isRequestId(globalId) ? globalId : undefined,
       accept: accept === null || accept === '' || accept === '*/*' ? 'application/json' : accept,
       contentType: request.headers.get('content-type') ?? '',
-      search: question === -1 ? '' : url.slice(question),
+      path: target.path,
+      search: target.search,
       origin,
       prefix: '',
       identity: nobody,
@@ -76,7 +81,7 @@ const identifyAndLog = (logger: Logger): MiddlewareHandler<HonoEnv> =>
         requestId: exchange.requestId,
         globalRequestId: exchange.globalRequestId,
         method: request.method,
-        url: url.slice(origin.length),
+        url: target.path + target.search,
         status: c.res.status,
         microversion: exchange.version < 0 ? undefined : `1.${exchange.version}`,
         user: exchange.identity.userId || undefined,
@@ -87,13 +92,17 @@ const identifyAndLog = (logger: Logger): MiddlewareHandler<HonoEnv> =>
     );
   };
 
+/** The request as Node.js has it, where there is a socket: node-server puts it into Hono's environment. */
+const incomingOf = (env: unknown): IncomingMessage | undefined =>
+  typeof env === 'object' && env !== null && 'incoming' in env ? (env.incoming as IncomingMessage) : undefined; // by node-server's HttpBindings
+
 const isRequestId = (text: string): boolean => /^req-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text);
 
 /** GET / and the empty path need no token, so that clients can discover the versions. */
 const authenticate: MiddlewareHandler<HonoEnv> = async function authenticate(c, next) {
   const identity = noauthIdentity(c.req.raw.headers);
   if (identity !== undefined) c.var.exchange.identity = identity;
-  else if (c.req.path !== '/') return unauthorized(c.var.exchange.accept);
+  else if (c.var.exchange.path !== '/' && c.var.exchange.path !== '') return unauthorized(c.var.exchange.accept);
   await next();
   return undefined;
 };

@@ -8,6 +8,8 @@ export type Exchange = {
   /** The Accept header; a missing one or a bare wildcard counts as JSON. */
   readonly accept: string;
   readonly contentType: string;
+  /** The decoded path. */
+  readonly path: string;
   /** The query string, with its question mark. */
   readonly search: string;
   /** Scheme and authority by which the client calls, for absolute URLs. */

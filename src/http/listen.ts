@@ -1,5 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo, Socket } from 'node:net';
+import { createServer as createTlsServer } from 'node:https';
+import net, { type AddressInfo, type Socket } from 'node:net';
 import { getRequestListener } from '@hono/node-server';
 import type { Hono } from 'hono';
 import type { HonoEnv } from './exchange.ts';
@@ -12,32 +13,49 @@ export type Listening = {
   close(): Promise<void>;
 };
 
+export type ListenOptions = {
+  readonly host: string;
+  /** 0 is any free port. */
+  readonly port: number;
+  /** The certificate chain and its key as PEM text, for HTTPS. */
+  readonly tls?: { readonly cert: string; readonly key: string };
+  readonly drainMs?: number;
+};
+
 /** Query strings of large candidate requests are real; upstream's servers are set to at least this. */
 const maxHeaderBytes = 128 * 1024;
 
-/** Serves the app over HTTP. Port 0 is any free one. */
-export async function listen(
-  app: Hono<HonoEnv>,
-  options: { readonly host: string; readonly port: number; readonly drainMs?: number },
-): Promise<Listening> {
-  const server = createServer(
-    { maxHeaderSize: maxHeaderBytes, keepAliveTimeout: 75_000 },
-    getRequestListener(app.fetch),
-  );
+/** How long clients with a connection that is kept alive may find out that it ends, by the answer to a request. */
+const farewellMs = 500;
+
+/**
+ * Serves the app over HTTP.
+ *
+ * @throws Error with the remedy where the address cannot be listened on.
+ */
+export async function listen(app: Hono<HonoEnv>, options: ListenOptions): Promise<Listening> {
+  const { tls, host, drainMs = 25_000 } = options;
+  const settings = { maxHeaderSize: maxHeaderBytes, keepAliveTimeout: 75_000 };
+  const listener = getRequestListener(app.fetch);
+  const server =
+    tls === undefined ? createServer(settings, listener) : createTlsServer({ ...settings, ...tls }, listener);
   server.on('clientError', answerUnparsed);
-  const closeIdle = trackIdle(server);
+  const sayFarewell = trackAnswers(server);
   await new Promise<void>((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(options.port, options.host, resolve);
+    server.once('error', (error: NodeJS.ErrnoException) => reject(cannotListen(error, options)));
+    server.listen(options.port, host, resolve);
   });
   const { address, port, family } = server.address() as AddressInfo; // a TCP server has one
   return {
-    url: `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`,
+    url: `${tls === undefined ? 'http' : 'https'}://${family === 'IPv6' ? `[${address}]` : address}:${port}`,
     close: async () => {
-      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-      closeIdle();
-      const timer = setTimeout(() => server.closeAllConnections(), options.drainMs ?? 25_000);
+      sayFarewell();
+      // Not http.Server's own close, which would end idle connections at once, under requests that are on their way.
+      const closed = new Promise<void>((resolve) => net.Server.prototype.close.call(server, () => resolve()));
+      const timer = setTimeout(() => server.closeAllConnections(), drainMs);
+      const closing = setInterval(() => server.closeIdleConnections(), farewellMs);
       await closed;
+      clearInterval(closing);
       clearTimeout(timer);
     },
   };
@@ -47,16 +65,35 @@ export async function listen(
  * While the server drains, answers say that the connection ends, so that no client sends the next request on one that is
  * about to close.
  */
-function trackIdle(server: Server): () => void {
+function trackAnswers(server: Server): () => void {
   let draining = false;
+  const unanswered = new Set<ServerResponse>();
+  const lastOne = (response: ServerResponse): void => {
+    if (!response.headersSent) response.setHeader('connection', 'close');
+  };
   server.prependListener('request', (_request: IncomingMessage, response: ServerResponse) => {
-    if (draining) response.setHeader('connection', 'close');
+    if (draining) lastOne(response);
+    unanswered.add(response);
+    response.once('close', () => unanswered.delete(response));
   });
   return () => {
     draining = true;
-    server.closeIdleConnections();
+    for (const response of unanswered) lastOne(response);
   };
 }
+
+function cannotListen(error: NodeJS.ErrnoException, { host, port }: ListenOptions): Error {
+  const address = `${net.isIPv6(host) ? `[${host}]` : host}:${port}`;
+  const problem = listenProblems[error.code ?? ''] ?? `${error.message}.`;
+  return new Error(`Cannot listen on ${address}: ${problem}`, { cause: error });
+}
+
+const listenProblems: Readonly<Record<string, string>> = {
+  EADDRINUSE: 'another program does. Stop it, or choose another port by --port or [api] port.',
+  EACCES: 'this user may not. Choose a port of 1024 or above by --port or [api] port.',
+  EADDRNOTAVAIL: 'this machine has no such address. Choose one that it has by --host or [api] host.',
+  ENOTFOUND: 'the host is unknown. Choose an address of this machine by --host or [api] host.',
+};
 
 /** What Node's parser refuses never becomes a request; it is answered in the API's form all the same. */
 function answerUnparsed(error: NodeJS.ErrnoException, socket: Socket): void {

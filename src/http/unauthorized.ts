@@ -2,7 +2,7 @@ import { bestOffer } from './accept.ts';
 import { htmlError } from './render_error.ts';
 
 const explanation =
-  'This server could not verify that you are authorized to access the document you requested.  Either you supplied the ' +
+  'This server could not verify that you are authorized to access the document you requested. Either you supplied the ' +
   'wrong credentials (e.g., bad password), or your browser does not understand how to supply the credentials required.';
 
 /** The answer to a request without a token: it has a body of its own, and no microversion, as upstream's. */

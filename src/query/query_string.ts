@@ -10,13 +10,14 @@ export type Query = {
 };
 
 /**
- * Parses the query string of a URL as form data: `+` is a space, a broken percent escape stays as it is.
+ * Parses the query string of a URL as form data: `+` is a space, a broken percent escape stays as it is, and a semicolon
+ * separates as well, as in upstream's framework.
  *
  * @throws ApiError 400 where a name or value is not UTF-8 or holds a NUL, which no text in the database can.
  */
 export function parseQuery(search: string): Query {
   const entries: (readonly [string, string])[] = [];
-  for (const part of search.replace(/^\?/, '').split('&')) {
+  for (const part of search.replace(/^\?/, '').split(/[&;]/)) {
     if (part === '') continue;
     const equals = part.indexOf('=');
     const name = equals === -1 ? part : part.slice(0, equals);

@@ -1,4 +1,5 @@
 import * as v from 'valibot';
+import { isStorable } from '../../db/storable.ts';
 import { isUuidLike } from '../placement/uuid.ts';
 import { failed, pythonRepr } from './complaint.ts';
 
@@ -64,22 +65,11 @@ export function text(
   );
 }
 
-const isStorable = (value: string): boolean => value.isWellFormed() && !value.includes('\0');
-
 /** A UUID in any spelling; see isUuidLike. */
 export const uuidText = v.pipe(
   v.string(wrongType('string')),
   v.check(
     (value) => isUuidLike(value),
-    failed('format', (value) => `${value} is not a 'uuid'`),
-  ),
-);
-
-/** A UUID in a query, where dashes must be at their places. */
-export const dashedUuid = v.pipe(
-  v.string(wrongType('string')),
-  v.check(
-    (value) => isUuidLike(value) && [8, 13, 18, 23].every((place) => value[place] === '-'),
     failed('format', (value) => `${value} is not a 'uuid'`),
   ),
 );

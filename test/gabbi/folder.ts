@@ -20,7 +20,7 @@ export type FolderOptions = {
   /** How many files run at the same time. */
   readonly jobs?: number;
   readonly open: OpenServer;
-  readonly observe?: RunOptions['observe'];
+  readonly observe?: RunOptions['observe'] | undefined;
   /** Is called as soon as a file is finished. */
   readonly report?: (result: FileResult) => void;
 };

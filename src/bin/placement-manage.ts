@@ -1,0 +1,62 @@
+#!/usr/bin/env node
+import { Command } from 'commander';
+import type { Database } from '../../db/connect.ts';
+import { migrateToLatest } from '../../db/migrate.ts';
+import { onlineMigrations } from '../../db/online/run.ts';
+import { readRevision, stampRevision } from '../../db/revision.ts';
+import { addConfigFlags, type ConfigFlags, loadConfig, runCommand } from '../command_line.ts';
+import type { Config } from '../config/config.ts';
+import { readMaxCount, runOnlineDataMigrations } from '../manage/online_data_migrations.ts';
+import { openConfiguredDatabase } from '../open_database.ts';
+
+const program = addConfigFlags(new Command('placement-manage')).description('Manages the database of Placement.');
+
+const db = program.command('db').description('database commands');
+db.action(() => db.outputHelp());
+db.command('sync')
+  .description('bring the schema of the database to the current version')
+  .action(() => withDatabase(migrateToLatest));
+db.command('version')
+  .description('print the revision of the database')
+  .action(() =>
+    withDatabase(async (database) => {
+      console.log((await readRevision(database)) ?? 'None');
+    }),
+  );
+db.command('stamp')
+  .description('say that the database is at a revision, and change nothing else')
+  .argument('<version>', 'the revision; head, or base for none')
+  .action((version: string) => withDatabase((database) => stampRevision(database, version)));
+for (const command of [db.command('online_data_migrations'), program.command('online-data-migrations')]) {
+  command
+    .description('migrate old data, in batches, while the service serves')
+    .option('--max-count <number>', 'migrate at most so many rows; without it, 50 at a time until nothing is left')
+    .action(migrateData);
+}
+await runCommand(program, { failed: 1, noCommand: 1 });
+
+async function migrateData(flags: { readonly maxCount?: string }): Promise<void> {
+  const maxCount = flags.maxCount === undefined ? undefined : readMaxCount(flags.maxCount);
+  if (flags.maxCount !== undefined && maxCount === undefined) {
+    console.log('Must supply a positive value for max_count');
+    process.exitCode = 127;
+    return;
+  }
+  await withDatabase(async (database, { placement }) => {
+    const migrations = onlineMigrations(database, {
+      projectId: placement.incompleteConsumerProjectId,
+      userId: placement.incompleteConsumerUserId,
+    });
+    process.exitCode = await runOnlineDataMigrations(migrations, maxCount, (line) => console.log(line));
+  });
+}
+
+async function withDatabase(use: (database: Database, config: Config) => Promise<void>): Promise<void> {
+  const { config } = loadConfig(program.opts<ConfigFlags>());
+  const database = await openConfiguredDatabase(config, { warn: (line) => console.error(line) });
+  try {
+    await use(database, config);
+  } finally {
+    await database.close();
+  }
+}

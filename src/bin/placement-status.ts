@@ -1,0 +1,31 @@
+#!/usr/bin/env node
+import { Command } from 'commander';
+import { addConfigFlags, type ConfigFlags, loadConfig, runCommand } from '../command_line.ts';
+import { checkUpgrade } from '../manage/upgrade_checks.ts';
+import { reportJson, reportTable } from '../manage/upgrade_report.ts';
+import { openConfiguredDatabase } from '../open_database.ts';
+
+const program = addConfigFlags(new Command('placement-status')).description('Tells the state of Placement.');
+
+const upgrade = program.command('upgrade').description('commands about upgrades');
+upgrade.option('--json', 'print the results as JSON');
+upgrade
+  .command('check')
+  .description(
+    'check whether the deployment is ready for an upgrade: 0 yes, 1 warning, 2 failure, 255 unexpected error',
+  )
+  .action(check);
+// An exit code of 1 or 2 would be taken for a result.
+await runCommand(program, { failed: 255, noCommand: 2 });
+
+async function check(): Promise<void> {
+  const { config } = loadConfig(program.opts<ConfigFlags>());
+  const database = await openConfiguredDatabase(config, { warn: (line) => console.error(line) });
+  try {
+    const results = await checkUpgrade(database, config.osloPolicy.policyFile);
+    console.log(upgrade.opts<{ json?: true }>().json ? reportJson(results) : reportTable(results));
+    process.exitCode = Math.max(...results.map(({ result }) => result));
+  } finally {
+    await database.close();
+  }
+}

@@ -1,0 +1,54 @@
+import os from 'node:os';
+import { type Command, CommanderError } from 'commander';
+import { ConfigError } from './config/config_error.ts';
+import { type LoadedConfig, load } from './config/load.ts';
+import type { Override } from './config/sources.ts';
+
+/** The flags by which every command finds its configuration. */
+export type ConfigFlags = { readonly configFile?: readonly string[]; readonly configDir?: readonly string[] };
+
+export function addConfigFlags(command: Command): Command {
+  const collect = (value: string, before: readonly string[] = []): readonly string[] => [...before, value];
+  return command
+    .option('--config-file <file>', 'read this file instead of placement.conf; may be repeated', collect)
+    .option('--config-dir <folder>', 'read the *.conf files of this folder; may be repeated', collect);
+}
+
+/** The configuration of this process. @throws ConfigError */
+export function loadConfig(flags: ConfigFlags, overrides: readonly Override[] = []): LoadedConfig {
+  return load({
+    configFiles: flags.configFile ?? [],
+    configDirs: flags.configDir ?? [],
+    env: process.env,
+    home: os.homedir(),
+    cwd: process.cwd(),
+    overrides,
+  });
+}
+
+/** How a command ends that did not run: where it failed, and where its name was followed by no command. */
+export type ExitCodes = { readonly failed: number; readonly noCommand: number };
+
+/**
+ * Parses the command line of this process and runs the command; its action sets `process.exitCode`. Commander tells wrong
+ * usage, which ends with 2 as with upstream's commands; any other failure is one line for each problem, without a stack.
+ */
+export async function runCommand(command: Command, exitCodes: ExitCodes): Promise<void> {
+  throwInsteadOfExit(command);
+  try {
+    await command.parseAsync();
+  } catch (error) {
+    if (error instanceof CommanderError) {
+      process.exitCode = error.code === 'commander.help' ? exitCodes.noCommand : error.exitCode === 0 ? 0 : 2;
+      return;
+    }
+    const problems = error instanceof ConfigError ? error.problems : [error instanceof Error ? error.message : error];
+    for (const problem of problems) console.error(`${command.name()}: ${problem}`);
+    process.exitCode = exitCodes.failed;
+  }
+}
+
+function throwInsteadOfExit(command: Command): void {
+  command.exitOverride();
+  for (const each of command.commands) throwInsteadOfExit(each);
+}

@@ -1,0 +1,75 @@
+import { readFile } from 'node:fs/promises';
+import { sql } from 'kysely';
+import type { Database } from '../../db/connect.ts';
+
+/** As upstream counts them; the highest is the exit code. */
+export const success = 0;
+export const warning = 1;
+export const failure = 2;
+
+export type CheckResult = {
+  readonly check: string;
+  readonly result: typeof success | typeof warning | typeof failure;
+  readonly details: string | null;
+};
+
+/** Whether a deployment is ready for an upgrade: the checks of upstream's `placement-status upgrade check`, in its words. */
+export async function checkUpgrade(database: Database, policyFile: string): Promise<readonly CheckResult[]> {
+  const rootless = await someProviderLacksItsRoot(database);
+  const incomplete = await countIncompleteConsumers(database);
+  const policyIsJson = await isJson(policyFile);
+  return [
+    {
+      check: 'Missing Root Provider IDs',
+      result: rootless ? failure : success,
+      details: rootless
+        ? `There is at least one resource provider table record which misses its root provider id. ${remedy}`
+        : null,
+    },
+    {
+      check: 'Incomplete Consumers',
+      result: incomplete > 0 ? warning : success,
+      details:
+        incomplete > 0
+          ? `There are ${incomplete} incomplete consumers table records for existing allocations. ${remedy}`
+          : null,
+    },
+    {
+      check: 'Policy File JSON to YAML Migration',
+      result: policyIsJson ? failure : success,
+      details: policyIsJson ? policyRemedy : null,
+    },
+  ];
+}
+
+const remedy = 'Run the "placement-manage db online_data_migrations" command.';
+const policyRemedy =
+  'Your policy file is JSON-formatted which is deprecated. You need to switch to YAML-formatted file. Use the ' +
+  '``oslopolicy-convert-json-to-yaml`` tool to convert the existing JSON-formatted files to YAML in a ' +
+  'backwards-compatible manner: ' +
+  'https://docs.openstack.org/oslo.policy/latest/cli/oslopolicy-convert-json-to-yaml.html.';
+
+async function someProviderLacksItsRoot({ kysely }: Database): Promise<boolean> {
+  const { rows } = await sql<{ found: boolean }>`
+    select exists (select from resource_providers where root_provider_id is null) as found`.execute(kysely);
+  return rows[0]?.found === true;
+}
+
+async function countIncompleteConsumers({ kysely }: Database): Promise<number> {
+  const { rows } = await sql<{ count: number }>`
+    select count(distinct consumer_id)::integer as count from allocations a
+    where not exists (select from consumers c where c.uuid = a.consumer_id)`.execute(kysely);
+  return rows[0]?.count ?? 0;
+}
+
+/** A policy file need not exist; an empty one is YAML. */
+async function isJson(file: string): Promise<boolean> {
+  try {
+    JSON.parse(await readFile(file, 'utf8'));
+    return true;
+  } catch (error) {
+    const absent = error instanceof Error && 'code' in error && error.code === 'ENOENT';
+    if (absent || error instanceof SyntaxError) return false;
+    throw error;
+  }
+}

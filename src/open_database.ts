@@ -1,0 +1,40 @@
+import { type Database, openDatabase } from '../db/connect.ts';
+import { failureOf, pause, reach } from '../db/reach.ts';
+import type { Config } from './config/config.ts';
+import { maskUrls } from './config/database_url.ts';
+
+/**
+ * Opens the database that the configuration names: a PostgreSQL server, which is waited for as long as `max_retries` and
+ * `retry_interval` say, or the embedded one.
+ *
+ * @param options.warn is told of each attempt that failed
+ * @throws Error with the remedy where it cannot be reached, or where another process has the embedded one.
+ */
+export async function openConfiguredDatabase(
+  config: Config,
+  options: { readonly embeddedTemplate?: Blob; readonly warn?: (line: string) => void } = {},
+): Promise<Database> {
+  const { connection, embeddedPath, maxPoolSize, poolTimeout, maxRetries, retryInterval } = config.placementDatabase;
+  if (connection === undefined) {
+    const { embeddedTemplate: template } = options;
+    return openDatabase({ embeddedPath, ...(template === undefined ? {} : { template }) });
+  }
+  const database = await openDatabase({
+    connection,
+    maxPoolSize: maxPoolSize === 0 ? Number.MAX_SAFE_INTEGER : maxPoolSize,
+    connectTimeoutMs: poolTimeout * 1000,
+  });
+  const problem = (reason: string) => `The database ${maskUrls(connection)} cannot be reached: ${reason}.`;
+  try {
+    await reach(database, maxRetries, async (reason, attempt) => {
+      const of = maxRetries === -1 ? '' : ` of ${maxRetries}`;
+      options.warn?.(`${problem(reason)} The next attempt${of && `, ${attempt}${of},`} is in ${retryInterval} s.`);
+      await pause(retryInterval);
+    });
+    return database;
+  } catch (error) {
+    await database.close();
+    const remedy = 'Start the server, or correct [placement_database] connection (or DATABASE_URL).';
+    throw new Error(`${problem(failureOf(error))} ${remedy}`, { cause: error });
+  }
+}

@@ -1,0 +1,37 @@
+import net from 'node:net';
+import type { Config } from './config/config.ts';
+
+/** @throws Error where the configuration asks for an authentication that is not there. */
+export function checkAuthentication({ api }: Config): void {
+  if (api.authStrategy === 'noauth2') return;
+  throw new Error(
+    '[api] auth_strategy = keystone, which is the default once anything is configured, is not available yet: on a trusted ' +
+      'network set [api] auth_strategy = noauth2 in placement.conf, or OS_API__AUTH_STRATEGY=noauth2 in the environment.',
+  );
+}
+
+/** What a service that nobody configured does; to be said at start. */
+export function unconfiguredNotice({ api, placementDatabase }: Config): string {
+  const { connection, embeddedPath } = placementDatabase;
+  const database = connection === undefined ? `embedded database in ${embeddedPath}` : 'the database of DATABASE_URL';
+  const reach = isLoopback(api.host) ? `${api.host} only` : `on ${api.host}`;
+  return `No configuration was found: ${database}, no authentication (noauth2), ${reach}.`;
+}
+
+/** Warns of a service that trusts everybody and can be reached from elsewhere. */
+export function exposureWarning({ api }: Config): string | undefined {
+  if (api.authStrategy !== 'noauth2' || isLoopback(api.host)) return undefined;
+  return (
+    `Warning: with [api] auth_strategy = noauth2 whoever can reach ${api.host} may read and change everything. ` +
+    'Listen on 127.0.0.1 ([api] host), or let nobody but trusted machines reach the port.'
+  );
+}
+
+const loopback = new net.BlockList();
+loopback.addSubnet('127.0.0.0', 8, 'ipv4');
+loopback.addAddress('::1', 'ipv6');
+
+function isLoopback(host: string): boolean {
+  const family = net.isIP(host);
+  return family === 0 ? host === 'localhost' : loopback.check(host, family === 6 ? 'ipv6' : 'ipv4');
+}

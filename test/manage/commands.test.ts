@@ -1,0 +1,80 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { engines } from '../engines.ts';
+import { runToEnd, startCommand, withCommands } from './commands.ts';
+
+for (const engine of engines) {
+  test(`db sync, version and stamp on an empty ${engine} database`, async () => {
+    await withCommands(engine, 'empty', async ({ run }) => {
+      assert.deepEqual(await run('placement-manage', 'db', 'version'), { code: 0, stdout: 'None\n', stderr: '' });
+      assert.deepEqual(await run('placement-manage', 'db', 'sync'), { code: 0, stdout: '', stderr: '' });
+      assert.equal((await run('placement-manage', 'db', 'version')).stdout, 'a082b8bb98d0\n');
+      assert.equal((await run('placement-manage', 'db', 'sync')).code, 0, 'a second time');
+
+      assert.deepEqual(await run('placement-manage', 'db', 'stamp', '611cd6dffd7b'), {
+        code: 0,
+        stdout: '',
+        stderr: '',
+      });
+      assert.equal((await run('placement-manage', 'db', 'version')).stdout, '611cd6dffd7b\n');
+      const unknown = await run('placement-manage', 'db', 'stamp', 'feedbeef0000');
+      assert.equal(unknown.code, 1);
+      assert.match(unknown.stderr, /^placement-manage: There is no revision "feedbeef0000".*a082b8bb98d0.*\n$/);
+      assert.equal((await run('placement-manage', 'db', 'version')).stdout, '611cd6dffd7b\n', 'nothing was changed');
+      assert.equal((await run('placement-manage', 'db', 'stamp', 'head')).code, 0);
+      assert.equal((await run('placement-manage', 'db', 'version')).stdout, 'a082b8bb98d0\n');
+    });
+  });
+}
+
+test('help and wrong usage', async () => {
+  const usage: readonly (readonly [string, number, RegExp])[] = [
+    ['placement-manage', 1, /Usage: placement-manage .*online-data-migrations/s],
+    ['placement-manage db', 0, /Usage: placement-manage db .*sync.*version.*stamp.*online_data_migrations/s],
+    ['placement-manage --help', 0, /--config-file/],
+    ['placement-manage no-such', 2, /unknown command 'no-such'/],
+    ['placement-manage db stamp', 2, /missing required argument 'version'/],
+    ['placement-status', 2, /Usage: placement-status/],
+    ['placement-status upgrade', 2, /Usage: placement-status upgrade .*check/s],
+    ['placement-api --no-such', 2, /unknown option '--no-such'/],
+  ];
+  for (const [line, code, text] of usage) {
+    const [command, ...args] = line.split(' ');
+    assert.ok(command === 'placement-manage' || command === 'placement-status' || command === 'placement-api');
+    const ended = await runToEnd(command, args, '/');
+    assert.equal(ended.code, code, line);
+    assert.match(ended.stdout + ended.stderr, text);
+  }
+});
+
+test('a command does not touch the embedded database of a running server', async () => {
+  await withCommands('embedded', 'migrated', async ({ folder, configFile, run }) => {
+    const server = startCommand('placement-api', ['--config-file', configFile], folder);
+    await server.said(/listens on/);
+    const refused = await run('placement-manage', 'db', 'version');
+    assert.equal(refused.code, 1);
+    assert.match(refused.stderr, /^placement-manage: The embedded database in .* is in use by another process\..*\n$/);
+    server.child.kill('SIGTERM');
+    assert.equal((await server.ended).code, 0);
+    assert.equal((await run('placement-manage', 'db', 'version')).code, 0);
+  });
+});
+
+test('a database that cannot be reached is one line without the password', async () => {
+  const environment = {
+    DATABASE_URL: 'postgresql://me:secret@127.0.0.1:1/none',
+    OS_PLACEMENT_DATABASE__MAX_RETRIES: '0',
+  };
+  const cases = [
+    ['placement-manage', ['db', 'sync'], 1],
+    ['placement-status', ['upgrade', 'check'], 255],
+  ] as const;
+  for (const [command, args, code] of cases) {
+    const ended = await runToEnd(command, args, '/', environment);
+    assert.equal(ended.code, code);
+    assert.match(
+      ended.stderr,
+      /^placement-\w+: The database postgresql:\/\/me:\*\*\*@.* cannot be reached: .*REFUSED.*\n$/,
+    );
+  }
+});

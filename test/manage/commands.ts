@@ -1,0 +1,135 @@
+import { spawn } from 'node:child_process';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
+import { type Database, openDatabase } from '../../db/connect.ts';
+import type { Config } from '../../src/config/config.ts';
+import { type Engine, freshDatabase, postgresqlServer } from '../engines.ts';
+import { createDatabase } from '../postgresql.ts';
+
+export type CommandName = 'placement-api' | 'placement-manage' | 'placement-status';
+
+export type Ended = { readonly code: number | null; readonly stdout: string; readonly stderr: string };
+
+/** One database, the commands configured for it, and a folder of their own that they run in. */
+export type CommandWorld = {
+  readonly folder: string;
+  readonly configFile: string;
+  /** For a service in this process, on the same database. */
+  readonly config: Partial<Config['placementDatabase']>;
+  /** Runs a command to its end. */
+  run(command: CommandName, ...args: readonly string[]): Promise<Ended>;
+  /** Opens the database for the call back; on the embedded engine no command can run meanwhile. */
+  withDatabase<T>(use: (database: Database) => Promise<T>): Promise<T>;
+};
+
+/** How a new world's database is: with the schema and the standard names, or with nothing at all. */
+export type Start = 'migrated' | 'empty';
+
+/** Calls back with a world of its own, and removes it in the end. */
+export async function withCommands(
+  engine: Engine,
+  start: Start,
+  use: (world: CommandWorld) => Promise<void>,
+  moreConfig = '',
+): Promise<void> {
+  const folder = await mkdtemp(path.join(os.tmpdir(), 'placement-commands-'));
+  const { config, drop } = await databaseIn(folder, engine, start);
+  const configFile = path.join(folder, 'placement.conf');
+  const where =
+    config.connection === undefined ? `embedded_path = ${config.embeddedPath}` : `connection = ${config.connection}`;
+  await writeFile(
+    configFile,
+    `[placement_database]\n${where}\nmax_retries = 0\n[api]\nauth_strategy = noauth2\nport = 0\n${moreConfig}`,
+  );
+  const settings =
+    config.connection === undefined
+      ? { embeddedPath: config.embeddedPath ?? '' }
+      : { connection: config.connection, maxPoolSize: 10 };
+  try {
+    await use({
+      folder,
+      configFile,
+      config,
+      run: (command, ...args) => runToEnd(command, ['--config-file', configFile, ...args], folder),
+      withDatabase: async (call) => {
+        const database = await openDatabase(settings);
+        try {
+          return await call(database);
+        } finally {
+          await database.close();
+        }
+      },
+    });
+  } finally {
+    await drop();
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+async function databaseIn(folder: string, engine: Engine, start: Start) {
+  if (engine === 'postgresql') {
+    if (start === 'migrated') return freshDatabase(engine);
+    const { url, drop } = await createDatabase(await postgresqlServer());
+    return { config: { connection: url }, drop };
+  }
+  const embeddedPath = path.join(folder, 'data');
+  if (start === 'migrated') {
+    const { embeddedTemplate, drop } = await freshDatabase(engine);
+    const database = await openDatabase({
+      embeddedPath,
+      ...(embeddedTemplate === undefined ? {} : { template: embeddedTemplate }),
+    });
+    await database.close();
+    return { config: { connection: undefined, embeddedPath }, drop };
+  }
+  return { config: { connection: undefined, embeddedPath }, drop: async () => {} };
+}
+
+/** Starts a command of this project. It sees no configuration but what its arguments and `environment` say. */
+export function startCommand(
+  command: CommandName,
+  args: readonly string[],
+  cwd: string,
+  environment: Readonly<Record<string, string>> = {},
+) {
+  const program = path.join(import.meta.dirname, '..', '..', 'src', 'bin', `${command}.ts`);
+  const env = { PATH: process.env.PATH ?? '', HOME: cwd, ...environment };
+  const child = spawn(process.execPath, [program, ...args], { cwd, env, stdio: ['ignore', 'pipe', 'pipe'] });
+  let stdout = '';
+  let stderr = '';
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    stdout += text;
+  });
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    stderr += text;
+  });
+  const ended = new Promise<Ended>((resolve, reject) => {
+    child.once('error', reject);
+    child.once('close', (code) => resolve({ code, stdout, stderr }));
+  });
+  return {
+    child,
+    ended,
+    /** Waits for a text on standard output. */
+    said: (pattern: RegExp): Promise<RegExpExecArray> =>
+      new Promise((resolve, reject) => {
+        const look = (): void => {
+          const match = pattern.exec(stdout);
+          if (match !== null) resolve(match);
+        };
+        child.stdout.on('data', look);
+        look();
+        ended.then((end) => reject(new Error(`${command} ended: ${JSON.stringify(end)}`)), reject);
+      }),
+  };
+}
+
+export function runToEnd(
+  command: CommandName,
+  args: readonly string[],
+  cwd: string,
+  environment: Readonly<Record<string, string>> = {},
+): Promise<Ended> {
+  return startCommand(command, args, cwd, environment).ended;
+}

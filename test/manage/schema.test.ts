@@ -1,0 +1,40 @@
+import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
+import path from 'node:path';
+import { test } from 'node:test';
+import { openDatabase } from '../../db/connect.ts';
+import { dumpSchema } from '../../db/schema_dump.ts';
+import { engines, postgresqlServer, withFreshDatabase } from '../engines.ts';
+import { createDatabase, execute } from '../postgresql.ts';
+
+const file = path.join(import.meta.dirname, '..', '..', 'db', 'schema.sql');
+
+for (const engine of engines) {
+  test(`db/schema.sql is what the migrations make on the ${engine} engine (npm run schema writes it)`, async () => {
+    const committed = await readFile(file, 'utf8');
+    await withFreshDatabase(engine, async ({ settings }) => {
+      const database = await openDatabase(settings);
+      try {
+        assert.equal(await dumpSchema(database), committed);
+        await database.kysely.schema.createIndex('one_more').on('users').column('created_at').execute();
+        assert.notEqual(await dumpSchema(database), committed, 'a difference is seen');
+      } finally {
+        await database.close();
+      }
+    });
+  });
+}
+
+test('db/schema.sql makes the schema in an empty database', async () => {
+  const committed = await readFile(file, 'utf8');
+  const { url, drop } = await createDatabase(await postgresqlServer());
+  try {
+    await execute(url, committed);
+    const database = await openDatabase({ connection: url, maxPoolSize: 1 });
+    const dump = await dumpSchema(database);
+    await database.close();
+    assert.equal(dump, committed);
+  } finally {
+    await drop();
+  }
+});

@@ -1,0 +1,59 @@
+import http from 'node:http';
+
+export type Reply = {
+  readonly status: number;
+  /** The body as JSON; undefined where there is none. */
+  readonly body: unknown;
+};
+
+/** One HTTP client with connections that stay open. */
+export type Client = {
+  /**
+   * @param minor the microversion 1.`minor`
+   * @throws Error where the connection breaks before the answer came: what became of the request is unknown then.
+   */
+  send(method: string, path: string, minor: number, body?: unknown): Promise<Reply>;
+  close(): void;
+};
+
+export function openClient(url: string): Client {
+  const agent = new http.Agent({ keepAlive: true, maxSockets: 64 });
+  const { hostname, port } = new URL(url);
+  return {
+    send: (method, path, minor, body) =>
+      new Promise((resolve, reject) => {
+        const payload = body === undefined ? undefined : JSON.stringify(body);
+        const headers = {
+          'x-auth-token': 'admin',
+          'openstack-api-version': `placement 1.${minor}`,
+          ...(payload === undefined
+            ? {}
+            : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(payload) }),
+        };
+        const request = http.request({ agent, hostname, port, method, path, headers }, (response) => {
+          const chunks: Buffer[] = [];
+          response.on('data', (chunk: Buffer) => chunks.push(chunk));
+          response.on('error', reject);
+          response.on('end', () => {
+            const text = Buffer.concat(chunks).toString();
+            resolve({ status: response.statusCode ?? 0, body: text === '' ? undefined : JSON.parse(text) });
+          });
+        });
+        request.on('error', reject);
+        request.end(payload);
+      }),
+    close: () => agent.destroy(),
+  };
+}
+
+/** The texts of an error answer, for what a test says of it. */
+export const detailOf = (reply: Reply): string => JSON.stringify(reply.body ?? '');
+
+/** @throws Error where the answer is none of a success. */
+export async function succeed(client: Client, ...request: Parameters<Client['send']>): Promise<unknown> {
+  const reply = await client.send(...request);
+  if (reply.status < 200 || reply.status > 299) {
+    throw new Error(`${request.slice(0, 2).join(' ')} answered ${reply.status}: ${detailOf(reply)}`);
+  }
+  return reply.body;
+}

@@ -1,0 +1,52 @@
+/** A server is killed at any moment: what was answered 204 is there, and nothing is half there. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { engines } from '../engines.ts';
+import { checkIntegrity, checkLedger, resolveUnknown } from './consistency.ts';
+import { withPlace } from './place.ts';
+import { prepareRace } from './race.ts';
+import { randomFrom, seedFor } from './random.ts';
+import { startServer } from './server_process.ts';
+
+const kills = 20;
+
+for (const engine of engines) {
+  test(`${kills} times kill -9 on ${engine}`, async (t) => {
+    const random = randomFrom(seedFor(t));
+    let unknown = 0;
+    await withPlace(engine, async (config) => {
+      let server = await startServer(config);
+      try {
+        const race = await prepareRace(server.client, random, { writers: 16, shared: false });
+        for (let kill = 1; kill <= kills; kill++) {
+          const { client } = server;
+          let killed = false;
+          const racing = race.writers.map(async (writer) => {
+            while (!killed) await writer.step(client);
+          });
+          // Each writer goes on until its connection breaks; any other failure is one of the test.
+          const outcomes = Promise.all(racing.map((each) => each.catch((error) => error)));
+          await sleep(30 + random.below(250));
+          killed = true;
+          await server.kill();
+          for (const error of await outcomes) if (error !== undefined && !isBroken(error)) throw error;
+          unknown += race.ledger.unknown.length;
+
+          server = await startServer(config);
+          await resolveUnknown(server.query, race);
+          await checkIntegrity(server.query);
+          await checkLedger(server.query, race);
+        }
+        t.diagnostic(`${unknown} requests were cut off; ${JSON.stringify(Object.fromEntries(race.answers))}`);
+        assert.ok(unknown > kills, 'the kills must hit requests');
+        assert.ok((race.answers.get('204') ?? 0) > 20 * kills, 'there must be claims to lose');
+      } finally {
+        await server.kill();
+      }
+    });
+  });
+}
+
+const isBroken = (error: unknown): boolean =>
+  error instanceof Error && 'code' in error && ['ECONNRESET', 'ECONNREFUSED', 'EPIPE'].includes(String(error.code));

@@ -1,0 +1,19 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
+import type { Config } from '../../src/config/config.ts';
+import { type Engine, withFreshDatabase } from '../engines.ts';
+
+/** Calls back with the configuration of a fresh database that server processes can open, and that outlives them. */
+export async function withPlace<T>(
+  engine: Engine,
+  use: (config: Partial<Config['placementDatabase']>) => Promise<T>,
+): Promise<T> {
+  if (engine === 'postgresql') return withFreshDatabase(engine, ({ config }) => use(config));
+  const folder = await mkdtemp(path.join(os.tmpdir(), 'placement-race-'));
+  try {
+    return await use({ embeddedPath: path.join(folder, 'data') });
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}

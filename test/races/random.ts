@@ -1,0 +1,48 @@
+import type { TestContext } from 'node:test';
+
+/** A reproducible source of choices: the same seed makes the same ones. */
+export type Random = {
+  /** A whole number from 0 up to, but without, `limit`. */
+  below(limit: number): number;
+  /** One of these. */
+  pick<Value>(values: readonly [Value, ...Value[]] | readonly Value[]): Value;
+  /** True so many times out of a hundred. */
+  percent(chance: number): boolean;
+  /** Another source, for somebody who makes choices of their own at the same time. */
+  fork(): Random;
+};
+
+/** The seed of this run: `SEED` where it is set. It is told, so that a failure can be repeated. */
+export function seedFor(t: TestContext): number {
+  const seed = process.env.SEED === undefined ? Math.floor(Math.random() * 2 ** 31) : Number(process.env.SEED);
+  t.diagnostic(`seed ${seed} (repeat with SEED=${seed}): ${t.name}`);
+  return seed;
+}
+
+/** The generator mulberry32. */
+export function randomFrom(seed: number): Random {
+  let state = seed >>> 0;
+  const next = (): number => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return (mixed ^ (mixed >>> 14)) >>> 0;
+  };
+  const below = (limit: number): number => Math.floor((next() / 2 ** 32) * limit);
+  return {
+    below,
+    pick: (values) => {
+      const place = below(values.length);
+      if (place >= values.length) throw new Error('There is nothing to pick from.');
+      return values[place] as (typeof values)[number]; // place is below the length
+    },
+    percent: (chance) => below(100) < chance,
+    fork: () => randomFrom(next()),
+  };
+}
+
+/** A UUID that depends on the choices alone. */
+export function randomUuid(random: Random): string {
+  const hex = Array.from({ length: 32 }, () => random.below(16).toString(16)).join('');
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20)}`;
+}

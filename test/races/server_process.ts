@@ -1,0 +1,64 @@
+import { type ChildProcess, fork } from 'node:child_process';
+import { once } from 'node:events';
+import path from 'node:path';
+import type { Config } from '../../src/config/config.ts';
+import { type Client, openClient } from './client.ts';
+
+/** Runs one SQL statement on the database of a server, whichever engine that is. */
+export type Query = (statement: string) => Promise<readonly Record<string, unknown>[]>;
+
+/** A server in a process of its own. */
+export type ServerProcess = {
+  readonly url: string;
+  readonly client: Client;
+  readonly query: Query;
+  /** SIGKILL; resolves once the process is gone. */
+  kill(): Promise<void>;
+};
+
+export async function startServer(placementDatabase: Partial<Config['placementDatabase']>): Promise<ServerProcess> {
+  const child = fork(path.join(import.meta.dirname, 'server_main.ts'), [JSON.stringify(placementDatabase)], {
+    stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
+  });
+  let complaints = '';
+  child.stderr?.on('data', (chunk: Buffer) => {
+    complaints += chunk;
+  });
+  const ended = once(child, 'exit').then(([code]) => {
+    throw new Error(`The server ended with ${code}: ${complaints}`);
+  });
+  ended.catch(() => {});
+  const [{ url }] = (await Promise.race([once(child, 'message'), ended])) as [{ readonly url: string }]; // server_main.ts
+  const client = openClient(url);
+  return {
+    url,
+    client,
+    query: queryThrough(child),
+    kill: async () => {
+      client.close();
+      child.kill('SIGKILL');
+      await ended.catch(() => {});
+    },
+  };
+}
+
+type Answer = { readonly id: number; readonly rows?: Record<string, unknown>[]; readonly error?: string };
+
+function queryThrough(child: ChildProcess): Query {
+  const waiting = new Map<number, PromiseWithResolvers<readonly Record<string, unknown>[]>>();
+  let lastId = 0;
+  child.on('message', (message) => {
+    const { id, rows, error } = message as Answer; // what server_main.ts sends after its URL
+    const asked = waiting.get(id);
+    waiting.delete(id);
+    if (error === undefined) asked?.resolve(rows ?? []);
+    else asked?.reject(new Error(error));
+  });
+  return (statement) => {
+    const id = ++lastId;
+    const asked = Promise.withResolvers<readonly Record<string, unknown>[]>();
+    waiting.set(id, asked);
+    child.send({ id, statement });
+    return asked.promise;
+  };
+}
