@@ -1,7 +1,7 @@
 import { lstat, mkdir, unlink } from 'node:fs/promises';
 import net from 'node:net';
 import path from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { setTimeout as sleep, setImmediate as untilIdle } from 'node:timers/promises';
 import { PGlite } from '@electric-sql/pglite';
 import { createPgConfig } from '@electric-sql/pglite/node-postgres';
 import type pg from 'pg';
@@ -29,6 +29,8 @@ export async function openEmbedded(settings: {
       // One connection is all there is; waiting for it is the pool's queue, so there is no time-out.
       poolConfig: { ...createPgConfig(pglite), max: 1, idleTimeoutMillis: 0 } as pg.PoolConfig,
       close: async () => {
+        // After an error the client sends one more message, which nobody waits for; PGlite must be there to answer it.
+        await untilIdle();
         await pglite.close();
         await unlock();
       },

@@ -75,6 +75,6 @@ export type Tables = {
     readonly class_ids: readonly number[] | null;
     readonly used_deltas: readonly number[] | null;
   };
-  /** One row: changes of transactions before `xid` may have been pruned from `provider_changes`. */
+  /** One row: changes of transactions up to `xid` may have been pruned from `provider_changes`. */
   readonly provider_changes_horizon: { readonly xid: ColumnType<string, never, string> };
 };

@@ -1,4 +1,4 @@
-import { type RawBuilder, sql } from 'kysely';
+import { type CompiledQuery, type RawBuilder, sql } from 'kysely';
 import type { Database } from '../connect.ts';
 import { utcNow } from '../utc_now.ts';
 import type { InventoryValues } from './write_inventories.ts';
@@ -48,8 +48,9 @@ export type LostGuard = 'provider' | 'consumer' | 'class' | 'owner' | undefined;
  * @returns for each claim the guard that it lost.
  * @throws a unique violation where a consumer that should be new exists: then nothing at all was written.
  */
-export async function writeClaims({ kysely }: Database, claims: readonly ClaimWrite[]): Promise<readonly LostGuard[]> {
-  const { rows } = await sql<{ claim: number; what: LostGuard }>`
+export async function writeClaims(database: Database, claims: readonly ClaimWrite[]): Promise<readonly LostGuard[]> {
+  const { kysely } = database;
+  const statement = sql<{ claim: number; what: LostGuard }>`
     with consumer as materialized (${claimedConsumers(claims)}),
     guard as materialized (${providerGuards(claims)}),
     allocation as (${newAllocations(claims)}),
@@ -76,6 +77,9 @@ export async function writeClaims({ kysely }: Database, claims: readonly ClaimWr
       union all
       select c.claim, 'consumer' from consumer c where c.generation is null and not c.has_old
         and exists (select from allocations a where a.consumer_id = c.uuid)
+      union all
+      select c.claim, 'consumer' from consumer c where c.generation is null and c.emptied
+        and exists (select from consumers k where k.uuid = c.uuid)
       union all
       select c.claim, 'owner' from consumer c where not c.emptied
         and (c.project_id is null or c.user_id is null or (c.type_name is not null and c.type_id is null))
@@ -123,10 +127,33 @@ export async function writeClaims({ kysely }: Database, claims: readonly ClaimWr
       select provider_id, class_id, consumer_uuid, used, ${utcNow}
       from allocation where claim not in (select claim from lost)
     )
-    select claim, what from lost`.execute(kysely);
+    select claim, what from lost`.compile(kysely);
+  const emptied = claims.flatMap(({ consumers }) => consumers.filter(isEmptiedOldOne).map(({ uuid }) => uuid));
+  const rows =
+    emptied.length === 0
+      ? (await kysely.executeQuery(statement)).rows
+      : await withoutLateConsumers(database, statement, emptied);
   const outcome: LostGuard[] = claims.map(() => undefined);
   for (const { claim, what } of rows) outcome[claim] = what;
   return outcome;
+}
+
+const isEmptiedOldOne = (consumer: ConsumerWrite): boolean =>
+  consumer.generation === null && consumer.hasOldAllocations && consumer.allocations.length === 0;
+
+/**
+ * The online data migration may have given old allocations a consumer while the statement waited to delete them: it does not
+ * see that one, but the next statement of the transaction does.
+ */
+async function withoutLateConsumers<Row>(
+  { kysely, transaction }: Database,
+  statement: CompiledQuery<Row>,
+  uuids: readonly string[],
+): Promise<readonly Row[]> {
+  const remove = sql`delete from consumers c where c.uuid = any(${uuids}::text[])
+    and not exists (select from allocations a where a.consumer_id = c.uuid)`;
+  const [rows] = await transaction([statement, remove.compile(kysely)]);
+  return (rows ?? []) as readonly Row[]; // the rows of the first query, whose type it carries
 }
 
 /** Rows that belong to claims, by the claim's place in the batch, as parallel arrays: one text for any number of them. */

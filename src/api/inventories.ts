@@ -5,6 +5,7 @@ import type { Fleet } from '../fleet/fleet.ts';
 import { nameOf } from '../fleet/names.ts';
 import { type Inventory, inventoryOf, type Provider } from '../fleet/provider.ts';
 import type { InventoryFields } from '../placement/inventory.ts';
+import { exactNumber } from '../schema/exact_number.ts';
 import { integer, keyed, object, text } from '../schema/json_schema.ts';
 import { type Answer, type ApiRequest, type Endpoint, noContent } from './endpoint.ts';
 import {
@@ -226,7 +227,7 @@ const shape = (inventory: Inventory) => ({
   min_unit: inventory.minUnit,
   max_unit: inventory.maxUnit,
   step_size: inventory.stepSize,
-  allocation_ratio: inventory.allocationRatio,
+  allocation_ratio: exactNumber(inventory.allocationRatio),
 });
 
 const oneAnswer = (status: number, provider: Provider, inventory: Inventory): Answer => ({

@@ -2,6 +2,7 @@ import type { Fleet } from '../fleet/fleet.ts';
 import { nameOf } from '../fleet/names.ts';
 import type { Provider } from '../fleet/provider.ts';
 import { capacity } from '../placement/inventory.ts';
+import { exactNumber } from '../schema/exact_number.ts';
 import type { CandidateRequest } from './request.ts';
 
 /** Microversions that added to the summary of a provider. */
@@ -20,11 +21,11 @@ export function summaryText(fleet: Fleet, provider: Provider, request: Candidate
 
 function summary(fleet: Fleet, provider: Provider, request: CandidateRequest, version: number) {
   const requested = new Set(request.groups.flatMap(({ resources }) => [...resources.keys()]));
-  const resources: Record<string, { capacity: number; used: number }> = {};
+  const resources: Record<string, { capacity: unknown; used: number }> = {};
   for (const inventory of provider.inventories) {
     const name = nameOf(fleet.classes, inventory.classId);
     if (version < since.allResources && !requested.has(name)) continue;
-    resources[name] = { capacity: capacity(inventory), used: inventory.used };
+    resources[name] = { capacity: exactNumber(capacity(inventory)), used: inventory.used };
   }
   return {
     resources,

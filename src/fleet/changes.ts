@@ -23,10 +23,8 @@ export type Changes = {
   readonly moved:
     | readonly { readonly provider: number; readonly classes: number[]; readonly deltas: number[] }[]
     | null;
-  /** Providers whose row only got another generation (and time). */
-  readonly touched:
-    | readonly { readonly id: number; readonly generation: number; readonly updated: number | null }[]
-    | null;
+  /** Providers whose row only got another generation, or other times. */
+  readonly touched: readonly Pick<ProviderRow, 'id' | 'generation' | 'created' | 'updated'>[] | null;
   /** Ids to read anew; those not in `providers` are gone. */
   readonly whole: readonly number[] | null;
   readonly providers: readonly ProviderRow[] | null;
@@ -55,16 +53,16 @@ export async function readChanges({ kysely }: Database, since: string): Promise<
     )
     select pg_current_snapshot()::text as snapshot,
       exists (select from changes where provider_id is null and not whole)
-        or coalesce((select xid > pg_snapshot_xmin(${snapshot}) from provider_changes_horizon), true) as reload,
+        or coalesce((select xid >= pg_snapshot_xmin(${snapshot}) from provider_changes_horizon), true) as reload,
       ${listOf(sql`select provider_id as provider, class_ids as classes, used_deltas as deltas from moved
         where class_ids is not null`)} as moved,
-      ${listOf(sql`select id, generation, updated from (${selectProviders}) as p
+      ${listOf(sql`select id, generation, created, updated from (${selectProviders}) as p
         where id in (select provider_id from moved)`)} as touched,
       (select json_agg(id) from whole) as whole,
       ${listOf(sql`${selectProviders} where id in (select id from whole)`)} as providers,
       ${listOf(sql`${selectInventories} where i.resource_provider_id in (select id from whole)`)} as inventories,
       ${listOf(sql`${selectTraits} where resource_provider_id in (select id from whole)`)} as traits,
-      ${listOf(sql`${selectAggregates} where m.resource_provider_id in (select id from whole)`)} as aggregates,
+      ${listOf(sql`${selectAggregates} where m.resource_provider_id in (select id from whole) order by a.id`)} as aggregates,
       ${ifNamesChanged(selectTraitNames)} as "traitNames",
       ${ifNamesChanged(selectClassNames)} as "classNames"`.execute(kysely);
   const [changes] = rows;

@@ -93,7 +93,7 @@ export function createFleet(loaded: Loaded): LivingFleet {
       const old = byId.get(id);
       if (old === undefined) continue;
       byUuid.delete(old.uuid);
-      byName.delete(old.name);
+      if (byName.get(old.name) === old) byName.delete(old.name);
     }
     for (const row of rows) {
       gone.delete(row.id);
@@ -107,7 +107,7 @@ export function createFleet(loaded: Loaded): LivingFleet {
       provider.createdAtMs = row.created ?? undefined;
       provider.updatedAtMs = row.updated ?? undefined;
       byUuid.set(provider.uuid, provider);
-      byName.set(provider.name, provider);
+      if (row.name !== null) byName.set(row.name, provider);
     }
     const goneProviders = [...gone].flatMap((id) => byId.get(id) ?? []);
     for (const provider of goneProviders) remove(provider);
@@ -156,10 +156,11 @@ export function createFleet(loaded: Loaded): LivingFleet {
         }
         provider.summaryText = undefined;
       }
-      for (const { id, generation, updated } of changes.touched ?? []) {
+      for (const { id, generation, created, updated } of changes.touched ?? []) {
         const provider = byId.get(id);
         if (provider === undefined) continue;
         provider.generation = generation;
+        provider.createdAtMs = created ?? undefined;
         provider.updatedAtMs = updated ?? undefined;
       }
     },

@@ -39,7 +39,7 @@ export function loadFleet({ kysely }: Database): Promise<Loaded> {
         providers: (await selectProviders.execute(trx)).rows,
         inventories: (await selectAllInventories.execute(trx)).rows,
         traits: (await selectTraits.execute(trx)).rows,
-        aggregates: (await selectAggregates.execute(trx)).rows,
+        aggregates: (await sql<AggregateRow>`${selectAggregates} order by a.id`.execute(trx)).rows,
         traitNames: (await selectTraitNames.execute(trx)).rows,
         classNames: (await selectClassNames.execute(trx)).rows,
       };

@@ -35,8 +35,15 @@ export function pruneChanges(database: Database, logger: Logger): () => Promise<
  */
 export async function pruneOnce({ kysely }: Database, xid: string | undefined): Promise<string | undefined> {
   if (xid !== undefined) {
-    await sql`with horizon as (update provider_changes_horizon set xid = ${xid}::xid8 where xid < ${xid}::xid8)
-      delete from provider_changes where xid < ${xid}::xid8`.execute(kysely);
+    // The horizon is the newest that was deleted, and stays where nothing was: a process with nothing to do for hours, in
+    // which nothing changed, has nothing to load.
+    await sql`
+      with gone as (
+        delete from provider_changes where xid < ${xid}::xid8 returning xid
+      ), newest as (
+        select xid from gone order by xid desc limit 1
+      )
+      update provider_changes_horizon h set xid = newest.xid from newest where h.xid < newest.xid`.execute(kysely);
   }
   const { rows } = await sql<{ xmin: string }>`select pg_snapshot_xmin(pg_current_snapshot())::text as xmin`.execute(
     kysely,

@@ -1,8 +1,10 @@
 import type { ConfigOverrides } from '../services.ts';
 import { allocations, api, cors, openPolicy, secureRbac } from './fixtures/api.ts';
-import { environmentOf, type Fixture, makeFixture } from './fixtures/make.ts';
+import { hosts, nestedAndShared, smallBodies } from './fixtures/hosts.ts';
+import { environmentOf, type Fixture, type FixtureTarget, makeFixture } from './fixtures/make.ts';
 import { multiSegment } from './fixtures/multi_segment.ts';
 import { deepNumaNetwork, numaNetwork } from './fixtures/network.ts';
+import { migratedOldData, oldData } from './fixtures/old_data.ts';
 import { granular, nonSharedStorage, numaAggregates, sharedStorage } from './fixtures/storage.ts';
 
 /** The fixtures by the names that gabbi files know them by. */
@@ -20,6 +22,11 @@ const fixtures: Readonly<Record<string, Fixture>> = {
   SecureRBACPolicyFixture: secureRbac,
   LegacyRBACPolicyFixture: api,
   NeutronQoSMultiSegmentFixture: multiSegment,
+  HostsFixture: hosts,
+  NestedAndSharedFixture: nestedAndShared,
+  SmallBodiesFixture: smallBodies,
+  OldDataFixture: oldData,
+  MigratedOldDataFixture: migratedOldData,
 };
 
 /** What the fixtures of a gabbi file ask of the service, and what they leave for the tests. */
@@ -28,8 +35,8 @@ export type Setting = {
   /** The rules of the policy file; empty where the defaults apply. */
   readonly policy: Readonly<Record<string, string>>;
   readonly environment: Readonly<Record<string, string>>;
-  /** Makes the data by requests to the service. */
-  make(baseUrl: string): Promise<void>;
+  /** Makes the data in a service that has none. */
+  make(target: FixtureTarget): Promise<void>;
 };
 
 /** @throws Error where there is no fixture of a name. */
@@ -40,8 +47,8 @@ export function settingOf(names: readonly string[]): Setting {
     config: Object.assign({}, ...chosen.map((fixture) => fixture.config)),
     policy: Object.assign({}, ...chosen.map((fixture) => fixture.policy)),
     environment,
-    make: async (baseUrl) => {
-      for (const fixture of chosen) await makeFixture(fixture, baseUrl, environment);
+    make: async (target) => {
+      for (const fixture of chosen) await makeFixture(fixture, target, environment);
     },
   };
 }

@@ -1,11 +1,12 @@
 import { readdir, readFile } from 'node:fs/promises';
 import path from 'node:path';
+import type { FixtureTarget } from './fixtures/make.ts';
 import { type Setting, settingOf } from './fixtures.ts';
 import { parseGabbit } from './parse.ts';
 import { type RunOptions, runGabbit, type TestResult } from './run.ts';
 
 /** A running service on a fresh database, for the tests of one file. */
-export type OpenedServer = { readonly url: string; close(): Promise<void> };
+export type OpenedServer = FixtureTarget & { close(): Promise<void> };
 
 /** Starts the service as the fixtures of a file want it. */
 export type OpenServer = (setting: Pick<Setting, 'config' | 'policy'>) => Promise<OpenedServer>;
@@ -61,7 +62,7 @@ export async function runFile(
     const setting = settingOf(gabbit.fixtures);
     const server = await open(setting);
     try {
-      await setting.make(server.url);
+      await setting.make(server);
       const { environment } = setting;
       const folder = path.dirname(file);
       return await runGabbit(gabbit, { baseUrl: server.url, environment, folder, observe, log: console.log });

@@ -21,6 +21,7 @@ export const openInProcess =
       const listening = await listen(service.app, { host: '127.0.0.1', port: 0 });
       return {
         url: listening.url,
+        database: service.database,
         close: async () => {
           await listening.close();
           await service.close();

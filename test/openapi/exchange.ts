@@ -38,6 +38,10 @@ function askedMinor(header: string | undefined): number | undefined | 'unsure' {
   return found[1] === '1' && Number(found[2]) <= NEWEST_MINOR ? Number(found[2]) : undefined;
 }
 
+/** Whether a request is no HTTP, so that it was refused before anybody read its headers. */
+const isUnreadable = (headers: ReadonlyMap<string, string>): boolean =>
+  !/^\d*$/.test(headers.get('content-length') ?? '');
+
 /** The minor version that an answer says it was made at. */
 function shownMinor(header: string | undefined): number | undefined {
   const found = header === undefined ? null : /^placement 1\.(\d+)$/.exec(header);
@@ -142,7 +146,7 @@ export function checkExchange(exchange: Exchange): readonly string[] {
   const responseHeaders = lowerCased(exchange.responseHeaders);
   const [path = '', query = ''] =
     exchange.query === undefined ? exchange.path.split(/\?(.*)/s) : [exchange.path, exchange.query];
-  const asked = askedMinor(requestHeaders.get(VERSION_HEADER));
+  const asked = isUnreadable(requestHeaders) ? 'unsure' : askedMinor(requestHeaders.get(VERSION_HEADER));
   const shown = shownMinor(responseHeaders.get(VERSION_HEADER));
   const minor = asked === 'unsure' ? shown : asked;
   const contract = contractFor(exchange.method, decoded(path), minor ?? 0);

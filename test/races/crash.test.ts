@@ -27,7 +27,7 @@ for (const engine of engines) {
           });
           // Each writer goes on until its connection breaks; any other failure is one of the test.
           const outcomes = Promise.all(racing.map((each) => each.catch((error) => error)));
-          await sleep(30 + random.below(250));
+          await sleep(engine === 'embedded' ? 100 + random.below(400) : 30 + random.below(250));
           killed = true;
           await server.kill();
           for (const error of await outcomes) if (error !== undefined && !isBroken(error)) throw error;
@@ -40,7 +40,7 @@ for (const engine of engines) {
         }
         t.diagnostic(`${unknown} requests were cut off; ${JSON.stringify(Object.fromEntries(race.answers))}`);
         assert.ok(unknown > kills, 'the kills must hit requests');
-        assert.ok((race.answers.get('204') ?? 0) > 20 * kills, 'there must be claims to lose');
+        assert.ok((race.answers.get('204') ?? 0) > 5 * kills, 'there must be claims to lose');
       } finally {
         await server.kill();
       }

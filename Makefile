@@ -1,0 +1,26 @@
+# Needs Node.js 20 or newer and npm; the pinned Node.js 24 and everything else comes with the installation.
+
+.PHONY: serve test check bench conformance
+
+# Serves on the embedded database in ./placement-data, at http://127.0.0.1:8778.
+serve: node_modules
+	@npm start --silent
+
+# Tests on the embedded database and on a real PostgreSQL, which an npm package brings.
+test: node_modules
+	@npm test --silent
+
+# Types, lint, formatting.
+check: node_modules
+	@npm run --silent check
+
+bench: node_modules
+	@npm run --silent bench
+
+# Runs the gabbi files of any folder on both databases: make conformance GABBITS=path [ARGS='--only NAME --verbose']
+conformance: node_modules
+	@npm run --silent conformance -- --engine both $(ARGS) $(GABBITS)
+
+node_modules: package.json package-lock.json
+	@npm ci --no-audit --no-fund --loglevel=error
+	@touch node_modules

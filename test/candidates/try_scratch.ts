@@ -1,0 +1,20 @@
+import fc from 'fast-check';
+import { createFleet } from '/work/main/src/fleet/fleet.ts';
+import { search } from '/work/main/src/candidates/search.ts';
+import { anyTopology } from '/work/main/test/candidates/random_topology.ts';
+import { anyRequest } from '/work/main/test/candidates/random_request.ts';
+import { allCandidates, keyOf } from '/work/main/test/candidates/oracle.ts';
+import { rowsOf } from '/work/main/test/candidates/topology.ts';
+const key = (fleet: any, c: any) => { const a = new Map(), m = new Map(); for (const {group, providers} of c) { m.set(group.suffix, providers.map((p:any)=>p.uuid)); group.resources.forEach(({classId, amount}:any, i:number)=>{ const p = providers[group.granular?0:i]; const k = `${p.uuid} ${fleet.classes.byId.get(classId).name}`; a.set(k,(a.get(k)??0)+amount)})} return keyOf(a,m); };
+let runs=0, nonempty=0, total=0, max=0; const t=Date.now();
+fc.assert(fc.property(anyTopology, anyRequest, (topology, request) => {
+  const {fleet} = createFleet(rowsOf(topology));
+  const want = allCandidates(topology, request);
+  const got = [...search(fleet, request, {strategy:'depth-first', randomize:false})].map(c=>key(fleet,c));
+  runs++; if (want.size) nonempty++; total+=want.size; max=Math.max(max,want.size);
+  const gs = new Set(got);
+  if (gs.size!==got.length) throw new Error('dups');
+  const missing=[...want].filter(k=>!gs.has(k)), extra=[...gs].filter(k=>!want.has(k));
+  if (missing.length||extra.length) throw new Error(JSON.stringify({missing:missing.slice(0,2),extra:extra.slice(0,2)},null,1));
+}), {numRuns: Number(process.argv[2] ?? 3000)});
+console.log({runs,nonempty,total,max,ms:Date.now()-t});

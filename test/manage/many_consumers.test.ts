@@ -1,0 +1,80 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { sql } from 'kysely';
+import { openServiceOn } from '../services.ts';
+import { withCommands } from './commands.ts';
+import { countStrays, insertOldAllocations, insertOldProvider, newUuids } from './old_data.ts';
+
+/*
+ * The goal is 10 s for 100,000; the test allows a slow and busy machine more. Requests go on meanwhile: on new consumers,
+ * and on old ones, which they give a record, or take their allocations away, at the same moment as the migration.
+ */
+const count = 100_000;
+const allowedSeconds = 60;
+const writers = 8;
+
+test('100,000 incomplete consumers get a record while claims go on', async (t) => {
+  await withCommands('postgresql', 'migrated', async ({ config, run, withDatabase }) => {
+    const old = newUuids(count);
+    const provider = await withDatabase(async (database) => {
+      const made = await insertOldProvider(database, 'old');
+      await insertOldAllocations(database, made.id, old);
+      await sql`analyze`.execute(database.kysely);
+      return made;
+    });
+    const service = await openServiceOn({ settings: { connection: '', maxPoolSize: 1 }, config, drop: async () => {} });
+    const headers = { 'x-auth-token': 'admin', 'content-type': 'application/json' };
+    const request = async (method: string, consumer: string, version: string, body?: object): Promise<number> => {
+      const response = await service.app.request(`/allocations/${consumer}`, {
+        method,
+        headers: { ...headers, 'openstack-api-version': `placement ${version}` },
+        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      });
+      return response.status;
+    };
+    const claim = { allocations: { [provider.uuid]: { resources: { VCPU: 2 } } }, project_id: 'p', user_id: 'u' };
+    const empty = { allocations: {}, project_id: 'p', user_id: 'u', consumer_generation: null };
+    // In the order in which the migration comes along, so that they meet.
+    const sorted = await withDatabase(async ({ kysely }) =>
+      (await kysely.selectFrom('allocations').select('consumer_id').orderBy('consumer_id').execute()).map(
+        ({ consumer_id }) => consumer_id,
+      ),
+    );
+
+    let migrating = true;
+    const statuses = new Map<string, number>();
+    const tell = (what: string, status: number): void => {
+      statuses.set(`${what} ${status}`, (statuses.get(`${what} ${status}`) ?? 0) + 1);
+    };
+    const write = async (writer: number): Promise<void> => {
+      for (let turn = 0; migrating; turn += 1) {
+        const consumer = sorted[(turn * writers + writer) * 10];
+        if (consumer === undefined) break;
+        if (turn % 4 === 0) tell('replace', await request('PUT', consumer, '1.12', claim));
+        else if (turn % 4 === 1) tell('delete', await request('DELETE', consumer, '1.12'));
+        else if (turn % 4 === 2) tell('empty', await request('PUT', consumer, '1.28', empty));
+        else tell('new', await request('PUT', newUuids(1)[0] ?? '', '1.12', claim));
+      }
+    };
+    const started = performance.now();
+    const migration = run('placement-manage', 'online-data-migrations');
+    const writing = Array.from({ length: writers }, (_, writer) => write(writer));
+    const ended = await migration;
+    const seconds = (performance.now() - started) / 1000;
+    migrating = false;
+    await Promise.all(writing);
+    t.diagnostic(`${count} incomplete consumers: ${seconds.toFixed(1)} s, with the requests ${inspectMap(statuses)}`);
+
+    assert.equal(ended.code, 0, ended.stdout.slice(-2000) + ended.stderr);
+    assert.ok(seconds < allowedSeconds, `${seconds} s`);
+    for (const status of statuses.keys()) assert.match(status, / 204$|^empty 409$/);
+    await withDatabase(async (database) => {
+      assert.deepEqual(await countStrays(database), { allocations: 0, consumers: 0 });
+    });
+    assert.equal((await run('placement-manage', 'online-data-migrations', '--max-count', '1')).code, 0, 'all is done');
+    await service.close();
+  });
+});
+
+const inspectMap = (map: ReadonlyMap<string, number>): string =>
+  [...map].map(([what, times]) => `${what}: ${times}`).join(', ');

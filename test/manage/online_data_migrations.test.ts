@@ -1,0 +1,100 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { engines } from '../engines.ts';
+import { withCommands } from './commands.ts';
+import { countStrays, insertOldAllocations, insertOldProvider, newUuids } from './old_data.ts';
+
+const moreConfig = `[placement]
+incomplete_consumer_project_id = old-project
+incomplete_consumer_user_id = old-user
+`;
+
+/** The table as upstream's command prints it. */
+const table = (roots: string, consumers: string) => `\
++-----------------------------+-------------+-----------+
+|          Migration          | Total Found | Completed |
++-----------------------------+-------------+-----------+
+|    set_root_provider_ids    |${roots}|
+| create_incomplete_consumers |${consumers}|
++-----------------------------+-------------+-----------+
+`;
+const nothing = '      0      |     0     ';
+
+for (const engine of engines) {
+  test(`the online data migrations of old data on ${engine}`, async () => {
+    await withCommands(
+      engine,
+      'migrated',
+      async ({ run, withDatabase }) => {
+        await withDatabase(async (database) => {
+          const { id } = await insertOldProvider(database, 'old');
+          await insertOldAllocations(database, id, newUuids(120));
+        });
+        const migrate = (...args: readonly string[]) => run('placement-manage', ...args);
+
+        for (const count of ['0', '-1', 'many', '1.5', '']) {
+          assert.deepEqual(await migrate('db', 'online_data_migrations', '--max-count', count), {
+            code: 127,
+            stdout: 'Must supply a positive value for max_count\n',
+            stderr: '',
+          });
+        }
+        assert.deepEqual(await migrate('db', 'online_data_migrations', '--max-count', '10'), {
+          code: 1,
+          stdout:
+            '1 rows matched query set_root_provider_ids, 1 migrated\n' +
+            '9 rows matched query create_incomplete_consumers, 9 migrated\n' +
+            table('      1      |     1     ', '      9      |     9     '),
+          stderr: '',
+        });
+        assert.deepEqual(await migrate('online-data-migrations'), {
+          code: 0,
+          stdout:
+            'Running batches of 50 until complete\n' +
+            '50 rows matched query create_incomplete_consumers, 50 migrated\n' +
+            '50 rows matched query create_incomplete_consumers, 50 migrated\n' +
+            '11 rows matched query create_incomplete_consumers, 11 migrated\n' +
+            table(nothing, '     111     |    111    '),
+          stderr: '',
+        });
+        assert.deepEqual(await migrate('online-data-migrations', '--max-count', '10'), {
+          code: 0,
+          stdout: table(nothing, nothing),
+          stderr: '',
+        });
+        await withDatabase(async (database) => {
+          const consumers = await database.kysely
+            .selectFrom('consumers')
+            .innerJoin('projects', 'projects.id', 'project_id')
+            .innerJoin('users', 'users.id', 'user_id')
+            .select(['generation', 'projects.external_id as project', 'users.external_id as user', 'consumer_type_id'])
+            .distinct()
+            .execute();
+          assert.deepEqual(consumers, [
+            { generation: 0, project: 'old-project', user: 'old-user', consumer_type_id: null },
+          ]);
+          assert.deepEqual(await countStrays(database), { allocations: 0, consumers: 0 });
+        });
+      },
+      moreConfig,
+    );
+  });
+
+  test(`a migration that fails is told, and 2 where nothing else was done, on ${engine}`, async () => {
+    await withCommands(engine, 'migrated', async ({ run, withDatabase }) => {
+      await withDatabase(async (database) => {
+        await insertOldProvider(database, 'old');
+        await database.kysely.schema.alterTable('consumers').renameTo('elsewhere').execute();
+      });
+      const limited = await run('placement-manage', 'db', 'online_data_migrations', '--max-count', '10');
+      assert.equal(limited.code, 1, 'since the root was set');
+      assert.match(
+        limited.stdout,
+        /Error attempting to run create_incomplete_consumers: relation "consumers" does not/,
+      );
+      const unlimited = await run('placement-manage', 'db', 'online_data_migrations');
+      assert.equal(unlimited.code, 2);
+      assert.match(unlimited.stdout, /Some migrations failed unexpectedly\./);
+    });
+  });
+}

@@ -1,0 +1,158 @@
+/** Whoever writes, and however: the fleet of every process is what a fresh load of the database gives. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { inspect } from 'node:util';
+import pg from 'pg';
+import { createFleet } from '../../src/fleet/fleet.ts';
+import { loadFleet } from '../../src/fleet/load.ts';
+import { pruneOnce } from '../../src/fleet/prune.ts';
+import type { Service } from '../../src/service.ts';
+import { type TestDatabase, withFreshDatabase } from '../engines.ts';
+import { openServiceOn } from '../services.ts';
+import { formOf } from './fleet_form.ts';
+import { newStock, writeByApi, writeBySql } from './fleet_writes.ts';
+import { randomFrom, seedFor } from './random.ts';
+
+type Place = { readonly services: readonly [Service, Service]; readonly client: pg.Client };
+
+/** Two services and a client of their database. */
+async function withPlace(use: (place: Place) => Promise<void>): Promise<void> {
+  await withFreshDatabase('postgresql', async (database) => {
+    const client = new pg.Client({ connectionString: urlOf(database) });
+    await client.connect();
+    const services = [await openServiceOn(database), await openServiceOn(database)] as const;
+    try {
+      await use({ services, client });
+    } finally {
+      await Promise.all(services.map((service) => service.close()));
+      await client.end();
+    }
+  });
+}
+
+function urlOf({ settings }: TestDatabase): string {
+  if ('connection' in settings) return settings.connection;
+  throw new Error('This test needs several connections, and so a PostgreSQL server.');
+}
+
+async function assertTrue({ database, fleet }: Service, what: string): Promise<void> {
+  const refreshed = formOf(await fleet.fresh());
+  const loaded = formOf(createFleet(await loadFleet(database)).fleet);
+  assert.deepEqual(refreshed, loaded, what);
+}
+
+test('after any writes, by the API of two services and by SQL, each fleet equals a fresh load', async (t) => {
+  const random = randomFrom(seedFor(t));
+  await withPlace(async ({ services, client }) => {
+    const [first, second] = services;
+    const stock = newStock(random);
+    const started = services.map(({ fleet }) => fleet.counts.loads);
+    for (let i = 0; i < 40; i++) await writeByApi(first, stock, random);
+    for (let round = 1; round <= 250; round++) {
+      const count = 1 + random.below(4);
+      for (let i = 0; i < count; i++) {
+        if (random.percent(45)) await writeBySql(client, random);
+        else await writeByApi(random.pick(services), stock, random);
+      }
+      // Sometimes one falls behind by many writes.
+      if (random.percent(80)) await assertTrue(first, `the first service in round ${round}`);
+      if (random.percent(50)) await assertTrue(second, `the second service in round ${round}`);
+    }
+    const counts = services.map(({ fleet }, place) => fleet.counts.loads - (started[place] ?? 0));
+    t.diagnostic(`${first.fleet.known.byId.size} providers in the end; whole loads after truncation: ${counts}`);
+    assert.ok(first.fleet.counts.refreshes > 10 * (counts[0] ?? 0), 'most refreshes must not load everything');
+  });
+});
+
+test('the same while writers and refreshes go on at the same time', async (t) => {
+  const random = randomFrom(seedFor(t));
+  await withPlace(async ({ services, client }) => {
+    const stock = newStock(random);
+    for (let i = 0; i < 40; i++) await writeByApi(services[0], stock, random);
+    for (let round = 1; round <= 12; round++) {
+      let writing = true;
+      const refreshing = services.flatMap(({ fleet }) =>
+        [1, 2, 3].map(async () => {
+          while (writing) await fleet.fresh();
+        }),
+      );
+      const byApi = services.map(async (service) => {
+        const choice = random.fork();
+        for (let i = 0; i < 15; i++) await writeByApi(service, stock, choice);
+      });
+      const bySql = async () => {
+        for (let i = 0; i < 15; i++) await writeBySql(client, random);
+      };
+      const written = await Promise.allSettled([...byApi, bySql()]);
+      writing = false;
+      await Promise.all([...refreshing, ...written.map(({ status, ...rest }) => assert.equal(status, 'fulfilled', inspect(rest)))]);
+      for (const service of services) await assertTrue(service, `round ${round}`);
+    }
+  });
+});
+
+test('a fleet that fell behind the pruned part of the log loads everything, any other does not', async () => {
+  await withPlace(async ({ services, client }) => {
+    const [awake, asleep] = services;
+    const insert = (name: string) =>
+      client.query('insert into resource_providers (uuid, name, generation) values (gen_random_uuid()::text, $1, 0)', [name]);
+    const logged = async () => Number((await client.query('select count(*) from provider_changes')).rows[0].count);
+    const loads = () => [awake.fleet.counts.loads, asleep.fleet.counts.loads];
+    const refresh = async (...of: Service[]) => {
+      await allEnded(client);
+      for (const service of of) await assertTrue(service, 'the fleet is true');
+    };
+    const prune = async () => {
+      const mark = await pruneOnce(awake.database, undefined);
+      await pruneOnce(awake.database, mark);
+    };
+    // Every start of a service logs something.
+    await allEnded(client);
+    await prune();
+    await refresh(awake, asleep);
+    const [a = 0, b = 0] = loads();
+
+    const earlier = await pruneOnce(awake.database, undefined);
+    await insert('after the mark');
+    await pruneOnce(awake.database, earlier);
+    assert.equal(await logged(), 1, 'what came after the mark stays');
+    await refresh(awake);
+    await prune();
+    assert.equal(await logged(), 0);
+    await insert('after the prune');
+    await refresh(awake);
+    assert.deepEqual(loads(), [a, b], 'it had seen what was pruned');
+    await refresh(asleep);
+    assert.deepEqual(loads(), [a, b + 1], 'it had not');
+
+    await insert('seen by both');
+    await refresh(awake, asleep);
+    for (let i = 0; i < 3; i++) {
+      await client.query('select pg_current_xact_id()');
+      await prune();
+    }
+    await refresh(asleep);
+    assert.deepEqual(loads(), [a, b + 1], 'where nothing more changed nobody falls behind, however much time passes');
+
+    await client.query('begin');
+    await insert('in a long transaction');
+    const mark = await pruneOnce(awake.database, undefined);
+    await asleep.fleet.fresh();
+    await client.query('commit');
+    await pruneOnce(awake.database, mark);
+    await refresh(asleep);
+    assert.deepEqual(loads(), [a, b + 1], 'what a transaction logs that was under way at the mark is not pruned');
+    assert.ok(asleep.fleet.known.byName.has('in a long transaction'));
+  });
+});
+
+/** Waits until all transactions of now have ended, also those of other databases on the server: they hold marks back. */
+async function allEnded(client: pg.Client): Promise<void> {
+  const { rows } = await client.query('select pg_snapshot_xmax(pg_current_snapshot())::text as next');
+  for (;;) {
+    const ended = await client.query('select pg_snapshot_xmin(pg_current_snapshot()) >= $1::xid8 as yes', [rows[0].next]);
+    if (ended.rows[0].yes) return;
+    await sleep(10);
+  }
+}

@@ -1,0 +1,38 @@
+import type { Fleet } from '../../src/fleet/fleet.ts';
+import type { Names } from '../../src/fleet/names.ts';
+import type { Provider } from '../../src/fleet/provider.ts';
+import type { Postings } from '../../src/fleet/postings.ts';
+
+/** Everything in a fleet, in an order that does not depend on how it came to be, for comparison. */
+export function formOf(fleet: Fleet) {
+  return {
+    providers: [...fleet.byId.values()].sort((a, b) => a.id - b.id).map(formOfProvider),
+    byId: [...fleet.byId].map(([id, provider]) => [id, provider.id]).sort(byFirst),
+    byUuid: [...fleet.byUuid].map(([uuid, provider]) => [uuid, provider.id]).sort(byFirst),
+    byName: [...fleet.byName].map(([name, provider]) => [name, provider.id]).sort(byFirst),
+    roots: ids(fleet.roots).sort((a, b) => a - b),
+    withClass: formOfPostings(fleet.withClass),
+    withTrait: formOfPostings(fleet.withTrait),
+    inAggregate: formOfPostings(fleet.inAggregate),
+    traits: formOfNames(fleet.traits),
+    classes: formOfNames(fleet.classes),
+  };
+}
+
+const ids = (providers: Iterable<Provider>): number[] => Array.from(providers, ({ id }) => id);
+
+const formOfProvider = (provider: Provider) => ({
+  ...provider,
+  parent: provider.parent?.id,
+  root: provider.root.id,
+  children: ids(provider.children),
+  tree: ids(provider.tree),
+});
+
+const formOfPostings = <Key extends string | number>(postings: Postings<Key>) =>
+  Array.from(postings.keys(), (key) => [key, ids(postings.of(key)).sort((a, b) => a - b)] as const).sort(byFirst);
+
+const formOfNames = (names: Names) => ({ byId: [...names.byId], byName: [...names.byName] });
+
+const byFirst = (a: readonly unknown[], b: readonly unknown[]): number =>
+  typeof a[0] === 'number' ? a[0] - Number(b[0]) : String(a[0]) < String(b[0]) ? -1 : 1;

@@ -1,0 +1,70 @@
+/** Many callers at once: refreshes follow one another, are shared, and never miss what was committed before a call. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { sql } from 'kysely';
+import { openDatabase } from '../../db/connect.ts';
+import { createFleet } from '../../src/fleet/fleet.ts';
+import { openFleet } from '../../src/fleet/keeper.ts';
+import { loadFleet } from '../../src/fleet/load.ts';
+import { engines, withFreshDatabase } from '../engines.ts';
+import { formOf } from './fleet_form.ts';
+
+for (const engine of engines) {
+  test(`a change of usage counts once, however many ask at once, on ${engine}`, async () => {
+    await withFreshDatabase(engine, async ({ settings }) => {
+      const database = await openDatabase(settings);
+      try {
+        await sql`insert into resource_providers (id, uuid, name, generation) values (1, 'p', 'p', 0)`.execute(database.kysely);
+        await sql`insert into inventories (resource_provider_id, resource_class_id, total, reserved, min_unit, max_unit,
+          step_size, allocation_ratio) values (1, 0, 1000, 0, 1, 1000, 1, 1)`.execute(database.kysely);
+        const fleet = await openFleet(database);
+        let written = 0;
+        let writing = true;
+        const usage = async () => (await fleet.fresh()).byId.get(1)?.inventories[0]?.used;
+        // Each asks again in the moment in which it has its answer.
+        const asking = [1, 2, 3, 4].map(async () => {
+          while (writing) {
+            const before = written;
+            const used = (await usage()) ?? 0;
+            assert.ok(used >= before, `${before} units were written before the call, ${used} are in the answer`);
+          }
+        });
+        for (let i = 0; i < 200; i++) {
+          await sql`insert into allocations (resource_provider_id, resource_class_id, consumer_id, used)
+            values (1, 0, 'c', 1)`.execute(database.kysely);
+          written += 1;
+        }
+        writing = false;
+        await Promise.all(asking);
+        assert.equal(await usage(), 200);
+        assert.deepEqual(formOf(await fleet.fresh()), formOf(createFleet(await loadFleet(database)).fleet));
+
+        const { refreshes } = fleet.counts;
+        await Promise.all(Array.from({ length: 100 }, () => fleet.fresh()));
+        assert.equal(fleet.counts.refreshes - refreshes, 2, 'the first has its own refresh, all others share the next');
+      } finally {
+        await database.close();
+      }
+    });
+  });
+}
+
+test('a refresh that fails fails for those who wait for it, and the next one works', async () => {
+  await withFreshDatabase('postgresql', async ({ settings }) => {
+    const database = await openDatabase(settings);
+    try {
+      const fleet = await openFleet(database);
+      await sql`alter table provider_changes rename to hidden`.execute(database.kysely);
+      const answers = await Promise.allSettled([fleet.fresh(), fleet.fresh(), fleet.fresh()]);
+      assert.deepEqual(
+        answers.map(({ status }) => status),
+        ['rejected', 'rejected', 'rejected'],
+      );
+      await sql`alter table hidden rename to provider_changes`.execute(database.kysely);
+      await sql`insert into resource_providers (uuid, name, generation) values ('p', 'p', 0)`.execute(database.kysely);
+      assert.ok((await fleet.fresh()).byName.has('p'));
+    } finally {
+      await database.close();
+    }
+  });
+});
