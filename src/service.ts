@@ -3,7 +3,7 @@ import { type Logger, pino } from 'pino';
 import type { Database } from '../db/connect.ts';
 import { migrateToLatest, pendingMigrations } from '../db/migrate.ts';
 import { syncStandardNames } from '../db/sync_standard_names.ts';
-import { placementService, upTo } from './api/microversions.ts';
+import { placementService, type Service, upTo } from './api/microversions.ts';
 import { routes } from './api/routes.ts';
 import { openClaims } from './claims/claims.ts';
 import type { Config } from './config/config.ts';
@@ -26,11 +26,12 @@ export type PlacementService = {
  * standard traits and classes exist, and loads the fleet.
  *
  * @param options.embeddedTemplate a dump of an embedded database that a new one starts from
+ * @param options.speaks the microversions that are offered, where they are not all up to [api] max_microversion
  * @throws Error where the schema is missing or old and may not be migrated, with the remedy.
  */
 export async function openService(
   config: Config,
-  options: { readonly embeddedTemplate?: Blob; readonly logger?: Logger } = {},
+  options: { readonly embeddedTemplate?: Blob; readonly logger?: Logger; readonly speaks?: Service } = {},
 ): Promise<PlacementService> {
   const logger = options.logger ?? pino({ level: 'silent' });
   const database = await openConfiguredDatabase(config, {
@@ -50,7 +51,7 @@ export async function openService(
     const fleet = await openFleet(database);
     const stopPruning = pruneChanges(database, logger);
     const claims = openClaims(database, fleet, { conflictRetryCount: config.placement.allocationConflictRetryCount });
-    const service = upTo(placementService, config.api.maxMicroversion);
+    const service = upTo(options.speaks ?? placementService, config.api.maxMicroversion);
     const app = createApp(routes, { config, database, fleet, claims, service }, logger);
     return {
       app,

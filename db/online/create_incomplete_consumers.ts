@@ -78,15 +78,16 @@ async function readWindow({ kysely }: Database, after: string | undefined): Prom
 
 /**
  * The allocations are locked against being deleted meanwhile, and those deleted already count no more: no consumer is left
- * without any.
+ * without any. Each consumer is looked up by itself, so that no plan reads the whole table, however old its statistics are.
  */
 const createConsumers = ({ kysely }: Database, owner: IncompleteOwner, uuids: readonly string[]) =>
   sql<{ readonly id: number }>`
-    with held as materialized (
-      select consumer_id from allocations where consumer_id = any(${uuids}::text[]) order by consumer_id, id for key share
-    )
     insert into consumers (uuid, project_id, user_id, generation, created_at)
-    select distinct held.consumer_id, p.id, u.id, 0, ${utcNow}
-    from held, projects p, users u
+    select distinct wanted.uuid, p.id, u.id, 0, ${utcNow}
+    from unnest(${uuids}::text[]) as wanted (uuid)
+    cross join lateral (
+      select from allocations a where a.consumer_id = wanted.uuid order by a.id for key share
+    ) as held
+    cross join projects p cross join users u
     where p.external_id = ${owner.projectId} and u.external_id = ${owner.userId}
     order by 1 on conflict (uuid) do nothing returning id`.compile(kysely);

@@ -9,15 +9,17 @@ import type { OnlineMigration } from './online_migration.ts';
  */
 export function setRootProviderIds(database: Database): OnlineMigration {
   let after = 0;
+  // Nobody makes such providers any more: having come to the end once is enough for all batches of the others.
+  let finished = false;
   return {
     name: 'set_root_provider_ids',
     runBatch: async (maxCount) => {
       let found = 0;
       let done = 0;
-      while (done < maxCount) {
+      while (done < maxCount && !finished) {
         const [batch] = await givingWay(database, setRoots(database, after, maxCount - done));
-        if (batch === undefined || batch.last === null) break;
-        if (batch.moved) continue;
+        finished = batch === undefined || batch.last === null;
+        if (batch === undefined || batch.last === null || batch.moved) continue;
         found += batch.found;
         done += batch.done;
         after = batch.last;

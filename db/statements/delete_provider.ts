@@ -5,7 +5,7 @@ import type { Database } from '../connect.ts';
  * Deletes a provider with its inventories, traits and aggregates, unless it has children or allocations.
  *
  * The row is locked first, and then looked at by a second statement, which sees every claim that was before the lock;
- * claims after it find no row to guard.
+ * claims after it find no row to guard. Providers that only name it as their root keep it too: the foreign key would.
  *
  * @returns what kept it, if anything did: `gone` where there was no such row.
  */
@@ -16,7 +16,9 @@ export async function deleteProvider(
   const lock = sql`select id from resource_providers where id = ${id} for update`;
   const remove = sql`
     with kept as (
-      select exists (select from resource_providers where parent_provider_id = ${id}) as has_children,
+      select exists (
+          select from resource_providers where (parent_provider_id = ${id} or root_provider_id = ${id}) and id <> ${id}
+        ) as has_children,
         exists (select from allocations where resource_provider_id = ${id}) as in_use
     ), free as (
       select ${id}::integer as id from kept where not has_children and not in_use

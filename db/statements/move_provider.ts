@@ -8,14 +8,16 @@ export type JudgedNode = { readonly id: number; readonly parentId: number | null
 /**
  * Puts a provider under another parent, or under none, names it, and gives its whole subtree the new root.
  *
- * The move was judged (no loop) by the shape of the trees it concerns; they are locked in the order of their ids, and the
- * statement changes nothing where their shape is another one by now.
+ * The move was judged (no loop) by the shape of the trees it concerns. Their providers are locked first, in the order of
+ * their ids, so that none gets a child or another parent; the next statement, which sees every child that came before the
+ * lock, changes nothing where their shape is another one by now. The lock is one that lets others refer to the rows: a new
+ * child elsewhere in the tree refers to the root.
  *
  * @returns whether it was done.
  * @throws a unique violation where the name is taken.
  */
 export async function moveProvider(
-  { kysely }: Database,
+  { kysely, transaction }: Database,
   move: {
     readonly id: number;
     readonly name: string;
@@ -26,16 +28,17 @@ export async function moveProvider(
     readonly judged: readonly JudgedNode[];
   },
 ): Promise<boolean> {
-  const { rows } = await sql<{ id: number }>`
+  const ids = move.judged.map((node) => node.id);
+  const lock = sql`select id from resource_providers where id = any(${ids}::integer[]) order by id for no key update`;
+  const write = sql`
     with judged as (
-      select * from unnest(${move.judged.map((node) => node.id)}::integer[],
-        ${move.judged.map((node) => node.parentId)}::integer[]) as node (id, parent_id)
-    ), locked as (
-      select id, parent_provider_id from resource_providers
-      where id in (select id from judged) or parent_provider_id in (select id from judged) order by id for update
+      select * from unnest(${ids}::integer[], ${move.judged.map((node) => node.parentId)}::integer[]) as node (id, parent_id)
+    ), present as (
+      select id, parent_provider_id as parent_id from resource_providers
+      where id = any(${ids}::integer[]) or parent_provider_id = any(${ids}::integer[])
     ), changed as (
-      select from judged full join locked using (id)
-      where locked.id is null or judged.id is null or judged.parent_id is distinct from locked.parent_provider_id
+      select from judged full join present using (id)
+      where present.id is null or judged.id is null or judged.parent_id is distinct from present.parent_id
     )
     update resource_providers set
       name = case when id = ${move.id} then ${move.name}::text else name end,
@@ -43,6 +46,7 @@ export async function moveProvider(
       root_provider_id = ${move.rootId}::integer,
       updated_at = ${utcNow}
     where id = any(${move.subtreeIds}::integer[]) and not exists (select from changed)
-    returning id`.execute(kysely);
-  return rows.length > 0;
+    returning id`;
+  const [, rows] = await transaction([lock.compile(kysely), write.compile(kysely)]);
+  return rows !== undefined && rows.length > 0;
 }

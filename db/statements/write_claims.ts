@@ -113,6 +113,7 @@ export async function writeClaims(database: Database, claims: readonly ClaimWrit
     created as (
       insert into consumers (uuid, project_id, user_id, consumer_type_id, generation, created_at)
       select uuid, project_id, user_id, type_id, 1, ${utcNow} from won where generation is null and not emptied
+      order by uuid -- so that two statements that make the same ones do not wait for each other in a circle
     ),
     updated as (
       update consumers c set generation = c.generation + 1, project_id = won.project_id, user_id = won.user_id,
@@ -143,16 +144,18 @@ const isEmptiedOldOne = (consumer: ConsumerWrite): boolean =>
 
 /**
  * The online data migration may have given old allocations a consumer while the statement waited to delete them: it does not
- * see that one, but the next statement of the transaction does.
+ * see that one, but the next statements of the transaction do. It is locked first, so that a claim that makes use of it
+ * meanwhile is seen.
  */
 async function withoutLateConsumers<Row>(
   { kysely, transaction }: Database,
   statement: CompiledQuery<Row>,
   uuids: readonly string[],
 ): Promise<readonly Row[]> {
+  const lock = sql`select id from consumers where uuid = any(${uuids}::text[]) order by uuid for update`;
   const remove = sql`delete from consumers c where c.uuid = any(${uuids}::text[])
     and not exists (select from allocations a where a.consumer_id = c.uuid)`;
-  const [rows] = await transaction([statement, remove.compile(kysely)]);
+  const [rows] = await transaction([statement, lock.compile(kysely), remove.compile(kysely)]);
   return (rows ?? []) as readonly Row[]; // the rows of the first query, whose type it carries
 }
 

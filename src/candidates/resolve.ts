@@ -1,6 +1,5 @@
 import { badRequest } from '../errors.ts';
-import type { TraitIds } from '../fleet/filters.ts';
-import { isMemberOf } from '../fleet/filters.ts';
+import { isMemberOf, satisfiesTraits, type TraitIds } from '../fleet/filters.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import type { Provider } from '../fleet/provider.ts';
 import type { CandidateRequest, RequestGroup } from './request.ts';
@@ -33,7 +32,7 @@ export type Resolution = ResolvedRequest | 'nothing';
  * Looks up the names of a query.
  *
  * Upstream searches group by group, and a group without result ends the search before the names of later groups are looked
- * up. So an unknown name is an error only if all groups before it can be satisfied.
+ * up, as does a root_required that no root has. So an unknown name is an error only if all before it can be satisfied.
  *
  * @param isSatisfiable whether a group by itself has any result
  * @throws ApiError 400 for an unknown class or trait
@@ -47,13 +46,15 @@ export function resolveRequest(
     required: request.rootTraits.required.map((name) => [traitId(fleet, name)]),
     forbidden: request.rootTraits.forbidden.map((name) => traitId(fleet, name)),
   };
+  const filtersRoots = rootTraits.required.length + rootTraits.forbidden.length > 0;
   const groups: ResolvedGroup[] = [];
   for (const group of request.groups) {
     let resolved: ResolvedGroup | 'nothing';
     try {
       resolved = resolveGroup(fleet, group);
     } catch (error) {
-      if (groups.every((earlier) => isSatisfiable(earlier, rootTraits))) throw error;
+      const hasRoots = !filtersRoots || fleet.roots.some((root) => satisfiesTraits(root.traitIds, rootTraits));
+      if (hasRoots && groups.every((earlier) => isSatisfiable(earlier, rootTraits))) throw error;
       return 'nothing';
     }
     if (resolved === 'nothing') return 'nothing';

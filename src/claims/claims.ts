@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { Database } from '../../db/connect.ts';
 import { hasSqlstate, isLostRace, sqlstate } from '../../db/sqlstate.ts';
 import { ensureOwners } from '../../db/statements/ensure_owners.ts';
@@ -5,7 +6,7 @@ import { type ConsumerState, readConsumers } from '../../db/statements/read_cons
 import { type ClaimWrite, type LostGuard, writeClaims } from '../../db/statements/write_claims.ts';
 import type { FleetKeeper } from '../fleet/keeper.ts';
 import type { Inventory } from '../fleet/provider.ts';
-import { type Claim, ClaimRefused } from './claim.ts';
+import { type Claim, ClaimRefused, type RefusalReason } from './claim.ts';
 import { judge } from './judge.ts';
 
 /** Writes claims; those that arrive while a write is under way go together in the next. */
@@ -18,15 +19,17 @@ export type Claims = {
 type Waiting = {
   readonly claim: Claim;
   /** Whether the consumers' present state must be read: a claim for new consumers goes without, and the write proves it. */
-  readsConsumers: boolean;
+  readonly readsConsumers: boolean;
   /** The refusal of a judgement on a picture that may have been old: given only if a fresh one repeats it. */
-  refusedOnce: boolean;
-  lostRaces: number;
+  readonly refusedOnce: boolean;
+  readonly lostRaces: number;
   readonly resolve: () => void;
   readonly reject: (error: unknown) => void;
 };
 
 type Judged = { readonly waiting: Waiting; readonly write: ClaimWrite };
+type Refused = { readonly waiting: Waiting; readonly refusal: ClaimRefused };
+type States = ReadonlyMap<string, ConsumerState>;
 
 /** How many claims one statement takes: beyond this, waiting for the next costs less than a longer one. */
 const batchLimit = 256;
@@ -41,15 +44,21 @@ export function openClaims(
   /** Whether the fleet may lack something that we know of: an own write, or what made a claim lose or be refused. */
   let stale = false;
 
-  /** The next claims, no two of which concern the same consumer: the later one must see what the earlier did. */
+  /**
+   * The next claims, no two of which concern the same consumer: the later one must see what the earlier did. A claim that
+   * brings inventories goes alone, since all others are judged by the inventories that are there.
+   */
   const nextBatch = (): Waiting[] => {
     const batch: Waiting[] = [];
     const later: Waiting[] = [];
     const taken = new Set<string>();
+    let limit = batchLimit;
     for (const waiting of queue) {
-      const uuids = waiting.claim.consumers.map(({ uuid }) => uuid);
-      if (batch.length >= batchLimit || uuids.some((uuid) => taken.has(uuid))) later.push(waiting);
+      const uuids = uuidsOf(waiting);
+      const goesAlone = waiting.claim.inventories.length > 0;
+      if (batch.length >= (goesAlone ? 1 : limit) || uuids.some((uuid) => taken.has(uuid))) later.push(waiting);
       else batch.push(waiting);
+      if (goesAlone) limit = 0;
       for (const uuid of uuids) taken.add(uuid);
     }
     queue = later;
@@ -57,42 +66,25 @@ export function openClaims(
   };
 
   const processBatch = async (batch: readonly Waiting[]): Promise<void> => {
-    const toRead = batch.filter((waiting) => waiting.readsConsumers);
-    const uuids = toRead.flatMap(({ claim }) => claim.consumers.map(({ uuid }) => uuid));
-    const [states] = await Promise.all([
-      uuids.length > 0 ? readConsumers(database, uuids) : new Map<string, ConsumerState>(),
-      stale ? fleet.fresh() : undefined,
-    ]);
+    const reading = readStates(batch.filter((waiting) => waiting.readsConsumers));
+    // A refusal is only given on a fleet that is newer than what was read of the consumers: see giveRefusals.
+    if (batch.some((waiting) => waiting.refusedOnce)) await reading;
+    const [states] = await Promise.all([reading, stale ? fleet.fresh() : undefined]);
     stale = false;
-    const judged = judgeAll(batch, states);
-    if (judged.length === 0) return;
-    let lost: readonly LostGuard[];
-    try {
-      lost = await writeClaims(
-        database,
-        judged.map(({ write }) => write),
-      );
-    } catch (error) {
-      stale = true;
-      if (hasSqlstate(error, sqlstate.uniqueViolation)) {
-        // A consumer that should be new is there: none of the batch was written, and all are judged by what is there.
-        for (const { waiting } of judged) tryAgain({ ...waiting, readsConsumers: true });
-      } else if (isLostRace(error)) {
-        for (const { waiting } of judged) tryAgain(waiting);
-      } else {
-        for (const { waiting } of judged) waiting.reject(error);
-      }
-      return;
-    }
-    stale = true;
-    await ensureMissingOwners(judged.filter((_, place) => lost[place] === 'owner'));
-    for (const [place, { waiting }] of judged.entries()) settle(waiting, lost[place]);
+    const { judged, refused } = judgeAll(batch, states);
+    const results = await Promise.allSettled([write(judged), giveRefusals(refused, states)]);
+    for (const result of results) if (result.status === 'rejected') throw result.reason;
   };
 
-  /** Judges a batch in order, each claim with what those before it promised to take. Refusals are given, or wait. */
-  const judgeAll = (batch: readonly Waiting[], states: ReadonlyMap<string, ConsumerState>): Judged[] => {
+  const readStates = async (batch: readonly Waiting[]): Promise<States> =>
+    batch.length > 0 ? readConsumers(database, batch.flatMap(uuidsOf)) : new Map();
+
+  /** Judges a batch in order, each claim with what those before it promised to take. */
+  const judgeAll = (batch: readonly Waiting[], states: States): { judged: Judged[]; refused: Refused[] } => {
     const promised = new Map<Inventory, number>();
-    return batch.flatMap((waiting) => {
+    const judged: Judged[] = [];
+    const refused: Refused[] = [];
+    for (const waiting of batch) {
       try {
         const { demands, ...write } = judge(fleet.known, waiting.claim, states, promised);
         // What a claim frees is not promised to others: it may lose its guards, and they would be over capacity.
@@ -101,26 +93,69 @@ export function openClaims(
             promised.set(inventory, (promised.get(inventory) ?? 0) + wanted - freed);
           }
         }
-        return [{ waiting, write }];
+        judged.push({ waiting, write });
       } catch (error) {
-        if (error instanceof ClaimRefused && !waiting.refusedOnce) {
-          queue.push({ ...waiting, refusedOnce: true, readsConsumers: true });
-          stale = true;
-        } else if (promised.size > 0) {
-          // Others of the batch were promised what it wants, and may lose their guards yet: it is judged after them.
-          queue.push(waiting);
-        } else {
-          waiting.reject(error);
-        }
-        return [];
+        if (!(error instanceof ClaimRefused)) waiting.reject(error);
+        else if (!waiting.refusedOnce) suspect(waiting);
+        // Others of the batch were promised what it wants, and may lose their guards yet: it is judged before the next.
+        else if (promised.size > 0) queue.unshift(waiting);
+        else refused.push({ waiting, refusal: error });
       }
-    });
+    }
+    return { judged, refused };
   };
 
-  const settle = (waiting: Waiting, lost: LostGuard): void => {
-    if (lost === undefined) waiting.resolve();
-    else if (lost === 'owner') queue.push(waiting);
-    else tryAgain(lost === 'consumer' ? { ...waiting, readsConsumers: true } : waiting);
+  const suspect = (waiting: Waiting): void => {
+    queue.unshift({ ...waiting, refusedOnce: true, readsConsumers: true });
+    stale = true;
+  };
+
+  /**
+   * Capacity is judged by the usage in the fleet less what the consumers have, which two statements read. The refusal holds
+   * if the consumers have the same before the fleet was read and after it, so that both were true at one moment.
+   */
+  const giveRefusals = async (refused: readonly Refused[], states: States): Promise<void> => {
+    const [byCapacity, others] = partition(refused, ({ refusal }) => capacityReasons.has(refusal.reason));
+    for (const { waiting, refusal } of others) waiting.reject(refusal);
+    const now = await readStates(byCapacity.map(({ waiting }) => waiting));
+    for (const { waiting, refusal } of byCapacity) {
+      const isSame = uuidsOf(waiting).every((uuid) => isDeepStrictEqual(states.get(uuid), now.get(uuid)));
+      if (isSame) waiting.reject(refusal);
+      else suspect(waiting);
+    }
+  };
+
+  const write = async (judged: readonly Judged[]): Promise<void> => {
+    if (judged.length === 0) return;
+    let lost: readonly LostGuard[];
+    try {
+      lost = await writeClaims(
+        database,
+        judged.map(({ write }) => write),
+      );
+    } catch (error) {
+      if (!hasSqlstate(error, sqlstate.uniqueViolation) && !isLostRace(error)) throw error;
+      // Nothing of the batch was written, and all are judged again. A unique violation says that a consumer that should be
+      // new is there: the race is one of those who wanted to make one.
+      const isNeighbour = ({ consumers }: ClaimWrite) =>
+        !isLostRace(error) && consumers.every(({ generation }) => generation !== null);
+      for (const { waiting, write } of judged) {
+        if (isNeighbour(write)) queue.unshift(waiting);
+        else tryAgain({ ...waiting, readsConsumers: true });
+      }
+      return;
+    } finally {
+      stale = true;
+    }
+    const ownerless = judged.filter((_, place) => lost[place] === 'owner');
+    judged.forEach(({ waiting }, place) => {
+      const guard = lost[place];
+      if (guard === undefined) waiting.resolve();
+      else if (guard !== 'owner') tryAgain(guard === 'consumer' ? { ...waiting, readsConsumers: true } : waiting);
+    });
+    if (ownerless.length === 0) return;
+    await ensureOwnersOf(ownerless);
+    queue.unshift(...ownerless.map(({ waiting }) => waiting));
   };
 
   const tryAgain = (waiting: Waiting): void => {
@@ -133,11 +168,10 @@ export function openClaims(
       );
       return;
     }
-    queue.push({ ...waiting, lostRaces: waiting.lostRaces + 1, refusedOnce: false });
+    queue.unshift({ ...waiting, lostRaces: waiting.lostRaces + 1, refusedOnce: false });
   };
 
-  const ensureMissingOwners = async (judged: readonly Judged[]): Promise<void> => {
-    if (judged.length === 0) return;
+  const ensureOwnersOf = async (judged: readonly Judged[]): Promise<void> => {
     const consumers = judged.flatMap(({ write }) => write.consumers);
     await ensureOwners(database, {
       projects: consumers.map(({ projectExternalId }) => projectExternalId),
@@ -151,7 +185,9 @@ export function openClaims(
     while (queue.length > 0) {
       const batch = nextBatch();
       await processBatch(batch).catch((error: unknown) => {
-        for (const waiting of batch) waiting.reject(error);
+        // Those that were answered or wait again are not concerned: a promise is settled once.
+        const waiting = new Set(queue.map(({ resolve }) => resolve));
+        for (const each of batch) if (!waiting.has(each.resolve)) each.reject(error);
       });
     }
     running = false;
@@ -167,4 +203,13 @@ export function openClaims(
         if (!running) void run();
       }),
   };
+}
+
+/** Refusals that compare the fleet with what the consumers have. */
+const capacityReasons: ReadonlySet<string> = new Set<RefusalReason>(['invalid inventory', 'inventory in use']);
+
+const uuidsOf = ({ claim }: Waiting): string[] => claim.consumers.map(({ uuid }) => uuid);
+
+function partition<Value>(values: readonly Value[], isFirst: (value: Value) => boolean): [Value[], Value[]] {
+  return [values.filter(isFirst), values.filter((value) => !isFirst(value))];
 }

@@ -37,23 +37,30 @@ export async function openFleet(database: Database): Promise<FleetKeeper> {
     return living.fleet;
   };
 
-  let running: Promise<Fleet> | undefined;
-  let next: Promise<Fleet> | undefined;
+  let running = false;
+  /** The refresh after the one under way, for all who have asked since that began. */
+  let next: PromiseWithResolvers<Fleet> | undefined;
   const start = (): Promise<Fleet> => {
-    next = undefined;
-    const mine = refresh().finally(() => {
-      if (running === mine) running = undefined;
-    });
-    running = mine;
-    return mine;
+    running = true;
+    const refreshed = refresh();
+    // The next begins before anybody hears of this one: whoever asks again at once must not begin a second beside it, since
+    // both would take over the same changes.
+    const end = (): void => {
+      running = false;
+      const waited = next;
+      next = undefined;
+      waited?.resolve(start());
+    };
+    refreshed.then(end, end);
+    return refreshed;
   };
 
   return {
     fresh: () => {
       // A refresh under way may have begun before this call, so it is the one after it that is shared.
-      if (running === undefined) return start();
-      next ??= running.then(start, start);
-      return next;
+      if (!running) return start();
+      next ??= Promise.withResolvers();
+      return next.promise;
     },
     get known() {
       return living.fleet;

@@ -7,7 +7,7 @@ import type { Parts } from '../api/parts.ts';
 import { ApiError } from '../errors.ts';
 import { mountEndpoints } from './dispatch.ts';
 import { type HonoEnv, nobody } from './exchange.ts';
-import { requestedMinor, versionHeader } from './microversion.ts';
+import { olderVersionHeader, requestedMinor, setRangeHeaders, versionHeader } from './microversion.ts';
 import { noauthIdentity } from './noauth.ts';
 import { pathStart, routedPath, targetOf } from './path.ts';
 import { renderError } from './render_error.ts';
@@ -45,6 +45,7 @@ export function createApp(endpoints: readonly Endpoint[], parts: Parts, logger: 
       minorVersion: exchange.version < 0 ? undefined : exchange.version,
       versions: { min: versionText(service, service.minMinor), max: versionText(service, service.maxMinor) },
     });
+    if (isTold) setRangeHeaders(response, service);
     if (isTold && exchange.version >= 0) setVersionHeaders(response, service, exchange.version, told.vary);
     // Upstream says of the body that HEAD does not have what its framework says of any.
     if (c.req.raw.method === 'HEAD') response.headers.set('content-type', 'text/html; charset=UTF-8');
@@ -111,7 +112,7 @@ const negotiateVersion = (service: Service): MiddlewareHandler<HonoEnv> =>
   async function negotiateVersion(c, next) {
     const { exchange } = c.var;
     const { headers } = c.req.raw;
-    exchange.version = requestedMinor(service, headers.get(versionHeader) ?? undefined);
+    exchange.version = requestedMinor(service, headers.get(versionHeader), headers.get(olderVersionHeader(service)));
     const length = headers.get('content-length');
     if (length !== null && length !== '' && !/^\s*\d+\s*$/.test(length)) {
       throw new ApiError(400, 'content-length header must be an integer', { vary: false });
@@ -120,7 +121,9 @@ const negotiateVersion = (service: Service): MiddlewareHandler<HonoEnv> =>
       throw new ApiError(400, 'content-type header required when content-length > 0', { vary: false });
     }
     await next();
-    if (c.error === undefined) setVersionHeaders(c.res, service, exchange.version, true);
+    if (c.error !== undefined) return;
+    setRangeHeaders(c.res, service);
+    setVersionHeaders(c.res, service, exchange.version, true);
   };
 
 function setVersionHeaders(response: Response, service: Service, minor: number, vary: boolean): void {

@@ -1,18 +1,21 @@
-import type { Service } from '../api/microversions.ts';
+import { type Service, versionText } from '../api/microversions.ts';
 import { ApiError } from '../errors.ts';
 
 export const versionHeader = 'openstack-api-version';
 
+/** The header of before services shared one; its value is a bare `1.N` or `latest`. */
+export const olderVersionHeader = (service: Service): string => `x-openstack-${service.type}-api-version`;
+
 /**
- * The minor version that a request asks for, by the value of its `OpenStack-API-Version` header.
+ * The minor version that a request asks for, by the value of its `OpenStack-API-Version` header, or else of the older one.
  *
  * Without a version of this service, the oldest. Of several, the last. Numbers are read as upstream's Python reads them, so
  * that `1.+5` and `01.010` are understood.
  *
  * @throws ApiError 400 where it is no version, 406 where it is out of range.
  */
-export function requestedMinor(service: Service, header: string | undefined): number {
-  const text = header === undefined ? undefined : versionOf(service.type, header);
+export function requestedMinor(service: Service, header: string | null, olderHeader: string | null = null): number {
+  const text = (header === null ? undefined : versionOf(service.type, header)) ?? (olderHeader?.trim() || undefined);
   if (text === undefined) return service.minMinor;
   if (text === 'latest') return service.maxMinor;
   const [major, minor] = text.split('.', 2).length === 2 ? numbers(text) : [];
@@ -23,6 +26,12 @@ export function requestedMinor(service: Service, header: string | undefined): nu
     throw new ApiError(406, `Invalid microversion: Unacceptable version header: ${text}`);
   }
   return minor;
+}
+
+/** Tells a client what it may ask for, in the form in which OpenStack's services with the shared header do. */
+export function setRangeHeaders(response: Response, service: Service): void {
+  response.headers.set('openstack-api-minimum-version', `${service.type} ${versionText(service, service.minMinor)}`);
+  response.headers.set('openstack-api-maximum-version', `${service.type} ${versionText(service, service.maxMinor)}`);
 }
 
 function versionOf(type: string, header: string): string | undefined {

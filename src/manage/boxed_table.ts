@@ -21,14 +21,25 @@ function centred(text: string, width: number): string {
   return `${' '.repeat(before)}${text}${' '.repeat(rest - before)}`;
 }
 
-/** Breaks a text at spaces, and behind hyphens within words, into lines of at most `width`; later ones are indented. */
+/**
+ * Breaks a text at spaces, and behind hyphens within words, into lines of at most `width`; later ones are indented. A piece
+ * that fits in no line is cut where the line ends, as by Python's textwrap.
+ */
 export function wrapped(text: string, width: number, indent: string): readonly string[] {
   const lines: string[] = [];
   let line = '';
-  for (const piece of text.split(/(?<=\s)|(?<=\p{L}-)(?=\p{L})/u)) {
-    if (line.trim() !== '' && (line + piece).trimEnd().length > width) {
-      lines.push(line.trimEnd());
-      line = indent;
+  const endLine = (): void => {
+    lines.push(line.trimEnd());
+    line = indent;
+  };
+  for (let piece of text.split(/(?<=\s)|(?<=\p{L}-)(?=\p{L})/u)) {
+    while ((line + piece).trimEnd().length > width) {
+      if (piece.trimEnd().length > width - indent.length) {
+        const room = width - line.length;
+        line += piece.slice(0, room);
+        piece = piece.slice(room);
+      }
+      endLine();
     }
     line += piece;
   }

@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { sql } from 'kysely';
 import type { Database } from '../../db/connect.ts';
+import { hasSqlstate, sqlstate } from '../../db/sqlstate.ts';
 
 /** As upstream counts them; the highest is the exit code. */
 export const success = 0;
@@ -13,9 +14,16 @@ export type CheckResult = {
   readonly details: string | null;
 };
 
-/** Whether a deployment is ready for an upgrade: the checks of upstream's `placement-status upgrade check`, in its words. */
+/**
+ * Whether a deployment is ready for an upgrade: the checks of upstream's `placement-status upgrade check`, in its words.
+ *
+ * @throws Error with the remedy where the database has no schema.
+ */
 export async function checkUpgrade(database: Database, policyFile: string): Promise<readonly CheckResult[]> {
-  const rootless = await someProviderLacksItsRoot(database);
+  const rootless = await someProviderLacksItsRoot(database).catch((error: unknown) => {
+    if (!hasSqlstate(error, sqlstate.undefinedTable)) throw error;
+    throw new Error('The database has no tables yet. Run "placement-manage db sync".', { cause: error });
+  });
   const incomplete = await countIncompleteConsumers(database);
   const policyIsJson = await isJson(policyFile);
   return [

@@ -11,10 +11,18 @@ type Assignment = ReadonlyMap<string, Node>;
 export function allCandidates(topology: Topology, request: CandidateRequest): Set<string> {
   const found = new Set<string>();
   for (const anchor of topology.filter(({ parent }) => parent === undefined)) {
-    if (!hasTraits(anchor, request.rootTraits.required.map((name) => [name]), request.rootTraits.forbidden)) continue;
+    if (
+      !hasTraits(
+        anchor,
+        request.rootTraits.required.map((name) => [name]),
+        request.rootTraits.forbidden,
+      )
+    )
+      continue;
     const perGroup = request.groups.map((group) => assignmentsOf(topology, anchor, group));
     for (const assignments of product(perGroup)) {
-      if (isCandidate(topology, request, assignments)) found.add(keyOf(amounts(request, assignments), mappings(request, assignments)));
+      if (isCandidate(topology, request, assignments))
+        found.add(keyOf(amounts(request, assignments), mappings(request, assignments)));
     }
   }
   return found;
@@ -22,7 +30,10 @@ export function allCandidates(topology: Topology, request: CandidateRequest): Se
 
 /** A candidate as one comparable text: amounts by provider and class, and the providers of each group. */
 export const keyOf = (amounts: ReadonlyMap<string, number>, mappings: ReadonlyMap<string, readonly string[]>): string =>
-  JSON.stringify([[...amounts].sort(), [...mappings].map(([suffix, uuids]) => [suffix, [...new Set(uuids)].sort()]).sort()]);
+  JSON.stringify([
+    [...amounts].sort(),
+    [...mappings].map(([suffix, uuids]) => [suffix, [...new Set(uuids)].sort()]).sort(),
+  ]);
 
 function assignmentsOf(topology: Topology, anchor: Node, group: RequestGroup): Assignment[] {
   const rootOf = (node: Node): Node => topology[rootPlace(topology, topology.indexOf(node))] ?? node;
@@ -118,7 +129,9 @@ function amounts({ groups }: CandidateRequest, assignments: readonly Assignment[
 }
 
 const mappings = ({ groups }: CandidateRequest, assignments: readonly Assignment[]): Map<string, string[]> =>
-  new Map(groups.map(({ suffix }, place) => [suffix, [...(assignments[place]?.values() ?? [])].map(({ uuid }) => uuid)]));
+  new Map(
+    groups.map(({ suffix }, place) => [suffix, [...(assignments[place]?.values() ?? [])].map(({ uuid }) => uuid)]),
+  );
 
 const product = <Item>(lists: readonly (readonly Item[])[]): Item[][] =>
   lists.reduce<Item[][]>((rows, list) => rows.flatMap((row) => list.map((item) => [...row, item])), [[]]);

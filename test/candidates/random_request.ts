@@ -3,7 +3,7 @@ import type { CandidateRequest, RequestGroup } from '../../src/candidates/reques
 import { often } from './random_topology.ts';
 import { aggregates, classNames, emptyAggregate, providerUuid, traitNames } from './topology.ts';
 
-const none = fc.constant<readonly never[]>([]);
+const none = fc.constant<[]>([]);
 const someTraits = (max: number) => fc.subarray([...traitNames], { minLength: 1, maxLength: max });
 const someAggregates = fc.subarray([...aggregates, emptyAggregate], { minLength: 1, maxLength: 2 });
 
@@ -28,7 +28,7 @@ const inTree = often(fc.constant(undefined), fc.integer({ min: 0, max: 7 }).map(
 
 const resources = (min: number) =>
   fc
-    .subarray([...classNames], { minLength: min, maxLength: 3 })
+    .subarray([...classNames], { minLength: min, maxLength: 2 })
     .chain((names) =>
       fc
         .array(fc.integer({ min: 1, max: 3 }), { minLength: names.length, maxLength: names.length })
@@ -36,12 +36,21 @@ const resources = (min: number) =>
     );
 
 const group = (suffix: string, minResources: number): fc.Arbitrary<RequestGroup> =>
-  fc.record({ suffix: fc.constant(suffix), resources: resources(minResources), traits, aggregates: aggregateFilter, inTree });
+  fc.record({
+    suffix: fc.constant(suffix),
+    resources: resources(minResources),
+    traits,
+    aggregates: aggregateFilter,
+    inTree,
+  });
 
 const rootTraits = often(
-  fc.constant({ required: [], forbidden: [] }),
+  fc.record({ required: none, forbidden: none }),
   fc
-    .record({ required: fc.subarray([...traitNames], { maxLength: 1 }), forbidden: fc.subarray([...traitNames], { maxLength: 1 }) })
+    .record({
+      required: fc.subarray([...traitNames], { maxLength: 1 }),
+      forbidden: fc.subarray([...traitNames], { maxLength: 1 }),
+    })
     .map(({ required, forbidden }) => ({ required, forbidden: forbidden.filter((name) => !required.includes(name)) })),
 );
 
@@ -53,16 +62,19 @@ const ordered = (groups: readonly RequestGroup[]) => fc.shuffledSubarray([...gro
  */
 export const anyRequest: fc.Arbitrary<CandidateRequest> = fc
   .record({
-    plain: fc.option(group('', 1), { nil: undefined }),
+    plain: fc.option(group('', 1), { nil: undefined, freq: 3 }),
     granular: fc.tuple(
-      fc.option(group('1', 1), { nil: undefined }),
+      fc.option(group('_CPU', 1), { nil: undefined, freq: 3 }),
       fc.option(group('_NET', 1), { nil: undefined, freq: 2 }),
-      fc.option(group('3', 0), { nil: undefined, freq: 1 }),
+      fc.option(group('_3', 0), { nil: undefined, freq: 2 }),
     ),
     fallback: group('', 1),
     isolate: fc.boolean(),
     rootTraits,
-    subtrees: often(none, fc.array(fc.subarray(['1', '_NET', '3'], { minLength: 1 }), { minLength: 1, maxLength: 2 })),
+    subtrees: often(
+      fc.constant<string[][]>([]),
+      fc.array(fc.subarray(['_CPU', '_NET', '_3'], { minLength: 1 }), { minLength: 1, maxLength: 2 }),
+    ),
     nested: often(fc.constant(true), fc.constant(false)),
   })
   .chain(({ plain, granular, fallback, isolate, rootTraits, subtrees, nested }) => {
@@ -72,7 +84,8 @@ export const anyRequest: fc.Arbitrary<CandidateRequest> = fc
     const suffixes = groups.map(({ suffix }) => suffix);
     const named = subtrees.map((each) => new Set(each.filter((suffix) => suffixes.includes(suffix))));
     const resourceless = groups.filter((each) => each.resources.size === 0).map(({ suffix }) => suffix);
-    if (resourceless.length > 0) named.push(new Set([...resourceless, ...suffixes.filter((suffix) => suffix === '1')]));
+    if (resourceless.length > 0)
+      named.push(new Set([...resourceless, ...suffixes.filter((suffix) => suffix === '_CPU')]));
     return ordered(groups).map((groups) => ({
       groups,
       limit: undefined,

@@ -16,9 +16,8 @@ export type Node = {
   readonly uuid: string;
   /** The place of the parent, counted from 0; it is smaller than the provider's own. */
   readonly parent: number | undefined;
-  readonly stock: Readonly<Partial<Record<ClassName, Stock>>>;
+  readonly stock: Readonly<Record<ClassName, Stock | undefined>>;
   readonly traits: readonly TraitName[];
-  /** Places in `aggregates`. */
   readonly aggregates: readonly string[];
 };
 
@@ -32,7 +31,8 @@ export const sharingTrait = 'MISC_SHARES_VIA_AGGREGATE';
 export const traitNames = [sharingTrait, 'HW_CPU_X86_AVX2', 'STORAGE_DISK_SSD', 'CUSTOM_FAST', 'CUSTOM_RARE'] as const;
 export type TraitName = (typeof traitNames)[number];
 
-const uuidOf = (kind: string, place: number): string => `${kind.repeat(8)}-0000-4000-8000-${`${place}`.padStart(12, '0')}`;
+const uuidOf = (kind: string, place: number): string =>
+  `${kind.repeat(8)}-0000-4000-8000-${`${place}`.padStart(12, '0')}`;
 
 export const providerUuid = (place: number): string => uuidOf('a', place);
 export const aggregates = [uuidOf('b', 0), uuidOf('b', 1), uuidOf('b', 2)] as const;

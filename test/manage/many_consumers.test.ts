@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { sql } from 'kysely';
 import { openServiceOn } from '../services.ts';
-import { withCommands } from './commands.ts';
+import { startCommand, withCommands } from './commands.ts';
 import { countStrays, insertOldAllocations, insertOldProvider, newUuids } from './old_data.ts';
 
 /*
@@ -14,7 +14,7 @@ const allowedSeconds = 60;
 const writers = 8;
 
 test('100,000 incomplete consumers get a record while claims go on', async (t) => {
-  await withCommands('postgresql', 'migrated', async ({ config, run, withDatabase }) => {
+  await withCommands('postgresql', 'migrated', async ({ config, configFile, folder, run, withDatabase }) => {
     const old = newUuids(count);
     const provider = await withDatabase(async (database) => {
       const made = await insertOldProvider(database, 'old');
@@ -34,32 +34,41 @@ test('100,000 incomplete consumers get a record while claims go on', async (t) =
     };
     const claim = { allocations: { [provider.uuid]: { resources: { VCPU: 2 } } }, project_id: 'p', user_id: 'u' };
     const empty = { allocations: {}, project_id: 'p', user_id: 'u', consumer_generation: null };
-    // In the order in which the migration comes along, so that they meet.
+    // In the order in which the migration comes along.
     const sorted = await withDatabase(async ({ kysely }) =>
       (await kysely.selectFrom('allocations').select('consumer_id').orderBy('consumer_id').execute()).map(
         ({ consumer_id }) => consumer_id,
       ),
     );
 
+    const started = performance.now();
+    const migration = startCommand('placement-manage', ['--config-file', configFile, 'online-data-migrations'], folder);
     let migrating = true;
+    // Requests take the old consumers that the migration is about to come to, each once, so that they meet.
+    let migrated = 0;
+    let place = 0;
+    migration.child.stdout.on('data', (text: string) => {
+      for (const match of text.matchAll(/(\d+) migrated/g)) migrated += Number(match[1]);
+    });
+    const nextAhead = (): string => {
+      place = Math.max(place + 1, migrated + 10);
+      return sorted[place] ?? '';
+    };
     const statuses = new Map<string, number>();
     const tell = (what: string, status: number): void => {
       statuses.set(`${what} ${status}`, (statuses.get(`${what} ${status}`) ?? 0) + 1);
     };
     const write = async (writer: number): Promise<void> => {
-      for (let turn = 0; migrating; turn += 1) {
-        const consumer = sorted[(turn * writers + writer) * 10];
-        if (consumer === undefined) break;
+      for (let turn = writer; migrating && place < count - 100; turn += 1) {
+        const consumer = nextAhead();
         if (turn % 4 === 0) tell('replace', await request('PUT', consumer, '1.12', claim));
         else if (turn % 4 === 1) tell('delete', await request('DELETE', consumer, '1.12'));
         else if (turn % 4 === 2) tell('empty', await request('PUT', consumer, '1.28', empty));
         else tell('new', await request('PUT', newUuids(1)[0] ?? '', '1.12', claim));
       }
     };
-    const started = performance.now();
-    const migration = run('placement-manage', 'online-data-migrations');
     const writing = Array.from({ length: writers }, (_, writer) => write(writer));
-    const ended = await migration;
+    const ended = await migration.ended;
     const seconds = (performance.now() - started) / 1000;
     migrating = false;
     await Promise.all(writing);

@@ -99,6 +99,8 @@ test('a version that is not spoken is refused with those that are', () => {
   const refused = { status: 406, request, response };
   assert.deepEqual(complaints(39, line, { ...refused, answer: error(0, 406, undefined, spoken) }), []);
   assert.match(complaints(39, line, { ...refused, answer: error(0, 406) }).join(), /min_version is missing/);
+  const silent = { ...refused, response: { ...response, 'openstack-api-maximum-version': undefined } };
+  assert.match(complaints(39, line, { ...silent, answer: error(0, 406, undefined, spoken) }).join(), /maximum-version/);
   assert.match(complaints(39, line, { ...refused, answer: error(39, 406, undefined, spoken) }).join(), /the body/);
   const served = { status: 200, answer: { allocations: {} }, dated: true };
   assert.match(complaints(39, line, { ...served, request }).join(), /not spoken/);
@@ -114,7 +116,8 @@ test('a version that is not spoken is refused with those that are', () => {
 
 test('without a token the answer is 401 in a form of its own', () => {
   const request = { 'X-Auth-Token': undefined };
-  const response = { 'openstack-api-version': undefined, vary: undefined };
+  const range = { 'openstack-api-minimum-version': undefined, 'openstack-api-maximum-version': undefined };
+  const response = { 'openstack-api-version': undefined, vary: undefined, ...range };
   const answer = { message: 'Say who you are.', code: '401 Unauthorized', title: 'Unauthorized' };
   const line = `DELETE /allocations/${CONSUMER}`;
   assert.deepEqual(complaints(39, line, { status: 401, answer, request, response }), []);

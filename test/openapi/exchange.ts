@@ -20,6 +20,7 @@ export type Exchange = Readonly<{
 export type Headers = Readonly<Record<string, string>>;
 
 const VERSION_HEADER = 'openstack-api-version';
+const OLDER_VERSION_HEADER = 'x-openstack-placement-api-version';
 
 /** Headers under their names in lower case. */
 function lowerCased(headers: Headers): ReadonlyMap<string, string> {
@@ -30,7 +31,8 @@ function lowerCased(headers: Headers): ReadonlyMap<string, string> {
  * The minor version that a request asks for: undefined where it is not one of 1.0 to the newest, 'unsure' where the header
  * is of a form that only the service itself should judge.
  */
-function askedMinor(header: string | undefined): number | undefined | 'unsure' {
+function askedMinor(header: string | undefined, older?: string): number | undefined | 'unsure' {
+  if (header === undefined && older !== undefined) return askedMinor(`placement ${older}`);
   if (header === undefined) return 0;
   if (/^placement latest$/.test(header)) return NEWEST_MINOR;
   const found = /^placement (0|[1-9]\d*)\.(0|[1-9]\d*)$/.exec(header);
@@ -146,7 +148,9 @@ export function checkExchange(exchange: Exchange): readonly string[] {
   const responseHeaders = lowerCased(exchange.responseHeaders);
   const [path = '', query = ''] =
     exchange.query === undefined ? exchange.path.split(/\?(.*)/s) : [exchange.path, exchange.query];
-  const asked = isUnreadable(requestHeaders) ? 'unsure' : askedMinor(requestHeaders.get(VERSION_HEADER));
+  const asked = isUnreadable(requestHeaders)
+    ? 'unsure'
+    : askedMinor(requestHeaders.get(VERSION_HEADER), requestHeaders.get(OLDER_VERSION_HEADER));
   const shown = shownMinor(responseHeaders.get(VERSION_HEADER));
   const minor = asked === 'unsure' ? shown : asked;
   const contract = contractFor(exchange.method, decoded(path), minor ?? 0);

@@ -49,6 +49,8 @@ function exchange(minor: number, line: string, sample: Sample): Exchange {
     status: sample.status,
     responseHeaders: present({
       'openstack-api-version': version,
+      'openstack-api-minimum-version': 'placement 1.0',
+      'openstack-api-maximum-version': 'placement 1.39',
       vary: 'openstack-api-version',
       'x-openstack-request-id': REQUEST_ID,
       'content-type': sample.answer === undefined ? undefined : 'application/json',

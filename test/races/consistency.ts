@@ -22,7 +22,15 @@ const wrongOwners = `select uuid from consumers c left join projects p on p.id =
 
 /** Holds the database against what must be true of it while nobody writes, whatever was written before. */
 export async function checkIntegrity(query: Query): Promise<void> {
-  const rules = { overCapacity, withoutInventory, withoutProvider, withoutConsumer, withoutAllocations, twice, wrongOwners };
+  const rules = {
+    overCapacity,
+    withoutInventory,
+    withoutProvider,
+    withoutConsumer,
+    withoutAllocations,
+    twice,
+    wrongOwners,
+  };
   for (const [rule, statement] of Object.entries(rules)) {
     assert.deepEqual(await query(statement), [], `${rule} must find no row`);
   }
@@ -39,7 +47,10 @@ export async function readHoldings(query: Query): Promise<ReadonlyMap<string, St
   const holdings = new Map<string, Stored>();
   for (const row of rows) {
     const uuid = String(row.consumer_id);
-    const stored = holdings.get(uuid) ?? { amounts: new Map<string, number>(), generation: row.generation as number | null };
+    const stored = holdings.get(uuid) ?? {
+      amounts: new Map<string, number>(),
+      generation: row.generation as number | null,
+    };
     stored.amounts.set(slotOf(String(row.provider), String(row.class)), Number(row.used));
     holdings.set(uuid, stored);
   }
@@ -76,9 +87,18 @@ export async function checkLedger(query: Query, race: Race): Promise<void> {
     assert.ok(ledger.holdings.has(uuid) || sharedUuids.has(uuid), `nobody was told of consumer ${uuid}`);
   }
   for (const slot of arena.capacities.keys()) {
-    const inLedger = total([...ledger.holdings.values()].map(({ amounts }) => amounts), slot);
-    const ofShared = total([...sharedUuids].map((uuid) => stored.get(uuid)?.amounts ?? new Map()), slot);
-    const inDatabase = total([...stored.values()].map(({ amounts }) => amounts), slot);
+    const inLedger = total(
+      [...ledger.holdings.values()].map(({ amounts }) => amounts),
+      slot,
+    );
+    const ofShared = total(
+      [...sharedUuids].map((uuid) => stored.get(uuid)?.amounts ?? new Map()),
+      slot,
+    );
+    const inDatabase = total(
+      [...stored.values()].map(({ amounts }) => amounts),
+      slot,
+    );
     assert.equal(inDatabase, inLedger + ofShared, `the sum of ${slot}`);
   }
 }

@@ -7,7 +7,7 @@ import pg from 'pg';
 import { createFleet } from '../../src/fleet/fleet.ts';
 import { loadFleet } from '../../src/fleet/load.ts';
 import { pruneOnce } from '../../src/fleet/prune.ts';
-import type { Service } from '../../src/service.ts';
+import type { PlacementService as Service } from '../../src/service.ts';
 import { type TestDatabase, withFreshDatabase } from '../engines.ts';
 import { openServiceOn } from '../services.ts';
 import { formOf } from './fleet_form.ts';
@@ -86,7 +86,10 @@ test('the same while writers and refreshes go on at the same time', async (t) =>
       };
       const written = await Promise.allSettled([...byApi, bySql()]);
       writing = false;
-      await Promise.all([...refreshing, ...written.map(({ status, ...rest }) => assert.equal(status, 'fulfilled', inspect(rest)))]);
+      await Promise.all([
+        ...refreshing,
+        ...written.map(({ status, ...rest }) => assert.equal(status, 'fulfilled', inspect(rest))),
+      ]);
       for (const service of services) await assertTrue(service, `round ${round}`);
     }
   });
@@ -96,7 +99,9 @@ test('a fleet that fell behind the pruned part of the log loads everything, any 
   await withPlace(async ({ services, client }) => {
     const [awake, asleep] = services;
     const insert = (name: string) =>
-      client.query('insert into resource_providers (uuid, name, generation) values (gen_random_uuid()::text, $1, 0)', [name]);
+      client.query('insert into resource_providers (uuid, name, generation) values (gen_random_uuid()::text, $1, 0)', [
+        name,
+      ]);
     const logged = async () => Number((await client.query('select count(*) from provider_changes')).rows[0].count);
     const loads = () => [awake.fleet.counts.loads, asleep.fleet.counts.loads];
     const refresh = async (...of: Service[]) => {
@@ -151,7 +156,9 @@ test('a fleet that fell behind the pruned part of the log loads everything, any 
 async function allEnded(client: pg.Client): Promise<void> {
   const { rows } = await client.query('select pg_snapshot_xmax(pg_current_snapshot())::text as next');
   for (;;) {
-    const ended = await client.query('select pg_snapshot_xmin(pg_current_snapshot()) >= $1::xid8 as yes', [rows[0].next]);
+    const ended = await client.query('select pg_snapshot_xmin(pg_current_snapshot()) >= $1::xid8 as yes', [
+      rows[0].next,
+    ]);
     if (ended.rows[0].yes) return;
     await sleep(10);
   }

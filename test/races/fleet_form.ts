@@ -1,7 +1,7 @@
 import type { Fleet } from '../../src/fleet/fleet.ts';
 import type { Names } from '../../src/fleet/names.ts';
-import type { Provider } from '../../src/fleet/provider.ts';
 import type { Postings } from '../../src/fleet/postings.ts';
+import type { Provider } from '../../src/fleet/provider.ts';
 
 /** Everything in a fleet, in an order that does not depend on how it came to be, for comparison. */
 export function formOf(fleet: Fleet) {

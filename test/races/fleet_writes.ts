@@ -1,5 +1,5 @@
 import pg from 'pg';
-import type { Service } from '../../src/service.ts';
+import type { PlacementService as Service } from '../../src/service.ts';
 import { type Random, randomUuid } from './random.ts';
 
 /** What a random write may name: everything that some write has made, present or not. */
@@ -89,7 +89,10 @@ export async function writeByApi(service: Service, stock: Stock, random: Random)
     },
     async () => {
       const uuid = provider();
-      const body = { resource_provider_generation: await generationOf(uuid), aggregates: someOf(random, stock.aggregates) };
+      const body = {
+        resource_provider_generation: await generationOf(uuid),
+        aggregates: someOf(random, stock.aggregates),
+      };
       return send('PUT', `${one(uuid)}/aggregates`, body);
     },
     async () => {

@@ -12,7 +12,10 @@ export type SharedConsumers = {
   /** The present moment, for `written`. */
   now(): number;
   /** A write was answered 204. */
-  written(uuid: string, write: { readonly began: number; readonly generation: number | null; readonly amounts: Amounts }): void;
+  written(
+    uuid: string,
+    write: { readonly began: number; readonly generation: number | null; readonly amounts: Amounts },
+  ): void;
   /** What is wrong with what a consumer has, if anything is. */
   complaint(uuid: string, amounts: Amounts, generation: number | null): string | undefined;
 };
@@ -49,7 +52,9 @@ export function openSharedConsumers(guarded: readonly string[], open: readonly s
       if (!guarded.includes(uuid)) return undefined;
       const known = all.map((write) => write.generation ?? 0).sort((a, b) => a - b);
       if (known.some((each, place) => each !== place)) return `was written by these generations: ${known.join(', ')}`;
-      return generation === (all.length || null) ? undefined : `has generation ${generation} after ${all.length} writes`;
+      return generation === (all.length || null)
+        ? undefined
+        : `has generation ${generation} after ${all.length} writes`;
     },
   };
 }

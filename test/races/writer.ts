@@ -3,7 +3,7 @@ import { type Amounts, type Arena, classes, slotOf } from './arena.ts';
 import { type Client, detailOf, type Reply } from './client.ts';
 import { canHaveBeenFull, type Ledger } from './ledger.ts';
 import { type Random, randomUuid } from './random.ts';
-import { deleteRequest, postRequest, putRequest, type WriteRequest, type Wish } from './requests.ts';
+import { deleteRequest, postRequest, putRequest, type Wish, type WriteRequest } from './requests.ts';
 import type { SharedConsumers } from './shared_consumers.ts';
 
 export type Race = {
@@ -42,7 +42,11 @@ export function openWriter(race: Race, random: Random): Writer {
     }
     return wanted;
   };
-  const wish = (uuid: string, wanted: Amounts): Wish => ({ uuid, wanted, generation: ledger.holdingOf(uuid).generation });
+  const wish = (uuid: string, wanted: Amounts): Wish => ({
+    uuid,
+    wanted,
+    generation: ledger.holdingOf(uuid).generation,
+  });
   const two = (): [string, string] => {
     const first = random.below(own.length);
     const second = (first + 1 + random.below(own.length - 1)) % own.length;
@@ -104,7 +108,8 @@ export function openWriter(race: Race, random: Random): Writer {
       const [before] = pending.before;
       assert.ok(method === 'DELETE' && before?.amounts.size === 0, `${told}: 404, but it had allocations`);
     } else if (kind === 'no room') {
-      const slack = (slot: string) => (slot.endsWith(' VCPU') ? mostShared * (shared.open.length + shared.guarded.length) : 0);
+      const slack = (slot: string) =>
+        slot.endsWith(' VCPU') ? mostShared * (shared.open.length + shared.guarded.length) : 0;
       assert.ok(canHaveBeenFull(pending, arena, slack), `${told}: refused, but there was room all the time`);
     } else {
       assert.equal(`${reply.status} ${kind}`, '409 lost races', `${told}: ${detailOf(reply)}`);
@@ -112,7 +117,8 @@ export function openWriter(race: Race, random: Random): Writer {
   };
 
   /** Only one slot, of one class: see `mostShared`. */
-  const sharedAmount = (): Amounts => new Map([[slotOf(random.pick(arena.providers), 'VCPU'), 1 + random.below(mostShared)]]);
+  const sharedAmount = (): Amounts =>
+    new Map([[slotOf(random.pick(arena.providers), 'VCPU'), 1 + random.below(mostShared)]]);
 
   const knownGeneration = async (client: Client, uuid: string): Promise<number | null> => {
     const { body } = await client.send('GET', `/allocations/${uuid}`, 28);

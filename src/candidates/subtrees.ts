@@ -1,0 +1,25 @@
+import { ancestorsOf, type Provider } from '../fleet/provider.ts';
+
+/** Whether a provider is another one or below it. */
+export function isWithin(provider: Provider, top: Provider): boolean {
+  if (provider === top) return true;
+  for (const ancestor of ancestorsOf(provider)) if (ancestor === top) return true;
+  return false;
+}
+
+/** Whether all of some providers are within one of them. */
+export const isOneSubtree = (providers: readonly Provider[]): boolean =>
+  providers.some((top) => providers.every((provider) => isWithin(provider, top)));
+
+/**
+ * Whether some providers, and one of each list of alternatives, can be one subtree.
+ *
+ * @param chosen who is in it
+ * @param alternatives of each list one will be
+ */
+export function canBeOneSubtree(chosen: readonly Provider[], alternatives: readonly (readonly Provider[])[]): boolean {
+  const isTop = (top: Provider): boolean =>
+    chosen.every((provider) => isWithin(provider, top)) &&
+    alternatives.every((list) => list.some((provider) => isWithin(provider, top)));
+  return chosen.some(isTop) || alternatives.some((list) => list.some(isTop));
+}

@@ -1,0 +1,185 @@
+import assert from 'node:assert/strict';
+import { suite, test } from 'node:test';
+import v8 from 'node:v8';
+import vm from 'node:vm';
+import { jsonText } from '../../src/api/json_text.ts';
+import type { CandidateRequest, RequestGroup } from '../../src/candidates/request.ts';
+import { candidatesJson } from '../../src/candidates/response.ts';
+import { search } from '../../src/candidates/search.ts';
+import { createFleet, type Fleet } from '../../src/fleet/fleet.ts';
+import { withTestService } from '../services.ts';
+import { type Node, providerUuid, rowsOf, type Stock, type Topology } from './topology.ts';
+
+/*
+ * What would explode if combinations were tried one by one. Work is counted in looks at inventories: a search cannot judge a
+ * provider without one, and unlike time they are the same on every machine.
+ */
+
+const nothing = { VCPU: undefined, MEMORY_MB: undefined, DISK_GB: undefined, SRIOV_NET_VF: undefined };
+const some = (total: number): Stock => ({
+  total,
+  reserved: 0,
+  min_unit: 1,
+  max_unit: total,
+  step_size: 1,
+  allocation_ratio: 1,
+  used: 0,
+});
+
+/** Roots with children that have that many functions each; a child has the traits that stand at its place. */
+const hosts = (count: number, children: number, functions: number, traits: readonly Node['traits'][] = []): Topology =>
+  Array.from({ length: count }, (_, host): Node[] => {
+    const first = host * (children + 1);
+    const root = { uuid: providerUuid(first), parent: undefined, stock: nothing, traits: [], aggregates: [] };
+    const devices = Array.from({ length: children }, (_, child) => ({
+      ...root,
+      uuid: providerUuid(first + 1 + child),
+      parent: first,
+      stock: { ...nothing, SRIOV_NET_VF: some(functions) },
+      traits: traits[child] ?? [],
+    }));
+    return [root, ...devices];
+  }).flat();
+
+function counted(topology: Topology): { readonly fleet: Fleet; readonly looks: () => number } {
+  const { fleet } = createFleet(rowsOf(topology));
+  let looks = 0;
+  for (const provider of fleet.byId.values()) {
+    const { inventories } = provider;
+    Object.defineProperty(provider, 'inventories', {
+      get: () => {
+        looks++;
+        return inventories;
+      },
+    });
+  }
+  return { fleet, looks: () => looks };
+}
+
+const oneFunction = (suffix: string): RequestGroup => ({
+  suffix,
+  resources: new Map([['SRIOV_NET_VF', 1]]),
+  traits: { required: [], forbidden: [] },
+  aggregates: { required: [], forbidden: [] },
+  inTree: undefined,
+});
+
+/** That many granular groups for one function each. */
+const functions = (count: number, more: Partial<CandidateRequest> = {}): CandidateRequest => ({
+  groups: Array.from({ length: count }, (_, place) => oneFunction(`${place + 1}`)),
+  limit: undefined,
+  isolate: false,
+  rootTraits: { required: [], forbidden: [] },
+  sameSubtrees: [],
+  nested: true,
+  ...more,
+});
+
+const taken = (fleet: Fleet, request: CandidateRequest, limit: number): number =>
+  Iterator.from(search(fleet, request, { strategy: 'depth-first', randomize: false }))
+    .take(limit)
+    .reduce((count) => count + 1, 0);
+
+suite('explosions of combinations', () => {
+  for (const isolate of [false, true]) {
+    test(`eight groups for eight devices, the first thousand, isolate ${isolate}`, () => {
+      const { fleet, looks } = counted(hosts(1, 8, 1));
+      assert.equal(taken(fleet, functions(8, { isolate }), 1000), 1000);
+      assert.ok(looks() < 60_000, `${looks()} looks for 1000 candidates`);
+    });
+
+    test(`eleven groups for ten devices, on each of a hundred hosts, isolate ${isolate}`, () => {
+      const { fleet, looks } = counted(hosts(100, 10, 1));
+      assert.equal(taken(fleet, functions(11, { isolate }), 1), 0);
+      assert.ok(looks() < 100 * 1000, `${looks()} looks to refuse`);
+    });
+
+    test(`eight groups, of which the last two want the same device, isolate ${isolate}`, () => {
+      const { fleet, looks } = counted(hosts(1, 10, 1, [['CUSTOM_RARE']]));
+      const request = functions(8, { isolate });
+      const rare = { required: [['CUSTOM_RARE']], forbidden: [] };
+      const groups = request.groups.map((group, place) => (place < 6 ? group : { ...group, traits: rare }));
+      assert.equal(taken(fleet, { ...request, groups }, 1), 0);
+      assert.ok(looks() < 1000, `${looks()} looks to refuse`);
+    });
+  }
+
+  test('ten groups for ten devices, where the first choices are those that others need', () => {
+    const traits: Node['traits'][] = Array.from({ length: 10 }, (_, place) => (place < 5 ? ['CUSTOM_FAST'] : []));
+    const { fleet, looks } = counted(hosts(1, 10, 1, traits));
+    const request = functions(10);
+    const fast = { required: [['CUSTOM_FAST']], forbidden: [] };
+    const groups = request.groups.map((group, place) => (place < 5 ? group : { ...group, traits: fast }));
+    assert.equal(taken(fleet, { ...request, groups }, 1000), 1000);
+    assert.ok(looks() < 300_000, `${looks()} looks for 1000 candidates`);
+  });
+
+  test('before 1.29 a tree is one provider: eight groups on eight devices have eight candidates', () => {
+    const { fleet, looks } = counted(hosts(1, 8, 8));
+    assert.equal(taken(fleet, functions(8, { nested: false }), 1000), 8);
+    assert.ok(looks() < 20_000, `${looks()} looks for 8 candidates`);
+  });
+
+  test('ten of two thousand hosts cost no more than ten', () => {
+    const { fleet, looks } = counted(hosts(2000, 2, 4));
+    assert.equal(taken(fleet, functions(2), 10), 10);
+    assert.ok(looks() < 200, `${looks()} looks for 10 candidates`);
+  });
+
+  test('the choices of the group without suffix are not listed', () => {
+    const rich = { VCPU: some(8), MEMORY_MB: some(8), DISK_GB: some(8), SRIOV_NET_VF: some(8) };
+    const { fleet, looks } = counted(hosts(1, 60, 1).map((node) => ({ ...node, stock: rich })));
+    const plain = { ...oneFunction(''), resources: new Map(Object.keys(rich).map((name) => [name, 1])) };
+    const groups = [...functions(1).groups, plain];
+    assert.equal(taken(fleet, functions(1, { groups }), 10), 10);
+    assert.ok(looks() < 2000, `${looks()} looks for 10 of 800 million candidates`);
+  });
+
+  test('a million candidates pass through without being held', async (t) => {
+    v8.setFlagsFromString('--expose-gc');
+    const collect: () => void = vm.runInNewContext('gc');
+    const { fleet } = createFleet(rowsOf(hosts(1, 10, 6)));
+    const request = functions(6);
+    collect();
+    const before = process.memoryUsage().heapUsed;
+    const candidates = search(fleet, request, { strategy: 'depth-first', randomize: false });
+    const body = jsonText(candidatesJson(fleet, request, candidates, 12));
+    assert.ok(body instanceof ReadableStream);
+    let [bytes, chunks, most] = [0, 0, 0];
+    for await (const chunk of body) {
+      bytes += chunk.length;
+      if (++chunks % 100 !== 0) continue;
+      collect();
+      most = Math.max(most, process.memoryUsage().heapUsed - before);
+    }
+    t.diagnostic(`${Math.round(bytes / 1e6)} MB of text, at most ${(most / 1e6).toFixed(1)} MB of heap`);
+    assert.ok(bytes > 200e6, `${bytes} bytes`);
+    assert.ok(most > 0 && most < 40e6, `${most} bytes of heap`);
+  });
+
+  test('max_allocation_candidates cuts what has no limit', async () => {
+    await withTestService('embedded', { placement: { maxAllocationCandidates: 3 } }, async ({ app }) => {
+      const headers = {
+        'x-auth-token': 'admin',
+        'openstack-api-version': 'placement 1.39',
+        'content-type': 'application/json',
+      };
+      const send = (method: string, path: string, body: unknown) =>
+        app.request(path, { method, headers, body: JSON.stringify(body) });
+      for (const place of [1, 2, 3, 4, 5]) {
+        const uuid = providerUuid(place);
+        await send('POST', '/resource_providers', { name: `host ${place}`, uuid });
+        const inventories = { VCPU: { total: 1 } };
+        await send('PUT', `/resource_providers/${uuid}/inventories`, { resource_provider_generation: 0, inventories });
+      }
+      const counts = ['', '&limit=2', '&limit=4'].map(async (limit) => {
+        const answer = await app.request(`/allocation_candidates?resources=VCPU:1${limit}`, { headers });
+        // What the service answers is tested elsewhere; a wrong shape fails here too.
+        const found = (await answer.json()) as { allocation_requests: unknown[]; provider_summaries: object };
+        assert.equal(Object.keys(found.provider_summaries).length, found.allocation_requests.length);
+        return found.allocation_requests.length;
+      });
+      assert.deepEqual(await Promise.all(counts), [3, 2, 3]);
+    });
+  });
+});

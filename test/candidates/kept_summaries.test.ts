@@ -1,0 +1,178 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import type { CandidateRequest } from '../../src/candidates/request.ts';
+import { candidatesJson } from '../../src/candidates/response.ts';
+import { search } from '../../src/candidates/search.ts';
+import type { Changes } from '../../src/fleet/changes.ts';
+import { createFleet, type Fleet } from '../../src/fleet/fleet.ts';
+import type { Loaded } from '../../src/fleet/load.ts';
+import { anyTopology } from './random_topology.ts';
+import { classNames, rowsOf } from './topology.ts';
+
+/** A change to one provider of the deployment, as two numbers say: which provider, and what exactly. */
+type Change = { readonly kind: keyof typeof changes; readonly at: number; readonly what: number };
+
+const noChanges: Changes = {
+  snapshot: '',
+  reload: false,
+  moved: null,
+  touched: null,
+  whole: null,
+  providers: null,
+  inventories: null,
+  traits: null,
+  aggregates: null,
+  traitNames: null,
+  classNames: null,
+};
+
+/** How the rows look afterwards, and what a refresh would say of it. */
+type Step = readonly [rows: Loaded, changes: Changes];
+
+/** Whole providers, as they are now or are no more. */
+function whole(rows: Loaded, ids: readonly number[]): Step {
+  const ofThem = ({ provider }: { readonly provider: number }) => ids.includes(provider);
+  const changes = {
+    ...noChanges,
+    whole: ids,
+    providers: rows.providers.filter(({ id }) => ids.includes(id)),
+    inventories: rows.inventories.filter(ofThem),
+    traits: rows.traits.filter(ofThem),
+    aggregates: rows.aggregates.filter(ofThem),
+  };
+  return [rows, changes];
+}
+
+const changes = {
+  claim: (rows: Loaded, id: number, what: number): Step => {
+    const found = rows.inventories.find(({ provider }) => provider === id);
+    if (found === undefined) return [rows, noChanges];
+    const delta = (what % 5) - Math.min(2, found.used);
+    const inventories = rows.inventories.map((row) => (row === found ? { ...row, used: row.used + delta } : row));
+    const moved = [{ provider: id, classes: [found.class], deltas: [delta] }];
+    return [
+      { ...rows, inventories },
+      { ...noChanges, moved, touched: [{ id, generation: what, updated: null }] },
+    ];
+  },
+  inventory: (rows: Loaded, id: number, what: number): Step => {
+    const own = rows.inventories.filter(({ provider }) => provider === id);
+    const others = rows.inventories.filter(({ provider }) => provider !== id);
+    const kept = what % 2 === 0 ? own.slice(1) : own.map((row) => ({ ...row, total: what, allocation_ratio: 1.5 }));
+    return whole({ ...rows, inventories: [...others, ...kept] }, [id]);
+  },
+  traits: (rows: Loaded, id: number, what: number): Step => {
+    const others = rows.traits.filter(({ provider }) => provider !== id);
+    const traits = [1, 2, 3, 4, 5].filter((trait) => (what & trait) !== 0).map((trait) => ({ provider: id, trait }));
+    return whole({ ...rows, traits: [...others, ...traits] }, [id]);
+  },
+  /** To below another provider that is not below it, or to the top. */
+  move: (rows: Loaded, id: number, what: number): Step => {
+    const isBelow = (node: number | null): boolean =>
+      node === id || (node !== null && isBelow(rows.providers.find((row) => row.id === node)?.parent ?? null));
+    const places = [null, ...rows.providers.map((row) => row.id).filter((other) => !isBelow(other))];
+    const parent = places[what % places.length] ?? null;
+    const providers = rows.providers.map((row) => (row.id === id ? { ...row, parent } : row));
+    return whole({ ...rows, providers }, [id]);
+  },
+  remove: (rows: Loaded, id: number): Step => {
+    if (rows.providers.some(({ parent }) => parent === id)) return [rows, noChanges];
+    const ofOthers = ({ provider }: { readonly provider: number }) => provider !== id;
+    const left = {
+      ...rows,
+      providers: rows.providers.filter((row) => row.id !== id),
+      inventories: rows.inventories.filter(ofOthers),
+      traits: rows.traits.filter(ofOthers),
+      aggregates: rows.aggregates.filter(ofOthers),
+    };
+    return whole(left, [id]);
+  },
+  /** Another provider below this one, with the same of everything. */
+  add: (rows: Loaded, id: number): Step => {
+    const next = 1 + Math.max(...rows.providers.map((row) => row.id));
+    const like = <Row extends { readonly provider: number }>(list: readonly Row[]): Row[] => [
+      ...list,
+      ...list.filter(({ provider }) => provider === id).map((row) => ({ ...row, provider: next })),
+    ];
+    const uuid = `cccccccc-0000-4000-8000-${`${next}`.padStart(12, '0')}`;
+    const providers = rows.providers.flatMap((row) =>
+      row.id === id ? [row, { ...row, id: next, uuid, name: uuid, parent: id }] : row,
+    );
+    const { inventories, traits, aggregates } = rows;
+    return whole(
+      { ...rows, providers, inventories: like(inventories), traits: like(traits), aggregates: like(aggregates) },
+      [next],
+    );
+  },
+  renameTrait: (rows: Loaded, _id: number, what: number): Step => {
+    const traitNames = rows.traitNames.map((row) => (row.id === 4 ? { ...row, name: `CUSTOM_NEW_${what}` } : row));
+    return [
+      { ...rows, traitNames },
+      { ...noChanges, traitNames },
+    ];
+  },
+  renameClass: (rows: Loaded, _id: number, what: number): Step => {
+    const rename = (row: Loaded['classNames'][number]) => (row.id === 4 ? { ...row, name: `CUSTOM_NEW_${what}` } : row);
+    const renamed = rows.classNames.map(rename);
+    return [
+      { ...rows, classNames: renamed },
+      { ...noChanges, classNames: renamed },
+    ];
+  },
+};
+
+const anyChange: fc.Arbitrary<Change> = fc.record({
+  // These are the keys of the object.
+  kind: fc.constantFrom(...(Object.keys(changes) as (keyof typeof changes)[])),
+  at: fc.nat(20),
+  what: fc.nat(20),
+});
+
+/** Something that most of any deployment is an answer to. */
+const requests: readonly CandidateRequest[] = classNames.slice(0, 3).map((name) => ({
+  groups: [
+    {
+      suffix: '',
+      resources: new Map([[name, 1]]),
+      traits: { required: [], forbidden: [] },
+      aggregates: { required: [], forbidden: [] },
+      inTree: undefined,
+    },
+  ],
+  limit: undefined,
+  isolate: false,
+  rootTraits: { required: [], forbidden: [] },
+  sameSubtrees: [],
+  nested: true,
+}));
+
+function answers(fleet: Fleet): unknown {
+  return requests.map((request) => {
+    const candidates = search(fleet, request, { strategy: 'depth-first', randomize: false });
+    const answer: { allocation_requests: unknown[] } = JSON.parse(
+      [...candidatesJson(fleet, request, candidates, 39)].join(''),
+    );
+    // A fleet that has lived lists the same in another order than a new one.
+    return { ...answer, allocation_requests: answer.allocation_requests.map((each) => JSON.stringify(each)).sort() };
+  });
+}
+
+test('summaries that are kept are those of now, whatever changed', () => {
+  fc.assert(
+    fc.property(anyTopology, fc.array(anyChange, { minLength: 1, maxLength: 8 }), (topology, list) => {
+      let rows = rowsOf(topology);
+      const { fleet, apply } = createFleet(rows);
+      answers(fleet);
+      for (const { kind, at, what } of list) {
+        const id = rows.providers[at % rows.providers.length]?.id;
+        if (id === undefined) return;
+        const [next, told] = changes[kind](rows, id, what);
+        apply(told);
+        rows = next;
+        assert.deepEqual(answers(fleet), answers(createFleet(rows).fleet), kind);
+      }
+    }),
+    { numRuns: 500 },
+  );
+});

@@ -1,0 +1,72 @@
+import type { Candidate } from '../../src/candidates/candidate.ts';
+import type { CandidateRequest } from '../../src/candidates/request.ts';
+import { classNames, type Node, rootPlace, type Topology, traitNames } from './topology.ts';
+
+/** What the API documents as the answer at a microversion, as objects: one after the other, nothing kept. */
+export function naiveAnswer(
+  topology: Topology,
+  request: CandidateRequest,
+  candidates: readonly Candidate[],
+  version: number,
+): object {
+  return {
+    allocation_requests: candidates.map((candidate) => allocationRequest(request, candidate, version)),
+    provider_summaries: Object.fromEntries(
+      summarised(topology, candidates, version).map((node) => [node.uuid, summary(topology, request, node, version)]),
+    ),
+  };
+}
+
+function allocationRequest({ groups }: CandidateRequest, candidate: Candidate, version: number): object {
+  const allocations: Record<string, { resources: Record<string, number> }> = {};
+  const mappings: Record<string, string[]> = {};
+  for (const [place, { suffix, resources }] of groups.entries()) {
+    const providers = candidate[place]?.providers ?? [];
+    mappings[suffix] = [...new Set(providers.map(({ uuid }) => uuid))];
+    for (const [at, [name, amount]] of [...resources].entries()) {
+      const uuid = providers[suffix === '' ? at : 0]?.uuid ?? '';
+      allocations[uuid] ??= { resources: {} };
+      const { resources: taken } = allocations[uuid];
+      taken[name] = (taken[name] ?? 0) + amount;
+    }
+  }
+  if (version >= 34) return { allocations, mappings };
+  if (version >= 12) return { allocations };
+  const listed = Object.entries(allocations).map(([uuid, each]) => ({ ...each, resource_provider: { uuid } }));
+  return { allocations: listed };
+}
+
+/** Those that are used, as they are first named; from 1.29 on their whole trees, parents before children. */
+function summarised(topology: Topology, candidates: readonly Candidate[], version: number): readonly Node[] {
+  const uuids = candidates.flatMap((candidate) =>
+    candidate.flatMap(({ group, providers }) => (group.resources.length > 0 ? providers.map(({ uuid }) => uuid) : [])),
+  );
+  const places = [...new Set(uuids)].map((uuid) => topology.findIndex((node) => node.uuid === uuid));
+  const nodes = (each: Iterable<number>) => [...each].flatMap((place) => topology[place] ?? []);
+  if (version < 29) return nodes(places);
+  const below = (place: number): number[] => [
+    place,
+    ...topology.flatMap(({ parent }, child) => (parent === place ? below(child) : [])),
+  ];
+  return nodes([...new Set(places.map((place) => rootPlace(topology, place)))].flatMap(below));
+}
+
+function summary(topology: Topology, request: CandidateRequest, node: Node, version: number): object {
+  const requested = request.groups.flatMap(({ resources }) => [...resources.keys()]);
+  const resources = classNames
+    .filter((name) => version >= 27 || requested.includes(name))
+    .flatMap((name) => {
+      const stock = node.stock[name];
+      if (stock === undefined) return [];
+      const capacity = Math.trunc((stock.total - stock.reserved) * stock.allocation_ratio);
+      return [[name, { capacity, used: stock.used }] as const];
+    });
+  return {
+    resources: Object.fromEntries(resources),
+    ...(version >= 17 && { traits: traitNames.filter((name) => node.traits.includes(name)) }),
+    ...(version >= 29 && {
+      parent_provider_uuid: node.parent === undefined ? null : topology[node.parent]?.uuid,
+      root_provider_uuid: topology[rootPlace(topology, topology.indexOf(node))]?.uuid,
+    }),
+  };
+}

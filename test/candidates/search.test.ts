@@ -1,0 +1,232 @@
+import assert from 'node:assert/strict';
+import { suite, test } from 'node:test';
+import fc from 'fast-check';
+import type { CandidateRequest } from '../../src/candidates/request.ts';
+import { type SearchOptions, search } from '../../src/candidates/search.ts';
+import { createFleet, type Fleet } from '../../src/fleet/fleet.ts';
+import { candidateKey } from './candidate_key.ts';
+import { crowdedRequest, crowdedTree } from './crowded.ts';
+import { allCandidates } from './oracle.ts';
+import { anyRequest } from './random_request.ts';
+import { anyTopology } from './random_topology.ts';
+import { aggregates, type Node, providerUuid, rowsOf, sharingTrait, type Topology } from './topology.ts';
+
+const depthFirst: SearchOptions = { strategy: 'depth-first', randomize: false };
+const allOptions: readonly SearchOptions[] = [
+  depthFirst,
+  { strategy: 'breadth-first', randomize: false },
+  { strategy: 'depth-first', randomize: true },
+  { strategy: 'breadth-first', randomize: true },
+];
+
+const fleetOf = (topology: Topology): Fleet => createFleet(rowsOf(topology)).fleet;
+
+const found = (fleet: Fleet, request: CandidateRequest, options = depthFirst): string[] =>
+  [...search(fleet, request, options)].map((candidate) => candidateKey(fleet, candidate));
+
+/** Roots that offer nothing, so that the search looks at the few places where something is instead of at all roots. */
+const withBystanders = (topology: Topology): Topology => [
+  ...topology,
+  ...Array.from({ length: 20 }, (_, place) => ({ ...bystander, uuid: providerUuid(100 + place) })),
+];
+
+const nothing = { VCPU: undefined, MEMORY_MB: undefined, DISK_GB: undefined, SRIOV_NET_VF: undefined };
+const bystander: Node = { uuid: '', parent: undefined, stock: nothing, traits: [], aggregates: [] };
+const some = { total: 8, reserved: 0, min_unit: 1, max_unit: 8, step_size: 1, allocation_ratio: 1, used: 0 };
+
+suite('search for candidates', () => {
+  test('finds exactly what trying everything finds', (t) => {
+    const counts = new Map<string, number>();
+    const count = (what: string, isSo: boolean) => counts.set(what, (counts.get(what) ?? 0) + Number(isSo));
+    const numRuns = 4000;
+    fc.assert(
+      fc.property(anyTopology, anyRequest, (topology, request) => {
+        const expected = [...allCandidates(topology, request)].sort();
+        assert.deepEqual(found(fleetOf(topology), request).sort(), expected);
+        assert.deepEqual(found(fleetOf(withBystanders(topology)), request).sort(), expected);
+
+        if (expected.length === 0) return;
+        const { groups } = request;
+        const classes = groups.flatMap(({ resources }) => [...resources.keys()]);
+        const rootOf = (uuid: string): Node | undefined => {
+          const node = topology.find((each) => each.uuid === uuid);
+          return node?.parent === undefined ? node : rootOf(topology[node.parent]?.uuid ?? '');
+        };
+        const used = expected.map((key) => new Set([...key.matchAll(/a{8}-[-0-9]{27}/g)].map(([uuid]) => uuid)));
+        const trees = used.map((uuids) => new Set([...uuids].map(rootOf)).size);
+        count('something', true);
+        count('several candidates', expected.length > 3);
+        count(
+          'several providers of a tree',
+          used.some((uuids, place) => uuids.size > (trees[place] ?? 0)),
+        );
+        count(
+          'a provider that shares',
+          trees.some((size) => size > 1),
+        );
+        count('several groups', groups.length > 2);
+        count('a class of several groups', new Set(classes).size < classes.length);
+        count(
+          'any of several traits',
+          groups.some(({ traits }) => traits.required.some((anyOf) => anyOf.length > 1)),
+        );
+        count(
+          'forbidden traits',
+          groups.some(({ traits }) => traits.forbidden.length > 0),
+        );
+        count(
+          'aggregates',
+          groups.some(({ aggregates: { required } }) => required.length > 0),
+        );
+        count(
+          'forbidden aggregates',
+          groups.some(({ aggregates: { forbidden } }) => forbidden.length > 0),
+        );
+        count(
+          'a tree',
+          groups.some(({ inTree }) => inTree !== undefined),
+        );
+        count(
+          'a group without resources',
+          groups.some(({ resources }) => resources.size === 0),
+        );
+        count(
+          'same_subtree of several',
+          request.sameSubtrees.some(({ size }) => size > 1),
+        );
+        count('isolation of several', request.isolate && groups.filter(({ suffix }) => suffix !== '').length > 1);
+        count('traits of the root', request.rootTraits.required.length + request.rootTraits.forbidden.length > 0);
+        count('trees unseen', !request.nested && topology.some(({ parent }) => parent !== undefined));
+      }),
+      { numRuns },
+    );
+    t.diagnostic([...counts].map(([what, times]) => `${what} ${times}`).join(', '));
+    assert.ok((counts.get('something') ?? 0) > numRuns / 4, 'few requests found anything');
+    for (const [what, times] of counts) assert.ok(times > numRuns / 1000, `${what}: only ${times} of ${numRuns} times`);
+  });
+
+  test('finds exactly that where nearly every combination fails', (t) => {
+    let [candidates, requests] = [0, 0];
+    fc.assert(
+      fc.property(crowdedTree, crowdedRequest, (topology, request) => {
+        const expected = [...allCandidates(topology, request)].sort();
+        assert.deepEqual(found(fleetOf(topology), request).sort(), expected);
+        candidates += expected.length;
+        requests += Number(expected.length > 0);
+      }),
+      { numRuns: 1000 },
+    );
+    t.diagnostic(`${candidates} candidates of ${requests} requests`);
+    assert.ok(requests > 150 && candidates > 10 * requests, 'not crowded, or too much so');
+  });
+
+  test('finds the same in every order, each candidate once', () => {
+    fc.assert(
+      fc.property(anyTopology, anyRequest, fc.constantFrom(...allOptions), (topology, request, options) => {
+        const fleet = fleetOf(topology);
+        assert.deepEqual(found(fleet, request, options).sort(), found(fleet, request).sort());
+      }),
+      { numRuns: 1000 },
+    );
+  });
+
+  test('asked for a few, finds that many, of those there are', () => {
+    const limit = fc.integer({ min: 1, max: 5 });
+    fc.assert(
+      fc.property(
+        anyTopology,
+        anyRequest,
+        fc.constantFrom(...allOptions),
+        limit,
+        (topology, request, options, limit) => {
+          const fleet = fleetOf(topology);
+          const all = allCandidates(topology, request);
+          const few = Iterator.from(search(fleet, request, options)).take(limit);
+          const keys = [...few].map((candidate) => candidateKey(fleet, candidate));
+          assert.equal(new Set(keys).size, Math.min(limit, all.size));
+          assert.deepEqual(
+            keys.filter((key) => !all.has(key)),
+            [],
+          );
+        },
+      ),
+      { numRuns: 1000 },
+    );
+  });
+
+  test('depth-first ends with one tree before the next; breadth-first takes one of each in turn', () => {
+    const fleet = fleetOf(threeTrees);
+    const roots = (options: SearchOptions) =>
+      [...search(fleet, oneFunction, options)].map((candidate) => candidate[0]?.providers[0]?.root.uuid);
+    const [a, b, c] = [0, 1, 2].map(providerUuid);
+    assert.deepEqual(roots(depthFirst), [a, a, b, b, c, c]);
+    assert.deepEqual(roots({ strategy: 'breadth-first', randomize: false }), [a, b, c, a, b, c]);
+  });
+
+  test('a random sample is another each time, and comes from everywhere', () => {
+    const fleet = fleetOf(Array.from({ length: 40 }, (_, place) => tree(place, undefined)));
+    const seen = new Set<string>();
+    const samples = new Set<string>();
+    for (let time = 0; time < 300; time++) {
+      const sample = Iterator.from(search(fleet, oneFunction, { strategy: 'depth-first', randomize: true })).take(5);
+      const uuids = [...sample].map((candidate) => candidate[0]?.providers[0]?.uuid ?? '');
+      assert.equal(new Set(uuids).size, 5);
+      for (const uuid of uuids) seen.add(uuid);
+      samples.add(uuids.join());
+    }
+    // That one of 40 is never among 300 samples of 5 happens once in 10^15 times.
+    assert.equal(seen.size, 40);
+    assert.ok(samples.size > 100, `only ${samples.size} different samples`);
+  });
+
+  test('a random sample shows all trees before it shows one twice, and any of their providers', () => {
+    const fleet = fleetOf(threeTrees);
+    const seen = new Set<string>();
+    for (let time = 0; time < 200; time++) {
+      const sample = [
+        ...Iterator.from(search(fleet, oneFunction, { strategy: 'depth-first', randomize: true })).take(3),
+      ];
+      assert.equal(new Set(sample.map((candidate) => candidate[0]?.providers[0]?.root)).size, 3);
+      for (const candidate of sample) seen.add(candidate[0]?.providers[0]?.uuid ?? '');
+    }
+    assert.equal(seen.size, 6);
+  });
+
+  test('what several trees may take from the same sharing providers is one candidate', () => {
+    const shared = { ...tree(0, undefined), traits: [sharingTrait], aggregates: [aggregates[0]] } as const;
+    const guests = [1, 2].map((place) => ({ ...bystander, uuid: providerUuid(place), aggregates: [aggregates[0]] }));
+    const fleet = fleetOf([shared, ...guests]);
+    for (const options of allOptions) assert.equal(found(fleet, oneFunction, options).length, 1);
+  });
+});
+
+const oneFunction: CandidateRequest = {
+  groups: [
+    {
+      suffix: '',
+      resources: new Map([['SRIOV_NET_VF', 1]]),
+      traits: { required: [], forbidden: [] },
+      aggregates: { required: [], forbidden: [] },
+      inTree: undefined,
+    },
+  ],
+  limit: undefined,
+  isolate: false,
+  rootTraits: { required: [], forbidden: [] },
+  sameSubtrees: [],
+  nested: true,
+};
+
+const tree = (place: number, parent: number | undefined): Node => ({
+  uuid: providerUuid(place),
+  parent,
+  stock: { ...nothing, SRIOV_NET_VF: some },
+  traits: [],
+  aggregates: [],
+});
+
+/** Three roots with nothing of their own, each with two children that offer functions. */
+const threeTrees: Topology = [
+  ...[0, 1, 2].map((place) => ({ ...bystander, uuid: providerUuid(place) })),
+  ...[3, 4, 5, 6, 7, 8].map((place) => tree(place, place % 3)),
+];

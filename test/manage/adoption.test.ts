@@ -1,0 +1,120 @@
+import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
+import path from 'node:path';
+import { test } from 'node:test';
+import pg from 'pg';
+import { openDatabase } from '../../db/connect.ts';
+import { dumpSchema } from '../../db/schema_dump.ts';
+import { standardResourceClasses } from '../../db/standard_resource_classes.ts';
+import { postgresqlServer } from '../engines.ts';
+import { createDatabase } from '../postgresql.ts';
+import { openServiceOn } from '../services.ts';
+import { runToEnd } from './commands.ts';
+import { upstreamSchemas } from './upstream_schema.ts';
+
+const node = '11111111-0000-4000-8000-000000000001';
+const numa = '11111111-0000-4000-8000-000000000002';
+const server = '22222222-0000-4000-8000-000000000001';
+const oldServer = '22222222-0000-4000-8000-000000000002';
+const aggregate = '33333333-0000-4000-8000-000000000001';
+
+/** A small cloud as upstream wrote it: standard classes have their place in the list as id, custom ones from 10,000 on. */
+const rows = `
+insert into resource_classes (id, name, created_at)
+  select place - 1, name, '2019-01-01' from unnest($1::text[]) with ordinality as class (name, place);
+insert into resource_classes (id, name, created_at) values (10001, 'CUSTOM_LICENSE', '2019-01-02');
+insert into traits (name) values ('HW_CPU_X86_AVX'), ('CUSTOM_FAST');
+insert into resource_providers (uuid, name, generation, root_provider_id, created_at, updated_at)
+  values ('${node}', 'node', 7, 1, '2019-01-01', '2019-02-01 10:00:00');
+insert into resource_providers (uuid, name, generation, root_provider_id, parent_provider_id)
+  values ('${numa}', 'numa', 3, 1, 1);
+insert into inventories
+  (resource_provider_id, resource_class_id, total, reserved, min_unit, max_unit, step_size, allocation_ratio)
+  values (1, 0, 16, 0, 1, 16, 1, 4.0), (2, 10001, 5, 1, 1, 5, 1, 1.0);
+insert into resource_provider_traits (resource_provider_id, trait_id) values (1, 1), (2, 2);
+insert into placement_aggregates (uuid) values ('${aggregate}');
+insert into resource_provider_aggregates (resource_provider_id, aggregate_id) values (1, 1);
+insert into projects (external_id) values ('project');
+insert into users (external_id) values ('user');
+insert into consumers (uuid, project_id, user_id, generation) values ('${server}', 1, 1, 4);
+insert into allocations (resource_provider_id, consumer_id, resource_class_id, used)
+  values (1, '${server}', 0, 2), (2, '${server}', 10001, 1), (1, '${oldServer}', 0, 8);
+`;
+
+const tables = [
+  ...['allocations', 'consumers', 'inventories', 'placement_aggregates', 'projects', 'resource_provider_aggregates'],
+  ...['resource_provider_traits', 'resource_providers', 'users'],
+];
+
+for (const [revision, schema] of Object.entries(upstreamSchemas)) {
+  test(`db sync adopts a database that upstream left at revision ${revision}`, async () => {
+    const { url, drop } = await createDatabase(await postgresqlServer());
+    const client = new pg.Client({ connectionString: url });
+    await client.connect();
+    await client.query(schema);
+    for (const statement of rows.split(';').filter((text) => text.trim() !== '')) {
+      await client.query(statement, statement.includes('$1') ? [standardResourceClasses] : []);
+    }
+    const content = async () => {
+      const read = tables.map((table) =>
+        client.query(`select to_jsonb(t) - 'consumer_type_id' as row from ${table} t`),
+      );
+      return (await Promise.all(read)).map((result) => result.rows);
+    };
+    const before = await content();
+
+    assert.deepEqual(await runToEnd('placement-manage', ['db', 'version'], '/', { DATABASE_URL: url }), {
+      code: 0,
+      stdout: `${revision}\n`,
+      stderr: '',
+    });
+    assert.equal((await runToEnd('placement-manage', ['db', 'sync'], '/', { DATABASE_URL: url })).code, 0);
+    assert.equal(
+      (await runToEnd('placement-manage', ['db', 'version'], '/', { DATABASE_URL: url })).stdout,
+      'a082b8bb98d0\n',
+    );
+    assert.deepEqual(await content(), before, 'no row was touched');
+    const database = await openDatabase({ connection: url, maxPoolSize: 1 });
+    const committed = await readFile(path.join(import.meta.dirname, '..', '..', 'db', 'schema.sql'), 'utf8');
+    assert.equal(await dumpSchema(database), committed, 'the schema is that of a new database');
+    await database.close();
+
+    const config = { connection: url };
+    const service = await openServiceOn({ settings: { connection: url, maxPoolSize: 1 }, config, drop });
+    const headers = { 'x-auth-token': 'admin', 'openstack-api-version': 'placement 1.39' };
+    const get = async (where: string) => {
+      const response = await service.app.request(where, { headers });
+      assert.equal(response.status, 200, where);
+      return { json: JSON.parse(await response.text()), modified: response.headers.get('last-modified') };
+    };
+    const provider = await get(`/resource_providers/${node}`);
+    assert.equal(provider.json.name, 'node');
+    assert.equal(provider.json.generation, 7);
+    assert.equal(provider.modified, 'Fri, 01 Feb 2019 10:00:00 GMT', 'times are UTC');
+    assert.equal((await get(`/resource_providers/${numa}`)).json.root_provider_uuid, node);
+    assert.deepEqual((await get(`/resource_providers/${node}/aggregates`)).json.aggregates, [aggregate]);
+    assert.deepEqual((await get(`/resource_providers/${numa}/traits`)).json.traits, ['CUSTOM_FAST']);
+    assert.deepEqual((await get(`/resource_providers/${node}/usages`)).json.usages, { VCPU: 10 });
+    assert.deepEqual((await get(`/allocations/${server}`)).json, {
+      allocations: {
+        [node]: { resources: { VCPU: 2 }, generation: 7 },
+        [numa]: { resources: { CUSTOM_LICENSE: 1 }, generation: 3 },
+      },
+      project_id: 'project',
+      user_id: 'user',
+      consumer_generation: 4,
+      consumer_type: 'unknown',
+    });
+    assert.equal((await get(`/allocations/${oldServer}`)).json.consumer_generation, null);
+    // New rows get ids of their own: the sequences were kept.
+    const created = await service.app.request('/resource_providers', {
+      method: 'POST',
+      headers: { ...headers, 'content-type': 'application/json' },
+      body: JSON.stringify({ name: 'another' }),
+    });
+    assert.equal(created.status, 200);
+    await service.close();
+    await client.end();
+    await drop();
+  });
+}

@@ -1,0 +1,93 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { sql } from 'kysely';
+import { type Database, openDatabase } from '../../db/connect.ts';
+import { createIncompleteConsumers } from '../../db/online/create_incomplete_consumers.ts';
+import { freshDatabase } from '../engines.ts';
+import { openServiceOn } from '../services.ts';
+import { countStrays, insertOldAllocations, insertOldProvider, newUuids } from './old_data.ts';
+
+const owner = { projectId: 'old-project', userId: 'old-user' };
+const at = (version: string) => ({
+  'x-auth-token': 'admin',
+  'content-type': 'application/json',
+  'openstack-api-version': `placement ${version}`,
+});
+
+/** Waits until some statement waits for a lock. */
+async function untilOneWaits({ kysely }: Database): Promise<void> {
+  for (const end = Date.now() + 10_000; Date.now() < end; await sleep(10)) {
+    const { rows } = await sql`select from pg_stat_activity
+      where datname = current_database() and wait_event_type = 'Lock'`.execute(kysely);
+    if (rows.length > 0) return;
+  }
+  throw new Error('No statement waits for a lock.');
+}
+
+const nothing = { allocations: {}, project_id: 'p', user_id: 'u' };
+const requests: Readonly<Record<string, (consumer: string) => readonly [path: string, init: RequestInit, RegExp]>> = {
+  'an empty POST': (consumer) => [
+    '/allocations',
+    { method: 'POST', headers: at('1.27'), body: JSON.stringify({ [consumer]: nothing }) },
+    /204/,
+  ],
+  // The client knows of no record, and there may be one by now.
+  'an empty PUT': (consumer) => [
+    `/allocations/${consumer}`,
+    { method: 'PUT', headers: at('1.28'), body: JSON.stringify({ ...nothing, consumer_generation: null }) },
+    /204|409/,
+  ],
+  'a DELETE': (consumer) => [`/allocations/${consumer}`, { method: 'DELETE', headers: at('1.28') }, /204/],
+};
+
+for (const [name, request] of Object.entries(requests)) {
+  test(`${name} that waits for the migration of its consumer leaves no record behind`, async () => {
+    const fresh = await freshDatabase('postgresql');
+    const service = await openServiceOn(fresh);
+    const database = await openDatabase(fresh.settings);
+    const [consumer = ''] = newUuids(1);
+    const provider = await insertOldProvider(database, 'old');
+    await insertOldAllocations(database, provider.id, [consumer]);
+    const [path, init, status] = request(consumer);
+    // A batch of the migration that takes its time: the locks it holds, and the record it makes.
+    const answer = await database.kysely.transaction().execute(async (batch) => {
+      await sql`select from allocations where consumer_id = ${consumer} for key share`.execute(batch);
+      await sql`insert into consumers (uuid, project_id, user_id) values (${consumer}, 1, 1)`.execute(batch);
+      const answer = service.app.request(path, init);
+      await untilOneWaits(database);
+      return { answer };
+    });
+    const response = await answer.answer;
+    assert.match(String(response.status), status, await response.text());
+    assert.deepEqual(await countStrays(database), { allocations: 0, consumers: 0 });
+    await database.close();
+    await service.close();
+    await fresh.drop();
+  });
+}
+
+test('the migration gives way to a claim that it would wait for in a circle', async () => {
+  const fresh = await freshDatabase('postgresql');
+  const database = await openDatabase(fresh.settings);
+  const [consumer = ''] = newUuids(1);
+  const provider = await insertOldProvider(database, 'old');
+  await insertOldAllocations(database, provider.id, [consumer]);
+  const batch = await database.kysely.transaction().execute(async (claim) => {
+    // The claim makes the record first, and then replaces the allocations.
+    await sql`insert into consumers (uuid, project_id, user_id, generation) values (${consumer}, 1, 1, 1)`.execute(
+      claim,
+    );
+    const batch = createIncompleteConsumers(database, owner).runBatch(50);
+    await untilOneWaits(database);
+    await sql`update allocations set used = 2 where consumer_id = ${consumer}`.execute(claim);
+    await sql`delete from allocations where consumer_id = ${consumer}`.execute(claim);
+    await sql`insert into allocations (resource_provider_id, resource_class_id, consumer_id, used)
+      values (${provider.id}, 0, ${consumer}, 2)`.execute(claim);
+    return { batch };
+  });
+  assert.deepEqual(await batch.batch, { found: 0, done: 0 }, 'the claim has done it');
+  assert.deepEqual(await countStrays(database), { allocations: 0, consumers: 0 });
+  await database.close();
+  await fresh.drop();
+});

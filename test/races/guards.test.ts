@@ -1,0 +1,256 @@
+/** Two transactions at once, statement by statement: whoever comes second sees what the first did, or writes nothing. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { hasSqlstate, sqlstate } from '../../db/sqlstate.ts';
+import { createProvider } from '../../db/statements/create_provider.ts';
+import { deleteAllocations } from '../../db/statements/delete_allocations.ts';
+import { deleteProvider } from '../../db/statements/delete_provider.ts';
+import { moveProvider } from '../../db/statements/move_provider.ts';
+import { deleteResourceClass } from '../../db/statements/resource_classes.ts';
+import { setAggregates } from '../../db/statements/set_aggregates.ts';
+import { setTraits } from '../../db/statements/set_traits.ts';
+import { deleteTrait } from '../../db/statements/traits.ts';
+import { type ClaimWrite, writeClaims } from '../../db/statements/write_claims.ts';
+import { writeInventories } from '../../db/statements/write_inventories.ts';
+import { type TwoConnections, untilWaiting, whileOther, withTwoConnections } from './two_connections.ts';
+
+const claim = (uuids: readonly string[], generation: number | null = null): ClaimWrite => ({
+  providers: [{ providerId: 1, generation: 5, bump: 1 }],
+  consumers: uuids.map((uuid) => ({
+    uuid,
+    generation,
+    hasOldAllocations: false,
+    projectExternalId: 'project',
+    userExternalId: 'user',
+    consumerType: null,
+    allocations: [{ providerId: 1, classId: 0, used: 2 }],
+  })),
+  inventories: [],
+});
+const bump = 'update resource_providers set generation = generation + 1 where id = 1';
+const madeByOther = [
+  `insert into consumers (uuid, project_id, user_id, generation) values ('c', 1, 1, 1)`,
+  `insert into allocations (resource_provider_id, resource_class_id, consumer_id, used) values (2, 0, 'c', 1)`,
+];
+const allocations = async ({ other }: TwoConnections) =>
+  (await other.query('select consumer_id, resource_provider_id as provider, used from allocations order by 1, 2')).rows;
+const inventory = { total: 1, reserved: 0, minUnit: 1, maxUnit: 1, stepSize: 1, allocationRatio: 1 };
+
+test('a claim loses against another change of its provider, which it waited for', async () => {
+  await withTwoConnections(async (connections) => {
+    const ours = () => writeClaims(connections.database, [claim(['c'])]);
+    assert.deepEqual(await whileOther(connections, [bump], ours), ['provider']);
+    assert.deepEqual(await allocations(connections), []);
+  });
+});
+
+test('a claim loses against the deletion of its provider', async () => {
+  await withTwoConnections(async (connections) => {
+    const deletion = [
+      'delete from inventories where resource_provider_id = 2',
+      'delete from resource_providers where id = 2',
+    ];
+    const write = claim(['c']);
+    const onSecond = { ...write, providers: [{ providerId: 2, generation: 5, bump: 1 }] };
+    const ours = () => writeClaims(connections.database, [onSecond]);
+    assert.deepEqual(await whileOther(connections, deletion, ours), ['provider']);
+    assert.deepEqual(await allocations(connections), []);
+  });
+});
+
+test('a provider is not deleted where a claim on it, or a child of it, came just before', async () => {
+  await withTwoConnections(async (connections) => {
+    const claimed = [bump.replace('id = 1', 'id = 2'), madeByOther[1] ?? ''];
+    assert.equal(await whileOther(connections, claimed, () => deleteProvider(connections.database, 2)), 'in use');
+    const child = [
+      'select id from resource_providers where id = 3 for share',
+      `insert into resource_providers (uuid, name, generation, parent_provider_id, root_provider_id) values ('x', 'x', 0, 3, 1)`,
+    ];
+    assert.equal(await whileOther(connections, child, () => deleteProvider(connections.database, 3)), 'has children');
+  });
+});
+
+test('a provider that another names as its root only is kept', async () => {
+  await withTwoConnections(async ({ database, other }) => {
+    await other.query('update resource_providers set parent_provider_id = null where id = 3');
+    assert.equal(await deleteProvider(database, 1), 'has children');
+  });
+});
+
+test('a consumer is made once: the second batch is refused whole', async () => {
+  await withTwoConnections(async (connections) => {
+    const batch = () => writeClaims(connections.database, [claim(['a']), claim(['c'])]);
+    await assert.rejects(whileOther(connections, madeByOther, batch), (error) =>
+      hasSqlstate(error, sqlstate.uniqueViolation),
+    );
+    assert.deepEqual(await allocations(connections), [{ consumer_id: 'c', provider: 2, used: 1 }]);
+    const { rows } = await connections.other.query('select generation from resource_providers where id = 1');
+    assert.deepEqual(rows, [{ generation: 5 }]);
+  });
+});
+
+test('batches that make the same consumers in different orders do not wait in a circle', async () => {
+  await withTwoConnections(async ({ database }) => {
+    for (let round = 0; round < 5; round++) {
+      const uuids = Array.from({ length: 500 }, (_, place) => `${round} ${place}`);
+      // Neither claims anything of a provider that the other does, so they only meet at the consumers.
+      const batch = (order: readonly string[], providerId: number) => {
+        const write = claim(order);
+        const consumers = write.consumers.map((each) => ({
+          ...each,
+          allocations: [{ providerId, classId: 0, used: 1 }],
+        }));
+        return writeClaims(database, [{ ...write, providers: [], consumers }]);
+      };
+      const results = await Promise.allSettled([batch(uuids, 1), batch(uuids.toReversed(), 2)]);
+      const written = results.map((result) => {
+        if (result.status === 'fulfilled') return result.value[0] === undefined;
+        assert.ok(hasSqlstate(result.reason, sqlstate.uniqueViolation), String(result.reason));
+        return false;
+      });
+      assert.equal(written.filter(Boolean).length, 1, 'one makes them all, and the other none');
+    }
+  });
+});
+
+test('a rewrite loses against another of the same generation, and against a deletion', async () => {
+  await withTwoConnections(async (connections) => {
+    for (const statement of madeByOther) await connections.other.query(statement);
+    const rewrite = () => writeClaims(connections.database, [claim(['c'], 1)]);
+    const rewritten = [
+      `update consumers set generation = 2 where uuid = 'c'`,
+      `delete from allocations where consumer_id = 'c'`,
+      `insert into allocations (resource_provider_id, resource_class_id, consumer_id, used) values (2, 0, 'c', 5)`,
+    ];
+    assert.deepEqual(await whileOther(connections, rewritten, rewrite), ['consumer']);
+    assert.deepEqual(await allocations(connections), [{ consumer_id: 'c', provider: 2, used: 5 }]);
+
+    const deleted = [`delete from consumers where uuid = 'c'`, `delete from allocations where consumer_id = 'c'`];
+    const second = () => writeClaims(connections.database, [claim(['c'], 2)]);
+    assert.deepEqual(await whileOther(connections, deleted, second), ['consumer']);
+    assert.deepEqual(await allocations(connections), []);
+  });
+});
+
+test('a DELETE sees what the writer that it waited for wrote', async () => {
+  await withTwoConnections(async (connections) => {
+    for (const statement of madeByOther) await connections.other.query(statement);
+    const rewritten = [
+      `update consumers set generation = 2 where uuid = 'c'`,
+      `insert into allocations (resource_provider_id, resource_class_id, consumer_id, used) values (1, 0, 'c', 5)`,
+    ];
+    const ours = () => deleteAllocations(connections.database, 'c');
+    assert.equal(await whileOther(connections, rewritten, ours), 2);
+    assert.deepEqual(await allocations(connections), []);
+    const { rows } = await connections.other.query('select from consumers');
+    assert.equal(rows.length, 0);
+  });
+});
+
+test('inventories lose against a claim on their provider, and against the deletion of their class', async () => {
+  await withTwoConnections(async (connections) => {
+    const { database, other } = connections;
+    await other.query(`insert into resource_classes (id, name) values (10000, 'CUSTOM_C')`);
+    const put = [{ ...inventory, classId: 10_000 }];
+    const ours = () => writeInventories(database, { providerId: 1, generation: 5, put, remove: [0] });
+    assert.equal(await whileOther(connections, [bump], ours), false);
+    await other.query('update resource_providers set generation = 5 where id = 1');
+    assert.equal(await whileOther(connections, ['delete from resource_classes where id = 10000'], ours), false);
+    assert.equal((await other.query('select from inventories where resource_provider_id = 1')).rowCount, 1);
+  });
+});
+
+test('a class or trait that somebody takes up at the same time is not deleted', async () => {
+  await withTwoConnections(async (connections) => {
+    const { database, other } = connections;
+    await other.query(`insert into resource_classes (id, name) values (10000, 'CUSTOM_C')`);
+    await other.query(`insert into traits (id, name) values (10000, 'CUSTOM_T')`);
+    const taken = [
+      'select id from resource_classes where id = 10000 for key share',
+      `insert into inventories (resource_provider_id, resource_class_id, total, reserved, min_unit, max_unit, step_size,
+         allocation_ratio) values (1, 10000, 1, 0, 1, 1, 1, 1)`,
+    ];
+    assert.equal(await whileOther(connections, taken, () => deleteResourceClass(database, 10_000)), 'in use');
+    const worn = ['insert into resource_provider_traits (resource_provider_id, trait_id) values (1, 10000)'];
+    assert.equal(await whileOther(connections, worn, () => deleteTrait(database, 10_000)), 'in use');
+
+    await other.query('delete from resource_provider_traits');
+    const ours = () => setTraits(database, { providerId: 2, generation: 5, traitIds: [1, 10_000] });
+    await assert.rejects(whileOther(connections, ['delete from traits where id = 10000'], ours), (error) =>
+      hasSqlstate(error, sqlstate.foreignKeyViolation),
+    );
+    const { rows } = await other.query('select generation from resource_providers where id = 2');
+    assert.deepEqual(rows, [{ generation: 5 }]);
+  });
+});
+
+test('of aggregates without a generation the last writer wins, whole', async () => {
+  await withTwoConnections(async (connections) => {
+    const { database, other } = connections;
+    const theirs = [
+      'select id from resource_providers where id = 1 for no key update',
+      `insert into placement_aggregates (id, uuid) values (1000, 'theirs')`,
+      'insert into resource_provider_aggregates (resource_provider_id, aggregate_id) values (1, 1000)',
+    ];
+    const ours = () => setAggregates(database, { providerId: 1, generation: undefined, uuids: ['ours'] });
+    assert.equal(await whileOther(connections, theirs, ours), true);
+    const { rows } = await other.query(`select uuid from resource_provider_aggregates m
+      join placement_aggregates a on a.id = m.aggregate_id where m.resource_provider_id = 1`);
+    assert.deepEqual(rows, [{ uuid: 'ours' }]);
+  });
+});
+
+const move = { id: 1, name: 'rp1', parentId: 2, rootId: 2, subtreeIds: [1, 3] };
+const judged = [
+  { id: 1, parentId: null },
+  { id: 2, parentId: null },
+  { id: 3, parentId: 1 },
+];
+const roots = async ({ other }: TwoConnections) =>
+  (await other.query('select uuid, root_provider_id as root from resource_providers order by id')).rows;
+
+test('a provider is not moved by the shape that its tree had before somebody gave it a child', async () => {
+  await withTwoConnections(async (connections) => {
+    const child = [
+      'select id from resource_providers where id = 3 for share',
+      `insert into resource_providers (id, uuid, name, generation, parent_provider_id, root_provider_id)
+         values (4, 'rp4', 'rp4', 0, 3, 1)`,
+    ];
+    const ours = () => moveProvider(connections.database, { ...move, judged });
+    assert.equal(await whileOther(connections, child, ours), false);
+    const again = { ...move, subtreeIds: [1, 3, 4], judged: [...judged, { id: 4, parentId: 3 }] };
+    assert.equal(await moveProvider(connections.database, again), true);
+    assert.deepEqual(
+      (await roots(connections)).map(({ root }) => root),
+      [2, 2, 2, 2],
+    );
+  });
+});
+
+test('a child that waited for the move of its parent gets the new root', async () => {
+  await withTwoConnections(async (connections) => {
+    const moved = [
+      'select id from resource_providers order by id for no key update',
+      'update resource_providers set parent_provider_id = 2 where id = 1',
+      'update resource_providers set root_provider_id = 2 where id in (1, 3)',
+    ];
+    const ours = () => createProvider(connections.database, { uuid: 'rp4', name: 'rp4', parentUuid: 'rp3' });
+    assert.equal(await whileOther(connections, moved, ours), true);
+    assert.deepEqual((await roots(connections)).at(-1), { uuid: 'rp4', root: 2 });
+  });
+});
+
+test('a move and a new child in the same tree do not wait in a circle', async () => {
+  await withTwoConnections(async (connections) => {
+    const { database, other } = connections;
+    await other.query('begin');
+    // As createProvider does it: the parent first, and at the end, by the foreign key, the root.
+    await other.query('select id from resource_providers where id = 3 for share');
+    const moving = moveProvider(database, { ...move, judged });
+    await untilWaiting(other); // it has the root, and waits for the parent
+    await other.query(`insert into resource_providers (uuid, name, generation, parent_provider_id, root_provider_id)
+      values ('rp4', 'rp4', 0, 3, 1)`);
+    await other.query('commit');
+    assert.equal(await moving, false);
+  });
+});

@@ -1,0 +1,133 @@
+/** Allocations without a consumer record (old data) have no row to lock; their writers must meet all the same. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { hasSqlstate, sqlstate } from '../../db/sqlstate.ts';
+import { deleteAllocations } from '../../db/statements/delete_allocations.ts';
+import { type ConsumerWrite, writeClaims } from '../../db/statements/write_claims.ts';
+import { type TwoConnections, whileOther, withTwoConnections } from './two_connections.ts';
+
+const old = `insert into allocations (resource_provider_id, resource_class_id, consumer_id, used) values (1, 0, 'old', 3)`;
+
+/** Somebody else replaces the old allocations, and makes the record. */
+const replacedByOther = [
+  `insert into consumers (uuid, project_id, user_id, generation) values ('old', 1, 1, 1)`,
+  `delete from allocations where consumer_id = 'old'`,
+  `insert into allocations (resource_provider_id, resource_class_id, consumer_id, used) values (2, 0, 'old', 7)`,
+];
+
+const claim = (allocations: ConsumerWrite['allocations']) => ({
+  providers: [{ providerId: 1, generation: 5, bump: 1 }],
+  consumers: [
+    {
+      uuid: 'old',
+      generation: null,
+      hasOldAllocations: true,
+      projectExternalId: 'project',
+      userExternalId: 'user',
+      consumerType: null,
+      allocations,
+    },
+  ],
+  inventories: [],
+});
+const emptied = claim([]);
+const rewritten = claim([{ providerId: 1, classId: 0, used: 4 }]);
+
+async function stored({ other }: TwoConnections) {
+  const { rows: consumers } = await other.query('select uuid, generation from consumers');
+  const { rows: allocations } = await other.query(
+    'select consumer_id, resource_provider_id as provider, used from allocations',
+  );
+  return { consumers, allocations };
+}
+
+const nothing = { consumers: [], allocations: [] };
+const ofOther = {
+  consumers: [{ uuid: 'old', generation: 1 }],
+  allocations: [{ consumer_id: 'old', provider: 2, used: 7 }],
+};
+const isTaken = (error: unknown) => hasSqlstate(error, sqlstate.uniqueViolation);
+
+test('they are removed, and no record stays behind', async () => {
+  await withTwoConnections(async (connections) => {
+    await connections.other.query(old);
+    assert.deepEqual(await writeClaims(connections.database, [emptied]), [undefined]);
+    assert.deepEqual(await stored(connections), nothing);
+    const { rows } = await connections.other.query('select generation from resource_providers where id = 1');
+    assert.deepEqual(rows, [{ generation: 6 }]);
+
+    await connections.other.query(old);
+    assert.equal(await deleteAllocations(connections.database, 'old'), 1);
+    assert.deepEqual(await stored(connections), nothing);
+    assert.equal(await deleteAllocations(connections.database, 'old'), 0);
+  });
+});
+
+test('a claim that loses its provider leaves no record behind', async () => {
+  await withTwoConnections(async (connections) => {
+    await connections.other.query(old);
+    await connections.other.query('update resource_providers set generation = 6 where id = 1');
+    for (const each of [emptied, rewritten]) {
+      assert.deepEqual(await writeClaims(connections.database, [each]), ['provider']);
+    }
+    assert.deepEqual(await stored(connections), {
+      consumers: [],
+      allocations: [{ consumer_id: 'old', provider: 1, used: 3 }],
+    });
+  });
+});
+
+test('a claim loses against one that replaced them just before', async () => {
+  await withTwoConnections(async (connections) => {
+    await connections.other.query(old);
+    for (const statement of replacedByOther) await connections.other.query(statement);
+    await assert.rejects(writeClaims(connections.database, [rewritten]), isTaken);
+    assert.deepEqual(await writeClaims(connections.database, [emptied]), ['consumer']);
+    assert.deepEqual(await stored(connections), ofOther);
+  });
+});
+
+test('a claim loses against one that replaces them at the same time, or comes before it', async () => {
+  await withTwoConnections(async (connections) => {
+    await connections.other.query(old);
+    const rewriting = () => writeClaims(connections.database, [rewritten]);
+    await assert.rejects(whileOther(connections, replacedByOther, rewriting), isTaken);
+    assert.deepEqual(await stored(connections), ofOther);
+
+    await connections.other.query('delete from consumers');
+    await connections.other.query('delete from allocations');
+    await connections.other.query(old);
+    const emptying = () => writeClaims(connections.database, [emptied]);
+    assert.deepEqual(await whileOther(connections, replacedByOther, emptying), [undefined]);
+    assert.deepEqual(await stored(connections), ofOther);
+  });
+});
+
+test('a claim that removes them removes a record that comes at the same time, too', async () => {
+  await withTwoConnections(async (connections) => {
+    await connections.other.query(old);
+    const made = [`select id from allocations for key share`, ...replacedByOther.slice(0, 1)];
+    const ours = () => writeClaims(connections.database, [emptied]);
+    assert.deepEqual(await whileOther(connections, made, ours), [undefined]);
+    assert.deepEqual(await stored(connections), nothing);
+  });
+});
+
+test('a DELETE waits for whoever replaces them, and deletes what that wrote', async () => {
+  await withTwoConnections(async (connections) => {
+    await connections.other.query(old);
+    const ours = () => deleteAllocations(connections.database, 'old');
+    assert.equal(await whileOther(connections, replacedByOther, ours), 1);
+    assert.deepEqual(await stored(connections), nothing);
+  });
+});
+
+test('a DELETE waits for whoever makes the record only, and leaves none behind', async () => {
+  await withTwoConnections(async (connections) => {
+    await connections.other.query(old);
+    const ours = () => deleteAllocations(connections.database, 'old');
+    const made = [`select id from allocations for key share`, ...replacedByOther.slice(0, 1)];
+    assert.equal(await whileOther(connections, made, ours), 1);
+    assert.deepEqual(await stored(connections), nothing);
+  });
+});

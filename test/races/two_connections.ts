@@ -1,0 +1,60 @@
+import pg from 'pg';
+import { type Database, openDatabase } from '../../db/connect.ts';
+import { withFreshDatabase } from '../engines.ts';
+
+/** A database as the service uses it, and somebody else's connection to it, whose transactions end when the test says. */
+export type TwoConnections = { readonly database: Database; readonly other: pg.Client };
+
+export async function withTwoConnections(use: (connections: TwoConnections) => Promise<void>): Promise<void> {
+  await withFreshDatabase('postgresql', async ({ settings }) => {
+    if (!('connection' in settings)) throw new Error('Two connections need a PostgreSQL server.');
+    const database = await openDatabase(settings);
+    const other = new pg.Client({ connectionString: settings.connection });
+    await other.connect();
+    try {
+      await other.query(providersAndOwners);
+      await use({ database, other });
+    } finally {
+      await other.end();
+      await database.close();
+    }
+  });
+}
+
+/** Providers 1 and 2 with 10 VCPU (class 0) each, child 3 of 1, and the owners that claims name. */
+const providersAndOwners = `
+  insert into resource_providers (id, uuid, name, generation, root_provider_id, parent_provider_id)
+    values (1, 'rp1', 'rp1', 5, 1, null), (2, 'rp2', 'rp2', 5, 2, null), (3, 'rp3', 'rp3', 5, 1, 1);
+  select setval(pg_get_serial_sequence('resource_providers', 'id'), 100);
+  insert into inventories (resource_provider_id, resource_class_id, total, reserved, min_unit, max_unit, step_size, allocation_ratio)
+    values (1, 0, 10, 0, 1, 10, 1, 1), (2, 0, 10, 0, 1, 10, 1, 1);
+  insert into projects (id, external_id) values (1, 'project');
+  insert into users (id, external_id) values (1, 'user');`;
+
+/** Waits until as many connections of this database wait for a lock. */
+export async function untilWaiting(other: pg.Client, count = 1): Promise<void> {
+  const deadline = Date.now() + 5_000;
+  for (;;) {
+    // Within a transaction the view shows the same each time, unless it is told not to.
+    await other.query('select pg_stat_clear_snapshot()');
+    const { rows } = await other.query(`select count(*)::integer as waiting from pg_stat_activity
+      where datname = current_database() and wait_event_type = 'Lock'`);
+    if (rows[0].waiting >= count) return;
+    if (Date.now() > deadline) throw new Error('Nobody waits for a lock.');
+  }
+}
+
+/** Runs the work of ours while a transaction of the other is open, which then commits. */
+export async function whileOther<T>(
+  { other }: TwoConnections,
+  statements: readonly string[],
+  ours: () => Promise<T>,
+): Promise<T> {
+  await other.query('begin');
+  for (const statement of statements) await other.query(statement);
+  const done = ours();
+  done.catch(() => {});
+  await untilWaiting(other);
+  await other.query('commit');
+  return done;
+}
