@@ -2,6 +2,8 @@
 
 create sequence allocations_id_seq as integer;
 
+create sequence cells_id_seq as integer;
+
 create sequence consumer_types_id_seq as integer;
 
 create sequence consumers_id_seq as integer;
@@ -32,6 +34,15 @@ create table allocations (
   consumer_id character varying(36) not null,
   resource_class_id integer not null,
   used integer not null
+);
+
+create table cells (
+  created_at timestamp without time zone,
+  updated_at timestamp without time zone,
+  id integer default nextval('cells_id_seq'::regclass) not null,
+  uuid character varying(36) not null,
+  name character varying(255) not null,
+  last_service_id integer default 0 not null
 );
 
 create table consumer_types (
@@ -134,6 +145,22 @@ create table resource_providers (
   parent_provider_id integer
 );
 
+create table services (
+  created_at timestamp without time zone,
+  updated_at timestamp without time zone,
+  cell_id integer not null,
+  id integer not null,
+  uuid character varying(36),
+  host character varying(255) not null,
+  "binary" character varying(255) not null,
+  topic character varying(255),
+  zone character varying(255),
+  disabled boolean default false not null,
+  disabled_reason character varying(255),
+  forced_down boolean default false not null,
+  last_seen_up timestamp without time zone
+) with (fillfactor=70);
+
 create table traits (
   created_at timestamp without time zone,
   updated_at timestamp without time zone,
@@ -149,6 +176,8 @@ create table users (
 );
 
 alter sequence allocations_id_seq owned by allocations.id;
+
+alter sequence cells_id_seq owned by cells.id;
 
 alter sequence consumer_types_id_seq owned by consumer_types.id;
 
@@ -171,6 +200,12 @@ alter sequence users_id_seq owned by users.id;
 alter table alembic_version add constraint alembic_version_pkc PRIMARY KEY (version_num);
 
 alter table allocations add constraint allocations_pkey PRIMARY KEY (id);
+
+alter table cells add constraint cells_pkey PRIMARY KEY (id);
+
+alter table cells add constraint uniq_cells0name UNIQUE (name);
+
+alter table cells add constraint uniq_cells0uuid UNIQUE (uuid);
 
 alter table consumer_types add constraint consumer_types_pkey PRIMARY KEY (id);
 
@@ -210,6 +245,12 @@ alter table resource_providers add constraint uniq_resource_providers0name UNIQU
 
 alter table resource_providers add constraint uniq_resource_providers0uuid UNIQUE (uuid);
 
+alter table services add constraint services_pkey PRIMARY KEY (cell_id, id);
+
+alter table services add constraint uniq_services0host_binary_cell UNIQUE (host, "binary", cell_id);
+
+alter table services add constraint uniq_services0uuid UNIQUE (uuid);
+
 alter table traits add constraint traits_pkey PRIMARY KEY (id);
 
 alter table traits add constraint uniq_traits0name UNIQUE (name);
@@ -227,6 +268,8 @@ alter table resource_provider_traits add constraint resource_provider_traits_tra
 alter table resource_providers add constraint resource_providers_parent_provider_id_fkey FOREIGN KEY (parent_provider_id) REFERENCES resource_providers(id);
 
 alter table resource_providers add constraint resource_providers_root_provider_id_fkey FOREIGN KEY (root_provider_id) REFERENCES resource_providers(id);
+
+alter table services add constraint services_cell_id_fkey FOREIGN KEY (cell_id) REFERENCES cells(id);
 
 CREATE INDEX allocations_consumer_id_idx ON public.allocations USING btree (consumer_id);
 
@@ -251,6 +294,8 @@ CREATE INDEX resource_provider_traits_resource_provider_trait_idx ON public.reso
 CREATE INDEX resource_providers_parent_provider_id_idx ON public.resource_providers USING btree (parent_provider_id);
 
 CREATE INDEX resource_providers_root_provider_id_idx ON public.resource_providers USING btree (root_provider_id);
+
+CREATE UNIQUE INDEX uniq_services0compute_host ON public.services USING btree (host) WHERE (("binary")::text = 'nova-compute'::text);
 
 CREATE OR REPLACE FUNCTION public.log_allocations_deleted()
  RETURNS trigger

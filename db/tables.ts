@@ -16,7 +16,7 @@ type External = Stamps & { readonly id: Generated<number>; readonly external_id:
 
 /**
  * The tables of the database. Names, columns and meaning are those of OpenStack Placement (revision a082b8bb98d0), so that
- * its databases are adopted in place; `provider_changes` and `provider_changes_horizon` are additions.
+ * its databases are adopted in place; `provider_changes`, `provider_changes_horizon`, `cells` and `services` are additions.
  */
 export type Tables = {
   readonly resource_providers: Stamps & {
@@ -77,4 +77,27 @@ export type Tables = {
   };
   /** One row: changes of transactions up to `xid` may have been pruned from `provider_changes`. */
   readonly provider_changes_horizon: { readonly xid: ColumnType<string, never, string> };
+  /** Where services are; see migration 003. */
+  readonly cells: Stamps & {
+    readonly id: Generated<number>;
+    readonly uuid: string;
+    readonly name: string;
+    /** The highest id that a service of the cell ever got. */
+    readonly last_service_id: Generated<number>;
+  };
+  /** The agents that serve providers. `id` is unique within the cell. */
+  readonly services: Stamps & {
+    readonly cell_id: number;
+    readonly id: number;
+    /** Null in old rows, until they are read or migrated. */
+    readonly uuid: string | null;
+    readonly host: string;
+    readonly binary: string;
+    readonly topic: string | null;
+    readonly zone: string | null;
+    readonly disabled: Generated<boolean>;
+    readonly disabled_reason: string | null;
+    readonly forced_down: Generated<boolean>;
+    readonly last_seen_up: Timestamp;
+  };
 };

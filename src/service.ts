@@ -10,8 +10,11 @@ import type { Config } from './config/config.ts';
 import { type FleetKeeper, openFleet } from './fleet/keeper.ts';
 import { pruneChanges } from './fleet/prune.ts';
 import { createApp } from './http/app.ts';
+import { type Authentication, byKeystone, withoutKeystone } from './http/authentication.ts';
 import type { HonoEnv } from './http/exchange.ts';
+import { type Keystone, openKeystone } from './keystone/authenticate.ts';
 import { openConfiguredDatabase } from './open_database.ts';
+import { openPolicy } from './policy/policy.ts';
 
 /** The whole service, without a socket: `app.request(...)` is a request to it. */
 export type PlacementService = {
@@ -27,13 +30,22 @@ export type PlacementService = {
  *
  * @param options.embeddedTemplate a dump of an embedded database that a new one starts from
  * @param options.speaks the microversions that are offered, where they are not all up to [api] max_microversion
- * @throws Error where the schema is missing or old and may not be migrated, with the remedy.
+ * @throws Error where the schema is missing or old and may not be migrated, or the policy files or the settings of Keystone
+ *   cannot be used, with the remedy.
  */
 export async function openService(
   config: Config,
   options: { readonly embeddedTemplate?: Blob; readonly logger?: Logger; readonly speaks?: Service } = {},
 ): Promise<PlacementService> {
   const logger = options.logger ?? pino({ level: 'silent' });
+  const logLines = {
+    info: (line: string) => logger.info(line),
+    warn: (line: string) => logger.warn(line),
+    error: (line: string) => logger.error(line),
+  };
+  const policy = openPolicy(config.osloPolicy, logLines);
+  const keystone =
+    config.api.authStrategy === 'keystone' ? openKeystone(config.keystoneAuthtoken, logLines) : undefined;
   const database = await openConfiguredDatabase(config, {
     ...(options.embeddedTemplate === undefined ? {} : { embeddedTemplate: options.embeddedTemplate }),
     warn: (line) => logger.warn(line),
@@ -52,13 +64,18 @@ export async function openService(
     const stopPruning = pruneChanges(database, logger);
     const claims = openClaims(database, fleet, { conflictRetryCount: config.placement.allocationConflictRetryCount });
     const service = upTo(options.speaks ?? placementService, config.api.maxMicroversion);
-    const app = createApp(routes, { config, database, fleet, claims, service }, logger);
+    const app = createApp(
+      routes,
+      { config, database, fleet, claims, service },
+      { authentication: authenticationBy(keystone, config.keystoneAuthtoken), policy, logger },
+    );
     return {
       app,
       database,
       fleet,
       close: async () => {
         await stopPruning();
+        keystone?.close();
         await database.close();
       },
     };
@@ -66,4 +83,12 @@ export async function openService(
     await database.close();
     throw error;
   }
+}
+
+function authenticationBy(keystone: Keystone | undefined, settings: Config['keystoneAuthtoken']): Authentication {
+  if (keystone === undefined) return withoutKeystone;
+  return byKeystone(keystone, {
+    wwwAuthenticateUri: settings.wwwAuthenticateUri ?? settings.authUrl ?? '',
+    delayed: settings.delayAuthDecision,
+  });
 }

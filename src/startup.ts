@@ -1,12 +1,16 @@
 import net from 'node:net';
 import type { Config } from './config/config.ts';
+import { keystoneProblems } from './keystone/settings.ts';
 
-/** @throws Error where the configuration asks for an authentication that is not there. */
-export function checkAuthentication({ api }: Config): void {
+/** @throws Error where the configuration asks for Keystone and does not say how to reach it. */
+export function checkAuthentication({ api, keystoneAuthtoken }: Config): void {
   if (api.authStrategy === 'noauth2') return;
+  const problems = keystoneProblems(keystoneAuthtoken);
+  if (problems.length === 0) return;
   throw new Error(
-    '[api] auth_strategy = keystone, which is the default once anything is configured, is not available yet: on a trusted ' +
-      'network set [api] auth_strategy = noauth2 in placement.conf, or OS_API__AUTH_STRATEGY=noauth2 in the environment.',
+    '[api] auth_strategy = keystone, which is the default once anything is configured, needs a service user: ' +
+      `${problems.join(' ')} Or, on a trusted network, set [api] auth_strategy = noauth2 in placement.conf, or ` +
+      'OS_API__AUTH_STRATEGY=noauth2 in the environment.',
   );
 }
 

@@ -1,4 +1,5 @@
 import type { Database } from '../connect.ts';
+import { backfillServiceUuids } from './backfill_service_uuids.ts';
 import { createIncompleteConsumers, type IncompleteOwner } from './create_incomplete_consumers.ts';
 import type { OnlineMigration, Progress } from './online_migration.ts';
 import { setRootProviderIds } from './set_root_provider_ids.ts';
@@ -7,6 +8,7 @@ import { setRootProviderIds } from './set_root_provider_ids.ts';
 export const onlineMigrations = (database: Database, incomplete: IncompleteOwner): readonly OnlineMigration[] => [
   setRootProviderIds(database),
   createIncompleteConsumers(database, incomplete),
+  backfillServiceUuids(database),
 ];
 
 /** What one migration did in a batch; `error` is what stopped it. */

@@ -41,8 +41,8 @@ export type Endpoint = {
   readonly handle: (request: ApiRequest, parts: Parts) => Answer | Promise<Answer>;
 };
 
-/** What a policy rule is asked about; only `placement:usages` looks at it. */
-export type PolicyTarget = { readonly projectId: string | undefined };
+/** What a policy rule is asked about; without one, the project and user of the request. */
+export type PolicyTarget = { readonly project_id: string | null };
 
 /** What a handler answers: rendered in one place, with what every answer carries at the request's microversion. */
 export type Answer = {

@@ -24,7 +24,7 @@ export const usageEndpoints: readonly Endpoint[] = [
     path: '/usages',
     since: 9,
     policy: 'placement:usages',
-    policyTarget: ({ query }) => ({ projectId: query.last('project_id') }),
+    policyTarget: ({ query }) => ({ project_id: query.last('project_id') ?? null }),
     answersJson: true,
     handle: ofProject,
   },

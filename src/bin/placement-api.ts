@@ -1,11 +1,11 @@
 #!/usr/bin/env node
-import { readFile } from 'node:fs/promises';
 import { Command } from 'commander';
 import { addConfigFlags, type ConfigFlags, loadConfig, runCommand } from '../command_line.ts';
 import { showConfig } from '../config/show.ts';
 import type { Override } from '../config/sources.ts';
 import { isUnconfigured, withoutAuthentication } from '../config/unconfigured.ts';
 import { listen } from '../http/listen.ts';
+import { readTls } from '../http/tls_files.ts';
 import { openLog } from '../log.ts';
 import { openService } from '../service.ts';
 import { checkAuthentication, exposureWarning, unconfiguredNotice } from '../startup.ts';
@@ -35,6 +35,7 @@ async function serve(flags: Flags): Promise<void> {
   }
   const { config } = loaded;
   checkAuthentication(config);
+  const tls = await readTls(config.ssl);
 
   const logger = openLog(config.default.debug);
   let close = async (): Promise<void> => {};
@@ -48,13 +49,8 @@ async function serve(flags: Flags): Promise<void> {
 
   const service = await openService(config, { logger });
   const { host, port } = config.api;
-  const { certFile, keyFile } = config.ssl;
   try {
-    const tls =
-      certFile === undefined || keyFile === undefined
-        ? {}
-        : { tls: { cert: await readFile(certFile, 'utf8'), key: await readFile(keyFile, 'utf8') } };
-    const server = await listen(service.app, { host, port, ...tls });
+    const server = await listen(service.app, { host, port, ...(tls === undefined ? {} : { tls }) });
     close = async () => {
       await server.close();
       await service.close();

@@ -40,7 +40,7 @@ export function* candidatesAt(
   const chosen: Choice[] = [];
 
   const isPossible = (choice: Choice): boolean =>
-    !(request.isolate && choice.group.granular && isTaken(choice, chosen)) &&
+    !(request.isolate && isTaken(choice, chosen)) &&
     (request.nested || usesEachTreeOnce([...chosen, choice])) &&
     usage.fits(choice);
 

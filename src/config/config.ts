@@ -198,7 +198,7 @@ export const defaultConfig: Config = deepFreeze({
     regionName: undefined,
     interface: 'internal',
     serviceTokenRoles: ['service'],
-    serviceTokenRolesRequired: false,
+    serviceTokenRolesRequired: true,
     serviceType: undefined,
     tokenCacheTime: 300,
     httpConnectTimeout: undefined,

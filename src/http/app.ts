@@ -2,32 +2,47 @@ import type { IncomingMessage } from 'node:http';
 import { Hono, type MiddlewareHandler } from 'hono';
 import type { Logger } from 'pino';
 import type { Endpoint } from '../api/endpoint.ts';
+import { nobody } from '../api/identity.ts';
 import { type Service, versionText } from '../api/microversions.ts';
 import type { Parts } from '../api/parts.ts';
+import type { Config } from '../config/config.ts';
 import { ApiError } from '../errors.ts';
+import type { Policy } from '../policy/policy.ts';
+import type { Authentication } from './authentication.ts';
+import { allowOrigins } from './cors.ts';
 import { mountEndpoints } from './dispatch.ts';
-import { type HonoEnv, nobody } from './exchange.ts';
+import type { HonoEnv } from './exchange.ts';
 import { olderVersionHeader, requestedMinor, setRangeHeaders, versionHeader } from './microversion.ts';
-import { noauthIdentity } from './noauth.ts';
 import { pathStart, routedPath, targetOf } from './path.ts';
+import { forwardedOrigin, notForwarded, readForwarded } from './proxy_headers.ts';
 import { renderError } from './render_error.ts';
 import { newRequestId, requestIdHeader } from './request_id.ts';
-import { unauthorized } from './unauthorized.ts';
+
+export type AppOptions = {
+  readonly authentication: Authentication;
+  readonly policy: Policy;
+  readonly logger: Logger;
+};
 
 /**
- * Assembles what every request passes through, outside in: request id and log, authentication, faults, microversion, and
- * then the endpoints. The order is upstream's and shows: a 401 carries no microversion, a fault neither.
+ * Assembles what every request passes through, outside in: proxy headers, request id and log, CORS, authentication, faults,
+ * microversion, and then the endpoints. The order is upstream's and shows: a 401 carries no microversion, a fault neither.
  */
-export function createApp(endpoints: readonly Endpoint[], parts: Parts, logger: Logger): Hono<HonoEnv> {
-  const { service } = parts;
+export function createApp(
+  endpoints: readonly Endpoint[],
+  parts: Parts,
+  { authentication, policy, logger }: AppOptions,
+): Hono<HonoEnv> {
+  const { service, config } = parts;
 
   const app = new Hono<HonoEnv>({
     getPath: (request, options) => routedPath(targetOf(request.url, incomingOf(options?.env))),
   });
-  app.use(identifyAndLog(logger));
-  app.use(authenticate);
+  app.use(identifyAndLog(logger, config.osloMiddleware));
+  if (config.cors.allowedOrigin.length > 0) app.use(allowOrigins(config.cors));
+  app.use(authentication);
   app.use(negotiateVersion(service));
-  mountEndpoints(app, endpoints, parts);
+  mountEndpoints(app, endpoints, parts, policy);
   app.onError((error, c) => {
     const exchange = c.var.exchange;
     const isTold = error instanceof ApiError;
@@ -54,13 +69,17 @@ export function createApp(endpoints: readonly Endpoint[], parts: Parts, logger: 
   return app;
 }
 
-const identifyAndLog = (logger: Logger): MiddlewareHandler<HonoEnv> =>
+const identifyAndLog = (
+  logger: Logger,
+  { enableProxyHeadersParsing }: Config['osloMiddleware'],
+): MiddlewareHandler<HonoEnv> =>
   async function identifyAndLog(c, next) {
     const started = performance.now();
     const request = c.req.raw;
     const accept = request.headers.get('accept');
-    const origin = request.url.slice(0, pathStart(request.url));
-    const target = targetOf(request.url, incomingOf(c.env));
+    const incoming = incomingOf(c.env);
+    const target = targetOf(request.url, incoming);
+    const forwarded = enableProxyHeadersParsing ? readForwarded(request.headers) : notForwarded;
     const globalId = request.headers.get(requestIdHeader);
     c.set('exchange', {
       requestId: newRequestId(),
@@ -69,8 +88,9 @@ const identifyAndLog = (logger: Logger): MiddlewareHandler<HonoEnv> =>
       contentType: request.headers.get('content-type') ?? '',
       path: target.path,
       search: target.search,
-      origin,
-      prefix: '',
+      origin: forwardedOrigin(request.url.slice(0, pathStart(request.url)), forwarded),
+      prefix: forwarded.prefix,
+      client: forwarded.client ?? incoming?.socket.remoteAddress,
       identity: nobody,
       version: -1,
     });
@@ -82,7 +102,8 @@ const identifyAndLog = (logger: Logger): MiddlewareHandler<HonoEnv> =>
         requestId: exchange.requestId,
         globalRequestId: exchange.globalRequestId,
         method: request.method,
-        url: target.path + target.search,
+        url: exchange.prefix + target.path + target.search,
+        client: exchange.client,
         status: c.res.status,
         microversion: exchange.version < 0 ? undefined : `1.${exchange.version}`,
         user: exchange.identity.userId || undefined,
@@ -98,15 +119,6 @@ const incomingOf = (env: unknown): IncomingMessage | undefined =>
   typeof env === 'object' && env !== null && 'incoming' in env ? (env.incoming as IncomingMessage) : undefined; // by node-server's HttpBindings
 
 const isRequestId = (text: string): boolean => /^req-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text);
-
-/** GET / and the empty path need no token, so that clients can discover the versions. */
-const authenticate: MiddlewareHandler<HonoEnv> = async function authenticate(c, next) {
-  const identity = noauthIdentity(c.req.raw.headers);
-  if (identity !== undefined) c.var.exchange.identity = identity;
-  else if (c.var.exchange.path !== '/' && c.var.exchange.path !== '') return unauthorized(c.var.exchange.accept);
-  await next();
-  return undefined;
-};
 
 const negotiateVersion = (service: Service): MiddlewareHandler<HonoEnv> =>
   async function negotiateVersion(c, next) {

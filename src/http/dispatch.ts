@@ -2,15 +2,15 @@ import type { Hono } from 'hono';
 import type { ApiRequest, Endpoint } from '../api/endpoint.ts';
 import type { Parts } from '../api/parts.ts';
 import { ApiError, notFound, notFoundWithoutVary } from '../errors.ts';
+import type { Policy } from '../policy/policy.ts';
 import { parseQuery, type Query } from '../query/query_string.ts';
 import { accepts } from './accept.ts';
 import { renderAnswer } from './answer.ts';
 import { readJson } from './body.ts';
 import type { Exchange, HonoEnv } from './exchange.ts';
-import { enforce } from './policy.ts';
 
 /** Makes the endpoints of a service answer under their paths; every other method there is 405. */
-export function mountEndpoints(app: Hono<HonoEnv>, endpoints: readonly Endpoint[], parts: Parts): void {
+export function mountEndpoints(app: Hono<HonoEnv>, endpoints: readonly Endpoint[], parts: Parts, policy: Policy): void {
   const limitBytes = parts.config.osloMiddleware.maxRequestBodySize;
   const byPath = Map.groupBy(endpoints, (endpoint) => endpoint.path);
   for (const [path, ofPath] of byPath) {
@@ -25,10 +25,7 @@ export function mountEndpoints(app: Hono<HonoEnv>, endpoints: readonly Endpoint[
       }
       const endpoint = select(candidates, exchange);
       const request = apiRequest(c.req.raw, exchange, (name) => c.req.param(name) ?? '', limitBytes);
-      if (endpoint.policy !== undefined) {
-        const target = endpoint.policyTarget?.(request) ?? { projectId: exchange.identity.projectId };
-        enforce(endpoint.policy, exchange.identity, target);
-      }
+      authorize(endpoint, request, policy);
       return renderAnswer(await endpoint.handle(request, parts), exchange.version, exchange.origin + exchange.prefix);
     });
   }
@@ -48,6 +45,15 @@ function select(candidates: readonly Endpoint[], exchange: Exchange): Endpoint {
   }
   if (!endpoint.mediaTypesFirst) checkMediaTypes(endpoint, exchange);
   return endpoint;
+}
+
+/** @throws ApiError 403 where the policy does not let the request through. */
+function authorize({ policy: rule, policyTarget }: Endpoint, request: ApiRequest, policy: Policy): void {
+  if (rule === undefined) return;
+  const { identity } = request;
+  const target = policyTarget?.(request) ?? { project_id: identity.projectId ?? null, user_id: identity.userId };
+  if (policy.allows(rule, identity, target)) return;
+  throw new ApiError(403, `Policy does not allow ${rule} to be performed.`, { vary: false });
 }
 
 function checkMediaTypes(endpoint: Endpoint, exchange: Exchange): void {

@@ -16,6 +16,8 @@ export type Exchange = {
   readonly origin: string;
   /** The path under which a proxy publishes the service. */
   readonly prefix: string;
+  /** The address that the request comes from, as far as a proxy tells. */
+  readonly client: string | undefined;
   /** Filled by the authentication; before it, nobody. */
   identity: Identity;
   /** Filled by the version negotiation; before it, -1. */
@@ -23,5 +25,3 @@ export type Exchange = {
 };
 
 export type HonoEnv = { Variables: { exchange: Exchange } };
-
-export const nobody: Identity = { userId: '', projectId: undefined, roles: [], systemScope: undefined };

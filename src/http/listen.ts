@@ -5,6 +5,7 @@ import { getRequestListener } from '@hono/node-server';
 import type { Hono } from 'hono';
 import type { HonoEnv } from './exchange.ts';
 import { newRequestId, requestIdHeader } from './request_id.ts';
+import type { Tls } from './tls_files.ts';
 
 export type Listening = {
   /** The address it listens on, `http://host:port`. */
@@ -17,8 +18,8 @@ export type ListenOptions = {
   readonly host: string;
   /** 0 is any free port. */
   readonly port: number;
-  /** The certificate chain and its key as PEM text, for HTTPS. */
-  readonly tls?: { readonly cert: string; readonly key: string };
+  /** For HTTPS. */
+  readonly tls?: Tls;
   readonly drainMs?: number;
 };
 

@@ -28,7 +28,7 @@ export function parseResources(value: string): Resources {
   const form =
     'Badly formed resources parameter. Expected resources query string parameter in form: ' +
     '?resources=VCPU:2,MEMORY_MB:1024. Got: ';
-  if (value.trim() === '') throw badRequest(`${form}empty string.`);
+  if (strip(value) === '') throw badRequest(`${form}empty string.`);
   const resources = new Map<string, number>();
   for (const item of value.split(',')) {
     const parts = item.split(':');
@@ -47,8 +47,15 @@ export function parseResources(value: string): Resources {
 /** An integer as Python's int() reads it: a sign, underscores between digits, white space around, digits of any script. */
 export function parseInteger(text: string): number | undefined {
   const plain = text.replaceAll(/\p{Nd}/gu, (digit) => String(digitValue(digit.codePointAt(0) ?? 0)));
-  return /^\s*[+-]?\d+(_\d+)*\s*$/.test(plain) ? Number(plain.replaceAll('_', '')) : undefined;
+  return /^[+-]?\d+(_\d+)*$/.test(strip(plain)) ? Number(strip(plain).replaceAll('_', '')) : undefined;
 }
+
+/** White space as Python has it: unlike JavaScript with some control characters, and without the byte order mark. */
+const space = '[\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]';
+const outerSpace = new RegExp(`^${space}+|${space}+$`, 'g');
+
+/** A text without the white space around it, as Python's strip() leaves it. */
+const strip = (text: string): string => text.replaceAll(outerSpace, '');
 
 /** Scripts have their ten digits in a row; some rows follow each other. */
 function digitValue(codePoint: number): number {
@@ -84,10 +91,7 @@ export function parseTraits(
   const problem = (text: string) => badRequest(`Invalid query string parameters: ${text}`);
   if (value.startsWith('in:')) {
     if (!allowAny) throw problem(`The format '${anyForm}' only supported since microversion 1.39. Got: ${value}`);
-    const names = value
-      .slice(3)
-      .split(',')
-      .map((name) => name.trim());
+    const names = value.slice(3).split(',').map(strip);
     if (names.includes('')) {
       throw problem(`Expected 'required' parameter value of the form: ${anyForm}. Got an empty trait in: ${value}`);
     }
@@ -96,7 +100,7 @@ export function parseTraits(
     }
     return { required: [[...new Set(names)]], forbidden: [] };
   }
-  const names = value.split(',').map((name) => name.trim());
+  const names = value.split(',').map(strip);
   // Any number of exclamation marks forbids, once: upstream's history, kept.
   const forbidden = names.filter((name) => name.startsWith('!')).map((name) => name.replace(/^!+/, ''));
   const form = allowForbidden ? 'HW_CPU_X86_VMX,!CUSTOM_MAGIC' : 'HW_CPU_X86_VMX,CUSTOM_MAGIC';
@@ -159,7 +163,7 @@ function aggregatesOf(value: string): readonly string[] {
 
 /** @throws ApiError 400 where the value of `in_tree` is no UUID. */
 export function parseInTree(value: string): string {
-  const uuid = value.trim();
+  const uuid = strip(value);
   if (isUuidLike(uuid)) return uuid;
   throw badRequest(
     `Invalid query string parameters: Expected 'in_tree' parameter to be a format of uuid. Got: ${value}`,

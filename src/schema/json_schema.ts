@@ -85,12 +85,19 @@ export const keyed = <Value extends v.GenericSchema>(
   limits: { readonly minProperties?: number } = {},
 ) => {
   const each = patterns instanceof RegExp ? [patterns] : patterns;
-  const key = v.check<string, string>(
-    (name) => each.some((pattern) => pattern.test(name)),
-    each.map(({ source }) => pythonRepr(source)).join(', '),
-  );
+  const message = each.map(({ source }) => pythonRepr(source)).join(', ');
+  const key = v.check<string, string>((name) => each.some((pattern) => pattern.test(name)), message);
   return v.pipe(
     v.custom<Record<string, unknown>>(isObject, wrongType('object')),
+    // Valibot's record would leave these keys out without a word.
+    v.rawCheck(({ dataset, addIssue }) => {
+      if (!dataset.typed) return;
+      const input = dataset.value;
+      for (const name of ['__proto__', 'constructor', 'prototype']) {
+        if (!Object.hasOwn(input, name)) continue;
+        addIssue({ message, path: [{ type: 'object', origin: 'key', input, key: name, value: input[name] }] });
+      }
+    }),
     v.record(v.pipe(v.string(), key), value),
     v.check((record) => Object.keys(record).length >= (limits.minProperties ?? 0), tooFew),
   );

@@ -114,6 +114,24 @@ suite('explosions of combinations', () => {
     assert.ok(looks() < 300_000, `${looks()} looks for 1000 candidates`);
   });
 
+  test('a pair within one of ten subtrees, between whose choices seven others take devices', () => {
+    const cells = Array.from({ length: 10 }, (_, place): Node[] => {
+      const cell = { uuid: providerUuid(1 + place), parent: 0, stock: nothing, traits: [], aggregates: [] };
+      const device = { ...cell, uuid: providerUuid(11 + place), parent: 1 + place };
+      return [
+        { ...cell, stock: { ...nothing, VCPU: some(1) } },
+        { ...device, stock: { ...nothing, SRIOV_NET_VF: some(1) } },
+      ];
+    });
+    const root: Node = { uuid: providerUuid(0), parent: undefined, stock: nothing, traits: [], aggregates: [] };
+    const topology = [root, ...cells.flatMap(([cell]) => cell ?? []), ...cells.flatMap(([, device]) => device ?? [])];
+    const { fleet, looks } = counted(topology);
+    const cpu = { ...oneFunction('_CPU'), resources: new Map([['VCPU', 1]]) };
+    const groups = [cpu, ...functions(8).groups];
+    assert.equal(taken(fleet, functions(0, { groups, sameSubtrees: [new Set(['_CPU', '8'])] }), 1000), 1000);
+    assert.ok(looks() < 200_000, `${looks()} looks for 1000 candidates`);
+  });
+
   test('before 1.29 a tree is one provider: eight groups on eight devices have eight candidates', () => {
     const { fleet, looks } = counted(hosts(1, 8, 8));
     assert.equal(taken(fleet, functions(8, { nested: false }), 1000), 8);

@@ -53,7 +53,7 @@ const changes = {
     const moved = [{ provider: id, classes: [found.class], deltas: [delta] }];
     return [
       { ...rows, inventories },
-      { ...noChanges, moved, touched: [{ id, generation: what, updated: null }] },
+      { ...noChanges, moved, touched: [{ id, generation: what, created: null, updated: null }] },
     ];
   },
   inventory: (rows: Loaded, id: number, what: number): Step => {

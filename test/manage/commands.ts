@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
@@ -62,6 +62,7 @@ export async function withCommands(
       },
     });
   } finally {
+    await killLeftovers();
     await drop();
     await rm(folder, { recursive: true, force: true });
   }
@@ -86,6 +87,14 @@ async function databaseIn(folder: string, engine: Engine, start: Start) {
   return { config: { connection: undefined, embeddedPath }, drop: async () => {} };
 }
 
+const running = new Map<ChildProcess, Promise<unknown>>();
+
+/** Ends the commands that a failed test left behind. */
+export async function killLeftovers(): Promise<void> {
+  for (const child of running.keys()) child.kill('SIGKILL');
+  await Promise.allSettled(running.values());
+}
+
 /** Starts a command of this project. It sees no configuration but what its arguments and `environment` say. */
 export function startCommand(
   command: CommandName,
@@ -106,8 +115,12 @@ export function startCommand(
   });
   const ended = new Promise<Ended>((resolve, reject) => {
     child.once('error', reject);
-    child.once('close', (code) => resolve({ code, stdout, stderr }));
+    child.once('close', (code) => {
+      running.delete(child);
+      resolve({ code, stdout, stderr });
+    });
   });
+  running.set(child, ended);
   return {
     child,
     ended,

@@ -239,3 +239,14 @@ test('aggregates carry the generation from 1.19', () => {
   refuses(18, line, { body: guarded, status: 200, answer: bare, dated: true }, /request's body/);
   refuses(19, line, { body: guarded, status: 200, answer: bare, dated: true }, /resource_provider_generation/);
 });
+
+test('what is no HTTP is refused without a version', () => {
+  const line = 'POST /resource_providers';
+  const refused = {
+    status: 400,
+    answer: error(0, 400),
+    response: { 'openstack-api-version': undefined, vary: undefined },
+  };
+  accepts(39, line, { ...refused, request: { 'Content-Length': 'many' } });
+  refuses(39, line, { ...refused, request: { 'Content-Length': '4' } }, /openstack-api-version is missing/);
+});

@@ -28,7 +28,9 @@ function single(schema: JsonObject): JsonObject {
 function meant(schema: JsonObject, values: readonly string[]): unknown {
   if (schema.type === 'array') return values;
   const last = values.at(-1) ?? '';
-  return schema.type === 'integer' && /^(?:0|[1-9][0-9]*)$/.test(last) ? Number(last) : last;
+  if (schema.type !== 'integer' || !/^(?:0|[1-9][0-9]*)$/.test(last)) return last;
+  // Beyond the largest number there is no integer.
+  return Math.min(Number(last), Number.MAX_VALUE);
 }
 
 function queryComplaints(parameters: readonly JsonObject[], query: string): readonly string[] {

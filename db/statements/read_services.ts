@@ -1,0 +1,54 @@
+import { sql } from 'kysely';
+import type { Database } from '../connect.ts';
+import { type ServiceRow, serviceColumns } from './service_row.ts';
+
+/** Which services are read; what is absent does not matter. */
+export type ServiceFilter = {
+  readonly host?: string | undefined;
+  readonly binary?: string | undefined;
+  readonly uuid?: string | undefined;
+  /** The integer id, which services of several cells may have. */
+  readonly id?: number | undefined;
+};
+
+/**
+ * Reads services in the order of cells and ids. Old rows without a uuid get theirs before they are returned, so that every
+ * reader of any process sees the same one.
+ */
+export async function readServices(
+  database: Database,
+  filter: ServiceFilter,
+  downTimeSeconds: number,
+): Promise<readonly (ServiceRow & { readonly uuid: string })[]> {
+  for (;;) {
+    const rows = await select(database, filter, downTimeSeconds);
+    const whole = rows.filter(hasUuid);
+    if (whole.length === rows.length) return whole;
+    await mendUuids(database, filter);
+  }
+}
+
+const hasUuid = (row: ServiceRow): row is ServiceRow & { readonly uuid: string } => row.uuid !== null;
+
+async function select({ kysely }: Database, filter: ServiceFilter, downTimeSeconds: number) {
+  const { rows } = await sql<ServiceRow>`select ${serviceColumns(downTimeSeconds)} from services s
+    where ${condition(filter)} order by s.cell_id, s.id`.execute(kysely);
+  return rows;
+}
+
+/** Whoever comes second waits for the first one, and changes nothing. */
+async function mendUuids({ kysely }: Database, filter: ServiceFilter): Promise<void> {
+  await sql`update services s set uuid = gen_random_uuid()::text where s.uuid is null and ${condition(filter)}`.execute(
+    kysely,
+  );
+}
+
+function condition({ host, binary, uuid, id }: ServiceFilter) {
+  const parts = [
+    ...(host === undefined ? [] : [sql`s.host = ${host}`]),
+    ...(binary === undefined ? [] : [sql`s."binary" = ${binary}`]),
+    ...(uuid === undefined ? [] : [sql`s.uuid = ${uuid}`]),
+    ...(id === undefined ? [] : [sql`s.id = ${id}`]),
+  ];
+  return parts.length === 0 ? sql`true` : sql.join(parts, sql` and `);
+}

@@ -1,0 +1,66 @@
+import { InvalidArgumentError } from 'commander';
+import type { Inventory, NewInventory, Resources } from '../client/index.ts';
+
+const classPattern = /^[A-Z0-9_]+$/;
+const form = 'Write it as CLASS=AMOUNT, such as VCPU=2';
+
+/** Reads `VCPU=2`. @throws InvalidArgumentError, which commander tells with the argument */
+export function amountOf(text: string): readonly [resourceClass: string, amount: number] {
+  const [name = '', amount = '', ...more] = text.split('=');
+  if (more.length > 0 || !classPattern.test(name)) throw new InvalidArgumentError(`${form}, with a class in capitals.`);
+  if (!/^[1-9]\d*$/.test(amount)) throw new InvalidArgumentError(`${form}: a whole number from 1 on.`);
+  return [name, Number(amount)];
+}
+
+/** For options and arguments that may be repeated. */
+export const collectAmounts = (text: string, before: Resources = {}): Resources => {
+  const [name, amount] = amountOf(text);
+  return { ...before, [name]: amount };
+};
+
+export const collect = (text: string, before: readonly string[] = []): readonly string[] => [...before, text];
+
+const inventoryFields: readonly (keyof Inventory)[] = [
+  'total',
+  'reserved',
+  'min_unit',
+  'max_unit',
+  'step_size',
+  'allocation_ratio',
+];
+
+/** Fields to be changed, by class. */
+export type InventoryChanges = { readonly [resourceClass: string]: Partial<Inventory> };
+
+/** Reads `VCPU=8` (the total), `VCPU:reserved=1` and the like. */
+export function collectInventory(text: string, before: InventoryChanges = {}): InventoryChanges {
+  const match = /^([^:=]+)(?::([^=]+))?=(.+)$/.exec(text);
+  const [, name = '', field = 'total', value = ''] = match ?? [];
+  if (!classPattern.test(name)) {
+    throw new InvalidArgumentError('Write it as CLASS=TOTAL or CLASS:FIELD=VALUE, such as VCPU=8 VCPU:allocation_ratio=4');
+  }
+  const known = inventoryFields.find((one) => one === field);
+  if (known === undefined) {
+    throw new InvalidArgumentError(`There is no field ${field}. Choose one of ${inventoryFields.join(', ')}.`);
+  }
+  const number = Number(value);
+  const isRight = known === 'allocation_ratio' ? number > 0 : Number.isInteger(number) && number >= 0;
+  if (!isRight || !Number.isFinite(number)) throw new InvalidArgumentError(`${field} must be a number, not "${value}".`);
+  return { ...before, [name]: { ...before[name], [known]: number } };
+}
+
+/** An inventory with changes; a new one needs a total. */
+export function changedInventory(name: string, old: Inventory | undefined, change: Partial<Inventory>): NewInventory {
+  const total = change.total ?? old?.total;
+  if (total === undefined) throw new Error(`There is no inventory of ${name} yet: give its total too, as ${name}=TOTAL.`);
+  return { ...old, ...change, total };
+}
+
+export const resourcesText = (resources: Resources): string =>
+  Object.entries(resources)
+    .map(([name, amount]) => `${name}=${amount}`)
+    .join(' ');
+
+/** How much of an inventory can be allocated. */
+export const capacityOf = ({ total, reserved, allocation_ratio }: Inventory): number =>
+  Math.trunc((total - reserved) * allocation_ratio);

@@ -1,0 +1,151 @@
+import { readFileSync } from 'node:fs';
+import tls from 'node:tls';
+import { type Command, Option } from 'commander';
+import { type Auth, type Credentials, connect, keystone, type Placement, type Scope, token } from '../client/index.ts';
+
+/** Options of the OpenStack client by which a cloud is reached; each has an environment variable, which is enough. */
+const connectionOptions: readonly (readonly [flags: string, help: string])[] = [
+  ['--os-endpoint <url>', 'where the placement service is; otherwise the catalog tells'],
+  ['--os-token <token>', 'a token; of a service without Keystone the user, such as admin'],
+  ['--os-auth-url <url>', 'where Keystone is'],
+  ['--os-username <name>', 'the user'],
+  ['--os-password <password>', "the user's password; better in the environment"],
+  ['--os-user-domain-name <name>', "the user's domain"],
+  ['--os-project-name <name>', 'the project to work in'],
+  ['--os-project-domain-name <name>', "the project's domain"],
+  ['--os-region-name <name>', 'the region of the endpoint'],
+  ['--os-interface <name>', 'the interface of the endpoint: public, internal or admin'],
+  ['--os-cacert <file>', 'certificates of authorities to trust, as PEM'],
+  ['--os-placement-api-version <version>', '1.N or latest; otherwise the newest that the server speaks'],
+];
+
+export function addConnectionOptions(program: Command): void {
+  for (const [flags, help] of connectionOptions) {
+    const option = new Option(flags, help);
+    program.addOption(option.env(option.long?.slice(2).replaceAll('-', '_').toUpperCase() ?? '').helpGroup('Connection:'));
+  }
+  program.addHelpText(
+    'after',
+    `
+A service without Keystone needs OS_ENDPOINT and OS_TOKEN, such as http://127.0.0.1:8778 and admin. One with Keystone needs
+what the file openrc of the cloud sets: OS_AUTH_URL, OS_USERNAME, OS_PASSWORD, OS_PROJECT_NAME, and so on; ids (OS_USER_ID,
+OS_PROJECT_ID, OS_USER_DOMAIN_ID, OS_PROJECT_DOMAIN_ID), OS_SYSTEM_SCOPE=all and application credentials
+(OS_APPLICATION_CREDENTIAL_ID, OS_APPLICATION_CREDENTIAL_SECRET) are understood too.`,
+  );
+}
+
+export type ConnectionFlags = {
+  readonly osEndpoint?: string;
+  readonly osToken?: string;
+  readonly osAuthUrl?: string;
+  readonly osUsername?: string;
+  readonly osPassword?: string;
+  readonly osUserDomainName?: string;
+  readonly osProjectName?: string;
+  readonly osProjectDomainName?: string;
+  readonly osRegionName?: string;
+  readonly osInterface?: string;
+  readonly osCacert?: string;
+  readonly osPlacementApiVersion?: string;
+};
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/**
+ * A client as the options and the environment say.
+ *
+ * @throws Error with what to set where they do not suffice, VersionError for a version that is none
+ */
+export function openPlacement(given: ConnectionFlags, given2: Environment): Placement {
+  const flags = withoutEmpty(given);
+  const env = withoutEmpty(given2);
+  if (flags.osCacert !== undefined) trust(flags.osCacert);
+  const options = { endpoint: flags.osEndpoint ?? env.OS_URL, version: flags.osPlacementApiVersion };
+  const credentials = flags.osAuthUrl === undefined ? undefined : credentialsOf(flags, env);
+  if (flags.osAuthUrl === undefined || (options.endpoint !== undefined && credentials === undefined)) {
+    return connect({ ...options, auth: tokenOf(flags, options.endpoint, env) });
+  }
+  if (credentials === undefined) {
+    throw new Error(
+      'Nothing says who you are. Set OS_USERNAME, OS_PASSWORD and OS_PROJECT_NAME, or OS_TOKEN, beside OS_AUTH_URL.',
+    );
+  }
+  return connect({ ...options, auth: keystoneOf(flags.osAuthUrl, credentials, flags, env) });
+}
+
+function tokenOf(flags: ConnectionFlags, endpoint: string | undefined, env: Environment): Auth {
+  if (endpoint === undefined) {
+    const cloud = env.OS_CLOUD === undefined ? '' : ' (OS_CLOUD and clouds.yaml are not read.)';
+    throw new Error(
+      'Nothing says where the placement service is. Without Keystone: export OS_ENDPOINT=http://127.0.0.1:8778 ' +
+        `OS_TOKEN=admin. With Keystone: source the file openrc of your cloud, which sets OS_AUTH_URL and more.${cloud}`,
+    );
+  }
+  if (flags.osToken === undefined) {
+    throw new Error(
+      `Nothing says who you are at ${endpoint}. Without Keystone: export OS_TOKEN=admin. With Keystone: set OS_AUTH_URL, ` +
+        'OS_USERNAME, OS_PASSWORD and OS_PROJECT_NAME.',
+    );
+  }
+  return token(flags.osToken);
+}
+
+function credentialsOf(flags: ConnectionFlags, env: Environment): Credentials | undefined {
+  const { OS_APPLICATION_CREDENTIAL_ID: id, OS_APPLICATION_CREDENTIAL_SECRET: secret, OS_USER_ID: userId } = env;
+  if (id !== undefined && secret !== undefined) return { method: 'application credential', id, secret };
+  if (flags.osToken !== undefined) return { method: 'token', token: flags.osToken };
+  const { osUsername: name, osPassword: password } = flags;
+  if (name === undefined && userId === undefined) return undefined;
+  if (password === undefined) throw new Error(`The password of ${name ?? userId} is missing. Set OS_PASSWORD.`);
+  const user = {
+    ...(userId === undefined ? {} : { id: userId }),
+    ...(name === undefined ? {} : { name }),
+    domainId: env.OS_USER_DOMAIN_ID ?? env.OS_DEFAULT_DOMAIN_ID,
+    domainName: flags.osUserDomainName ?? env.OS_DEFAULT_DOMAIN_NAME,
+  };
+  return { method: 'password', user, password };
+}
+
+function keystoneOf(authUrl: string, credentials: Credentials, flags: ConnectionFlags, env: Environment): Auth {
+  return keystone({
+    authUrl,
+    credentials,
+    // An application credential is for one project, and may not name it.
+    scope: credentials.method === 'application credential' ? undefined : scopeOf(flags, env),
+    interface: interfaceOf(flags.osInterface),
+    region: flags.osRegionName,
+  });
+}
+
+function scopeOf(flags: ConnectionFlags, env: Environment): Scope | undefined {
+  if (env.OS_SYSTEM_SCOPE !== undefined) return { system: 'all' };
+  const id = env.OS_PROJECT_ID ?? env.OS_TENANT_ID;
+  const name = flags.osProjectName ?? env.OS_TENANT_NAME;
+  if (id !== undefined) return { project: { id } };
+  if (name !== undefined) {
+    return {
+      project: {
+        name,
+        domainId: env.OS_PROJECT_DOMAIN_ID ?? env.OS_DEFAULT_DOMAIN_ID,
+        domainName: flags.osProjectDomainName ?? env.OS_DEFAULT_DOMAIN_NAME,
+      },
+    };
+  }
+  if (env.OS_DOMAIN_ID !== undefined) return { domain: { id: env.OS_DOMAIN_ID } };
+  return env.OS_DOMAIN_NAME === undefined ? undefined : { domain: { name: env.OS_DOMAIN_NAME } };
+}
+
+function interfaceOf(text: string | undefined): 'public' | 'internal' | 'admin' | undefined {
+  // Older files say publicURL.
+  const name = text?.replace(/URL$/, '');
+  if (name === undefined || name === 'public' || name === 'internal' || name === 'admin') return name;
+  throw new Error(`OS_INTERFACE is "${text}". Set it to public, internal or admin.`);
+}
+
+function trust(file: string): void {
+  tls.setDefaultCACertificates([...tls.getCACertificates('default'), readFileSync(file, 'utf8')]);
+}
+
+/** A variable that is set to nothing counts as not set, as with the OpenStack client. */
+const withoutEmpty = <Values extends object>(values: Values): Partial<Values> =>
+  Object.fromEntries(Object.entries(values).filter(([, value]) => value !== '')) as Partial<Values>; // a part of it

@@ -1,0 +1,29 @@
+import { isNotFound, type Placement, type Provider } from '../client/index.ts';
+import { forEach } from './shell.ts';
+
+const uuidPattern = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+
+/** A provider by its name or UUID. @throws Error with a hint where there is none */
+export async function findProvider(placement: Placement, nameOrUuid: string): Promise<Provider> {
+  if (uuidPattern.test(nameOrUuid)) {
+    try {
+      return await placement.providers.show(nameOrUuid.toLowerCase());
+    } catch (error) {
+      if (!isNotFound(error)) throw error;
+    }
+  }
+  const [found] = nameOrUuid === '' ? [] : await placement.providers.list({ name: nameOrUuid });
+  if (found !== undefined) return found;
+  throw new Error(`There is no provider "${nameOrUuid}", by name or UUID. "placement provider list" shows those there are.`);
+}
+
+/** The names of providers, by UUID; of one that vanished meanwhile its UUID. */
+export async function namesOf(placement: Placement, uuids: Iterable<string>): Promise<(uuid: string) => string> {
+  const unique = [...new Set(uuids)];
+  const names = new Map<string, string>();
+  await forEach(unique, async (uuid) => {
+    const [provider] = await placement.providers.list({ uuid });
+    if (provider !== undefined) names.set(uuid, provider.name);
+  });
+  return (uuid) => names.get(uuid) ?? uuid;
+}

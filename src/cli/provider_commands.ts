@@ -1,0 +1,113 @@
+import type { Command } from 'commander';
+import { retryConflicts } from '../client/index.ts';
+import { collect, collectAmounts } from './amounts.ts';
+import { findProvider } from './find_provider.ts';
+import { readPicture, showPicture } from './provider_picture.ts';
+import { addProviderTree } from './provider_tree.ts';
+import { shellOf } from './shell.ts';
+import { fields, table } from './table.ts';
+
+type ListOptions = {
+  readonly name?: string;
+  readonly resource?: Readonly<Record<string, number>>;
+  readonly required?: readonly string[];
+  readonly memberOf?: readonly string[];
+  readonly inTree?: string;
+};
+
+export function addProviderCommands(program: Command): void {
+  const provider = program.command('provider').description('resource providers: hosts, NUMA nodes, devices, pools');
+  provider
+    .command('list')
+    .description('list providers; with several options those for which all hold')
+    .option('--name <name>', 'the one of this name')
+    .option('-r, --resource <CLASS=AMOUNT>', 'with room for so much; may be repeated', collectAmounts)
+    .option('--required <trait>', 'with this trait, or without it: !TRAIT; may be repeated', collect)
+    .option('--member-of <aggregate>', 'in this aggregate, or outside of it: !UUID; may be repeated', collect)
+    .option('--in-tree <provider>', 'in the same tree as this one')
+    .action(async (options: ListOptions, command: Command) => {
+      const { placement, print } = shellOf(command);
+      const { name, resource, required, memberOf, inTree } = options;
+      const in_tree = inTree === undefined ? undefined : (await findProvider(placement, inTree)).uuid;
+      const providers = await placement.providers.list({ name, resources: resource, required, member_of: memberOf, in_tree });
+      const nameOf = new Map(providers.map((one) => [one.uuid, one.name]));
+      print(providers, () =>
+        table(
+          ['name', 'uuid', 'generation', 'parent'],
+          providers.map(({ parent_provider_uuid: parent, ...one }) => [
+            one.name,
+            one.uuid,
+            one.generation,
+            parent ? (nameOf.get(parent) ?? parent) : '',
+          ]),
+        ),
+      );
+    });
+  provider
+    .command('show')
+    .description('show a provider with all that it has')
+    .argument('<provider>', 'its name or UUID')
+    .action(async (which: string, _options: object, command: Command) => {
+      const { placement, print } = shellOf(command);
+      const picture = await readPicture(placement, await findProvider(placement, which));
+      print(picture, () => showPicture(picture));
+    });
+  addProviderTree(provider);
+  provider
+    .command('create')
+    .description('create a provider')
+    .argument('<name>', 'a name that no other provider has')
+    .option('--uuid <uuid>', 'its UUID; otherwise the server chooses one')
+    .option('--parent <provider>', 'the provider that it is a part of')
+    .action(async (name: string, options: { readonly uuid?: string; readonly parent?: string }, command: Command) => {
+      const { placement, print } = shellOf(command);
+      const { uuid, parent } = options;
+      const parent_provider_uuid = parent === undefined ? undefined : (await findProvider(placement, parent)).uuid;
+      const created = await placement.providers.create({ name, uuid, parent_provider_uuid });
+      print(created, () =>
+        fields([
+          ['name', created.name],
+          ['uuid', created.uuid],
+          ['generation', created.generation],
+          ['parent', parent ?? ''],
+        ]),
+      );
+    });
+  provider
+    .command('set')
+    .description('rename a provider, or move it to another parent')
+    .argument('<provider>', 'its name or UUID')
+    .option('--name <name>', 'the new name')
+    .option('--parent <provider>', 'the new parent')
+    .option('--no-parent', 'make it a root')
+    .action(
+      async (
+        which: string,
+        options: { readonly name?: string; readonly parent?: string | boolean },
+        command: Command,
+      ) => {
+        const { placement, print } = shellOf(command);
+        const { name, parent } = options;
+        if (name === undefined && (parent === undefined || parent === true)) {
+          throw new Error('Nothing is to be changed. Give --name, --parent or --no-parent.');
+        }
+        const changed = await retryConflicts(async () => {
+          const found = await findProvider(placement, which);
+          const moved =
+            typeof parent === 'string' ? (await findProvider(placement, parent)).uuid : parent === false ? null : undefined;
+          return placement.providers.update(found.uuid, { name: name ?? found.name, parent_provider_uuid: moved });
+        });
+        print(changed, () => `Provider ${changed.name} (${changed.uuid}) is changed.`);
+      },
+    );
+  provider
+    .command('delete')
+    .description('delete a provider that nothing is allocated on and that has no children')
+    .argument('<provider>', 'its name or UUID')
+    .action(async (which: string, _options: object, command: Command) => {
+      const { placement, print } = shellOf(command);
+      const found = await findProvider(placement, which);
+      await placement.providers.delete(found.uuid);
+      print(found, () => `Provider ${found.name} (${found.uuid}) is deleted.`);
+    });
+}

@@ -1,0 +1,71 @@
+import { type Inventory, type Placement, type Provider, type Resources, VersionError } from '../client/index.ts';
+import { capacityOf } from './amounts.ts';
+import { fields, table } from './table.ts';
+
+/** Everything about a provider. */
+export type ProviderPicture = Provider & {
+  readonly inventories: { readonly [resourceClass: string]: Inventory };
+  readonly usages: Resources;
+  readonly traits: readonly string[];
+  readonly aggregates: readonly string[];
+};
+
+export async function readPicture(placement: Placement, provider: Provider): Promise<ProviderPicture> {
+  const { uuid } = provider;
+  const [inventories, usages, traits, aggregates] = await Promise.all([
+    placement.inventories.list(uuid),
+    placement.usages.ofProvider(uuid),
+    sinceOr(placement.providerTraits.show(uuid), { traits: [] }),
+    sinceOr(placement.aggregates.show(uuid), { aggregates: [] }),
+  ]);
+  return {
+    ...provider,
+    inventories: inventories.inventories,
+    usages: usages.usages,
+    traits: traits.traits,
+    aggregates: aggregates.aggregates,
+  };
+}
+
+/** What an old server does not have is as if there were none of it. */
+async function sinceOr<Result>(asked: Promise<Result>, none: Result): Promise<Result> {
+  try {
+    return await asked;
+  } catch (error) {
+    if (error instanceof VersionError && error.problem === 'too old') return none;
+    throw error;
+  }
+}
+
+export function showPicture(picture: ProviderPicture): string {
+  const about = fields([
+    ['name', picture.name],
+    ['uuid', picture.uuid],
+    ['generation', picture.generation],
+    ['parent', picture.parent_provider_uuid ?? ''],
+    ['root', picture.root_provider_uuid ?? ''],
+    ...listed('traits', picture.traits),
+    ...listed('aggregates', picture.aggregates),
+  ]);
+  return `${about}\n${inventoryTable(picture.inventories, picture.usages)}`;
+}
+
+/** A list with a line for each entry. */
+const listed = (name: string, entries: readonly string[]): readonly (readonly [string, string])[] =>
+  entries.length === 0 ? [[name, '']] : entries.map((entry, place) => [place === 0 ? name : '', entry]);
+
+export function inventoryTable(inventories: ProviderPicture['inventories'], usages: Resources): string {
+  const rows = Object.entries(inventories).map(([name, inventory]) => [
+    name,
+    inventory.total,
+    inventory.reserved,
+    inventory.min_unit,
+    inventory.max_unit,
+    inventory.step_size,
+    inventory.allocation_ratio,
+    capacityOf(inventory),
+    usages[name] ?? 0,
+  ]);
+  const head = ['class', 'total', 'reserved', 'min_unit', 'max_unit', 'step_size', 'allocation_ratio'];
+  return table([...head, 'capacity', 'used'], rows);
+}

@@ -1,0 +1,60 @@
+import type { Command } from 'commander';
+import type { Placement, Provider } from '../client/index.ts';
+import { capacityOf } from './amounts.ts';
+import { findProvider } from './find_provider.ts';
+import { forEach, shellOf } from './shell.ts';
+import { table } from './table.ts';
+
+export type TreeNode = Provider & { readonly children: readonly TreeNode[] };
+
+export function addProviderTree(provider: Command): void {
+  provider
+    .command('tree')
+    .description('draw the tree of a provider, or all trees')
+    .argument('[provider]', 'the name or UUID of any provider of the tree')
+    .option('-u, --usage', 'with what is used of what each one has')
+    .action(async (which: string | undefined, options: { readonly usage?: true }, command: Command) => {
+      const { placement, print } = shellOf(command);
+      const found = which === undefined ? undefined : await findProvider(placement, which);
+      const providers = await placement.providers.list(found === undefined ? {} : { in_tree: found.uuid });
+      const trees = treesOf(providers);
+      const lines = trees.flatMap((tree) => drawn(tree));
+      const usages = options.usage ? await forEach(lines, ({ node }) => usageText(placement, node.uuid)) : undefined;
+      const head = ['provider', 'uuid', ...(usages === undefined ? [] : ['used / capacity'])];
+      print(trees, () =>
+        table(head, lines.map(({ text, node }, place) => [text, node.uuid, ...(usages === undefined ? [] : [usages[place]])])),
+      );
+    });
+}
+
+/** Providers as trees. A parent that is not among them is as good as none. */
+export function treesOf(providers: readonly Provider[]): readonly TreeNode[] {
+  const uuids = new Set(providers.map(({ uuid }) => uuid));
+  const byParent = Map.groupBy(providers, ({ parent_provider_uuid: parent }) =>
+    parent && uuids.has(parent) ? parent : undefined,
+  );
+  const grown = (parent: string | undefined): readonly TreeNode[] =>
+    (byParent.get(parent) ?? [])
+      .toSorted((a, b) => a.name.localeCompare(b.name, 'en', { numeric: true }))
+      .map((provider) => ({ ...provider, children: grown(provider.uuid) }));
+  return grown(undefined);
+}
+
+/** A line for each node, with branches; the root stands without one. */
+function drawn(node: TreeNode, lead = '', branch = ''): readonly { readonly text: string; readonly node: TreeNode }[] {
+  const below = branch === '' ? '' : lead + (branch === '└─ ' ? '   ' : '│  ');
+  return [
+    { text: lead + branch + node.name, node },
+    ...node.children.flatMap((child, place) => drawn(child, below, place === node.children.length - 1 ? '└─ ' : '├─ ')),
+  ];
+}
+
+async function usageText(placement: Placement, uuid: string): Promise<string> {
+  const [{ inventories }, { usages }] = await Promise.all([
+    placement.inventories.list(uuid),
+    placement.usages.ofProvider(uuid),
+  ]);
+  return Object.entries(inventories)
+    .map(([name, inventory]) => `${name} ${usages[name] ?? 0}/${capacityOf(inventory)}`)
+    .join(', ');
+}

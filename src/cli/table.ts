@@ -1,0 +1,44 @@
+/** One cell: numbers stand at the right. */
+export type Cell = string | number | undefined;
+
+/** A head and rows in a box, as people know it from the OpenStack client. */
+export function table(head: readonly string[], rows: readonly (readonly Cell[])[]): string {
+  const texts = rows.map((row) => head.map((_, column) => cellText(row[column])));
+  const widths = head.map((title, column) => Math.max(widthOf(title), ...texts.map((row) => widthOf(row[column] ?? ''))));
+  const isNumeric = head.map((_, column) => {
+    const cells = rows.map((row) => row[column]).filter((cell) => cell !== undefined);
+    return cells.length > 0 && cells.every((cell) => typeof cell === 'number');
+  });
+  const rule = `+${widths.map((width) => '-'.repeat(width + 2)).join('+')}+`;
+  const line = (cells: readonly string[]): string =>
+    `|${widths.map((width, column) => ` ${padded(cells[column] ?? '', width, isNumeric[column] ?? false)} `).join('|')}|`;
+  return [rule, line(head), rule, ...texts.map(line), ...(rows.length === 0 ? [] : [rule])].join('\n');
+}
+
+/** Names and their values, one below the other. */
+export const fields = (values: readonly (readonly [name: string, value: Cell])[]): string =>
+  table(['field', 'value'], values.map(([name, value]) => [name, value === undefined ? '' : String(value)]));
+
+/** What is no printable text is spelt out: names come from others, and terminals obey what they are sent. */
+function cellText(cell: Cell): string {
+  return String(cell ?? '').replaceAll(
+    /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu,
+    (character) => `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`,
+  );
+}
+
+const padded = (text: string, width: number, toTheRight: boolean): string => {
+  const space = ' '.repeat(Math.max(0, width - widthOf(text)));
+  return toTheRight ? space + text : text + space;
+};
+
+const segments = new Intl.Segmenter();
+const wide = /\p{Script=Han}|\p{Script=Hangul}|\p{Script=Hiragana}|\p{Script=Katakana}|\p{Emoji_Presentation}|[\uFF01-\uFF60\u3000-\u303F]/u;
+
+/** Columns that a text takes in a terminal. */
+export function widthOf(text: string): number {
+  if (/^[\x20-\x7e]*$/.test(text)) return text.length;
+  let width = 0;
+  for (const { segment } of segments.segment(text)) width += wide.test(segment) ? 2 : 1;
+  return width;
+}

@@ -1,0 +1,83 @@
+import { type Claim, claimBodies, claimBody, claimsGuardedSince } from './claim.ts';
+import type { Resources } from './filters.ts';
+import type { NewInventories } from './inventories.ts';
+import type { Microversion, Since } from './microversions.ts';
+import { answered, type Call, type CallOptions, pathOf } from './operation.ts';
+
+/** What a consumer has. Of one that has nothing, or is unknown, there is nothing but empty `allocations`. */
+export type ConsumerAllocations<Version extends Microversion = Microversion> = {
+  readonly allocations: {
+    readonly [provider: string]: {
+      readonly resources: Resources;
+      /** The provider's, at this moment. */
+      readonly generation: number;
+    };
+  };
+} & Since<Version, '1.12', { readonly project_id?: string; readonly user_id?: string }> &
+  Since<Version, '1.28', { readonly consumer_generation?: number | null }> &
+  Since<Version, '1.38', { readonly consumer_type?: string }>;
+
+export type AllocationCalls<Version extends Microversion> = {
+  show(consumer: string, options?: CallOptions): Promise<ConsumerAllocations<Version>>;
+  /** Replaces what a consumer has. @throws ApiError 409 where it does not fit, or something changed meanwhile */
+  set(consumer: string, claim: Claim<Version>, options?: CallOptions): Promise<void>;
+  /** Replaces what several consumers have, all or nothing; from 1.13. */
+  setMany(claims: { readonly [consumer: string]: Claim<Version> }, options?: CallOptions): Promise<void>;
+  /** Gives back what a consumer has. @throws ApiError 404 where it has nothing */
+  delete(consumer: string, options?: CallOptions): Promise<void>;
+};
+
+/** Inventories that move to other providers, together with the allocations on them. */
+export type Reshape<Version extends Microversion = Microversion> = {
+  readonly inventories: { readonly [provider: string]: NewInventories };
+  readonly allocations: { readonly [consumer: string]: Claim<Version> };
+};
+
+const manySince = 13;
+const reshapeSince = 30;
+const root = pathOf('allocations');
+const isGuardedAt = (minor: number): boolean => minor >= claimsGuardedSince;
+
+export function allocationCalls<Version extends Microversion>(call: Call): AllocationCalls<Version> {
+  return {
+    show: (consumer, options) => answered(call({ method: 'GET', path: root + pathOf(consumer) }, options)),
+    set: async (consumer, claim, options) =>
+      void (await call(
+        {
+          method: 'PUT',
+          path: root + pathOf(consumer),
+          body: (minor) => claimBody(claim, minor),
+          repeatable: isGuardedAt,
+        },
+        options,
+      )),
+    setMany: async (claims, options) =>
+      void (await call(
+        {
+          method: 'POST',
+          path: root,
+          since: manySince,
+          body: (minor) => claimBodies(claims, minor),
+          repeatable: isGuardedAt,
+        },
+        options,
+      )),
+    delete: async (consumer, options) =>
+      void (await call({ method: 'DELETE', path: root + pathOf(consumer) }, options)),
+  };
+}
+
+/** Moves inventories and the allocations on them in one step; from 1.30. */
+export const reshapeCall =
+  <Version extends Microversion>(call: Call) =>
+  async ({ inventories, allocations }: Reshape<Version>, options?: CallOptions): Promise<void> =>
+    void (await call(
+      {
+        method: 'POST',
+        path: pathOf('reshaper'),
+        since: reshapeSince,
+        body: (minor) => ({ inventories, allocations: claimBodies(allocations, minor) }),
+        repeatable: isGuardedAt,
+      },
+      options,
+    ));

@@ -1,0 +1,98 @@
+import type { Auth } from './auth.ts';
+import { ApiError, ConnectionError, PlacementError } from './errors.ts';
+import { negotiated } from './negotiation.ts';
+import { type Call, type CallOptions, type Operation, type Reply, targetOf } from './operation.ts';
+import { refusalOf } from './refusal.ts';
+import { type Attempt, repeatedly } from './repeat.ts';
+import { type Fetch, isPassing, send, type WireAnswer } from './send.ts';
+import type { Wanted } from './version_request.ts';
+
+export type Connection = {
+  /** Where the service is; absent where the catalog tells. */
+  readonly endpoint: string | undefined;
+  readonly auth: Auth;
+  readonly wanted: Wanted;
+  readonly deadlineMs: number;
+  readonly fetch: Fetch;
+};
+
+/**
+ * Makes the function that all calls go through: it authenticates, negotiates the version, repeats what something passing
+ * prevented, and turns answers with an error status into ApiError.
+ */
+export function openCall(connection: Connection): Call {
+  return async function call(operation: Operation, options: CallOptions = {}): Promise<Reply> {
+    const { signal, deadlineMs = connection.deadlineMs } = options;
+    return repeatedly((number, both) => attempt(connection, operation, number, both), { deadlineMs, signal });
+  };
+}
+
+async function attempt(
+  connection: Connection,
+  operation: Operation,
+  number: number,
+  signal: AbortSignal,
+): Promise<Attempt<Reply>> {
+  const { auth, wanted, fetch } = connection;
+  let sentAt: number | undefined;
+  const mayRepeat = (): boolean => sentAt === undefined || isRepeatable(operation, sentAt);
+  try {
+    const endpoint = await endpointOf(connection, signal);
+    const exchange = async (sent: Operation, minor: number, version: string): Promise<WireAnswer> => {
+      const request = {
+        method: sent.method,
+        url: endpoint + targetOf(sent),
+        ...bodyOf(sent, minor),
+      };
+      if (sent === operation) sentAt = minor;
+      const answer = await send(fetch, { ...request, headers: await headersOf(request.body, version) }, signal);
+      // Nothing was done for who was not known: it is asked again with another token.
+      if (answer.status !== 401 || !auth.refused()) return answer;
+      return send(fetch, { ...request, headers: await headersOf(request.body, version) }, signal);
+    };
+    const headersOf = async (body: string | undefined, version: string) => ({
+      ...(await auth.headers(signal)),
+      Accept: 'application/json',
+      'OpenStack-API-Version': `placement ${version}`,
+      ...(body === undefined ? {} : { 'Content-Type': 'application/json' }),
+    });
+    const { answer, minor } = await negotiated(endpoint, wanted, operation, exchange);
+    const name = `${operation.method} ${operation.path}`;
+    if (answer.status < 300) return { done: { ...parsed(answer, endpoint + operation.path), minor } };
+    const error = new ApiError(name, refusalOf(answer), number);
+    if (!passing.has(answer.status) || !mayRepeat()) throw error;
+    const afterMs = Number(answer.headers.get('retry-after') ?? 0) * 1000;
+    return { failed: () => raise(error), afterMs: Number.isFinite(afterMs) ? afterMs : 0 };
+  } catch (error) {
+    if (!(error instanceof ConnectionError) || !isPassing(error) || !(error.unsent || mayRepeat())) throw error;
+    return { failed: () => raise(error) };
+  }
+}
+
+/** Of the service that is overloaded or about to end, and of proxies that do not reach it. */
+const passing: ReadonlySet<number> = new Set([502, 503, 504]);
+
+const isRepeatable = ({ method, repeatable }: Operation, minor: number): boolean =>
+  repeatable?.(minor) ?? method === 'GET';
+
+async function endpointOf({ endpoint, auth }: Connection, signal: AbortSignal): Promise<string> {
+  const found = endpoint ?? (await auth.endpoint?.(signal));
+  if (found === undefined) throw new TypeError('The endpoint is missing: give it, or an auth whose catalog has it.');
+  return found.replace(/\/+$/, '');
+}
+
+function bodyOf({ body }: Operation, minor: number): { readonly body?: string } {
+  return body === undefined ? {} : { body: JSON.stringify(body(minor)) };
+}
+
+function parsed({ status, headers, text }: WireAnswer, url: string): Omit<Reply, 'minor'> {
+  try {
+    return { status, headers, body: text === '' ? undefined : JSON.parse(text) };
+  } catch {
+    throw new PlacementError(`${url} answered, but not in JSON: it is no placement service. Check the endpoint.`);
+  }
+}
+
+function raise(error: Error): never {
+  throw error;
+}

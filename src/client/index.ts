@@ -1,0 +1,45 @@
+/** A client for the OpenStack Placement API, `placement/client`: see docs/client.md. */
+export type { AggregateCalls, Aggregates, NewAggregates } from './aggregates.ts';
+export type { AllocationCalls, ConsumerAllocations, Reshape } from './allocations.ts';
+export { type Auth, token } from './auth.ts';
+export type { AllocationRequest, CandidateQuery, Candidates, CandidatesCall, ProviderSummary } from './candidates.ts';
+export type { Claim, Mappings } from './claim.ts';
+export { type ConflictOptions, retryConflicts } from './conflicts.ts';
+export { type ConnectOptions, connect, type Placement } from './connect.ts';
+export {
+  ApiError,
+  AuthError,
+  ConnectionError,
+  type ErrorCode,
+  isConcurrentUpdate,
+  isConflict,
+  isNotFound,
+  PlacementError,
+  VersionError,
+  type VersionProblem,
+  type VersionRange,
+} from './errors.ts';
+export type { ProviderFilter, Resources } from './filters.ts';
+export type { Guarded, Inventories, Inventory, InventoryCalls, NewInventories, NewInventory } from './inventories.ts';
+export { type Credentials, type KeystoneOptions, keystone, type Scope } from './keystone.ts';
+export { type From, type Microversion, microversions, newestMinor } from './microversions.ts';
+export type { Call, CallOptions, Operation, Parameter, Reply } from './operation.ts';
+export type {
+  NewProvider,
+  Provider,
+  ProviderAllocations,
+  ProviderCalls,
+  ProviderChange,
+  ProviderQuery,
+} from './providers.ts';
+export type { ResourceClass, ResourceClassCalls } from './resource_classes.ts';
+export type { ServerVersion } from './server_version.ts';
+export type { ProviderTraitCalls, ProviderTraits, TraitCalls, TraitQuery } from './traits.ts';
+export {
+  isByType,
+  type ProjectUsages,
+  type ProviderUsages,
+  type UsageCalls,
+  type UsageQuery,
+  type UsagesByType,
+} from './usages.ts';

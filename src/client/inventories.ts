@@ -1,0 +1,66 @@
+import { answered, type Call, type CallOptions, isGuarded, pathOf } from './operation.ts';
+
+/** What a provider has of one resource class. Its capacity is `(total - reserved) * allocation_ratio`. */
+export type Inventory = {
+  readonly total: number;
+  readonly reserved: number;
+  /** One allocation has at least and at most so much, in steps of `step_size`. */
+  readonly min_unit: number;
+  readonly max_unit: number;
+  readonly step_size: number;
+  readonly allocation_ratio: number;
+};
+
+/** What is not given is as the server's defaults: nothing reserved, any amount, ratio 1. */
+export type NewInventory = { readonly total: number } & Partial<Inventory>;
+
+/** The provider's generation as it was read: the write is refused where the provider has changed since. */
+export type Guarded = { readonly resource_provider_generation: number };
+
+export type Inventories = { readonly inventories: { readonly [resourceClass: string]: Inventory } } & Guarded;
+export type NewInventories = { readonly inventories: { readonly [resourceClass: string]: NewInventory } } & Guarded;
+
+export type InventoryCalls = {
+  list(provider: string, options?: CallOptions): Promise<Inventories>;
+  /** Replaces all inventories of the provider. */
+  set(provider: string, inventories: NewInventories, options?: CallOptions): Promise<Inventories>;
+  /** Deletes all inventories; from 1.5. */
+  deleteAll(provider: string, options?: CallOptions): Promise<void>;
+  show(provider: string, resourceClass: string, options?: CallOptions): Promise<Inventory & Guarded>;
+  /** Adds the inventory of a class that the provider has none of. */
+  add(
+    provider: string,
+    inventory: NewInventory & { readonly resource_class: string },
+    options?: CallOptions,
+  ): Promise<Inventory & Guarded>;
+  /** Replaces the inventory of a class that the provider has already. */
+  replace(
+    provider: string,
+    resourceClass: string,
+    inventory: NewInventory & Guarded,
+    options?: CallOptions,
+  ): Promise<Inventory & Guarded>;
+  delete(provider: string, resourceClass: string, options?: CallOptions): Promise<void>;
+};
+
+/** Microversion 1.5 deletes all inventories at once. */
+const deleteAllSince = 5;
+
+export function inventoryCalls(call: Call): InventoryCalls {
+  const path = (provider: string, ...more: readonly string[]) =>
+    pathOf('resource_providers', provider, 'inventories', ...more);
+  return {
+    list: (provider, options) => answered(call({ method: 'GET', path: path(provider) }, options)),
+    set: (provider, body, options) =>
+      answered(call({ method: 'PUT', path: path(provider), body: () => body, repeatable: isGuarded }, options)),
+    deleteAll: async (provider, options) =>
+      void (await call({ method: 'DELETE', path: path(provider), since: deleteAllSince }, options)),
+    show: (provider, name, options) => answered(call({ method: 'GET', path: path(provider, name) }, options)),
+    add: (provider, body, options) =>
+      answered(call({ method: 'POST', path: path(provider), body: () => body }, options)),
+    replace: (provider, name, body, options) =>
+      answered(call({ method: 'PUT', path: path(provider, name), body: () => body, repeatable: isGuarded }, options)),
+    delete: async (provider, name, options) =>
+      void (await call({ method: 'DELETE', path: path(provider, name) }, options)),
+  };
+}

@@ -1,0 +1,150 @@
+import type { Auth } from './auth.ts';
+import { type Catalog, placementIn } from './catalog.ts';
+import { AuthError, ConnectionError } from './errors.ts';
+import { refusalOf } from './refusal.ts';
+import { type Fetch, send, type WireAnswer } from './send.ts';
+
+/** Who logs in. Domains are by id or name; a name without either is of the domain `Default`. */
+export type Credentials =
+  | {
+      readonly method: 'password';
+      readonly user: { readonly id?: string; readonly name?: string } & DomainOf;
+      readonly password: string;
+    }
+  | { readonly method: 'token'; readonly token: string }
+  | { readonly method: 'application credential'; readonly id: string; readonly secret: string };
+
+type DomainOf = { readonly domainId?: string | undefined; readonly domainName?: string | undefined };
+
+/** What the token is for. Absent, the user's default project; application credentials have their own. */
+export type Scope =
+  | { readonly project: { readonly id?: string; readonly name?: string } & DomainOf }
+  | { readonly domain: { readonly id?: string; readonly name?: string } }
+  | { readonly system: 'all' };
+
+export type KeystoneOptions = {
+  /** Keystone's address, with or without `/v3`. */
+  readonly authUrl: string;
+  readonly credentials: Credentials;
+  readonly scope?: Scope | undefined;
+  /** Which endpoint of the catalog is taken. Default: public, of any region. */
+  readonly interface?: 'public' | 'internal' | 'admin' | undefined;
+  readonly region?: string | undefined;
+  /** Default: the global one. */
+  readonly fetch?: Fetch | undefined;
+};
+
+type Session = { readonly token: string; readonly expiresAtMs: number; readonly catalog: Catalog };
+
+/** A token is renewed this long before it expires, in milliseconds, so that it does not expire on its way. */
+const renewalMs = 60_000;
+
+/** A login that takes longer than this, in milliseconds, has failed; it is no single call's, so that none's signal ends it. */
+const loginMs = 30_000;
+
+/** Logs in to Keystone (v3) when a token is needed, renews it in time, and finds the service in the catalog. */
+export function keystone(options: KeystoneOptions): Auth {
+  let session: Promise<Session> | undefined;
+  const start = (): Promise<Session> => {
+    const started = logIn(options);
+    session = started;
+    started.catch(() => {
+      if (session === started) session = undefined;
+    });
+    return started;
+  };
+  const current = async (signal: AbortSignal): Promise<Session> => {
+    const found = await unlessAborted(session ?? start(), signal);
+    return found.expiresAtMs - renewalMs > Date.now() ? found : unlessAborted(start(), signal);
+  };
+  return {
+    headers: async (signal) => ({ 'X-Auth-Token': (await current(signal)).token }),
+    refused: () => {
+      session = undefined;
+      return options.credentials.method !== 'token';
+    },
+    endpoint: async (signal) => placementIn((await current(signal)).catalog, options),
+  };
+}
+
+/** @throws AuthError where Keystone refuses, ConnectionError where it does not answer */
+async function logIn({ authUrl, credentials, scope, fetch = globalThis.fetch }: KeystoneOptions): Promise<Session> {
+  const url = `${authUrl.replace(/\/+$/, '').replace(/\/v3$/, '')}/v3/auth/tokens`;
+  const body = JSON.stringify({ auth: { identity: identityOf(credentials), ...scopeOf(scope) } });
+  const headers = { Accept: 'application/json', 'Content-Type': 'application/json' };
+  const signal = AbortSignal.timeout(loginMs);
+  let answer: WireAnswer;
+  try {
+    answer = await send(fetch, { method: 'POST', url, headers, body }, signal);
+  } catch (error) {
+    if (!signal.aborted) throw error;
+    throw new ConnectionError(`No answer from Keystone at ${url} within ${loginMs} ms.`, {
+      unsent: true,
+      cause: error,
+    });
+  }
+  const token = answer.headers.get('x-subject-token');
+  if (answer.status !== 201 || token === null) throw refused(url, credentials, answer);
+  // By Keystone's API a token in JSON, with a date; the catalog is missing for a token that is for nothing.
+  const { token: told } = JSON.parse(answer.text) as {
+    readonly token: { readonly expires_at: string; readonly catalog?: Catalog };
+  };
+  return { token, expiresAtMs: Date.parse(told.expires_at), catalog: told.catalog ?? [] };
+}
+
+function refused(url: string, credentials: Credentials, answer: WireAnswer): AuthError {
+  const { detail } = refusalOf(answer);
+  if (answer.status === 401) {
+    const who = credentials.method === 'password' ? (credentials.user.name ?? credentials.user.id) : 'this';
+    return new AuthError(
+      `Keystone at ${url} does not let ${who} in: ${detail} Check user, password, project and their domains.`,
+    );
+  }
+  if (answer.status < 300 || answer.status === 404)
+    return new AuthError(`There is no Keystone v3 at ${url}. Check authUrl.`);
+  return new AuthError(`Keystone at ${url} gave no token (${answer.status}): ${detail}`);
+}
+
+function identityOf(credentials: Credentials): object {
+  switch (credentials.method) {
+    case 'password': {
+      const { user, password } = credentials;
+      return { methods: ['password'], password: { user: { ...named(user), password } } };
+    }
+    case 'token':
+      return { methods: ['token'], token: { id: credentials.token } };
+    case 'application credential': {
+      const { id, secret } = credentials;
+      return { methods: ['application_credential'], application_credential: { id, secret } };
+    }
+  }
+}
+
+function scopeOf(scope: Scope | undefined): object {
+  if (scope === undefined) return {};
+  if ('system' in scope) return { scope: { system: { all: true } } };
+  if ('domain' in scope) return { scope: { domain: scope.domain } };
+  return { scope: { project: named(scope.project) } };
+}
+
+/** An id says it all; a name is one of a domain. */
+function named({
+  id,
+  name,
+  domainId,
+  domainName,
+}: { readonly id?: string; readonly name?: string } & DomainOf): object {
+  if (id !== undefined) return { id };
+  if (domainId !== undefined) return { name, domain: { id: domainId } };
+  return { name, domain: { name: domainName ?? 'Default' } };
+}
+
+/** Waits for what others may wait for too: a signal ends the wait, not the thing. */
+async function unlessAborted<Result>(thing: Promise<Result>, signal: AbortSignal): Promise<Result> {
+  signal.throwIfAborted();
+  return new Promise((resolve, reject) => {
+    const abort = (): void => reject(signal.reason);
+    signal.addEventListener('abort', abort, { once: true });
+    thing.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort));
+  });
+}

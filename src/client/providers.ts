@@ -1,0 +1,92 @@
+import { filterParameters, optional, type ProviderFilter, type Resources } from './filters.ts';
+import type { AskedSince, Microversion, Since } from './microversions.ts';
+import { answered, type Call, type CallOptions, pathOf } from './operation.ts';
+
+/** A resource provider: a host, a NUMA node, a device, a pool. */
+export type Provider<Version extends Microversion = Microversion> = {
+  readonly uuid: string;
+  readonly name: string;
+  /** Guards the provider's inventories, traits and aggregates. */
+  readonly generation: number;
+  readonly links: readonly { readonly rel: string; readonly href: string }[];
+} & Since<Version, '1.14', { readonly parent_provider_uuid: string | null; readonly root_provider_uuid: string }>;
+
+export type NewProvider<Version extends Microversion = Microversion> = {
+  readonly name: string;
+  /** Default: one that the server chooses. */
+  readonly uuid?: string | undefined;
+} & AskedSince<Version, '1.14', { readonly parent_provider_uuid?: string | null | undefined }>;
+
+export type ProviderChange<Version extends Microversion = Microversion> = {
+  readonly name: string;
+} & AskedSince<
+  Version,
+  '1.14',
+  {
+    /** Absent leaves the parent as it is; null takes it away (from 1.37). */
+    readonly parent_provider_uuid?: string | null | undefined;
+  }
+>;
+
+export type ProviderQuery = ProviderFilter & { readonly name?: string | undefined; readonly uuid?: string | undefined };
+
+/** What consumers have of a provider, by the consumers' UUIDs. */
+export type ProviderAllocations<Version extends Microversion = Microversion> = {
+  readonly allocations: {
+    readonly [consumer: string]: { readonly resources: Resources } & Since<
+      Version,
+      '1.28',
+      { readonly consumer_generation: number | null }
+    >;
+  };
+  readonly resource_provider_generation: number;
+};
+
+export type ProviderCalls<Version extends Microversion> = {
+  list(query?: ProviderQuery, options?: CallOptions): Promise<readonly Provider<Version>[]>;
+  show(uuid: string, options?: CallOptions): Promise<Provider<Version>>;
+  create(provider: NewProvider<Version>, options?: CallOptions): Promise<Provider<Version>>;
+  update(uuid: string, change: ProviderChange<Version>, options?: CallOptions): Promise<Provider<Version>>;
+  delete(uuid: string, options?: CallOptions): Promise<void>;
+  allocations(uuid: string, options?: CallOptions): Promise<ProviderAllocations<Version>>;
+};
+
+/** Microversion 1.14 brought trees. */
+const treesSince = 14;
+const filtersSince = { member_of: 3, resources: 4, in_tree: treesSince, required: 18 };
+
+const root = pathOf('resource_providers');
+
+export function providerCalls<Version extends Microversion>(call: Call): ProviderCalls<Version> {
+  const show = (uuid: string, options?: CallOptions) =>
+    answered<Provider<Version>>(call({ method: 'GET', path: root + pathOf(uuid) }, options));
+  return {
+    list: async ({ name, uuid, ...filter } = {}, options) => {
+      const query = [...optional('name', name), ...optional('uuid', uuid), ...filterParameters(filter, filtersSince)];
+      const reply = call({ method: 'GET', path: root, query }, options);
+      const { resource_providers } = await answered<{ resource_providers: readonly Provider<Version>[] }>(reply);
+      return resource_providers;
+    },
+    show,
+    create: async (provider, options) => {
+      const reply = await call({ method: 'POST', path: root, ...nested(provider) }, options);
+      // Up to 1.19 the answer is empty, and says where the provider is.
+      if (reply.body !== undefined) return answered<Provider<Version>>(Promise.resolve(reply));
+      return show(reply.headers.get('location')?.split('/').at(-1) ?? '', options);
+    },
+    update: (uuid, change, options) =>
+      answered(call({ method: 'PUT', path: root + pathOf(uuid), ...nested(change), repeatable: () => true }, options)),
+    delete: async (uuid, options) => void (await call({ method: 'DELETE', path: root + pathOf(uuid) }, options)),
+    allocations: (uuid, options) =>
+      answered(call({ method: 'GET', path: root + pathOf(uuid, 'allocations') }, options)),
+  };
+}
+
+/** The body; a parent that is asked for is not left out where there are no trees. */
+function nested(body: { readonly parent_provider_uuid?: string | null | undefined }) {
+  const hasParent = body.parent_provider_uuid !== undefined && body.parent_provider_uuid !== null;
+  return {
+    body: (minor: number) => (minor >= treesSince ? body : { ...body, parent_provider_uuid: undefined }),
+    ...(hasParent ? { since: treesSince } : {}),
+  };
+}

@@ -1,0 +1,61 @@
+import type { ErrorCode, Refusal } from './errors.ts';
+import type { WireAnswer } from './send.ts';
+
+/** Reads an answer with an error status: of this service, or of a proxy or another program in front of it. */
+export function refusalOf({ status, headers, text }: WireAnswer): Refusal {
+  const error = errorIn(text);
+  const title = textAt(error, 'title') ?? titles[status] ?? 'Error';
+  return {
+    status,
+    code: codeAt(error),
+    title,
+    detail: plain(textAt(error, 'detail') ?? textAt(error, 'message') ?? '') || fallback(text, title),
+    requestId: textAt(error, 'request_id') ?? headers.get('x-openstack-request-id') ?? undefined,
+  };
+}
+
+const titles: Readonly<Record<number, string>> = {
+  401: 'Unauthorized',
+  403: 'Forbidden',
+  404: 'Not Found',
+  406: 'Not Acceptable',
+  500: 'Internal Server Error',
+  502: 'Bad Gateway',
+  503: 'Service Unavailable',
+  504: 'Gateway Timeout',
+};
+
+/** `{"errors": [{...}]}` of the API, `{"message": ...}` of its 401, `{"error": {...}}` of Keystone. */
+function errorIn(text: string): unknown {
+  let body: unknown;
+  try {
+    body = JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+  const errors = fieldOf(body, 'errors');
+  return Array.isArray(errors) ? errors[0] : (fieldOf(body, 'error') ?? body);
+}
+
+const fieldOf = (value: unknown, key: string): unknown =>
+  typeof value === 'object' && value !== null ? Object.getOwnPropertyDescriptor(value, key)?.value : undefined;
+
+function textAt(value: unknown, key: string): string | undefined {
+  const field = fieldOf(value, key);
+  return typeof field === 'string' ? field : undefined;
+}
+
+function codeAt(error: unknown): ErrorCode | undefined {
+  const code = textAt(error, 'code');
+  return code?.startsWith('placement.') ? (code as ErrorCode) : undefined; // the server has no others, by openapi.yaml
+}
+
+/** Details begin with a sentence that the status says already. */
+const plain = (detail: string): string => detail.split('\n\n').slice(-1).join('').trim() || detail.trim();
+
+const fallback = (text: string, title: string): string =>
+  text
+    .replaceAll(/<[^>]*>/g, ' ')
+    .replaceAll(/\s+/g, ' ')
+    .trim()
+    .slice(0, 200) || title;

@@ -1,0 +1,49 @@
+import { answered, type Call, type CallOptions, pathOf } from './operation.ts';
+
+/** From 1.2 on. */
+export type ResourceClassCalls = {
+  list(options?: CallOptions): Promise<readonly string[]>;
+  /** @throws ApiError 404 where there is no such class */
+  show(name: string, options?: CallOptions): Promise<ResourceClass>;
+  /** Makes a custom class that must not exist yet. */
+  create(name: string, options?: CallOptions): Promise<void>;
+  /** Makes sure that a custom class exists; from 1.7. @returns whether it was made now */
+  ensure(name: string, options?: CallOptions): Promise<boolean>;
+  /** Gives a custom class another name; up to 1.6. */
+  rename(name: string, newName: string, options?: CallOptions): Promise<ResourceClass>;
+  delete(name: string, options?: CallOptions): Promise<void>;
+};
+
+export type ResourceClass = {
+  readonly name: string;
+  readonly links: readonly { readonly rel: string; readonly href: string }[];
+};
+
+const since = 2;
+const lastRename = 6;
+const root = pathOf('resource_classes');
+
+export function resourceClassCalls(call: Call): ResourceClassCalls {
+  return {
+    list: async (options) => {
+      const reply = call({ method: 'GET', path: root, since }, options);
+      const { resource_classes } = await answered<{ resource_classes: readonly ResourceClass[] }>(reply);
+      return resource_classes.map(({ name }) => name);
+    },
+    show: (name, options) => answered(call({ method: 'GET', path: root + pathOf(name), since }, options)),
+    create: async (name, options) =>
+      void (await call({ method: 'POST', path: root, since, body: () => ({ name }) }, options)),
+    ensure: async (name, options) => {
+      const path = root + pathOf(name);
+      const reply = await call({ method: 'PUT', path, since: lastRename + 1, repeatable: () => true }, options);
+      return reply.status === 201;
+    },
+    rename: (name, newName, options) => {
+      const path = root + pathOf(name);
+      return answered(
+        call({ method: 'PUT', path, since, until: lastRename, body: () => ({ name: newName }) }, options),
+      );
+    },
+    delete: async (name, options) => void (await call({ method: 'DELETE', path: root + pathOf(name), since }, options)),
+  };
+}

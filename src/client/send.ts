@@ -1,0 +1,76 @@
+import { ConnectionError } from './errors.ts';
+
+export type Fetch = typeof globalThis.fetch;
+
+/** A request as it goes over the wire. */
+export type WireRequest = {
+  readonly method: string;
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body?: string;
+};
+
+export type WireAnswer = { readonly status: number; readonly headers: Headers; readonly text: string };
+
+/**
+ * Sends a request once and reads the whole answer.
+ *
+ * @throws ConnectionError where there was none, or the reason of the signal.
+ */
+export async function send(fetch: Fetch, request: WireRequest, signal: AbortSignal): Promise<WireAnswer> {
+  const { method, url, headers, body } = request;
+  try {
+    const response = await fetch(url, {
+      method,
+      headers,
+      signal,
+      redirect: 'manual',
+      ...(body === undefined ? {} : { body }),
+    });
+    return { status: response.status, headers: response.headers, text: await response.text() };
+  } catch (error) {
+    if (signal.aborted) throw signal.reason;
+    throw lost(url, error);
+  }
+}
+
+/** Failures before anything was sent. */
+const unsentCodes: ReadonlySet<string> = new Set([
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'UND_ERR_CONNECT_TIMEOUT',
+]);
+
+const remedies: Readonly<Record<string, string>> = {
+  ECONNREFUSED: 'nothing listens there. Check the address, and that the service runs.',
+  ENOTFOUND: 'the name of the host is unknown. Check its spelling.',
+  EAI_AGAIN: 'the name of the host cannot be looked up now. Check the network.',
+  UND_ERR_CONNECT_TIMEOUT: 'it does not answer. Check the address and the network.',
+};
+
+function lost(url: string, error: unknown): Error {
+  const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
+  const code = codeOf(cause);
+  const unsent = unsentCodes.has(code) || isCertificateProblem(code);
+  const reason =
+    remedies[code] ??
+    (isCertificateProblem(code)
+      ? `its certificate is not trusted (${code}). Name the authority's certificate in NODE_EXTRA_CA_CERTS.`
+      : `the connection was lost (${cause instanceof Error ? cause.message : String(cause)}).`);
+  return new ConnectionError(`No answer from ${new URL(url).origin}: ${reason}`, { unsent, cause: error });
+}
+
+export function codeOf(error: unknown): string {
+  return typeof error === 'object' && error !== null && 'code' in error ? String(error.code) : '';
+}
+
+const isCertificateProblem = (code: string): boolean => /CERT|SELF_SIGNED|UNABLE_TO_VERIFY/.test(code);
+
+/** Whether trying again can help at all: a certificate stays what it is. */
+export const isPassing = (error: ConnectionError): boolean => {
+  const cause = error.cause instanceof Error ? error.cause.cause : undefined;
+  return !isCertificateProblem(codeOf(cause));
+};

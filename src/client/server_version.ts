@@ -1,0 +1,25 @@
+import { answered, type Call, type CallOptions } from './operation.ts';
+
+export type ServerVersion = {
+  /** The microversion that is spoken with the server. Newer than this client only where `latest` was asked for. */
+  readonly version: string;
+  /** What the server speaks; absent where it knows no microversions. */
+  readonly min?: string;
+  readonly max?: string;
+};
+
+type VersionDocument = {
+  readonly versions?: readonly { readonly min_version?: string; readonly max_version?: string }[];
+};
+
+export const serverVersionCall =
+  (call: Call) =>
+  async (options?: CallOptions): Promise<ServerVersion> => {
+    const reply = call({ method: 'GET', path: '/' }, options);
+    const { versions: [first] = [] } = (await answered<VersionDocument | undefined>(reply)) ?? {};
+    return {
+      version: `1.${(await reply).minor}`,
+      ...(first?.min_version === undefined ? {} : { min: first.min_version }),
+      ...(first?.max_version === undefined ? {} : { max: first.max_version }),
+    };
+  };

@@ -1,0 +1,68 @@
+import { isNotFound } from './errors.ts';
+import { optional } from './filters.ts';
+import type { Guarded } from './inventories.ts';
+import { answered, type Call, type CallOptions, isGuarded, pathOf } from './operation.ts';
+
+export type TraitQuery = {
+  /** `startswith:CUSTOM_` or `in:TRAIT,TRAIT`. */
+  readonly name?: string | undefined;
+  /** Only those that some provider has, or that none has. */
+  readonly associated?: boolean | undefined;
+};
+
+/** From 1.6 on. */
+export type TraitCalls = {
+  list(query?: TraitQuery, options?: CallOptions): Promise<readonly string[]>;
+  exists(name: string, options?: CallOptions): Promise<boolean>;
+  /** Makes sure that a custom trait exists. @returns whether it was made now */
+  ensure(name: string, options?: CallOptions): Promise<boolean>;
+  delete(name: string, options?: CallOptions): Promise<void>;
+};
+
+export type ProviderTraits = { readonly traits: readonly string[] } & Guarded;
+
+/** From 1.6 on. */
+export type ProviderTraitCalls = {
+  show(provider: string, options?: CallOptions): Promise<ProviderTraits>;
+  /** Replaces the traits of a provider. */
+  set(provider: string, traits: ProviderTraits, options?: CallOptions): Promise<ProviderTraits>;
+  deleteAll(provider: string, options?: CallOptions): Promise<void>;
+};
+
+const since = 6;
+const root = pathOf('traits');
+
+export function traitCalls(call: Call): TraitCalls {
+  return {
+    list: async ({ name, associated } = {}, options) => {
+      const query = [...optional('name', name), ...optional('associated', associated?.toString())];
+      const reply = call({ method: 'GET', path: root, since, query }, options);
+      return (await answered<{ traits: readonly string[] }>(reply)).traits;
+    },
+    exists: async (name, options) => {
+      try {
+        await call({ method: 'GET', path: root + pathOf(name), since }, options);
+        return true;
+      } catch (error) {
+        if (isNotFound(error)) return false;
+        throw error;
+      }
+    },
+    ensure: async (name, options) => {
+      const operation = { method: 'PUT', path: root + pathOf(name), since, repeatable: () => true } as const;
+      return (await call(operation, options)).status === 201;
+    },
+    delete: async (name, options) => void (await call({ method: 'DELETE', path: root + pathOf(name), since }, options)),
+  };
+}
+
+export function providerTraitCalls(call: Call): ProviderTraitCalls {
+  const path = (provider: string) => pathOf('resource_providers', provider, 'traits');
+  return {
+    show: (provider, options) => answered(call({ method: 'GET', path: path(provider), since }, options)),
+    set: (provider, body, options) =>
+      answered(call({ method: 'PUT', path: path(provider), since, body: () => body, repeatable: isGuarded }, options)),
+    deleteAll: async (provider, options) =>
+      void (await call({ method: 'DELETE', path: path(provider), since }, options)),
+  };
+}

@@ -1,0 +1,52 @@
+import { optional, type Resources } from './filters.ts';
+import type { Guarded } from './inventories.ts';
+import type { From, Microversion } from './microversions.ts';
+import { answered, type Call, type CallOptions, pathOf } from './operation.ts';
+
+/** What is used of a provider, by resource class. */
+export type ProviderUsages = { readonly usages: Resources } & Guarded;
+
+/** Usages by consumer type, each with the number of consumers. */
+export type UsagesByType = {
+  readonly [consumerType: string]: { readonly consumer_count: number; readonly [resourceClass: string]: number };
+};
+
+/** What a project uses: by consumer type from 1.38 on, before by resource class alone. */
+export type ProjectUsages<Version extends Microversion = Microversion> =
+  Version extends From<'1.38'> ? UsagesByType : Resources;
+
+export type UsageQuery = {
+  readonly project_id: string;
+  readonly user_id?: string | undefined;
+  /** A type, `all` (together) or `unknown` (of consumers without one). From 1.38. */
+  readonly consumer_type?: string | undefined;
+};
+
+export type UsageCalls<Version extends Microversion> = {
+  ofProvider(provider: string, options?: CallOptions): Promise<ProviderUsages>;
+  /** From 1.9 on. */
+  ofProject(query: UsageQuery, options?: CallOptions): Promise<ProjectUsages<Version>>;
+};
+
+const ofProjectSince = 9;
+const byTypeSince = 38;
+
+export function usageCalls<Version extends Microversion>(call: Call): UsageCalls<Version> {
+  return {
+    ofProvider: (provider, options) =>
+      answered(call({ method: 'GET', path: pathOf('resource_providers', provider, 'usages') }, options)),
+    ofProject: async ({ project_id, user_id, consumer_type }, options) => {
+      const query = [
+        ...optional('project_id', project_id),
+        ...optional('user_id', user_id),
+        ...optional('consumer_type', consumer_type, byTypeSince),
+      ];
+      const reply = call({ method: 'GET', path: pathOf('usages'), since: ofProjectSince, query }, options);
+      return (await answered<{ usages: ProjectUsages<Version> }>(reply)).usages;
+    },
+  };
+}
+
+/** Tells the two forms of a project's usages apart, where the version is negotiated. Empty ones count as by type. */
+export const isByType = (usages: Resources | UsagesByType): usages is UsagesByType =>
+  Object.values(usages).every((value) => typeof value === 'object');

@@ -1,0 +1,53 @@
+/** How the client called, by the words of the proxies in front. */
+export type Forwarded = {
+  readonly scheme: string | undefined;
+  readonly host: string | undefined;
+  /** The address of the client. */
+  readonly client: string | undefined;
+  /** The path under which the outermost proxy publishes the service, without a slash at its end. */
+  readonly prefix: string;
+};
+
+export const notForwarded: Forwarded = { scheme: undefined, host: undefined, client: undefined, prefix: '' };
+
+/**
+ * Reads what proxies say: `Forwarded` (RFC 7239), or without it `X-Forwarded-Proto`, `-Host` and `-For`, and in any case
+ * `X-Forwarded-Prefix`. Of several proxies the first one counts, which is nearest to the client.
+ */
+export function readForwarded(headers: Headers): Forwarded {
+  const first = (name: string): string | undefined => headers.get(name)?.split(',')[0]?.trim() || undefined;
+  const forwarded = headers.get('forwarded');
+  const prefix = (first('x-forwarded-prefix') ?? '').replace(/\/+$/, '');
+  if (!forwarded) {
+    return {
+      scheme: first('x-forwarded-proto'),
+      host: first('x-forwarded-host'),
+      client: first('x-forwarded-for'),
+      prefix,
+    };
+  }
+  const parameters = new Map(
+    (forwarded.split(',')[0] ?? '').split(';').map((pair): [string, string] => {
+      const equals = pair.indexOf('=');
+      const value = equals === -1 ? '' : pair.slice(equals + 1).trim();
+      return [pair.slice(0, equals).trim().toLowerCase(), value.replace(/^"(.*)"$/, '$1')];
+    }),
+  );
+  const named = (name: string): string | undefined => parameters.get(name) || undefined;
+  return { scheme: named('proto'), host: named('host'), client: named('for'), prefix };
+}
+
+const defaultPorts: Readonly<Record<string, string>> = { http: ':80', https: ':443' };
+
+/**
+ * Scheme and authority by which the client called, `https://cloud.example.com`: those of the request, unless a proxy knows
+ * better.
+ */
+export function forwardedOrigin(origin: string, { scheme, host }: Forwarded): string {
+  if (scheme === undefined && host === undefined) return origin;
+  const [ownScheme = '', ownHost = ''] = origin.split('://');
+  const actual = scheme ?? ownScheme;
+  const port = defaultPorts[actual];
+  const authority = host ?? ownHost;
+  return `${actual}://${port !== undefined && authority.endsWith(port) ? authority.slice(0, -port.length) : authority}`;
+}

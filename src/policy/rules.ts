@@ -1,0 +1,126 @@
+import type { Identity } from '../api/identity.ts';
+import { type Check, printCheck, referredRules } from './check.ts';
+import { credentialsOf, type Scope, scopeOf } from './credentials.ts';
+import { type RuleDefault, ruleDefaults } from './defaults.ts';
+import { CircularRules, type Circumstances, evaluate } from './evaluate.ts';
+import { parseRule } from './parse.ts';
+import type { Values } from './template.ts';
+
+/** `[oslo_policy]`, as far as it decides how rules are understood. */
+export type RuleSettings = {
+  readonly enforceScope: boolean;
+  readonly enforceNewDefaults: boolean;
+  /** The rule that decides where there is none of a name. */
+  readonly policyDefaultRule: string;
+};
+
+/** A rule of a policy file. */
+export type FileRule = { readonly name: string; readonly check: Check; readonly file: string };
+
+/** A rule that holds. */
+export type Rule = {
+  readonly name: string;
+  readonly check: Check;
+  /** The file that it comes from; undefined for a default. */
+  readonly file: string | undefined;
+  /** undefined for rules that only files have. */
+  readonly default: RuleDefault | undefined;
+};
+
+/** The rules that hold, those of `ruleDefaults` first. */
+export type Rules = { readonly byName: ReadonlyMap<string, Rule>; readonly settings: RuleSettings };
+
+/** What a rule says about a request, and, where it is not the rule's check that decides, what does. */
+export type Decision = { readonly allowed: boolean; readonly because: 'check' | 'scope' | 'unknown rule' | 'circle' };
+
+/** The defaults and the rules of the files, of which the later ones win. */
+export function assembleRules(fileRules: readonly FileRule[], settings: RuleSettings): Rules {
+  const written = new Map(fileRules.map((rule) => [rule.name, rule]));
+  const rules = ruleDefaults.map((ruleDefault): Rule => {
+    const { name } = ruleDefault;
+    const own = written.get(name);
+    if (own !== undefined) return { ...own, default: ruleDefault };
+    return { name, default: ruleDefault, ...defaultCheck(ruleDefault, written, settings) };
+  });
+  const known = new Set(ruleDefaults.map(({ name }) => name));
+  const others = [...written.values()].filter(({ name }) => !known.has(name));
+  const all = [...rules, ...others.map((rule): Rule => ({ ...rule, default: undefined }))];
+  return { byName: new Map(all.map((rule) => [rule.name, rule])), settings };
+}
+
+function defaultCheck(
+  { name, check, deprecated }: RuleDefault,
+  written: ReadonlyMap<string, FileRule>,
+  { enforceNewDefaults }: RuleSettings,
+): Pick<Rule, 'check' | 'file'> {
+  const own = parseRule(check).check;
+  if (deprecated === undefined) return { check: own, file: undefined };
+  const former = parseRule(deprecated.check).check;
+  // A file that still changes the rule by its former name goes on doing so.
+  const override = written.get(deprecated.name);
+  const text = override === undefined ? undefined : printCheck(override.check);
+  if (override !== undefined && text !== printCheck(former) && text !== `rule:${name}`) {
+    return { check: override.check, file: override.file };
+  }
+  return { check: enforceNewDefaults ? own : { type: 'or', checks: [own, former] }, file: undefined };
+}
+
+/** The rule of this name; where there is none, the one that `policy_default_rule` names. */
+export const findRule = ({ byName, settings }: Rules, name: string): Rule | undefined =>
+  byName.get(name) ?? byName.get(settings.policyDefaultRule);
+
+/** Whether a rule lets this identity do something to the target. */
+export function decide(rules: Rules, name: string, identity: Identity, target: Values): Decision {
+  const rule = findRule(rules, name);
+  if (rule === undefined) return { allowed: false, because: 'unknown rule' };
+  if (rules.settings.enforceScope && !isInScope(rules, name, scopeOf(identity))) {
+    return { allowed: false, because: 'scope' };
+  }
+  try {
+    const allowed = evaluate(rule.check, circumstancesOf(rules, identity, target), [name]);
+    return { allowed, because: 'check' };
+  } catch (error) {
+    if (error instanceof CircularRules) return { allowed: false, because: 'circle' };
+    throw error;
+  }
+}
+
+export const circumstancesOf = (rules: Rules, identity: Identity, target: Values): Circumstances => ({
+  credentials: credentialsOf(identity),
+  target,
+  rule: (name) => findRule(rules, name)?.check,
+});
+
+/** Whether the rule of this name is for tokens of the scope; of the rules that it refers to nothing is asked. */
+export function isInScope(rules: Rules, name: string, scope: Scope): boolean {
+  return rules.byName.get(name)?.default?.scopeTypes?.includes(scope) ?? true;
+}
+
+/** What is wrong between the rules, a sentence each. */
+export function ruleComplaints({ byName }: Rules): readonly string[] {
+  const complaints: string[] = [];
+  for (const { name, check } of byName.values()) {
+    const undefinedOnes = referredRules(check).filter((referred) => !byName.has(referred));
+    if (undefinedOnes.length > 0) {
+      complaints.push(`The policy rule ${name} refers to ${undefinedOnes.join(', ')}, which no rule is called.`);
+    }
+    if (isInCircle(name, byName)) {
+      complaints.push(`The policy rule ${name} refers to itself, possibly by others, so that it denies.`);
+    }
+  }
+  return complaints;
+}
+
+function isInCircle(name: string, byName: ReadonlyMap<string, Rule>): boolean {
+  const seen = new Set<string>();
+  const queue = [name];
+  for (let next = queue.pop(); next !== undefined; next = queue.pop()) {
+    const rule = byName.get(next);
+    for (const referred of rule === undefined ? [] : referredRules(rule.check)) {
+      if (referred === name) return true;
+      if (!seen.has(referred)) queue.push(referred);
+      seen.add(referred);
+    }
+  }
+  return false;
+}

@@ -1,0 +1,221 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { connect, type Placement, VersionError, type VersionProblem } from '../../src/client/index.ts';
+import { type Limits, startServer, startServerWithoutMicroversions, type TestServer } from './servers.ts';
+
+/*
+ * The use cases by which a client and a server with microversions find each other, as OpenStack specified them for Ironic, with
+ * their numbers. "Old" is a client or a server from before microversions.
+ */
+
+const versionHeader = 'openstack-api-version';
+
+/** The versions that a server was asked for, one for each request; `undefined` for one that named none. */
+const asked = ({ seen }: TestServer) => seen.map(({ headers }) => headers[versionHeader]);
+
+async function withServer(limits: Limits | 'without microversions', use: (server: TestServer) => Promise<void>) {
+  const server =
+    limits === 'without microversions' ? await startServerWithoutMicroversions() : await startServer(limits);
+  try {
+    await use(server);
+  } finally {
+    await server.close();
+  }
+}
+
+/** What a client from before microversions does. */
+const oldClient = (url: string, init: RequestInit = {}) =>
+  fetch(`${url}/resource_providers`, { ...init, headers: { 'X-Auth-Token': 'admin', ...init.headers } });
+
+async function assertOldSession(url: string): Promise<Response> {
+  const body = JSON.stringify({ name: 'host-1' });
+  const created = await oldClient(url, { method: 'POST', body, headers: { 'Content-Type': 'application/json' } });
+  assert.equal(created.status, 201);
+  const listed = await oldClient(url);
+  const { resource_providers } = (await listed.json()) as { resource_providers: object[] }; // by openapi.yaml
+  assert.deepEqual(Object.keys(resource_providers[0] ?? {}).toSorted(), ['generation', 'links', 'name', 'uuid']);
+  return listed;
+}
+
+const problem = (kind: VersionProblem, message: RegExp) => (error: unknown) => {
+  assert.ok(error instanceof VersionError, String(error));
+  assert.equal(error.problem, kind);
+  assert.match(error.message, message);
+  return true;
+};
+
+test('use case 1: an old client talks to an old server as ever', () =>
+  withServer('without microversions', async ({ url }) => {
+    const answer = await assertOldSession(url);
+    assert.equal(answer.headers.get(versionHeader), null);
+  }));
+
+test('use case 2: an old client talks to a new server in 1.0', () =>
+  withServer({}, async ({ url }) => {
+    const answer = await assertOldSession(url);
+    assert.equal(answer.headers.get(versionHeader), 'placement 1.0');
+    assert.equal(answer.headers.get('openstack-api-minimum-version'), 'placement 1.0');
+    assert.equal(answer.headers.get('openstack-api-maximum-version'), 'placement 1.39');
+  }));
+
+test('use case 3A: with an old server a client that was told no version goes on in 1.0', () =>
+  withServer('without microversions', async (server) => {
+    const placement = connect({ endpoint: server.url, auth: 'admin' });
+    assert.deepEqual(await placement.providers.list(), []);
+    assert.deepEqual(asked(server), ['placement 1.39']);
+    const host = await placement.providers.create({ name: 'host-1' });
+    assert.equal(host.name, 'host-1');
+    assert.ok(!('parent_provider_uuid' in host));
+    assert.deepEqual(new Set(asked(server).slice(1)), new Set(['placement 1.0']), 'it remembers');
+    assert.equal((await placement.serverVersion()).version, '1.0');
+    await assert.rejects(placement.traits.list(), problem('too old', /GET \/traits needs microversion 1\.6/));
+  }));
+
+test('use case 3A: it finds out before it writes anything', () =>
+  withServer('without microversions', async (server) => {
+    const placement = connect({ endpoint: server.url, auth: 'admin' });
+    const uuid = 'c0ffee00-0000-4000-8000-000000000001';
+    const claim = { project_id: 'p', user_id: 'u', consumer_generation: null, consumer_type: 'INSTANCE' };
+    const host = await placement.providers.create({ name: 'host-1' });
+    assert.deepEqual(
+      server.seen.slice(0, 2).map(({ method, url }) => `${method} ${url}`),
+      ['GET /', 'POST /resource_providers'],
+    );
+    await placement.inventories.set(host.uuid, {
+      inventories: { VCPU: { total: 4 } },
+      resource_provider_generation: host.generation,
+    });
+    await placement.allocations.set(uuid, { allocations: { [host.uuid]: { resources: { VCPU: 1 } } }, ...claim });
+    assert.deepEqual((await placement.usages.ofProvider(host.uuid)).usages, { VCPU: 1 });
+  }));
+
+test('use case 3A: what only a newer server could have filtered is refused', () =>
+  withServer('without microversions', async ({ url }) => {
+    const placement = connect({ endpoint: url, auth: 'admin' });
+    const filtered = placement.providers.list({ resources: { VCPU: 1 } });
+    await assert.rejects(filtered, problem('too old', /resources=VCPU:1 needs microversion 1\.4.*spoken to in 1\.0/));
+  }));
+
+test('use case 3B: with an old server a client that was told a version says so, and ends', () =>
+  withServer('without microversions', async (server) => {
+    const message = /http:\/\/127\.0\.0\.1:\d+ knows no microversions.*1\.20.*Ask for none/;
+    const reader = connect({ endpoint: server.url, auth: 'admin', version: '1.20' });
+    await assert.rejects(reader.providers.list(), problem('no microversions', message));
+    const writer = connect({ endpoint: server.url, auth: 'admin', version: '1.20' });
+    await assert.rejects(writer.providers.create({ name: 'host-1' }), problem('no microversions', message));
+    assert.deepEqual(new Set(server.seen.map(({ method }) => method)), new Set(['GET']), 'nothing was written');
+    const needy = connect({ endpoint: server.url, auth: 'admin', oldest: '1.1' });
+    await assert.rejects(needy.providers.list(), problem('no microversions', /1\.1 to 1\.39/));
+  }));
+
+test('use case 4: a version that is none is refused before anything is sent', () =>
+  withServer({}, async (server) => {
+    for (const version of ['spam', 'l33t', '1.2.3.4.5', '', '1', '1.', '1.040', '-1.2', ' 1.2', 'Latest']) {
+      const open = () => connect({ endpoint: server.url, auth: 'admin', version });
+      assert.throws(open, problem('invalid', /is no microversion\. Write 1\.0 to 1\.39, or latest\./), version);
+    }
+    for (const version of ['1.40', '2.1', '0.9']) {
+      const open = () => connect({ endpoint: server.url, auth: 'admin', version });
+      assert.throws(open, problem('invalid', /does not know microversion.*Choose one of 1\.0 to 1\.39/), version);
+    }
+    assert.deepEqual(server.seen, []);
+  }));
+
+test('use case 5: a client that is older than everything the server speaks says so', () =>
+  withServer({ min: '1.8', max: '1.15' }, async (server) => {
+    const placement = connect({ endpoint: server.url, auth: 'admin', oldest: '1.1', newest: '1.6' });
+    const message =
+      /speaks microversions 1\.8 to 1\.15, this client 1\.1 to 1\.6: none in common\. The client is too old/;
+    await assert.rejects(placement.providers.list(), (error) => {
+      assert.ok(error instanceof VersionError);
+      assert.deepEqual(error.server, { min: '1.8', max: '1.15' });
+      return problem('unsupported', message)(error);
+    });
+    assert.deepEqual(asked(server), ['placement 1.6']);
+    await assert.rejects(placement.providers.create({ name: 'host-1' }), problem('unsupported', message));
+    assert.ok(server.seen.every(({ method }) => method !== 'POST' || asked(server).at(-1) === 'placement 1.6'));
+  }));
+
+test('use case 6: a client that is newer than everything the server speaks says so', () =>
+  withServer({ min: '1.1', max: '1.5' }, async (server) => {
+    const placement = connect({ endpoint: server.url, auth: 'admin', oldest: '1.10', newest: '1.15' });
+    const message =
+      /speaks microversions 1\.1 to 1\.5, this client 1\.10 to 1\.15: none in common\. The server is too old/;
+    await assert.rejects(placement.providers.list(), problem('unsupported', message));
+    assert.deepEqual(asked(server), ['placement 1.15']);
+  }));
+
+/** Reads, reads again, and again as another client of the same process. */
+async function assertNegotiated(server: TestServer, open: () => Placement, first: string, best: string): Promise<void> {
+  const placement = open();
+  assert.deepEqual(await placement.providers.list(), []);
+  assert.deepEqual(asked(server), [first, best], 'it falls back once');
+  await placement.providers.create({ name: 'host-1' });
+  await open().providers.list();
+  assert.deepEqual(new Set(asked(server).slice(2)), new Set([best]), 'it remembers');
+}
+
+test('use case 7A: a client that was told no version falls back to the best common one, and remembers it', () =>
+  withServer({ min: '1.1', max: '1.10' }, async (server) => {
+    const open = () => connect({ endpoint: server.url, auth: 'admin', oldest: '1.8', newest: '1.15' }) as Placement;
+    await assertNegotiated(server, open, 'placement 1.15', 'placement 1.10');
+  }));
+
+test('use case 7A: with all versions that this client knows, and a write as the first request', () =>
+  withServer({ max: '1.30' }, async (server) => {
+    const placement = connect({ endpoint: server.url, auth: 'admin' });
+    const host = await placement.providers.create({ name: 'host-1' });
+    assert.equal(host.root_provider_uuid, host.uuid);
+    assert.deepEqual(asked(server), ['placement 1.39', 'placement 1.30']);
+    const anyOf = placement.providers.list({ required: ['in:HW_CPU_X86_VMX,HW_CPU_X86_SVM'] });
+    await assert.rejects(
+      anyOf,
+      problem('too old', /needs microversion 1\.39.*Do without it, or use a server that speaks/),
+    );
+    assert.equal(server.seen.length, 2);
+  }));
+
+test('use case 7B: a client that was told a version does not fall back, and tells the range', () =>
+  withServer({ min: '1.1', max: '1.10' }, async (server) => {
+    const placement = connect({ endpoint: server.url, auth: 'admin', version: '1.15' });
+    const message = /speaks microversions 1\.1 to 1\.10, not 1\.15 as was asked for\. Name one of these, or none/;
+    await assert.rejects(placement.providers.list(), problem('unsupported', message));
+    await assert.rejects(placement.providers.create({ name: 'host-1' }), problem('unsupported', message));
+    assert.deepEqual(new Set(asked(server)), new Set(['placement 1.15']));
+    assert.deepEqual(await connect({ endpoint: server.url, auth: 'admin', version: '1.10' }).providers.list(), []);
+  }));
+
+test('use case 8: a version that the server speaks is spoken', () =>
+  withServer({ min: '1.1', max: '1.12' }, async (server) => {
+    const placement = connect({ endpoint: server.url, auth: 'admin', oldest: '1.8', newest: '1.10' });
+    assert.deepEqual(await placement.serverVersion(), { version: '1.10', min: '1.1', max: '1.12' });
+    await placement.providers.list();
+    const named = connect({ endpoint: server.url, auth: 'admin', version: '1.10' });
+    await named.providers.list();
+    assert.deepEqual(asked(server), ['placement 1.10', 'placement 1.10', 'placement 1.10']);
+    const { headers } = await named.call({ method: 'GET', path: '/resource_providers' });
+    assert.equal(headers.get(versionHeader), 'placement 1.10');
+  }));
+
+test('use case 9: latest is whatever the server has newest, and the client writes in that form', () =>
+  withServer({ min: '1.1', max: '1.11' }, async (server) => {
+    const placement = connect({ endpoint: server.url, auth: 'admin', version: 'latest' });
+    const host = await placement.providers.create({ name: 'host-1' });
+    assert.deepEqual(await placement.serverVersion(), { version: '1.11', min: '1.1', max: '1.11' });
+    const { headers } = await placement.call({ method: 'GET', path: '/resource_providers' });
+    assert.equal(headers.get(versionHeader), 'placement 1.11');
+    assert.equal(headers.get('openstack-api-minimum-version'), 'placement 1.1');
+    assert.equal(headers.get('openstack-api-maximum-version'), 'placement 1.11');
+    assert.deepEqual(new Set(asked(server)), new Set(['placement latest']));
+    const { inventories } = await placement.inventories.set(host.uuid, {
+      inventories: { VCPU: { total: 4 } },
+      resource_provider_generation: 0,
+    });
+    assert.equal(inventories.VCPU?.total, 4);
+    // Allocations were a list up to 1.11.
+    const claim = { project_id: 'p', user_id: 'u', consumer_generation: null, consumer_type: 'INSTANCE' };
+    const consumer = 'c0ffee00-0000-4000-8000-000000000002';
+    await placement.allocations.set(consumer, { allocations: { [host.uuid]: { resources: { VCPU: 1 } } }, ...claim });
+    const { allocation_requests } = await placement.candidates({ resources: { VCPU: 1 } });
+    assert.deepEqual(allocation_requests, [{ allocations: { [host.uuid]: { resources: { VCPU: 1 } } } }]);
+  }));

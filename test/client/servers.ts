@@ -1,0 +1,100 @@
+import { createServer, type IncomingHttpHeaders, type IncomingMessage, request, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { placementService } from '../../src/api/microversions.ts';
+import { listen } from '../../src/http/listen.ts';
+import { openService } from '../../src/service.ts';
+import { freshDatabase } from '../engines.ts';
+import { testConfig } from '../services.ts';
+
+/** A request as it came, before anybody judged it. */
+export type Seen = { readonly method: string; readonly url: string; readonly headers: IncomingHttpHeaders };
+
+/** A service on 127.0.0.1, and everything that it was asked. */
+export type TestServer = {
+  readonly url: string;
+  readonly seen: Seen[];
+  close(): Promise<void>;
+};
+
+/** Versions that a server is limited to, such as `1.8` to `1.15`. */
+export type Limits = { readonly min?: string; readonly max?: string };
+
+const minor = (version: string): number => Number(version.slice(2));
+
+/** A real service on an embedded database of its own, which speaks the given versions only. The token `admin` may do everything. */
+export async function startServer({ min = '1.0', max = '1.39' }: Limits = {}): Promise<TestServer> {
+  const { config, embeddedTemplate, drop } = await freshDatabase('embedded');
+  const { api } = testConfig();
+  const service = await openService(testConfig({ placementDatabase: config, api: { ...api, maxMicroversion: max } }), {
+    ...(embeddedTemplate === undefined ? {} : { embeddedTemplate }),
+    speaks: { ...placementService, minMinor: minor(min) },
+  });
+  const real = await listen(service.app, { host: '127.0.0.1', port: 0, drainMs: 100 });
+  const front = await startFront((incoming, response) => forward(real.url, incoming, response));
+  return {
+    ...front,
+    close: async () => {
+      await front.close();
+      await real.close();
+      await service.close();
+      await drop();
+    },
+  };
+}
+
+/**
+ * The API as it was before microversions: plain HTTP in front of a real service that is limited to 1.0. It takes no notice of
+ * version headers, and answers without any.
+ */
+export async function startServerWithoutMicroversions(): Promise<TestServer> {
+  const real = await startServer({ max: '1.0' });
+  const front = await startFront((incoming, response) => forward(real.url, incoming, response, isVersionHeader));
+  return {
+    ...front,
+    close: async () => {
+      await front.close();
+      await real.close();
+    },
+  };
+}
+
+const isVersionHeader = (name: string): boolean => /^openstack-api-|^x-openstack-placement-api-|^vary$/.test(name);
+
+export type Handler = (incoming: IncomingMessage, response: ServerResponse) => void;
+
+/** A plain HTTP server that keeps a record. */
+export async function startFront(handle: Handler): Promise<TestServer> {
+  const seen: Seen[] = [];
+  const server = createServer((incoming, response) => {
+    seen.push({ method: incoming.method ?? '', url: incoming.url ?? '', headers: incoming.headers });
+    handle(incoming, response);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo; // a TCP server has one
+  return {
+    url: `http://127.0.0.1:${port}`,
+    seen,
+    close: async () => {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+/** Passes a request on, and its answer back, without the headers that `drop` names. */
+export function forward(
+  url: string,
+  incoming: IncomingMessage,
+  response: ServerResponse,
+  drop: (header: string) => boolean = () => false,
+): void {
+  const without = (headers: IncomingHttpHeaders): IncomingHttpHeaders =>
+    Object.fromEntries(Object.entries(headers).filter(([name]) => !drop(name)));
+  const { method, headers, url: path = '/' } = incoming;
+  const onward = request(url + path, { method, headers: without(headers), agent: false }, (answer) => {
+    response.writeHead(answer.statusCode ?? 502, without(answer.headers));
+    answer.pipe(response);
+  });
+  onward.on('error', () => response.destroy());
+  incoming.pipe(onward);
+}

@@ -1,0 +1,202 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import http from 'node:http';
+import net from 'node:net';
+import os from 'node:os';
+import path from 'node:path';
+import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { killLeftovers, runToEnd, startCommand, withCommands } from './commands.ts';
+
+async function inFolder(use: (folder: string) => Promise<void>): Promise<void> {
+  const folder = await mkdtemp(path.join(os.tmpdir(), 'placement-api-'));
+  try {
+    await use(folder);
+  } finally {
+    await killLeftovers();
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+let began = 0; let signalledAt = 0;
+const listens = /^placement-api listens on (http:\/\/\S+)\n/m;
+
+test('without any configuration it says what holds, and listens on 127.0.0.1', async () => {
+  await inFolder(async (folder) => {
+    const server = startCommand('placement-api', ['--port', '0'], folder);
+    const [, url = ''] = await server.said(listens);
+    assert.match(url, /^http:\/\/127\.0\.0\.1:\d+$/);
+    const answer = await fetch(`${url}/resource_providers`, { headers: { 'x-auth-token': 'admin' } });
+    assert.equal(answer.status, 200);
+    await answer.text();
+    server.child.kill('SIGINT');
+    const { code, stdout, stderr } = await server.ended;
+    assert.equal(code, 0);
+    assert.match(
+      stdout,
+      /^No configuration was found: embedded database in \.\/placement-data, no authentication \(noauth2\), 127\.0\.0\.1 only\.\n/,
+    );
+    const lines = stderr.trim().split('\n');
+    const requests = lines.map((line) => JSON.parse(line)).filter(({ msg }) => msg === 'request');
+    assert.equal(requests.length, 1, 'one line for each request');
+    assert.equal(requests[0].url, '/resource_providers');
+    assert.equal(requests[0].level, 'info');
+  });
+});
+
+test('a mistake ends the start with one line and exit code 1', async () => {
+  await inFolder(async (folder) => {
+    const config = path.join(folder, 'placement.conf');
+    const busy = net.createServer();
+    await new Promise<void>((resolve) => busy.listen(0, '127.0.0.1', resolve));
+    busy.unref();
+    const { port } = busy.address() as net.AddressInfo; // a TCP server has one
+    const noauth = '[api]\nauth_strategy = noauth2\n[placement_database]\nmax_retries = 0\n';
+    const cases: readonly (readonly [text: string, args: readonly string[], RegExp])[] = [
+      ['', [], /auth_strategy = keystone.*set \[api\] auth_strategy = noauth2/],
+      ['[api]\nauth_strategy = none\n', [], /placement\.conf:2: \[api\] auth_strategy = "none":? must be one of/],
+      [noauth, ['--port', 'http'], /--port: \[api\] port = "http":? must be/],
+      [noauth, ['--port', String(port)], /Cannot listen on 127\.0\.0\.1:\d+: another program does\. .*--port/],
+      [noauth, ['--host', '192.0.2.1', '--port', '0'], /Cannot listen on 192\.0\.2\.1:0: this machine has no such/],
+      [
+        `${noauth}connection = postgresql://u:secret@127.0.0.1:1/d\n`,
+        [],
+        /The database .*u:\*\*\*@.* cannot be reached/,
+      ],
+      [`${noauth}connection = mysql+pymysql://u:p@h/d\n`, [], /MySQL and MariaDB are not supported/],
+    ];
+    for (const [text, args, message] of cases) {
+      await writeFile(config, text);
+      const { code, stdout, stderr } = await runToEnd('placement-api', ['--config-file', config, ...args], folder);
+      assert.equal(code, 1);
+      assert.equal(stdout, '');
+      const lines = stderr.trim().split('\n');
+      assert.match(lines.at(-1) ?? '', /^placement-api: /);
+      assert.match(lines.at(-1) ?? '', message);
+      const warnings = lines.slice(0, -1);
+      assert.ok(warnings.every((line) => line.startsWith('Warning: ')) && warnings.length <= 1, stderr);
+    }
+    const missing = await runToEnd('placement-api', ['--config-file', path.join(folder, 'none.conf')], folder);
+    assert.equal(missing.code, 1);
+    assert.match(missing.stderr, /^placement-api: .*none\.conf: the configuration file cannot be read.*\n$/);
+  });
+});
+
+test('noauth2 for other machines is warned of, and [api] max_microversion holds', async () => {
+  await withCommands(
+    'embedded',
+    'migrated',
+    async ({ folder, configFile }) => {
+      const args = ['--config-file', configFile];
+      const server = startCommand('placement-api', [...args, '--host', '0.0.0.0'], folder);
+      const [, url = ''] = await server.said(listens);
+      const root = await fetch(url.replace('0.0.0.0', '127.0.0.1'));
+      const { versions } = JSON.parse(await root.text());
+      assert.equal(versions[0].max_version, '1.30');
+      const headers = { 'x-auth-token': 'admin', 'openstack-api-version': 'placement 1.31' };
+      const above = await fetch(`${url.replace('0.0.0.0', '127.0.0.1')}/traits`, { headers });
+      assert.equal(above.status, 406);
+      assert.equal(JSON.parse(await above.text()).errors[0].max_version, '1.30');
+      server.child.kill('SIGTERM');
+      const ended = await server.ended;
+      assert.match(ended.stderr, /^Warning: with \[api\] auth_strategy = noauth2 whoever can reach 0\.0\.0\.0 may/);
+
+      const shown = await runToEnd('placement-api', [...args, '--port', '1234', '--show-config'], folder);
+      assert.equal(shown.code, 0);
+      assert.match(shown.stdout, /# --port\nport = 1234\n/);
+    },
+    'max_microversion = 1.30\n',
+  );
+});
+
+test('at SIGTERM every accepted request is answered, and clients are told to connect elsewhere', async () => {
+  await withCommands('embedded', 'migrated', async ({ folder, configFile }) => {
+    const server = startCommand('placement-api', ['--config-file', configFile], folder);
+    const [, url = ''] = await server.said(listens);
+    const headers = { 'x-auth-token': 'admin', 'content-type': 'application/json' };
+
+    // A client in the middle of its request.
+    const name = 'made while the server ends';
+    const body = JSON.stringify({ name });
+    const slow = http.request(`${url}/resource_providers`, {
+      method: 'POST',
+      headers: { ...headers, 'content-length': Buffer.byteLength(body) },
+    });
+    const slowAnswer = new Promise<http.IncomingMessage>((resolve, reject) => {
+      slow.once('response', resolve);
+      slow.once('error', (e) => { console.error('SLOWERR', performance.now() - began, 'signalled', signalledAt - began, server.child.exitCode, slow.reusedSocket, slow.headersSent); reject(e); });
+    });
+    began = performance.now(); slow.write(body.slice(0, 5));
+
+    // Clients that send one request after the other, on connections that are kept alive.
+    const agent = new http.Agent({ keepAlive: true, maxSockets: 8 });
+    let sent = 0;
+    let answered = 0;
+    let stopped = false;
+    const problems: string[] = [];
+    const client = async (): Promise<void> => {
+      while (!stopped) {
+        sent += 1;
+        try {
+          const status = await get(`${url}/traits/HW_CPU_X86_AVX2`, agent);
+          if (status === 204) answered += 1;
+        } catch (error) {
+          // Nobody accepts any more: this request never began.
+          const refused = error instanceof Error && 'code' in error && error.code === 'ECONNREFUSED';
+          if (refused) sent -= 1;
+          else problems.push(String(error));
+          stopped = true;
+        }
+      }
+    };
+    const clients = Array.from({ length: 8 }, client);
+    await sleep(300);
+    const signalled = performance.now(); signalledAt = signalled;
+    server.child.kill('SIGTERM');
+    await Promise.all(clients);
+    assert.deepEqual(problems, []);
+    assert.equal(answered, sent);
+    assert.ok(answered > 50, `${answered} requests`);
+
+    await sleep(700);
+    assert.equal(server.child.exitCode, null, 'it waits for the slow request');
+    slow.end(body.slice(5));
+    const response = await slowAnswer;
+    response.resume();
+    assert.equal(response.statusCode, 201);
+    assert.equal(response.headers.connection, 'close');
+    const { code } = await server.ended;
+    assert.equal(code, 0);
+    assert.ok(performance.now() - signalled < 10_000);
+    agent.destroy();
+  });
+});
+
+test('a second signal ends it at once', async () => {
+  await withCommands('embedded', 'migrated', async ({ folder, configFile }) => {
+    const server = startCommand('placement-api', ['--config-file', configFile], folder);
+    const [, url = ''] = await server.said(listens);
+    const headers = { 'x-auth-token': 'admin', 'content-type': 'application/json', 'content-length': 100 };
+    const slow = http.request(`${url}/resource_providers`, { method: 'POST', headers });
+    slow.on('error', () => {});
+    slow.write('{');
+    await sleep(200);
+    server.child.kill('SIGTERM');
+    await sleep(1000);
+    assert.equal(server.child.exitCode, null, 'the first signal waits for the request');
+    server.child.kill('SIGTERM');
+    assert.equal((await server.ended).code, 143);
+  });
+});
+
+function get(url: string, agent: http.Agent): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const headers = { 'x-auth-token': 'admin', 'openstack-api-version': 'placement 1.6' };
+    const request = http.get(url, { agent, headers }, (response) => {
+      response.resume();
+      response.once('end', () => resolve(response.statusCode ?? 0));
+      response.once('error', reject);
+    });
+    request.once('error', reject);
+  });
+}

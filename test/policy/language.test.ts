@@ -1,0 +1,231 @@
+/** The rule language: what it means, and that it survives being printed. */
+import assert from 'node:assert/strict';
+import { suite, test } from 'node:test';
+import fc from 'fast-check';
+import { type Check, printCheck } from '../../src/policy/check.ts';
+import { CircularRules, evaluate } from '../../src/policy/evaluate.ts';
+import { parseRule } from '../../src/policy/parse.ts';
+import type { Values } from '../../src/policy/template.ts';
+import { naiveEvaluation } from './naive_evaluation.ts';
+
+type Rule = Parameters<typeof parseRule>[0];
+
+const printed = (rule: Rule): string => printCheck(parseRule(rule).check);
+
+const credentials: Values = {
+  user_id: 'u1',
+  project_id: 'p1',
+  domain_id: null,
+  roles: ['Admin', 'reader'],
+  is_admin_project: true,
+  token: { user: { id: 7 }, groups: [{ name: 'a' }, { name: 'b' }] },
+};
+const target: Values = { project_id: 'p1', user_id: 'u2', kind: 'Member', enabled: true, nothing: null };
+
+function holds(rule: Rule, rules: Readonly<Record<string, string>> = {}): boolean {
+  const lookup = (name: string) => (name in rules ? parseRule(rules[name] ?? '').check : undefined);
+  return evaluate(parseRule(rule).check, { credentials, target, rule: lookup });
+}
+
+suite('parsing', () => {
+  const cases: readonly (readonly [rule: Rule, text: string])[] = [
+    ['', '@'],
+    ['@', '@'],
+    ['!', '!'],
+    ['role:admin', 'role:admin'],
+    ['  role:admin\n', 'role:admin'],
+    ['a:1 or b:2 and c:3', '(a:1 or (b:2 and c:3))'],
+    ['a:1 and b:2 or c:3', '((a:1 and b:2) or c:3)'],
+    ['a:1 and b:2 and c:3', '(a:1 and b:2 and c:3)'],
+    ['not a:1 and b:2', '(not a:1 and b:2)'],
+    ['NOT not a:1 OR b:2', '(not not a:1 or b:2)'],
+    ['not (a:1 or b:2)', 'not (a:1 or b:2)'],
+    ['((a:1)and)', '!'],
+    ['((a:1) and b:%(c)s)', '(a:1 and b:%(c)s)'],
+    ['a:b:c', 'a:b:c'],
+    [[], '@'],
+    [[[]], '!'],
+    [['role:admin', ['a:1', 'b:2']], '(role:admin or (a:1 and b:2))'],
+    [[['role:admin']], 'role:admin'],
+    [[[], 'role:two words'], 'role:two words'],
+  ];
+  for (const [rule, text] of cases) {
+    test(JSON.stringify(rule), () => assert.equal(printed(rule), text));
+  }
+
+  test('what does not parse denies, and is told', () => {
+    const malformed = [
+      ' ',
+      '()',
+      '(a:1',
+      'a:1)',
+      'a:1 b:2',
+      'and',
+      'a:1 or',
+      'not',
+      '"a:1"',
+      "a:1 or 'x'",
+      'a:1 and or b:2',
+    ];
+    for (const rule of malformed) {
+      const { check, problems } = parseRule(rule);
+      assert.deepEqual([check, problems.length], [{ type: 'deny' }, 1], rule);
+      assert.match(problems[0] ?? '', /cannot be parsed, so it denies/);
+    }
+  });
+
+  test('of a malformed check only it denies', () => {
+    for (const [atom, why] of [
+      ['admin', /kind:match/],
+      [':admin', /kind:match/],
+      ['http://example.com/check', /another server/],
+      ['https://example.com/check', /another server/],
+      ['project_id:%(project_id', /percent sign/],
+      ['project_id:%d', /percent sign/],
+    ] as const) {
+      const { check, problems } = parseRule(`${atom} or role:admin`);
+      assert.equal(printCheck(check), '(! or role:admin)');
+      assert.match(problems.join(), why);
+    }
+  });
+});
+
+suite('evaluation', () => {
+  const cases: readonly (readonly [rule: Rule, expected: boolean])[] = [
+    ['', true],
+    ['!', false],
+    ['role:ADMIN', true],
+    ['role:member', false],
+    ['role:%(kind)s', false],
+    ['project_id:%(project_id)s', true],
+    ['user_id:%(user_id)s', false],
+    ['user_id:u1', true],
+    ['project_id:%(absent)s', false],
+    ['role:%(absent)s', false],
+    ['absent:p1', false],
+    ['roles:reader', true],
+    ['roles:READER', false],
+    ['token.user.id:7', true],
+    ['token.user.name:x', false],
+    ['token.user:7', false],
+    ['token.groups.name:b', true],
+    ['token.groups.name:c', false],
+    ['user_id.x:u1', false],
+    ['is_admin_project:True', true],
+    ['domain_id:None', true],
+    ['domain_id:%(nothing)s', true],
+    ['True:%(enabled)s', true],
+    ['False:%(enabled)s', false],
+    ['None:%(nothing)s', true],
+    ["'Member':%(kind)s", true],
+    ['"Member":%(kind)s', true],
+    ["'Owner':%(kind)s", false],
+    ['1:1', true],
+    ['-1:-1', true],
+    ['+5:5', true],
+    ['1.50:1.5', true],
+    ['2.0:2.0', true],
+    ['user_id:u1%%', false],
+    ["'100%%':100%%", false],
+    ["'100%':100%%", true],
+    ['rule:unknown', false],
+    ['not rule:unknown', true],
+    [['role:nobody', ['role:admin', 'user_id:u1']], true],
+    [['role:nobody', ['role:admin', 'user_id:u2']], false],
+    ['constructor:p1 or __proto__.x:1 or project_id:%(toString)s', false],
+  ];
+  for (const [rule, expected] of cases) {
+    test(`${JSON.stringify(rule)} is ${expected}`, () => assert.equal(holds(rule), expected));
+  }
+
+  test('rules refer to each other', () => {
+    const rules = { one: 'rule:two or role:nobody', two: 'not role:nobody and role:admin' };
+    assert.equal(holds('rule:one', rules), true);
+    assert.equal(holds('rule:one and not rule:two', rules), false);
+  });
+
+  test('a circle is no answer, not even behind a not, unless it is never reached', () => {
+    const rules = { one: 'rule:two', two: 'not rule:one' };
+    assert.throws(() => holds('rule:one', rules), CircularRules);
+    assert.throws(() => holds('not rule:one', rules), CircularRules);
+    assert.equal(holds('role:admin or rule:one', rules), true);
+  });
+});
+
+suite('properties', () => {
+  const word = fc.stringMatching(/^[a-z0-9_.'"-]{1,8}$/);
+  const match = fc.oneof(word, fc.constantFrom('%(project_id)s', '%(absent)s', '%(user_id)s', 'a:b', '50%%', ''));
+  const kind = fc.oneof(fc.constantFrom('role', 'rule', 'project_id', 'user_id', 'roles', 'token.user.id'), word);
+  const leaf: fc.Arbitrary<Check> = fc.oneof(
+    { weight: 1, arbitrary: fc.constantFrom<Check>({ type: 'allow' }, { type: 'deny' }) },
+    { weight: 8, arbitrary: fc.record({ type: fc.constant('match' as const), kind, match }) },
+  );
+  const { check } = fc.letrec<{ check: Check }>((tie) => ({
+    check: fc.oneof(
+      { maxDepth: 4, depthSize: 'small' },
+      leaf,
+      fc.record({ type: fc.constant('not' as const), check: tie('check') }),
+      fc.record({
+        type: fc.constantFrom('and' as const, 'or' as const),
+        checks: fc.array(tie('check'), { minLength: 2, maxLength: 4 }),
+      }),
+    ),
+  }));
+  /** What the language cannot write: a word in quotes is a text. */
+  const isQuoted = (each: Check): boolean =>
+    each.type === 'match'
+      ? /^(?:".*"|'.*')$/.test(printCheck(each))
+      : each.type === 'not'
+        ? isQuoted(each.check)
+        : 'checks' in each && each.checks.some(isQuoted);
+  const writable = check.filter((each) => !isQuoted(each));
+
+  test('what is printed parses to the same', () => {
+    fc.assert(
+      fc.property(writable, (original) => {
+        const { check: parsed, problems } = parseRule(printCheck(original));
+        assert.deepEqual([parsed, problems], [original, []]);
+      }),
+      { numRuns: 2000 },
+    );
+  });
+
+  test('what parses is printed and parses to the same', () => {
+    const token = fc.constantFrom('(', ')', 'and', 'OR', 'not', 'role:a', 'b:%(c)s', '!', '@', 'x', '"q"');
+    fc.assert(
+      fc.property(fc.array(token, { maxLength: 12 }), (tokens) => {
+        const { check: first } = parseRule(tokens.join(' '));
+        assert.deepEqual(parseRule(printCheck(first)).check, first);
+      }),
+      { numRuns: 5000 },
+    );
+  });
+
+  const atom = fc.constantFrom('role:admin', 'role:none', '@', '!', 'project_id:%(project_id)s', 'user_id:%(user_id)s');
+  const operator = fc.constantFrom('and', 'AND', 'or', 'Or');
+  const { text } = fc.letrec<{ text: string }>((tie) => ({
+    text: fc.oneof(
+      { maxDepth: 5, depthSize: 'medium' },
+      atom,
+      fc.tuple(tie('text'), operator, tie('text')).map((parts) => parts.join(' ')),
+      tie('text').map((inner) => `(${inner})`),
+      tie('text').map((inner) => `( ${inner} )`),
+      tie('text').map((inner) => `not ${inner}`),
+    ),
+  }));
+
+  test('a second, naive evaluator comes to the same result', () => {
+    const truths: Readonly<Record<string, boolean>> = {
+      'role:admin': true,
+      'role:none': false,
+      '@': true,
+      '!': false,
+      'project_id:%(project_id)s': true,
+      'user_id:%(user_id)s': false,
+    };
+    fc.assert(
+      fc.property(text, (rule) => assert.equal(holds(rule), naiveEvaluation(rule, truths))),
+      { numRuns: 5000 },
+    );
+  });
+});

@@ -1,0 +1,55 @@
+import assert from 'node:assert/strict';
+import { suite, test } from 'node:test';
+import type * as v from 'valibot';
+import { putBodies } from '../../src/api/allocation_bodies.ts';
+import { inventoryRecord } from '../../src/api/inventory_body.ts';
+import { ApiError } from '../../src/errors.ts';
+import { checkValue } from '../../src/schema/check.ts';
+import allocations10 from './allocations_1_0.json' with { type: 'json' };
+import allocations138 from './allocations_1_38.json' with { type: 'json' };
+import inventory from './inventory.json' with { type: 'json' };
+
+/*
+ * The tables hold what Python's jsonschema 4.10 said of these bodies, by upstream's schemas: the sentence, the rule that
+ * failed, and where in the body. Null where it said nothing.
+ */
+
+type Row = {
+  readonly body: unknown;
+  readonly result: { readonly message: string; readonly keyword: string; readonly instance: string } | null;
+};
+
+function complaint(schema: v.GenericSchema, body: unknown): unknown {
+  try {
+    checkValue(body, schema);
+    return null;
+  } catch (error) {
+    assert.ok(error instanceof ApiError && error.status === 400, String(error));
+    const parts = /^JSON does not validate: (.*)\n\nFailed validating '(\w+)' in .*\n\nOn instance(.*):\n/s.exec(
+      error.message,
+    );
+    assert.ok(parts, error.message);
+    const [, message, keyword, instance] = parts;
+    return { message, keyword, instance };
+  }
+}
+
+const schemaSince = (version: number): v.GenericSchema => {
+  const found = putBodies.find(({ since }) => since === version);
+  assert.ok(found);
+  return found.schema;
+};
+
+const tables: readonly (readonly [what: string, schema: v.GenericSchema, rows: readonly Row[]])[] = [
+  ['PUT /allocations at 1.38', schemaSince(38), allocations138],
+  ['PUT /allocations at 1.0', schemaSince(0), allocations10],
+  ['an inventory', inventoryRecord, inventory],
+];
+
+for (const [what, schema, rows] of tables) {
+  suite(`complaints about ${what} are those of upstream`, () => {
+    for (const { body, result } of rows) {
+      test(JSON.stringify(body).slice(0, 100), () => assert.deepEqual(complaint(schema, body), result));
+    }
+  });
+}
