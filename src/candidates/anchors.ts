@@ -64,15 +64,15 @@ function* anchorsOf(providers: Iterable<Provider>, sharing: Sharing, order: Orde
   }
 }
 
+/** A list in order, or in a random one. */
+export const walk = <Item>(items: readonly Item[], order: Order): Iterable<Item> =>
+  order === 'steady' || items.length < 2 ? items : wander(items);
+
 /**
- * Visits a list in order, or in a random one without shuffling it: from a random place by a random step that shares no
- * divisor with its length, so that every element is met once.
+ * Visits a list in a random order without shuffling it: from a random place by a random step that shares no divisor with its
+ * length, so that every element is met once.
  */
-export function* walk<Item>(items: readonly Item[], order: Order): Generator<Item> {
-  if (order === 'steady') {
-    yield* items;
-    return;
-  }
+function* wander<Item>(items: readonly Item[]): Generator<Item> {
   const length = items.length;
   let place = Math.floor(Math.random() * length);
   let step = 1 + Math.floor(Math.random() * length);

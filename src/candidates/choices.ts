@@ -2,7 +2,7 @@ import { hasRequiredTraits } from '../fleet/filters.ts';
 import type { Provider } from '../fleet/provider.ts';
 import { type Order, walk } from './anchors.ts';
 import type { Choice } from './candidate.ts';
-import { optionsByClass, satisfiesGroup } from './options.ts';
+import { optionsByClass, satisfiesAlone, satisfiesGroup } from './options.ts';
 import type { ResolvedGroup } from './resolve.ts';
 
 /**
@@ -24,10 +24,16 @@ export function* choicesFor(
     }
     return;
   }
+  const { required } = group.traits;
+  if (anchor.tree.length === 1 && usable.length === 0) {
+    // A flat host alone: the most common case by far, and one that needs no product.
+    const providers = satisfiesAlone(anchor, group) ? group.resources.map(() => anchor) : none;
+    if (providers.length > 0) yield { group, providers };
+    return;
+  }
   const options = optionsByClass(anchor, usable, group);
   if (options === undefined) return;
   for (const providers of product(options, order)) {
-    const { required } = group.traits;
     if (required.length > 0) {
       const together = providers.length === 1 ? providers[0]?.traitIds : providers.flatMap(({ traitIds }) => traitIds);
       if (!hasRequiredTraits(together ?? [], required)) continue;
@@ -36,19 +42,25 @@ export function* choicesFor(
   }
 }
 
+/** All ways to take one of each list, of which none is empty; the last list turns fastest. */
 function* product<Item>(lists: readonly (readonly Item[])[], order: Order): Generator<readonly Item[]> {
-  const chosen: Item[] = [];
-  const extend = function* (place: number): Generator<readonly Item[]> {
-    const list = lists[place];
-    if (list === undefined) {
-      yield [...chosen];
-      return;
+  const wheels = order === 'steady' ? lists : lists.map((list) => [...walk(list, order)]);
+  const turned = wheels.map(() => 0);
+  for (;;) {
+    const taken: Item[] = [];
+    for (const [place, wheel] of wheels.entries()) {
+      const item = wheel[turned[place] ?? 0];
+      if (item !== undefined) taken.push(item);
     }
-    for (const item of walk(list, order)) {
-      chosen.push(item);
-      yield* extend(place + 1);
-      chosen.pop();
+    yield taken;
+    let place = wheels.length - 1;
+    for (; place >= 0; place--) {
+      const next = (turned[place] ?? 0) + 1;
+      turned[place] = next < (wheels[place]?.length ?? 0) ? next : 0;
+      if (turned[place] !== 0) break;
     }
-  };
-  yield* extend(0);
+    if (place < 0) return;
+  }
 }
+
+const none: readonly never[] = [];

@@ -32,6 +32,14 @@ export function* candidatesAt(
   sharing: Sharing,
   order: Order,
 ): Generator<Candidate> {
+  const [only, ...others] = request.groups;
+  if (only !== undefined && others.length === 0) {
+    // Nothing to combine: half of all queries, and on flat hosts each anchor has one candidate at most.
+    for (const choice of choicesFor(only, anchor, sharing.usableBy(anchor), order)) {
+      if (request.nested || usesEachTreeOnce([choice])) yield [choice];
+    }
+    return;
+  }
   const steps = stepsAt(anchor, request, sharing, order);
   if (steps === undefined) return;
   const depths = request.groups.map((_, place) => steps.findIndex((step) => step.place === place));

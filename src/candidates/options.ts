@@ -5,15 +5,23 @@ import type { ResolvedGroup } from './resolve.ts';
 
 /** Whether a provider by itself satisfies a granular group. */
 export function satisfiesGroup(provider: Provider, group: ResolvedGroup): boolean {
-  if (!satisfiesTraits(provider.traitIds, group.traits)) return false;
-  if (!isMemberOf(provider, group.memberOf) || isInAny(provider, group.forbiddenAggregates)) return false;
-  if (group.resources.length === 0) {
-    // Upstream finds nobody for a group that asks for nothing but absence, and looks at no tree.
-    return group.traits.required.length > 0 || group.memberOf.length > 0;
-  }
-  if (group.treeRoot !== undefined && provider.root !== group.treeRoot) return false;
-  return group.resources.every(({ classId, amount }) => hasRoom(provider, classId, amount));
+  if (group.resources.length > 0) return satisfiesAlone(provider, group);
+  // Upstream finds nobody for a group that asks for nothing but absence, and looks at no tree.
+  const asksForNothing = group.traits.required.length === 0 && group.memberOf.length === 0;
+  return !asksForNothing && isOfKind(provider, group);
 }
+
+/** Whether a provider by itself has everything that a group with resources asks for. */
+export function satisfiesAlone(provider: Provider, group: ResolvedGroup): boolean {
+  if (group.treeRoot !== undefined && provider.root !== group.treeRoot) return false;
+  for (const { classId, amount } of group.resources) if (!hasRoom(provider, classId, amount)) return false;
+  return isOfKind(provider, group);
+}
+
+const isOfKind = (provider: Provider, group: ResolvedGroup): boolean =>
+  satisfiesTraits(provider.traitIds, group.traits) &&
+  isMemberOf(provider, group.memberOf) &&
+  !isInAny(provider, group.forbiddenAggregates);
 
 function hasRoom(provider: Provider, classId: number, amount: number): boolean {
   const inventory = inventoryOf(provider, classId);

@@ -1,7 +1,7 @@
 import type { Fleet } from '../fleet/fleet.ts';
 import { nameOf } from '../fleet/names.ts';
 import type { Provider } from '../fleet/provider.ts';
-import { type Candidate, providerOf } from './candidate.ts';
+import { type Candidate, type Choice, providerOf } from './candidate.ts';
 import type { CandidateRequest } from './request.ts';
 import { summaryText } from './summary.ts';
 
@@ -18,34 +18,29 @@ export function* candidatesJson(
   candidates: Iterable<Candidate>,
   version: number,
 ): Generator<string> {
-  const summarised = new Set<Provider>();
   const write = version >= since.byProvider ? writeByProvider(fleet, version >= since.mappings) : writeListed(fleet);
+  // From 1.29 on a summary stands for every provider of a tree of which anything is used, so its root is noted.
+  const wholeTrees = version >= since.nested;
+  const summarised = new Set<Provider>();
   yield '{"allocation_requests": [';
   let separator = '';
   for (const candidate of candidates) {
     yield separator + write(candidate);
     separator = ', ';
     for (const { group, providers } of candidate) {
-      if (group.resources.length > 0) for (const provider of providers) summarised.add(provider);
+      if (group.resources.length === 0) continue;
+      for (const provider of providers) summarised.add(wholeTrees ? provider.root : provider);
     }
   }
   yield '], "provider_summaries": {';
   separator = '';
-  for (const provider of version >= since.nested ? wholeTrees(summarised) : summarised) {
-    yield separator + summaryText(fleet, provider, request, version);
-    separator = ', ';
+  for (const noted of summarised) {
+    for (const provider of wholeTrees ? noted.tree : [noted]) {
+      yield separator + summaryText(fleet, provider, request, version);
+      separator = ', ';
+    }
   }
   yield '}}';
-}
-
-/** From 1.29 on a summary stands for every provider of a tree of which anything is used. */
-function* wholeTrees(providers: Iterable<Provider>): Generator<Provider> {
-  const roots = new Set<Provider>();
-  for (const { root } of providers) {
-    if (roots.has(root)) continue;
-    roots.add(root);
-    yield* root.tree;
-  }
 }
 
 /** What a candidate takes of each provider, by class: of a class that several groups ask for, the sum. */
@@ -84,10 +79,25 @@ function resourceTexts(fleet: Fleet): (resources: ReadonlyMap<number, number>) =
   };
 }
 
+const isOfOne = ({ providers }: Choice): boolean => providers.every((provider) => provider === providers[0]);
+
 /** From 1.12 on: an object by provider, in the form of PUT /allocations, with the mappings from 1.34 on. */
 function writeByProvider(fleet: Fleet, withMappings: boolean): (candidate: Candidate) => string {
   const resourcesText = resourceTexts(fleet);
+  /** The candidates that take one group's resources from one provider all take the same. */
+  const ofOneProvider = (group: Choice['group']): string => {
+    const resources = group.resources.map(({ classId, amount }) => [classId, amount] as const);
+    return `": ${resourcesText(new Map(resources))}}}`;
+  };
+  let lone: { readonly group: Choice['group']; readonly text: string } | undefined;
   return (candidate) => {
+    const [first] = candidate;
+    if (candidate.length === 1 && first !== undefined && isOfOne(first)) {
+      if (lone?.group !== first.group) lone = { group: first.group, text: ofOneProvider(first.group) };
+      const uuid = first.providers[0]?.uuid;
+      const mappings = withMappings ? `, "mappings": {"${first.group.suffix}": ["${uuid}"]}` : '';
+      return `{"allocations": {"${uuid}${lone.text}${mappings}}`;
+    }
     let allocations = '';
     for (const [provider, resources] of resourcesByProvider(candidate)) {
       allocations += `${allocations === '' ? '' : ', '}"${provider.uuid}": ${resourcesText(resources)}}`;

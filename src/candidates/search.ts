@@ -32,7 +32,8 @@ export function search(fleet: Fleet, request: CandidateRequest, options: SearchO
   const perAnchor = anchorsFor(fleet, resolved, sharing, order).map((anchor) =>
     candidatesAt(anchor, resolved, sharing, order),
   );
-  return withoutRepetition(roundRobin ? interleave(perAnchor) : chain(perAnchor), sharing);
+  const candidates: Iterable<Candidate> = roundRobin ? interleave(perAnchor) : chain(perAnchor);
+  return sharing.exists ? withoutRepetition(candidates, sharing) : candidates;
 }
 
 function* chain<Item>(generators: Iterable<Iterable<Item>>): Generator<Item> {

@@ -6,6 +6,8 @@ const sharingTrait = 'MISC_SHARES_VIA_AGGREGATE';
 
 /** Who shares with whom, for the time of one search. */
 export type Sharing = {
+  /** Whether anybody shares at all. */
+  readonly exists: boolean;
   readonly isSharing: (provider: Provider) => boolean;
   /** The sharing providers outside of a tree that the tree may use: some node of it is in one of their aggregates. */
   readonly usableBy: (root: Provider) => readonly Provider[];
@@ -38,6 +40,7 @@ export function sharingIn(fleet: Fleet): Sharing {
     return found === undefined ? nobody : [...found];
   };
   return {
+    exists: providers.size > 0,
     isSharing: (provider) => providers.has(provider),
     usableBy: byAggregate.size === 0 ? () => nobody : usableBy,
     *anchorsOf(provider) {
