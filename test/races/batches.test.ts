@@ -203,3 +203,19 @@ test('a consumer whose owner is new is written, and so are those beside it', asy
     assert.equal(await usedOf(place), 8);
   });
 });
+
+test('nothing is refused by an old picture', async () => {
+  await withTwoConnections(async ({ database, other }) => {
+    await other.query(`insert into consumers (uuid, project_id, user_id, generation) values ('full', 1, 1, 1);
+      insert into allocations (resource_provider_id, resource_class_id, consumer_id, used) values (1, 0, 'full', 10)`);
+    const claims = openClaims(database, await openFleet(database), { conflictRetryCount: 10 });
+    await other.query(`delete from allocations; delete from consumers`);
+    assert.equal(await outcomeOf(claims.write(claimOf('c', 10, null))), undefined, 'room that somebody made');
+
+    const others = openClaims(database, await openFleet(database), { conflictRetryCount: 10 });
+    await other.query(`insert into resource_providers (id, uuid, name, generation) values (9, 'rp9', 'rp9', 0);
+      insert into inventories (resource_provider_id, resource_class_id, total, reserved, min_unit, max_unit, step_size,
+        allocation_ratio) values (9, 0, 10, 0, 1, 10, 1, 1)`);
+    assert.equal(await outcomeOf(others.write(claimOf('d', 10, null, 'rp9'))), undefined, 'a provider that is new');
+  });
+});
