@@ -32,12 +32,19 @@ export type ExitCodes = { readonly failed: number; readonly noCommand: number };
 /**
  * Parses the command line of this process and runs the command; its action sets `process.exitCode`. Commander tells wrong
  * usage, which ends with 2 as with upstream's commands; any other failure is one line for each problem, without a stack.
+ *
+ * @param explain makes a better problem of what an action threw, or gives it back
  */
-export async function runCommand(command: Command, exitCodes: ExitCodes): Promise<void> {
+export async function runCommand(
+  command: Command,
+  exitCodes: ExitCodes,
+  explain: (problem: unknown) => unknown = (problem) => problem,
+): Promise<void> {
   throwInsteadOfExit(command);
   try {
     await command.parseAsync();
-  } catch (error) {
+  } catch (thrown) {
+    const error = explain(thrown);
     if (error instanceof CommanderError) {
       process.exitCode = error.code === 'commander.help' ? exitCodes.noCommand : error.exitCode === 0 ? 0 : 2;
       return;

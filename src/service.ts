@@ -6,11 +6,18 @@ import { syncStandardNames } from '../db/sync_standard_names.ts';
 import { placementService, type Service, upTo } from './api/microversions.ts';
 import { routes } from './api/routes.ts';
 import { openClaims } from './claims/claims.ts';
+import { computeDialect } from './compute/dialect.ts';
+import { openHeartbeats } from './compute/heartbeats.ts';
+import { computeService } from './compute/microversions.ts';
+import { retireSilentServices } from './compute/retirement.ts';
+import { computeRoutes } from './compute/routes.ts';
+import { openPaths as computeOpenPaths } from './compute/versions.ts';
 import type { Config } from './config/config.ts';
 import { type FleetKeeper, openFleet } from './fleet/keeper.ts';
 import { pruneChanges } from './fleet/prune.ts';
 import { createApp } from './http/app.ts';
 import { type Authentication, byKeystone, withoutKeystone } from './http/authentication.ts';
+import { placementDialect } from './http/dialect.ts';
 import type { HonoEnv } from './http/exchange.ts';
 import { type Keystone, openKeystone } from './keystone/authenticate.ts';
 import { openConfiguredDatabase } from './open_database.ts';
@@ -64,17 +71,31 @@ export async function openService(
     const stopPruning = pruneChanges(database, logger);
     const claims = openClaims(database, fleet, { conflictRetryCount: config.placement.allocationConflictRetryCount });
     const service = upTo(options.speaks ?? placementService, config.api.maxMicroversion);
-    const app = createApp(
-      routes,
-      { config, database, fleet, claims, service },
-      { authentication: authenticationBy(keystone, config.keystoneAuthtoken), policy, logger },
-    );
+    const { enabled, serviceDownTime, retireAfter } = config.compute;
+    const heartbeats = openHeartbeats(database, fleet, serviceDownTime);
+    const stopRetiring = retireSilentServices(database, enabled ? retireAfter : 0, logger);
+    const parts = { config, database, fleet, claims, heartbeats, service };
+    const placement = { root: '', openPaths: ['/', ''], endpoints: routes, parts, dialect: placementDialect };
+    const compute = {
+      root: '/compute',
+      openPaths: computeOpenPaths,
+      endpoints: computeRoutes,
+      parts: { ...parts, service: computeService },
+      dialect: computeDialect,
+    };
+    const app = createApp(enabled ? [compute, placement] : [placement], {
+      config,
+      authentication: authenticationBy(keystone, config.keystoneAuthtoken),
+      policy,
+      logger,
+    });
     return {
       app,
       database,
       fleet,
       close: async () => {
         await stopPruning();
+        await stopRetiring();
         keystone?.close();
         await database.close();
       },

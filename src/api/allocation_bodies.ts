@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import { integer, keyed, list, object, partlyKeyed, text, uuidText } from '../schema/json_schema.ts';
+import { integer, integerOrNull, keyed, list, object, partlyKeyed, text, uuidText } from '../schema/json_schema.ts';
 import { classNamePattern } from './inventory_body.ts';
 
 /** Keys that are meant as UUIDs; only their length and characters are looked at, as upstream does. */
@@ -16,8 +16,9 @@ const listed = list(object({ resource_provider: object({ uuid: uuidText }), reso
 const byProvider = (minProperties: number) =>
   keyed(uuidKeyPattern, object({ generation: v.optional(integer()), resources }), { minProperties });
 
-const generation = v.nullable(integer());
-const mappings = partlyKeyed(/^[a-zA-Z0-9_-]{1,64}$/, list(uuidText, { minItems: 1 }), { minProperties: 1 });
+const generation = integerOrNull();
+/** Upstream's pattern has no anchors: of a key with one good character the value is looked at. */
+const mappings = partlyKeyed(/[a-zA-Z0-9_-]/, list(uuidText, { minItems: 1 }), { minProperties: 1 });
 const consumerType = text({ pattern: /^[A-Z0-9_]+$/, minLength: 1, maxLength: 255 });
 
 const deletable = { allocations: byProvider(0), ...owners };

@@ -15,6 +15,8 @@ export type ApiRequest = {
   readonly query: Query;
   /** The body, held against a schema; see readJson. */
   json<Schema extends v.GenericSchema>(schema: Schema): Promise<v.InferOutput<Schema>>;
+  /** Scheme and authority by which the client calls, for links that are absolute. */
+  readonly origin: string;
   /** What links in answers begin with: the prefix under which a proxy publishes the service, mostly empty. */
   readonly prefix: string;
 };

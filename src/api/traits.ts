@@ -3,6 +3,7 @@ import { createTrait, deleteTrait } from '../../db/statements/traits.ts';
 import { badRequest, conflict, notFound } from '../errors.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import type { Name } from '../fleet/names.ts';
+import { likePattern } from '../query/like_pattern.ts';
 import { checkQuery } from '../query/schema.ts';
 import { object, text } from '../schema/json_schema.ts';
 import { type Answer, type ApiRequest, type Endpoint, noContent } from './endpoint.ts';
@@ -58,17 +59,6 @@ function nameFilter(value: string): (name: string) => boolean {
     default:
       return () => true;
   }
-}
-
-function likePattern(like: string): RegExp {
-  const parts = [...like.matchAll(/\\(.)|([%_])|(.)/gsu)].map(([, escaped, wildcard, plain]) =>
-    wildcard === undefined
-      ? (escaped ?? plain ?? '').replace(/[\\^$.*+?()[\]{}|/]/u, '\\$&')
-      : wildcard === '%'
-        ? '.*'
-        : '.',
-  );
-  return new RegExp(`^${parts.join('')}$`, 'isu');
 }
 
 // Handlers

@@ -37,7 +37,9 @@ export function collectInventory(text: string, before: InventoryChanges = {}): I
   const match = /^([^:=]+)(?::([^=]+))?=(.+)$/.exec(text);
   const [, name = '', field = 'total', value = ''] = match ?? [];
   if (!classPattern.test(name)) {
-    throw new InvalidArgumentError('Write it as CLASS=TOTAL or CLASS:FIELD=VALUE, such as VCPU=8 VCPU:allocation_ratio=4');
+    throw new InvalidArgumentError(
+      'Write it as CLASS=TOTAL or CLASS:FIELD=VALUE, such as VCPU=8 VCPU:allocation_ratio=4',
+    );
   }
   const known = inventoryFields.find((one) => one === field);
   if (known === undefined) {
@@ -45,14 +47,16 @@ export function collectInventory(text: string, before: InventoryChanges = {}): I
   }
   const number = Number(value);
   const isRight = known === 'allocation_ratio' ? number > 0 : Number.isInteger(number) && number >= 0;
-  if (!isRight || !Number.isFinite(number)) throw new InvalidArgumentError(`${field} must be a number, not "${value}".`);
+  if (!isRight || !Number.isFinite(number))
+    throw new InvalidArgumentError(`${field} must be a number, not "${value}".`);
   return { ...before, [name]: { ...before[name], [known]: number } };
 }
 
 /** An inventory with changes; a new one needs a total. */
 export function changedInventory(name: string, old: Inventory | undefined, change: Partial<Inventory>): NewInventory {
   const total = change.total ?? old?.total;
-  if (total === undefined) throw new Error(`There is no inventory of ${name} yet: give its total too, as ${name}=TOTAL.`);
+  if (total === undefined)
+    throw new Error(`There is no inventory of ${name} yet: give its total too, as ${name}=TOTAL.`);
   return { ...old, ...change, total };
 }
 

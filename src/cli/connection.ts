@@ -19,18 +19,29 @@ const connectionOptions: readonly (readonly [flags: string, help: string])[] = [
   ['--os-placement-api-version <version>', '1.N or latest; otherwise the newest that the server speaks'],
 ];
 
+const variableOf = (option: Option): string => option.long?.slice('--'.length).replaceAll('-', '_').toUpperCase() ?? '';
+
+/** Adds the options to a command; they are explained once, below its help. */
 export function addConnectionOptions(program: Command): void {
-  for (const [flags, help] of connectionOptions) {
-    const option = new Option(flags, help);
-    program.addOption(option.env(option.long?.slice(2).replaceAll('-', '_').toUpperCase() ?? '').helpGroup('Connection:'));
-  }
+  const options = connectionOptions.map(([flags, help]) => new Option(flags, help).hideHelp());
+  for (const option of options) program.addOption(option.env(variableOf(option)));
+  const lines = options.map((option) => {
+    const names = [option.long?.padEnd(26), variableOf(option).padEnd(24)].join(' ');
+    return `  ${names} ${option.description}`;
+  });
   program.addHelpText(
     'after',
     `
-A service without Keystone needs OS_ENDPOINT and OS_TOKEN, such as http://127.0.0.1:8778 and admin. One with Keystone needs
-what the file openrc of the cloud sets: OS_AUTH_URL, OS_USERNAME, OS_PASSWORD, OS_PROJECT_NAME, and so on; ids (OS_USER_ID,
-OS_PROJECT_ID, OS_USER_DOMAIN_ID, OS_PROJECT_DOMAIN_ID), OS_SYSTEM_SCOPE=all and application credentials
-(OS_APPLICATION_CREDENTIAL_ID, OS_APPLICATION_CREDENTIAL_SECRET) are understood too.`,
+How the service is reached, by options or the environment:
+${lines.join('\n')}
+
+A service without Keystone needs OS_ENDPOINT and OS_TOKEN:
+  export OS_ENDPOINT=http://127.0.0.1:8778 OS_TOKEN=admin
+One with Keystone needs what the file openrc of the cloud sets: OS_AUTH_URL, OS_USERNAME, OS_PASSWORD, OS_PROJECT_NAME and so
+on. OS_USER_ID, OS_PROJECT_ID, OS_USER_DOMAIN_ID, OS_PROJECT_DOMAIN_ID, OS_SYSTEM_SCOPE, OS_APPLICATION_CREDENTIAL_ID and
+OS_APPLICATION_CREDENTIAL_SECRET are understood too.
+
+"placement COMMAND --help" explains a command, such as "placement candidate list --help".`,
   );
 }
 
@@ -56,9 +67,9 @@ export type Environment = Readonly<Record<string, string | undefined>>;
  *
  * @throws Error with what to set where they do not suffice, VersionError for a version that is none
  */
-export function openPlacement(given: ConnectionFlags, given2: Environment): Placement {
+export function openPlacement(given: ConnectionFlags, environment: Environment): Placement {
   const flags = withoutEmpty(given);
-  const env = withoutEmpty(given2);
+  const env = withoutEmpty(environment);
   if (flags.osCacert !== undefined) trust(flags.osCacert);
   const options = { endpoint: flags.osEndpoint ?? env.OS_URL, version: flags.osPlacementApiVersion };
   const credentials = flags.osAuthUrl === undefined ? undefined : credentialsOf(flags, env);
@@ -93,8 +104,9 @@ function tokenOf(flags: ConnectionFlags, endpoint: string | undefined, env: Envi
 function credentialsOf(flags: ConnectionFlags, env: Environment): Credentials | undefined {
   const { OS_APPLICATION_CREDENTIAL_ID: id, OS_APPLICATION_CREDENTIAL_SECRET: secret, OS_USER_ID: userId } = env;
   if (id !== undefined && secret !== undefined) return { method: 'application credential', id, secret };
-  if (flags.osToken !== undefined) return { method: 'token', token: flags.osToken };
-  const { osUsername: name, osPassword: password } = flags;
+  const { osToken: token, osUsername: name, osPassword: password } = flags;
+  const isForPassword = /password$/.test(env.OS_AUTH_TYPE ?? '');
+  if (token !== undefined && !isForPassword) return { method: 'token', token };
   if (name === undefined && userId === undefined) return undefined;
   if (password === undefined) throw new Error(`The password of ${name ?? userId} is missing. Set OS_PASSWORD.`);
   const user = {
@@ -143,6 +155,11 @@ function interfaceOf(text: string | undefined): 'public' | 'internal' | 'admin' 
 }
 
 function trust(file: string): void {
+  if (typeof tls.setDefaultCACertificates !== 'function') {
+    throw new Error(
+      `Node.js ${process.version} takes no further authorities here. Set NODE_EXTRA_CA_CERTS=${file} instead.`,
+    );
+  }
   tls.setDefaultCACertificates([...tls.getCACertificates('default'), readFileSync(file, 'utf8')]);
 }
 

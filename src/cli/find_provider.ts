@@ -14,7 +14,9 @@ export async function findProvider(placement: Placement, nameOrUuid: string): Pr
   }
   const [found] = nameOrUuid === '' ? [] : await placement.providers.list({ name: nameOrUuid });
   if (found !== undefined) return found;
-  throw new Error(`There is no provider "${nameOrUuid}", by name or UUID. "placement provider list" shows those there are.`);
+  throw new Error(
+    `There is no provider "${nameOrUuid}", by name or UUID. "placement provider list" shows those there are.`,
+  );
 }
 
 /** The names of providers, by UUID; of one that vanished meanwhile its UUID. */

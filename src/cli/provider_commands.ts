@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { retryConflicts } from '../client/index.ts';
 import { collect, collectAmounts } from './amounts.ts';
-import { findProvider } from './find_provider.ts';
+import { findProvider, namesOf } from './find_provider.ts';
 import { readPicture, showPicture } from './provider_picture.ts';
 import { addProviderTree } from './provider_tree.ts';
 import { shellOf } from './shell.ts';
@@ -29,7 +29,13 @@ export function addProviderCommands(program: Command): void {
       const { placement, print } = shellOf(command);
       const { name, resource, required, memberOf, inTree } = options;
       const in_tree = inTree === undefined ? undefined : (await findProvider(placement, inTree)).uuid;
-      const providers = await placement.providers.list({ name, resources: resource, required, member_of: memberOf, in_tree });
+      const providers = await placement.providers.list({
+        name,
+        resources: resource,
+        required,
+        member_of: memberOf,
+        in_tree,
+      });
       const nameOf = new Map(providers.map((one) => [one.uuid, one.name]));
       print(providers, () =>
         table(
@@ -50,7 +56,12 @@ export function addProviderCommands(program: Command): void {
     .action(async (which: string, _options: object, command: Command) => {
       const { placement, print } = shellOf(command);
       const picture = await readPicture(placement, await findProvider(placement, which));
-      print(picture, () => showPicture(picture));
+      const { parent_provider_uuid: parent, root_provider_uuid: root } = picture;
+      const nameOf = await namesOf(
+        placement,
+        [parent, root].filter((uuid) => typeof uuid === 'string'),
+      );
+      print(picture, () => showPicture(picture, nameOf));
     });
   addProviderTree(provider);
   provider
@@ -94,7 +105,11 @@ export function addProviderCommands(program: Command): void {
         const changed = await retryConflicts(async () => {
           const found = await findProvider(placement, which);
           const moved =
-            typeof parent === 'string' ? (await findProvider(placement, parent)).uuid : parent === false ? null : undefined;
+            typeof parent === 'string'
+              ? (await findProvider(placement, parent)).uuid
+              : parent === false
+                ? null
+                : undefined;
           return placement.providers.update(found.uuid, { name: name ?? found.name, parent_provider_uuid: moved });
         });
         print(changed, () => `Provider ${changed.name} (${changed.uuid}) is changed.`);

@@ -28,7 +28,7 @@ export async function readPicture(placement: Placement, provider: Provider): Pro
 }
 
 /** What an old server does not have is as if there were none of it. */
-async function sinceOr<Result>(asked: Promise<Result>, none: Result): Promise<Result> {
+async function sinceOr<Result, None>(asked: Promise<Result>, none: None): Promise<Result | None> {
   try {
     return await asked;
   } catch (error) {
@@ -37,13 +37,14 @@ async function sinceOr<Result>(asked: Promise<Result>, none: Result): Promise<Re
   }
 }
 
-export function showPicture(picture: ProviderPicture): string {
+export function showPicture(picture: ProviderPicture, nameOf: (uuid: string) => string): string {
+  const called = (uuid: string | null | undefined) => (uuid ? `${nameOf(uuid)} (${uuid})` : '');
   const about = fields([
     ['name', picture.name],
     ['uuid', picture.uuid],
     ['generation', picture.generation],
-    ['parent', picture.parent_provider_uuid ?? ''],
-    ['root', picture.root_provider_uuid ?? ''],
+    ['parent', called(picture.parent_provider_uuid)],
+    ['root', called(picture.root_provider_uuid)],
     ...listed('traits', picture.traits),
     ...listed('aggregates', picture.aggregates),
   ]);

@@ -1,11 +1,14 @@
 import type { Command } from 'commander';
-import type { Placement, Provider } from '../client/index.ts';
+import type { Inventory, Placement, Provider, Resources } from '../client/index.ts';
 import { capacityOf } from './amounts.ts';
 import { findProvider } from './find_provider.ts';
 import { forEach, shellOf } from './shell.ts';
 import { table } from './table.ts';
 
-export type TreeNode = Provider & { readonly children: readonly TreeNode[] };
+type Usage = { readonly inventories: { readonly [resourceClass: string]: Inventory }; readonly usages: Resources };
+type Node = Provider & Partial<Usage>;
+
+export type TreeNode = Node & { readonly children: readonly TreeNode[] };
 
 export function addProviderTree(provider: Command): void {
   provider
@@ -13,22 +16,29 @@ export function addProviderTree(provider: Command): void {
     .description('draw the tree of a provider, or all trees')
     .argument('[provider]', 'the name or UUID of any provider of the tree')
     .option('-u, --usage', 'with what is used of what each one has')
-    .action(async (which: string | undefined, options: { readonly usage?: true }, command: Command) => {
+    .action(async (which: string | undefined, { usage }: { readonly usage?: true }, command: Command) => {
       const { placement, print } = shellOf(command);
       const found = which === undefined ? undefined : await findProvider(placement, which);
       const providers = await placement.providers.list(found === undefined ? {} : { in_tree: found.uuid });
-      const trees = treesOf(providers);
-      const lines = trees.flatMap((tree) => drawn(tree));
-      const usages = options.usage ? await forEach(lines, ({ node }) => usageText(placement, node.uuid)) : undefined;
-      const head = ['provider', 'uuid', ...(usages === undefined ? [] : ['used / capacity'])];
-      print(trees, () =>
-        table(head, lines.map(({ text, node }, place) => [text, node.uuid, ...(usages === undefined ? [] : [usages[place]])])),
-      );
+      const nodes = usage ? await forEach(providers, (one) => withUsage(placement, one)) : providers;
+      const trees = treesOf(nodes);
+      print(trees, () => {
+        const lines = trees.flatMap((tree) => drawn(tree));
+        return usage
+          ? table(
+              ['provider', 'uuid', 'used / capacity'],
+              lines.map(({ text, node }) => [text, node.uuid, usageText(node)]),
+            )
+          : table(
+              ['provider', 'uuid'],
+              lines.map(({ text, node }) => [text, node.uuid]),
+            );
+      });
     });
 }
 
 /** Providers as trees. A parent that is not among them is as good as none. */
-export function treesOf(providers: readonly Provider[]): readonly TreeNode[] {
+export function treesOf(providers: readonly Node[]): readonly TreeNode[] {
   const uuids = new Set(providers.map(({ uuid }) => uuid));
   const byParent = Map.groupBy(providers, ({ parent_provider_uuid: parent }) =>
     parent && uuids.has(parent) ? parent : undefined,
@@ -49,12 +59,15 @@ function drawn(node: TreeNode, lead = '', branch = ''): readonly { readonly text
   ];
 }
 
-async function usageText(placement: Placement, uuid: string): Promise<string> {
+async function withUsage(placement: Placement, provider: Provider): Promise<Node> {
   const [{ inventories }, { usages }] = await Promise.all([
-    placement.inventories.list(uuid),
-    placement.usages.ofProvider(uuid),
+    placement.inventories.list(provider.uuid),
+    placement.usages.ofProvider(provider.uuid),
   ]);
-  return Object.entries(inventories)
+  return { ...provider, inventories, usages };
+}
+
+const usageText = ({ inventories = {}, usages = {} }: Node): string =>
+  Object.entries(inventories)
     .map(([name, inventory]) => `${name} ${usages[name] ?? 0}/${capacityOf(inventory)}`)
     .join(', ');
-}

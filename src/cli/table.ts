@@ -4,7 +4,9 @@ export type Cell = string | number | undefined;
 /** A head and rows in a box, as people know it from the OpenStack client. */
 export function table(head: readonly string[], rows: readonly (readonly Cell[])[]): string {
   const texts = rows.map((row) => head.map((_, column) => cellText(row[column])));
-  const widths = head.map((title, column) => Math.max(widthOf(title), ...texts.map((row) => widthOf(row[column] ?? ''))));
+  const widths = head.map((title, column) =>
+    Math.max(widthOf(title), ...texts.map((row) => widthOf(row[column] ?? ''))),
+  );
   const isNumeric = head.map((_, column) => {
     const cells = rows.map((row) => row[column]).filter((cell) => cell !== undefined);
     return cells.length > 0 && cells.every((cell) => typeof cell === 'number');
@@ -17,7 +19,10 @@ export function table(head: readonly string[], rows: readonly (readonly Cell[])[
 
 /** Names and their values, one below the other. */
 export const fields = (values: readonly (readonly [name: string, value: Cell])[]): string =>
-  table(['field', 'value'], values.map(([name, value]) => [name, value === undefined ? '' : String(value)]));
+  table(
+    ['field', 'value'],
+    values.map(([name, value]) => [name, value === undefined ? '' : String(value)]),
+  );
 
 /** What is no printable text is spelt out: names come from others, and terminals obey what they are sent. */
 function cellText(cell: Cell): string {
@@ -33,7 +38,8 @@ const padded = (text: string, width: number, toTheRight: boolean): string => {
 };
 
 const segments = new Intl.Segmenter();
-const wide = /\p{Script=Han}|\p{Script=Hangul}|\p{Script=Hiragana}|\p{Script=Katakana}|\p{Emoji_Presentation}|[\uFF01-\uFF60\u3000-\u303F]/u;
+const wide =
+  /\p{Script=Han}|\p{Script=Hangul}|\p{Script=Hiragana}|\p{Script=Katakana}|\p{Emoji_Presentation}|[\uFF01-\uFF60\u3000-\u303F]/u;
 
 /** Columns that a text takes in a terminal. */
 export function widthOf(text: string): number {

@@ -48,6 +48,16 @@ export type Config = {
     readonly maxAllocationCandidates: number;
     readonly allocationCandidatesGenerationStrategy: 'depth-first' | 'breadth-first';
   };
+  readonly compute: {
+    /** Serve services and hypervisors under `/compute`. */
+    readonly enabled: boolean;
+    /** Seconds for which a service is up after it was heard of. */
+    readonly serviceDownTime: number;
+    /** Seconds after which a service that is not heard of is deleted; 0 is never. */
+    readonly retireAfter: number;
+    /** How many hypervisors one page has at most. */
+    readonly maxLimit: number;
+  };
   readonly workarounds: {
     readonly optimizeForWideProviderTrees: boolean;
   };
@@ -143,6 +153,7 @@ export const defaultConfig: Config = deepFreeze({
     maxAllocationCandidates: -1,
     allocationCandidatesGenerationStrategy: 'depth-first',
   },
+  compute: { enabled: false, serviceDownTime: 60, retireAfter: 0, maxLimit: 1000 },
   workarounds: { optimizeForWideProviderTrees: false },
   osloPolicy: {
     policyFile: 'policy.yaml',

@@ -75,6 +75,15 @@ const specs: { readonly [G in keyof Config]: { readonly [O in keyof Config[G]]: 
       help: 'Whether all candidates of one root come before the next root, or one of each root in turn.',
     },
   },
+  compute: {
+    enabled: { type: boolean, help: 'Serve the registry of services and hypervisors under /compute.' },
+    serviceDownTime: { type: integer(1), help: 'Seconds for which a service is up after it was heard of.' },
+    retireAfter: {
+      type: integer(0),
+      help: 'Seconds after which a service that is not heard of is deleted; 0 for never.',
+    },
+    maxLimit: { type: integer(1), help: 'How many hypervisors one page has at most.' },
+  },
   workarounds: {
     optimizeForWideProviderTrees: { type: boolean, help: 'Accepted for compatibility: wide trees need no workaround.' },
   },

@@ -1,8 +1,13 @@
 type Range = { readonly type: string; readonly subtype: string; readonly parameters: boolean; readonly q: number };
 
-/** What HTTP calls a token (RFC 9110, 5.6.2). */
+/** What HTTP calls a token (RFC 9110, 5.6.2), a quoted string, and a weight; then a range with what may follow it. */
 const token = "[!#$%&'*+\\-.^_`|~0-9A-Za-z]+";
-const rangePattern = new RegExp(`^(${token})/(${token})((?:\\s*;\\s*${token}(?:=(?:${token}|"[^"]*"))?)*)$`);
+const quoted = '"(?:[^"\\\\]|\\\\.)*"';
+const weight = '[ \\t]*;[ \\t]*q=(0(?:\\.\\d{0,3})?|1(?:\\.0{0,3})?)';
+const parameter = `[ \\t]*;[ \\t]*(?!q=)${token}=(?:${token}|${quoted})`;
+const extension = `[ \\t]*;[ \\t]*${token}(?:=(?:${token}|${quoted}))?`;
+const range = `(${token})/(${token})((?:${parameter})*)(?:${weight}(?:${extension})*)?`;
+const elementPattern = new RegExp(`[ \\t]*(?:${range})?[ \\t]*(?:,|$)`, 'iy');
 
 /**
  * The offer that an Accept header likes best, by quality and then by the order of the offers; undefined where it likes none.
@@ -24,34 +29,35 @@ export const accepts = (accept: string, mediaType: string): boolean => bestOffer
 
 function parseAccept(accept: string): readonly Range[] | undefined {
   const ranges: Range[] = [];
-  for (const part of accept.split(',')) {
-    const text = part.trim();
-    if (text === '') continue;
-    const match = rangePattern.exec(text);
+  elementPattern.lastIndex = 0;
+  while (elementPattern.lastIndex < accept.length) {
+    const match = elementPattern.exec(accept);
     if (match === null) return undefined;
-    const [, type = '', subtype = '', parameters = ''] = match;
-    if (type === '*' && subtype !== '*') return undefined;
-    const weight = /;\s*q=([^;]*)/i.exec(parameters);
-    if (weight !== null && !/^(0(\.\d{0,3})?|1(\.0{0,3})?)$/.test(weight[1]?.trim() ?? '')) return undefined;
+    const [, type, subtype, parameters, q] = match;
+    if (type === undefined || subtype === undefined) continue;
     ranges.push({
       type: type.toLowerCase(),
       subtype: subtype.toLowerCase(),
-      parameters: parameters.slice(0, weight?.index ?? parameters.length).trim() !== '',
-      q: weight === null ? 1 : Number(weight[1]),
+      parameters: parameters !== '',
+      q: q === undefined ? 1 : Number(q),
     });
   }
   return ranges;
 }
 
-/** The quality by the most specific range that matches; a range with parameters matches none of our offers. */
+/** The quality by the most specific range that matches; parameters keep a range from being that of one of our offers alone. */
 function quality(offer: string, ranges: readonly Range[]): number {
   const [type, subtype] = offer.split('/');
   let found = { specificity: 0, q: 0 };
   for (const range of ranges) {
-    if (range.parameters) continue;
-    const exact = range.type === type && range.subtype === subtype;
-    const specificity = exact ? 3 : range.type === type && range.subtype === '*' ? 2 : range.type === '*' ? 1 : 0;
+    const specificity = specificityOf(range, type, subtype);
     if (specificity > found.specificity) found = { specificity, q: range.q };
   }
   return found.q;
+}
+
+function specificityOf(range: Range, type: string | undefined, subtype: string | undefined): number {
+  if (range.type === type && range.subtype === subtype) return range.parameters ? 0 : 3;
+  if (range.subtype !== '*') return 0;
+  return range.type === type ? 2 : range.type === '*' ? 1 : 0;
 }

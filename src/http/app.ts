@@ -1,10 +1,8 @@
 import type { IncomingMessage } from 'node:http';
 import { Hono, type MiddlewareHandler } from 'hono';
 import type { Logger } from 'pino';
-import type { Endpoint } from '../api/endpoint.ts';
 import { nobody } from '../api/identity.ts';
-import { type Service, versionText } from '../api/microversions.ts';
-import type { Parts } from '../api/parts.ts';
+import { versionText } from '../api/microversions.ts';
 import type { Config } from '../config/config.ts';
 import { ApiError } from '../errors.ts';
 import type { Policy } from '../policy/policy.ts';
@@ -12,13 +10,14 @@ import type { Authentication } from './authentication.ts';
 import { allowOrigins } from './cors.ts';
 import { mountEndpoints } from './dispatch.ts';
 import type { HonoEnv } from './exchange.ts';
-import { olderVersionHeader, requestedMinor, setRangeHeaders, versionHeader } from './microversion.ts';
+import { setRangeHeaders } from './microversion.ts';
 import { pathStart, routedPath, targetOf } from './path.ts';
 import { forwardedOrigin, notForwarded, readForwarded } from './proxy_headers.ts';
-import { renderError } from './render_error.ts';
 import { newRequestId, requestIdHeader } from './request_id.ts';
+import { apiOf, type ServedApi } from './served_api.ts';
 
 export type AppOptions = {
+  readonly config: Config;
   readonly authentication: Authentication;
   readonly policy: Policy;
   readonly logger: Logger;
@@ -29,22 +28,21 @@ export type AppOptions = {
  * microversion, and then the endpoints. The order is upstream's and shows: a 401 carries no microversion, a fault neither.
  */
 export function createApp(
-  endpoints: readonly Endpoint[],
-  parts: Parts,
-  { authentication, policy, logger }: AppOptions,
+  apis: readonly [...ServedApi[], ServedApi],
+  { config, authentication, policy, logger }: AppOptions,
 ): Hono<HonoEnv> {
-  const { service, config } = parts;
-
   const app = new Hono<HonoEnv>({
     getPath: (request, options) => routedPath(targetOf(request.url, incomingOf(options?.env))),
   });
-  app.use(identifyAndLog(logger, config.osloMiddleware));
+  app.use(identifyAndLog(apis, logger, config.osloMiddleware));
   if (config.cors.allowedOrigin.length > 0) app.use(allowOrigins(config.cors));
   app.use(authentication);
-  app.use(negotiateVersion(service));
-  mountEndpoints(app, endpoints, parts, policy);
+  app.use(negotiateVersion);
+  for (const { endpoints, parts } of apis) mountEndpoints(app, endpoints, parts, policy);
   app.onError((error, c) => {
     const exchange = c.var.exchange;
+    const { service } = exchange.api.parts;
+    const { dialect } = exchange.api;
     const isTold = error instanceof ApiError;
     if (!isTold) {
       logger.error({ err: error, requestId: exchange.requestId }, 'Unexpected error');
@@ -52,7 +50,7 @@ export function createApp(
     const told = isTold
       ? error
       : new ApiError(500, `Unexpected error; the log tells more under ${exchange.requestId}.`);
-    const response = renderError(told, {
+    const response = dialect.renderError(told, {
       method: c.req.raw.method,
       accept: exchange.accept,
       contentType: exchange.contentType || 'None',
@@ -61,7 +59,7 @@ export function createApp(
       versions: { min: versionText(service, service.minMinor), max: versionText(service, service.maxMinor) },
     });
     if (isTold) setRangeHeaders(response, service);
-    if (isTold && exchange.version >= 0) setVersionHeaders(response, service, exchange.version, told.vary);
+    if (isTold && exchange.version >= 0) dialect.setVersion(response, service, exchange.version, told.vary);
     // Upstream says of the body that HEAD does not have what its framework says of any.
     if (c.req.raw.method === 'HEAD') response.headers.set('content-type', 'text/html; charset=UTF-8');
     return response;
@@ -70,6 +68,7 @@ export function createApp(
 }
 
 const identifyAndLog = (
+  apis: Parameters<typeof apiOf>[0],
   logger: Logger,
   { enableProxyHeadersParsing }: Config['osloMiddleware'],
 ): MiddlewareHandler<HonoEnv> =>
@@ -83,6 +82,7 @@ const identifyAndLog = (
     const globalId = request.headers.get(requestIdHeader);
     c.set('exchange', {
       requestId: newRequestId(),
+      api: apiOf(apis, target.path),
       globalRequestId: globalId !== null && isRequestId(globalId) ? globalId : undefined,
       accept: accept === null || accept === '' || accept === '*/*' ? 'application/json' : accept,
       contentType: request.headers.get('content-type') ?? '',
@@ -105,7 +105,7 @@ const identifyAndLog = (
         url: exchange.prefix + target.path + target.search,
         client: exchange.client,
         status: c.res.status,
-        microversion: exchange.version < 0 ? undefined : `1.${exchange.version}`,
+        microversion: exchange.version < 0 ? undefined : versionText(exchange.api.parts.service, exchange.version),
         user: exchange.identity.userId || undefined,
         project: exchange.identity.projectId,
         ms: Math.round((performance.now() - started) * 100) / 100,
@@ -120,25 +120,18 @@ const incomingOf = (env: unknown): IncomingMessage | undefined =>
 
 const isRequestId = (text: string): boolean => /^req-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text);
 
-const negotiateVersion = (service: Service): MiddlewareHandler<HonoEnv> =>
-  async function negotiateVersion(c, next) {
-    const { exchange } = c.var;
-    const { headers } = c.req.raw;
-    exchange.version = requestedMinor(service, headers.get(versionHeader), headers.get(olderVersionHeader(service)));
-    const length = headers.get('content-length');
-    if (length !== null && length !== '' && !/^\s*\d+\s*$/.test(length)) {
-      throw new ApiError(400, 'content-length header must be an integer', { vary: false });
-    }
-    if (Number(length ?? 0) > 0 && exchange.contentType === '') {
-      throw new ApiError(400, 'content-type header required when content-length > 0', { vary: false });
-    }
-    await next();
-    if (c.error !== undefined) return;
-    setRangeHeaders(c.res, service);
-    setVersionHeaders(c.res, service, exchange.version, true);
-  };
-
-function setVersionHeaders(response: Response, service: Service, minor: number, vary: boolean): void {
-  response.headers.set(versionHeader, `${service.type} ${versionText(service, minor)}`);
-  if (vary) response.headers.append('vary', versionHeader);
-}
+const negotiateVersion: MiddlewareHandler<HonoEnv> = async function negotiateVersion(c, next) {
+  const { exchange } = c.var;
+  const { dialect, parts } = exchange.api;
+  const { headers } = c.req.raw;
+  exchange.version = dialect.requestedMinor(parts.service, headers);
+  const length = headers.get('content-length');
+  if (length !== null && length !== '' && !/^\s*\d+\s*$/.test(length)) {
+    throw new ApiError(400, 'content-length header must be an integer', { vary: false });
+  }
+  dialect.checkContentType(exchange.contentType, Number(length ?? 0));
+  await next();
+  if (c.error !== undefined) return;
+  setRangeHeaders(c.res, parts.service);
+  dialect.setVersion(c.res, parts.service, exchange.version, true);
+};

@@ -1,18 +1,18 @@
 import type { MiddlewareHandler } from 'hono';
 import type { Keystone } from '../keystone/authenticate.ts';
-import type { HonoEnv } from './exchange.ts';
+import type { Exchange, HonoEnv } from './exchange.ts';
 import { noauthIdentity } from './noauth.ts';
 import { authenticationRequired, keystoneUnavailable, unauthorized } from './unauthorized.ts';
 
 /** Finds out who a request is from, or answers it. `GET /` and the empty path need no token: clients discover versions there. */
 export type Authentication = MiddlewareHandler<HonoEnv>;
 
-const isOpen = (path: string): boolean => path === '/' || path === '';
+const isOpen = ({ api, path }: Exchange): boolean => api.openPaths.includes(path);
 
 /** `auth_strategy = noauth2` */
 export const withoutKeystone: Authentication = async function withoutKeystone(c, next) {
   const { exchange } = c.var;
-  if (!isOpen(exchange.path)) {
+  if (!isOpen(exchange)) {
     const identity = noauthIdentity(c.req.raw.headers);
     if (identity === undefined) return unauthorized(exchange.accept);
     exchange.identity = identity;
@@ -34,7 +34,7 @@ export const byKeystone = (
 ): Authentication =>
   async function byKeystone(c, next) {
     const { exchange } = c.var;
-    if (!isOpen(exchange.path)) {
+    if (!isOpen(exchange)) {
       const { method, headers } = c.req.raw;
       const access = { method, path: exchange.prefix + encodeURI(exchange.path) };
       const outcome = await keystone.authenticate(headers, access);

@@ -27,7 +27,8 @@ export const allowOrigins = (settings: Settings): MiddlewareHandler<HonoEnv> =>
     if (method === 'OPTIONS') {
       // Not by assignment alone: Hono would merge the headers of both.
       c.res = undefined;
-      c.res = new Response(null, { status: 200, headers: preflightHeaders(headers, settings) });
+      const answer = { 'content-length': '0', ...preflightHeaders(headers, settings) };
+      c.res = new Response(null, { status: 200, headers: answer });
       return;
     }
     const origin = permitted(headers.get('origin'), settings);

@@ -7,6 +7,7 @@ import { parseQuery, type Query } from '../query/query_string.ts';
 import { accepts } from './accept.ts';
 import { renderAnswer } from './answer.ts';
 import { readJson } from './body.ts';
+import type { Dialect } from './dialect.ts';
 import type { Exchange, HonoEnv } from './exchange.ts';
 
 /** Makes the endpoints of a service answer under their paths; every other method there is 405. */
@@ -25,7 +26,7 @@ export function mountEndpoints(app: Hono<HonoEnv>, endpoints: readonly Endpoint[
       }
       const endpoint = select(candidates, exchange);
       const request = apiRequest(c.req.raw, exchange, (name) => c.req.param(name) ?? '', limitBytes);
-      authorize(endpoint, request, policy);
+      authorize(endpoint, request, policy, exchange.api.dialect);
       return renderAnswer(await endpoint.handle(request, parts), exchange.version, exchange.origin + exchange.prefix);
     });
   }
@@ -48,12 +49,17 @@ function select(candidates: readonly Endpoint[], exchange: Exchange): Endpoint {
 }
 
 /** @throws ApiError 403 where the policy does not let the request through. */
-function authorize({ policy: rule, policyTarget }: Endpoint, request: ApiRequest, policy: Policy): void {
+function authorize(
+  { policy: rule, policyTarget }: Endpoint,
+  request: ApiRequest,
+  policy: Policy,
+  { forbidden }: Dialect,
+): void {
   if (rule === undefined) return;
   const { identity } = request;
   const target = policyTarget?.(request) ?? { project_id: identity.projectId ?? null, user_id: identity.userId };
   if (policy.allows(rule, identity, target)) return;
-  throw new ApiError(403, `Policy does not allow ${rule} to be performed.`, { vary: false });
+  throw new ApiError(403, forbidden(rule), { vary: false });
 }
 
 function checkMediaTypes(endpoint: Endpoint, exchange: Exchange): void {
@@ -76,6 +82,7 @@ function apiRequest(raw: Request, exchange: Exchange, param: (name: string) => s
       return query;
     },
     json: (schema) => readJson(raw, schema, limitBytes),
+    origin: exchange.origin,
     prefix: exchange.prefix,
   };
 }

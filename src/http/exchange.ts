@@ -1,8 +1,11 @@
 import type { Identity } from '../api/identity.ts';
+import type { ServedApi } from './served_api.ts';
 
 /** What the layers find out about a request, each its part, before a handler sees it. */
 export type Exchange = {
   readonly requestId: string;
+  /** The API that the path belongs to. */
+  readonly api: ServedApi;
   /** The id that the caller gave the whole operation, for logs. */
   readonly globalRequestId: string | undefined;
   /** The Accept header; a missing one or a bare wildcard counts as JSON. */

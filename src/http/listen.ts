@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import net, { type AddressInfo, type Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { getRequestListener } from '@hono/node-server';
 import type { Hono } from 'hono';
 import type { HonoEnv } from './exchange.ts';
@@ -26,6 +27,9 @@ export type ListenOptions = {
 /** Query strings of large candidate requests are real; upstream's servers are set to at least this. */
 const maxHeaderBytes = 128 * 1024;
 
+/** How long connections are still accepted when the end has begun, in milliseconds. */
+const acceptMs = 100;
+
 /** How long clients with a connection that is kept alive may find out that it ends, by the answer to a request. */
 const farewellMs = 500;
 
@@ -50,9 +54,12 @@ export async function listen(app: Hono<HonoEnv>, options: ListenOptions): Promis
   return {
     url: `${tls === undefined ? 'http' : 'https'}://${family === 'IPv6' ? `[${address}]` : address}:${port}`,
     close: async () => {
-      sayFarewell();
+      // Connections that the kernel took and this process has not seen yet would be cut off: they get the time to be seen.
+      // Only then are clients told to go: before, they would come back at once, by connections of that very kind.
+      await sleep(acceptMs);
       // Not http.Server's own close, which would end idle connections at once, under requests that are on their way.
       const closed = new Promise<void>((resolve) => net.Server.prototype.close.call(server, () => resolve()));
+      sayFarewell();
       const timer = setTimeout(() => server.closeAllConnections(), drainMs);
       const closing = setInterval(() => server.closeIdleConnections(), farewellMs);
       await closed;

@@ -15,7 +15,7 @@ export const olderVersionHeader = (service: Service): string => `x-openstack-${s
  * @throws ApiError 400 where it is no version, 406 where it is out of range.
  */
 export function requestedMinor(service: Service, header: string | null, olderHeader: string | null = null): number {
-  const text = (header === null ? undefined : versionOf(service.type, header)) ?? (olderHeader?.trim() || undefined);
+  const text = askedVersion(service.type, header, olderHeader);
   if (text === undefined) return service.minMinor;
   if (text === 'latest') return service.maxMinor;
   const [major, minor] = text.split('.', 2).length === 2 ? numbers(text) : [];
@@ -27,6 +27,13 @@ export function requestedMinor(service: Service, header: string | null, olderHea
   }
   return minor;
 }
+
+/** The text of the version that the headers ask a type of service for: of several, the last; the newer header wins. */
+export const askedVersion = (type: string, header: string | null, olderHeader: string | null): string | undefined =>
+  (header === null ? undefined : versionOf(type, header)) ?? bareVersion.exec(olderHeader ?? '')?.[1];
+
+/** All that the older header may say; what else is in it is ignored, as upstream ignores the header altogether. */
+const bareVersion = /^\s*(\d+\.\d+|latest)\s*$/;
 
 /** Tells a client what it may ask for, in the form in which OpenStack's services with the shared header do. */
 export function setRangeHeaders(response: Response, service: Service): void {
@@ -48,4 +55,4 @@ function numbers(text: string): [number | undefined, number | undefined] {
 }
 
 const integer = (text: string): number | undefined =>
-  /^\s*[+-]?\d+(_\d+)*\s*$/.test(text) ? Number(text.replaceAll('_', '')) : undefined;
+  /^\s*[+-]?\d+(_\d+)*\s*$/.test(text) ? Number(text.replaceAll('_', '')) + 0 : undefined; // -0 is 0

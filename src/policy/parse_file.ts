@@ -20,10 +20,9 @@ export function parsePolicyFile(text: string, file: string): ParsedFile {
   const broken = (problems: readonly string[]): ParsedFile => ({ rules: [], problems, warnings: [] });
   // YAML 1.1 is what PyYAML reads.
   const document = parseDocument(text, { version: '1.1', uniqueKeys: false, prettyErrors: true });
-  const faults = [...document.errors, ...document.warnings];
-  if (faults.length > 0) {
-    return broken(faults.map(({ message, linePos }) => `${file}:${linePos?.[0].line ?? 1}: ${firstLine(message)}`));
-  }
+  // Further ones are mostly consequences of the first.
+  const [fault] = [...document.errors, ...document.warnings];
+  if (fault !== undefined) return broken([`${file}:${fault.linePos?.[0].line ?? 1}: ${firstLine(fault.message)}`]);
   const { contents } = document;
   if (contents === null || (isScalar(contents) && contents.value === null)) return broken([]);
   if (!isMap(contents)) return broken([`${file}: a policy file must be a mapping of rule names to rules.`]);

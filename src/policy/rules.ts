@@ -1,5 +1,6 @@
 import type { Identity } from '../api/identity.ts';
 import { type Check, printCheck, referredRules } from './check.ts';
+import { computeRuleDefaults } from './compute_defaults.ts';
 import { credentialsOf, type Scope, scopeOf } from './credentials.ts';
 import { type RuleDefault, ruleDefaults } from './defaults.ts';
 import { CircularRules, type Circumstances, evaluate } from './evaluate.ts';
@@ -27,22 +28,25 @@ export type Rule = {
   readonly default: RuleDefault | undefined;
 };
 
-/** The rules that hold, those of `ruleDefaults` first. */
+/** The rules that hold, those with defaults first. */
 export type Rules = { readonly byName: ReadonlyMap<string, Rule>; readonly settings: RuleSettings };
 
 /** What a rule says about a request, and, where it is not the rule's check that decides, what does. */
 export type Decision = { readonly allowed: boolean; readonly because: 'check' | 'scope' | 'unknown rule' | 'circle' };
 
+/** Placement's rules, and then those of the services beside it. */
+const allDefaults: readonly RuleDefault[] = [...ruleDefaults, ...computeRuleDefaults];
+
 /** The defaults and the rules of the files, of which the later ones win. */
 export function assembleRules(fileRules: readonly FileRule[], settings: RuleSettings): Rules {
   const written = new Map(fileRules.map((rule) => [rule.name, rule]));
-  const rules = ruleDefaults.map((ruleDefault): Rule => {
+  const rules = allDefaults.map((ruleDefault): Rule => {
     const { name } = ruleDefault;
     const own = written.get(name);
     if (own !== undefined) return { ...own, default: ruleDefault };
     return { name, default: ruleDefault, ...defaultCheck(ruleDefault, written, settings) };
   });
-  const known = new Set(ruleDefaults.map(({ name }) => name));
+  const known = new Set(allDefaults.map(({ name }) => name));
   const others = [...written.values()].filter(({ name }) => !known.has(name));
   const all = [...rules, ...others.map((rule): Rule => ({ ...rule, default: undefined }))];
   return { byName: new Map(all.map((rule) => [rule.name, rule])), settings };

@@ -8,22 +8,37 @@ export const failed =
   (issue: Issue): string =>
     `${sentence(pythonRepr(issue.input))}\n\nFailed validating '${keyword}'`;
 
+/** What is wrong with a value, of several things the one that is told. */
+export type Fault = {
+  /** What is wrong, and behind an empty line the rule that failed. */
+  readonly sentence: string;
+  /** Where in the value, and what is there. */
+  readonly path: readonly (string | number)[];
+  readonly value: unknown;
+};
+
+/** One fault out of many: the shallowest, as the JSON Schema library of upstream picks it. */
+export function chiefFault(issues: readonly [Issue, ...Issue[]]): Fault {
+  const [head] = issues;
+  const faults = issues.map((issue) => ({ issue, path: placeOf(issue) }));
+  const depth = Math.min(...faults.map(({ path }) => path.length));
+  const shallow = faults.filter(({ path }) => path.length === depth);
+  const { issue, path } = shallow[0] ?? { issue: head, path: placeOf(head) };
+  const siblings = shallow.map((each) => each.issue).filter((each) => sameKind(each, issue));
+  return { sentence: sentenceOf(issue, siblings), path, value: inputAt(issue, path.length) };
+}
+
 /**
- * One complaint out of many: the shallowest, as the JSON Schema library of upstream picks it, in its words: what is wrong,
- * the rule, the place in the schema, and the place and value in the body.
+ * The complaint about a value in the words of upstream: what is wrong, the rule, the place in the schema, and the place and
+ * value in the body.
  */
 export function complaintOf(issues: readonly [Issue, ...Issue[]]): string {
-  const complaints = issues.map((issue) => ({ issue, path: placeOf(issue) }));
-  const depth = Math.min(...complaints.map(({ path }) => path.length));
-  const shallow = complaints.filter(({ path }) => path.length === depth);
-  const [first] = shallow;
-  if (first === undefined) return '';
-  const place = first.path.map((key) => `[${pythonRepr(key)}]`).join('');
-  const schemaPlace = first.path
+  const { sentence, path, value } = chiefFault(issues);
+  const place = path.map((key) => `[${pythonRepr(key)}]`).join('');
+  const schemaPlace = path
     .map((key) => (typeof key === 'number' ? "['items']" : `['properties'][${pythonRepr(key)}]`))
     .join('');
-  const siblings = shallow.map(({ issue }) => issue).filter((issue) => sameKind(issue, first.issue));
-  return `${sentenceOf(first.issue, siblings)} in schema${schemaPlace}\n\nOn instance${place}:\n    ${pythonRepr(inputAt(first.issue, first.path.length))}`;
+  return `${sentence} in schema${schemaPlace}\n\nOn instance${place}:\n    ${pythonRepr(value)}`;
 }
 
 /** Where an issue is. A missing or unexpected key is a fault of the object that lacks or has it. */
@@ -44,13 +59,16 @@ const isBadKey = (issue: Issue): boolean => {
 };
 const sameKind = (a: Issue, b: Issue): boolean => isUnknownKey(a) === isUnknownKey(b) && isBadKey(a) === isBadKey(b);
 
+/** What is said of an object with keys that it should not have. */
+export function unexpectedKeys(keys: readonly string[]): string {
+  const were = keys.length === 1 ? 'was' : 'were';
+  const named = keys.map(pythonRepr).join(', ');
+  return `Additional properties are not allowed (${named} ${were} unexpected)\n\nFailed validating 'additionalProperties'`;
+}
+
 function sentenceOf(issue: Issue, siblings: readonly Issue[]): string {
   const keys = siblings.map(keyOf).join(', ');
   if (isMissingKey(issue)) return `${keyOf(issue)} is a required property\n\nFailed validating 'required'`;
-  if (isUnknownKey(issue)) {
-    const were = siblings.length === 1 ? 'was' : 'were';
-    return `Additional properties are not allowed (${keys} ${were} unexpected)\n\nFailed validating 'additionalProperties'`;
-  }
   if (isBadKey(issue)) {
     const verb = siblings.length === 1 ? 'does' : 'do';
     return `${keys} ${verb} not match any of the regexes: ${issue.message}\n\nFailed validating 'additionalProperties'`;

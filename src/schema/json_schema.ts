@@ -1,7 +1,7 @@
 import * as v from 'valibot';
 import { isStorable } from '../../db/storable.ts';
 import { isUuidLike } from '../placement/uuid.ts';
-import { failed, pythonRepr } from './complaint.ts';
+import { failed, pythonRepr, unexpectedKeys } from './complaint.ts';
 
 /**
  * The parts that request schemas are made of. They are valibot schemas whose messages are worded as the JSON Schema
@@ -11,14 +11,23 @@ import { failed, pythonRepr } from './complaint.ts';
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-const wrongType = (name: string) => failed('type', (value) => `${value} is not of type '${name}'`);
+const wrongType = (...names: readonly string[]) =>
+  failed('type', (value) => `${value} is not of type ${names.map((name) => `'${name}'`).join(', ')}`);
+
+type Limits = { readonly minimum?: number; readonly maximum?: number };
 
 /** An integer; 10.0 is one, true is not. */
-export function integer(limits: { readonly minimum?: number; readonly maximum?: number } = {}) {
-  const { minimum = Number.NEGATIVE_INFINITY, maximum = Number.POSITIVE_INFINITY } = limits;
+export const integer = (limits: Limits = {}) => integerOf(limits, wrongType('integer'));
+
+export const integerOrNull = () => v.nullable(integerOf({}, wrongType('integer', 'null')));
+
+function integerOf(
+  { minimum = Number.NEGATIVE_INFINITY, maximum = Number.POSITIVE_INFINITY }: Limits,
+  wrong: ReturnType<typeof wrongType>,
+) {
   return v.pipe(
-    v.number(wrongType('integer')),
-    v.check((value) => Number.isInteger(value), wrongType('integer')),
+    v.number(wrong),
+    v.check((value) => Number.isInteger(value), wrong),
     v.minValue(
       minimum,
       failed('minimum', (value) => `${value} is less than the minimum of ${minimum}`),
@@ -46,6 +55,10 @@ export function text(
   const { minLength = 0, maxLength = Number.POSITIVE_INFINITY, pattern = /(?:)/ } = limits;
   return v.pipe(
     v.string(wrongType('string')),
+    v.regex(
+      pattern,
+      failed('pattern', (value) => `${value} does not match '${pattern.source}'`),
+    ),
     v.check(
       (value) => [...value].length >= minLength,
       failed('minLength', (value) => `${value} is too short`),
@@ -53,10 +66,6 @@ export function text(
     v.check(
       (value) => value.length <= maxLength || [...value].length <= maxLength,
       failed('maxLength', (value) => `${value} is too long`),
-    ),
-    v.regex(
-      pattern,
-      failed('pattern', (value) => `${value} does not match '${pattern.source}'`),
     ),
     v.check(
       isStorable,
@@ -76,7 +85,14 @@ export const uuidText = v.pipe(
 
 /** An object with just these keys; optional ones are marked with valibot's `optional`. */
 export const object = <Entries extends v.ObjectEntries>(entries: Entries) =>
-  v.pipe(v.custom<Record<string, unknown>>(isObject, wrongType('object')), v.strictObject(entries));
+  v.pipe(
+    v.custom<Record<string, unknown>>(isObject, wrongType('object')),
+    // Valibot tells of the first unexpected key only.
+    v.strictObject(entries, ({ path }) => {
+      const keys = Object.keys(Object(path?.at(-1)?.input)).filter((key) => !Object.hasOwn(entries, key));
+      return unexpectedKeys(keys);
+    }),
+  );
 
 /** An object whose keys match one of some patterns. */
 export const keyed = <Value extends v.GenericSchema>(
@@ -115,8 +131,9 @@ export const partlyKeyed = <Value extends v.GenericSchema>(
     v.rawCheck(({ dataset, addIssue }) => {
       if (!dataset.typed) return;
       for (const [name, item] of Object.entries(dataset.value)) {
-        const [issue] = pattern.test(name) ? (v.safeParse(value, item).issues ?? []) : [];
-        if (issue !== undefined) addIssue({ input: item, message: issue.message });
+        const issues = pattern.test(name) ? (v.safeParse(value, item).issues ?? []) : [];
+        const place = { type: 'object', origin: 'value', input: dataset.value, key: name, value: item } as const;
+        for (const { input, message, path = [] } of issues) addIssue({ input, message, path: [place, ...path] });
       }
     }),
   );

@@ -133,7 +133,7 @@ test('use case 5: a client that is older than everything the server speaks says 
     });
     assert.deepEqual(asked(server), ['placement 1.6']);
     await assert.rejects(placement.providers.create({ name: 'host-1' }), problem('unsupported', message));
-    assert.ok(server.seen.every(({ method }) => method !== 'POST' || asked(server).at(-1) === 'placement 1.6'));
+    assert.deepEqual(new Set(asked(server)), new Set(['placement 1.6']), 'what was written was refused');
   }));
 
 test('use case 6: a client that is newer than everything the server speaks says so', () =>
@@ -146,7 +146,12 @@ test('use case 6: a client that is newer than everything the server speaks says 
   }));
 
 /** Reads, reads again, and again as another client of the same process. */
-async function assertNegotiated(server: TestServer, open: () => Placement, first: string, best: string): Promise<void> {
+async function assertNegotiated(
+  server: TestServer,
+  open: () => Pick<Placement, 'providers'>,
+  first: string,
+  best: string,
+): Promise<void> {
   const placement = open();
   assert.deepEqual(await placement.providers.list(), []);
   assert.deepEqual(asked(server), [first, best], 'it falls back once');
@@ -157,7 +162,7 @@ async function assertNegotiated(server: TestServer, open: () => Placement, first
 
 test('use case 7A: a client that was told no version falls back to the best common one, and remembers it', () =>
   withServer({ min: '1.1', max: '1.10' }, async (server) => {
-    const open = () => connect({ endpoint: server.url, auth: 'admin', oldest: '1.8', newest: '1.15' }) as Placement;
+    const open = () => connect({ endpoint: server.url, auth: 'admin', oldest: '1.8', newest: '1.15' });
     await assertNegotiated(server, open, 'placement 1.15', 'placement 1.10');
   }));
 

@@ -1,5 +1,5 @@
 import type { ConfigOverrides } from '../services.ts';
-import { allocations, api, cors, openPolicy, secureRbac } from './fixtures/api.ts';
+import { allocations, api, cors, corsForAll, openPolicy, proxy, secureRbac } from './fixtures/api.ts';
 import { hosts, nestedAndShared, smallBodies } from './fixtures/hosts.ts';
 import { environmentOf, type Fixture, type FixtureTarget, makeFixture } from './fixtures/make.ts';
 import { multiSegment } from './fixtures/multi_segment.ts';
@@ -17,6 +17,8 @@ const fixtures: Readonly<Record<string, Fixture>> = {
   DeepNUMANetworkFixture: deepNumaNetwork,
   NonSharedStorageFixture: nonSharedStorage,
   CORSFixture: cors,
+  CORSForAllFixture: corsForAll,
+  ProxyFixture: proxy,
   GranularFixture: granular,
   OpenPolicyFixture: openPolicy,
   SecureRBACPolicyFixture: secureRbac,

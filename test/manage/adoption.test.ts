@@ -56,10 +56,11 @@ for (const [revision, schema] of Object.entries(upstreamSchemas)) {
       await client.query(statement, statement.includes('$1') ? [standardResourceClasses] : []);
     }
     const content = async () => {
-      const read = tables.map((table) =>
-        client.query(`select to_jsonb(t) - 'consumer_type_id' as row from ${table} t`),
-      );
-      return (await Promise.all(read)).map((result) => result.rows);
+      const found: unknown[] = [];
+      for (const table of tables) {
+        found.push((await client.query(`select to_jsonb(t) - 'consumer_type_id' as row from ${table} t`)).rows);
+      }
+      return found;
     };
     const before = await content();
 

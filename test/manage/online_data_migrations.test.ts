@@ -9,16 +9,18 @@ incomplete_consumer_project_id = old-project
 incomplete_consumer_user_id = old-user
 `;
 
-/** The table as upstream's command prints it. */
-const table = (roots: string, consumers: string) => `\
+const nothing = '      0      |     0     ';
+
+/** The table as upstream's command prints it, with the migrations that it does not have behind its own. */
+const table = (roots: string, consumers: string, services: string | null = nothing) => `\
 +-----------------------------+-------------+-----------+
 |          Migration          | Total Found | Completed |
 +-----------------------------+-------------+-----------+
 |    set_root_provider_ids    |${roots}|
 | create_incomplete_consumers |${consumers}|
+${services === null ? '' : `|    backfill_service_uuids   |${services}|\n`}\
 +-----------------------------+-------------+-----------+
 `;
-const nothing = '      0      |     0     ';
 
 for (const engine of engines) {
   test(`the online data migrations of old data on ${engine}`, async () => {
@@ -44,7 +46,7 @@ for (const engine of engines) {
           stdout:
             '1 rows matched query set_root_provider_ids, 1 migrated\n' +
             '9 rows matched query create_incomplete_consumers, 9 migrated\n' +
-            table('      1      |     1     ', '      9      |     9     '),
+            table('      1      |     1     ', '      9      |     9     ', null),
           stderr: '',
         });
         assert.deepEqual(await migrate('online-data-migrations'), {

@@ -126,7 +126,8 @@ function bodyComplaints(
 
 /** Whether it is a question of a browser that [cors] answered, ahead of the API. */
 function isPreflight(exchange: Exchange, headers: ReadonlyMap<string, string>): boolean {
-  return exchange.method === 'OPTIONS' && exchange.status === 200 && headers.has('access-control-request-method');
+  const isFromPage = headers.has('origin') || headers.has('access-control-request-method');
+  return exchange.method === 'OPTIONS' && exchange.status === 200 && isFromPage;
 }
 
 function decoded(path: string): string {

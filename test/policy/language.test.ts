@@ -153,22 +153,26 @@ suite('evaluation', () => {
 });
 
 suite('properties', () => {
+  const plain = { noNullPrototype: true } as const;
   const word = fc.stringMatching(/^[a-z0-9_.'"-]{1,8}$/);
   const match = fc.oneof(word, fc.constantFrom('%(project_id)s', '%(absent)s', '%(user_id)s', 'a:b', '50%%', ''));
   const kind = fc.oneof(fc.constantFrom('role', 'rule', 'project_id', 'user_id', 'roles', 'token.user.id'), word);
   const leaf: fc.Arbitrary<Check> = fc.oneof(
     { weight: 1, arbitrary: fc.constantFrom<Check>({ type: 'allow' }, { type: 'deny' }) },
-    { weight: 8, arbitrary: fc.record({ type: fc.constant('match' as const), kind, match }) },
+    { weight: 8, arbitrary: fc.record({ type: fc.constant('match' as const), kind, match }, plain) },
   );
   const { check } = fc.letrec<{ check: Check }>((tie) => ({
     check: fc.oneof(
       { maxDepth: 4, depthSize: 'small' },
       leaf,
-      fc.record({ type: fc.constant('not' as const), check: tie('check') }),
-      fc.record({
-        type: fc.constantFrom('and' as const, 'or' as const),
-        checks: fc.array(tie('check'), { minLength: 2, maxLength: 4 }),
-      }),
+      fc.record({ type: fc.constant('not' as const), check: tie('check') }, plain),
+      fc.record(
+        {
+          type: fc.constantFrom('and' as const, 'or' as const),
+          checks: fc.array(tie('check'), { minLength: 2, maxLength: 4 }),
+        },
+        plain,
+      ),
     ),
   }));
   /** What the language cannot write: a word in quotes is a text. */

@@ -1,0 +1,137 @@
+import { type Command, InvalidArgumentError } from 'commander';
+import {
+  type ConsumerAllocations,
+  isNotFound,
+  type Placement,
+  type Resources,
+  retryConflicts,
+} from '../client/index.ts';
+import { amountOf, resourcesText } from './amounts.ts';
+import { findProvider, namesOf } from './find_provider.ts';
+import { forEach, shellOf } from './shell.ts';
+import { fields, table } from './table.ts';
+
+/** What is to be taken of one provider. */
+type Part = { readonly provider: string; readonly resources: Resources };
+
+type SetOptions = {
+  readonly allocation: readonly Part[];
+  readonly project?: string;
+  readonly user?: string;
+  readonly type?: string;
+};
+
+export function addAllocationCommands(program: Command): void {
+  const allocation = program.command('allocation').description('what consumers have of providers');
+  allocation
+    .command('show')
+    .description('show what a consumer has')
+    .argument('<consumer>', 'its UUID')
+    .action(async (consumer: string, _options: object, command: Command) => {
+      const { placement, print } = shellOf(command);
+      const held = await placement.allocations.show(consumer);
+      const nameOf = await namesOf(placement, Object.keys(held.allocations));
+      print(held, () => heldText(consumer, held, nameOf));
+    });
+  allocation
+    .command('list')
+    .description('list who has something of a provider')
+    .argument('<provider>', 'its name or UUID')
+    .action(async (which: string, _options: object, command: Command) => {
+      const { placement, print } = shellOf(command);
+      const { uuid } = await findProvider(placement, which);
+      const held = await placement.providers.allocations(uuid);
+      const rows = Object.entries(held.allocations).map(([consumer, { resources }]) => [
+        consumer,
+        resourcesText(resources),
+      ]);
+      print(held, () => table(['consumer', 'resources'], rows));
+    });
+  allocation
+    .command('set')
+    .description('give a consumer these allocations and no others')
+    .argument('<consumer>', 'its UUID')
+    .requiredOption(
+      '-a, --allocation <rp=PROVIDER,CLASS=AMOUNT,...>',
+      'what it has of a provider; may be repeated',
+      collectParts,
+    )
+    .option('--project <id>', 'the project that it is counted for; needed for a new consumer')
+    .option('--user <id>', 'the user that it is counted for; needed for a new consumer')
+    .option('--type <TYPE>', 'what kind of thing it is; for a new consumer INSTANCE unless given')
+    .addHelpText(
+      'after',
+      '\nExample: placement allocation set $VM -a rp=host-1,VCPU=2,MEMORY_MB=2048 --project web --user ada',
+    )
+    .action(async (consumer: string, options: SetOptions, command: Command) => {
+      const { placement, print } = shellOf(command);
+      const parts = await forEach(options.allocation, async ({ provider, resources }) => ({
+        provider: await findProvider(placement, provider),
+        resources,
+      }));
+      const allocations = Object.fromEntries(parts.map(({ provider, resources }) => [provider.uuid, { resources }]));
+      const names = new Map(parts.map(({ provider }) => [provider.uuid, provider.name]));
+      await retryConflicts(() => claim(placement, consumer, allocations, options));
+      const held = await placement.allocations.show(consumer);
+      print(held, () => heldText(consumer, held, (uuid) => names.get(uuid) ?? uuid));
+    });
+  allocation
+    .command('delete')
+    .description('give back everything that a consumer has')
+    .argument('<consumer>', 'its UUID')
+    .action(async (consumer: string, _options: object, command: Command) => {
+      const { placement, print } = shellOf(command);
+      try {
+        await placement.allocations.delete(consumer);
+      } catch (error) {
+        if (isNotFound(error)) throw new Error(`Consumer ${consumer} has nothing that could be given back.`);
+        throw error;
+      }
+      print({ consumer }, () => `Consumer ${consumer} has nothing any more.`);
+    });
+}
+
+async function claim(
+  placement: Placement,
+  consumer: string,
+  allocations: { readonly [provider: string]: { readonly resources: Resources } },
+  options: SetOptions,
+): Promise<void> {
+  const held = await placement.allocations.show(consumer);
+  const project_id = options.project ?? held.project_id;
+  const user_id = options.user ?? held.user_id;
+  if (project_id === undefined || user_id === undefined) {
+    throw new Error(`Consumer ${consumer} is new. Say whom it is counted for, by --project and --user.`);
+  }
+  const known = held.consumer_type === 'unknown' ? undefined : held.consumer_type;
+  await placement.allocations.set(consumer, {
+    allocations,
+    project_id,
+    user_id,
+    consumer_generation: held.consumer_generation ?? null,
+    consumer_type: options.type ?? known ?? 'INSTANCE',
+  });
+}
+
+function heldText(consumer: string, held: ConsumerAllocations, nameOf: (uuid: string) => string): string {
+  const entries = Object.entries(held.allocations);
+  if (entries.length === 0) return `Consumer ${consumer} has nothing.`;
+  const about = fields([
+    ['consumer', consumer],
+    ['project', held.project_id],
+    ['user', held.user_id],
+    ['type', held.consumer_type],
+    ['generation', held.consumer_generation ?? undefined],
+  ]);
+  const rows = entries.map(([uuid, { resources }]) => [nameOf(uuid), uuid, resourcesText(resources)]);
+  return `${about}\n${table(['provider', 'uuid', 'resources'], rows)}`;
+}
+
+/** Reads `rp=host-1,VCPU=2,MEMORY_MB=2048`; amounts are what ends with `CLASS=AMOUNT`, so that names may have commas. */
+function collectParts(text: string, before: readonly Part[] = []): readonly Part[] {
+  const match = /^rp=(.+?)((?:,[A-Z0-9_]+=[^,]*)+)$/.exec(text);
+  const [, provider = '', amounts = ''] = match ?? [];
+  if (match === null) throw new InvalidArgumentError('Write it as rp=PROVIDER,CLASS=AMOUNT, such as rp=host-1,VCPU=2.');
+  const resources = Object.fromEntries(amounts.slice(1).split(',').map(amountOf));
+  return [...before, { provider, resources }];
+}

@@ -1,0 +1,40 @@
+import type { Command } from 'commander';
+import { shellOf } from './shell.ts';
+import { table } from './table.ts';
+
+export function addClassCommands(program: Command): void {
+  const resourceClass = program.command('class').description('resource classes: the kinds of things that are counted');
+  resourceClass
+    .command('list')
+    .description('list the resource classes')
+    .option('--custom', 'only custom ones')
+    .action(async ({ custom }: { readonly custom?: true }, command: Command) => {
+      const { placement, print } = shellOf(command);
+      const all = await placement.resourceClasses.list();
+      const names = custom ? all.filter((name) => name.startsWith('CUSTOM_')) : all;
+      print(names, () =>
+        table(
+          ['class'],
+          names.map((name) => [name]),
+        ),
+      );
+    });
+  resourceClass
+    .command('create')
+    .description('make sure that custom classes exist')
+    .argument('<CUSTOM_NAME...>', 'their names, which begin with CUSTOM_')
+    .action(async (names: readonly string[], _options: object, command: Command) => {
+      const { placement, print } = shellOf(command);
+      for (const name of names) await placement.resourceClasses.ensure(name);
+      print(names, () => `There is ${names.join(', ')} now.`);
+    });
+  resourceClass
+    .command('delete')
+    .description('delete custom classes that no inventory has')
+    .argument('<CUSTOM_NAME...>', 'their names')
+    .action(async (names: readonly string[], _options: object, command: Command) => {
+      const { placement, print } = shellOf(command);
+      for (const name of names) await placement.resourceClasses.delete(name);
+      print(names, () => `${names.join(', ')} deleted.`);
+    });
+}

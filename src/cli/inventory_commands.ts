@@ -1,0 +1,81 @@
+import type { Command } from 'commander';
+import { type Inventories, type NewInventory, type Placement, retryConflicts } from '../client/index.ts';
+import { changedInventory, collectInventory, type InventoryChanges } from './amounts.ts';
+import { findProvider } from './find_provider.ts';
+import { inventoryTable } from './provider_picture.ts';
+import { shellOf } from './shell.ts';
+
+const providerArgument = ['<provider>', 'its name or UUID'] as const;
+
+export function addInventoryCommands(program: Command): void {
+  const inventory = program.command('inventory').description('what providers have, by resource class');
+  inventory
+    .command('list')
+    .description('list the inventories of a provider, with what is used')
+    .argument(...providerArgument)
+    .action(async (which: string, _options: object, command: Command) => {
+      const { placement, print } = shellOf(command);
+      const { uuid } = await findProvider(placement, which);
+      const [inventories, { usages }] = await Promise.all([
+        placement.inventories.list(uuid),
+        placement.usages.ofProvider(uuid),
+      ]);
+      print({ ...inventories, usages }, () => inventoryTable(inventories.inventories, usages));
+    });
+  inventory
+    .command('set')
+    .description('set inventories; classes and fields that are not named stay as they are')
+    .argument(...providerArgument)
+    .argument(
+      '<CLASS[:FIELD]=VALUE...>',
+      'VCPU=8 is the total, VCPU:allocation_ratio=4 another field',
+      collectInventory,
+    )
+    .option('--replace', 'take away the classes that are not named')
+    .addHelpText(
+      'after',
+      '\nFields: total, reserved, min_unit, max_unit, step_size, allocation_ratio.\n' +
+        'Example: placement inventory set host-1 VCPU=8 VCPU:allocation_ratio=4 MEMORY_MB=16384 MEMORY_MB:reserved=512',
+    )
+    .action(
+      async (which: string, changes: InventoryChanges, { replace }: { readonly replace?: true }, command: Command) => {
+        const { placement, print } = shellOf(command);
+        const { uuid } = await findProvider(placement, which);
+        const written = await change(placement, uuid, (old) => ({
+          ...(replace ? {} : old),
+          ...Object.fromEntries(
+            Object.entries(changes).map(([name, fields]) => [name, changedInventory(name, old[name], fields)]),
+          ),
+        }));
+        const { usages } = await placement.usages.ofProvider(uuid);
+        print(written, () => inventoryTable(written.inventories, usages));
+      },
+    );
+  inventory
+    .command('delete')
+    .description('delete inventories that nothing is allocated of')
+    .argument(...providerArgument)
+    .argument('[CLASS...]', 'the classes')
+    .option('--all', 'all classes')
+    .action(async (which: string, classes: readonly string[], { all }: { readonly all?: true }, command: Command) => {
+      const { placement, print } = shellOf(command);
+      if ((classes.length === 0) === (all === undefined)) throw new Error('Give the classes to delete, or --all.');
+      const { uuid, name } = await findProvider(placement, which);
+      const written = await change(placement, uuid, (old) => {
+        if (all) return {};
+        const missing = classes.find((one) => old[one] === undefined);
+        if (missing !== undefined) throw new Error(`Provider ${name} has no inventory of ${missing}.`);
+        return Object.fromEntries(Object.entries(old).filter(([one]) => !classes.includes(one)));
+      });
+      print(written, () => `Provider ${name} has left: ${Object.keys(written.inventories).join(', ') || 'nothing'}.`);
+    });
+}
+
+type Change = (old: Inventories['inventories']) => { readonly [resourceClass: string]: NewInventory };
+
+/** Reads, changes and writes the inventories of a provider, again where somebody else changed them meanwhile. */
+const change = (placement: Placement, uuid: string, decide: Change): Promise<Inventories> =>
+  retryConflicts(async () => {
+    const { inventories, resource_provider_generation } = await placement.inventories.list(uuid);
+    return placement.inventories.set(uuid, { inventories: decide(inventories), resource_provider_generation });
+  });

@@ -1,0 +1,47 @@
+import { Command } from 'commander';
+import { addAggregateCommands } from './aggregate_commands.ts';
+import { addAllocationCommands } from './allocation_commands.ts';
+import { addCandidateCommands } from './candidate_commands.ts';
+import { addClassCommands } from './class_commands.ts';
+import { addCompletion } from './completion.ts';
+import { addConnectionOptions } from './connection.ts';
+import { addInventoryCommands } from './inventory_commands.ts';
+import { addProviderCommands } from './provider_commands.ts';
+import { shellOf } from './shell.ts';
+import { fields } from './table.ts';
+import { addTraitCommands } from './trait_commands.ts';
+import { addUsageCommands } from './usage_commands.ts';
+
+/** The command `placement`, ready to be parsed. */
+export function placementCommand(): Command {
+  const program = new Command('placement')
+    .description('Looks at a placement service and changes what is in it.')
+    .option('--json', 'print JSON instead of tables')
+    .showHelpAfterError('(add --help for what there is)')
+    .configureHelp({ showGlobalOptions: true });
+  addConnectionOptions(program);
+  addProviderCommands(program);
+  addInventoryCommands(program);
+  addTraitCommands(program);
+  addAggregateCommands(program);
+  addClassCommands(program);
+  addAllocationCommands(program);
+  addUsageCommands(program);
+  addCandidateCommands(program);
+  program
+    .command('version')
+    .description('show which microversions the service speaks')
+    .action(async (_options: object, command: Command) => {
+      const { placement, print } = shellOf(command);
+      const server = await placement.serverVersion();
+      print(server, () =>
+        fields([
+          ['spoken', server.version],
+          ['oldest of the service', server.min ?? 'it knows no microversions'],
+          ['newest of the service', server.max],
+        ]),
+      );
+    });
+  addCompletion(program);
+  return program;
+}

@@ -1,0 +1,29 @@
+import { ApiError } from '../client/index.ts';
+
+/** What to do about refusals, by what the server says. */
+const remedies: readonly (readonly [says: RegExp, remedy: string])[] = [
+  [/has allocations|in use/i, '"placement allocation list PROVIDER" shows who has something of it.'],
+  [/has child resource providers/, 'Delete them first; "placement provider tree" shows them.'],
+  [
+    /No such resource class/,
+    '"placement class list" shows those there are, "placement class create" makes custom ones.',
+  ],
+  [/No such trait/, '"placement trait list" shows those there are, "placement trait create" makes custom ones.'],
+  [
+    /exceed the capacity/,
+    '"placement usage show PROVIDER" tells what is free, "placement candidate list" where it fits.',
+  ],
+  [/min_unit, max_unit, or step_size/, '"placement inventory list PROVIDER" shows these limits.'],
+];
+
+const remediesByStatus: Readonly<Record<number, string>> = {
+  401: 'The token is not valid: check OS_TOKEN, or set OS_AUTH_URL, OS_USERNAME, OS_PASSWORD and OS_PROJECT_NAME.',
+  403: 'This user may not do it: most of it is for the role admin, or service.',
+};
+
+/** Adds to a refusal of the server what can be done about it. */
+export function withRemedy(problem: unknown): unknown {
+  if (!(problem instanceof ApiError)) return problem;
+  const remedy = remedies.find(([says]) => says.test(problem.detail))?.[1] ?? remediesByStatus[problem.status];
+  return remedy === undefined ? problem : new Error(`${problem.message}\n${remedy}`, { cause: problem });
+}

@@ -1,0 +1,121 @@
+import type { Command } from 'commander';
+import { type Placement, retryConflicts } from '../client/index.ts';
+import { findProvider } from './find_provider.ts';
+import { shellOf } from './shell.ts';
+import { table } from './table.ts';
+
+export function addTraitCommands(program: Command): void {
+  const trait = program.command('trait').description('qualities that providers have or lack');
+  trait
+    .command('list')
+    .description('list the traits of a provider, or all there are')
+    .argument('[provider]', 'its name or UUID')
+    .option('--prefix <text>', 'only those that begin so, such as HW_CPU or CUSTOM_')
+    .option('--used', 'only those that some provider has')
+    .action(
+      async (
+        which: string | undefined,
+        options: { readonly prefix?: string; readonly used?: true },
+        command: Command,
+      ) => {
+        const { placement, print } = shellOf(command);
+        const traits = await read(placement, which, options);
+        print(traits, () =>
+          table(
+            ['trait'],
+            traits.map((name) => [name]),
+          ),
+        );
+      },
+    );
+  for (const { verb, description, decide } of changes) {
+    trait
+      .command(verb)
+      .description(description)
+      .argument('<provider>', 'its name or UUID')
+      .argument(verb === 'set' ? '[TRAIT...]' : '<TRAIT...>', 'the traits')
+      .action(async (which: string, names: readonly string[], _options: object, command: Command) => {
+        const { placement, print } = shellOf(command);
+        const { uuid } = await findProvider(placement, which);
+        if (verb !== 'remove') await checkKnown(placement, names);
+        const { traits } = await retryConflicts(async () => {
+          const { traits: old, resource_provider_generation } = await placement.providerTraits.show(uuid);
+          return placement.providerTraits.set(uuid, { traits: decide(old, names), resource_provider_generation });
+        });
+        print(traits, () =>
+          table(
+            ['trait'],
+            traits.map((name) => [name]),
+          ),
+        );
+      });
+  }
+  trait
+    .command('create')
+    .description('make sure that custom traits exist')
+    .argument('<CUSTOM_NAME...>', 'their names, which begin with CUSTOM_')
+    .action(async (names: readonly string[], _options: object, command: Command) => {
+      const { placement, print } = shellOf(command);
+      for (const name of names) await placement.traits.ensure(name);
+      print(names, () => `There is ${names.join(', ')} now.`);
+    });
+  trait
+    .command('delete')
+    .description('delete custom traits that no provider has')
+    .argument('<CUSTOM_NAME...>', 'their names')
+    .action(async (names: readonly string[], _options: object, command: Command) => {
+      const { placement, print } = shellOf(command);
+      for (const name of names) await placement.traits.delete(name);
+      print(names, () => `${names.join(', ')} deleted.`);
+    });
+}
+
+type Change = {
+  readonly verb: 'set' | 'add' | 'remove';
+  readonly description: string;
+  readonly decide: (old: readonly string[], names: readonly string[]) => readonly string[];
+};
+
+const changes: readonly Change[] = [
+  {
+    verb: 'set',
+    description: 'give a provider these traits and no others',
+    decide: (_old, names) => [...new Set(names)],
+  },
+  { verb: 'add', description: 'give a provider more traits', decide: (old, names) => [...new Set([...old, ...names])] },
+  {
+    verb: 'remove',
+    description: 'take traits from a provider',
+    decide: (old, names) => old.filter((name) => !names.includes(name)),
+  },
+];
+
+async function read(
+  placement: Placement,
+  which: string | undefined,
+  { prefix, used }: { readonly prefix?: string; readonly used?: true },
+): Promise<readonly string[]> {
+  if (which === undefined) {
+    return placement.traits.list({
+      name: prefix === undefined ? undefined : `startswith:${prefix}`,
+      associated: used,
+    });
+  }
+  const { uuid } = await findProvider(placement, which);
+  const { traits } = await placement.providerTraits.show(uuid);
+  return prefix === undefined ? traits : traits.filter((name) => name.startsWith(prefix));
+}
+
+/** The server would say no more than that there is no such trait. */
+async function checkKnown(placement: Placement, names: readonly string[]): Promise<void> {
+  if (names.length === 0) return;
+  const known = new Set(await placement.traits.list({ name: `in:${names.join(',')}` }));
+  const unknown = names.filter((name) => !known.has(name));
+  if (unknown.length === 0) return;
+  const custom = unknown.filter((name) => name.startsWith('CUSTOM_'));
+  const remedy =
+    custom.length === unknown.length
+      ? `Create it first: placement trait create ${custom.join(' ')}`
+      : '"placement trait list" shows those there are; others begin with CUSTOM_.';
+  throw new Error(`There is no trait ${unknown.join(', ')}. ${remedy}`);
+}

@@ -1,0 +1,50 @@
+import type { Command } from 'commander';
+import { isByType } from '../client/index.ts';
+import { capacityOf } from './amounts.ts';
+import { findProvider } from './find_provider.ts';
+import { shellOf } from './shell.ts';
+import { table } from './table.ts';
+
+type ListOptions = { readonly project: string; readonly user?: string; readonly type?: string };
+
+export function addUsageCommands(program: Command): void {
+  const usage = program.command('usage').description('sums of what is allocated');
+  usage
+    .command('show')
+    .description('show what is used of a provider')
+    .argument('<provider>', 'its name or UUID')
+    .action(async (which: string, _options: object, command: Command) => {
+      const { placement, print } = shellOf(command);
+      const { uuid } = await findProvider(placement, which);
+      const [{ inventories }, used] = await Promise.all([
+        placement.inventories.list(uuid),
+        placement.usages.ofProvider(uuid),
+      ]);
+      print(used, () =>
+        table(
+          ['class', 'used', 'capacity', 'free'],
+          Object.entries(inventories).map(([name, inventory]) => {
+            const amount = used.usages[name] ?? 0;
+            return [name, amount, capacityOf(inventory), Math.max(0, capacityOf(inventory) - amount)];
+          }),
+        ),
+      );
+    });
+  usage
+    .command('list')
+    .description('list what a project uses')
+    .requiredOption('--project <id>', 'the project')
+    .option('--user <id>', 'only what is counted for this user')
+    .option('--type <TYPE>', 'only consumers of this type; all for one sum')
+    .action(async ({ project, user, type }: ListOptions, command: Command) => {
+      const { placement, print } = shellOf(command);
+      const usages = await placement.usages.ofProject({ project_id: project, user_id: user, consumer_type: type });
+      print(usages, () => {
+        if (!isByType(usages)) return table(['class', 'used'], Object.entries(usages));
+        const rows = Object.entries(usages).flatMap(([kind, { consumer_count, ...amounts }]) =>
+          Object.entries(amounts).map(([name, used]) => [kind, consumer_count, name, used]),
+        );
+        return table(['consumer type', 'consumers', 'class', 'used'], rows);
+      });
+    });
+}

@@ -1,0 +1,32 @@
+import { readServices } from '../../db/statements/read_services.ts';
+import { computeBinary } from '../../db/statements/service_row.ts';
+import type { Parts } from '../api/parts.ts';
+import type { Fleet } from '../fleet/fleet.ts';
+import type { Provider } from '../fleet/provider.ts';
+import type { KnownService } from './service_view.ts';
+
+/** A root provider, and the compute service of the host with its name. A root without one is no hypervisor. */
+export type Hypervisor = { readonly root: Provider; readonly service: KnownService };
+
+/**
+ * The hypervisors, in the order of their integer ids.
+ *
+ * @param host only that of this host
+ */
+export async function readHypervisors(
+  { database, fleet, config }: Parts,
+  host?: string,
+): Promise<{ readonly fleet: Fleet; readonly hypervisors: readonly Hypervisor[] }> {
+  const filter = { binary: computeBinary, host };
+  const services = await readServices(database, filter, config.compute.serviceDownTime);
+  const current = await fleet.fresh();
+  const hypervisors = services.flatMap((service) => {
+    const root = current.byName.get(service.host);
+    return root === undefined || root.parent !== undefined ? [] : [{ root, service }];
+  });
+  return { fleet: current, hypervisors: hypervisors.sort((a, b) => a.root.id - b.root.id) };
+}
+
+/** The trees of some hypervisors as statements take them. */
+export const membersOf = (hypervisors: readonly Hypervisor[]) =>
+  hypervisors.flatMap(({ root }) => root.tree.map((provider) => ({ rootId: root.id, providerId: provider.id })));

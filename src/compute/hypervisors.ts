@@ -1,0 +1,147 @@
+import { countHostedConsumers, readHostedConsumers } from '../../db/statements/read_hosted_consumers.ts';
+import type { Answer, ApiRequest, Endpoint } from '../api/endpoint.ts';
+import type { Parts } from '../api/parts.ts';
+import { bySince, type Since } from '../api/since.ts';
+import { type ApiError, badRequest, notFound } from '../errors.ts';
+import type { Fleet } from '../fleet/fleet.ts';
+import type { Provider } from '../fleet/provider.ts';
+import { isUuidLike, normalUuid } from '../placement/uuid.ts';
+import { likePattern } from '../query/like_pattern.ts';
+import { text } from '../schema/json_schema.ts';
+import { type Hypervisor, membersOf, readHypervisors } from './hypervisor.ts';
+import { nextPage, pageOf } from './hypervisor_pages.ts';
+import { hypervisorDetail, hypervisorView } from './hypervisor_view.ts';
+import { since } from './microversions.ts';
+import { hostName, integerId, type QueryRules, readQuery, truth } from './validation.ts';
+
+// Routes
+
+const rule = (verb: string) => `os_compute_api:os-hypervisors:${verb}`;
+const root = '/compute/v2.1/os-hypervisors';
+const beforeUuids = { method: 'GET', since: 1, until: since.uuids - 1 } as const;
+
+export const hypervisorEndpoints: readonly Endpoint[] = [
+  { method: 'GET', path: root, since: 1, policy: rule('list'), handle: list(false) },
+  { method: 'GET', path: `${root}/detail`, since: 1, policy: rule('list-detail'), handle: list(true) },
+  { method: 'GET', path: `${root}/:hypervisor_id`, since: 1, policy: rule('show'), handle: show },
+  { ...beforeUuids, path: `${root}/:pattern/search`, policy: rule('search'), handle: search(false) },
+  { ...beforeUuids, path: `${root}/:pattern/servers`, policy: rule('servers'), handle: search(true) },
+];
+
+// Request schemas
+
+const listQuery = {
+  limit: text({ pattern: /^[0-9]*$/, minLength: 1 }),
+  marker: text(),
+  hypervisor_hostname_pattern: hostName,
+  with_servers: truth,
+};
+
+const listRules: readonly Since<QueryRules>[] = [
+  { since: since.uuids, schema: { known: Object.keys(listQuery), repeatable: false, others: 'refused' } },
+  { since: since.paging, schema: { known: ['limit', 'marker'], repeatable: true, others: 'ignored' } },
+  { since: 1, schema: { known: [], repeatable: true, others: 'ignored' } },
+];
+
+const showQuery = { with_servers: truth };
+
+const showRules: readonly Since<QueryRules>[] = [
+  { since: since.uuids, schema: { known: Object.keys(showQuery), repeatable: false, others: 'refused' } },
+  { since: 1, schema: { known: [], repeatable: true, others: 'ignored' } },
+];
+
+// Handlers
+
+function list(detailed: boolean): Endpoint['handle'] {
+  return async (request, parts) => {
+    const { version } = request;
+    const query = readQuery(request.query, listQuery, bySince(listRules, version));
+    const { limit, marker, hypervisor_hostname_pattern: pattern, with_servers: withServers = false } = query;
+    if (pattern !== undefined && (limit !== undefined || marker !== undefined)) {
+      throw badRequest(
+        'Paging over hypervisors with the hypervisor_hostname_pattern query parameter is not supported.',
+      );
+    }
+    const found = await readHypervisors(parts);
+    const isPaged = version >= since.paging && pattern === undefined;
+    const page = isPaged
+      ? pageOf(found.hypervisors, { limit, marker, maxLimit: parts.config.compute.maxLimit })
+      : {
+          hypervisors: pattern === undefined ? found.hypervisors : matching(found.hypervisors, pattern),
+          next: undefined,
+        };
+    const hypervisors = await views({ ...found, ...page }, { detailed, withServers }, request, parts);
+    const links = page.next === undefined ? {} : { hypervisors_links: [nextPage(request, detailed, page.next)] };
+    return { status: 200, json: { hypervisors, ...links } };
+  };
+}
+
+/** Below 2.53 with the pattern in the path; the servers are listed where there are some. */
+function search(withServers: boolean): Endpoint['handle'] {
+  return async (request, parts) => {
+    const found = await readHypervisors(parts);
+    const hypervisors = matching(found.hypervisors, request.param('pattern'));
+    const shown = await views({ ...found, hypervisors }, { detailed: false, withServers }, request, parts);
+    return { status: 200, json: { hypervisors: shown } };
+  };
+}
+
+async function show(request: ApiRequest, parts: Parts): Promise<Answer> {
+  const { version } = request;
+  const { with_servers: withServers = false } = readQuery(request.query, showQuery, bySince(showRules, version));
+  const id = request.param('hypervisor_id');
+  const isWanted = version >= since.uuids ? hasUuid(id) : hasInteger(id);
+  // The fleet knows the name under which the service is to be looked for.
+  const provider = (await parts.fleet.fresh()).roots.find(isWanted);
+  const found = provider === undefined ? undefined : await readHypervisors(parts, provider.name);
+  if (found === undefined || found.hypervisors.length === 0) throw noSuchHypervisor(id);
+  const [hypervisor] = await views(found, { detailed: true, withServers }, request, parts);
+  return { status: 200, json: { hypervisor } };
+}
+
+/** @throws ApiError 400 */
+function hasUuid(id: string): (provider: Provider) => boolean {
+  if (!isUuidLike(id)) throw badRequest(`Invalid uuid ${id}`);
+  const uuid = normalUuid(id);
+  return (provider) => provider.uuid === uuid;
+}
+
+/** @throws ApiError 404 */
+function hasInteger(written: string): (provider: Provider) => boolean {
+  const id = integerId(written);
+  if (id === undefined) throw noSuchHypervisor(written);
+  return (provider) => provider.id === id;
+}
+
+const noSuchHypervisor = (id: string): ApiError => notFound(`Hypervisor with ID '${id}' could not be found.`);
+
+/**
+ * The hypervisors whose name contains the pattern, in which SQL's wildcards count.
+ *
+ * @throws ApiError 404 where there is none.
+ */
+function matching(hypervisors: readonly Hypervisor[], pattern: string): readonly Hypervisor[] {
+  const like = likePattern(`%${pattern}%`);
+  const found = hypervisors.filter(({ root: { name } }) => like.test(name));
+  if (found.length === 0) throw notFound(`No hypervisor matching '${pattern}' could be found.`);
+  return found;
+}
+
+// Response shapes
+
+async function views(
+  { fleet, hypervisors }: { readonly fleet: Fleet; readonly hypervisors: readonly Hypervisor[] },
+  { detailed, withServers }: { readonly detailed: boolean; readonly withServers: boolean },
+  { version }: ApiRequest,
+  { database }: Parts,
+) {
+  const members = detailed || withServers ? membersOf(hypervisors) : [];
+  const servers = withServers ? await readHostedConsumers(database, members) : undefined;
+  const counts = detailed ? await countHostedConsumers(database, members) : undefined;
+  return hypervisors.map((hypervisor) => {
+    const hosted = { servers: servers && (servers.get(hypervisor.root.id) ?? []) };
+    if (counts === undefined) return hypervisorView(hypervisor, hosted, version);
+    const runningVms = counts.get(hypervisor.root.id) ?? 0;
+    return hypervisorDetail(fleet, hypervisor, { ...hosted, runningVms }, version);
+  });
+}

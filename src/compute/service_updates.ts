@@ -1,0 +1,128 @@
+import * as v from 'valibot';
+import { readServices } from '../../db/statements/read_services.ts';
+import { computeBinary } from '../../db/statements/service_row.ts';
+import { type ServiceUpdate, updateService } from '../../db/statements/update_service.ts';
+import type { Answer, ApiRequest } from '../api/endpoint.ts';
+import type { Parts } from '../api/parts.ts';
+import { bySince } from '../api/since.ts';
+import { badRequest, notFound } from '../errors.ts';
+import { isUuidLike, normalUuid } from '../placement/uuid.ts';
+import { object, oneOf } from '../schema/json_schema.ts';
+import { since } from './microversions.ts';
+import { type KnownService, serviceView } from './service_view.ts';
+import { hostName, readBody, shortText, truth } from './validation.ts';
+
+// Request schemas
+
+const actionFields = { host: hostName, binary: shortText, disabled_reason: v.optional(shortText) };
+type ActionBody = {
+  readonly host: string;
+  readonly binary: string;
+  readonly disabled_reason?: string | undefined;
+  readonly forced_down?: boolean | undefined;
+};
+
+const actionBodies: readonly { readonly since: number; readonly schema: v.GenericSchema<unknown, ActionBody> }[] = [
+  { since: since.forcedDown, schema: object({ ...actionFields, forced_down: v.optional(truth) }) },
+  { since: 1, schema: object(actionFields) },
+];
+
+const changes = object({
+  status: v.optional(oneOf(['enabled', 'disabled'])),
+  disabled_reason: v.optional(shortText),
+  forced_down: v.optional(truth),
+});
+
+// Handlers
+
+/** What an action of below 2.53 does to a service, and what its answer says of it beside host and binary. */
+type Action = {
+  readonly since: number;
+  readonly effect: (body: ActionBody) => { readonly update: ServiceUpdate; readonly shown: object };
+};
+
+const disable = (reason: string | undefined) => ({
+  update: { status: { disabled: true, reason: reason ?? null } },
+  shown: { status: 'disabled', ...(reason === undefined ? {} : { disabled_reason: reason }) },
+});
+
+const actions: Readonly<Record<string, Action>> = {
+  enable: {
+    since: 1,
+    effect: () => ({ update: { status: { disabled: false, reason: null } }, shown: { status: 'enabled' } }),
+  },
+  disable: { since: 1, effect: () => disable(undefined) },
+  'disable-log-reason': {
+    since: 1,
+    effect: ({ disabled_reason: reason }) => {
+      if (reason === undefined) throw badRequest('Missing disabled reason field');
+      return disable(reason);
+    },
+  },
+  'force-down': {
+    since: since.forcedDown,
+    effect: ({ forced_down: forcedDown }) => {
+      if (forcedDown === undefined) throw badRequest('Missing forced_down field');
+      return { update: { forcedDown }, shown: { forced_down: forcedDown } };
+    },
+  },
+};
+
+/** PUT /os-services/{action}, below 2.53: the body says which service. */
+export async function runAction(request: ApiRequest, { database, config }: Parts): Promise<Answer> {
+  const body = await readBody(request, bySince(actionBodies, request.version));
+  const name = request.param('service_id');
+  const action = Object.hasOwn(actions, name) ? actions[name] : undefined;
+  if (action === undefined || action.since > request.version) throw notFound('Unknown action');
+  const { update, shown } = action.effect(body);
+  const { host, binary } = body;
+  refuseOthers(binary);
+  const { serviceDownTime } = config.compute;
+  const services = await readServices(database, { host }, serviceDownTime);
+  if (services.length === 0) throw notFound(`Host '${host}' is not mapped to any cell`);
+  const service = services.find((each) => each.binary === binary);
+  const row = service && (await updateService(database, service, update, serviceDownTime));
+  if (row === undefined) throw notFound(`Could not find binary ${binary} on host ${host}.`);
+  return { status: 200, json: { service: { host, binary, ...shown } } };
+}
+
+/** PUT /os-services/{uuid}, from 2.53. */
+export async function changeService(request: ApiRequest, { database, config }: Parts): Promise<Answer> {
+  const body = await readBody(request, changes);
+  const id = request.param('service_id');
+  if (!isUuidLike(id)) throw badRequest(`Invalid uuid ${id}`);
+  const uuid = normalUuid(id);
+  const { serviceDownTime } = config.compute;
+  const [service] = await readServices(database, { uuid }, serviceDownTime);
+  if (service === undefined) throw notFound(noSuchService(id));
+  refuseOthers(service.binary);
+  const row = await updateService(database, service, updateOf(body), serviceDownTime);
+  if (row === undefined) throw notFound(noSuchService(id));
+  const changed: KnownService = { ...row, uuid };
+  return { status: 200, json: { service: serviceView(changed, request.version) } };
+}
+
+/** @throws ApiError 400 where the body asks for nothing, or gives a reason for enabling. */
+function updateOf({
+  status,
+  disabled_reason: reason,
+  forced_down: forcedDown,
+}: v.InferOutput<typeof changes>): ServiceUpdate {
+  if (status === 'enabled' && reason !== undefined) {
+    throw badRequest("Specifying 'disabled_reason' with status 'enabled' is invalid.");
+  }
+  if (status === undefined && forcedDown === undefined) {
+    throw badRequest("No updates were requested. Fields 'status' or 'forced_down' should be specified.");
+  }
+  return {
+    ...(status === undefined ? {} : { status: { disabled: status === 'disabled', reason: reason ?? null } }),
+    ...(forcedDown === undefined ? {} : { forcedDown }),
+  };
+}
+
+const noSuchService = (id: string): string => `Service ${id} could not be found.`;
+
+function refuseOthers(binary: string): void {
+  if (binary === computeBinary) return;
+  throw badRequest(`Updating a ${binary} service is not supported. Only ${computeBinary} services can be updated.`);
+}

@@ -1,0 +1,29 @@
+import { computeBinary, type ServiceRow } from '../../db/statements/service_row.ts';
+import { since } from './microversions.ts';
+
+/** A service whose uuid is there. */
+export type KnownService = ServiceRow & { readonly uuid: string };
+
+/** The id that clients know a service by: unique within its cell below 2.53, and everywhere from it. */
+export const serviceId = (service: KnownService, version: number): string | number =>
+  version >= since.uuids ? service.uuid : service.id;
+
+export const statusOf = ({ disabled }: Pick<ServiceRow, 'disabled'>): 'disabled' | 'enabled' =>
+  disabled ? 'disabled' : 'enabled';
+export const stateOf = ({ up }: Pick<ServiceRow, 'up'>): 'up' | 'down' => (up ? 'up' : 'down');
+
+/** A service as lists and updates show it. */
+export const serviceView = (service: KnownService, version: number) => ({
+  id: serviceId(service, version),
+  binary: service.binary,
+  host: service.host,
+  zone: zoneOf(service),
+  status: statusOf(service),
+  state: stateOf(service),
+  updated_at: service.updatedAt,
+  disabled_reason: service.disabledReason,
+  ...(version >= since.forcedDown ? { forced_down: service.forcedDown } : {}),
+});
+
+/** Where nobody named a zone it is Nova's default, which is another one for what serves no provider. */
+const zoneOf = ({ zone, binary }: ServiceRow): string => zone ?? (binary === computeBinary ? 'nova' : 'internal');

@@ -1,0 +1,101 @@
+import * as v from 'valibot';
+import { hasSqlstate, sqlstate } from '../../db/sqlstate.ts';
+import { deleteService } from '../../db/statements/delete_service.ts';
+import { readServices } from '../../db/statements/read_services.ts';
+import { computeBinary, type ServiceRow } from '../../db/statements/service_row.ts';
+import { type Answer, type ApiRequest, type Endpoint, noContent } from '../api/endpoint.ts';
+import type { Parts } from '../api/parts.ts';
+import { badRequest, conflict, notFound } from '../errors.ts';
+import { isUuidLike, normalUuid } from '../placement/uuid.ts';
+import { object, text } from '../schema/json_schema.ts';
+import { since } from './microversions.ts';
+import { changeService, runAction } from './service_updates.ts';
+import { type KnownService, serviceView } from './service_view.ts';
+import { hostName, integerId, readBody, readQuery, shortText } from './validation.ts';
+
+// Routes
+
+const rule = (verb: string) => `os_compute_api:os-services:${verb}`;
+const all = { path: '/compute/v2.1/os-services', since: 1 } as const;
+const one = { path: '/compute/v2.1/os-services/:service_id', since: 1 } as const;
+
+export const serviceEndpoints: readonly Endpoint[] = [
+  { ...all, method: 'GET', policy: rule('list'), handle: list },
+  { ...all, method: 'POST', policy: rule('create'), handle: register },
+  { ...one, method: 'PUT', until: since.uuids - 1, policy: rule('update'), handle: runAction },
+  { ...one, method: 'PUT', since: since.uuids, policy: rule('update'), handle: changeService },
+  { ...one, method: 'DELETE', policy: rule('delete'), handle: remove },
+];
+
+// Request schemas
+
+const listQuery = { host: text(), binary: text() };
+const listRules = { known: Object.keys(listQuery), repeatable: true };
+
+const registration = object({
+  host: hostName,
+  binary: shortText,
+  cell: v.optional(shortText, 'default'),
+  zone: v.optional(shortText),
+  topic: v.optional(shortText),
+});
+
+// Handlers
+
+async function list({ query, version }: ApiRequest, { database, config }: Parts): Promise<Answer> {
+  const others = version >= since.strictQueries ? 'refused' : 'ignored';
+  const { host, binary } = readQuery(query, listQuery, { ...listRules, others });
+  // An empty filter is none.
+  const filter = { host: host || undefined, binary: binary || undefined };
+  const services = await readServices(database, filter, config.compute.serviceDownTime);
+  return { status: 200, json: { services: services.map((service) => serviceView(service, version)) } };
+}
+
+/** Not Nova's: its services write the database themselves. */
+async function register(request: ApiRequest, { database, config, heartbeats }: Parts): Promise<Answer> {
+  const body = await readBody(request, registration);
+  let row: ServiceRow;
+  try {
+    row = await heartbeats.beat({ ...body, zone: body.zone, topic: body.topic });
+  } catch (error) {
+    if (!hasSqlstate(error, sqlstate.uniqueViolation)) throw error;
+    throw conflict(
+      `Host ${body.host} has a ${computeBinary} service in another cell than ${body.cell}. Delete that one first.`,
+    );
+  }
+  const service = hasUuid(row)
+    ? row
+    : (await readServices(database, { host: row.host, binary: row.binary }, config.compute.serviceDownTime)).find(
+        ({ cellId }) => cellId === row.cellId,
+      );
+  if (service === undefined) throw conflict(`The service ${body.binary} on host ${body.host} was deleted just now.`);
+  return { status: 200, json: { service: serviceView(service, request.version) } };
+}
+
+const hasUuid = (row: ServiceRow): row is KnownService => row.uuid !== null;
+
+async function remove(request: ApiRequest, parts: Parts): Promise<Answer> {
+  const id = request.param('service_id');
+  const filter = request.version >= since.uuids ? { uuid: uuidOf(id) } : { id: integerOf(id) };
+  const [service, ...others] = await readServices(parts.database, filter, parts.config.compute.serviceDownTime);
+  if (others.length > 0) throw badRequest(`Service id ${id} refers to multiple services.`);
+  const outcome = service === undefined ? 'gone' : await deleteService(parts.database, service);
+  if (outcome === 'gone') throw notFound(`Service ${id} not found.`);
+  if (outcome === 'hosting') {
+    throw conflict(
+      'Unable to delete compute service that is hosting instances. Migrate or delete the instances first.',
+    );
+  }
+  return noContent;
+}
+
+function uuidOf(id: string): string {
+  if (!isUuidLike(id)) throw badRequest(`Invalid uuid ${id}`);
+  return normalUuid(id);
+}
+
+function integerOf(id: string): number {
+  const integer = integerId(id);
+  if (integer === undefined) throw badRequest('Invalid input received: id must be an integer');
+  return integer;
+}

@@ -1,0 +1,114 @@
+import * as v from 'valibot';
+import type { ApiRequest } from '../api/endpoint.ts';
+import { ApiError, badRequest } from '../errors.ts';
+import type { Query } from '../query/query_string.ts';
+import { parseInteger } from '../query/values.ts';
+import { chiefFault, failed, pythonRepr } from '../schema/complaint.ts';
+import { text } from '../schema/json_schema.ts';
+
+/** Texts of at most so many characters as Nova's columns have. */
+export const shortText = text({ minLength: 1, maxLength: 255 });
+
+/** A host name; underscores occur in real systems. */
+export const hostName = text({ minLength: 1, maxLength: 255, pattern: /^[a-zA-Z0-9-._]*$/ });
+
+const truths = ['True', 'TRUE', 'true', '1', 'ON', 'On', 'on', 'YES', 'Yes', 'yes'];
+const falsehoods = ['False', 'FALSE', 'false', '0', 'OFF', 'Off', 'off', 'NO', 'No', 'no'];
+
+/** A boolean, or one of the words that Nova takes for one. */
+export const truth = v.pipe(
+  v.union(
+    [v.boolean(), v.string()],
+    failed('type', (value) => `${value} is not of type 'boolean', 'string'`),
+  ),
+  v.check(
+    (value) => typeof value === 'boolean' || truths.includes(value) || falsehoods.includes(value),
+    failed('enum', (value) => {
+      const words = [true, ...truths, false, ...falsehoods].map(pythonRepr).join(', ');
+      return `${value} is not one of [${words}]`;
+    }),
+  ),
+  v.transform((value) => value === true || (typeof value === 'string' && truths.includes(value))),
+);
+
+/**
+ * The body of a request, held against a schema.
+ *
+ * @throws ApiError 400 in Nova's words.
+ */
+export async function readBody<Schema extends v.GenericSchema>(
+  request: ApiRequest,
+  schema: Schema,
+): Promise<v.InferOutput<Schema>> {
+  return checkInput(await readAnyJson(request), schema, 'field/attribute');
+}
+
+async function readAnyJson(request: ApiRequest): Promise<unknown> {
+  try {
+    return await request.json(v.unknown());
+  } catch (error) {
+    if (error instanceof ApiError && error.status === 400) throw badRequest('Malformed request body');
+    throw error;
+  }
+}
+
+/** Which parameters a query may have at a version, whether each may be repeated, and what becomes of others. */
+export type QueryRules = {
+  readonly known: readonly string[];
+  readonly repeatable: boolean;
+  readonly others: 'ignored' | 'refused';
+};
+
+/**
+ * The parameters of a query. Every value of a known one must be right; of a repeated parameter the last value counts.
+ *
+ * @param parameters how each is read
+ * @throws ApiError 400 in Nova's words.
+ */
+export function readQuery<const Parameters extends Readonly<Record<string, v.GenericSchema>>>(
+  query: Query,
+  parameters: Parameters,
+  { known, repeatable, others }: QueryRules,
+): { readonly [Name in keyof Parameters]?: v.InferOutput<Parameters[Name]> } {
+  const unknown = [...new Set(query.entries.map(([name]) => name))].filter((name) => !known.includes(name));
+  if (others === 'refused' && unknown.length > 0) {
+    const were = unknown.length === 1 ? 'was' : 'were';
+    throw badRequest(
+      `Additional properties are not allowed (${unknown.map(pythonRepr).join(', ')} ${were} unexpected)`,
+    );
+  }
+  const read: Record<string, unknown> = {};
+  for (const [name, schema] of Object.entries(parameters)) {
+    const values = known.includes(name) ? query.all(name) : [];
+    if (!repeatable && values.length > 1) {
+      const list = pythonRepr(values);
+      throw badRequest(`Invalid input for query parameters ${name}. Value: ${list}. ${list} is too long`);
+    }
+    for (const value of values) {
+      read[name] = checkInput({ [name]: value }, v.object({ [name]: schema }), 'query parameters')[name];
+    }
+  }
+  return read as { [Name in keyof Parameters]?: v.InferOutput<Parameters[Name]> }; // each is its schema's output
+}
+
+function checkInput<Schema extends v.GenericSchema>(
+  input: unknown,
+  schema: Schema,
+  what: string,
+): v.InferOutput<Schema> {
+  const result = v.safeParse(schema, input);
+  if (result.success) return result.output;
+  const { path, sentence, value } = chiefFault(result.issues);
+  const [message] = sentence.split('\n\nFailed validating ');
+  const place = path.at(-1);
+  if (place === undefined) throw badRequest(message ?? sentence);
+  const shown = typeof value === 'string' ? value : pythonRepr(value);
+  throw badRequest(`Invalid input for ${what} ${place}. Value: ${shown}. ${message}`);
+}
+
+/** A text as the integer id of a row: undefined where it is none, 0 where no row has such an id. */
+export function integerId(written: string): number | undefined {
+  const id = parseInteger(written);
+  if (id === undefined) return undefined;
+  return id > 0 && id <= 2_147_483_647 ? id : 0;
+}

@@ -1,0 +1,132 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import net from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { openServiceProcess } from './heartbeat_server.ts';
+
+/*
+ * What heartbeats cost: 10,000 services, each on a connection of its own that stays open, send one every 10 s. Printed is how
+ * much of one core the service takes, and with PostgreSQL the database's processes, too, over 30 s, beyond what both take
+ * without heartbeats.
+ *
+ *     node test/bench/heartbeats.ts [embedded | postgresql] [services]
+ */
+
+const [engine = 'postgresql', count = '10000'] = process.argv.slice(2);
+const services = Number(count);
+const everyMs = 10_000;
+const measuredMs = 30_000;
+
+const server = await openServiceProcess(engine === 'embedded' ? 'embedded' : 'postgresql');
+const { hostname, port } = new URL(server.url);
+const pids = (): readonly number[] => [
+  server.pid,
+  ...(server.databasePid === undefined ? [] : processesUnder(server.databasePid)),
+];
+
+const latencies: number[] = [];
+let failed = 0;
+const agents = await connectAll();
+await beatOnce(everyMs);
+console.log(`${services} services are registered; ${failed} requests failed.`);
+const idle = await loadOver(10_000, async () => sleep(10_000));
+latencies.length = 0;
+const loaded = await loadOver(measuredMs, () => beatFor(measuredMs));
+latencies.sort((a, b) => a - b);
+const at = (share: number) => `${(latencies[Math.floor(latencies.length * share)] ?? 0).toFixed(0)} ms`;
+for (const [name, before, after] of [
+  ['service', idle.service, loaded.service],
+  ['database', idle.database, loaded.database],
+] as const) {
+  console.log(`${name}: ${(after - before).toFixed(2)} % of a core (${before.toFixed(2)} % idle)`);
+}
+console.log(`${latencies.length} heartbeats, ${failed} failed, median ${at(0.5)}, 99 % within ${at(0.99)}`);
+for (const socket of agents) socket.destroy();
+await server.close();
+
+async function connectAll(): Promise<readonly net.Socket[]> {
+  const sockets: net.Socket[] = [];
+  for (let index = 0; index < services; index += 1) {
+    const socket = net.connect(Number(port), hostname);
+    await new Promise<void>((resolve, reject) => socket.once('connect', resolve).once('error', reject));
+    sockets.push(socket);
+  }
+  return sockets;
+}
+
+function beat(socket: net.Socket, index: number): Promise<void> {
+  const body = JSON.stringify({ host: `compute-${index}`, binary: 'nova-compute' });
+  const started = performance.now();
+  socket.write(
+    `POST /compute/v2.1/os-services HTTP/1.1\r\nHost: ${hostname}:${port}\r\nX-Auth-Token: admin\r\n` +
+      `OpenStack-API-Version: compute 2.53\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+  );
+  return new Promise((resolve) => {
+    socket.once('data', (chunk) => {
+      if (!chunk.subarray(9, 12).equals(Buffer.from('200'))) failed += 1;
+      latencies.push(performance.now() - started);
+      resolve();
+    });
+  });
+}
+
+/** Every service once, spread evenly over the time. */
+async function beatOnce(overMs: number): Promise<void> {
+  const started = performance.now();
+  const sent: Promise<void>[] = [];
+  for (let index = 0; index < services; ) {
+    const due = Math.min(services, Math.ceil(((performance.now() - started) / overMs) * services));
+    for (; index < due; index += 1) {
+      const socket = agents[index];
+      if (socket !== undefined) sent.push(beat(socket, index));
+    }
+    await sleep(2);
+  }
+  await Promise.all(sent);
+}
+
+async function beatFor(ms: number): Promise<void> {
+  for (const end = performance.now() + ms; performance.now() < end; ) await beatOnce(everyMs);
+}
+
+/** How much of a core was taken meanwhile, in per cent. */
+async function loadOver(ms: number, run: () => Promise<void>) {
+  const before = new Map(pids().map((pid) => [pid, cpuMs(pid)]));
+  const started = performance.now();
+  await run();
+  const elapsed = performance.now() - started;
+  if (elapsed > ms * 1.2) console.log(`It took ${elapsed.toFixed(0)} ms instead of ${ms}: the machine is busy.`);
+  const used = (pid: number) => cpuMs(pid) - (before.get(pid) ?? 0);
+  const [service = 0, ...database] = pids().map(used);
+  return {
+    service: (service / elapsed) * 100,
+    database: (database.reduce((sum, each) => sum + each, 0) / elapsed) * 100,
+  };
+}
+
+/** CPU time of a process, user and system; Linux counts it in hundredths of a second. */
+function cpuMs(pid: number): number {
+  try {
+    const fields = readFileSync(`/proc/${pid}/stat`, 'latin1')
+      .replace(/^.*\) /s, '')
+      .split(' ');
+    return (Number(fields[11]) + Number(fields[12])) * 10;
+  } catch {
+    return 0;
+  }
+}
+
+function processesUnder(pid: number): readonly number[] {
+  const children = readdirSync('/proc').filter((name) => {
+    try {
+      return (
+        /^\d+$/.test(name) &&
+        readFileSync(`/proc/${name}/stat`, 'latin1')
+          .replace(/^.*\) /s, '')
+          .split(' ')[1] === String(pid)
+      );
+    } catch {
+      return false;
+    }
+  });
+  return [pid, ...children.map(Number)];
+}

@@ -1,0 +1,139 @@
+import assert from 'node:assert/strict';
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
+import { after, before, test } from 'node:test';
+import { promisify } from 'node:util';
+import { project, readExamples } from './documentation.ts';
+
+/*
+ * What is published, as somebody who installs it gets it: packed, installed in an empty folder, compiled against, and run with
+ * each Node.js that is supported. It takes what is installed from the npm registry.
+ */
+
+const exec = promisify(execFile);
+const minutes = 60_000;
+
+let folder: string;
+
+/** Where each Node.js is; 24 is the one that runs the tests. */
+const nodes: Record<'22' | '24', string> = { '22': '', '24': process.execPath };
+
+const npm = (args: readonly string[], cwd: string) =>
+  exec('npm', [...args, '--no-audit', '--no-fund', '--prefer-offline', '--loglevel=error'], {
+    cwd,
+    timeout: 5 * minutes,
+  });
+
+/** Runs something installed to its end, by its name in node_modules/.bin. */
+const runCommand = (
+  node: string,
+  name: string,
+  args: readonly string[],
+  cwd: string,
+  env: Record<string, string> = {},
+) =>
+  exec(node, [path.join(folder, 'node_modules', '.bin', name), ...args], {
+    cwd,
+    timeout: minutes,
+    env: { PATH: process.env.PATH, HOME: cwd, ...env },
+  });
+
+before(
+  async () => {
+    folder = await mkdtemp(path.join(os.tmpdir(), 'placement-package-'));
+    const { stdout } = await npm(['pack', '--pack-destination', folder], project);
+    await writeFile(path.join(folder, 'package.json'), '{"type": "module", "private": true}');
+    await npm(['install', path.join(folder, stdout.trim().split('\n').at(-1) ?? '')], folder);
+    // A folder of its own: the empty one has nothing but the package.
+    const other = path.join(folder, 'node-22');
+    const name = `node-${process.platform === 'win32' ? 'win' : process.platform}-${process.arch}`;
+    await mkdir(other);
+    await writeFile(path.join(other, 'package.json'), '{"private": true}');
+    await npm(['install', `${name}@22`], other);
+    nodes['22'] = path.join(other, 'node_modules', name, 'bin', 'node');
+  },
+  { timeout: 10 * minutes },
+);
+
+after(() => rm(folder, { recursive: true, force: true }));
+
+test('the types of placement/client compile, without the types of Node.js too', async () => {
+  const compiler = path.join(project, 'node_modules', '.bin', 'tsc');
+  const check = `
+    import { connect, type Provider } from 'placement/client';
+    const placement = connect({ endpoint: 'http://127.0.0.1:1', auth: 'admin', version: '1.39' });
+    export const root: (provider: Provider<'1.39'>) => string = (provider) => provider.root_provider_uuid;
+    // @ts-expect-error: a claim of 1.39 says what kind of consumer it is
+    export const claim = () => placement.allocations.set('', { allocations: {}, project_id: '', user_id: '', consumer_generation: 0 });
+  `;
+  const strict = { strict: true, module: 'nodenext', target: 'es2024', noEmit: true, exactOptionalPropertyTypes: true };
+  const compile = async (name: string, files: Readonly<Record<string, string>>, compilerOptions: object) => {
+    const place = path.join(folder, name);
+    await mkdir(place);
+    for (const [file, text] of Object.entries(files)) await writeFile(path.join(place, file), text);
+    const settings = { compilerOptions: { ...strict, ...compilerOptions }, include: ['*.ts'] };
+    await writeFile(path.join(place, 'tsconfig.json'), JSON.stringify(settings));
+    await exec(compiler, ['-p', place]).catch(({ stdout }) => assert.fail(stdout));
+  };
+  await compile('browser', { 'check.ts': check }, { lib: ['es2024', 'dom'], types: [] });
+  const examples = (await readExamples()).map(({ name, code }) => [`${name}.ts`, code] as const);
+  const typeRoots = [path.join(project, 'node_modules', '@types')];
+  await compile('examples', Object.fromEntries(examples), { lib: ['es2024'], typeRoots, types: ['node'] });
+});
+
+for (const version of ['22', '24'] as const) {
+  test(`with Node.js ${version} the four commands and the client work`, { timeout: 3 * minutes }, async () => {
+    const node = nodes[version];
+    const { stdout: said } = await exec(node, ['--version']);
+    assert.match(said, new RegExp(`^v${version}\\.`));
+    const home = path.join(folder, `home-${version}`);
+    await mkdir(home);
+
+    const { child, url } = await serve(node, home);
+    try {
+      const env = { OS_ENDPOINT: url, OS_TOKEN: 'admin' };
+      const { stdout: spoken } = await runCommand(node, 'placement', ['version', '--json'], home, env);
+      assert.deepEqual(JSON.parse(spoken), { version: '1.39', min: '1.0', max: '1.39' });
+      await runCommand(node, 'placement', ['provider', 'create', 'host-1'], home, env);
+      const program = `
+        import { connect } from 'placement/client';
+        const placement = connect({ endpoint: process.env.OS_ENDPOINT, auth: 'admin' });
+        console.log((await placement.providers.list()).map(({ name }) => name).join());
+      `;
+      await writeFile(path.join(folder, `program-${version}.js`), program);
+      const { stdout } = await exec(node, [path.join(folder, `program-${version}.js`)], { env, timeout: minutes });
+      assert.equal(stdout, 'host-1\n');
+    } finally {
+      child.kill('SIGTERM');
+    }
+    await new Promise((resolve) => child.once('exit', resolve));
+
+    const { stdout: revision } = await runCommand(node, 'placement-manage', ['db', 'version'], home);
+    assert.match(revision, /^[0-9a-f]{12}\n$/);
+    const { stdout: checked } = await runCommand(node, 'placement-status', ['upgrade', 'check', '--json'], home).catch(
+      // 1 is a warning.
+      (ended) => (ended.code === 1 ? ended : Promise.reject(ended)),
+    );
+    assert.ok(checked.length > 0);
+  });
+}
+
+/** Starts the installed service, as it is without any configuration. */
+async function serve(node: string, cwd: string): Promise<{ child: ChildProcess; url: string }> {
+  const command = path.join(folder, 'node_modules', '.bin', 'placement-api');
+  const child = spawn(node, [command, '--port', '0'], { cwd, env: { PATH: process.env.PATH, HOME: cwd } });
+  let said = '';
+  const url = await new Promise<string>((resolve, reject) => {
+    const look = (chunk: Buffer): void => {
+      said += chunk;
+      const match = /listens on (http:\S+)/.exec(said);
+      if (match?.[1] !== undefined) resolve(match[1]);
+    };
+    child.stdout.on('data', look);
+    child.stderr.on('data', look);
+    child.once('exit', (code) => reject(new Error(`placement-api ended with ${code}: ${said}`)));
+  });
+  return { child, url };
+}

@@ -1,0 +1,66 @@
+/** HTTPS by [ssl] cert_file and key_file. */
+import assert from 'node:assert/strict';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import https from 'node:https';
+import os from 'node:os';
+import path from 'node:path';
+import { test } from 'node:test';
+import { selfSigned } from '../keystone/certificate.ts';
+import { runToEnd, startCommand } from '../manage/commands.ts';
+
+type Answer = { readonly status: number | undefined; readonly location: string | undefined };
+
+const send = (url: string, ca: string, method: string, body = ''): Promise<Answer> =>
+  new Promise((resolve, reject) => {
+    const headers = { 'x-auth-token': 'admin', 'content-type': 'application/json', 'content-length': body.length };
+    https
+      .request(url, { method, headers, ca }, (response) => {
+        response.resume();
+        response.on('end', () => resolve({ status: response.statusCode, location: response.headers.location }));
+      })
+      .on('error', reject)
+      .end(body);
+  });
+
+test('the certificate is served, links are https, and mistakes in the files are told', async () => {
+  const folder = await mkdtemp(path.join(os.tmpdir(), 'placement-tls-'));
+  const file = (name: string) => path.join(folder, name);
+  try {
+    const { cert, key } = selfSigned();
+    await writeFile(file('cert.pem'), cert);
+    await writeFile(file('key.pem'), key);
+    await writeFile(file('other.pem'), selfSigned().key);
+    const configure = (certFile: string, keyFile: string) =>
+      writeFile(
+        file('placement.conf'),
+        `[api]\nauth_strategy = noauth2\nport = 0\n[ssl]\ncert_file = ${file(certFile)}\nkey_file = ${file(keyFile)}\n` +
+          `[placement_database]\nembedded_path = ${file('data')}\n`,
+      );
+    const args = ['--config-file', file('placement.conf')];
+
+    await configure('cert.pem', 'key.pem');
+    const server = startCommand('placement-api', args, folder);
+    const [, url = ''] = await server.said(/listens on (https:\/\/127\.0\.0\.1:\d+)\n/);
+    assert.equal((await send(`${url}/`, cert, 'GET')).status, 200);
+    const uuid = '00000000-0000-4000-8000-000000000001';
+    const created = await send(`${url}/resource_providers`, cert, 'POST', JSON.stringify({ name: 'one', uuid }));
+    assert.deepEqual(created, { status: 201, location: `${url}/resource_providers/${uuid}` });
+    await assert.rejects(send(`${url}/`, selfSigned().cert, 'GET'), { code: 'DEPTH_ZERO_SELF_SIGNED_CERT' });
+    server.child.kill('SIGTERM');
+    assert.equal((await server.ended).code, 0);
+
+    for (const [certFile, keyFile, message] of [
+      ['none.pem', 'key.pem', /^placement-api: The file of \[ssl\] cert_file cannot be read: ENOENT/],
+      ['cert.pem', 'other.pem', /^placement-api: TLS cannot be set up by \[ssl\] cert_file = .*key_file = .*mismatch/],
+      ['cert.pem', 'cert.pem', /^placement-api: TLS cannot be set up by \[ssl\]/],
+    ] as const) {
+      await configure(certFile, keyFile);
+      const { code, stdout, stderr } = await runToEnd('placement-api', args, folder);
+      assert.deepEqual([code, stdout], [1, '']);
+      assert.match(stderr, message);
+      assert.equal(stderr.trim().split('\n').length, 1);
+    }
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+});

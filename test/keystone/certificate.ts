@@ -1,0 +1,62 @@
+import { generateKeyPairSync, randomBytes, sign } from 'node:crypto';
+
+/** A key and a certificate of its own for 127.0.0.1, valid for an hour, as PEM. */
+export function selfSigned(): { readonly cert: string; readonly key: string } {
+  const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  const name = sequence(der(0x31, sequence(objectId(2, 5, 4, 3), der(0x0c, Buffer.from('test')))));
+  const time = (milliseconds: number): Buffer =>
+    der(
+      0x17,
+      Buffer.from(
+        `${new Date(milliseconds)
+          .toISOString()
+          .replaceAll(/\.\d+|[-:T]/g, '')
+          .slice(2)}`,
+      ),
+    );
+  const now = Date.now();
+  const extension = (id: Buffer, value: Buffer): Buffer => sequence(id, der(0x04, value));
+  const algorithm = sequence(objectId(1, 2, 840, 10_045, 4, 3, 2)); // ecdsa-with-SHA256
+  const content = sequence(
+    der(0xa0, der(0x02, Buffer.from([2]))), // version 3
+    der(0x02, Buffer.concat([Buffer.from([1]), randomBytes(8)])),
+    algorithm,
+    name,
+    sequence(time(now - 60_000), time(now + 3_600_000)),
+    name,
+    publicKey.export({ type: 'spki', format: 'der' }),
+    der(
+      0xa3,
+      sequence(
+        extension(objectId(2, 5, 29, 19), sequence(der(0x01, Buffer.from([0xff])))), // an authority
+        extension(objectId(2, 5, 29, 17), sequence(der(0x87, Buffer.from([127, 0, 0, 1])))), // its address
+      ),
+    ),
+  );
+  const signature = sign('sha256', content, privateKey);
+  const certificate = sequence(content, algorithm, der(0x03, Buffer.concat([Buffer.from([0]), signature])));
+  const lines = certificate.toString('base64').replaceAll(/.{64}/g, '$&\n');
+  return {
+    cert: `-----BEGIN CERTIFICATE-----\n${lines}\n-----END CERTIFICATE-----\n`,
+    key: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
+  };
+}
+
+/** One value in DER: tag, length, content. */
+function der(tag: number, content: Buffer): Buffer {
+  const { length } = content;
+  const header =
+    length < 0x80 ? [tag, length] : length < 0x100 ? [tag, 0x81, length] : [tag, 0x82, length >> 8, length & 0xff];
+  return Buffer.concat([Buffer.from(header), content]);
+}
+
+const sequence = (...parts: readonly Buffer[]): Buffer => der(0x30, Buffer.concat(parts));
+
+function objectId(first: number, second: number, ...rest: readonly number[]): Buffer {
+  const bytes = rest.flatMap((arc) => {
+    const groups = [arc & 0x7f];
+    for (let left = arc >> 7; left > 0; left >>= 7) groups.unshift((left & 0x7f) | 0x80);
+    return groups;
+  });
+  return der(0x06, Buffer.from([first * 40 + second, ...bytes]));
+}

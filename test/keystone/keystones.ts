@@ -1,0 +1,54 @@
+import type { Identity } from '../../src/api/identity.ts';
+import { defaultConfig } from '../../src/config/config.ts';
+import { type Keystone, type Outcome, openKeystone } from '../../src/keystone/authenticate.ts';
+import type { KeystoneSettings } from '../../src/keystone/settings.ts';
+import { type StandIn, settingsFor, withStandIn } from './stand_in.ts';
+
+export type World = {
+  readonly standIn: StandIn;
+  readonly keystone: Keystone;
+  /** What was logged, as `level: line`. */
+  readonly logged: readonly string[];
+  /** What becomes of a request with this token. */
+  outcome(token?: string, headers?: Readonly<Record<string, string>>): Promise<Outcome>;
+};
+
+export const completeSettings = (more: Partial<KeystoneSettings>): KeystoneSettings => ({
+  ...defaultConfig.keystoneAuthtoken,
+  ...more,
+});
+
+/** Calls back with a stand-in and what asks it. */
+export function withKeystone(more: Partial<KeystoneSettings>, use: (world: World) => Promise<void>): Promise<void> {
+  return withStandIn(async (standIn) => {
+    const logged: string[] = [];
+    const at = (level: string) => (line: string) => void logged.push(`${level}: ${line}`);
+    const settings = completeSettings({ ...settingsFor(standIn), ...more });
+    const keystone = openKeystone(settings, { warn: at('warn'), error: at('error') });
+    try {
+      await use({
+        standIn,
+        keystone,
+        logged,
+        outcome: (token, headers = {}) =>
+          keystone.authenticate(
+            new Headers({ ...(token === undefined ? {} : { 'x-auth-token': token }), ...headers }),
+            {
+              method: 'GET',
+              path: '/resource_providers',
+            },
+          ),
+      });
+    } finally {
+      keystone.close();
+    }
+  });
+}
+
+/** The user of an outcome, or what else it is. */
+export const userOf = (outcome: Outcome): string => (typeof outcome === 'string' ? outcome : outcome.userId);
+
+export const identityOf = (outcome: Outcome): Identity => {
+  if (typeof outcome === 'string') throw new Error(`The request is ${outcome}.`);
+  return outcome;
+};

@@ -1,0 +1,191 @@
+import { randomUUID } from 'node:crypto';
+import http, { type IncomingMessage, type ServerResponse } from 'node:http';
+import https from 'node:https';
+import type { AddressInfo, Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { KeystoneSettings } from '../../src/keystone/settings.ts';
+
+/** A token of somebody, as Keystone describes it; what is absent has a plain value. */
+export type SomeToken = {
+  readonly user?: string;
+  readonly roles?: readonly string[];
+  readonly project?: string;
+  readonly domain?: string;
+  readonly system?: boolean;
+  /** Seconds from now; negative for an expired one. */
+  readonly lifetime?: number;
+  readonly accessRules?: readonly { readonly method: string; readonly path: string; readonly service: string }[];
+  readonly isAdminProject?: boolean;
+};
+
+type Issued = SomeToken & { readonly expiresAt: number };
+
+/** How the stand-in behaves from now on. */
+export type Behaviour = {
+  password: string;
+  /** By what the service user names its domain, and that of its project. */
+  domain: object;
+  /** Milliseconds before each answer. */
+  delayMs: number;
+  /** Answers everything with this status and text. */
+  broken: { readonly status: number; readonly text: string } | undefined;
+  /** Seconds that tokens of the service user last. */
+  ownLifetime: number;
+};
+
+/** The part of Keystone's API that services use, over real HTTP, with its rules. */
+export type StandIn = {
+  /** For `[keystone_authtoken] auth_url`, without the version. */
+  readonly url: string;
+  readonly behaviour: Behaviour;
+  /** All requests since the last call, as `GET valid-token` or `POST`. */
+  asked(): readonly string[];
+  /** Gives out a token; returns it. */
+  issue(token?: SomeToken): string;
+  revoke(token: string): void;
+  /** Takes away all tokens of the service user. */
+  revokeOwn(): void;
+  down(): Promise<void>;
+  up(): Promise<void>;
+};
+
+export const servicePassword = 'stand-in-password';
+
+/** The settings of a service that uses the stand-in. */
+export const settingsFor = (standIn: Pick<StandIn, 'url'>): Partial<KeystoneSettings> => ({
+  authUrl: standIn.url,
+  wwwAuthenticateUri: 'http://keystone.example.com:5000',
+  username: 'placement',
+  password: servicePassword,
+  userDomainName: 'Default',
+  projectName: 'service',
+  projectDomainName: 'Default',
+  httpRequestMaxRetries: 0,
+});
+
+/** Starts one on a free port of 127.0.0.1, and stops it after the call. */
+export async function withStandIn<T>(
+  use: (standIn: StandIn) => Promise<T>,
+  tls?: { readonly cert: string; readonly key: string },
+): Promise<T> {
+  const behaviour: Behaviour = {
+    password: servicePassword,
+    domain: { name: 'Default' },
+    delayMs: 0,
+    broken: undefined,
+    ownLifetime: 3600,
+  };
+  const issued = new Map<string, Issued>();
+  const own = new Map<string, number>();
+  let log: string[] = [];
+
+  async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk as Buffer); // no encoding is set
+    const { method = '', url = '', headers } = request;
+    const subject = String(headers['x-subject-token'] ?? '');
+    log.push(subject === '' ? method : `${method} ${subject}`);
+    if (behaviour.delayMs > 0) await sleep(behaviour.delayMs);
+    const { pathname, searchParams } = new URL(url, 'http://stand-in');
+    const respond = (status: number, json: unknown, more: Record<string, string> = {}): void => {
+      response.writeHead(status, { 'content-type': 'application/json', ...more }).end(JSON.stringify(json));
+    };
+    if (behaviour.broken !== undefined) {
+      response.writeHead(behaviour.broken.status).end(behaviour.broken.text);
+    } else if (pathname !== '/v3/auth/tokens') {
+      respond(404, { error: { code: 404 } });
+    } else if (method === 'POST') {
+      if (!isServiceUser(JSON.parse(Buffer.concat(chunks).toString()), behaviour)) {
+        respond(401, { error: { code: 401, message: 'The request you have made requires authentication.' } });
+        return;
+      }
+      const token = `own-${randomUUID()}`;
+      const expiresAt = Date.now() + behaviour.ownLifetime * 1000;
+      own.set(token, expiresAt);
+      respond(201, { token: { expires_at: new Date(expiresAt).toISOString() } }, { 'x-subject-token': token });
+    } else if ((own.get(String(headers['x-auth-token'])) ?? 0) <= Date.now()) {
+      respond(401, { error: { code: 401 } });
+    } else {
+      const token = issued.get(subject);
+      const isKnown =
+        token !== undefined && (token.expiresAt > Date.now() || searchParams.get('allow_expired') === '1');
+      const mayAsk = token?.accessRules === undefined || headers['openstack-identity-access-rules'] === '1';
+      if (isKnown && mayAsk) respond(200, describe(token, !searchParams.has('nocatalog')));
+      else respond(404, { error: { code: 404 } });
+    }
+  }
+
+  const sockets = new Set<Socket>();
+  const listener = (request: IncomingMessage, response: ServerResponse): void => {
+    answer(request, response).catch((error) => response.destroy(error));
+  };
+  const server = tls === undefined ? http.createServer(listener) : https.createServer(tls, listener);
+  server.on('connection', (socket: Socket) => {
+    sockets.add(socket);
+    socket.once('close', () => sockets.delete(socket));
+  });
+  const listen = (port: number): Promise<void> =>
+    new Promise((resolve, reject) => {
+      server.once('error', reject);
+      server.listen(port, '127.0.0.1', resolve);
+    });
+  await listen(0);
+  const { port } = server.address() as AddressInfo; // a TCP server has one
+  const down = (): Promise<void> =>
+    new Promise((resolve) => {
+      server.close(() => resolve());
+      for (const socket of sockets) socket.destroy();
+    });
+
+  try {
+    return await use({
+      url: `${tls === undefined ? 'http' : 'https'}://127.0.0.1:${port}`,
+      behaviour,
+      asked: () => {
+        const requests = log;
+        log = [];
+        return requests;
+      },
+      issue: (token = {}) => {
+        const name = `token-${randomUUID()}`;
+        issued.set(name, { ...token, expiresAt: Date.now() + (token.lifetime ?? 3600) * 1000 });
+        return name;
+      },
+      revoke: (token) => void issued.delete(token),
+      revokeOwn: () => own.clear(),
+      down,
+      up: () => listen(port),
+    });
+  } finally {
+    if (server.listening) await down();
+  }
+}
+
+const defaultDomain = { id: 'default', name: 'Default' };
+
+function describe({ user = 'u1', roles = [], project, domain, system, ...token }: Issued, catalog: boolean): unknown {
+  return {
+    token: {
+      methods: ['password'],
+      user: { id: user, name: user, domain: defaultDomain },
+      ...(project === undefined ? {} : { project: { id: project, name: project, domain: defaultDomain } }),
+      ...(domain === undefined ? {} : { domain: { id: domain, name: domain } }),
+      ...(system ? { system: { all: true } } : {}),
+      roles: roles.map((name) => ({ id: name, name })),
+      expires_at: new Date(token.expiresAt).toISOString().replace('Z', '000Z'),
+      ...(token.isAdminProject === undefined ? {} : { is_admin_project: token.isAdminProject }),
+      ...(catalog ? { catalog: [{ type: 'identity' }, { type: 'placement' }] } : {}),
+      ...(token.accessRules === undefined ? {} : { application_credential: { access_rules: token.accessRules } }),
+    },
+  };
+}
+
+/** Whether a request for a token is by the service user, who names itself and its project completely. */
+function isServiceUser({ auth }: { readonly auth: unknown }, { password, domain }: Behaviour): boolean {
+  const user = { name: 'placement', domain, password };
+  const expected = {
+    identity: { methods: ['password'], password: { user } },
+    scope: { project: { name: 'service', domain } },
+  };
+  return JSON.stringify(auth) === JSON.stringify(expected);
+}

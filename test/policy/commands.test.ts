@@ -1,0 +1,86 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
+import { test } from 'node:test';
+import { ruleDefaults } from '../../src/policy/defaults.ts';
+import { type Ended, runToEnd } from '../manage/commands.ts';
+
+async function withPolicy(policy: string, use: (run: (...args: string[]) => Promise<Ended>) => Promise<void>) {
+  const folder = await mkdtemp(path.join(os.tmpdir(), 'placement-policy-'));
+  const config = path.join(folder, 'placement.conf');
+  try {
+    // No database can be reached there: these commands do not need one.
+    await writeFile(config, '[placement_database]\nconnection = postgresql://127.0.0.1:1/none\n');
+    await writeFile(path.join(folder, 'policy.yaml'), policy);
+    await use((...args) => runToEnd('placement-manage', ['--config-file', config, 'policy', ...args], folder));
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+}
+
+test('policy list prints a policy file of the rules that hold, and where they come from', async () => {
+  await withPolicy('"placement:traits:list": role:reader or role:admin\nours: role:x and\n', async (run) => {
+    const { code, stdout, stderr } = await run('list');
+    assert.equal(code, 0);
+    const lines = stdout.trim().split('\n');
+    for (const { name } of ruleDefaults)
+      assert.ok(
+        lines.some((line) => line.startsWith(`"${name}": `)),
+        name,
+      );
+    assert.ok(lines.includes('"placement:reshaper:reshape": "rule:service_api"'));
+    assert.equal(
+      lines[lines.indexOf('"placement:traits:list": "(role:reader or role:admin)"') - 1]?.replace(/\/\S*\//, ''),
+      '# GET /traits; scope: project; policy.yaml, instead of "rule:admin_or_service_api"',
+    );
+    assert.match(stderr, /policy\.yaml: ours: The rule "role:x and" cannot be parsed, so it denies/);
+  });
+});
+
+test('policy list can be used as the policy file that it describes', async () => {
+  let first = '';
+  await withPolicy('ours: not role:x\n', async (run) => {
+    first = (await run('list')).stdout;
+  });
+  await withPolicy(first, async (run) => {
+    const rules = (text: string) => text.split('\n').filter((line) => !line.startsWith('#'));
+    const { stdout, stderr } = await run('list');
+    assert.deepEqual([rules(stdout), stderr], [rules(first), '']);
+  });
+});
+
+test('policy check explains, and its exit code tells', async () => {
+  await withPolicy('', async (run) => {
+    const reader = ['--roles', 'member,reader', '--project', 'p1'];
+    const own = await run('check', 'placement:usages', ...reader);
+    assert.equal(own.code, 0);
+    assert.match(own.stdout, /^placement:usages: allowed\n/);
+    assert.match(own.stdout, /^yes +role:reader \(roles: member, reader\)$/m);
+    assert.match(own.stdout, /^no +role:admin \(roles: member, reader\)$/m);
+
+    const other = await run('check', 'placement:usages', ...reader, '--target-project', 'p2');
+    assert.equal(other.code, 1);
+    assert.match(other.stdout, /^placement:usages: denied\n/);
+    assert.match(other.stdout, /^no +project_id:%\(project_id\)s \(project_id: p1; asked for: p2\)$/m);
+
+    const system = await run('check', 'placement:traits:list', '--roles', 'admin', '--system-scope', 'all');
+    assert.equal(system.code, 1);
+    assert.match(system.stdout, /^no +the rule is for scope project, the token for system$/m);
+    assert.match(system.stdout, /^yes +role:admin \(roles: admin\)$/m);
+
+    const unknown = await run('check', 'placement:nothing', '--roles', 'admin');
+    assert.deepEqual([unknown.code, unknown.stdout.split('\n')[0]], [1, 'placement:nothing: denied']);
+    assert.match(unknown.stdout, /There is no rule placement:nothing/);
+
+    assert.equal((await run('check')).code, 2);
+  });
+});
+
+test('a broken policy file is told by its line', async () => {
+  await withPolicy('a: role:x\nb: [\n', async (run) => {
+    const { code, stdout, stderr } = await run('list');
+    assert.deepEqual([code, stdout], [1, '']);
+    assert.match(stderr, /^placement-manage: \S+\/policy\.yaml:\d+: .*\n$/);
+  });
+});

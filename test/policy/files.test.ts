@@ -1,0 +1,252 @@
+/** Policy files: what they may hold, how they are put together, and that they are read again when they change. */
+import assert from 'node:assert/strict';
+import { mkdirSync, mkdtempSync, renameSync, rmdirSync, rmSync, unlinkSync, utimesSync, writeFileSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { suite, test } from 'node:test';
+import { printCheck } from '../../src/policy/check.ts';
+import { parsePolicyFile } from '../../src/policy/parse_file.ts';
+import { loadRules, openPolicy, type Policy, type PolicyLog } from '../../src/policy/policy.ts';
+import type { PolicySettings } from '../../src/policy/read_files.ts';
+import { identity } from './people.ts';
+
+type Place = {
+  readonly folder: string;
+  readonly policyFile: string;
+  readonly settings: PolicySettings;
+  readonly log: PolicyLog;
+  /** What was logged, as `level: line`, since the last call. */
+  logged(): readonly string[];
+  write(file: string, text: string): void;
+};
+
+function inPlace(use: (place: Place) => void, more: Partial<PolicySettings> = {}): void {
+  const folder = mkdtempSync(path.join(os.tmpdir(), 'placement-policy-'));
+  const policyFile = path.join(folder, 'policy.yaml');
+  let lines: string[] = [];
+  const at = (level: string) => (line: string) => void lines.push(`${level}: ${line.replaceAll(`${folder}/`, '')}`);
+  try {
+    use({
+      folder,
+      policyFile,
+      settings: {
+        policyFile,
+        policyDirs: [path.join(folder, 'policy.d')],
+        policyDefaultRule: 'default',
+        enforceScope: true,
+        enforceNewDefaults: true,
+        ...more,
+      },
+      log: { info: at('info'), warn: at('warn'), error: at('error') },
+      logged: () => {
+        const said = lines;
+        lines = [];
+        return said;
+      },
+      write: (file, text) => {
+        mkdirSync(path.dirname(path.join(folder, file)), { recursive: true });
+        writeFileSync(path.join(folder, file), text);
+      },
+    });
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+const listing = 'placement:traits:list';
+const allows = (policy: Policy, roles: readonly string[], rule = listing): boolean =>
+  policy.allows(rule, identity({ roles }), { project_id: 'p1' });
+const rulesOf = (text: string): Readonly<Record<string, string>> =>
+  Object.fromEntries(parsePolicyFile(text, 'f').rules.map(({ name, check }) => [name, printCheck(check)]));
+
+suite('the text of a policy file', () => {
+  test('YAML with comments, JSON with tabs, and nothing at all', () => {
+    assert.deepEqual(rulesOf('# all of it\n"a": "role:x"\nb: role:y or\n  role:z\n'), {
+      a: 'role:x',
+      b: '(role:y or role:z)',
+    });
+    assert.deepEqual(rulesOf('{\n\t"a": "@",\n\t"b": [["role:x"], ["role:y", "c:d"]]\n}'), {
+      a: '@',
+      b: '(role:x or (role:y and c:d))',
+    });
+    for (const empty of ['', '\n', '# nothing\n', '---\n', 'null', '{}', '[]']) {
+      const { rules, problems } = parsePolicyFile(empty, 'f');
+      assert.deepEqual([rules, problems.length], [[], empty === '[]' ? 1 : 0], empty);
+    }
+  });
+
+  test('an empty rule allows, of two the last counts, and aliases are resolved', () => {
+    assert.deepEqual(rulesOf('a:\nb: ""\nc: []\n'), { a: '@', b: '@', c: '@' });
+    assert.deepEqual(rulesOf('a: role:x\na: role:y\n'), { a: 'role:y' });
+    assert.deepEqual(rulesOf('a: &x role:x\nb: *x\n'), { a: 'role:x', b: 'role:x' });
+  });
+
+  test('what is no policy file has its line', () => {
+    const cases: readonly (readonly [text: string, problem: RegExp])[] = [
+      ['a: b\n c: d\n', /^f:[12]: /],
+      ['a: "role:x\n', /^f:\d: /],
+      ['a: @\n', /^f:1: /],
+      ['a: !deny role:x\n', /^f:1: Unresolved tag/],
+      ['- a\n', /^f: a policy file must be a mapping/],
+      ['role:x', /^f: a policy file must be a mapping/],
+      ['a: 5\n', /^f: a must be a rule in quotes/],
+      ['a: false\n', /^f: a must be a rule in quotes/],
+      ['a: {b: c}\n', /^f: a must be a rule in quotes/],
+      ['a: [[[role:x]]]\n', /^f: a must be a rule in quotes/],
+      ['a: !\n', /^f: a has an exclamation mark without quotes/],
+    ];
+    for (const [text, problem] of cases) {
+      const { rules, problems } = parsePolicyFile(text, 'f');
+      assert.deepEqual([rules, problems.length], [[], 1], text);
+      assert.match(problems[0] ?? '', problem);
+    }
+  });
+});
+
+suite('the rules that hold', () => {
+  test('a file goes before the defaults, folders before the file, later files before earlier ones', () => {
+    inPlace(({ settings, log, write, logged }) => {
+      write('policy.yaml', '"placement:traits:list": role:a\n"placement:traits:show": role:a\nown: role:a\n');
+      write('policy.d/10-b.yaml', '"placement:traits:list": role:b\n"placement:usages": role:b\n');
+      write('policy.d/20-c.json', '{"placement:usages": "role:c"}');
+      write('policy.d/.hidden.yaml', '"placement:usages": role:hidden\n');
+      write('policy.d/deeper/d.yaml', '"placement:usages": role:deeper\n');
+      const { byName } = loadRules(settings, log);
+      const text = (name: string): string => printCheck(byName.get(name)?.check ?? assert.fail(name));
+      assert.deepEqual(
+        [text('placement:traits:show'), text('placement:traits:list'), text('placement:usages'), text('own')],
+        ['role:a', 'role:b', 'role:c', 'role:a'],
+      );
+      assert.equal(text('placement:traits:update'), 'rule:admin_or_service_api');
+      assert.deepEqual(logged(), []);
+    });
+  });
+
+  test('a base rule in a file changes what refers to it, also with the deprecated defaults', () => {
+    inPlace(
+      ({ settings, log, write }) => {
+        write('policy.yaml', 'service_api: role:robot\n');
+        const policy = openPolicy(settings, log);
+        const reshape = 'placement:reshaper:reshape';
+        assert.deepEqual(
+          [['robot'], ['service'], ['admin']].map((roles) => allows(policy, roles, reshape)),
+          [true, false, false],
+        );
+        assert.equal(allows(policy, ['admin']), true);
+      },
+      { enforceNewDefaults: false },
+    );
+  });
+
+  test('a rule by the name that its default had before still counts', () => {
+    inPlace(({ settings, log, write }) => {
+      write('policy.yaml', '"rule:admin_api": role:old\n');
+      const policy = openPolicy(settings, log);
+      assert.deepEqual([allows(policy, ['old']), allows(policy, ['service'])], [true, false]);
+      write(
+        'policy.yaml',
+        '"rule:admin_api": "rule:admin_or_service_api"\n"placement:traits:list": "rule:service_api"\n',
+      );
+      assert.deepEqual([allows(policy, ['old']), allows(policy, ['admin'], 'placement:traits:show')], [false, true]);
+    });
+  });
+
+  test('policy_default_rule decides where there is no rule of a name', () => {
+    inPlace(
+      ({ settings, log, write, logged }) => {
+        write('policy.yaml', 'fallback: role:x\n"placement:traits:list": "rule:nowhere"\n');
+        const policy = openPolicy(settings, log);
+        assert.deepEqual([allows(policy, ['x']), allows(policy, ['admin'])], [true, false]);
+        assert.deepEqual([allows(policy, ['x'], 'unheard'), allows(policy, ['y'], 'unheard')], [true, false]);
+        assert.match(logged().join(), /warn: The policy rule placement:traits:list refers to nowhere/);
+      },
+      { policyDefaultRule: 'fallback' },
+    );
+  });
+
+  test('a circle denies and is told, and so is a malformed rule', () => {
+    inPlace(({ settings, log, write, logged }) => {
+      write('policy.yaml', 'a: "rule:b"\nb: "not rule:a"\n"placement:traits:list": "rule:a"\nc: "role:x and"\n');
+      const policy = openPolicy(settings, log);
+      assert.equal(allows(policy, ['admin']), false);
+      assert.equal(allows(policy, ['x'], 'c'), false);
+      const said = logged();
+      assert.equal(said.filter((line) => /warn: The policy rule [ab] refers to itself/.test(line)).length, 2);
+      assert.ok(said.some((line) => /warn: policy\.yaml: c: The rule "role:x and" cannot be parsed/.test(line)));
+    });
+  });
+
+  test('a broken file ends the start, with every problem', () => {
+    inPlace(({ settings, log, write }) => {
+      write('policy.yaml', 'a: 1\nb: 2\n');
+      assert.throws(() => openPolicy(settings, log), { name: 'ConfigError', message: /a must be.*\n.*b must be/ });
+      write('policy.yaml', '');
+      write('policy.d', '');
+      assert.throws(() => openPolicy(settings, log), { name: 'ConfigError', message: /policy\.d/ });
+    });
+  });
+});
+
+suite('changes', () => {
+  test('they show at the next decision, those of a folder, too', () => {
+    inPlace(({ settings, log, write, logged, folder, policyFile }) => {
+      const policy = openPolicy(settings, log);
+      assert.deepEqual([allows(policy, ['admin']), allows(policy, ['x'])], [true, false]);
+      write('policy.yaml', '"placement:traits:list": role:x\n');
+      assert.deepEqual([allows(policy, ['admin']), allows(policy, ['x'])], [false, true]);
+      assert.deepEqual(logged(), ['info: The policy rules were read again: policy.yaml.']);
+      write('policy.yaml', '"placement:traits:list": role:y\n');
+      assert.deepEqual([allows(policy, ['x']), allows(policy, ['y'])], [false, true]);
+      write('policy.d/a.yaml', '"placement:traits:list": role:z\n');
+      assert.deepEqual([allows(policy, ['y']), allows(policy, ['z'])], [false, true]);
+      // A file that is older takes the place of the other.
+      write('new.yaml', '"placement:traits:list": role:w\n"placement:traits:show": role:w\n');
+      utimesSync(path.join(folder, 'new.yaml'), 1000, 1000);
+      renameSync(path.join(folder, 'new.yaml'), policyFile);
+      assert.deepEqual([allows(policy, ['w']), allows(policy, ['w'], 'placement:traits:show')], [false, true]);
+      unlinkSync(path.join(folder, 'policy.d/a.yaml'));
+      assert.deepEqual([allows(policy, ['z']), allows(policy, ['w'])], [false, true]);
+    });
+  });
+
+  test('a broken file keeps the last good rules, and the log tells why, once', () => {
+    inPlace(({ settings, log, write, logged, policyFile }) => {
+      write('policy.yaml', '"placement:traits:list": role:x\n');
+      const policy = openPolicy(settings, log);
+      for (const broken of ['"placement:traits:list": [\n', '"placement:traits:list": 5\n', '- \n', '\xff\u0000: {']) {
+        write('policy.yaml', broken);
+        for (let asked = 0; asked < 3; asked += 1) {
+          assert.deepEqual([allows(policy, ['admin']), allows(policy, ['x'])], [false, true]);
+        }
+        const said = logged();
+        assert.match(said[0] ?? '', /^error: policy\.yaml.*\. The policy rules stay as they were\.$/);
+        assert.equal(new Set(said).size, said.length, 'nothing is said twice');
+      }
+      write('policy.d/a.yaml', '"placement:traits:list": role:z\n');
+      assert.equal(allows(policy, ['z']), false, 'one broken file keeps all as they were');
+      logged();
+
+      unlinkSync(policyFile);
+      assert.deepEqual([allows(policy, ['admin']), allows(policy, ['x']), allows(policy, ['x'])], [false, true, true]);
+      assert.deepEqual(logged(), ['error: The policy file policy.yaml is gone. The policy rules stay as they were.']);
+      write('policy.yaml', '');
+      assert.deepEqual([allows(policy, ['x']), allows(policy, ['z'])], [false, true]);
+      assert.deepEqual(logged(), ['info: The policy rules were read again: policy.yaml, policy.d/a.yaml.']);
+    });
+  });
+
+  test('a file that cannot be read does as well', () => {
+    inPlace(({ settings, log, write, logged, policyFile }) => {
+      write('policy.yaml', '"placement:traits:list": role:x\n');
+      const policy = openPolicy(settings, log);
+      unlinkSync(policyFile);
+      mkdirSync(policyFile);
+      assert.equal(allows(policy, ['x']), true);
+      assert.match(logged()[0] ?? '', /^error: The policy file policy\.yaml cannot be read: EISDIR/);
+      rmdirSync(policyFile);
+      write('policy.yaml', '"placement:traits:list": role:y\n');
+      assert.deepEqual([allows(policy, ['x']), allows(policy, ['y'])], [false, true]);
+      assert.match(logged()[0] ?? '', /read again/);
+    });
+  });
+});
