@@ -15,13 +15,20 @@ export async function createProvider(
   const { rows } = await sql<{ id: number }>`
     with parent as (
       select id, root_provider_id from resource_providers where uuid = ${provider.parentUuid}::text for share
+    ), way_up as (
+      -- Only gone for a parent from before roots were noted, which the online data migration has not reached yet.
+      with recursive up as (
+        select id, parent_provider_id from resource_providers where id = (select id from parent)
+        union
+        select p.id, p.parent_provider_id from up join resource_providers p on p.id = up.parent_provider_id
+      ) select id from up where parent_provider_id is null
     ), new_id as (
       select nextval(pg_get_serial_sequence('resource_providers', 'id'))::integer as id
     )
     insert into resource_providers (id, uuid, name, generation, parent_provider_id, root_provider_id, created_at,
       updated_at)
     select new_id.id, ${provider.uuid}::text, ${provider.name}::text, 0, parent.id,
-      case when parent.id is null then new_id.id else coalesce(parent.root_provider_id, parent.id) end, ${utcNow},
+      case when parent.id is null then new_id.id else coalesce(parent.root_provider_id, (select id from way_up)) end, ${utcNow},
       case when parent.id is null then ${utcNow} end -- upstream writes a root twice: its root is known only afterwards
     from new_id left join parent on true
     where ${provider.parentUuid}::text is null or parent.id is not null
