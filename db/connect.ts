@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { type CompiledQuery, Kysely, PostgresDialect } from 'kysely';
 import pg from 'pg';
 import { openEmbedded } from './embedded.ts';
+import { keepUp } from './embedded_upkeep.ts';
 import type { Tables } from './tables.ts';
 
 /** Where the data is: a PostgreSQL server, or a folder that an embedded PostgreSQL keeps (`memory://` keeps nothing). */
@@ -16,6 +17,8 @@ export type DatabaseSettings =
       readonly embeddedPath: string;
       /** A dump of a data folder (PGlite's `dumpDataDir`) that a new database starts from. */
       readonly template?: Blob;
+      /** Is told what goes wrong in the background. */
+      readonly warn?: (line: string) => void;
     };
 
 export type Database = {
@@ -53,7 +56,15 @@ export async function openDatabase(settings: DatabaseSettings): Promise<Database
   }
   const embedded = await openEmbedded(settings);
   const pool = new pg.Pool({ ...embedded.poolConfig, types: utcTypes });
-  return database(pool, 'embedded', embedded.close);
+  const opened = database(pool, 'embedded', embedded.close);
+  const stopUpkeep = keepUp(opened.kysely, (error) => settings.warn?.(`A table could not be vacuumed: ${error}`));
+  return {
+    ...opened,
+    close: async () => {
+      await stopUpkeep();
+      await opened.close();
+    },
+  };
 }
 
 function database(pool: pg.Pool, engine: Database['engine'], closeEngine: () => Promise<void>): Database {

@@ -245,7 +245,7 @@ alter table resource_providers add constraint uniq_resource_providers0name UNIQU
 
 alter table resource_providers add constraint uniq_resource_providers0uuid UNIQUE (uuid);
 
-alter table services add constraint services_pkey PRIMARY KEY (cell_id, id);
+alter table services add constraint services_pkey PRIMARY KEY (id, cell_id);
 
 alter table services add constraint uniq_services0host_binary_cell UNIQUE (host, "binary", cell_id);
 

@@ -16,8 +16,12 @@ export async function openConfiguredDatabase(
 ): Promise<Database> {
   const { connection, embeddedPath, maxPoolSize, poolTimeout, maxRetries, retryInterval } = config.placementDatabase;
   if (connection === undefined) {
-    const { embeddedTemplate: template } = options;
-    return openDatabase({ embeddedPath, ...(template === undefined ? {} : { template }) });
+    const { embeddedTemplate: template, warn } = options;
+    return openDatabase({
+      embeddedPath,
+      ...(template === undefined ? {} : { template }),
+      ...(warn === undefined ? {} : { warn }),
+    });
   }
   const database = await openDatabase({
     connection,

@@ -2,7 +2,8 @@ import { type Kysely, sql } from 'kysely';
 
 /**
  * The registry of services: the agents that serve providers, in cells. Columns are Nova's, with their meaning: the integer id
- * is unique within its cell only, and the uuid came later, so that old rows may lack one.
+ * is unique within its cell only, and the uuid came later, so that old rows may lack one. No index begins with the cell, of
+ * which there are few: heartbeats must be looked up by their hosts.
  *
  * Nothing watches these tables: a heartbeat writes one row of `services` (`last_seen_up`, which no index covers, so that the
  * row stays on its page) and leaves nothing in the change log.
@@ -27,7 +28,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     disabled_reason varchar(255),
     forced_down boolean not null default false,
     last_seen_up timestamp,
-    primary key (cell_id, id),
+    primary key (id, cell_id),
     constraint uniq_services0host_binary_cell unique (host, "binary", cell_id)) with (fillfactor = 70)`.execute(db);
   // One host is one provider, and so it has one agent: Nova's host mapping, which puts a host into one cell.
   await sql`create unique index uniq_services0compute_host on services (host) where "binary" = 'nova-compute'`.execute(

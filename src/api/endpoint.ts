@@ -40,6 +40,8 @@ export type Endpoint = {
   readonly wantsJson?: boolean;
   /** Upstream looks at the media types of these before the version. */
   readonly mediaTypesFirst?: boolean;
+  /** Requests come by the thousand and tell nothing: their successes are logged at level debug. */
+  readonly quiet?: boolean;
   readonly handle: (request: ApiRequest, parts: Parts) => Answer | Promise<Answer>;
 };
 

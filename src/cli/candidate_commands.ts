@@ -41,7 +41,7 @@ export function addCandidateCommands(program: Command): void {
         return { ...before, [name]: amount };
       },
     )
-    .option('-r, --resource <CLASS=AMOUNT>', 'the same, for the group before it', (text: string) => {
+    .option('-r, --resource <CLASS=AMOUNT>', 'the same; behind --group, what that group needs', (text: string) => {
       const [name, amount] = amountOf(text);
       change((group) => ({ ...group, resources: { ...group.resources, [name]: amount } }));
     })

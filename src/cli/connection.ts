@@ -60,6 +60,9 @@ export type ConnectionFlags = {
   readonly osPlacementApiVersion?: string;
 };
 
+/** How often a call is tried: somebody waits for it. */
+const patience = 4;
+
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
@@ -71,7 +74,11 @@ export function openPlacement(given: ConnectionFlags, environment: Environment):
   const flags = withoutEmpty(given);
   const env = withoutEmpty(environment);
   if (flags.osCacert !== undefined) trust(flags.osCacert);
-  const options = { endpoint: flags.osEndpoint ?? env.OS_URL, version: flags.osPlacementApiVersion };
+  const options = {
+    endpoint: flags.osEndpoint ?? env.OS_URL,
+    version: flags.osPlacementApiVersion,
+    attempts: patience,
+  };
   const credentials = flags.osAuthUrl === undefined ? undefined : credentialsOf(flags, env);
   if (flags.osAuthUrl === undefined || (options.endpoint !== undefined && credentials === undefined)) {
     return connect({ ...options, auth: tokenOf(flags, options.endpoint, env) });
@@ -160,7 +167,13 @@ function trust(file: string): void {
       `Node.js ${process.version} takes no further authorities here. Set NODE_EXTRA_CA_CERTS=${file} instead.`,
     );
   }
-  tls.setDefaultCACertificates([...tls.getCACertificates('default'), readFileSync(file, 'utf8')]);
+  let authorities: string;
+  try {
+    authorities = readFileSync(file, 'utf8');
+  } catch (error) {
+    throw new Error(`OS_CACERT names ${file}, which cannot be read. Correct it.`, { cause: error });
+  }
+  tls.setDefaultCACertificates([...tls.getCACertificates('default'), authorities]);
 }
 
 /** A variable that is set to nothing counts as not set, as with the OpenStack client. */

@@ -13,6 +13,7 @@ export type Connection = {
   readonly auth: Auth;
   readonly wanted: Wanted;
   readonly deadlineMs: number;
+  readonly attempts: number;
   readonly fetch: Fetch;
 };
 
@@ -23,7 +24,11 @@ export type Connection = {
 export function openCall(connection: Connection): Call {
   return async function call(operation: Operation, options: CallOptions = {}): Promise<Reply> {
     const { signal, deadlineMs = connection.deadlineMs } = options;
-    return repeatedly((number, both) => attempt(connection, operation, number, both), { deadlineMs, signal });
+    return repeatedly((number, both) => attempt(connection, operation, number, both), {
+      deadlineMs,
+      attempts: connection.attempts,
+      signal,
+    });
   };
 }
 

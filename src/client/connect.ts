@@ -27,6 +27,8 @@ export type ConnectOptions<Version extends string = string, Oldest extends Micro
   readonly newest?: Microversion | undefined;
   /** Milliseconds that a call may take, with everything that is repeated. Default: 30,000. */
   readonly deadlineMs?: number | undefined;
+  /** How often a call is tried at most where it may be repeated. Default: until the deadline. */
+  readonly attempts?: number | undefined;
   /** Default: the global one. */
   readonly fetch?: Fetch | undefined;
 };
@@ -68,13 +70,14 @@ export function connect<const Oldest extends Microversion>(
 ): Placement<From<Oldest>>;
 export function connect(options: ConnectOptions): Placement;
 export function connect(options: ConnectOptions): Placement {
-  const { endpoint, auth, deadlineMs = defaultDeadlineMs, fetch = globalThis.fetch } = options;
+  const { endpoint, auth, deadlineMs = defaultDeadlineMs, attempts = Number.POSITIVE_INFINITY } = options;
   const call = openCall({
     endpoint: endpoint === undefined ? undefined : checkedEndpoint(endpoint),
     auth: typeof auth === 'string' ? token(auth) : auth,
     wanted: wantedVersion(options),
     deadlineMs,
-    fetch,
+    attempts,
+    fetch: options.fetch ?? globalThis.fetch,
   });
   return {
     providers: providerCalls(call),

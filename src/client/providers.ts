@@ -75,7 +75,7 @@ export function providerCalls<Version extends Microversion>(call: Call): Provide
       return show(reply.headers.get('location')?.split('/').at(-1) ?? '', options);
     },
     update: (uuid, change, options) =>
-      answered(call({ method: 'PUT', path: root + pathOf(uuid), ...nested(change), repeatable: () => true }, options)),
+      answered(call({ method: 'PUT', path: root + pathOf(uuid), ...nested(change) }, options)),
     delete: async (uuid, options) => void (await call({ method: 'DELETE', path: root + pathOf(uuid) }, options)),
     allocations: (uuid, options) =>
       answered(call({ method: 'GET', path: root + pathOf(uuid, 'allocations') }, options)),

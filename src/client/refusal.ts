@@ -51,7 +51,10 @@ function codeAt(error: unknown): ErrorCode | undefined {
 }
 
 /** Details begin with a sentence that the status says already. */
-const plain = (detail: string): string => detail.split('\n\n').slice(-1).join('').trim() || detail.trim();
+function plain(detail: string): string {
+  const text = detail.replaceAll(/<br *\/?>/g, ' ').trim();
+  return text.split('\n\n').at(-1)?.trim() || text;
+}
 
 const fallback = (text: string, title: string): string =>
   text

@@ -5,6 +5,8 @@ import { ConnectionError } from './errors.ts';
 export type RepeatOptions = {
   /** Milliseconds for everything together. */
   readonly deadlineMs: number;
+  /** How often it is tried at most. */
+  readonly attempts: number;
   readonly signal?: AbortSignal | undefined;
 };
 
@@ -19,7 +21,7 @@ const firstWaitMs = 100;
 const longestWaitMs = 5_000;
 
 /**
- * Makes attempts until one is done or the deadline is near, and then gives what the last one came to. Waits are random between
+ * Makes attempts until one is done, there were enough, or the deadline is near, and then gives what the last one came to. Waits are random between
  * nothing and a bound that doubles, so that clients that failed together do not come back together.
  *
  * @param attempt is told its number, from 1 on, and a signal that ends it with the call
@@ -27,7 +29,7 @@ const longestWaitMs = 5_000;
  */
 export async function repeatedly<Result>(
   attempt: (number: number, signal: AbortSignal) => Promise<Attempt<Result>>,
-  { deadlineMs, signal }: RepeatOptions,
+  { deadlineMs, attempts, signal }: RepeatOptions,
 ): Promise<Result> {
   const endsAt = performance.now() + deadlineMs;
   const deadline = AbortSignal.timeout(deadlineMs);
@@ -47,7 +49,7 @@ export async function repeatedly<Result>(
     if ('done' in outcome) return outcome.done;
     const jitter = Math.random() * Math.min(longestWaitMs, firstWaitMs * 2 ** (number - 1));
     const wait = Math.max(outcome.afterMs ?? 0, jitter);
-    if (performance.now() + wait >= endsAt) return outcome.failed();
+    if (number >= attempts || performance.now() + wait >= endsAt) return outcome.failed();
     await sleep(wait, undefined, signal === undefined ? {} : { signal }).catch(() => signal?.throwIfAborted());
   }
 }

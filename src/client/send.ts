@@ -58,7 +58,7 @@ function lost(url: string, error: unknown): Error {
   const reason =
     remedies[code] ??
     (isCertificateProblem(code)
-      ? `its certificate is not trusted (${code}). Name the authority's certificate in NODE_EXTRA_CA_CERTS.`
+      ? `its certificate is not trusted (${code}). Name the authority's certificate in NODE_EXTRA_CA_CERTS, or OS_CACERT for the command.`
       : `the connection was lost (${cause instanceof Error ? cause.message : String(cause)}).`);
   return new ConnectionError(`No answer from ${new URL(url).origin}: ${reason}`, { unsent, cause: error });
 }

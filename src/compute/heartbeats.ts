@@ -6,6 +6,7 @@ import { writeHeartbeats } from '../../db/statements/write_heartbeats.ts';
 import { conflict } from '../errors.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import type { FleetKeeper } from '../fleet/keeper.ts';
+import type { KnownService } from './service_view.ts';
 
 /** Notes that services are alive; those that come within a moment of each other are written together. */
 export type Heartbeats = {
@@ -14,12 +15,12 @@ export type Heartbeats = {
    *
    * @throws a unique violation where another cell has the host.
    */
-  beat(registration: Registration): Promise<ServiceRow>;
+  beat(registration: Registration): Promise<KnownService>;
 };
 
 type Waiting = {
   readonly registration: Registration;
-  readonly resolve: (row: ServiceRow) => void;
+  readonly resolve: (row: KnownService) => void;
   readonly reject: (error: unknown) => void;
 };
 
@@ -58,11 +59,11 @@ export function openHeartbeats(database: Database, fleet: FleetKeeper, serviceDo
   async function writeGroup(group: readonly Waiting[]): Promise<void> {
     try {
       const known = await writeKnown(group);
-      const written: { readonly waiting: Waiting; readonly row: ServiceRow }[] = [];
+      const written: { readonly waiting: Waiting; readonly row: KnownService }[] = [];
       for (const waiting of group) {
         const { registration } = waiting;
         const row = known.get(registration.host);
-        if (row !== undefined && isAsRegistered(row, registration)) written.push({ waiting, row });
+        if (row !== undefined && isAsRegistered(row, registration) && hasUuid(row)) written.push({ waiting, row });
         else await registerOne(waiting);
       }
       await agree(written.map(({ row }) => row));
@@ -84,7 +85,7 @@ export function openHeartbeats(database: Database, fleet: FleetKeeper, serviceDo
   async function registerOne({ registration, resolve, reject }: Waiting): Promise<void> {
     try {
       const row = await registerService(database, registration, serviceDownTime);
-      if (row === undefined) throw conflict(`The cell ${registration.cell} was deleted just now.`);
+      if (row === undefined || !hasUuid(row)) throw conflict(`The cell ${registration.cell} was deleted just now.`);
       resolve(row);
     } catch (error) {
       reject(error);
@@ -122,4 +123,7 @@ function agrees({ byName, traits }: Fleet, { host, binary, disabled }: ServiceRo
 }
 
 const isAsRegistered = (row: ServiceRow, { topic, zone }: Registration): boolean =>
-  (topic === undefined || topic === row.topic) && (zone === undefined || zone === row.zone) && row.uuid !== null;
+  (topic === undefined || topic === row.topic) && (zone === undefined || zone === row.zone);
+
+/** Registering again gives old rows theirs. */
+const hasUuid = (row: ServiceRow): row is KnownService => row.uuid !== null;

@@ -2,16 +2,16 @@ import * as v from 'valibot';
 import { hasSqlstate, sqlstate } from '../../db/sqlstate.ts';
 import { deleteService } from '../../db/statements/delete_service.ts';
 import { readServices } from '../../db/statements/read_services.ts';
-import { computeBinary, type ServiceRow } from '../../db/statements/service_row.ts';
+import { computeBinary } from '../../db/statements/service_row.ts';
 import { type Answer, type ApiRequest, type Endpoint, noContent } from '../api/endpoint.ts';
 import type { Parts } from '../api/parts.ts';
 import { badRequest, conflict, notFound } from '../errors.ts';
 import { isUuidLike, normalUuid } from '../placement/uuid.ts';
-import { object, text } from '../schema/json_schema.ts';
+import { list as items, object, text } from '../schema/json_schema.ts';
 import { since } from './microversions.ts';
 import { changeService, runAction } from './service_updates.ts';
 import { type KnownService, serviceView } from './service_view.ts';
-import { hostName, integerId, readBody, readQuery, shortText } from './validation.ts';
+import { checkBody, hostName, integerId, readAnyBody, readQuery, shortText } from './validation.ts';
 
 // Routes
 
@@ -21,7 +21,7 @@ const one = { path: '/compute/v2.1/os-services/:service_id', since: 1 } as const
 
 export const serviceEndpoints: readonly Endpoint[] = [
   { ...all, method: 'GET', policy: rule('list'), handle: list },
-  { ...all, method: 'POST', policy: rule('create'), handle: register },
+  { ...all, method: 'POST', policy: rule('create'), quiet: true, handle: register },
   { ...one, method: 'PUT', until: since.uuids - 1, policy: rule('update'), handle: runAction },
   { ...one, method: 'PUT', since: since.uuids, policy: rule('update'), handle: changeService },
   { ...one, method: 'DELETE', policy: rule('delete'), handle: remove },
@@ -40,6 +40,8 @@ const registration = object({
   topic: v.optional(shortText),
 });
 
+const registrations = object({ services: items(registration, { minItems: 1 }) });
+
 // Handlers
 
 async function list({ query, version }: ApiRequest, { database, config }: Parts): Promise<Answer> {
@@ -51,28 +53,36 @@ async function list({ query, version }: ApiRequest, { database, config }: Parts)
   return { status: 200, json: { services: services.map((service) => serviceView(service, version)) } };
 }
 
-/** Not Nova's: its services write the database themselves. */
-async function register(request: ApiRequest, { database, config, heartbeats }: Parts): Promise<Answer> {
-  const body = await readBody(request, registration);
-  let row: ServiceRow;
-  try {
-    row = await heartbeats.beat({ ...body, zone: body.zone, topic: body.topic });
-  } catch (error) {
-    if (!hasSqlstate(error, sqlstate.uniqueViolation)) throw error;
-    throw conflict(
-      `Host ${body.host} has a ${computeBinary} service in another cell than ${body.cell}. Delete that one first.`,
-    );
+/**
+ * Not Nova's: its services write the database themselves. One service, or many at once: who speaks for many saves most of what
+ * heartbeats cost, which is HTTP.
+ */
+async function register(request: ApiRequest, parts: Parts): Promise<Answer> {
+  const body = await readAnyBody(request);
+  if (typeof body === 'object' && body !== null && 'services' in body) {
+    const { services } = checkBody(body, registrations);
+    const settled = await Promise.allSettled(services.map((each) => registerOne(each, parts)));
+    const refused = settled.find((result) => result.status === 'rejected');
+    if (refused !== undefined) throw refused.reason;
+    const known = settled.flatMap((result) => (result.status === 'fulfilled' ? result.value : []));
+    return { status: 200, json: { services: known.map((service) => serviceView(service, request.version)) } };
   }
-  const service = hasUuid(row)
-    ? row
-    : (await readServices(database, { host: row.host, binary: row.binary }, config.compute.serviceDownTime)).find(
-        ({ cellId }) => cellId === row.cellId,
-      );
-  if (service === undefined) throw conflict(`The service ${body.binary} on host ${body.host} was deleted just now.`);
+  const service = await registerOne(checkBody(body, registration), parts);
   return { status: 200, json: { service: serviceView(service, request.version) } };
 }
 
-const hasUuid = (row: ServiceRow): row is KnownService => row.uuid !== null;
+/** @throws ApiError 409 where another cell has the host. */
+async function registerOne(
+  { host, binary, cell, zone, topic }: v.InferOutput<typeof registration>,
+  { heartbeats }: Parts,
+): Promise<KnownService> {
+  try {
+    return await heartbeats.beat({ host, binary, cell, zone, topic });
+  } catch (error) {
+    if (!hasSqlstate(error, sqlstate.uniqueViolation)) throw error;
+    throw conflict(`Host ${host} has a ${computeBinary} service in another cell than ${cell}. Delete that one first.`);
+  }
+}
 
 async function remove(request: ApiRequest, parts: Parts): Promise<Answer> {
   const id = request.param('service_id');

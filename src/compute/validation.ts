@@ -36,14 +36,17 @@ export const truth = v.pipe(
  *
  * @throws ApiError 400 in Nova's words.
  */
-export async function readBody<Schema extends v.GenericSchema>(
+export const readBody = async <Schema extends v.GenericSchema>(
   request: ApiRequest,
   schema: Schema,
-): Promise<v.InferOutput<Schema>> {
-  return checkInput(await readAnyJson(request), schema, 'field/attribute');
-}
+): Promise<v.InferOutput<Schema>> => checkBody(await readAnyBody(request), schema);
 
-async function readAnyJson(request: ApiRequest): Promise<unknown> {
+/** Holds a body against a schema. @throws ApiError 400 in Nova's words. */
+export const checkBody = <Schema extends v.GenericSchema>(body: unknown, schema: Schema): v.InferOutput<Schema> =>
+  checkInput(body, schema, 'field/attribute');
+
+/** The body of a request, whatever it says. @throws ApiError 400 where it is not JSON. */
+export async function readAnyBody(request: ApiRequest): Promise<unknown> {
   try {
     return await request.json(v.unknown());
   } catch (error) {

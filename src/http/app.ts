@@ -93,11 +93,12 @@ const identifyAndLog = (
       client: forwarded.client ?? incoming?.socket.remoteAddress,
       identity: nobody,
       version: -1,
+      quiet: false,
     });
     await next();
     const exchange = c.var.exchange;
     c.res.headers.set(requestIdHeader, exchange.requestId);
-    logger.info(
+    logger[exchange.quiet && c.res.ok ? 'debug' : 'info'](
       {
         requestId: exchange.requestId,
         globalRequestId: exchange.globalRequestId,

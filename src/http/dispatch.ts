@@ -26,6 +26,7 @@ export function mountEndpoints(app: Hono<HonoEnv>, endpoints: readonly Endpoint[
       }
       const endpoint = select(candidates, exchange);
       const request = apiRequest(c.req.raw, exchange, (name) => c.req.param(name) ?? '', limitBytes);
+      exchange.quiet = endpoint.quiet ?? false;
       authorize(endpoint, request, policy, exchange.api.dialect);
       return renderAnswer(await endpoint.handle(request, parts), exchange.version, exchange.origin + exchange.prefix);
     });

@@ -25,6 +25,8 @@ export type Exchange = {
   identity: Identity;
   /** Filled by the version negotiation; before it, -1. */
   version: number;
+  /** Filled by the dispatch: whether a success is logged at level debug only. */
+  quiet: boolean;
 };
 
 export type HonoEnv = { Variables: { exchange: Exchange } };

@@ -31,13 +31,13 @@ export async function openServiceProcess(engine: Engine): Promise<ServiceProcess
   );
   const main = path.join(import.meta.dirname, '..', '..', 'src', 'bin', 'placement-api.ts');
   const child = spawn(process.execPath, [main, '--config-file', configFile], {
-    stdio: ['ignore', 'ignore', 'inherit'],
+    stdio: 'ignore',
   });
   const url = `http://127.0.0.1:${port}`;
   for (;;) {
     const answer = await fetch(url).catch(() => undefined);
     if (answer?.ok) break;
-    if (child.exitCode !== null) throw new Error('The service did not start; it says above why.');
+    if (child.exitCode !== null) throw new Error('The service did not start; run it by itself to see why.');
     await sleep(100);
   }
   return {

@@ -4,25 +4,22 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { openServiceProcess } from './heartbeat_server.ts';
 
 /*
- * What heartbeats cost: 10,000 services, each on a connection of its own that stays open, send one every 10 s. Printed is how
- * much of one core the service takes, and with PostgreSQL the database's processes, too, over 30 s, beyond what both take
- * without heartbeats.
+ * What heartbeats cost: of 10,000 services each is heard of every 10 s, over connections that stay open. Printed is how much of
+ * one core the service takes, and with PostgreSQL the database's processes, too, over 30 s, beyond what both take without
+ * heartbeats. One request may speak for several services.
  *
- *     node test/bench/heartbeats.ts [embedded | postgresql] [services]
+ *     node test/bench/heartbeats.ts [embedded | postgresql] [services] [services per request]
  */
 
-const [engine = 'postgresql', count = '10000'] = process.argv.slice(2);
+const [engine = 'postgresql', count = '10000', perRequest = '1'] = process.argv.slice(2);
 const services = Number(count);
+const together = Number(perRequest);
+const requests = Math.ceil(services / together);
 const everyMs = 10_000;
 const measuredMs = 30_000;
 
 const server = await openServiceProcess(engine === 'embedded' ? 'embedded' : 'postgresql');
 const { hostname, port } = new URL(server.url);
-const pids = (): readonly number[] => [
-  server.pid,
-  ...(server.databasePid === undefined ? [] : processesUnder(server.databasePid)),
-];
-
 const latencies: number[] = [];
 let failed = 0;
 const agents = await connectAll();
@@ -39,13 +36,15 @@ for (const [name, before, after] of [
 ] as const) {
   console.log(`${name}: ${(after - before).toFixed(2)} % of a core (${before.toFixed(2)} % idle)`);
 }
-console.log(`${latencies.length} heartbeats, ${failed} failed, median ${at(0.5)}, 99 % within ${at(0.99)}`);
+console.log(
+  `${latencies.length} requests for ${together} services each, ${failed} failed, median ${at(0.5)}, 99 % within ${at(0.99)}`,
+);
 for (const socket of agents) socket.destroy();
 await server.close();
 
 async function connectAll(): Promise<readonly net.Socket[]> {
   const sockets: net.Socket[] = [];
-  for (let index = 0; index < services; index += 1) {
+  for (let index = 0; index < requests; index += 1) {
     const socket = net.connect(Number(port), hostname);
     await new Promise<void>((resolve, reject) => socket.once('connect', resolve).once('error', reject));
     sockets.push(socket);
@@ -54,7 +53,11 @@ async function connectAll(): Promise<readonly net.Socket[]> {
 }
 
 function beat(socket: net.Socket, index: number): Promise<void> {
-  const body = JSON.stringify({ host: `compute-${index}`, binary: 'nova-compute' });
+  const named = Array.from({ length: together }, (_, place) => ({
+    host: `compute-${index * together + place}`,
+    binary: 'nova-compute',
+  }));
+  const body = JSON.stringify(together === 1 ? named[0] : { services: named });
   const started = performance.now();
   socket.write(
     `POST /compute/v2.1/os-services HTTP/1.1\r\nHost: ${hostname}:${port}\r\nX-Auth-Token: admin\r\n` +
@@ -73,8 +76,8 @@ function beat(socket: net.Socket, index: number): Promise<void> {
 async function beatOnce(overMs: number): Promise<void> {
   const started = performance.now();
   const sent: Promise<void>[] = [];
-  for (let index = 0; index < services; ) {
-    const due = Math.min(services, Math.ceil(((performance.now() - started) / overMs) * services));
+  for (let index = 0; index < requests; ) {
+    const due = Math.min(requests, Math.ceil(((performance.now() - started) / overMs) * requests));
     for (; index < due; index += 1) {
       const socket = agents[index];
       if (socket !== undefined) sent.push(beat(socket, index));
@@ -90,43 +93,38 @@ async function beatFor(ms: number): Promise<void> {
 
 /** How much of a core was taken meanwhile, in per cent. */
 async function loadOver(ms: number, run: () => Promise<void>) {
-  const before = new Map(pids().map((pid) => [pid, cpuMs(pid)]));
+  const before = [cpuMs(server.pid), databaseMs()] as const;
   const started = performance.now();
   await run();
   const elapsed = performance.now() - started;
   if (elapsed > ms * 1.2) console.log(`It took ${elapsed.toFixed(0)} ms instead of ${ms}: the machine is busy.`);
-  const used = (pid: number) => cpuMs(pid) - (before.get(pid) ?? 0);
-  const [service = 0, ...database] = pids().map(used);
-  return {
-    service: (service / elapsed) * 100,
-    database: (database.reduce((sum, each) => sum + each, 0) / elapsed) * 100,
-  };
+  const percent = (used: number) => (used / elapsed) * 100;
+  return { service: percent(cpuMs(server.pid) - before[0]), database: percent(databaseMs() - before[1]) };
+}
+
+/** CPU time of PostgreSQL: its first process, those that this one started, and those of them that have ended. */
+function databaseMs(): number {
+  const { databasePid } = server;
+  if (databasePid === undefined) return 0;
+  const children = readdirSync('/proc').filter((name) => /^\d+$/.test(name) && statOf(name)[1] === `${databasePid}`);
+  const [, , , , , , , , , , , , , endedUser, endedSystem] = statOf(`${databasePid}`);
+  const ended = (Number(endedUser) + Number(endedSystem)) * 10;
+  return children.reduce((sum, pid) => sum + cpuMs(Number(pid)), cpuMs(databasePid) + ended);
 }
 
 /** CPU time of a process, user and system; Linux counts it in hundredths of a second. */
 function cpuMs(pid: number): number {
-  try {
-    const fields = readFileSync(`/proc/${pid}/stat`, 'latin1')
-      .replace(/^.*\) /s, '')
-      .split(' ');
-    return (Number(fields[11]) + Number(fields[12])) * 10;
-  } catch {
-    return 0;
-  }
+  const [, , , , , , , , , , , user = '0', system = '0'] = statOf(`${pid}`);
+  return (Number(user) + Number(system)) * 10;
 }
 
-function processesUnder(pid: number): readonly number[] {
-  const children = readdirSync('/proc').filter((name) => {
-    try {
-      return (
-        /^\d+$/.test(name) &&
-        readFileSync(`/proc/${name}/stat`, 'latin1')
-          .replace(/^.*\) /s, '')
-          .split(' ')[1] === String(pid)
-      );
-    } catch {
-      return false;
-    }
-  });
-  return [pid, ...children.map(Number)];
+/** What /proc says of a process, from its state on; nothing where it has ended. */
+function statOf(pid: string): readonly string[] {
+  try {
+    return readFileSync(`/proc/${pid}/stat`, 'latin1')
+      .replace(/^.*\) /s, '')
+      .split(' ');
+  } catch {
+    return [];
+  }
 }

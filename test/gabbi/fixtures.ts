@@ -1,5 +1,6 @@
 import type { ConfigOverrides } from '../services.ts';
 import { allocations, api, cors, corsForAll, openPolicy, proxy, secureRbac } from './fixtures/api.ts';
+import { compute, oldServices } from './fixtures/compute.ts';
 import { hosts, nestedAndShared, smallBodies } from './fixtures/hosts.ts';
 import { environmentOf, type Fixture, type FixtureTarget, makeFixture } from './fixtures/make.ts';
 import { multiSegment } from './fixtures/multi_segment.ts';
@@ -27,6 +28,8 @@ const fixtures: Readonly<Record<string, Fixture>> = {
   HostsFixture: hosts,
   NestedAndSharedFixture: nestedAndShared,
   SmallBodiesFixture: smallBodies,
+  ComputeFixture: compute,
+  OldServicesFixture: oldServices,
   OldDataFixture: oldData,
   MigratedOldDataFixture: migratedOldData,
 };

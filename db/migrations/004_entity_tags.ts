@@ -1,0 +1,202 @@
+import { type Kysely, sql } from 'kysely';
+
+/**
+ * Entity tags (src/placement/entity_tag.ts) beside what they are of. They are never read to be served or compared: those are
+ * computed from the content. Yet they are kept right for whoever writes, upstream's Placement and psql among them: by triggers,
+ * in the statement that changes the content. Rows from before have none until the online data migration backfill_etags.
+ *
+ * Two things are as they are for the sake of claims. The tags of a provider and its parts have a table of their own, since
+ * every claim writes the provider's row anew, and would write 528 bytes more. And a claim brings the tags of its consumers
+ * along, and says so by the setting `placement.etags`, so that the triggers have nothing to do.
+ */
+export async function up(db: Kysely<unknown>): Promise<void> {
+  for (const table of ['inventories', 'consumers', 'resource_classes', 'traits']) {
+    await sql`alter table ${sql.table(table)} add column etag varchar(132)`.execute(db);
+  }
+  await sql`create table resource_provider_etags (
+    resource_provider_id integer primary key,
+    provider varchar(132),
+    inventories varchar(132),
+    traits varchar(132),
+    aggregates varchar(132))`.execute(db);
+  for (const [signature, body] of Object.entries(contents)) {
+    await sql`create function ${sql.raw(signature)} language sql stable as ${sql.lit(body)}`.execute(db);
+  }
+  for (const [name, body] of Object.entries(functions)) {
+    const text = `begin\n  ${body};\nend`;
+    await sql`create or replace function ${sql.raw(name)} language plpgsql as ${sql.lit(text)}`.execute(db);
+  }
+  for (const trigger of triggers) await sql.raw(`create trigger ${trigger}`).execute(db);
+}
+
+/** The JSON of each kind of resource, and the tags of those that are more than one row. Sorted by bytes, as JavaScript does. */
+const contents: Readonly<Record<string, string>> = {
+  'etag_of(json text) returns text': `select 'W/"' || encode(sha512(convert_to(json, 'UTF8')), 'hex') || '"'`,
+  // As JavaScript writes numbers: an exponent is for those below 1e-6 and from 1e21 on.
+  'etag_number(value double precision) returns text': `select case
+    when value = 0 or abs(value) >= 1e-6 and abs(value) < 1e21 then trim_scale(value::text::numeric)::text
+    else replace(value::text, 'e-0', 'e-') end`,
+  'etag_name(name text) returns text': `select etag_of('{"name":' || to_json(name)::text || '}')`,
+  'etag_inventory(i inventories) returns text': `select '{"allocation_ratio":' || etag_number(i.allocation_ratio)
+    || ',"max_unit":' || i.max_unit || ',"min_unit":' || i.min_unit || ',"reserved":' || i.reserved
+    || ',"step_size":' || i.step_size || ',"total":' || i.total || '}'`,
+  'etag_of_provider(p resource_providers) returns text': `select etag_of('{"name":' || to_json(coalesce(p.name, ''))::text
+    || ',"parent_provider_uuid":' || coalesce(
+      (select to_json(parent.uuid)::text from resource_providers parent where parent.id = p.parent_provider_id), 'null')
+    || ',"uuid":' || to_json(p.uuid)::text || '}')`,
+  'etag_of_inventories(provider_id integer) returns text': `select etag_of('{' || coalesce(string_agg(
+      to_json(coalesce(c.name, 'unknown id ' || i.resource_class_id))::text || ':' || etag_inventory(i), ','
+      order by c.name collate "C"), '') || '}')
+    from inventories i left join resource_classes c on c.id = i.resource_class_id where i.resource_provider_id = provider_id`,
+  'etag_of_traits(provider_id integer) returns text': `select etag_of('[' || coalesce(string_agg(
+      to_json(t.name)::text, ',' order by t.name collate "C"), '') || ']')
+    from resource_provider_traits h join traits t on t.id = h.trait_id where h.resource_provider_id = provider_id`,
+  'etag_of_aggregates(provider_id integer) returns text': `select etag_of('[' || coalesce(string_agg(
+      to_json(a.uuid)::text, ',' order by a.uuid collate "C"), '') || ']')
+    from resource_provider_aggregates m join placement_aggregates a on a.id = m.aggregate_id
+    where m.resource_provider_id = provider_id`,
+  // Null where the consumer has no allocations, or its owner is not there. Of allocations that are there twice the last counts.
+  'etag_of_allocations(c consumers) returns text': `select etag_of('{"allocations":{'
+      || string_agg(to_json(p.uuid)::text || ':{"resources":{' || held.resources || '}}', ',' order by p.uuid collate "C")
+      || '},"consumer_type":' || to_json(coalesce(min(t.name), 'unknown'))::text
+      || ',"project_id":' || to_json(min(o.external_id))::text || ',"user_id":' || to_json(min(u.external_id))::text || '}')
+    from (
+      select a.resource_provider_id, string_agg(to_json(k.name)::text || ':' || a.used, ',' order by k.name collate "C") as resources
+      from allocations a join resource_classes k on k.id = a.resource_class_id
+      where a.consumer_id = c.uuid and not exists (select from allocations later where later.consumer_id = a.consumer_id
+        and later.resource_provider_id = a.resource_provider_id and later.resource_class_id = a.resource_class_id
+        and later.id > a.id)
+      group by a.resource_provider_id
+    ) as held
+    join resource_providers p on p.id = held.resource_provider_id
+    join projects o on o.id = c.project_id join users u on u.id = c.user_id
+    left join consumer_types t on t.id = c.consumer_type_id`,
+};
+
+const ids = (column: string, rows: string) => `array(select distinct ${column} from ${rows})`;
+const logWhole = (rows: string) => `insert into provider_changes (provider_id, whole)
+    select distinct resource_provider_id, true from ${rows}`;
+const bothTables = `(select resource_provider_id from old_rows union select resource_provider_id from new_rows) as rows`;
+/** What migration 002 logs, and then, where there was a row, the tags: three of these run in every claim, on no rows. */
+const logParts = (rows: string) => `${logWhole(rows)};
+  if found then perform etag_parts(tg_table_name, ${ids('resource_provider_id', rows)}); end if;
+  return null`;
+const usage = (sign: string, rows: string) =>
+  `select resource_provider_id, resource_class_id, sum(${sign}used)::bigint as delta from ${rows} group by 1, 2`;
+const logAllocations = (deltas: string, consumers: string) => `insert into provider_changes (provider_id, whole, class_ids, used_deltas)
+    select resource_provider_id, false, array_agg(resource_class_id), array_agg(delta)
+    from (${deltas}) as moved where delta <> 0 group by resource_provider_id;
+  if current_setting('placement.etags', true) is distinct from 'written' then
+    perform etag_consumers(array(${consumers}));
+  end if;
+  return null`;
+
+const functions: Readonly<Record<string, string>> = {
+  // The rows are locked first: the next statement sees what whoever had them before committed.
+  'etag_parts(part text, ids integer[]) returns void': `insert into resource_provider_etags (resource_provider_id)
+    select id from resource_providers where id = any(ids) order by id on conflict do nothing;
+  perform from resource_provider_etags where resource_provider_id = any(ids) order by resource_provider_id for update;
+  if part = 'inventories' then
+    update resource_provider_etags set inventories = etag_of_inventories(resource_provider_id)
+      where resource_provider_id = any(ids);
+  elsif part = 'resource_provider_traits' then
+    update resource_provider_etags set traits = etag_of_traits(resource_provider_id) where resource_provider_id = any(ids);
+  else
+    update resource_provider_etags set aggregates = etag_of_aggregates(resource_provider_id)
+      where resource_provider_id = any(ids);
+  end if`,
+  'etag_consumers(uuids text[]) returns void': `perform from consumers where uuid = any(uuids) order by uuid for update;
+  update consumers c set etag = etag_of_allocations(c) where uuid = any(uuids)`,
+
+  'log_provider_parts_inserted() returns trigger': logParts('new_rows'),
+  'log_provider_parts_deleted() returns trigger': logParts('old_rows'),
+  'log_provider_parts_updated() returns trigger': `if current_setting('placement.etags', true) = 'only' then return null; end if;
+  ${logParts(bothTables)}`,
+  'log_allocations_inserted() returns trigger': logAllocations(usage('', 'new_rows'), 'select consumer_id from new_rows'),
+  'log_allocations_deleted() returns trigger': logAllocations(usage('-', 'old_rows'), 'select consumer_id from old_rows'),
+  'log_allocations_updated() returns trigger': logAllocations(
+    `select resource_provider_id, resource_class_id, sum(delta)::bigint as delta from
+      (${usage('', 'new_rows')} union all ${usage('-', 'old_rows')}) as both_sides group by 1, 2`,
+    'select consumer_id from new_rows union select consumer_id from old_rows',
+  ),
+
+  'etag_name_row() returns trigger': 'new.etag := etag_name(new.name);\n  return new',
+  'etag_inventory_row() returns trigger': 'new.etag := etag_of(etag_inventory(new));\n  return new',
+  'etag_consumer_row() returns trigger': 'new.etag := etag_of_allocations(new);\n  return new',
+  'etag_provider_made() returns trigger': `insert into resource_provider_etags
+    values (new.id, etag_of_provider(new), etag_of_inventories(new.id), etag_of_traits(new.id), etag_of_aggregates(new.id))
+    on conflict (resource_provider_id) do update set provider = excluded.provider;
+  return null`,
+  // The allocations of its consumers and its children show its UUID, which only strangers change.
+  'etag_provider_changed() returns trigger': `insert into resource_provider_etags (resource_provider_id, provider)
+    values (new.id, etag_of_provider(new))
+    on conflict (resource_provider_id) do update set provider = excluded.provider;
+  if new.uuid <> old.uuid then
+    update resource_provider_etags e set provider = etag_of_provider(child) from resource_providers child
+      where child.parent_provider_id = new.id and e.resource_provider_id = child.id;
+    perform etag_consumers(array(select consumer_id from allocations where resource_provider_id = new.id));
+  end if;
+  return null`,
+  'etag_provider_gone() returns trigger': `delete from resource_provider_etags where resource_provider_id = old.id;
+  perform etag_consumers(array(select consumer_id from allocations where resource_provider_id = old.id));
+  return null`,
+  'etag_class_changed() returns trigger': `perform etag_parts('inventories', array(
+    select resource_provider_id from inventories where resource_class_id in (old.id, new.id)));
+  perform etag_consumers(array(select consumer_id from allocations where resource_class_id in (old.id, new.id)));
+  return null`,
+  'etag_trait_changed() returns trigger': `perform etag_parts('resource_provider_traits', array(
+    select resource_provider_id from resource_provider_traits where trait_id = new.id));
+  return null`,
+  'etag_aggregate_changed() returns trigger': `perform etag_parts('resource_provider_aggregates', array(
+    select resource_provider_id from resource_provider_aggregates where aggregate_id = old.id));
+  return null`,
+  'etag_owner_changed() returns trigger': `if tg_table_name = 'projects' then
+    update consumers c set etag = etag_of_allocations(c) where project_id = new.id;
+  elsif tg_table_name = 'users' then
+    update consumers c set etag = etag_of_allocations(c) where user_id = new.id;
+  else
+    update consumers c set etag = etag_of_allocations(c) where consumer_type_id = new.id;
+  end if;
+  return null`,
+  'etag_truncated() returns trigger': `if tg_table_name = 'allocations' then
+    update consumers set etag = null where etag is not null;
+  else
+    delete from resource_provider_etags;
+  end if;
+  return null`,
+};
+
+const triggers: readonly string[] = [
+  `etag_row before insert or update of name on resource_classes for each row when (new.name like 'CUSTOM\\_%')
+    execute function etag_name_row()`,
+  `etag_row before insert or update of name on traits for each row when (new.name like 'CUSTOM\\_%')
+    execute function etag_name_row()`,
+  `etag_row before insert or update of total, reserved, min_unit, max_unit, step_size, allocation_ratio on inventories
+    for each row execute function etag_inventory_row()`,
+  // A claim that changes the owner brings another tag; a consumer without allocations has none before and after.
+  `etag_row before update on consumers for each row when (new.etag is not distinct from old.etag and
+      (new.uuid, new.project_id, new.user_id, new.consumer_type_id) is distinct from
+      (old.uuid, old.project_id, old.user_id, old.consumer_type_id))
+    execute function etag_consumer_row()`,
+  'etag_made after insert on resource_providers for each row execute function etag_provider_made()',
+  `etag_changed after update of uuid, name, parent_provider_id on resource_providers for each row
+    when ((new.uuid, new.name, new.parent_provider_id) is distinct from (old.uuid, old.name, old.parent_provider_id))
+    execute function etag_provider_changed()`,
+  'etag_gone after delete on resource_providers for each row execute function etag_provider_gone()',
+  'etag_changed after insert or delete or update of id, name on resource_classes for each row execute function etag_class_changed()',
+  'etag_changed after update of name on traits for each row execute function etag_trait_changed()',
+  'etag_changed after update of uuid on placement_aggregates for each row execute function etag_aggregate_changed()',
+  'etag_gone after delete on placement_aggregates for each row execute function etag_aggregate_changed()',
+  'etag_changed after update of external_id on projects for each row execute function etag_owner_changed()',
+  'etag_changed after update of external_id on users for each row execute function etag_owner_changed()',
+  'etag_changed after update of name on consumer_types for each row execute function etag_owner_changed()',
+  ...[
+    'allocations',
+    'resource_providers',
+    'inventories',
+    'resource_provider_traits',
+    'resource_provider_aggregates',
+    'placement_aggregates',
+    'resource_classes',
+  ].map((table) => `etag_truncate after truncate on ${table} for each statement execute function etag_truncated()`),
+];

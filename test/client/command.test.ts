@@ -1,0 +1,216 @@
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { widthOf } from '../../src/cli/table.ts';
+import { placement } from './command.ts';
+import { type KeystoneServer, startKeystone } from './keystone_server.ts';
+import { startServer, type TestServer } from './servers.ts';
+
+let server: TestServer;
+let keystone: KeystoneServer;
+before(async () => {
+  server = await startServer();
+  keystone = await startKeystone({ placementUrl: server.url });
+});
+after(async () => {
+  await keystone.close();
+  await server.close();
+});
+
+const env = () => ({ OS_ENDPOINT: server.url, OS_TOKEN: 'admin' });
+
+/** Runs a command line that must succeed. */
+async function run(...args: readonly string[]): Promise<string> {
+  const { code, stdout, stderr } = await placement(args, env());
+  assert.equal(code, 0, stderr);
+  assert.equal(stderr, '');
+  return stdout;
+}
+
+/** Runs a command line that must fail with this text, without a stack. */
+async function fails(expected: RegExp, args: readonly string[], more: Readonly<Record<string, string>> = env()) {
+  const { code, stdout, stderr } = await placement(args, more);
+  assert.notEqual(code, 0);
+  assert.equal(stdout, '');
+  assert.match(stderr, expected);
+  assert.doesNotMatch(stderr, /^ +at /m);
+}
+
+/** The cells of a table, without its head, after making sure that it is one. */
+function cells(text: string): readonly (readonly string[])[] {
+  const lines = text.trimEnd().split('\n');
+  assert.equal(new Set(lines.map(widthOf)).size, 1, `the table is crooked:\n${text}`);
+  return lines
+    .filter((line) => line.startsWith('|'))
+    .slice(1)
+    .map((line) =>
+      line
+        .slice(1, -1)
+        .split('|')
+        .map((cell) => cell.trim()),
+    );
+}
+
+const instance = 'b1d0c1a4-52a1-4a5e-8f0c-000000000001';
+const aggregate = 'a66e0000-0000-4000-8000-000000000001';
+
+test('a session of somebody who fills a service', async () => {
+  await run('provider', 'create', 'host-1');
+  for (const cell of ['numa-0', 'numa-1']) await run('provider', 'create', cell, '--parent', 'host-1');
+  await run('inventory', 'set', 'host-1', 'DISK_GB=1000');
+  const set = ['VCPU=8', 'VCPU:allocation_ratio=4', 'MEMORY_MB=16384', 'MEMORY_MB:reserved=512'];
+  assert.deepEqual(cells(await run('inventory', 'set', 'numa-0', ...set)), [
+    ['VCPU', '8', '0', '1', '2147483647', '1', '4', '32', '0'],
+    ['MEMORY_MB', '16384', '512', '1', '2147483647', '1', '1', '15872', '0'],
+  ]);
+  await run('inventory', 'set', 'numa-1', 'VCPU=8');
+  await run('trait', 'create', 'CUSTOM_FAST');
+  assert.deepEqual(cells(await run('trait', 'add', 'numa-1', 'CUSTOM_FAST', 'HW_CPU_X86_VMX')), [
+    ['HW_CPU_X86_VMX'],
+    ['CUSTOM_FAST'],
+  ]);
+  await run('aggregate', 'add', 'host-1', aggregate);
+  const tree = await run('provider', 'tree', 'numa-1', '--usage');
+  assert.deepEqual(
+    cells(tree).map(([name, , usage]) => [name, usage]),
+    [
+      ['host-1', 'DISK_GB 0/1000'],
+      ['├─ numa-0', 'VCPU 0/32, MEMORY_MB 0/15872'],
+      ['└─ numa-1', 'VCPU 0/8'],
+    ],
+  );
+});
+
+test('candidates, a claim of one of them, and what it uses', async () => {
+  const list = ['candidate', 'list', 'VCPU=2', 'DISK_GB=10'];
+  const candidates = cells(await run(...list));
+  assert.deepEqual(
+    candidates.filter(([number]) => number !== '').map(([number]) => number),
+    ['1', '2'],
+  );
+  const fast = await run(...list, '--required', 'CUSTOM_FAST');
+  assert.ok(fast.includes('numa-1') && !fast.includes('numa-0'));
+  const groups = ['-g', '_A', '-r', 'VCPU=1', '--required', '!CUSTOM_FAST', '-g', '_B', '-r', 'VCPU=1'];
+  const granular = JSON.parse(await run('candidate', 'list', ...groups, '--group-policy', 'isolate', '--json'));
+  assert.equal(granular.allocation_requests.length, 1);
+  assert.equal((await run('candidate', 'list', 'VCPU=9999')).trim(), 'It fits nowhere.');
+  assert.match(await run(...list, '--limit', '1'), /There may be more than these 1/);
+
+  const claim = ['allocation', 'set', instance, '-a', 'rp=numa-0,VCPU=2,MEMORY_MB=2048', '-a', 'rp=host-1,DISK_GB=10'];
+  await fails(/is new\. Say whom it is counted for, by --project and --user/, claim);
+  await run(...claim, '--project', 'web', '--user', 'ada');
+  // Who is there already keeps project, user and type.
+  await run(...claim);
+  const held = JSON.parse(await run('allocation', 'show', instance, '--json'));
+  assert.deepEqual([held.project_id, held.user_id, held.consumer_type], ['web', 'ada', 'INSTANCE']);
+  assert.deepEqual(cells(await run('allocation', 'list', 'numa-0')), [[instance, 'VCPU=2 MEMORY_MB=2048']]);
+  assert.deepEqual(cells(await run('usage', 'show', 'numa-0')), [
+    ['VCPU', '2', '32', '30'],
+    ['MEMORY_MB', '2048', '15872', '13824'],
+  ]);
+  const used = cells(await run('usage', 'list', '--project', 'web'));
+  assert.deepEqual(
+    used.find(([, , name]) => name === 'VCPU'),
+    ['INSTANCE', '1', 'VCPU', '2'],
+  );
+});
+
+test('refusals say what to do', async () => {
+  await fails(/has child resource providers[\s\S]*"placement provider tree" shows them/, [
+    'provider',
+    'delete',
+    'host-1',
+  ]);
+  await fails(/in use[\s\S]*"placement allocation list PROVIDER"/, ['inventory', 'delete', 'numa-0', 'VCPU']);
+  const much = ['allocation', 'set', instance, '-a', 'rp=numa-0,VCPU=33'];
+  await fails(/exceed the capacity[\s\S]*"placement usage show PROVIDER" tells what is free/, much);
+  await fails(/There is no provider "nope".*"placement provider list"/, ['provider', 'show', 'nope']);
+  await fails(/There is no trait CUSTOM_SLOW\. Create it first: placement trait create/, [
+    'trait',
+    'add',
+    'host-1',
+    'CUSTOM_SLOW',
+  ]);
+  await fails(/No such resource class CUSTOM_X[\s\S]*"placement class list"/, ['candidate', 'list', 'CUSTOM_X=1']);
+  await fails(/Write it as CLASS=AMOUNT, such as VCPU=2/, ['candidate', 'list', 'VCPU']);
+  await fails(/Nothing is asked for/, ['candidate', 'list']);
+  await fails(/There is no field size\. Choose one of total/, ['inventory', 'set', 'host-1', 'VCPU:size=1']);
+  await fails(/There is no inventory of VCPU yet: give its total too/, [
+    'inventory',
+    'set',
+    'host-1',
+    'VCPU:reserved=1',
+  ]);
+  await fails(/Did you mean provider\?/, ['provder', 'list']);
+  await fails(/403 Forbidden[\s\S]*role admin/, ['provider', 'list'], { ...env(), OS_TOKEN: 'joe' });
+});
+
+test('without a way to the service it says what to set', async () => {
+  await fails(/where the placement service is.*OS_ENDPOINT=.*OS_TOKEN=admin.*OS_AUTH_URL/, ['provider', 'list'], {});
+  await fails(/Nothing says who you are at/, ['provider', 'list'], { OS_ENDPOINT: server.url });
+  await fails(/Nothing says who you are\. Set OS_USERNAME/, ['provider', 'list'], { OS_AUTH_URL: keystone.url });
+  const nobody = { OS_AUTH_URL: keystone.url, OS_USERNAME: 'nova' };
+  await fails(/The password of nova is missing\. Set OS_PASSWORD/, ['provider', 'list'], nobody);
+  await fails(/is no URL\. Write it as http:/, ['provider', 'list'], { ...env(), OS_ENDPOINT: 'localhost' });
+});
+
+test('with the environment of the OpenStack client it finds the service through Keystone', async () => {
+  const openrc = {
+    OS_AUTH_URL: `${keystone.url}/v3`,
+    OS_USERNAME: 'nova',
+    OS_PASSWORD: 'secret',
+    OS_PROJECT_NAME: 'service',
+    OS_USER_DOMAIN_NAME: 'Default',
+    OS_PROJECT_DOMAIN_NAME: 'Default',
+    OS_REGION_NAME: 'RegionOne',
+    OS_INTERFACE: 'publicURL',
+    OS_TOKEN: '',
+  };
+  const { code, stdout, stderr } = await placement(['provider', 'list', '--json'], openrc);
+  assert.equal(code, 0, stderr);
+  assert.equal(JSON.parse(stdout).length, 3);
+  await fails(/does not let nova in/, ['provider', 'list'], { ...openrc, OS_PASSWORD: 'wrong' });
+  await fails(
+    /no public endpoint of placement in region Nowhere/,
+    ['provider', 'list', '--os-region-name', 'Nowhere'],
+    openrc,
+  );
+});
+
+test('the version can be named, by option or environment', async () => {
+  assert.ok(
+    !(
+      'parent_provider_uuid' in
+      JSON.parse(await run('provider', 'list', '--json', '--os-placement-api-version', '1.10'))[0]
+    ),
+  );
+  await fails(/"spam" is no microversion/, ['provider', 'list'], { ...env(), OS_PLACEMENT_API_VERSION: 'spam' });
+  const old = ['provider', 'list', '--in-tree', 'host-1', '--os-placement-api-version', '1.10'];
+  await fails(/in_tree=.* needs microversion 1\.14.*The server speaks up to 1\.39/, old);
+  assert.deepEqual(cells(await run('version', '--os-placement-api-version', 'latest'))[0], ['spoken', '1.39']);
+});
+
+test('names of others cannot command the terminal, and wide ones do not bend the table', async () => {
+  await run('provider', 'create', '\u001b[31mred');
+  await run('provider', 'create', '計算機');
+  const text = await run('provider', 'list');
+  assert.ok(!text.includes('\u001b'));
+  const names = cells(text).map(([name]) => name);
+  assert.ok(names.includes('\\u{1b}[31mred') && names.includes('計算機'));
+  for (const name of ['\u001b[31mred', '計算機']) await run('provider', 'delete', name);
+});
+
+test('what was made can be undone', async () => {
+  await run('allocation', 'delete', instance);
+  await fails(/has nothing that could be given back/, ['allocation', 'delete', instance]);
+  assert.match(await run('inventory', 'delete', 'numa-0', '--all'), /has left: nothing/);
+  assert.deepEqual(cells(await run('trait', 'remove', 'numa-1', 'CUSTOM_FAST')), [['HW_CPU_X86_VMX']]);
+  await run('trait', 'delete', 'CUSTOM_FAST');
+  assert.deepEqual(cells(await run('aggregate', 'set', 'host-1')), []);
+  await run('provider', 'set', 'numa-1', '--no-parent', '--name', 'alone');
+  assert.deepEqual(
+    cells(await run('provider', 'tree')).map(([name]) => name),
+    ['alone', 'host-1', '└─ numa-0'],
+  );
+  for (const name of ['alone', 'numa-0', 'host-1']) await run('provider', 'delete', name);
+  assert.deepEqual(JSON.parse(await run('provider', 'list', '--json')), []);
+});

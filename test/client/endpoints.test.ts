@@ -1,0 +1,138 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { after, before, test } from 'node:test';
+import { routes } from '../../src/api/routes.ts';
+import {
+  connect,
+  isByType,
+  isNotFound,
+  type Microversion,
+  microversions,
+  VersionError,
+} from '../../src/client/index.ts';
+import { startServer, type TestServer } from './servers.ts';
+
+let server: TestServer;
+before(async () => {
+  server = await startServer();
+});
+after(() => server.close());
+
+/** Does everything that the client can, at one version; what the version lacks must be refused as too old (or too new). */
+async function doEverything(version: Microversion): Promise<void> {
+  const placement = connect({ endpoint: server.url, auth: 'admin', version: version as string });
+  const minor = microversions.indexOf(version);
+  const from = async <Result>(since: number, call: () => Promise<Result>, until = 39): Promise<Result | undefined> => {
+    if (since <= minor && minor <= until) return call();
+    await assert.rejects(call, (error) => error instanceof VersionError, `1.${since} at ${version}`);
+    return undefined;
+  };
+  const name = `host ${version}/?#%`;
+  const [consumer, other, aggregate] = [randomUUID(), randomUUID(), randomUUID()];
+  const custom = `CUSTOM_V${minor}`;
+
+  const host = await placement.providers.create({ name });
+  assert.equal('root_provider_uuid' in host, minor >= 14);
+  const child = await from(14, () =>
+    placement.providers.create({ name: `${name} child`, parent_provider_uuid: host.uuid }),
+  );
+  assert.deepEqual(
+    (await placement.providers.list({ name })).map(({ uuid }) => uuid),
+    [host.uuid],
+  );
+  await placement.providers.update(host.uuid, { name: `${name}!` });
+  assert.equal((await placement.providers.show(host.uuid)).name, `${name}!`);
+
+  const generation = async () => (await placement.inventories.list(host.uuid)).resource_provider_generation;
+  const inventories = { VCPU: { total: 8, allocation_ratio: 2 }, DISK_GB: { total: 100 } };
+  await placement.inventories.set(host.uuid, { inventories, resource_provider_generation: await generation() });
+  await placement.inventories.add(host.uuid, { resource_class: 'MEMORY_MB', total: 1024 });
+  const memory = { total: 2048, resource_provider_generation: await generation() };
+  await placement.inventories.replace(host.uuid, 'MEMORY_MB', memory);
+  assert.equal((await placement.inventories.show(host.uuid, 'MEMORY_MB')).total, 2048);
+  await placement.inventories.delete(host.uuid, 'MEMORY_MB');
+
+  await from(2, () => placement.resourceClasses.create(custom));
+  await from(2, () => placement.resourceClasses.show(custom));
+  await from(2, () => placement.resourceClasses.rename(custom, `${custom}_NEW`), 6);
+  assert.equal(await from(7, () => placement.resourceClasses.ensure(`${custom}_NEW`)), minor >= 7 ? true : undefined);
+  assert.equal(
+    (await from(2, () => placement.resourceClasses.list()))?.includes(`${custom}_NEW`),
+    minor >= 2 ? true : undefined,
+  );
+  await from(2, () => placement.resourceClasses.delete(`${custom}_NEW`));
+
+  await from(6, () => placement.traits.ensure(custom));
+  assert.deepEqual(
+    await from(6, () => placement.traits.list({ name: `in:${custom}` })),
+    minor >= 6 ? [custom] : undefined,
+  );
+  assert.equal(await from(6, () => placement.traits.exists(custom)), minor >= 6 ? true : undefined);
+  const traits = { traits: [custom], resource_provider_generation: await generation() };
+  await from(6, () => placement.providerTraits.set(host.uuid, traits));
+  assert.deepEqual(
+    (await from(6, () => placement.providerTraits.show(host.uuid)))?.traits,
+    minor >= 6 ? [custom] : undefined,
+  );
+  await from(6, () => placement.providerTraits.deleteAll(host.uuid));
+  await from(6, () => placement.traits.delete(custom));
+
+  const aggregates = { aggregates: [aggregate], resource_provider_generation: await generation() };
+  await from(1, () => placement.aggregates.set(host.uuid, aggregates));
+  const shown = await from(1, () => placement.aggregates.show(host.uuid));
+  assert.deepEqual(shown?.aggregates, minor >= 1 ? [aggregate] : undefined);
+  assert.equal(shown?.resource_provider_generation !== undefined, minor >= 19);
+
+  const found = await from(10, () => placement.candidates({ resources: { VCPU: 2 } }));
+  assert.ok(
+    minor < 10 || found?.allocation_requests.some(({ allocations }) => allocations[host.uuid]?.resources.VCPU === 2),
+  );
+  await from(33, () => placement.candidates({ groups: { _A: { resources: { VCPU: 1 } } }, limit: 1 }));
+
+  const allocations = { [host.uuid]: { resources: { VCPU: 2 } } };
+  const claim = { project_id: custom, user_id: 'u', consumer_generation: null, consumer_type: 'INSTANCE' };
+  await placement.allocations.set(consumer, { allocations, ...claim });
+  const held = await placement.allocations.show(consumer);
+  assert.deepEqual(held.allocations[host.uuid]?.resources, { VCPU: 2 });
+  assert.equal(held.consumer_type, minor >= 38 ? 'INSTANCE' : undefined);
+  assert.deepEqual((await placement.providers.allocations(host.uuid)).allocations[consumer]?.resources, { VCPU: 2 });
+  assert.equal((await placement.usages.ofProvider(host.uuid)).usages.VCPU, 2);
+  const used = await from(9, () => placement.usages.ofProject({ project_id: custom }));
+  if (used !== undefined) {
+    assert.equal(isByType(used), minor >= 38);
+    assert.deepEqual(isByType(used) ? used.INSTANCE : used, { VCPU: 2, ...(minor >= 38 ? { consumer_count: 1 } : {}) });
+  }
+  await from(13, () => placement.allocations.setMany({ [other]: { allocations, ...claim } }));
+  const reshaped = { [host.uuid]: { inventories, resource_provider_generation: await generation() } };
+  await from(30, () => placement.reshape({ inventories: reshaped, allocations: {} }));
+  await placement.allocations.delete(consumer);
+  if (minor >= 13) await placement.allocations.delete(other);
+  assert.deepEqual((await placement.allocations.show(consumer)).allocations, {});
+
+  await from(5, () => placement.inventories.deleteAll(host.uuid));
+  if (child !== undefined) await placement.providers.delete(child.uuid);
+  await placement.providers.delete(host.uuid);
+  await assert.rejects(placement.providers.show(host.uuid), isNotFound);
+}
+
+for (const version of microversions) {
+  test(`at ${version} every method works, or says that the version lacks it`, () => doEverything(version));
+}
+
+test('every endpoint of the service is called by a method of the client', () => {
+  const called = new Set(
+    server.seen.flatMap(({ method, url }) => {
+      const path = url.split('?')[0] ?? '';
+      return routes
+        .filter((route) => route.method === method && pattern(route.path).test(path))
+        .map((route) => `${route.method} ${route.path}`);
+    }),
+  );
+  called.add('GET /'); // by negotiation.test.ts
+  assert.deepEqual(
+    [...new Set(routes.map(({ method, path }) => `${method} ${path}`))].filter((one) => !called.has(one)),
+    [],
+  );
+});
+
+const pattern = (path: string): RegExp => new RegExp(`^${path.replaceAll(/:[a-z_]+/g, '[^/]+')}$`);

@@ -1,0 +1,55 @@
+/** Tokens that may be used for some requests only. */
+import assert from 'node:assert/strict';
+import { suite, test } from 'node:test';
+import { userOf, withKeystone } from './keystones.ts';
+
+suite('access rules of application credentials', () => {
+  const rule = (method: string, path: string, service = 'placement') => ({ method, path, service });
+
+  test('name what the token is for', async () => {
+    await withKeystone({ serviceType: 'placement' }, async ({ standIn, keystone }) => {
+      const cases: readonly (readonly [
+        allowed: boolean,
+        method: string,
+        path: string,
+        ...ReturnType<typeof rule>[],
+      ])[] = [
+        [false, 'GET', '/traits'],
+        [true, 'GET', '/traits', rule('GET', '/traits')],
+        [false, 'PUT', '/traits', rule('GET', '/traits')],
+        [false, 'GET', '/traits', rule('GET', '/traits', 'compute')],
+        [false, 'GET', '/traits/X', rule('GET', '/traits')],
+        [true, 'GET', '/traits/X', rule('GET', '/traits/{name}')],
+        [true, 'GET', '/traits/X', rule('GET', '/traits/*')],
+        [false, 'GET', '/traits/X/Y', rule('GET', '/traits/*')],
+        [true, 'GET', '/a/b/c', rule('GET', '/x'), rule('GET', '/**')],
+        [false, 'GET', '/tra.ts', rule('GET', '/traits')],
+        [false, 'GET', '/traits', rule('GET', '/tra.ts')],
+      ];
+      for (const [allowed, method, path, ...accessRules] of cases) {
+        const headers = new Headers({ 'x-auth-token': standIn.issue({ user: 'alice', accessRules }) });
+        const outcome = userOf(await keystone.authenticate(headers, { method, path }));
+        assert.equal(outcome, allowed ? 'alice' : 'unauthorized', JSON.stringify([method, path, accessRules]));
+      }
+    });
+  });
+
+  test('do not bind a service that acts for the user', async () => {
+    await withKeystone({ serviceType: 'placement' }, async ({ standIn, outcome }) => {
+      const token = standIn.issue({ user: 'alice', accessRules: [rule('GET', '/servers', 'compute')] });
+      assert.equal(await outcome(token), 'unauthorized');
+      const service = standIn.issue({ roles: ['service'] });
+      assert.equal(userOf(await outcome(token, { 'x-service-token': service })), 'alice');
+    });
+  });
+
+  test('refuse where the service does not know its own type, or the cloud does not', async () => {
+    for (const serviceType of [undefined, 'warehouse']) {
+      await withKeystone({ serviceType }, async ({ standIn, outcome }) => {
+        const accessRules = [rule('GET', '/**'), rule('GET', '/**', 'warehouse')];
+        assert.equal(await outcome(standIn.issue({ accessRules })), 'unauthorized');
+        assert.equal(userOf(await outcome(standIn.issue({ user: 'alice' }))), 'alice');
+      });
+    }
+  });
+});

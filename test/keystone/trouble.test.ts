@@ -1,0 +1,92 @@
+/** Keystone is down, slow or beside itself. */
+import assert from 'node:assert/strict';
+import { suite, test } from 'node:test';
+import { userOf, withKeystone } from './keystones.ts';
+
+const unavailable = 'Keystone is unavailable';
+
+suite('Keystone in trouble', () => {
+  test('tokens that are remembered count while it is down; others wait for the retries, and work when it is back', async () => {
+    await withKeystone({ httpRequestMaxRetries: 1 }, async ({ standIn, outcome, logged }) => {
+      const [known, fresh] = [standIn.issue({ user: 'known' }), standIn.issue({ user: 'fresh' })];
+      await outcome(known);
+      await standIn.down();
+      assert.equal(userOf(await outcome(known)), 'known');
+      assert.equal(await outcome(), 'unauthorized');
+      const started = performance.now();
+      assert.equal(await outcome(fresh), unavailable);
+      const took = performance.now() - started;
+      assert.ok(took >= 490 && took < 5000, `${took} ms`);
+      assert.match(logged.join(), /Keystone cannot be reached at http:\/\/127\.0\.0\.1:\d+\/v3: connect ECONNREFUSED/);
+      await standIn.up();
+      assert.equal(userOf(await outcome(fresh)), 'fresh');
+    });
+  });
+
+  test('it may be down at the start', async () => {
+    await withKeystone({}, async ({ standIn, outcome }) => {
+      const token = standIn.issue({ user: 'alice' });
+      await standIn.down();
+      assert.equal(await outcome(token), unavailable);
+      await standIn.up();
+      assert.equal(userOf(await outcome(token)), 'alice');
+    });
+  });
+
+  test('while it is slow, tokens that are remembered do not wait, and others only so long', async () => {
+    await withKeystone({ httpConnectTimeout: 1 }, async ({ standIn, outcome, logged }) => {
+      const [known, fresh] = [standIn.issue({ user: 'known' }), standIn.issue({ user: 'fresh' })];
+      await outcome(known);
+      standIn.behaviour.delayMs = 3000;
+      const waiting = Array.from({ length: 100 }, () => outcome(fresh));
+      const started = performance.now();
+      assert.equal(userOf(await outcome(known)), 'known');
+      assert.ok(performance.now() - started < 500);
+      assert.deepEqual(new Set(await Promise.all(waiting)), new Set([unavailable]));
+      assert.match(logged.join(), /did not answer within 1 s \(\[keystone_authtoken\] http_connect_timeout\)/);
+      standIn.behaviour.delayMs = 0;
+      assert.equal(userOf(await outcome(fresh)), 'fresh');
+    });
+  });
+
+  test('answers that say nothing are no refusal', async () => {
+    await withKeystone({}, async ({ standIn, outcome, logged }) => {
+      const token = standIn.issue({ user: 'alice' });
+      const answers = [
+        { status: 500, text: 'oops' },
+        { status: 503, text: '' },
+        { status: 403, text: '{}' },
+        { status: 200, text: 'not JSON' },
+        { status: 200, text: '{"token": {"user": {}}}' },
+        { status: 200, text: '{"token": {"user": {"id": "u"}, "expires_at": "never"}}' },
+        { status: 302, text: '' },
+      ];
+      await outcome(standIn.issue());
+      for (const broken of answers) {
+        standIn.behaviour.broken = broken;
+        assert.equal(await outcome(token), unavailable, JSON.stringify(broken));
+      }
+      assert.equal(logged.length, answers.length);
+      standIn.behaviour.broken = undefined;
+      assert.equal(userOf(await outcome(token)), 'alice');
+    });
+  });
+
+  test('a connection that Keystone closed in between is no failure', async () => {
+    await withKeystone({}, async ({ standIn, outcome }) => {
+      await outcome(standIn.issue());
+      await standIn.down();
+      await standIn.up();
+      assert.equal(userOf(await outcome(standIn.issue({ user: 'alice' }))), 'alice');
+    });
+  });
+
+  test('with delay_auth_decision the request is unauthorized rather than unavailable', async () => {
+    await withKeystone({ delayAuthDecision: true }, async ({ standIn, outcome }) => {
+      const token = standIn.issue({ user: 'alice' });
+      assert.equal(userOf(await outcome(token, { 'x-service-token': 'nonsense' })), 'alice');
+      await standIn.down();
+      assert.equal(await outcome(standIn.issue()), 'unauthorized');
+    });
+  });
+});
