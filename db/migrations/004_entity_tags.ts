@@ -46,7 +46,7 @@ const contents: Readonly<Record<string, string>> = {
     || ',"uuid":' || to_json(p.uuid)::text || '}')`,
   'etag_of_inventories(provider_id integer) returns text': `select etag_of('{' || coalesce(string_agg(
       to_json(coalesce(c.name, 'unknown id ' || i.resource_class_id))::text || ':' || etag_inventory(i), ','
-      order by c.name collate "C"), '') || '}')
+      order by coalesce(c.name, 'unknown id ' || i.resource_class_id) collate "C"), '') || '}')
     from inventories i left join resource_classes c on c.id = i.resource_class_id where i.resource_provider_id = provider_id`,
   'etag_of_traits(provider_id integer) returns text': `select etag_of('[' || coalesce(string_agg(
       to_json(t.name)::text, ',' order by t.name collate "C"), '') || ']')
@@ -158,11 +158,8 @@ const functions: Readonly<Record<string, string>> = {
     update consumers c set etag = etag_of_allocations(c) where consumer_type_id = new.id;
   end if;
   return null`,
-  'etag_truncated() returns trigger': `if tg_table_name = 'allocations' then
-    update consumers set etag = null where etag is not null;
-  else
-    delete from resource_provider_etags;
-  end if;
+  'etag_truncated() returns trigger': `update consumers set etag = null where etag is not null;
+  delete from resource_provider_etags;
   return null`,
 };
 
