@@ -31,6 +31,8 @@ export type Database = {
    * @returns the rows of each query; the first error otherwise, and then nothing was changed.
    */
   transaction(queries: readonly CompiledQuery[]): Promise<readonly (readonly unknown[])[]>;
+  /** How many connections are open, how many of them idle, and how many wait for one. */
+  connections(): { readonly open: number; readonly idle: number; readonly waiting: number };
   close(): Promise<void>;
 };
 
@@ -73,6 +75,7 @@ function database(pool: pg.Pool, engine: Database['engine'], closeEngine: () => 
     kysely: new Kysely<Tables>({ dialect: new PostgresDialect({ pool: prepared }) }),
     engine,
     transaction: (queries) => transaction(prepared, engine, queries),
+    connections: () => ({ open: pool.totalCount, idle: pool.idleCount, waiting: pool.waitingCount }),
     close: async () => {
       await pool.end();
       await closeEngine();

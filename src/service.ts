@@ -20,6 +20,7 @@ import { type Authentication, byKeystone, withoutKeystone } from './http/authent
 import { placementDialect } from './http/dialect.ts';
 import type { HonoEnv } from './http/exchange.ts';
 import { type Keystone, openKeystone } from './keystone/authenticate.ts';
+import { openMetrics } from './metrics/metrics.ts';
 import { openConfiguredDatabase } from './open_database.ts';
 import { openPolicy } from './policy/policy.ts';
 
@@ -69,7 +70,11 @@ export async function openService(
     await syncStandardNames(database);
     const fleet = await openFleet(database);
     const stopPruning = pruneChanges(database, logger);
-    const claims = openClaims(database, fleet, { conflictRetryCount: config.placement.allocationConflictRetryCount });
+    const metrics = config.metrics.enabled ? openMetrics(database, fleet, config.metrics) : undefined;
+    const uncounted = openClaims(database, fleet, {
+      conflictRetryCount: config.placement.allocationConflictRetryCount,
+    });
+    const claims = metrics === undefined ? uncounted : metrics.counting(uncounted);
     const service = upTo(options.speaks ?? placementService, config.api.maxMicroversion);
     const { enabled, serviceDownTime, retireAfter } = config.compute;
     const heartbeats = openHeartbeats(database, fleet, serviceDownTime);
@@ -87,6 +92,7 @@ export async function openService(
       config,
       authentication: authenticationBy(keystone, config.keystoneAuthtoken),
       policy,
+      probed: { check: () => fleet.fresh(), metrics },
       logger,
     });
     return {

@@ -58,6 +58,12 @@ export type Config = {
     /** How many hypervisors one page has at most. */
     readonly maxLimit: number;
   };
+  readonly metrics: {
+    /** Serve figures for Prometheus under `/metrics`, to everybody. */
+    readonly enabled: boolean;
+    /** Of how many providers the capacity is told there; -1 is all, 0 none. */
+    readonly providerLimit: number;
+  };
   readonly workarounds: {
     readonly optimizeForWideProviderTrees: boolean;
   };
@@ -154,6 +160,7 @@ export const defaultConfig: Config = deepFreeze({
     allocationCandidatesGenerationStrategy: 'depth-first',
   },
   compute: { enabled: false, serviceDownTime: 60, retireAfter: 0, maxLimit: 1000 },
+  metrics: { enabled: true, providerLimit: -1 },
   workarounds: { optimizeForWideProviderTrees: false },
   osloPolicy: {
     policyFile: 'policy.yaml',

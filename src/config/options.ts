@@ -84,6 +84,13 @@ const specs: { readonly [G in keyof Config]: { readonly [O in keyof Config[G]]: 
     },
     maxLimit: { type: integer(1), help: 'How many hypervisors one page has at most.' },
   },
+  metrics: {
+    enabled: { type: boolean, help: 'Serve figures for Prometheus under /metrics, to everybody who reaches the port.' },
+    providerLimit: {
+      type: integer(-1),
+      help: 'Of how many providers the capacity is told there, by name; -1 for all, 0 for none.',
+    },
+  },
   workarounds: {
     optimizeForWideProviderTrees: { type: boolean, help: 'Accepted for compatibility: wide trees need no workaround.' },
   },

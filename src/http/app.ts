@@ -12,6 +12,7 @@ import { mountEndpoints } from './dispatch.ts';
 import type { HonoEnv } from './exchange.ts';
 import { setRangeHeaders } from './microversion.ts';
 import { pathStart, routedPath, targetOf } from './path.ts';
+import { mountProbes, type Probed } from './probes.ts';
 import { forwardedOrigin, notForwarded, readForwarded } from './proxy_headers.ts';
 import { newRequestId, requestIdHeader } from './request_id.ts';
 import { apiOf, type ServedApi } from './served_api.ts';
@@ -20,22 +21,25 @@ export type AppOptions = {
   readonly config: Config;
   readonly authentication: Authentication;
   readonly policy: Policy;
+  readonly probed: Probed;
   readonly logger: Logger;
 };
 
 /**
- * Assembles what every request passes through, outside in: proxy headers, request id and log, CORS, authentication, faults,
+ * Assembles what every request passes through, outside in: proxy headers, request id and log, CORS, probes and metrics,
+ * authentication, faults,
  * microversion, and then the endpoints. The order is upstream's and shows: a 401 carries no microversion, a fault neither.
  */
 export function createApp(
   apis: readonly [...ServedApi[], ServedApi],
-  { config, authentication, policy, logger }: AppOptions,
+  { config, authentication, policy, probed, logger }: AppOptions,
 ): Hono<HonoEnv> {
   const app = new Hono<HonoEnv>({
     getPath: (request, options) => routedPath(targetOf(request.url, incomingOf(options?.env))),
   });
   app.use(identifyAndLog(apis, logger, config.osloMiddleware));
   if (config.cors.allowedOrigin.length > 0) app.use(allowOrigins(config.cors));
+  mountProbes(app, probed);
   app.use(authentication);
   app.use(negotiateVersion);
   for (const { endpoints, parts } of apis) mountEndpoints(app, endpoints, parts, policy);

@@ -1,0 +1,114 @@
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import type { Database } from '../../db/connect.ts';
+import { ClaimRefused } from '../claims/claim.ts';
+import type { Claims } from '../claims/claims.ts';
+import type { FleetKeeper } from '../fleet/keeper.ts';
+import { capacityText } from './capacity.ts';
+
+/** One request, when it was answered. */
+export type ObservedRequest = {
+  readonly method: string;
+  /** The path of the endpoint with its parameters as names, so that there are few; `none` where nothing is served. */
+  readonly route: string;
+  readonly status: number;
+  /** `1.39`; empty where the request did not come so far. */
+  readonly microversion: string;
+  readonly seconds: number;
+};
+
+/** What the service tells Prometheus of itself. */
+export type Metrics = {
+  readonly contentType: string;
+  observe(request: ObservedRequest): void;
+  /** The same claims, counted by how they ended: `written`, the reason of a refusal, or `error`. */
+  counting(claims: Claims): Claims;
+  /** The text of a scrape: the figures of the process, and the capacity in a fleet. */
+  scrape(): Promise<string>;
+};
+
+/** @param options.providerLimit of how many providers the capacity is told: -1 is all, 0 none. */
+export function openMetrics(
+  database: Database,
+  fleet: FleetKeeper,
+  options: { readonly providerLimit: number },
+): Metrics {
+  const register = new Registry();
+  const registers = [register];
+  collectDefaultMetrics({ register });
+
+  const requests = new Counter({
+    name: 'placement_requests_total',
+    help: 'Requests that were answered.',
+    labelNames: ['method', 'route', 'status', 'microversion'],
+    registers,
+  });
+  const durations = new Histogram({
+    name: 'placement_request_duration_seconds',
+    help: 'Time from the request to the head of its answer.',
+    labelNames: ['method', 'route'],
+    buckets: [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
+    registers,
+  });
+  const claimed = new Counter({
+    name: 'placement_claims_total',
+    help: 'Writes of allocations, by how they ended.',
+    labelNames: ['outcome'],
+    registers,
+  });
+  const gauges: readonly [name: string, help: string, value: () => number][] = [
+    ['placement_providers', 'Resource providers in the fleet.', () => fleet.known.byId.size],
+    ['placement_provider_trees', 'Trees of resource providers in the fleet.', () => fleet.known.roots.length],
+    ['placement_database_connections', 'Connections to the database.', () => database.connections().open],
+    ['placement_database_connections_idle', 'Of these, those not in use.', () => database.connections().idle],
+    ['placement_database_waiting', 'Requests that wait for a connection.', () => database.connections().waiting],
+  ];
+  for (const [name, help, value] of gauges) {
+    new Gauge({
+      name,
+      help,
+      registers,
+      collect() {
+        this.set(value());
+      },
+    });
+  }
+  const counters: readonly [name: string, help: string, value: () => number][] = [
+    ['placement_fleet_refreshes_total', 'How often the fleet was brought up to date.', () => fleet.counts.refreshes],
+    ['placement_fleet_loads_total', 'How often the fleet was loaded whole.', () => fleet.counts.loads],
+  ];
+  for (const [name, help, value] of counters) {
+    new Counter({
+      name,
+      help,
+      registers,
+      collect() {
+        this.reset();
+        this.inc(value());
+      },
+    });
+  }
+
+  return {
+    contentType: register.contentType,
+    observe: ({ method, route, status, microversion, seconds }) => {
+      requests.inc({ method, route, status, microversion });
+      durations.observe({ method, route }, seconds);
+    },
+    counting: (claims) => ({
+      ...claims,
+      write: async (claim) => {
+        try {
+          await claims.write(claim);
+          claimed.inc({ outcome: 'written' });
+        } catch (error) {
+          claimed.inc({ outcome: error instanceof ClaimRefused ? error.reason : 'error' });
+          throw error;
+        }
+      },
+    }),
+    scrape: async () => {
+      const current = await fleet.fresh();
+      return (await register.metrics()) + capacityText(current, options.providerLimit);
+    },
+  };
+}

@@ -1,0 +1,156 @@
+import assert from 'node:assert/strict';
+import { suite, test } from 'node:test';
+import type { PlacementService } from '../../src/service.ts';
+import { engines } from '../engines.ts';
+import { withTestService } from '../services.ts';
+
+const headers = { 'x-auth-token': 'admin', 'openstack-api-version': 'placement 1.39' };
+const host = '8ca5d4a0-3f40-4a53-a2e4-4b4e9b8f0f11';
+
+/** Where the service wants a token, so that the tests see that the probes want none. */
+const withHost = (use: (service: PlacementService) => Promise<void>, engine = engines[0] ?? 'embedded') =>
+  withTestService(engine, {}, async (service) => {
+    const send = async (method: string, path: string, body: unknown) => {
+      const sent = { ...headers, 'content-type': 'application/json' };
+      const answer = await service.app.request(path, { method, headers: sent, body: JSON.stringify(body) });
+      assert.ok(answer.ok, await answer.text());
+    };
+    await send('POST', '/resource_providers', { uuid: host, name: 'rack 1 "left"\\' });
+    await send('PUT', `/resource_providers/${host}/inventories`, {
+      resource_provider_generation: 0,
+      inventories: { VCPU: { total: 8, reserved: 1, allocation_ratio: 1.5 }, MEMORY_MB: { total: 4096 } },
+    });
+    await send('PUT', '/allocations/1b1d3c4e-1111-4222-8333-444455556666', {
+      allocations: { [host]: { resources: { VCPU: 3 } } },
+      project_id: 'p',
+      user_id: 'u',
+      consumer_generation: null,
+      consumer_type: 'INSTANCE',
+    });
+    await use(service);
+  });
+
+for (const engine of engines) {
+  suite(`probes on ${engine}`, () => {
+    test('are 200 without a token while the database answers, and 503 from when it does not', async () => {
+      await withTestService(engine, {}, async ({ app, database }) => {
+        for (const path of ['/healthcheck', '/readyz']) {
+          const healthy = await app.request(path);
+          assert.deepEqual([healthy.status, await healthy.text()], [200, 'OK']);
+          assert.equal((await app.request(path, { method: 'HEAD' })).status, 204);
+        }
+        const asJson = await app.request('/healthcheck', { headers: { accept: 'application/json' } });
+        assert.deepEqual(await asJson.json(), { detailed: false, reasons: ['OK'] });
+
+        const { kysely } = database;
+        await kysely.schema.alterTable('resource_providers').renameTo('elsewhere').execute();
+        try {
+          const broken = await app.request('/healthcheck');
+          assert.deepEqual([broken.status, await broken.text()], [503, 'The database cannot be reached']);
+          assert.equal((await app.request('/readyz', { method: 'HEAD' })).status, 503);
+        } finally {
+          await kysely.schema.alterTable('elsewhere').renameTo('resource_providers').execute();
+        }
+        assert.equal((await app.request('/readyz')).status, 200);
+      });
+    });
+  });
+}
+
+suite('/metrics', () => {
+  test('has the text format of Prometheus: each series once, under the type of its name', () =>
+    withHost(async ({ app }) => {
+      const answer = await app.request('/metrics');
+      assert.equal(answer.headers.get('content-type'), 'text/plain; version=0.0.4; charset=utf-8');
+      const types = new Map<string, string>();
+      const series = new Set<string>();
+      const text = await answer.text();
+      assert.ok(text.endsWith('\n'));
+      for (const line of text.split('\n').filter((each) => each !== '')) {
+        const [, typed, type] = /^# TYPE (\w+) (counter|gauge|histogram|summary)$/.exec(line) ?? [];
+        if (typed !== undefined && type !== undefined) {
+          assert.ok(!types.has(typed), `${typed} has one type`);
+          types.set(typed, type);
+        }
+        if (line.startsWith('#')) continue;
+        // The library writes Nan; Prometheus reads the word in any case.
+        const sample = /^([a-zA-Z_:]\w*)(\{(?:\w+="(?:[^"\\\n]|\\["\\n])*",?)*\})? (Nan|[+-]Inf|[-+.\deE]+)$/.exec(
+          line,
+        );
+        assert.ok(sample, line);
+        const [, name = '', labels = ''] = sample;
+        assert.ok(types.has(name) || types.has(name.replace(/_(bucket|sum|count)$/, '')), `${name} has a type`);
+        assert.ok(!series.has(name + labels), `${name}${labels} is there once`);
+        series.add(name + labels);
+      }
+    }));
+
+  test('tells the capacity that the API tells', () =>
+    withHost(async ({ app }) => {
+      const text = await (await app.request('/metrics')).text();
+      const figure = (name: string, resource: string) =>
+        Number(
+          text
+            .split('\n')
+            .find((line) =>
+              line.startsWith(
+                `openstack_placement_resource_${name}{hostname="rack 1 \\"left\\"\\\\",resourcetype="${resource}"} `,
+              ),
+            )
+            ?.split(' ')
+            .at(-1),
+        );
+      const get = async (path: string) =>
+        (await app.request(`/resource_providers/${host}/${path}`, { headers })).json();
+      const { inventories } = (await get('inventories')) as { inventories: Record<string, Record<string, number>> };
+      const { usages } = (await get('usages')) as { usages: Record<string, number> };
+      assert.deepEqual(Object.keys(inventories).sort(), ['MEMORY_MB', 'VCPU']);
+      for (const [resource, inventory] of Object.entries(inventories)) {
+        assert.equal(figure('total', resource), inventory.total);
+        assert.equal(figure('reserved', resource), inventory.reserved);
+        assert.equal(figure('allocation_ratio', resource), inventory.allocation_ratio);
+        assert.equal(figure('used', resource), usages[resource]);
+        assert.equal(figure('usage', resource), usages[resource]);
+      }
+    }));
+
+  test('counts requests by endpoint, status and microversion, and claims by how they ended', () =>
+    withHost(async ({ app }) => {
+      await app.request('/no/such/path', { headers });
+      const tooMuch = await app.request('/allocations/2b1d3c4e-1111-4222-8333-444455556666', {
+        method: 'PUT',
+        headers: { ...headers, 'content-type': 'application/json' },
+        body: JSON.stringify({
+          allocations: { [host]: { resources: { VCPU: 9 } } },
+          project_id: 'p',
+          user_id: 'u',
+          consumer_generation: null,
+          consumer_type: 'INSTANCE',
+        }),
+      });
+      assert.equal(tooMuch.status, 409);
+      const text = await (await app.request('/metrics')).text();
+      for (const line of [
+        'placement_requests_total{method="PUT",route="/allocations/:consumer_uuid",status="204",microversion="1.39"} 1',
+        'placement_requests_total{method="PUT",route="/allocations/:consumer_uuid",status="409",microversion="1.39"} 1',
+        'placement_requests_total{method="GET",route="none",status="404",microversion="1.39"} 1',
+        'placement_request_duration_seconds_count{method="PUT",route="/allocations/:consumer_uuid"} 2',
+        'placement_claims_total{outcome="written"} 1',
+        'placement_claims_total{outcome="invalid inventory"} 1',
+        'placement_providers 1',
+      ]) {
+        assert.ok(text.includes(`\n${line}\n`), `${line} is not in\n${text.match(/^placement_.*$/gm)?.join('\n')}`);
+      }
+    }));
+
+  test('tells of as many providers as wanted, and is absent where it is switched off', async () => {
+    await withTestService('embedded', { metrics: { enabled: true, providerLimit: 0 } }, async ({ app }) => {
+      const text = await (await app.request('/metrics')).text();
+      assert.ok(text.includes('placement_providers 0'));
+      assert.ok(!text.includes('openstack_placement'));
+    });
+    await withTestService('embedded', { metrics: { enabled: false, providerLimit: -1 } }, async ({ app }) => {
+      assert.equal((await app.request('/metrics', { headers })).status, 404);
+    });
+  });
+});
