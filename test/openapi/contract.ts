@@ -46,8 +46,10 @@ export function validator(schema: Json): (value: unknown) => readonly string[] {
 }
 
 /** Every operation that is written down, whatever its versions. */
-export function operations(): readonly Readonly<{ method: string; path: string; operation: JsonObject }>[] {
-  return Object.entries(objectAt(document, 'paths')).flatMap(([path, item]) =>
+export function operations(
+  root: JsonObject = document,
+): readonly Readonly<{ method: string; path: string; operation: JsonObject }>[] {
+  return Object.entries(objectAt(root, 'paths')).flatMap(([path, item]) =>
     METHODS.flatMap((method) => {
       const operation = isObject(item) ? item[method] : undefined;
       return isObject(operation) ? [{ method: method.toUpperCase(), path, operation }] : [];
@@ -56,9 +58,9 @@ export function operations(): readonly Readonly<{ method: string; path: string; 
 }
 
 /** The path template that a decoded path fits, with the values in it. */
-function matchPath(path: string): { template: string; values: Record<string, string> } | undefined {
+function matchPath(path: string, root: JsonObject): { template: string; values: Record<string, string> } | undefined {
   const parts = (path === '' ? '/' : path).split('/');
-  for (const template of Object.keys(objectAt(document, 'paths'))) {
+  for (const template of Object.keys(objectAt(root, 'paths'))) {
     const names = template.split('/');
     const values: Record<string, string> = {};
     const fits =
@@ -75,7 +77,7 @@ function matchPath(path: string): { template: string; values: Record<string, str
 }
 
 /** Answers to what the document does not list, as its introduction tells, unless something else comes in between. */
-function elsewhere(refusal: Readonly<Record<string, string>>, minor: number): JsonObject {
+function elsewhere(refusal: Readonly<Record<string, string>>, minor: number, root: JsonObject): JsonObject {
   const named = {
     '400': 'BadRequest',
     '401': 'Unauthorized',
@@ -85,7 +87,7 @@ function elsewhere(refusal: Readonly<Record<string, string>>, minor: number): Js
   };
   const responses = Object.entries({ ...named, ...refusal }).map(([status, name]) => [
     status,
-    atVersion(referenced(`#/components/responses/${name}`), minor) ?? {},
+    atVersion(referenced(`#/components/responses/${name}`, root), minor, root) ?? {},
   ]);
   return Object.fromEntries(responses);
 }
@@ -96,16 +98,16 @@ function elsewhere(refusal: Readonly<Record<string, string>>, minor: number): Js
  * @param path decoded, without query
  * @param minor the N of microversion 1.N
  */
-export function contractFor(method: string, path: string, minor: number): Contract {
+export function contractFor(method: string, path: string, minor: number, root: JsonObject = document): Contract {
   const outside = (refusal: Readonly<Record<string, string>>): Contract => ({
     operation: undefined,
     parameters: [],
     pathValues: {},
-    responses: elsewhere(refusal, minor),
+    responses: elsewhere(refusal, minor, root),
   });
-  const match = matchPath(path);
+  const match = matchPath(path, root);
   if (match === undefined) return outside({ '404': 'Error' });
-  const item = objectAt(objectAt(document, 'paths'), match.template);
+  const item = objectAt(objectAt(root, 'paths'), match.template);
   const written = METHODS.includes(method.toLowerCase()) ? item[method.toLowerCase()] : undefined;
   if (!isObject(written)) return outside({ '405': 'MethodNotAllowed' });
   if (!exists(written, minor)) {
@@ -113,10 +115,10 @@ export function contractFor(method: string, path: string, minor: number): Contra
     // Without Allow, which would have to name the method.
     return outside({ [typeof below === 'string' ? below : '404']: 'Error' });
   }
-  const operation = atVersion(written, minor);
+  const operation = atVersion(written, minor, root);
   if (!isObject(operation)) throw new Error(`${method} ${match.template} cannot be read at 1.${minor}.`);
   const parameters = [item.parameters, written.parameters].flatMap((list) => {
-    const read = atVersion(list ?? [], minor);
+    const read = atVersion(list ?? [], minor, root);
     return Array.isArray(read) ? read.filter(isObject) : [];
   });
   return { operation, parameters, pathValues: match.values, responses: objectAt(operation, 'responses') };

@@ -25,18 +25,20 @@ export function stringsAt(node: JsonObject, key: string): readonly string[] {
   return Array.isArray(value) ? value.filter((entry) => typeof entry === 'string') : [];
 }
 
-function load(): JsonObject {
-  const file = path.resolve(import.meta.dirname, '../../openapi.yaml');
-  const parsed: unknown = parse(readFileSync(file, 'utf8'));
+function load(name: string): JsonObject {
+  const file = path.resolve(import.meta.dirname, '../..', name);
+  const parsed: unknown = parse(readFileSync(file, 'utf8'), { merge: true });
   if (!isObject(parsed)) throw new Error(`${file} is not a mapping. Write an OpenAPI document there.`);
   return parsed;
 }
 
-export const document: JsonObject = load();
+export const document: JsonObject = load('openapi.yaml');
+/** The one of the registry of services, whose versions are 2.1 to 2.75. */
+export const computeDocument: JsonObject = load('openapi-compute.yaml');
 
 /** What a reference of the form `#/a/b/c` points at. */
-export function referenced(reference: string): JsonObject {
-  let node: Json = document;
+export function referenced(reference: string, root: JsonObject = document): JsonObject {
+  let node: Json = root;
   for (const part of reference.replace(/^#\//, '').split('/')) {
     node = objectAt(node, part.replaceAll('~1', '/').replaceAll('~0', '~'));
   }
@@ -45,9 +47,9 @@ export function referenced(reference: string): JsonObject {
   return node;
 }
 
-/** The `N` of `'1.N'`. */
+/** The `N` of `'1.N'` or `'2.N'`. */
 function minorOf(version: Json, key: string): number {
-  const found = typeof version === 'string' ? /^1\.(\d+)$/.exec(version) : null;
+  const found = typeof version === 'string' ? /^[12]\.(\d+)$/.exec(version) : null;
   if (found === null)
     throw new Error(`${key} is ${JSON.stringify(version)} in openapi.yaml. Quote a version like '1.8'.`);
   return Number(found[1]);
@@ -66,21 +68,21 @@ export function exists(part: JsonObject, minor: number): boolean {
  *
  * @returns undefined where the part itself is out of its range.
  */
-export function atVersion(part: Json, minor: number): Json | undefined {
+export function atVersion(part: Json, minor: number, root: JsonObject = document): Json | undefined {
   if (Array.isArray(part)) {
-    return part.map((entry) => atVersion(entry, minor)).filter((entry) => entry !== undefined);
+    return part.map((entry) => atVersion(entry, minor, root)).filter((entry) => entry !== undefined);
   }
   if (!isObject(part)) return part;
   if (!exists(part, minor)) return undefined;
   if (typeof part.$ref === 'string') {
     const { $ref, ...beside } = part;
-    const target = referenced(part.$ref);
+    const target = referenced(part.$ref, root);
     if (!exists(target, minor)) return undefined;
-    return atVersion({ ...target, ...beside }, minor);
+    return atVersion({ ...target, ...beside }, minor, root);
   }
   const read: Record<string, Json> = {};
   for (const [key, value] of Object.entries(part)) {
-    const seen = atVersion(value, minor);
+    const seen = atVersion(value, minor, root);
     if (seen !== undefined) read[key] = seen;
   }
   if (isObject(part.properties) && Array.isArray(part.required)) {

@@ -1,0 +1,150 @@
+/** A disabled service, the trait on its provider, and what schedulers see: with the very next request, and under races. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { sql } from 'kysely';
+import { listen } from '../../src/http/listen.ts';
+import type { PlacementService } from '../../src/service.ts';
+import { type Engine, engines, withFreshDatabase } from '../engines.ts';
+import { openServiceOn, withTestService } from '../services.ts';
+import { ask, at, withRegistry } from './nova.ts';
+import { startRegistry } from './registry_process.ts';
+
+const services = '/compute/v2.1/os-services';
+const candidates = '/allocation_candidates?resources=VCPU:1&required=!COMPUTE_STATUS_DISABLED';
+
+for (const engine of engines) {
+  test(`a disabled service is gone from the candidates with the very next request on ${engine}`, async () => {
+    await withTestService(engine, withRegistry, async (service) => {
+      const ids = await makeHosts(service, 3);
+      for (let round = 0; round < 20; round += 1) {
+        const id = ids[round % ids.length];
+        const wanted = 3 - 1;
+        await ask(service, 'compute 2.53', 'PUT', `${services}/${id}`, { status: 'disabled' });
+        assert.equal(await countCandidates(service), wanted, `round ${round}`);
+        await ask(service, 'compute 2.53', 'PUT', `${services}/${id}`, { status: 'enabled' });
+        assert.equal(await countCandidates(service), 3, `round ${round}`);
+      }
+    });
+  });
+
+  test(`enabling, disabling and claiming at once leave trait and status in agreement on ${engine}`, async () => {
+    await withTestService(engine, withRegistry, async (service) => {
+      await race(engine, [service]);
+    });
+  });
+}
+
+test('two processes: what one of them disables is no candidate of the other, with the very next request', async () => {
+  await withFreshDatabase('postgresql', async (database) => {
+    const first = await openServiceOn(database, withRegistry);
+    const second = await startRegistry(database.config);
+    try {
+      const listening = await listen(first.app, { host: '127.0.0.1', port: 0 });
+      const ids = await makeHosts(first, 2);
+      for (let round = 0; round < 20; round += 1) {
+        const [writer, reader] = round % 2 === 0 ? [listening.url, second.url] : [second.url, listening.url];
+        for (const [status, wanted] of [['disabled', 1] as const, ['enabled', 2] as const]) {
+          const changed = await fetched(writer, 'compute 2.53', 'PUT', `${services}/${ids[round % 2]}`, { status });
+          assert.equal(at(changed, 'service', 'status'), status);
+          const found = at(await fetched(reader, 'placement 1.39', 'GET', candidates), 'allocation_requests');
+          assert.equal((found as unknown[]).length, wanted, `round ${round}, ${status}`);
+        }
+      }
+      await listening.close();
+    } finally {
+      await second.kill();
+      await first.close();
+    }
+  });
+});
+
+test('two services on one database race without a difference between trait and status', async () => {
+  await withFreshDatabase('postgresql', async (database) => {
+    const pair = await Promise.all([openServiceOn(database, withRegistry), openServiceOn(database, withRegistry)]);
+    try {
+      await race('postgresql', pair);
+    } finally {
+      await Promise.all(pair.map((service) => service.close()));
+    }
+  });
+});
+
+/** Operators, an agent and claims at the same host; whenever they rest, trait and status must agree, and no claim be lost. */
+async function race(engine: Engine, servers: readonly PlacementService[]): Promise<void> {
+  const [service] = servers;
+  if (service === undefined) throw new Error('A race needs a service.');
+  const some = (index: number): PlacementService => servers[index % servers.length] ?? service;
+  const ids = await makeHosts(service, 2);
+  let claimed = 0;
+  for (let round = 0; round < (engine === 'embedded' ? 6 : 12); round += 1) {
+    const statuses = Array.from({ length: 6 }, (_, index) => ((index + round) % 2 === 0 ? 'disabled' : 'enabled'));
+    const replies = await Promise.all([
+      ...statuses.map((status, index) =>
+        ask(some(index), 'compute 2.53', 'PUT', `${services}/${ids[index % 2]}`, { status }),
+      ),
+      ask(some(round), 'compute 2.53', 'POST', services, { host: 'host-0', binary: 'nova-compute' }),
+      ...Array.from({ length: 6 }, (_, index) =>
+        ask(some(index + 1), 'placement 1.39', 'PUT', `/allocations/${consumer(round, index)}`, {
+          allocations: { [hostUuid(index % 2)]: { resources: { VCPU: 1 } } },
+          project_id: 'p',
+          user_id: 'u',
+          consumer_generation: null,
+          consumer_type: 'INSTANCE',
+        }),
+      ),
+    ]);
+    const refused = replies.filter(({ status }) => status !== 200 && status !== 204);
+    assert.deepEqual(
+      refused.map(({ json }) => json),
+      [],
+    );
+    claimed += 6;
+    const { rows } = await sql<{ host: string; disabled: boolean; marked: boolean }>`
+      select s.host, s.disabled, exists (
+        select from resource_provider_traits h join traits t on t.id = h.trait_id
+        where h.resource_provider_id = p.id and t.name = 'COMPUTE_STATUS_DISABLED') as marked
+      from services s join resource_providers p on p.name = s.host order by s.host`.execute(service.database.kysely);
+    assert.equal(rows.length, 2);
+    for (const { host, disabled, marked } of rows) assert.equal(marked, disabled, `${host} in round ${round}`);
+    const enabled = rows.filter(({ disabled }) => !disabled).length;
+    for (const each of servers) assert.equal(await countCandidates(each), enabled);
+  }
+  const { rows } = await sql<{ used: number }>`select sum(used)::integer as used from allocations`.execute(
+    service.database.kysely,
+  );
+  assert.equal(rows[0]?.used, claimed);
+}
+
+const hostUuid = (index: number): string => `00000000-0000-4000-8000-00000000000${index}`;
+const consumer = (round: number, index: number): string =>
+  `00000000-0000-4000-9000-${String(round * 100 + index).padStart(12, '0')}`;
+
+/** Hosts with 1,000 VCPU and an agent each. @returns the UUIDs of the services. */
+async function makeHosts(service: PlacementService, count: number): Promise<readonly string[]> {
+  const ids: string[] = [];
+  for (let index = 0; index < count; index += 1) {
+    const [name, uuid] = [`host-${index}`, hostUuid(index)];
+    await ask(service, 'placement 1.39', 'POST', '/resource_providers', { name, uuid });
+    await ask(service, 'placement 1.39', 'PUT', `/resource_providers/${uuid}/inventories`, {
+      resource_provider_generation: 0,
+      inventories: { VCPU: { total: 1000 } },
+    });
+    const reply = await ask(service, 'compute 2.53', 'POST', services, { host: name, binary: 'nova-compute' });
+    ids.push(String(at(reply.json, 'service', 'id')));
+  }
+  return ids;
+}
+
+async function countCandidates(service: PlacementService): Promise<number> {
+  const { json } = await ask(service, 'placement 1.39', 'GET', candidates);
+  return (at(json, 'allocation_requests') as unknown[]).length;
+}
+
+async function fetched(url: string, version: string, method: string, path: string, body?: unknown): Promise<unknown> {
+  const response = await fetch(`${url}${path}`, {
+    method,
+    headers: { 'x-auth-token': 'admin', 'openstack-api-version': version, 'content-type': 'application/json' },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  });
+  return await response.json();
+}

@@ -1,0 +1,68 @@
+/** Services from before they had UUIDs: the online data migration, and readers that come first, at the same time as others. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Database } from '../../db/connect.ts';
+import { onlineMigrations } from '../../db/online/run.ts';
+import { runOnlineDataMigrations } from '../../src/manage/online_data_migrations.ts';
+import { engines } from '../engines.ts';
+import { withTestService } from '../services.ts';
+import { ask, at, withRegistry } from './nova.ts';
+
+const nobody = { projectId: 'nobody', userId: 'nobody' };
+
+for (const engine of engines) {
+  test(`old services get a UUID by the migration, in batches, on ${engine}`, async () => {
+    await withTestService(engine, withRegistry, async (service) => {
+      const { database } = service;
+      await insertOldServices(database, 120);
+      const lines: string[] = [];
+      const code = await runOnlineDataMigrations(onlineMigrations(database, nobody), 30, (line) => lines.push(line));
+      assert.equal(code, 1);
+      assert.match(lines.join('\n'), /30 rows matched query backfill_service_uuids, 30 migrated/);
+      assert.equal(await countWithout(database), 90);
+      await runOnlineDataMigrations(onlineMigrations(database, nobody), undefined, (line) => lines.push(line));
+      assert.equal(await countWithout(database), 0);
+      assert.match(lines.join('\n'), /\| +backfill_service_uuids +\| +90 +\| +90 +\|/);
+      const reply = await ask(service, 'compute 2.53', 'GET', '/compute/v2.1/os-services');
+      const ids = (at(reply.json, 'services') as { id: string }[]).map(({ id }) => id);
+      assert.equal(new Set(ids).size, 120);
+      for (const id of ids) assert.match(id, /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$/);
+    });
+  });
+
+  test(`readers and the migration agree about the UUID of an old service on ${engine}`, async () => {
+    await withTestService(engine, withRegistry, async (service) => {
+      const { database } = service;
+      await insertOldServices(database, 40);
+      const read = async () =>
+        JSON.stringify(at((await ask(service, 'compute 2.53', 'GET', '/compute/v2.1/os-services')).json, 'services'));
+      const views = await Promise.all([
+        ...Array.from({ length: 6 }, read),
+        runOnlineDataMigrations(onlineMigrations(database, nobody), undefined, () => {}).then(read),
+      ]);
+      const idsOf = (view: string) => (JSON.parse(view) as { id: string }[]).map(({ id }) => id);
+      for (const view of views) assert.deepEqual(idsOf(view), idsOf(views[0] ?? ''));
+      assert.equal(new Set(idsOf(views[0] ?? '')).size, 40);
+    });
+  });
+}
+
+async function insertOldServices({ kysely }: Database, count: number): Promise<void> {
+  const cell = await kysely
+    .insertInto('cells')
+    .values({ name: 'old', uuid: 'old' })
+    .returning('id')
+    .executeTakeFirstOrThrow();
+  const rows = Array.from({ length: count }, (_, index) => ({
+    cell_id: cell.id,
+    id: index + 1,
+    host: `old-${index}`,
+    binary: 'nova-compute',
+  }));
+  await kysely.insertInto('services').values(rows).execute();
+}
+
+async function countWithout({ kysely }: Database): Promise<number> {
+  const rows = await kysely.selectFrom('services').select('id').where('uuid', 'is', null).execute();
+  return rows.length;
+}
