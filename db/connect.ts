@@ -52,8 +52,10 @@ export async function openDatabase(settings: DatabaseSettings): Promise<Database
       pipeline: true,
       types: utcTypes,
     } as pg.PoolConfig); // `pipeline` is newer than @types/pg
-    // An idle connection that breaks is replaced by the pool; without a listener the event would end the process.
+    // A connection that breaks is replaced by the pool, and its queries fail. Without a listener the event would end the
+    // process: of an idle one it comes from the pool, of one in use from the client.
     pool.on('error', () => {});
+    pool.on('connect', (client) => client.on('error', () => {}));
     return database(pool, 'postgresql', async () => {});
   }
   const embedded = await openEmbedded(settings);

@@ -17,3 +17,30 @@ export const hasSqlstate = (error: unknown, ...states: readonly string[]): boole
 /** Whether the statement lost a race that the server resolved against it, so that the same statement may succeed now. */
 export const isLostRace = (error: unknown): boolean =>
   hasSqlstate(error, sqlstate.deadlockDetected, sqlstate.serializationFailure);
+
+/**
+ * Whether the database could not be reached, or does not serve now: the connection broke or was refused, the server starts,
+ * stops or has no connection left, or is a standby that does not write yet. Asking again later is all that helps.
+ */
+export function isUnavailable(error: unknown): boolean {
+  if (isDatabaseError(error)) return /^(08...|57P0[1235]|53300|25006)$/.test(error.code);
+  if (!(error instanceof Error)) return false;
+  if (error instanceof AggregateError && error.errors.length > 0) return error.errors.every(isUnavailable);
+  if ('code' in error && typeof error.code === 'string') return networkErrors.has(error.code);
+  return brokenConnection.test(error.message);
+}
+
+const networkErrors: ReadonlySet<string> = new Set([
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'EPIPE',
+  'ETIMEDOUT',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+]);
+
+/** node-postgres tells these by their texts alone. */
+const brokenConnection =
+  /^(Connection terminated|Client has encountered a connection error|Client was closed|timeout exceeded when trying to connect|timeout expired)/;

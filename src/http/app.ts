@@ -1,10 +1,11 @@
 import type { IncomingMessage } from 'node:http';
 import { Hono, type MiddlewareHandler } from 'hono';
 import type { Logger } from 'pino';
+import { isLostRace, isUnavailable } from '../../db/sqlstate.ts';
 import { nobody } from '../api/identity.ts';
 import { versionText } from '../api/microversions.ts';
 import type { Config } from '../config/config.ts';
-import { ApiError } from '../errors.ts';
+import { ApiError, conflict, errorCodes } from '../errors.ts';
 import type { Policy } from '../policy/policy.ts';
 import type { Authentication } from './authentication.ts';
 import { allowOrigins } from './cors.ts';
@@ -51,9 +52,7 @@ export function createApp(
     if (!isTold) {
       logger.error({ err: error, requestId: exchange.requestId }, 'Unexpected error');
     }
-    const told = isTold
-      ? error
-      : new ApiError(500, `Unexpected error; the log tells more under ${exchange.requestId}.`);
+    const told = isTold ? error : untold(error, exchange.requestId);
     const response = dialect.renderError(told, {
       method: c.req.raw.method,
       accept: exchange.accept,
@@ -69,6 +68,17 @@ export function createApp(
     return response;
   });
   return app;
+}
+
+/** What is told of an error that no endpoint foresaw: of most, nothing but where to look. */
+function untold(error: unknown, requestId: string): ApiError {
+  if (isUnavailable(error)) {
+    return new ApiError(503, 'The database cannot be reached; please retry.', { headers: { 'retry-after': '1' } });
+  }
+  if (isLostRace(error)) {
+    return conflict('Another request changed the same data; please retry.', errorCodes.concurrentUpdate);
+  }
+  return new ApiError(500, `Unexpected error; the log tells more under ${requestId}.`);
 }
 
 const identifyAndLog = (
