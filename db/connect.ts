@@ -12,6 +12,8 @@ export type DatabaseSettings =
       readonly maxPoolSize: number;
       /** How long to wait for a connection, in milliseconds. */
       readonly connectTimeoutMs?: number;
+      /** The age at which a connection is replaced; without it, none. */
+      readonly maxLifetimeSeconds?: number;
     }
   | {
       readonly embeddedPath: string;
@@ -48,6 +50,7 @@ export async function openDatabase(settings: DatabaseSettings): Promise<Database
       connectionString: settings.connection,
       max: settings.maxPoolSize,
       connectionTimeoutMillis: settings.connectTimeoutMs ?? 10_000,
+      maxLifetimeSeconds: settings.maxLifetimeSeconds ?? 0,
       application_name: 'placement',
       pipeline: true,
       types: utcTypes,

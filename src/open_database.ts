@@ -14,7 +14,8 @@ export async function openConfiguredDatabase(
   config: Config,
   options: { readonly embeddedTemplate?: Blob; readonly warn?: (line: string) => void } = {},
 ): Promise<Database> {
-  const { connection, embeddedPath, maxPoolSize, poolTimeout, maxRetries, retryInterval } = config.placementDatabase;
+  const { connection, embeddedPath, maxPoolSize, poolTimeout, connectionRecycleTime, maxRetries, retryInterval } =
+    config.placementDatabase;
   if (connection === undefined) {
     const { embeddedTemplate: template, warn } = options;
     return openDatabase({
@@ -27,6 +28,7 @@ export async function openConfiguredDatabase(
     connection,
     maxPoolSize: maxPoolSize === 0 ? Number.MAX_SAFE_INTEGER : maxPoolSize,
     connectTimeoutMs: poolTimeout * 1000,
+    maxLifetimeSeconds: Math.max(0, connectionRecycleTime),
   });
   const problem = (reason: string) => `The database ${maskUrls(connection)} cannot be reached: ${reason}.`;
   try {

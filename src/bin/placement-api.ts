@@ -1,10 +1,11 @@
 #!/usr/bin/env node
 import { Command } from 'commander';
 import { addConfigFlags, type ConfigFlags, loadConfig, runCommand } from '../command_line.ts';
+import type { Config } from '../config/config.ts';
 import { showConfig } from '../config/show.ts';
 import type { Override } from '../config/sources.ts';
 import { isUnconfigured, withoutAuthentication } from '../config/unconfigured.ts';
-import { listen } from '../http/listen.ts';
+import { type Listening, listen } from '../http/listen.ts';
 import { readTls } from '../http/tls_files.ts';
 import { openLog } from '../log.ts';
 import { openService } from '../service.ts';
@@ -55,9 +56,23 @@ async function serve(flags: Flags): Promise<void> {
       await server.close();
       await service.close();
     };
+    process.on('SIGHUP', () => {
+      renewTls(server, config.ssl).then(
+        (renewed) =>
+          logger.info(renewed ? 'The TLS certificate was read again' : 'There is no TLS certificate to read again'),
+        (err) => logger.error({ err }, 'The TLS certificate stays as it was'),
+      );
+    });
     console.log(`placement-api listens on ${server.url}`);
   } catch (error) {
     await service.close();
     throw error;
   }
+}
+
+/** Reads the files of `[ssl]` again; the policy files are watched without being told. */
+async function renewTls(server: Listening, ssl: Config['ssl']): Promise<boolean> {
+  const tls = await readTls(ssl);
+  if (tls !== undefined) server.renewTls(tls);
+  return tls !== undefined;
 }

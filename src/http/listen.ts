@@ -1,5 +1,5 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import { createServer as createTlsServer } from 'node:https';
+import { createServer as createTlsServer, Server as TlsServer } from 'node:https';
 import net, { type AddressInfo, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { getRequestListener } from '@hono/node-server';
@@ -11,6 +11,8 @@ import type { Tls } from './tls_files.ts';
 export type Listening = {
   /** The address it listens on, `http://host:port`. */
   readonly url: string;
+  /** Serves new connections by another certificate. @throws Error on plain HTTP. */
+  renewTls(tls: Tls): void;
   /** Stops accepting, answers what was accepted, and ends within `drainMs`. */
   close(): Promise<void>;
 };
@@ -53,6 +55,10 @@ export async function listen(app: Hono<HonoEnv>, options: ListenOptions): Promis
   const { address, port, family } = server.address() as AddressInfo; // a TCP server has one
   return {
     url: `${tls === undefined ? 'http' : 'https'}://${family === 'IPv6' ? `[${address}]` : address}:${port}`,
+    renewTls: (renewed) => {
+      if (!(server instanceof TlsServer)) throw new Error('Plain HTTP has no certificate.');
+      server.setSecureContext(renewed);
+    },
     close: async () => {
       // Connections that the kernel took and this process has not seen yet would be cut off: they get the time to be seen.
       // Only then are clients told to go: before, they would come back at once, by connections of that very kind.

@@ -5,6 +5,7 @@ import https from 'node:https';
 import os from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { selfSigned } from '../keystone/certificate.ts';
 import { runToEnd, startCommand } from '../manage/commands.ts';
 
@@ -22,7 +23,7 @@ const send = (url: string, ca: string, method: string, body = ''): Promise<Answe
       .end(body);
   });
 
-test('the certificate is served, links are https, and mistakes in the files are told', async () => {
+test('the certificate is served, links are https, SIGHUP reads the files again, and mistakes in the files are told', async () => {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'placement-tls-'));
   const file = (name: string) => path.join(folder, name);
   try {
@@ -46,6 +47,22 @@ test('the certificate is served, links are https, and mistakes in the files are 
     const created = await send(`${url}/resource_providers`, cert, 'POST', JSON.stringify({ name: 'one', uuid }));
     assert.deepEqual(created, { status: 201, location: `${url}/resource_providers/${uuid}` });
     await assert.rejects(send(`${url}/`, selfSigned().cert, 'GET'), { code: 'DEPTH_ZERO_SELF_SIGNED_CERT' });
+
+    const renewed = selfSigned();
+    await writeFile(file('cert.pem'), 'no certificate');
+    server.child.kill('SIGHUP');
+    await sleep(300);
+    assert.equal((await send(`${url}/`, cert, 'GET')).status, 200);
+    await writeFile(file('cert.pem'), renewed.cert);
+    await writeFile(file('key.pem'), renewed.key);
+    server.child.kill('SIGHUP');
+    const isRenewed = () =>
+      send(`${url}/`, renewed.cert, 'GET')
+        .then(({ status }) => status === 200)
+        .catch(() => false);
+    for (const end = Date.now() + 10_000; !(await isRenewed()); await sleep(20)) {
+      assert.ok(Date.now() < end, 'the new certificate is served within 10 s');
+    }
     server.child.kill('SIGTERM');
     assert.equal((await server.ended).code, 0);
 
