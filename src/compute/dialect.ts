@@ -48,7 +48,7 @@ const faultNames: Readonly<Record<number, string>> = {
 const explanations: Readonly<Record<number, string>> = { 404: 'The resource could not be found.' };
 
 function requestedMinor(service: Service, headers: Headers): number {
-  const text = askedVersion(service.type, headers.get(versionHeader), headers.get(novaVersionHeader));
+  const text = askedVersion(service.type, headers.get(versionHeader)) ?? lastOf(headers.get(novaVersionHeader));
   if (text === undefined) return service.minMinor;
   if (text === 'latest') return service.maxMinor;
   const [, major, minor] = /^([1-9]\d*)\.([1-9]\d*|0)$/.exec(text) ?? [];
@@ -61,3 +61,6 @@ function requestedMinor(service: Service, headers: Headers): number {
   }
   return Number(minor);
 }
+
+/** What Nova's own header asks for: of several versions the last. Unlike Placement, Nova refuses one that is none. */
+const lastOf = (header: string | null): string | undefined => header?.split(',').at(-1)?.trim() || undefined;

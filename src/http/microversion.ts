@@ -29,7 +29,11 @@ export function requestedMinor(service: Service, header: string | null, olderHea
 }
 
 /** The text of the version that the headers ask a type of service for: of several, the last; the newer header wins. */
-export const askedVersion = (type: string, header: string | null, olderHeader: string | null): string | undefined =>
+export const askedVersion = (
+  type: string,
+  header: string | null,
+  olderHeader: string | null = null,
+): string | undefined =>
   (header === null ? undefined : versionOf(type, header)) ?? bareVersion.exec(olderHeader ?? '')?.[1];
 
 /** All that the older header may say; what else is in it is ignored, as upstream ignores the header altogether. */
