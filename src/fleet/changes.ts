@@ -17,7 +17,10 @@ import {
 /** What changed since a snapshot, as a later one sees it. Lists are null where there is nothing in them. */
 export type Changes = {
   readonly snapshot: string;
-  /** The log no longer goes back to the earlier snapshot, or a table was truncated: load everything. */
+  /**
+   * The log no longer goes back to the earlier snapshot, a table was truncated, or the database is at an earlier moment than
+   * the snapshot (a restore, or a failover that lost transactions): load everything.
+   */
   readonly reload: boolean;
   /** Usages that moved; the arrays run in parallel. Not of providers in `whole`, whose inventories carry theirs. */
   readonly moved:
@@ -53,6 +56,7 @@ export async function readChanges({ kysely }: Database, since: string): Promise<
     )
     select pg_current_snapshot()::text as snapshot,
       exists (select from changes where provider_id is null and not whole)
+        or pg_snapshot_xmax(pg_current_snapshot()) < pg_snapshot_xmax(${snapshot})
         or coalesce((select xid >= pg_snapshot_xmin(${snapshot}) from provider_changes_horizon), true) as reload,
       ${listOf(sql`select provider_id as provider, class_ids as classes, used_deltas as deltas from moved
         where class_ids is not null`)} as moved,

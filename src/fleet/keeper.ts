@@ -1,6 +1,8 @@
 import type { Database } from '../../db/connect.ts';
+import { isUnavailable } from '../../db/sqlstate.ts';
 import { readChanges } from './changes.ts';
 import { createFleet, type Fleet } from './fleet.ts';
+import { forgetForeignChanges } from './foreign_changes.ts';
 import { loadFleet } from './load.ts';
 
 /** Keeps one fleet true to the database. */
@@ -18,6 +20,7 @@ export type FleetKeeper = {
 /** Loads the fleet and returns its keeper. */
 export async function openFleet(database: Database): Promise<FleetKeeper> {
   const load = async () => {
+    await forgetForeignChanges(database);
     const loaded = await loadFleet(database);
     counts.loads++;
     return { living: createFleet(loaded), snapshot: loaded.snapshot };
@@ -25,11 +28,17 @@ export async function openFleet(database: Database): Promise<FleetKeeper> {
   const counts = { refreshes: 0, loads: 0 };
   let { living, snapshot } = await load();
 
+  /** Whether the database was away since: what comes back may be a standby that lacks what the fleet has seen. */
+  let lostSight = false;
   const refresh = async (): Promise<Fleet> => {
-    const changes = await readChanges(database, snapshot);
+    const changes = await readChanges(database, snapshot).catch((error: unknown) => {
+      lostSight ||= isUnavailable(error);
+      throw error;
+    });
     counts.refreshes++;
-    if (changes.reload) {
+    if (changes.reload || lostSight) {
       ({ living, snapshot } = await load());
+      lostSight = false;
     } else {
       living.apply(changes);
       snapshot = changes.snapshot;

@@ -23,17 +23,35 @@ export function isAccessAllowed(
     forService ||
     accessRules.some(
       ({ method, path, service }) =>
-        method === access.method && service === serviceType && pathPattern(path).test(access.path),
+        method === access.method && service === serviceType && matchesRule(path, access.path),
     )
   );
 }
 
-/** `{name}` and `*` are any part of a path, `**` is anything. */
-function pathPattern(path: string): RegExp {
-  const source = path.replace(/\{[^}]*\}|\*\*|\*|[^{}*]+|[{}]/g, (part) => {
-    if (part === '**') return '.*';
-    if (part === '*' || (part.startsWith('{') && part.endsWith('}'))) return '[^/]+';
-    return part.replaceAll(/[\\^$.*+?()[\]{}|]/g, '\\$&');
-  });
-  return new RegExp(`^${source}$`, 's');
+/**
+ * Whether a path is what a rule says: `{name}` and `*` are any part of a path, `**` is anything. Every place of the rule that
+ * the path may have come to is followed at once, since users write the rules: a regular expression could be made to take hours.
+ */
+function matchesRule(rule: string, path: string): boolean {
+  const tokens = rule.match(/\{[^}]*\}|\*\*|./gs) ?? [];
+  let places = new Set<number>();
+  const reach = (found: Set<number>, place: number): void => {
+    found.add(place);
+    if (tokens[place] === '**') reach(found, place + 1);
+  };
+  reach(places, 0);
+  for (const character of path.split('')) {
+    const next = new Set<number>();
+    for (const place of places) {
+      const token = tokens[place];
+      if (token === '**') reach(next, place);
+      else if (token === '*' || (token !== undefined && token.length > 1)) {
+        if (character === '/') continue;
+        next.add(place);
+        reach(next, place + 1);
+      } else if (token === character) reach(next, place + 1);
+    }
+    places = next;
+  }
+  return places.has(tokens.length);
 }

@@ -70,7 +70,7 @@ export function openKeystone(settings: KeystoneSettings, log: KeystoneLog): Keys
     const userToken = (headers.get('x-auth-token') ?? headers.get('x-storage-token'))?.trim();
     if (!userToken) return 'unauthorized';
     const token = await validate(userToken, service?.mayExpire ?? false);
-    if (token === undefined || !isAccessAllowed(token, access, settings.serviceType, Boolean(serviceToken))) {
+    if (token === undefined || !isAccessAllowed(token, access, settings.serviceType, service !== undefined)) {
       return 'unauthorized';
     }
     // With delay_auth_decision a service token that does not count is as good as none.

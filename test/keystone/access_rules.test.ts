@@ -23,6 +23,11 @@ suite('access rules of application credentials', () => {
         [true, 'GET', '/traits/X', rule('GET', '/traits/*')],
         [false, 'GET', '/traits/X/Y', rule('GET', '/traits/*')],
         [true, 'GET', '/a/b/c', rule('GET', '/x'), rule('GET', '/**')],
+        [true, 'GET', '/a/b/c', rule('GET', '/**/c')],
+        [false, 'GET', '/a/b/c', rule('GET', '/**/d')],
+        // A regular expression with six of these would not end.
+        [false, 'GET', `/${'a'.repeat(400)}`, rule('GET', '/**a**a**a**a**a**aX')],
+        [true, 'GET', `/${'a'.repeat(400)}X`, rule('GET', '/**a**a**a**a**a**aX')],
         [false, 'GET', '/tra.ts', rule('GET', '/traits')],
         [false, 'GET', '/traits', rule('GET', '/tra.ts')],
       ];
@@ -38,6 +43,8 @@ suite('access rules of application credentials', () => {
     await withKeystone({ serviceType: 'placement' }, async ({ standIn, outcome }) => {
       const token = standIn.issue({ user: 'alice', accessRules: [rule('GET', '/servers', 'compute')] });
       assert.equal(await outcome(token), 'unauthorized');
+      const rubbish = { 'x-service-token': 'rubbish' };
+      assert.equal(await outcome(token, rubbish), 'unauthorized');
       const service = standIn.issue({ roles: ['service'] });
       assert.equal(userOf(await outcome(token, { 'x-service-token': service })), 'alice');
     });

@@ -70,3 +70,30 @@ test('a refresh that fails fails for those who wait for it, and the next one wor
     }
   });
 });
+
+for (const engine of engines) {
+  test(`changes that a dump of another server brought count once, on ${engine}`, async () => {
+    await withFreshDatabase(engine, async ({ settings }) => {
+      const database = await openDatabase(settings);
+      try {
+        const run = (statement: string) => sql.raw(statement).execute(database.kysely);
+        await run(`insert into resource_providers (id, uuid, name, generation) values (1, 'p', 'p', 0)`);
+        await run(`insert into inventories (resource_provider_id, resource_class_id, total, reserved, min_unit, max_unit,
+          step_size, allocation_ratio) values (1, 0, 1000, 0, 1, 1000, 1, 1)`);
+        await run(`insert into allocations (resource_provider_id, resource_class_id, consumer_id, used)
+          values (1, 0, 'c', 6)`);
+        const later = `(pg_current_xact_id()::text::bigint + 1000000)::text::xid8`;
+        await run(`update provider_changes set xid = ${later}`);
+        await run(`update provider_changes_horizon set xid = ${later}`);
+        const fleet = await openFleet(database);
+        const usage = async () => (await fleet.fresh()).byId.get(1)?.inventories[0]?.used;
+        assert.deepEqual([await usage(), await usage(), await usage()], [6, 6, 6]);
+        const { loads } = fleet.counts;
+        await usage();
+        assert.equal(fleet.counts.loads, loads, 'nothing is loaded whole again and again');
+      } finally {
+        await database.close();
+      }
+    });
+  });
+}
