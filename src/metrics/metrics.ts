@@ -107,8 +107,10 @@ export function openMetrics(
       },
     }),
     scrape: async () => {
-      const current = await fleet.fresh();
-      return (await register.metrics()) + capacityText(current, options.providerLimit);
+      // Without the database there is no capacity to tell; what the process does is then wanted the most.
+      const current = await fleet.fresh().catch(() => undefined);
+      const ofProcess = await register.metrics();
+      return current === undefined ? ofProcess : ofProcess + capacityText(current, options.providerLimit);
     },
   };
 }

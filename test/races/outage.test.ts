@@ -85,6 +85,9 @@ test('PostgreSQL dies under load: 503 until it is back, and nothing that was ack
       assert.equal((await app.request(path, { headers })).status, 503, path);
     }
     assert.equal((await claim(app, randomUUID())).status, 503);
+    const metrics = await (await app.request('/metrics')).text();
+    assert.match(metrics, /^placement_claims_total\{outcome="written"\} [1-9]/m);
+    assert.doesNotMatch(metrics, /^openstack_placement/m);
   } finally {
     await service.close();
     await server.stop();
