@@ -60,7 +60,8 @@ create table consumers (
   project_id integer not null,
   user_id integer not null,
   generation integer default 0 not null,
-  consumer_type_id integer
+  consumer_type_id integer,
+  etag character varying(132)
 );
 
 create table inventories (
@@ -74,7 +75,8 @@ create table inventories (
   min_unit integer not null,
   max_unit integer not null,
   step_size integer not null,
-  allocation_ratio double precision not null
+  allocation_ratio double precision not null,
+  etag character varying(132)
 );
 
 create table kysely_migration (
@@ -117,7 +119,8 @@ create table resource_classes (
   created_at timestamp without time zone,
   updated_at timestamp without time zone,
   id integer default nextval('resource_classes_id_seq'::regclass) not null,
-  name character varying(255) not null
+  name character varying(255) not null,
+  etag character varying(132)
 );
 
 create table resource_provider_aggregates (
@@ -125,6 +128,14 @@ create table resource_provider_aggregates (
   updated_at timestamp without time zone,
   resource_provider_id integer not null,
   aggregate_id integer not null
+);
+
+create table resource_provider_etags (
+  resource_provider_id integer not null,
+  provider character varying(132),
+  inventories character varying(132),
+  traits character varying(132),
+  aggregates character varying(132)
 );
 
 create table resource_provider_traits (
@@ -165,7 +176,8 @@ create table traits (
   created_at timestamp without time zone,
   updated_at timestamp without time zone,
   id integer default nextval('traits_id_seq'::regclass) not null,
-  name character varying(255) not null
+  name character varying(255) not null,
+  etag character varying(132)
 );
 
 create table users (
@@ -237,6 +249,8 @@ alter table resource_classes add constraint uniq_resource_classes0name UNIQUE (n
 
 alter table resource_provider_aggregates add constraint resource_provider_aggregates_pkey PRIMARY KEY (resource_provider_id, aggregate_id);
 
+alter table resource_provider_etags add constraint resource_provider_etags_pkey PRIMARY KEY (resource_provider_id);
+
 alter table resource_provider_traits add constraint resource_provider_traits_pkey PRIMARY KEY (trait_id, resource_provider_id);
 
 alter table resource_providers add constraint resource_providers_pkey PRIMARY KEY (id);
@@ -297,13 +311,260 @@ CREATE INDEX resource_providers_root_provider_id_idx ON public.resource_provider
 
 CREATE UNIQUE INDEX uniq_services0compute_host ON public.services USING btree (host) WHERE (("binary")::text = 'nova-compute'::text);
 
+set check_function_bodies = off; -- they may call those behind them
+
+CREATE OR REPLACE FUNCTION public.etag_aggregate_changed()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$begin
+  perform etag_parts('resource_provider_aggregates', array(
+    select resource_provider_id from resource_provider_aggregates where aggregate_id = old.id));
+  return null;
+end$function$;
+
+CREATE OR REPLACE FUNCTION public.etag_class_changed()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$begin
+  perform etag_parts('inventories', array(
+    select resource_provider_id from inventories where resource_class_id in (old.id, new.id)));
+  perform etag_consumers(array(select consumer_id from allocations where resource_class_id in (old.id, new.id)));
+  return null;
+end$function$;
+
+CREATE OR REPLACE FUNCTION public.etag_consumer_row()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$begin
+  new.etag := etag_of_allocations(new);
+  return new;
+end$function$;
+
+CREATE OR REPLACE FUNCTION public.etag_consumers(uuids text[])
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$begin
+  perform from consumers where uuid = any(uuids) order by uuid for update;
+  update consumers c set etag = etag_of_allocations(c) where uuid = any(uuids);
+end$function$;
+
+CREATE OR REPLACE FUNCTION public.etag_inventory(i inventories)
+ RETURNS text
+ LANGUAGE sql
+ STABLE
+AS $function$select '{"allocation_ratio":' || etag_number(i.allocation_ratio)
+    || ',"max_unit":' || i.max_unit || ',"min_unit":' || i.min_unit || ',"reserved":' || i.reserved
+    || ',"step_size":' || i.step_size || ',"total":' || i.total || '}'$function$;
+
+CREATE OR REPLACE FUNCTION public.etag_inventory_row()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$begin
+  new.etag := etag_of(etag_inventory(new));
+  return new;
+end$function$;
+
+CREATE OR REPLACE FUNCTION public.etag_large_number(value double precision)
+ RETURNS text
+ LANGUAGE sql
+ STABLE
+AS $function$select case when value < 0 then '-' else '' end
+      || case when abs(value) < 1e21 then digits
+        else left(digits, 1) || rtrim('.' || substr(rtrim(digits, '0'), 2), '.') || 'e+' || length(digits) - 1 end
+    from (select greatest(0, floor(log(2, abs(value)::numeric))::integer - 60) as scale) as s,
+      lateral (select (abs(value) / 2::double precision ^ scale)::bigint * 2::numeric ^ scale as exact) as e,
+      generate_series(1, 17) as count,
+      lateral (select round(exact, count - length(trunc(exact)::text)) as rounded) as r,
+      lateral (select trunc(rounded)::text as digits) as d
+    where rounded::double precision = abs(value) order by count limit 1$function$;
+
+CREATE OR REPLACE FUNCTION public.etag_name(name text)
+ RETURNS text
+ LANGUAGE sql
+ STABLE
+AS $function$select etag_of('{"name":' || to_json(name)::text || '}')$function$;
+
+CREATE OR REPLACE FUNCTION public.etag_name_row()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$begin
+  new.etag := etag_name(new.name);
+  return new;
+end$function$;
+
+CREATE OR REPLACE FUNCTION public.etag_number(value double precision)
+ RETURNS text
+ LANGUAGE sql
+ STABLE
+AS $function$select case
+    when value = 0 or abs(value) >= 1e-6 and abs(value) < 4503599627370496 then trim_scale(value::text::numeric)::text
+    when abs(value) < 1e-6 or abs(value) >= 1e300 then replace(value::text, 'e-0', 'e-')
+    else etag_large_number(value) end$function$;
+
+CREATE OR REPLACE FUNCTION public.etag_of(content text)
+ RETURNS text
+ LANGUAGE sql
+ STABLE
+AS $function$select 'W/"' || encode(sha512(convert_to(content, 'UTF8')), 'hex') || '"'$function$;
+
+CREATE OR REPLACE FUNCTION public.etag_of_aggregates(provider_id integer)
+ RETURNS text
+ LANGUAGE sql
+ STABLE
+AS $function$select etag_of('[' || coalesce(string_agg(
+      to_json(uuid)::text, ',' order by uuid collate "C"), '') || ']')
+    from (
+      select (select a.uuid from placement_aggregates a where a.id = m.aggregate_id) as uuid
+      from resource_provider_aggregates m where m.resource_provider_id = provider_id
+    ) as held$function$;
+
+CREATE OR REPLACE FUNCTION public.etag_of_allocations(c consumers)
+ RETURNS text
+ LANGUAGE sql
+ STABLE
+AS $function$select etag_of('{"allocations":{'
+      || string_agg(to_json(uuid)::text || ':{"resources":{' || resources || '}}', ',' order by uuid collate "C")
+      || '},"consumer_type":' || to_json(coalesce((select t.name from consumer_types t where t.id = c.consumer_type_id), 'unknown'))::text
+      || ',"project_id":' || (select to_json(p.external_id)::text from projects p where p.id = c.project_id)
+      || ',"user_id":' || (select to_json(u.external_id)::text from users u where u.id = c.user_id) || '}')
+    from (
+      select (select p.uuid from resource_providers p where p.id = resource_provider_id) as uuid,
+        string_agg(to_json(name)::text || ':' || used, ',' order by name collate "C") as resources
+      from (
+        select distinct on (a.resource_provider_id, a.resource_class_id) a.resource_provider_id, a.used,
+          (select k.name from resource_classes k where k.id = a.resource_class_id) as name
+        from allocations a where a.consumer_id = c.uuid
+        order by a.resource_provider_id, a.resource_class_id, a.id desc
+      ) as last_ones
+      where name is not null group by resource_provider_id
+    ) as held where uuid is not null$function$;
+
+CREATE OR REPLACE FUNCTION public.etag_of_inventories(provider_id integer)
+ RETURNS text
+ LANGUAGE sql
+ STABLE
+AS $function$select etag_of('{' || coalesce(string_agg(
+      to_json(name)::text || ':' || content, ',' order by name collate "C"), '') || '}')
+    from (
+      select etag_inventory(i) as content, coalesce(
+        (select c.name from resource_classes c where c.id = i.resource_class_id), 'unknown id ' || i.resource_class_id) as name
+      from inventories i where i.resource_provider_id = provider_id
+    ) as held$function$;
+
+CREATE OR REPLACE FUNCTION public.etag_of_provider(p resource_providers)
+ RETURNS text
+ LANGUAGE sql
+ STABLE
+AS $function$select etag_of('{"name":' || to_json(coalesce(p.name, ''))::text
+    || ',"parent_provider_uuid":' || coalesce(
+      (select to_json(parent.uuid)::text from resource_providers parent where parent.id = p.parent_provider_id), 'null')
+    || ',"uuid":' || to_json(p.uuid)::text || '}')$function$;
+
+CREATE OR REPLACE FUNCTION public.etag_of_traits(provider_id integer)
+ RETURNS text
+ LANGUAGE sql
+ STABLE
+AS $function$select etag_of('[' || coalesce(string_agg(
+      to_json(name)::text, ',' order by name collate "C"), '') || ']')
+    from (
+      select (select t.name from traits t where t.id = h.trait_id) as name
+      from resource_provider_traits h where h.resource_provider_id = provider_id
+    ) as held$function$;
+
+CREATE OR REPLACE FUNCTION public.etag_owner_changed()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$begin
+  if tg_table_name = 'projects' then
+    update consumers c set etag = etag_of_allocations(c) where project_id = new.id;
+  elsif tg_table_name = 'users' then
+    update consumers c set etag = etag_of_allocations(c) where user_id = new.id;
+  else
+    update consumers c set etag = etag_of_allocations(c) where consumer_type_id = new.id;
+  end if;
+  return null;
+end$function$;
+
+CREATE OR REPLACE FUNCTION public.etag_parts(part text, ids integer[])
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$begin
+  insert into resource_provider_etags (resource_provider_id)
+    select id from resource_providers where id = any(ids) order by id on conflict do nothing;
+  perform from resource_provider_etags where resource_provider_id = any(ids) order by resource_provider_id for update;
+  if part = 'inventories' then
+    update resource_provider_etags set inventories = etag_of_inventories(resource_provider_id)
+      where resource_provider_id = any(ids);
+  elsif part = 'resource_provider_traits' then
+    update resource_provider_etags set traits = etag_of_traits(resource_provider_id) where resource_provider_id = any(ids);
+  else
+    update resource_provider_etags set aggregates = etag_of_aggregates(resource_provider_id)
+      where resource_provider_id = any(ids);
+  end if;
+end$function$;
+
+CREATE OR REPLACE FUNCTION public.etag_provider_changed()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$begin
+  insert into resource_provider_etags (resource_provider_id, provider)
+    values (new.id, etag_of_provider(new))
+    on conflict (resource_provider_id) do update set provider = excluded.provider;
+  if new.uuid <> old.uuid then
+    update resource_provider_etags e set provider = etag_of_provider(child) from resource_providers child
+      where child.parent_provider_id = new.id and e.resource_provider_id = child.id;
+    perform etag_consumers(array(select consumer_id from allocations where resource_provider_id = new.id));
+  end if;
+  return null;
+end$function$;
+
+CREATE OR REPLACE FUNCTION public.etag_provider_gone()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$begin
+  delete from resource_provider_etags where resource_provider_id = old.id;
+  perform etag_consumers(array(select consumer_id from allocations where resource_provider_id = old.id));
+  return null;
+end$function$;
+
+CREATE OR REPLACE FUNCTION public.etag_provider_made()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$begin
+  insert into resource_provider_etags
+    values (new.id, etag_of_provider(new), etag_of_inventories(new.id), etag_of_traits(new.id), etag_of_aggregates(new.id))
+    on conflict (resource_provider_id) do update set provider = excluded.provider;
+  return null;
+end$function$;
+
+CREATE OR REPLACE FUNCTION public.etag_trait_changed()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$begin
+  perform etag_parts('resource_provider_traits', array(
+    select resource_provider_id from resource_provider_traits where trait_id = new.id));
+  return null;
+end$function$;
+
+CREATE OR REPLACE FUNCTION public.etag_truncated()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$begin
+  update consumers set etag = null where etag is not null;
+  delete from resource_provider_etags;
+  return null;
+end$function$;
+
 CREATE OR REPLACE FUNCTION public.log_allocations_deleted()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$begin
   insert into provider_changes (provider_id, whole, class_ids, used_deltas)
-  select resource_provider_id, false, array_agg(resource_class_id), array_agg(delta)
-  from (select resource_provider_id, resource_class_id, sum(-used)::bigint as delta from old_rows group by 1, 2) as moved where delta <> 0 group by resource_provider_id;
+    select resource_provider_id, false, array_agg(resource_class_id), array_agg(delta)
+    from (select resource_provider_id, resource_class_id, sum(-used)::bigint as delta from old_rows group by 1, 2) as moved where delta <> 0 group by resource_provider_id;
+  if current_setting('placement.etags', true) is distinct from 'written' then
+    perform etag_consumers(array(select consumer_id from old_rows));
+  end if;
   return null;
 end$function$;
 
@@ -312,8 +573,11 @@ CREATE OR REPLACE FUNCTION public.log_allocations_inserted()
  LANGUAGE plpgsql
 AS $function$begin
   insert into provider_changes (provider_id, whole, class_ids, used_deltas)
-  select resource_provider_id, false, array_agg(resource_class_id), array_agg(delta)
-  from (select resource_provider_id, resource_class_id, sum(used)::bigint as delta from new_rows group by 1, 2) as moved where delta <> 0 group by resource_provider_id;
+    select resource_provider_id, false, array_agg(resource_class_id), array_agg(delta)
+    from (select resource_provider_id, resource_class_id, sum(used)::bigint as delta from new_rows group by 1, 2) as moved where delta <> 0 group by resource_provider_id;
+  if current_setting('placement.etags', true) is distinct from 'written' then
+    perform etag_consumers(array(select consumer_id from new_rows));
+  end if;
   return null;
 end$function$;
 
@@ -322,9 +586,12 @@ CREATE OR REPLACE FUNCTION public.log_allocations_updated()
  LANGUAGE plpgsql
 AS $function$begin
   insert into provider_changes (provider_id, whole, class_ids, used_deltas)
-  select resource_provider_id, false, array_agg(resource_class_id), array_agg(delta)
-  from (select resource_provider_id, resource_class_id, sum(delta)::bigint as delta from
-    (select resource_provider_id, resource_class_id, sum(used)::bigint as delta from new_rows group by 1, 2 union all select resource_provider_id, resource_class_id, sum(-used)::bigint as delta from old_rows group by 1, 2) as both_sides group by 1, 2) as moved where delta <> 0 group by resource_provider_id;
+    select resource_provider_id, false, array_agg(resource_class_id), array_agg(delta)
+    from (select resource_provider_id, resource_class_id, sum(delta)::bigint as delta from
+      (select resource_provider_id, resource_class_id, sum(used)::bigint as delta from new_rows group by 1, 2 union all select resource_provider_id, resource_class_id, sum(-used)::bigint as delta from old_rows group by 1, 2) as both_sides group by 1, 2) as moved where delta <> 0 group by resource_provider_id;
+  if current_setting('placement.etags', true) is distinct from 'written' then
+    perform etag_consumers(array(select consumer_id from new_rows union select consumer_id from old_rows));
+  end if;
   return null;
 end$function$;
 
@@ -341,7 +608,8 @@ CREATE OR REPLACE FUNCTION public.log_provider_parts_deleted()
  LANGUAGE plpgsql
 AS $function$begin
   insert into provider_changes (provider_id, whole)
-  select distinct resource_provider_id, true from old_rows;
+    select distinct resource_provider_id, true from old_rows;
+  if found then perform etag_parts(tg_table_name, array(select distinct resource_provider_id from old_rows)); end if;
   return null;
 end$function$;
 
@@ -350,7 +618,8 @@ CREATE OR REPLACE FUNCTION public.log_provider_parts_inserted()
  LANGUAGE plpgsql
 AS $function$begin
   insert into provider_changes (provider_id, whole)
-  select distinct resource_provider_id, true from new_rows;
+    select distinct resource_provider_id, true from new_rows;
+  if found then perform etag_parts(tg_table_name, array(select distinct resource_provider_id from new_rows)); end if;
   return null;
 end$function$;
 
@@ -358,8 +627,10 @@ CREATE OR REPLACE FUNCTION public.log_provider_parts_updated()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$begin
+  if current_setting('placement.etags', true) = 'only' then return null; end if;
   insert into provider_changes (provider_id, whole)
-  select distinct resource_provider_id, true from (select resource_provider_id from old_rows union select resource_provider_id from new_rows) as rows;
+    select distinct resource_provider_id, true from (select resource_provider_id from old_rows union select resource_provider_id from new_rows) as rows;
+  if found then perform etag_parts(tg_table_name, array(select distinct resource_provider_id from (select resource_provider_id from old_rows union select resource_provider_id from new_rows) as rows)); end if;
   return null;
 end$function$;
 
@@ -400,6 +671,8 @@ AS $function$begin
   return null;
 end$function$;
 
+CREATE TRIGGER etag_truncate AFTER TRUNCATE ON public.allocations FOR EACH STATEMENT EXECUTE FUNCTION etag_truncated();
+
 CREATE TRIGGER log_delete AFTER DELETE ON public.allocations REFERENCING OLD TABLE AS old_rows FOR EACH STATEMENT EXECUTE FUNCTION log_allocations_deleted();
 
 CREATE TRIGGER log_insert AFTER INSERT ON public.allocations REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION log_allocations_inserted();
@@ -407,6 +680,16 @@ CREATE TRIGGER log_insert AFTER INSERT ON public.allocations REFERENCING NEW TAB
 CREATE TRIGGER log_truncate AFTER TRUNCATE ON public.allocations FOR EACH STATEMENT EXECUTE FUNCTION log_truncated();
 
 CREATE TRIGGER log_update AFTER UPDATE ON public.allocations REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION log_allocations_updated();
+
+CREATE TRIGGER etag_changed AFTER UPDATE OF name ON public.consumer_types FOR EACH ROW EXECUTE FUNCTION etag_owner_changed();
+
+CREATE TRIGGER etag_made BEFORE INSERT ON public.consumers FOR EACH ROW WHEN ((new.etag IS NULL)) EXECUTE FUNCTION etag_consumer_row();
+
+CREATE TRIGGER etag_row BEFORE UPDATE ON public.consumers FOR EACH ROW WHEN (((NOT ((new.etag)::text IS DISTINCT FROM (old.etag)::text)) AND (((new.uuid)::text IS DISTINCT FROM (old.uuid)::text) OR (new.project_id IS DISTINCT FROM old.project_id) OR (new.user_id IS DISTINCT FROM old.user_id) OR (new.consumer_type_id IS DISTINCT FROM old.consumer_type_id)))) EXECUTE FUNCTION etag_consumer_row();
+
+CREATE TRIGGER etag_row BEFORE INSERT OR UPDATE OF total, reserved, min_unit, max_unit, step_size, allocation_ratio ON public.inventories FOR EACH ROW EXECUTE FUNCTION etag_inventory_row();
+
+CREATE TRIGGER etag_truncate AFTER TRUNCATE ON public.inventories FOR EACH STATEMENT EXECUTE FUNCTION etag_truncated();
 
 CREATE TRIGGER log_delete AFTER DELETE ON public.inventories REFERENCING OLD TABLE AS old_rows FOR EACH STATEMENT EXECUTE FUNCTION log_provider_parts_deleted();
 
@@ -416,13 +699,29 @@ CREATE TRIGGER log_truncate AFTER TRUNCATE ON public.inventories FOR EACH STATEM
 
 CREATE TRIGGER log_update AFTER UPDATE ON public.inventories REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION log_provider_parts_updated();
 
+CREATE TRIGGER etag_changed AFTER UPDATE OF uuid ON public.placement_aggregates FOR EACH ROW EXECUTE FUNCTION etag_aggregate_changed();
+
+CREATE TRIGGER etag_gone AFTER DELETE ON public.placement_aggregates FOR EACH ROW EXECUTE FUNCTION etag_aggregate_changed();
+
+CREATE TRIGGER etag_truncate AFTER TRUNCATE ON public.placement_aggregates FOR EACH STATEMENT EXECUTE FUNCTION etag_truncated();
+
 CREATE TRIGGER log_change AFTER DELETE OR UPDATE ON public.placement_aggregates FOR EACH STATEMENT EXECUTE FUNCTION log_truncated();
 
 CREATE TRIGGER log_truncate AFTER TRUNCATE ON public.placement_aggregates FOR EACH STATEMENT EXECUTE FUNCTION log_truncated();
 
+CREATE TRIGGER etag_changed AFTER UPDATE OF external_id ON public.projects FOR EACH ROW EXECUTE FUNCTION etag_owner_changed();
+
+CREATE TRIGGER etag_changed AFTER INSERT OR DELETE OR UPDATE OF id, name ON public.resource_classes FOR EACH ROW EXECUTE FUNCTION etag_class_changed();
+
+CREATE TRIGGER etag_row BEFORE INSERT OR UPDATE OF name ON public.resource_classes FOR EACH ROW WHEN (((new.name)::text ~~ 'CUSTOM\_%'::text)) EXECUTE FUNCTION etag_name_row();
+
+CREATE TRIGGER etag_truncate AFTER TRUNCATE ON public.resource_classes FOR EACH STATEMENT EXECUTE FUNCTION etag_truncated();
+
 CREATE TRIGGER log_change AFTER INSERT OR DELETE OR UPDATE ON public.resource_classes FOR EACH STATEMENT EXECUTE FUNCTION log_names_changed();
 
 CREATE TRIGGER log_truncate AFTER TRUNCATE ON public.resource_classes FOR EACH STATEMENT EXECUTE FUNCTION log_truncated();
+
+CREATE TRIGGER etag_truncate AFTER TRUNCATE ON public.resource_provider_aggregates FOR EACH STATEMENT EXECUTE FUNCTION etag_truncated();
 
 CREATE TRIGGER log_delete AFTER DELETE ON public.resource_provider_aggregates REFERENCING OLD TABLE AS old_rows FOR EACH STATEMENT EXECUTE FUNCTION log_provider_parts_deleted();
 
@@ -432,6 +731,8 @@ CREATE TRIGGER log_truncate AFTER TRUNCATE ON public.resource_provider_aggregate
 
 CREATE TRIGGER log_update AFTER UPDATE ON public.resource_provider_aggregates REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION log_provider_parts_updated();
 
+CREATE TRIGGER etag_truncate AFTER TRUNCATE ON public.resource_provider_traits FOR EACH STATEMENT EXECUTE FUNCTION etag_truncated();
+
 CREATE TRIGGER log_delete AFTER DELETE ON public.resource_provider_traits REFERENCING OLD TABLE AS old_rows FOR EACH STATEMENT EXECUTE FUNCTION log_provider_parts_deleted();
 
 CREATE TRIGGER log_insert AFTER INSERT ON public.resource_provider_traits REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION log_provider_parts_inserted();
@@ -439,6 +740,14 @@ CREATE TRIGGER log_insert AFTER INSERT ON public.resource_provider_traits REFERE
 CREATE TRIGGER log_truncate AFTER TRUNCATE ON public.resource_provider_traits FOR EACH STATEMENT EXECUTE FUNCTION log_truncated();
 
 CREATE TRIGGER log_update AFTER UPDATE ON public.resource_provider_traits REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION log_provider_parts_updated();
+
+CREATE TRIGGER etag_changed AFTER UPDATE OF uuid, name, parent_provider_id ON public.resource_providers FOR EACH ROW WHEN ((((new.uuid)::text IS DISTINCT FROM (old.uuid)::text) OR ((new.name)::text IS DISTINCT FROM (old.name)::text) OR (new.parent_provider_id IS DISTINCT FROM old.parent_provider_id))) EXECUTE FUNCTION etag_provider_changed();
+
+CREATE TRIGGER etag_gone AFTER DELETE ON public.resource_providers FOR EACH ROW EXECUTE FUNCTION etag_provider_gone();
+
+CREATE TRIGGER etag_made AFTER INSERT ON public.resource_providers FOR EACH ROW EXECUTE FUNCTION etag_provider_made();
+
+CREATE TRIGGER etag_truncate AFTER TRUNCATE ON public.resource_providers FOR EACH STATEMENT EXECUTE FUNCTION etag_truncated();
 
 CREATE TRIGGER log_delete AFTER DELETE ON public.resource_providers REFERENCING OLD TABLE AS old_rows FOR EACH STATEMENT EXECUTE FUNCTION log_provider_rows_deleted();
 
@@ -448,6 +757,12 @@ CREATE TRIGGER log_truncate AFTER TRUNCATE ON public.resource_providers FOR EACH
 
 CREATE TRIGGER log_update AFTER UPDATE ON public.resource_providers REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION log_provider_rows_updated();
 
+CREATE TRIGGER etag_changed AFTER UPDATE OF name ON public.traits FOR EACH ROW EXECUTE FUNCTION etag_trait_changed();
+
+CREATE TRIGGER etag_row BEFORE INSERT OR UPDATE OF name ON public.traits FOR EACH ROW WHEN (((new.name)::text ~~ 'CUSTOM\_%'::text)) EXECUTE FUNCTION etag_name_row();
+
 CREATE TRIGGER log_change AFTER INSERT OR DELETE OR UPDATE ON public.traits FOR EACH STATEMENT EXECUTE FUNCTION log_names_changed();
 
 CREATE TRIGGER log_truncate AFTER TRUNCATE ON public.traits FOR EACH STATEMENT EXECUTE FUNCTION log_truncated();
+
+CREATE TRIGGER etag_changed AFTER UPDATE OF external_id ON public.users FOR EACH ROW EXECUTE FUNCTION etag_owner_changed();

@@ -12,6 +12,7 @@ export async function dumpSchema(database: Database): Promise<string> {
     await statements(database, sequenceOwners),
     await statements(database, constraints),
     await statements(database, indexes),
+    ['set check_function_bodies = off; -- they may call those behind them'],
     await statements(database, functions),
     await statements(database, triggers),
   ];

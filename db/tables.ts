@@ -11,12 +11,16 @@ type Stamps = {
 /** A named thing with an id: resource classes, traits, consumer types. */
 type Named = Stamps & { readonly id: Generated<number>; readonly name: string };
 
+/** The entity tag of a row, which triggers keep right (migration 004); null in old rows. */
+type Tagged = { readonly etag: string | null };
+
 /** Something known to Keystone by an identifier of its own: projects and users. */
 type External = Stamps & { readonly id: Generated<number>; readonly external_id: string };
 
 /**
  * The tables of the database. Names, columns and meaning are those of OpenStack Placement (revision a082b8bb98d0), so that
- * its databases are adopted in place; `provider_changes`, `provider_changes_horizon`, `cells` and `services` are additions.
+ * its databases are adopted in place; `provider_changes`, `provider_changes_horizon`, `cells`, `services`, `resource_provider_etags` and the
+ * columns `etag` are additions.
  */
 export type Tables = {
   readonly resource_providers: Stamps & {
@@ -27,17 +31,18 @@ export type Tables = {
     readonly root_provider_id: number | null;
     readonly parent_provider_id: number | null;
   };
-  readonly inventories: Stamps & {
-    readonly id: Generated<number>;
-    readonly resource_provider_id: number;
-    readonly resource_class_id: number;
-    readonly total: number;
-    readonly reserved: number;
-    readonly min_unit: number;
-    readonly max_unit: number;
-    readonly step_size: number;
-    readonly allocation_ratio: number;
-  };
+  readonly inventories: Stamps &
+    Tagged & {
+      readonly id: Generated<number>;
+      readonly resource_provider_id: number;
+      readonly resource_class_id: number;
+      readonly total: number;
+      readonly reserved: number;
+      readonly min_unit: number;
+      readonly max_unit: number;
+      readonly step_size: number;
+      readonly allocation_ratio: number;
+    };
   /** `consumer_id` holds the UUID of the consumer, not the id of its row. */
   readonly allocations: Stamps & {
     readonly id: Generated<number>;
@@ -46,24 +51,33 @@ export type Tables = {
     readonly resource_class_id: number;
     readonly used: number;
   };
-  readonly consumers: Stamps & {
-    readonly id: Generated<number>;
-    readonly uuid: string;
-    readonly project_id: number;
-    readonly user_id: number;
-    readonly generation: Generated<number>;
-    readonly consumer_type_id: number | null;
-  };
+  readonly consumers: Stamps &
+    Tagged & {
+      readonly id: Generated<number>;
+      readonly uuid: string;
+      readonly project_id: number;
+      readonly user_id: number;
+      readonly generation: Generated<number>;
+      readonly consumer_type_id: number | null;
+    };
   readonly consumer_types: Named;
   readonly projects: External;
   readonly users: External;
-  readonly resource_classes: Named;
-  readonly traits: Named;
+  readonly resource_classes: Named & Tagged;
+  readonly traits: Named & Tagged;
   readonly resource_provider_traits: Stamps & { readonly trait_id: number; readonly resource_provider_id: number };
   readonly placement_aggregates: Stamps & { readonly id: Generated<number>; readonly uuid: string | null };
   readonly resource_provider_aggregates: Stamps & {
     readonly resource_provider_id: number;
     readonly aggregate_id: number;
+  };
+  /** The entity tags of a provider and of its parts, which triggers keep right; see migration 004. */
+  readonly resource_provider_etags: {
+    readonly resource_provider_id: number;
+    readonly provider: string | null;
+    readonly inventories: string | null;
+    readonly traits: string | null;
+    readonly aggregates: string | null;
   };
   /** Upstream's own mark of the schema's revision, kept true so that its tools still work. */
   readonly alembic_version: { readonly version_num: string };

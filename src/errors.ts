@@ -10,6 +10,8 @@ export const errorCodes = {
   duplicateQueryKey: 'placement.query.duplicate_key',
   badQueryValue: 'placement.query.bad_value',
   missingQueryValue: 'placement.query.missing_value',
+  /** Ours, from microversion 1.40. */
+  preconditionFailed: 'placement.precondition_failed',
 } as const;
 
 export type ErrorCode = (typeof errorCodes)[keyof typeof errorCodes];

@@ -16,12 +16,13 @@ const windowSize = 10_000;
  *
  * Allocations are looked through once, in the order of their consumers and a window at a time, and what is found waits in
  * memory for the batches: each batch costs its own rows only. Having come to the end it starts over, until a whole pass
- * finds nothing.
+ * finds nothing: nobody makes such allocations any more, so that is enough for all batches of the others.
  */
 export function createIncompleteConsumers(database: Database, owner: IncompleteOwner): OnlineMigration {
   let waiting: readonly string[] = [];
   let after: string | undefined;
   let ownerExists = false;
+  let finished = false;
 
   /** Fills `waiting`; false where a pass over all allocations, from the beginning, found nothing. */
   const findMore = async (): Promise<boolean> => {
@@ -31,7 +32,8 @@ export function createIncompleteConsumers(database: Database, owner: IncompleteO
       waiting = missing;
       after = last ?? undefined;
       if (last !== null) continue;
-      if (fromBeginning) return false;
+      finished = fromBeginning;
+      if (finished) return false;
       fromBeginning = true;
     }
     return true;
@@ -41,7 +43,7 @@ export function createIncompleteConsumers(database: Database, owner: IncompleteO
     name: 'create_incomplete_consumers',
     runBatch: async (maxCount) => {
       let done = 0;
-      while (done < maxCount && (await findMore())) {
+      while (done < maxCount && !finished && (await findMore())) {
         if (!ownerExists) {
           await ensureOwners(database, { projects: [owner.projectId], users: [owner.userId], types: [] });
           ownerExists = true;

@@ -1,4 +1,5 @@
 import type { Database } from '../connect.ts';
+import { backfillEtags } from './backfill_etags.ts';
 import { backfillServiceUuids } from './backfill_service_uuids.ts';
 import { createIncompleteConsumers, type IncompleteOwner } from './create_incomplete_consumers.ts';
 import type { OnlineMigration, Progress } from './online_migration.ts';
@@ -9,6 +10,7 @@ export const onlineMigrations = (database: Database, incomplete: IncompleteOwner
   setRootProviderIds(database),
   createIncompleteConsumers(database, incomplete),
   backfillServiceUuids(database),
+  backfillEtags(database),
 ];
 
 /** What one migration did in a batch; `error` is what stopped it. */

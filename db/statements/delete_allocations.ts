@@ -1,5 +1,6 @@
 import { sql } from 'kysely';
 import type { Database } from '../connect.ts';
+import { type SeenAllocation, seenRows } from './seen_allocations.ts';
 
 /**
  * Deletes all allocations of a consumer, and the consumer, whatever its generation is.
@@ -18,5 +19,40 @@ export async function deleteAllocations({ kysely, transaction }: Database, consu
   const remove = sql`with gone as (delete from consumers where uuid = ${consumerUuid})
     delete from allocations where consumer_id = ${consumerUuid} returning id`;
   const [, , removed] = await transaction([lockOld, lock, remove].map((statement) => statement.compile(kysely)));
+  return removed?.length ?? 0;
+}
+
+/**
+ * Deletes all allocations of a consumer, and the consumer, where they are those that the caller has seen, and the consumer has
+ * the generation that it had then: the locks as above, and on the allocations, for those who write without a consumer's generation.
+ * Allocations of providers or classes that are no more are not seen, and go with the others.
+ *
+ * @returns how many allocations there were; 0 where they are other ones.
+ */
+export async function deleteSeenAllocations(
+  { kysely, transaction }: Database,
+  consumerUuid: string,
+  seen: { readonly generation: number | null; readonly allocations: readonly SeenAllocation[] },
+): Promise<number> {
+  const lock = sql`select id from consumers where uuid = ${consumerUuid} for update`;
+  const lockAllocations = sql`select id from allocations where consumer_id = ${consumerUuid} order by id for update`;
+  const remove = sql`
+    with present as (
+      select a.id, a.resource_provider_id as provider_id, a.resource_class_id as class_id, a.used from allocations a
+      join resource_providers p on p.id = a.resource_provider_id join resource_classes c on c.id = a.resource_class_id
+      where a.consumer_id = ${consumerUuid}
+    ), seen (id, provider_id, class_id, used) as (
+      select * from ${seenRows(seen.allocations)}
+    ), same as materialized (
+      select where not exists (
+        (table present except all table seen) union all (table seen except all table present)
+      ) and (select generation from consumers where uuid = ${consumerUuid}) is not distinct from ${seen.generation}::integer
+    ), gone as (
+      delete from consumers where uuid = ${consumerUuid} and exists (select from same)
+    )
+    delete from allocations where consumer_id = ${consumerUuid} and exists (select from same) returning id`;
+  const [, , removed] = await transaction(
+    [lock, lockAllocations, remove].map((statement) => statement.compile(kysely)),
+  );
   return removed?.length ?? 0;
 }

@@ -1,5 +1,6 @@
 import { sql } from 'kysely';
 import type { Database } from '../connect.ts';
+import { isAsSeen, type SeenProvider } from './seen_provider.ts';
 
 /**
  * Deletes a provider with its inventories, traits and aggregates, unless it has children or allocations.
@@ -7,21 +8,24 @@ import type { Database } from '../connect.ts';
  * The row is locked first, and then looked at by a second statement, which sees every claim that was before the lock;
  * claims after it find no row to guard. Providers that only name it as their root keep it too: the foreign key would.
  *
- * @returns what kept it, if anything did: `gone` where there was no such row.
+ * @param seen what the provider must still be
+ * @returns what kept it, if anything did: `gone` where there was no such row, `changed` where it is not as seen.
  */
 export async function deleteProvider(
   { kysely, transaction }: Database,
   id: number,
-): Promise<'deleted' | 'gone' | 'has children' | 'in use'> {
+  seen?: SeenProvider,
+): Promise<'deleted' | 'gone' | 'changed' | 'has children' | 'in use'> {
   const lock = sql`select id from resource_providers where id = ${id} for update`;
   const remove = sql`
     with kept as (
       select exists (
           select from resource_providers where (parent_provider_id = ${id} or root_provider_id = ${id}) and id <> ${id}
         ) as has_children,
-        exists (select from allocations where resource_provider_id = ${id}) as in_use
+        exists (select from allocations where resource_provider_id = ${id}) as in_use,
+        exists (select from resource_providers p where p.id = ${id} and not ${isAsSeen(seen)}) as changed
     ), free as (
-      select ${id}::integer as id from kept where not has_children and not in_use
+      select ${id}::integer as id from kept where not has_children and not in_use and not changed
     ), inventories_gone as (
       delete from inventories i using free where i.resource_provider_id = free.id
     ), aggregates_gone as (
@@ -31,9 +35,11 @@ export async function deleteProvider(
     ), provider_gone as (
       delete from resource_providers p using free where p.id = free.id returning p.id
     )
-    select has_children, in_use, exists (select from provider_gone) as gone from kept`;
+    select has_children, in_use, changed, exists (select from provider_gone) as gone from kept`;
   const [, rows] = await transaction([lock.compile(kysely), remove.compile(kysely)]);
-  const found = rows?.[0] as { has_children: boolean; in_use: boolean; gone: boolean } | undefined; // the select's columns
+  // The select's columns.
+  const found = rows?.[0] as { has_children: boolean; in_use: boolean; changed: boolean; gone: boolean } | undefined;
+  if (found?.changed) return 'changed';
   if (found?.has_children) return 'has children';
   if (found?.in_use) return 'in use';
   return found?.gone ? 'deleted' : 'gone';

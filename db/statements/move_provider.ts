@@ -1,6 +1,7 @@
 import { sql } from 'kysely';
 import type { Database } from '../connect.ts';
 import { utcNow } from '../utc_now.ts';
+import { isAsSeen, type SeenProvider } from './seen_provider.ts';
 
 /** A node of the trees that a move was judged by. */
 export type JudgedNode = { readonly id: number; readonly parentId: number | null };
@@ -26,6 +27,8 @@ export async function moveProvider(
     readonly subtreeIds: readonly number[];
     /** All providers of the old and the new tree. */
     readonly judged: readonly JudgedNode[];
+    /** What the provider must still be, where that matters. */
+    readonly seen?: SeenProvider | undefined;
   },
 ): Promise<boolean> {
   const ids = move.judged.map((node) => node.id);
@@ -46,6 +49,7 @@ export async function moveProvider(
       root_provider_id = ${move.rootId}::integer,
       updated_at = ${utcNow}
     where id = any(${move.subtreeIds}::integer[]) and not exists (select from changed)
+      and exists (select from resource_providers p where p.id = ${move.id} and ${isAsSeen(move.seen)})
     returning id`;
   const [, rows] = await transaction([lock.compile(kysely), write.compile(kysely)]);
   return rows !== undefined && rows.length > 0;

@@ -1,11 +1,11 @@
 import { sql } from 'kysely';
 import type { Database } from '../connect.ts';
+import type { SeenAllocation } from './seen_allocations.ts';
 
-export type ConsumerAllocationRow = {
+export type ConsumerAllocationRow = SeenAllocation & {
   readonly provider_uuid: string;
   readonly provider_generation: number;
   readonly class_name: string;
-  readonly used: number;
   /** Milliseconds since 1970. */
   readonly modified: number | null;
   /** These are null for old allocations, which have no consumer record. */
@@ -21,7 +21,7 @@ export async function readAllocations(
   consumerUuid: string,
 ): Promise<readonly ConsumerAllocationRow[]> {
   const { rows } = await sql<ConsumerAllocationRow>`
-    select rp.uuid as provider_uuid, coalesce(rp.generation, 0) as provider_generation, rc.name as class_name, a.used,
+    select a.id, a.resource_provider_id as "providerId", a.resource_class_id as "classId", rp.uuid as provider_uuid, coalesce(rp.generation, 0) as provider_generation, rc.name as class_name, a.used,
       (extract(epoch from coalesce(a.updated_at, a.created_at)) * 1000)::float8 as modified,
       c.generation as consumer_generation, ct.name as consumer_type, p.external_id as project_id, u.external_id as user_id
     from allocations a

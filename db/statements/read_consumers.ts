@@ -1,25 +1,45 @@
 import { sql } from 'kysely';
 import type { Database } from '../connect.ts';
+import type { SeenAllocation } from './seen_allocations.ts';
 
 /** What the database has of a consumer. */
 export type ConsumerState = {
   readonly uuid: string;
   /** Null where there is no consumer record: a consumer that is not there, or old allocations without one. */
   readonly generation: number | null;
-  readonly allocations: readonly { readonly providerId: number; readonly classId: number; readonly used: number }[];
+  /** Its owner and type by their names; null where there is no record, where none was ever said, or where they were not asked for. */
+  readonly projectId: string | null;
+  readonly userId: string | null;
+  readonly consumerType: string | null;
+  /** In the order in which they were written. */
+  readonly allocations: readonly SeenAllocation[];
 };
 
-/** Reads some consumers with their allocations, in one snapshot. Every UUID that is asked for is in the answer. */
+/**
+ * Reads some consumers with their allocations, in one snapshot. Every UUID that is asked for is in the answer.
+ *
+ * @param withOwner whether their owners and types are asked for; most claims bring their own
+ */
 export async function readConsumers(
   { kysely }: Database,
   uuids: readonly string[],
+  withOwner = false,
 ): Promise<ReadonlyMap<string, ConsumerState>> {
+  const owner = withOwner
+    ? sql`p.external_id as "projectId", u.external_id as "userId", t.name as "consumerType"`
+    : sql`null as "projectId", null as "userId", null as "consumerType"`;
+  const owners = withOwner
+    ? sql`left join projects p on p.id = c.project_id left join users u on u.id = c.user_id
+      left join consumer_types t on t.id = c.consumer_type_id`
+    : sql``;
   const { rows } = await sql<ConsumerState>`
-    select wanted.uuid, c.generation, coalesce((
-      select json_agg(json_build_object('providerId', a.resource_provider_id, 'classId', a.resource_class_id, 'used', a.used)
+    select wanted.uuid, c.generation, ${owner}, coalesce((
+      select json_agg(json_build_object('id', a.id, 'providerId', a.resource_provider_id, 'classId', a.resource_class_id, 'used', a.used)
         order by a.id)
       from allocations a where a.consumer_id = wanted.uuid
     ), '[]') as allocations
-    from unnest(${uuids}::text[]) as wanted (uuid) left join consumers c on c.uuid = wanted.uuid`.execute(kysely);
+    from unnest(${uuids}::text[]) as wanted (uuid) left join consumers c on c.uuid = wanted.uuid ${owners}`.execute(
+    kysely,
+  );
   return new Map(rows.map((row) => [row.uuid, row]));
 }

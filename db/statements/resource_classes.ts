@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import type { Database } from '../connect.ts';
-import { hasSqlstate, sqlstate } from '../sqlstate.ts';
+import { hasSqlstate, isLostRace, sqlstate } from '../sqlstate.ts';
 import { utcNow } from '../utc_now.ts';
 
 /** Ids from here on are custom classes; below it are the standard ones. Upstream's MIN_CUSTOM_RESOURCE_CLASS_ID. */
@@ -37,21 +37,24 @@ export async function createResourceClass({ kysely }: Database, name: string): P
  * @throws a unique violation where the name is taken.
  */
 export async function renameResourceClass({ kysely }: Database, id: number, name: string): Promise<boolean> {
-  const { numUpdatedRows } = await kysely
-    .updateTable('resource_classes')
-    .set({ name, updated_at: utcNow })
-    .where('id', '=', id)
-    .executeTakeFirst();
-  return numUpdatedRows > 0n;
+  const rename = kysely.updateTable('resource_classes').set({ name, updated_at: utcNow }).where('id', '=', id);
+  for (;;) {
+    try {
+      return (await rename.executeTakeFirst()).numUpdatedRows > 0n;
+    } catch (error) {
+      // It also writes the entity tags of all that shows the name, which claims write too.
+      if (!isLostRace(error)) throw error;
+    }
+  }
 }
 
-/** Deletes a class that no inventory has. The lock comes first, so that an inventory written before it is seen. */
+/** Deletes a class that has this name, and that no inventory has. The lock comes first, so that an inventory written before it is seen. */
 export async function deleteResourceClass(
   { kysely, transaction }: Database,
-  id: number,
+  { id, name }: { readonly id: number; readonly name: string },
 ): Promise<'deleted' | 'gone' | 'in use'> {
-  const lock = sql`select id from resource_classes where id = ${id} for update`;
-  const remove = sql`delete from resource_classes where id = ${id}
+  const lock = sql`select id from resource_classes where id = ${id} and name = ${name} for update`;
+  const remove = sql`delete from resource_classes where id = ${id} and name = ${name}
     and not exists (select from inventories where resource_class_id = ${id}) returning id`;
   const [locked, removed] = await transaction([lock.compile(kysely), remove.compile(kysely)]);
   if (locked?.length === 0) return 'gone';

@@ -7,21 +7,38 @@ import { utcNow } from '../utc_now.ts';
  * it, and it grows by one; without (before microversion 1.19) the last of several writers wins: the lock has a statement of its
  * own, so that the next one sees what the others before it wrote.
  *
- * @returns whether it was done: false where the generation was another one, or the provider is gone.
+ * @param write.seen the aggregates that it must still be in: the generation alone does not prove it, since writers below 1.19
+ *   leave it as it is
+ * @returns whether it was done: false where the generation or the aggregates were other ones, or the provider is gone.
  */
 export async function setAggregates(
   { kysely, transaction }: Database,
-  write: { readonly providerId: number; readonly generation: number | undefined; readonly uuids: readonly string[] },
+  write: {
+    readonly providerId: number;
+    readonly generation: number | undefined;
+    readonly uuids: readonly string[];
+    readonly seen?: readonly string[] | undefined;
+  },
 ): Promise<boolean> {
   // In the order of the UUIDs, so that two writers that name new ones cannot wait for each other in a circle.
   const ensure = sql`insert into placement_aggregates (uuid, created_at)
     select uuid, ${utcNow} from unnest(${write.uuids}::text[]) as uuid order by uuid on conflict (uuid) do nothing`;
   const lock = sql`select id from resource_providers where id = ${write.providerId} for no key update`;
+  const asSeen =
+    write.seen === undefined
+      ? sql`true`
+      : sql`not exists (
+          select from (
+            select a.uuid::text as uuid from resource_provider_aggregates m join placement_aggregates a on a.id = m.aggregate_id
+            where m.resource_provider_id = ${write.providerId}
+          ) as present full join unnest(${write.seen}::text[]) as seen (uuid) using (uuid)
+          where present.uuid is null or seen.uuid is null
+        )`;
   const guard =
     write.generation === undefined
       ? sql`select id from resource_providers where id = ${write.providerId}`
       : sql`update resource_providers set generation = generation + 1, updated_at = ${utcNow}
-          where id = ${write.providerId} and generation = ${write.generation} returning id`;
+          where id = ${write.providerId} and generation = ${write.generation} and ${asSeen} returning id`;
   const set = sql`
     with guard as (${guard}), wanted as (
       select id from placement_aggregates where uuid = any(${write.uuids}::text[])

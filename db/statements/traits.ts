@@ -10,10 +10,17 @@ export async function createTrait({ kysely }: Database, name: string): Promise<b
   return rows.length === 1;
 }
 
-/** Deletes a trait that no provider has: the foreign key says so. */
-export async function deleteTrait({ kysely }: Database, id: number): Promise<'deleted' | 'gone' | 'in use'> {
+/** Deletes a trait that has this name, and that no provider has: the foreign key says so. */
+export async function deleteTrait(
+  { kysely }: Database,
+  { id, name }: { readonly id: number; readonly name: string },
+): Promise<'deleted' | 'gone' | 'in use'> {
   try {
-    const { numDeletedRows } = await kysely.deleteFrom('traits').where('id', '=', id).executeTakeFirst();
+    const { numDeletedRows } = await kysely
+      .deleteFrom('traits')
+      .where('id', '=', id)
+      .where('name', '=', name)
+      .executeTakeFirst();
     return numDeletedRows > 0n ? 'deleted' : 'gone';
   } catch (error) {
     if (hasSqlstate(error, sqlstate.foreignKeyViolation)) return 'in use';

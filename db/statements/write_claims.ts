@@ -1,6 +1,7 @@
 import { type CompiledQuery, type RawBuilder, sql } from 'kysely';
 import type { Database } from '../connect.ts';
 import { utcNow } from '../utc_now.ts';
+import { type SeenAllocation, seenRows } from './seen_allocations.ts';
 import type { InventoryValues } from './write_inventories.ts';
 
 /** A provider that a claim was judged by: it must still have this generation, and gets one higher by `bump`. */
@@ -15,10 +16,14 @@ export type ConsumerWrite = {
   readonly hasOldAllocations: boolean;
   readonly projectExternalId: string;
   readonly userExternalId: string;
-  /** Null keeps the type that it has. */
+  /** Null keeps the type that it has. The entity tag is of this one. */
   readonly consumerType: string | null;
   /** None removes the consumer. */
   readonly allocations: readonly { readonly providerId: number; readonly classId: number; readonly used: number }[];
+  /** The entity tag of the allocations; null where there are none. */
+  readonly etag: string | null;
+  /** The allocations that it must still have, exactly, where the client said what it has seen. */
+  readonly seen?: readonly SeenAllocation[] | undefined;
 };
 
 /** Inventories that are replaced together with the allocations (POST /reshaper). */
@@ -43,7 +48,8 @@ export type LostGuard = 'provider' | 'consumer' | 'class' | 'owner' | undefined;
  *
  * The statement locks the guarded providers and then the consumers, in the order of their keys, and judges the generations on
  * the newest versions of these rows. Everything else it reads is as old as its snapshot: that is why every change of a
- * consumer's allocations is guarded by the consumer's generation.
+ * consumer's allocations is guarded by the consumer's generation. Where allocations must be those that were seen, their rows are
+ * locked as well.
  *
  * @returns for each claim the guard that it lost.
  * @throws a unique violation where a consumer that should be new exists: then nothing at all was written.
@@ -68,6 +74,7 @@ export async function writeClaims(database: Database, claims: readonly ClaimWrit
     locked_class as materialized (
       select id from resource_classes where id in (select class_id from inventory) order by id for key share
     ),
+    ${lockedAllocations(claims)}
     lost as materialized (
       select guard.claim, 'provider' as what from guard left join locked_provider p on p.id = guard.provider_id
       where p.generation is distinct from guard.generation
@@ -85,6 +92,7 @@ export async function writeClaims(database: Database, claims: readonly ClaimWrit
         and (c.project_id is null or c.user_id is null or (c.type_name is not null and c.type_id is null))
       union all
       select i.claim, 'class' from inventory i where i.class_id not in (select id from locked_class)
+      ${lostSight(claims)}
     ),
     won as materialized (select * from consumer where claim not in (select claim from lost)),
     bumped as (
@@ -111,13 +119,14 @@ export async function writeClaims(database: Database, claims: readonly ClaimWrit
       delete from allocations a using won where a.consumer_id = won.uuid and (won.generation is not null or won.has_old)
     ),
     created as (
-      insert into consumers (uuid, project_id, user_id, consumer_type_id, generation, created_at)
-      select uuid, project_id, user_id, type_id, 1, ${utcNow} from won where generation is null and not emptied
+      insert into consumers (uuid, project_id, user_id, consumer_type_id, generation, created_at, etag)
+      select uuid, project_id, user_id, type_id, 1, ${utcNow}, etag from won where generation is null and not emptied
       order by uuid -- so that two statements that make the same ones do not wait for each other in a circle
     ),
     updated as (
       update consumers c set generation = c.generation + 1, project_id = won.project_id, user_id = won.user_id,
-        consumer_type_id = coalesce(won.type_id, c.consumer_type_id), updated_at = ${utcNow}
+        consumer_type_id = coalesce(won.type_id, c.consumer_type_id), updated_at = ${utcNow},
+        etag = case when coalesce(won.type_id, c.consumer_type_id) is not distinct from won.type_id then won.etag end
       from won where c.uuid = won.uuid and won.generation is not null and not won.emptied
     ),
     removed as (
@@ -128,7 +137,7 @@ export async function writeClaims(database: Database, claims: readonly ClaimWrit
       select provider_id, class_id, consumer_uuid, used, ${utcNow}
       from allocation where claim not in (select claim from lost)
     )
-    select claim, what from lost`.compile(kysely);
+    select claim, what from lost where (${tagsAreWritten}) is not null`.compile(kysely);
   const emptied = claims.flatMap(({ consumers }) => consumers.filter(isEmptiedOldOne).map(({ uuid }) => uuid));
   const rows =
     emptied.length === 0
@@ -175,11 +184,54 @@ function claimedConsumers(claims: readonly ClaimWrite[]): RawBuilder<unknown> {
     from unnest(${claim}::integer[], ${column((c) => c.uuid)}::text[], ${column((c) => c.generation)}::integer[],
       ${column((c) => c.hasOldAllocations)}::boolean[], ${column((c) => c.allocations.length === 0)}::boolean[],
       ${column((c) => c.projectExternalId)}::text[], ${column((c) => c.userExternalId)}::text[],
-      ${column((c) => c.consumerType)}::text[]
-    ) as c (claim, uuid, generation, has_old, emptied, project_name, user_name, type_name)
+      ${column((c) => c.consumerType)}::text[], ${column((c) => c.etag)}::text[]
+    ) as c (claim, uuid, generation, has_old, emptied, project_name, user_name, type_name, etag)
     left join projects p on p.external_id = c.project_name
     left join users u on u.external_id = c.user_name
     left join consumer_types t on t.name = c.type_name`;
+}
+
+/** Tells the triggers of this transaction that the consumers get their entity tags (migration 004). */
+const tagsAreWritten = sql`select set_config('placement.etags', 'written', true)`;
+
+/** The consumers of which a claim knows what they must still have. Most batches have none, and a statement without these parts. */
+const seenConsumers = (claims: readonly ClaimWrite[]) =>
+  claims.flatMap(({ consumers }, claim) =>
+    consumers.flatMap(({ uuid, seen }) => (seen === undefined ? [] : [{ claim, uuid, seen }])),
+  );
+
+/** Locks their allocations, after everything else, and puts beside them what was seen. */
+function lockedAllocations(claims: readonly ClaimWrite[]): RawBuilder<unknown> {
+  const consumers = seenConsumers(claims);
+  if (consumers.length === 0) return sql``;
+  const uuids = consumers.flatMap(({ uuid, seen }) => seen.map(() => uuid));
+  return sql`
+    locked_allocation as materialized (
+      select id, consumer_id, resource_provider_id as provider_id, resource_class_id as class_id, used from allocations
+      where consumer_id = any(${consumers.map(({ uuid }) => uuid)}::text[])
+        and (select count(*) from locked_consumer) is not null and (select count(*) from locked_class) is not null
+      order by id for update
+    ),
+    seen_allocation as materialized (
+      select * from rows from (unnest(${uuids}::text[]), ${seenRows(consumers.flatMap(({ seen }) => seen))}
+      ) as s (consumer_id, id, provider_id, class_id, used)
+    ),`;
+}
+
+/** A part of `lost`: consumers whose allocations are not those that were seen. */
+function lostSight(claims: readonly ClaimWrite[]): RawBuilder<unknown> {
+  const consumers = seenConsumers(claims);
+  if (consumers.length === 0) return sql``;
+  return sql`
+      union all
+      select c.claim, 'consumer' from unnest(${consumers.map(({ claim }) => claim)}::integer[],
+        ${consumers.map(({ uuid }) => uuid)}::text[]) as c (claim, uuid)
+      where c.uuid in (
+        select coalesce(l.consumer_id, s.consumer_id) from locked_allocation l full join seen_allocation s
+          on l.id = s.id and l.consumer_id = s.consumer_id and l.provider_id = s.provider_id and l.class_id = s.class_id
+            and l.used = s.used
+        where l.id is null or s.id is null
+      )`;
 }
 
 function providerGuards(claims: readonly ClaimWrite[]): RawBuilder<unknown> {

@@ -1,9 +1,13 @@
 import { setAggregates } from '../../db/statements/set_aggregates.ts';
 import { conflict, errorCodes } from '../errors.ts';
+import type { Provider } from '../fleet/provider.ts';
+import { aggregatesTag } from '../placement/entity_tag.ts';
 import { integer, list, object, uuidText } from '../schema/json_schema.ts';
 import type { Answer, ApiRequest, Endpoint } from './endpoint.ts';
+import { echoedTag, requireMatch, tagged, takesIfMatch } from './entity_tags.ts';
 import type { Parts } from './parts.ts';
 import { findProvider } from './provider.ts';
+import { bySince } from './since.ts';
 
 // Routes
 
@@ -12,7 +16,7 @@ const rule = 'placement:resource_providers:aggregates';
 
 export const aggregateEndpoints: readonly Endpoint[] = [
   { ...shared, method: 'GET', policy: `${rule}:list`, answersJson: true, handle: show },
-  { ...shared, method: 'PUT', policy: `${rule}:update`, wantsJson: true, handle: replace },
+  { ...shared, method: 'PUT', policy: `${rule}:update`, wantsJson: true, ...takesIfMatch, handle: replace },
 ];
 
 // Request schemas
@@ -21,7 +25,11 @@ export const aggregateEndpoints: readonly Endpoint[] = [
 const guardedSince = 19;
 
 const uuids = list(uuidText, { unique: true });
-const guarded = object({ aggregates: uuids, resource_provider_generation: integer() });
+const guarded = { aggregates: uuids, resource_provider_generation: integer() };
+const guardedSchemas = [
+  { since: 40, schema: object({ ...guarded, ...echoedTag }) },
+  { since: guardedSince, schema: object(guarded) },
+] as const;
 
 // Handlers
 
@@ -37,7 +45,8 @@ async function replace(request: ApiRequest, { database, fleet }: Parts): Promise
     await setAggregates(database, { providerId: provider.id, generation: undefined, uuids: wanted });
     return answer(request, wanted, provider.generation);
   }
-  const body = await request.json(guarded);
+  const body = await request.json(bySince(guardedSchemas, request.version));
+  requireAggregates(request, provider);
   const generation = body.resource_provider_generation;
   if (provider.generation !== generation) {
     throw conflict(
@@ -45,8 +54,14 @@ async function replace(request: ApiRequest, { database, fleet }: Parts): Promise
       errorCodes.concurrentUpdate,
     );
   }
-  const done = await setAggregates(database, { providerId: provider.id, generation, uuids: body.aggregates });
+  const done = await setAggregates(database, {
+    providerId: provider.id,
+    generation,
+    uuids: body.aggregates,
+    seen: request.ifMatch && provider.aggregates,
+  });
   if (!done) {
+    requireAggregates(request, findProvider(await fleet.fresh(), provider.uuid));
     throw conflict(
       'Update conflict: Another thread concurrently updated the resource provider data. Please retry your update',
       errorCodes.concurrentUpdate,
@@ -55,13 +70,17 @@ async function replace(request: ApiRequest, { database, fleet }: Parts): Promise
   return answer(request, body.aggregates, generation + 1);
 }
 
+const requireAggregates = (request: ApiRequest, { uuid, aggregates }: Provider): void =>
+  requireMatch(request, `What resource provider ${uuid} is a member of`, () => aggregatesTag(aggregates));
+
 // Response shapes
 
 const answer = (request: ApiRequest, aggregates: readonly string[], generation: number): Answer => ({
   status: 200,
-  json: {
-    aggregates,
-    ...(request.version >= guardedSince ? { resource_provider_generation: generation } : {}),
-  },
+  ...tagged(
+    request,
+    { aggregates, ...(request.version >= guardedSince ? { resource_provider_generation: generation } : {}) },
+    () => aggregatesTag(aggregates),
+  ),
   lastModified: new Date(),
 });

@@ -1,5 +1,6 @@
 import * as v from 'valibot';
 import { integer, integerOrNull, keyed, list, object, partlyKeyed, text, uuidText } from '../schema/json_schema.ts';
+import { echoedTag } from './entity_tags.ts';
 import { classNamePattern } from './inventory_body.ts';
 
 /** Keys that are meant as UUIDs; only their length and characters are looked at, as upstream does. */
@@ -25,9 +26,11 @@ const deletable = { allocations: byProvider(0), ...owners };
 const guarded = { ...deletable, consumer_generation: generation };
 const mapped = { ...guarded, mappings: v.optional(mappings) };
 const typed = { ...mapped, consumer_type: consumerType };
+const echoing = { ...typed, ...echoedTag };
 
 /** The body of PUT /allocations/{consumer_uuid}, by the version that brought it, newest first. */
 export const putBodies = [
+  { since: 40, schema: object(echoing) },
   { since: 38, schema: object(typed) },
   { since: 34, schema: object(mapped) },
   { since: 28, schema: object(guarded) },
@@ -42,6 +45,7 @@ const byConsumer = <Entries extends v.ObjectEntries>(entries: Entries, minProper
 /** Several consumers at once, by UUID: the body of POST /allocations, and a part of that of POST /reshaper. */
 export const consumersBodies = (minProperties: number) =>
   [
+    { since: 40, schema: byConsumer(echoing, minProperties) },
     { since: 38, schema: byConsumer(typed, minProperties) },
     { since: 34, schema: byConsumer(mapped, minProperties) },
     { since: 28, schema: byConsumer(guarded, minProperties) },

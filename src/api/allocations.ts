@@ -1,12 +1,15 @@
 import { isLostRace } from '../../db/sqlstate.ts';
-import { deleteAllocations } from '../../db/statements/delete_allocations.ts';
-import { readAllocations } from '../../db/statements/read_allocations.ts';
+import { deleteAllocations, deleteSeenAllocations } from '../../db/statements/delete_allocations.ts';
+import { type ConsumerAllocationRow, readAllocations } from '../../db/statements/read_allocations.ts';
 import { isStorable } from '../../db/storable.ts';
+import type { Config } from '../config/config.ts';
 import { badRequest, notFound } from '../errors.ts';
+import { allocationsTag, type ConsumerContent } from '../placement/entity_tag.ts';
 import { isUuidLike, normalUuid } from '../placement/uuid.ts';
 import { consumersBodies, putBodies } from './allocation_bodies.ts';
-import { consumerClaim, writeClaim } from './claim_requests.ts';
+import { allocationsOf, consumerClaim, expectKnownOnly, writeClaim } from './claim_requests.ts';
 import { type Answer, type ApiRequest, type Endpoint, noContent } from './endpoint.ts';
+import { preconditionFailed, requireMatch, tagged, takesIfMatch } from './entity_tags.ts';
 import type { Parts } from './parts.ts';
 import { newest } from './provider.ts';
 import { bySince } from './since.ts';
@@ -23,11 +26,12 @@ export const allocationEndpoints: readonly Endpoint[] = [
     since: 13,
     policy: rule('manage'),
     wantsJson: true,
+    ...takesIfMatch,
     handle: post,
   },
   { method: 'GET', path: one, since: 0, policy: rule('list'), answersJson: true, handle: show },
-  { method: 'PUT', path: one, since: 0, policy: rule('update'), wantsJson: true, handle: put },
-  { method: 'DELETE', path: one, since: 0, policy: rule('delete'), handle: remove },
+  { method: 'PUT', path: one, since: 0, policy: rule('update'), wantsJson: true, ...takesIfMatch, handle: put },
+  { method: 'DELETE', path: one, since: 0, policy: rule('delete'), ...takesIfMatch, handle: remove },
 ];
 
 // Request schemas
@@ -45,32 +49,25 @@ async function show(request: ApiRequest, { database, config }: Parts): Promise<A
     const entry = allocations[provider_uuid];
     entry.resources[class_name] = used;
   }
-  const [first] = rows;
-  const { incompleteConsumerProjectId, incompleteConsumerUserId } = config.placement;
-  const of = (since: number) => first !== undefined && request.version >= since;
-  return {
-    status: 200,
-    json: {
-      allocations,
-      ...(of(12)
-        ? {
-            // Old allocations without a consumer record belong to those that the migration will give them to.
-            project_id: first?.project_id ?? incompleteConsumerProjectId,
-            user_id: first?.user_id ?? incompleteConsumerUserId,
-          }
-        : {}),
-      ...(of(28) ? { consumer_generation: first?.consumer_generation ?? null } : {}),
-      ...(of(38) ? { consumer_type: first?.consumer_type ?? 'unknown' } : {}),
-    },
-    lastModified: newest(rows.map(({ modified }) => modified ?? undefined)),
+  const lastModified = newest(rows.map(({ modified }) => modified ?? undefined));
+  const content = contentOf(rows, config);
+  // Who has nothing is not there, and has no tag either.
+  if (content === undefined) return { status: 200, json: { allocations }, lastModified };
+  const of = (since: number) => request.version >= since;
+  const json = {
+    allocations,
+    ...(of(12) ? { project_id: content.projectId, user_id: content.userId } : {}),
+    ...(of(28) ? { consumer_generation: rows[0]?.consumer_generation ?? null } : {}),
+    ...(of(38) ? { consumer_type: content.consumerType ?? 'unknown' } : {}),
   };
+  return { status: 200, ...tagged(request, json, () => allocationsTag(content)), lastModified };
 }
 
 async function put(request: ApiRequest, parts: Parts): Promise<Answer> {
   const uuid = request.param('consumer_uuid');
   if (!isUuidLike(uuid)) throw badRequest(`Malformed consumer_uuid: ${uuid}`);
   const body = await request.json(bySince(putBodies, request.version));
-  const consumer = consumerClaim(normalUuid(uuid), body, request.version, parts.config);
+  const consumer = consumerClaim(normalUuid(uuid), body, request, parts.config);
   await writeClaim(
     parts,
     { consumers: [consumer], inventories: [] },
@@ -83,21 +80,59 @@ async function put(request: ApiRequest, parts: Parts): Promise<Answer> {
 
 async function post(request: ApiRequest, parts: Parts): Promise<Answer> {
   const body = await request.json(bySince(postBodies, request.version));
-  const consumers = Object.entries(body).map(([uuid, consumer]) =>
-    consumerClaim(uuid, consumer, request.version, parts.config),
+  const consumers = expectKnownOnly(
+    Object.entries(body).map(([uuid, consumer]) => consumerClaim(uuid, consumer, request, parts.config)),
   );
+  if (request.ifMatch !== undefined && consumers.every(({ expected }) => expected === undefined)) {
+    throw preconditionFailed('What consumers have of which all are new');
+  }
   await writeClaim(parts, { consumers, inventories: [] }, { notFound: 'Unable to allocate inventory' });
   return noContent;
 }
 
-async function remove(request: ApiRequest, { database }: Parts): Promise<Answer> {
+async function remove(request: ApiRequest, parts: Parts): Promise<Answer> {
   const uuid = request.param('consumer_uuid');
   for (;;) {
     try {
-      if (isStorable(uuid) && (await deleteAllocations(database, uuid)) > 0) return noContent;
-      throw notFound(`No allocations for consumer '${uuid}'`);
+      const deleted = await (request.ifMatch === undefined ? removeAny : removeSeen)(uuid, request, parts);
+      if (deleted) return noContent;
     } catch (error) {
       if (!isLostRace(error)) throw error;
     }
   }
+}
+
+const nothingToDelete = (uuid: string) => notFound(`No allocations for consumer '${uuid}'`);
+
+async function removeAny(uuid: string, _request: ApiRequest, { database }: Parts): Promise<boolean> {
+  if (isStorable(uuid) && (await deleteAllocations(database, uuid)) > 0) return true;
+  throw nothingToDelete(uuid);
+}
+
+/** @returns false where they were changed since they were read here, so that the client's tag must be looked at again. */
+async function removeSeen(uuid: string, request: ApiRequest, { database, config }: Parts): Promise<boolean> {
+  const rows = isStorable(uuid) ? await readAllocations(database, uuid) : [];
+  const content = contentOf(rows, config);
+  if (content === undefined) throw nothingToDelete(uuid);
+  requireMatch(request, allocationsOf(uuid), () => allocationsTag(content));
+  const seen = { generation: rows[0]?.consumer_generation ?? null, allocations: rows };
+  return (await deleteSeenAllocations(database, uuid, seen)) > 0;
+}
+
+/** What a consumer has, and whose it is; undefined where it has nothing. */
+function contentOf(rows: readonly ConsumerAllocationRow[], { placement }: Config): ConsumerContent | undefined {
+  const [first] = rows;
+  if (first === undefined) return undefined;
+  const allocations = new Map<string, Map<string, number>>();
+  for (const { provider_uuid, class_name, used } of rows) {
+    const amounts = allocations.get(provider_uuid) ?? new Map<string, number>();
+    allocations.set(provider_uuid, amounts.set(class_name, used));
+  }
+  return {
+    allocations,
+    // Old allocations without a consumer record belong to those that the migration will give them to.
+    projectId: first.project_id ?? placement.incompleteConsumerProjectId,
+    userId: first.user_id ?? placement.incompleteConsumerUserId,
+    consumerType: first.consumer_type,
+  };
 }

@@ -2,13 +2,20 @@ import { type Claim, ClaimRefused, type ConsumerClaim, type RefusalReason } from
 import type { Config } from '../config/config.ts';
 import { type ApiError, badRequest, conflict, errorCodes } from '../errors.ts';
 import type { ConsumerBody } from './allocation_bodies.ts';
+import type { ApiRequest } from './endpoint.ts';
+import { preconditionFailed } from './entity_tags.ts';
 import type { Parts } from './parts.ts';
 
 /** From microversion 1.28 on the client says which generation of the consumer it knows. */
 const consumerGenerationSince = 28;
 
 /** What a body says of a consumer, in whichever of its formats. */
-export function consumerClaim(uuid: string, body: ConsumerBody, version: number, config: Config): ConsumerClaim {
+export function consumerClaim(
+  uuid: string,
+  body: ConsumerBody,
+  { version, ifMatch }: Pick<ApiRequest, 'version' | 'ifMatch'>,
+  config: Config,
+): ConsumerClaim {
   const { incompleteConsumerProjectId, incompleteConsumerUserId } = config.placement;
   const listed = Array.isArray(body.allocations)
     ? body.allocations.map((allocation) => [allocation.resource_provider.uuid, allocation.resources] as const)
@@ -20,9 +27,24 @@ export function consumerClaim(uuid: string, body: ConsumerBody, version: number,
     projectId: body.project_id ?? incompleteConsumerProjectId,
     userId: body.project_id === undefined ? incompleteConsumerUserId : (body.user_id ?? incompleteConsumerUserId),
     consumerType: body.consumer_type,
+    expected: ifMatch && {
+      ifMatch,
+      incompleteOwner: { projectId: incompleteConsumerProjectId, userId: incompleteConsumerUserId },
+    },
     allocations: new Map(listed.map(([provider, resources]) => [provider, new Map(Object.entries(resources))])),
   };
 }
+
+/**
+ * Claims of several consumers, of which If-Match concerns those that the client knows: one that it says is new (its generation
+ * null) has nothing that a tag could be of, and must have nothing in any case.
+ */
+export const expectKnownOnly = (claims: readonly ConsumerClaim[]): readonly ConsumerClaim[] =>
+  claims.map((claim) => (claim.knownGeneration === null ? { ...claim, expected: undefined } : claim));
+
+/** How a sentence begins about what a request may be made to match. */
+export const allocationsOf = (uuid: string): string => `What consumer ${uuid} has`;
+const inventoriesOf = (uuid: string): string => `What resource provider ${uuid} has`;
 
 /** How a kind of request words the refusals that differ between them. */
 type Wording = { readonly notFound: string; readonly concurrentUpdate?: string };
@@ -37,6 +59,8 @@ export async function writeClaim({ claims }: Parts, claim: Claim, wording: Wordi
 }
 
 const refusals: Readonly<Record<RefusalReason, (message: string, wording: Wording) => ApiError>> = {
+  'unmatched consumer': (uuid) => preconditionFailed(allocationsOf(uuid)),
+  'unmatched inventories': (uuid) => preconditionFailed(inventoriesOf(uuid)),
   'consumer generation': (message) => conflict(message, errorCodes.concurrentUpdate),
   'provider generation': (message) => conflict(message, errorCodes.concurrentUpdate),
   'unknown provider': (message) => badRequest(message),

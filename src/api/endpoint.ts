@@ -1,4 +1,5 @@
 import type * as v from 'valibot';
+import type { EntityTag, IfMatch } from '../placement/entity_tag.ts';
 import type { Query } from '../query/query_string.ts';
 import type { Identity } from './identity.ts';
 import type { Parts } from './parts.ts';
@@ -13,6 +14,8 @@ export type ApiRequest = {
   /** The part of the path that the pattern names. */
   param(name: string): string;
   readonly query: Query;
+  /** What the resource must be for the request to be done, where the client says so and the endpoint takes it. */
+  readonly ifMatch: IfMatch | undefined;
   /** The body, held against a schema; see readJson. */
   json<Schema extends v.GenericSchema>(schema: Schema): Promise<v.InferOutput<Schema>>;
   /** Scheme and authority by which the client calls, for links that are absolute. */
@@ -38,6 +41,8 @@ export type Endpoint = {
   readonly answersJson?: boolean;
   /** It wants a JSON body. */
   readonly wantsJson?: boolean;
+  /** The minor version from which on it takes If-Match; below it, the header is refused. Absent where it is ignored. */
+  readonly ifMatchSince?: number;
   /** Upstream looks at the media types of these before the version. */
   readonly mediaTypesFirst?: boolean;
   /** Requests come by the thousand and tell nothing: their successes are logged at level debug. */
@@ -61,6 +66,8 @@ export type Answer = {
    * second without the first; absent sends neither.
    */
   readonly lastModified?: Date | null;
+  /** The entity tag of what is answered, for the header. */
+  readonly etag?: EntityTag | undefined;
 };
 
 export const noContent: Answer = { status: 204 };

@@ -1,6 +1,7 @@
 import * as v from 'valibot';
 import { writeInventories } from '../../db/statements/write_inventories.ts';
 import { badRequest, conflict, errorCodes, notFound, notFoundWithoutVary } from '../errors.ts';
+import { inventoriesTagOf, inventoryTagOf } from '../fleet/entity_tags.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import { nameOf } from '../fleet/names.ts';
 import { type Inventory, inventoryOf, type Provider } from '../fleet/provider.ts';
@@ -8,15 +9,18 @@ import type { InventoryFields } from '../placement/inventory.ts';
 import { exactNumber } from '../schema/exact_number.ts';
 import { integer, keyed, object, text } from '../schema/json_schema.ts';
 import { type Answer, type ApiRequest, type Endpoint, noContent } from './endpoint.ts';
+import { echoedTag, requireMatch, tagged, takesIfMatch } from './entity_tags.ts';
 import {
   checkCapacity,
   classNamePattern,
   inventoryEntries,
   inventoryFields,
   inventoryRecord,
+  inventoryRecordEntries,
 } from './inventory_body.ts';
 import type { Parts } from './parts.ts';
 import { findProvider, newest, noSuchClass, noSuchProvider } from './provider.ts';
+import { bySince } from './since.ts';
 
 // Routes
 
@@ -26,12 +30,12 @@ const rule = (verb: string) => `placement:resource_providers:inventories:${verb}
 
 export const inventoryEndpoints: readonly Endpoint[] = [
   { method: 'GET', path, since: 0, policy: rule('list'), answersJson: true, handle: list },
-  { method: 'POST', path, since: 0, policy: rule('create'), wantsJson: true, handle: create },
-  { method: 'PUT', path, since: 0, policy: rule('update'), wantsJson: true, handle: replaceAll },
-  { method: 'DELETE', path, since: 5, absentStatus: 405, policy: rule('delete'), handle: removeAll },
+  { method: 'POST', path, since: 0, policy: rule('create'), wantsJson: true, ...takesIfMatch, handle: create },
+  { method: 'PUT', path, since: 0, policy: rule('update'), wantsJson: true, ...takesIfMatch, handle: replaceAll },
+  { method: 'DELETE', path, since: 5, absentStatus: 405, policy: rule('delete'), ...takesIfMatch, handle: removeAll },
   { method: 'GET', path: one, since: 0, policy: rule('show'), answersJson: true, handle: show },
-  { method: 'PUT', path: one, since: 0, policy: rule('update'), wantsJson: true, handle: replaceOne },
-  { method: 'DELETE', path: one, since: 0, policy: rule('delete'), handle: removeOne },
+  { method: 'PUT', path: one, since: 0, policy: rule('update'), wantsJson: true, ...takesIfMatch, handle: replaceOne },
+  { method: 'DELETE', path: one, since: 0, policy: rule('delete'), ...takesIfMatch, handle: removeOne },
 ];
 
 // Request schemas
@@ -41,17 +45,34 @@ const creation = object({
   resource_provider_generation: v.optional(integer()),
   resource_class: text({ pattern: classNamePattern }),
 });
-const replacement = object({ ...inventoryEntries, resource_provider_generation: integer() });
-const replacements = object({
-  resource_provider_generation: integer(),
-  inventories: keyed(classNamePattern, inventoryRecord),
-});
+const replacement = { ...inventoryEntries, resource_provider_generation: integer() };
+const replacementSchemas = [
+  { since: 40, schema: object({ ...replacement, ...echoedTag }) },
+  { since: 0, schema: object(replacement) },
+] as const;
+const replacementsSchemas = [
+  {
+    since: 40,
+    schema: object({
+      resource_provider_generation: integer(),
+      inventories: keyed(classNamePattern, object({ ...inventoryRecordEntries, ...echoedTag })),
+      ...echoedTag,
+    }),
+  },
+  {
+    since: 0,
+    schema: object({
+      resource_provider_generation: integer(),
+      inventories: keyed(classNamePattern, inventoryRecord),
+    }),
+  },
+] as const;
 
 // Handlers
 
 async function list(request: ApiRequest, { fleet }: Parts): Promise<Answer> {
   const current = await fleet.fresh();
-  return listAnswer(readProvider(current, request), current);
+  return listAnswer(request, readProvider(current, request), current);
 }
 
 async function show(request: ApiRequest, { fleet }: Parts): Promise<Answer> {
@@ -60,7 +81,7 @@ async function show(request: ApiRequest, { fleet }: Parts): Promise<Answer> {
   const name = request.param('resource_class');
   const inventory = inventoryOf(provider, current.classes.byName.get(name)?.id ?? -1);
   if (inventory === undefined) throw notFound(`No inventory of class ${name} for ${provider.uuid}`);
-  return oneAnswer(200, provider, inventory);
+  return oneAnswer(request, 200, provider, inventory);
 }
 
 async function create(request: ApiRequest, parts: Parts): Promise<Answer> {
@@ -74,6 +95,7 @@ async function create(request: ApiRequest, parts: Parts): Promise<Answer> {
   // The generation of the body is ignored, as upstream does: whichever is current guards the write.
   for (; ; current = await parts.fleet.fresh()) {
     const provider = findProvider(current, uuid);
+    requireInventories(request, provider, current);
     const classId = current.classes.byName.get(body.resource_class)?.id;
     if (classId === undefined) throw refused(noSuchClass(body.resource_class));
     if (inventoryOf(provider, classId) !== undefined) {
@@ -85,7 +107,7 @@ async function create(request: ApiRequest, parts: Parts): Promise<Answer> {
     if (await write(parts, provider, [{ classId, ...fields }], [])) {
       const written = await writtenInventory(parts, uuid, classId);
       const location = `/resource_providers/${uuid}/inventories/${body.resource_class}`;
-      return { ...oneAnswer(201, written.provider, written.inventory), location };
+      return { ...oneAnswer(request, 201, written.provider, written.inventory), location };
     }
   }
 }
@@ -94,7 +116,8 @@ async function replaceAll(request: ApiRequest, parts: Parts): Promise<Answer> {
   const uuid = request.param('uuid');
   const current = await parts.fleet.fresh();
   const provider = findProvider(current, uuid);
-  const body = await request.json(replacements);
+  const body = await request.json(bySince(replacementsSchemas, request.version));
+  requireInventories(request, provider, current);
   checkGeneration(provider, body.resource_provider_generation);
   const put = Object.entries(body.inventories).map(([name, record]) => [name, inventoryFields(record)] as const);
   checkCapacity(put, uuid, request.version, (reason) =>
@@ -111,24 +134,29 @@ async function replaceAll(request: ApiRequest, parts: Parts): Promise<Answer> {
   const removed = provider.inventories.filter(({ classId }) => !kept.has(classId));
   const inUse = inUseAmong(removed, provider, current);
   if (inUse !== undefined) throw conflict(`update conflict: ${inUse}`, errorCodes.inventoryInUse);
-  if (!(await write(parts, provider, values, removed))) throw updateConflict();
+  const isDone = await write(parts, provider, values, removed);
   const after = await parts.fleet.fresh();
-  return listAnswer(findProvider(after, uuid), after);
+  if (isDone) return listAnswer(request, findProvider(after, uuid), after);
+  requireInventories(request, findProvider(after, uuid), after);
+  throw updateConflict();
 }
 
 async function removeAll(request: ApiRequest, parts: Parts): Promise<Answer> {
-  const current = await parts.fleet.fresh();
-  const provider = findProvider(current, request.param('uuid'));
-  const inUse = inUseAmong(provider.inventories, provider, current);
-  if (inUse !== undefined) throw conflict(inUse, errorCodes.inventoryInUse);
-  if (!(await write(parts, provider, [], provider.inventories))) {
+  for (;;) {
+    const current = await parts.fleet.fresh();
+    const provider = findProvider(current, request.param('uuid'));
+    requireInventories(request, provider, current);
+    const inUse = inUseAmong(provider.inventories, provider, current);
+    if (inUse !== undefined) throw conflict(inUse, errorCodes.inventoryInUse);
+    if (await write(parts, provider, [], provider.inventories)) return noContent;
+    // Who said what is to be deleted is concerned by another content only, and not by another generation.
+    if (request.ifMatch !== undefined) continue;
     throw conflict(
       `Unable to delete inventory for resource provider ${provider.uuid} because the inventory was updated by another ` +
         'process. Please retry your request.',
       errorCodes.concurrentUpdate,
     );
   }
-  return noContent;
 }
 
 async function replaceOne(request: ApiRequest, parts: Parts): Promise<Answer> {
@@ -136,7 +164,8 @@ async function replaceOne(request: ApiRequest, parts: Parts): Promise<Answer> {
   const name = request.param('resource_class');
   const current = await parts.fleet.fresh();
   const provider = findProvider(current, uuid);
-  const body = await request.json(replacement);
+  const body = await request.json(bySince(replacementSchemas, request.version));
+  requireInventory(request, provider, current);
   checkGeneration(provider, body.resource_provider_generation);
   const fields = inventoryFields(body);
   checkCapacity([[name, fields]], uuid, request.version, (reason) =>
@@ -150,26 +179,33 @@ async function replaceOne(request: ApiRequest, parts: Parts): Promise<Answer> {
       `No inventory record with resource class for resource provider ${uuid}: No inventory of class ${name} found.`,
     );
   }
-  if (!(await write(parts, provider, [{ classId, ...fields }], []))) throw updateConflict();
+  if (!(await write(parts, provider, [{ classId, ...fields }], []))) {
+    const after = await parts.fleet.fresh();
+    requireInventory(request, findProvider(after, uuid), after);
+    throw updateConflict();
+  }
   const written = await writtenInventory(parts, uuid, classId);
-  return oneAnswer(200, written.provider, written.inventory);
+  return oneAnswer(request, 200, written.provider, written.inventory);
 }
 
 async function removeOne(request: ApiRequest, parts: Parts): Promise<Answer> {
   const name = request.param('resource_class');
-  const current = await parts.fleet.fresh();
-  const provider = findProvider(current, request.param('uuid'));
   const missing = (reason: string) => notFound(`No inventory of class ${name} found for delete: ${reason}`);
-  const classId = current.classes.byName.get(name)?.id;
-  if (classId === undefined) throw missing(noSuchClass(name));
-  const inventory = inventoryOf(provider, classId);
-  if (inventory === undefined) throw missing(`No inventory of class ${name} found for delete`);
   const refused = (reason: string) =>
     conflict(`Unable to delete inventory of class ${name}: ${reason}`, errorCodes.concurrentUpdate);
-  const inUse = inUseAmong([inventory], provider, current);
-  if (inUse !== undefined) throw refused(inUse);
-  if (!(await write(parts, provider, [], [inventory]))) throw refused(concurrentlyUpdated);
-  return noContent;
+  for (;;) {
+    const current = await parts.fleet.fresh();
+    const provider = findProvider(current, request.param('uuid'));
+    const classId = current.classes.byName.get(name)?.id;
+    if (classId === undefined) throw missing(noSuchClass(name));
+    const inventory = inventoryOf(provider, classId);
+    if (inventory === undefined) throw missing(`No inventory of class ${name} found for delete`);
+    requireInventory(request, provider, current);
+    const inUse = inUseAmong([inventory], provider, current);
+    if (inUse !== undefined) throw refused(inUse);
+    if (await write(parts, provider, [], [inventory])) return noContent;
+    if (request.ifMatch === undefined) throw refused(concurrentlyUpdated);
+  }
 }
 
 // Checks
@@ -181,6 +217,21 @@ function checkGeneration(provider: Provider, generation: number): void {
   if (provider.generation !== generation) {
     throw conflict('resource provider generation conflict', errorCodes.concurrentUpdate);
   }
+}
+
+/** @throws ApiError 412 where all inventories together are not what If-Match says. */
+const requireInventories = (request: ApiRequest, provider: Provider, fleet: Fleet): void =>
+  requireMatch(request, `What resource provider ${provider.uuid} has`, () => inventoriesTagOf(fleet, provider));
+
+/** @throws ApiError 412 where the inventory that the request names is not what If-Match says. */
+function requireInventory(request: ApiRequest, provider: Provider, fleet: Fleet): void {
+  const name = request.param('resource_class');
+  const inventory = inventoryOf(provider, fleet.classes.byName.get(name)?.id ?? -1);
+  requireMatch(
+    request,
+    `What resource provider ${provider.uuid} has of ${name}`,
+    () => inventory && inventoryTagOf(inventory),
+  );
 }
 
 /** What says that some of these inventories have allocations, if any has. */
@@ -230,24 +281,35 @@ const shape = (inventory: Inventory) => ({
   allocation_ratio: exactNumber(inventory.allocationRatio),
 });
 
-const oneAnswer = (status: number, provider: Provider, inventory: Inventory): Answer => ({
+const oneAnswer = (request: ApiRequest, status: number, provider: Provider, inventory: Inventory): Answer => ({
   status,
-  // Upstream leaves a generation of 0 out.
-  json: {
-    ...shape(inventory),
-    ...(provider.generation === 0 ? {} : { resource_provider_generation: provider.generation }),
-  },
+  ...tagged(
+    request,
+    {
+      ...shape(inventory),
+      // Upstream leaves a generation of 0 out.
+      ...(provider.generation === 0 ? {} : { resource_provider_generation: provider.generation }),
+    },
+    () => inventoryTagOf(inventory),
+  ),
   lastModified: new Date(inventory.modifiedAtMs),
 });
 
-const listAnswer = (provider: Provider, fleet: Fleet): Answer => ({
+const listAnswer = (request: ApiRequest, provider: Provider, fleet: Fleet): Answer => ({
   status: 200,
-  json: {
-    resource_provider_generation: provider.generation,
-    inventories: Object.fromEntries(
-      provider.inventories.map((inventory) => [nameOf(fleet.classes, inventory.classId), shape(inventory)]),
-    ),
-  },
+  ...tagged(
+    request,
+    {
+      resource_provider_generation: provider.generation,
+      inventories: Object.fromEntries(
+        provider.inventories.map((inventory) => [
+          nameOf(fleet.classes, inventory.classId),
+          tagged(request, shape(inventory), () => inventoryTagOf(inventory)).json,
+        ]),
+      ),
+    },
+    () => inventoriesTagOf(fleet, provider),
+  ),
   lastModified:
     provider.inventories.length === 0 ? null : newest(provider.inventories.map(({ modifiedAtMs }) => modifiedAtMs)),
 });

@@ -20,7 +20,8 @@ export const inventoryEntries = {
 };
 
 /** One of several inventories in a request; upstream lets it carry a generation, which means nothing. */
-export const inventoryRecord = object({ ...inventoryEntries, resource_provider_generation: v.optional(integer()) });
+export const inventoryRecordEntries = { ...inventoryEntries, resource_provider_generation: v.optional(integer()) };
+export const inventoryRecord = object(inventoryRecordEntries);
 
 /** An inventory as a request gives it, completed. */
 export function inventoryFields(body: {

@@ -1,5 +1,5 @@
 /**
- * A service with microversions, such as `placement 1.0` to `placement 1.39`. One server may speak for several: they share
+ * A service with microversions, such as `placement 1.0` to `placement 1.40`. One server may speak for several: they share
  * the header, comma-separated.
  */
 export type Service = {
@@ -54,6 +54,8 @@ export const changes: readonly string[] = [
   'Resource providers may be re-parented and un-parented.',
   'Consumer types.',
   'Any of several traits in required, by in:.',
+  // Upstream ends here; what follows is ours.
+  'Entity tags: ETag and etag in answers, If-Match in requests.',
 ];
 
 export const placementService: Service = {

@@ -1,11 +1,15 @@
 import { hasSqlstate, sqlstate } from '../../db/sqlstate.ts';
 import { setTraits } from '../../db/statements/set_traits.ts';
 import { badRequest, conflict, errorCodes, notFound } from '../errors.ts';
+import { traitsTagOf } from '../fleet/entity_tags.ts';
 import type { Fleet } from '../fleet/fleet.ts';
+import type { Provider } from '../fleet/provider.ts';
 import { integer, list, object, text } from '../schema/json_schema.ts';
 import { type Answer, type ApiRequest, type Endpoint, noContent } from './endpoint.ts';
+import { echoedTag, requireMatch, tagged, takesIfMatch } from './entity_tags.ts';
 import type { Parts } from './parts.ts';
 import { findProvider, modifiedAtMs, newest, noSuchProvider } from './provider.ts';
+import { bySince } from './since.ts';
 
 // Routes
 
@@ -14,16 +18,20 @@ const rule = 'placement:resource_providers:traits';
 
 export const providerTraitEndpoints: readonly Endpoint[] = [
   { ...shared, method: 'GET', policy: `${rule}:list`, answersJson: true, handle: show },
-  { ...shared, method: 'PUT', policy: `${rule}:update`, wantsJson: true, handle: replace },
-  { ...shared, method: 'DELETE', policy: `${rule}:delete`, handle: remove },
+  { ...shared, method: 'PUT', policy: `${rule}:update`, wantsJson: true, ...takesIfMatch, handle: replace },
+  { ...shared, method: 'DELETE', policy: `${rule}:delete`, ...takesIfMatch, handle: remove },
 ];
 
 // Request schemas
 
-const replacement = object({
+const replacement = {
   traits: list(text({ minLength: 1, maxLength: 255 })),
   resource_provider_generation: integer(),
-});
+};
+const replacementSchemas = [
+  { since: 40, schema: object({ ...replacement, ...echoedTag }) },
+  { since: 0, schema: object(replacement) },
+] as const;
 
 // Handlers
 
@@ -32,14 +40,15 @@ async function show(request: ApiRequest, { fleet }: Parts): Promise<Answer> {
   const uuid = request.param('uuid');
   const provider = current.byUuid.get(uuid);
   if (provider === undefined) throw notFound(`${noSuchProvider(uuid)}: ${noSuchProvider(uuid)}`);
-  return answer(current, provider.traitIds, provider.generation);
+  return answer(request, current, provider.traitIds, provider.generation);
 }
 
 async function replace(request: ApiRequest, { database, fleet }: Parts): Promise<Answer> {
   // Upstream looks at the body before the provider here.
-  const body = await request.json(replacement);
+  const body = await request.json(bySince(replacementSchemas, request.version));
   const current = await fleet.fresh();
   const provider = findProvider(current, request.param('uuid'));
+  requireTraits(request, provider, current);
   const generation = body.resource_provider_generation;
   if (provider.generation !== generation) {
     throw conflict(
@@ -51,23 +60,35 @@ async function replace(request: ApiRequest, { database, fleet }: Parts): Promise
   if (unknown.size > 0) throw badRequest(`No such trait ${[...unknown].join(', ')}`);
   const wanted = new Set(body.traits.flatMap((name) => current.traits.byName.get(name)?.id ?? []));
   const traitIds = [...wanted].sort((a, b) => a - b);
-  if (isSame(traitIds, provider.traitIds)) return answer(current, traitIds, generation);
+  if (isSame(traitIds, provider.traitIds)) return answer(request, current, traitIds, generation);
   try {
-    if (!(await setTraits(database, { providerId: provider.id, generation, traitIds }))) throw concurrentUpdate();
+    if (!(await setTraits(database, { providerId: provider.id, generation, traitIds }))) {
+      const after = await fleet.fresh();
+      requireTraits(request, findProvider(after, provider.uuid), after);
+      throw concurrentUpdate();
+    }
   } catch (error) {
     if (!hasSqlstate(error, sqlstate.foreignKeyViolation)) throw error;
     throw badRequest(`No such trait: one of ${body.traits.join(', ')} was deleted just now`);
   }
-  return answer(current, traitIds, generation + 1);
+  return answer(request, current, traitIds, generation + 1);
 }
 
 async function remove(request: ApiRequest, { database, fleet }: Parts): Promise<Answer> {
-  const provider = findProvider(await fleet.fresh(), request.param('uuid'));
-  if (provider.traitIds.length === 0) return noContent;
-  const done = await setTraits(database, { providerId: provider.id, generation: provider.generation, traitIds: [] });
-  if (!done) throw concurrentUpdate();
-  return noContent;
+  for (;;) {
+    const current = await fleet.fresh();
+    const provider = findProvider(current, request.param('uuid'));
+    requireTraits(request, provider, current);
+    if (provider.traitIds.length === 0) return noContent;
+    const done = await setTraits(database, { providerId: provider.id, generation: provider.generation, traitIds: [] });
+    if (done) return noContent;
+    // Who said what is to be deleted is concerned by another content only, and not by another generation.
+    if (request.ifMatch === undefined) throw concurrentUpdate();
+  }
 }
+
+const requireTraits = (request: ApiRequest, { uuid, traitIds }: Provider, fleet: Fleet): void =>
+  requireMatch(request, `What resource provider ${uuid} has as traits`, () => traitsTagOf(fleet, traitIds));
 
 const isSame = (a: readonly number[], b: readonly number[]): boolean =>
   a.length === b.length && a.every((id, place) => id === b[place]);
@@ -80,11 +101,13 @@ const concurrentUpdate = () =>
 
 // Response shapes
 
-function answer(fleet: Fleet, traitIds: readonly number[], generation: number): Answer {
+function answer(request: ApiRequest, fleet: Fleet, traitIds: readonly number[], generation: number): Answer {
   const traits = traitIds.flatMap((id) => fleet.traits.byId.get(id) ?? []);
   return {
     status: 200,
-    json: { traits: traits.map(({ name }) => name), resource_provider_generation: generation },
+    ...tagged(request, { traits: traits.map(({ name }) => name), resource_provider_generation: generation }, () =>
+      traitsTagOf(fleet, traitIds),
+    ),
     lastModified: newest(traits.map(modifiedAtMs)),
   };
 }

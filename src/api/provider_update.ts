@@ -1,9 +1,13 @@
 import { hasSqlstate, isLostRace, sqlstate } from '../../db/sqlstate.ts';
 import { moveProvider } from '../../db/statements/move_provider.ts';
 import { renameProvider } from '../../db/statements/rename_provider.ts';
+import type { SeenProvider } from '../../db/statements/seen_provider.ts';
 import { badRequest, conflict, errorCodes } from '../errors.ts';
+import { providerTagOf } from '../fleet/entity_tags.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import { type Provider, subtreeOf } from '../fleet/provider.ts';
+import type { ApiRequest } from './endpoint.ts';
+import { requireMatch } from './entity_tags.ts';
 import type { Parts } from './parts.ts';
 import { findProvider } from './provider.ts';
 
@@ -14,25 +18,27 @@ type Change = { readonly name: string; readonly parent_provider_uuid?: string | 
 
 /**
  * Gives a provider a name and, where the change has the key, a parent. A change of the parent is judged by the shape of the
- * trees, written only where they still have it, and judged again otherwise.
+ * trees, written only where they still have it, and judged again otherwise; the same goes for what If-Match asks for.
  *
  * @returns the provider as it is now, and when it had been updated before.
- * @throws ApiError 400 for a move that is not allowed, 404, or 409 for a name that is taken.
+ * @throws ApiError 400 for a move that is not allowed, 404, 409 for a name that is taken, or 412.
  */
 export async function saveProvider(
   { database, fleet }: Parts,
   uuid: string,
   change: Change,
-  version: number,
+  request: ApiRequest,
 ): Promise<{ provider: Provider; previouslyUpdatedAtMs: number | undefined }> {
   for (;;) {
     const current = await fleet.fresh();
     const provider = findProvider(current, uuid);
     const previouslyUpdatedAtMs = provider.updatedAtMs;
-    const parent = judgeParent(current, provider, change, version);
+    requireMatch(request, `Resource provider ${uuid}`, () => providerTagOf(provider));
+    const seen = request.ifMatch && seenOf(provider);
+    const parent = judgeParent(current, provider, change, request.version);
     try {
       if (parent === provider.parent) {
-        await renameProvider(database, provider.id, change.name);
+        if (!(await renameProvider(database, provider.id, change.name, seen))) continue;
       } else {
         const subtree = subtreeOf(provider);
         const root = parent?.root ?? provider;
@@ -44,6 +50,7 @@ export async function saveProvider(
           rootId: root.id,
           subtreeIds: subtree.map((node) => node.id),
           judged: [...judged].map((node) => ({ id: node.id, parentId: node.parent?.id ?? null })),
+          seen,
         });
         if (!moved) continue;
       }
@@ -55,6 +62,9 @@ export async function saveProvider(
     return { provider: findProvider(await fleet.fresh(), uuid), previouslyUpdatedAtMs };
   }
 }
+
+/** What the entity tag of a provider is of, for a statement that must find it so. */
+export const seenOf = ({ name, parent }: Provider): SeenProvider => ({ name, parentId: parent?.id ?? null });
 
 /** The parent that the provider is to have. @throws ApiError 400 where it may not have it. */
 function judgeParent(fleet: Fleet, provider: Provider, change: Change, version: number): Provider | undefined {

@@ -1,8 +1,9 @@
 import type * as v from 'valibot';
 import { integer, keyed, object } from '../schema/json_schema.ts';
 import { consumersBodies, uuidKeyPattern } from './allocation_bodies.ts';
-import { consumerClaim, writeClaim } from './claim_requests.ts';
+import { consumerClaim, expectKnownOnly, writeClaim } from './claim_requests.ts';
 import { type Answer, type ApiRequest, type Endpoint, noContent } from './endpoint.ts';
+import { takesIfMatch } from './entity_tags.ts';
 import { classNamePattern, inventoryFields, inventoryRecord } from './inventory_body.ts';
 import type { Parts } from './parts.ts';
 import { bySince } from './since.ts';
@@ -16,6 +17,7 @@ export const reshaperEndpoints: readonly Endpoint[] = [
     since: 30,
     policy: 'placement:reshaper:reshape',
     wantsJson: true,
+    ...takesIfMatch,
     handle: reshape,
   },
 ];
@@ -30,8 +32,9 @@ const inventories = keyed(
 const withAllocations = <Allocations extends v.GenericSchema>(allocations: Allocations) =>
   object({ inventories, allocations });
 
-const [typed, mapped, guarded] = consumersBodies(0);
+const [echoing, typed, mapped, guarded] = consumersBodies(0);
 const bodies = [
+  { since: 40, schema: withAllocations(echoing.schema) },
   { since: 38, schema: withAllocations(typed.schema) },
   { since: 34, schema: withAllocations(mapped.schema) },
   { since: 30, schema: withAllocations(guarded.schema) },
@@ -45,12 +48,15 @@ async function reshape(request: ApiRequest, parts: Parts): Promise<Answer> {
   await writeClaim(
     parts,
     {
-      consumers: Object.entries(body.allocations).map(([uuid, consumer]) =>
-        consumerClaim(uuid, consumer, request.version, parts.config),
+      consumers: expectKnownOnly(
+        Object.entries(body.allocations).map(([uuid, consumer]) =>
+          consumerClaim(uuid, consumer, request, parts.config),
+        ),
       ),
       inventories: Object.entries(body.inventories).map(([providerUuid, of]) => ({
         providerUuid,
         knownGeneration: of.resource_provider_generation,
+        ifMatch: request.ifMatch,
         inventories: new Map(Object.entries(of.inventories).map(([name, record]) => [name, inventoryFields(record)])),
       })),
     },

@@ -8,9 +8,11 @@ import {
 import { badRequest, conflict, notFoundWithoutVary } from '../errors.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import type { Name } from '../fleet/names.ts';
+import { nameTag } from '../placement/entity_tag.ts';
 import { checkValue } from '../schema/check.ts';
 import { object, text } from '../schema/json_schema.ts';
 import { type Answer, type ApiRequest, type Endpoint, noContent } from './endpoint.ts';
+import { requireMatch, tagged, takesIfMatch } from './entity_tags.ts';
 import type { Parts } from './parts.ts';
 import { modifiedAtMs, newest, noSuchClass } from './provider.ts';
 
@@ -31,10 +33,11 @@ export const resourceClassEndpoints: readonly Endpoint[] = [
     until: 6,
     policy: rule('update'),
     wantsJson: true,
+    ...takesIfMatch,
     handle: rename,
   },
-  { method: 'PUT', path: one, since: 7, policy: rule('update'), handle: ensure },
-  { method: 'DELETE', path: one, since: 2, policy: rule('delete'), handle: remove },
+  { method: 'PUT', path: one, since: 7, policy: rule('update'), ...takesIfMatch, handle: ensure },
+  { method: 'DELETE', path: one, since: 2, policy: rule('delete'), ...takesIfMatch, handle: remove },
 ];
 
 // Request schemas
@@ -47,7 +50,7 @@ async function list(request: ApiRequest, { fleet }: Parts): Promise<Answer> {
   const classes = [...(await fleet.fresh()).classes.byId.values()];
   return {
     status: 200,
-    json: { resource_classes: classes.map(({ name }) => shape(name, request)) },
+    json: { resource_classes: classes.map(({ name }) => represent(name, request).json) },
     lastModified: newest(classes.map(modifiedAtMs)),
   };
 }
@@ -56,7 +59,7 @@ async function show(request: ApiRequest, { fleet }: Parts): Promise<Answer> {
   const resourceClass = findClass(await fleet.fresh(), request.param('name'));
   return {
     status: 200,
-    json: shape(resourceClass.name, request),
+    ...represent(resourceClass.name, request),
     lastModified: newest([modifiedAtMs(resourceClass)]),
   };
 }
@@ -89,7 +92,9 @@ async function rename(request: ApiRequest, { database, fleet }: Parts): Promise<
 async function ensure(request: ApiRequest, { database, fleet }: Parts): Promise<Answer> {
   const { name } = checkValue({ name: request.param('name') }, custom);
   const location = `/resource_classes/${name}`;
-  if ((await fleet.fresh()).classes.byName.has(name)) return { status: 204, location };
+  const exists = (await fleet.fresh()).classes.byName.has(name);
+  requireMatch(request, `Resource class ${name}`, () => (exists ? nameTag(name) : undefined));
+  if (exists) return { status: 204, location };
   return { status: (await createResourceClass(database, name)) ? 201 : 204, location };
 }
 
@@ -99,7 +104,8 @@ async function remove(request: ApiRequest, { database, fleet }: Parts): Promise<
   if (id < firstCustomClassId) {
     throw badRequest(`Error in delete resource class: Cannot delete standard resource class ${name}.`);
   }
-  const outcome = await deleteResourceClass(database, id);
+  requireMatch(request, `Resource class ${name}`, () => nameTag(name));
+  const outcome = await deleteResourceClass(database, resourceClass);
   if (outcome === 'gone') throw notFoundWithoutVary(noSuchClass(name));
   if (outcome === 'in use') {
     throw conflict(
@@ -116,6 +122,12 @@ function findClass(fleet: Fleet, name: string): Name {
 }
 
 // Response shapes
+
+/** A custom class has a tag; standard ones cannot be changed. */
+const represent = (name: string, request: ApiRequest) =>
+  name.startsWith('CUSTOM_')
+    ? tagged(request, shape(name, request), () => nameTag(name))
+    : { json: shape(name, request) };
 
 const shape = (name: string, request: ApiRequest) => ({
   name,

@@ -4,14 +4,16 @@ import { hasSqlstate, sqlstate } from '../../db/sqlstate.ts';
 import { createProvider } from '../../db/statements/create_provider.ts';
 import { deleteProvider } from '../../db/statements/delete_provider.ts';
 import { badRequest, conflict, errorCodes, notFound } from '../errors.ts';
+import { providerTagOf } from '../fleet/entity_tags.ts';
 import type { Provider } from '../fleet/provider.ts';
 import { normalUuid } from '../placement/uuid.ts';
 import { object, text, uuidText } from '../schema/json_schema.ts';
 import { type Answer, type ApiRequest, type Endpoint, noContent } from './endpoint.ts';
+import { requireMatch, tagged, takesIfMatch } from './entity_tags.ts';
 import type { Parts } from './parts.ts';
 import { findProvider, modifiedAtMs, newest } from './provider.ts';
 import { filterProviders } from './provider_filters.ts';
-import { saveProvider } from './provider_update.ts';
+import { saveProvider, seenOf } from './provider_update.ts';
 
 // Routes
 
@@ -23,8 +25,8 @@ export const resourceProviderEndpoints: readonly Endpoint[] = [
   { method: 'GET', path, since: 0, policy: rule('list'), answersJson: true, handle: list },
   { method: 'POST', path, since: 0, policy: rule('create'), wantsJson: true, handle: create },
   { method: 'GET', path: one, since: 0, policy: rule('show'), answersJson: true, handle: show },
-  { method: 'DELETE', path: one, since: 0, policy: rule('delete'), handle: remove },
-  { method: 'PUT', path: one, since: 0, policy: rule('update'), wantsJson: true, handle: update },
+  { method: 'DELETE', path: one, since: 0, policy: rule('delete'), ...takesIfMatch, handle: remove },
+  { method: 'PUT', path: one, since: 0, policy: rule('update'), wantsJson: true, ...takesIfMatch, handle: update },
 ];
 
 // Request schemas
@@ -48,14 +50,14 @@ async function list(request: ApiRequest, { fleet }: Parts): Promise<Answer> {
   const providers = filter(await fleet.fresh());
   return {
     status: 200,
-    json: { resource_providers: providers.map((provider) => shape(provider, request)) },
+    json: { resource_providers: providers.map((provider) => represent(provider, request).json) },
     lastModified: newest(providers.map(modifiedAtMs)),
   };
 }
 
 async function show(request: ApiRequest, { fleet }: Parts): Promise<Answer> {
   const provider = findProvider(await fleet.fresh(), request.param('uuid'));
-  return { status: 200, json: shape(provider, request), lastModified: newest([modifiedAtMs(provider)]) };
+  return { status: 200, ...represent(provider, request), lastModified: newest([modifiedAtMs(provider)]) };
 }
 
 async function create(request: ApiRequest, { database, fleet }: Parts): Promise<Answer> {
@@ -86,7 +88,7 @@ async function create(request: ApiRequest, { database, fleet }: Parts): Promise<
   const location = `/resource_providers/${uuid}`;
   if (request.version < answeredPostSince) return { status: 201, location };
   const provider = findProvider(await fleet.fresh(), uuid);
-  return { status: 200, location, json: shape(provider, request), lastModified: newest([modifiedAtMs(provider)]) };
+  return { status: 200, location, ...represent(provider, request), lastModified: newest([modifiedAtMs(provider)]) };
 }
 
 async function update(request: ApiRequest, parts: Parts): Promise<Answer> {
@@ -95,35 +97,43 @@ async function update(request: ApiRequest, parts: Parts): Promise<Answer> {
   const body = await request.json<typeof change | typeof nestedChange>(
     request.version >= nestedSince ? nestedChange : change,
   );
-  const { provider, previouslyUpdatedAtMs } = await saveProvider(parts, uuid, body, request.version);
+  const { provider, previouslyUpdatedAtMs } = await saveProvider(parts, uuid, body, request);
   return {
     status: 200,
-    json: shape(provider, request),
+    ...represent(provider, request),
     lastModified: previouslyUpdatedAtMs === undefined ? null : new Date(previouslyUpdatedAtMs),
   };
 }
 
 async function remove(request: ApiRequest, { database, fleet }: Parts): Promise<Answer> {
   const uuid = request.param('uuid');
-  const provider = (await fleet.fresh()).byUuid.get(uuid);
-  const outcome = provider === undefined ? 'gone' : await deleteProvider(database, provider.id);
-  switch (outcome) {
-    case 'gone':
-      throw notFound(`No resource provider with uuid ${uuid} found for delete`);
-    case 'has children':
-      throw conflict(
-        `Unable to delete parent resource provider ${uuid}: It has child resource providers.`,
-        errorCodes.cannotDeleteParent,
-      );
-    case 'in use':
-      throw conflict(
-        `Unable to delete resource provider ${uuid}: Resource provider has allocations.`,
-        errorCodes.providerInUse,
-      );
-    case 'deleted':
-      return noContent;
+  for (;;) {
+    const provider = (await fleet.fresh()).byUuid.get(uuid);
+    if (provider === undefined) throw nothingToDelete(uuid);
+    requireMatch(request, `Resource provider ${uuid}`, () => providerTagOf(provider));
+    const seen = request.ifMatch && seenOf(provider);
+    switch (await deleteProvider(database, provider.id, seen)) {
+      case 'gone':
+        throw nothingToDelete(uuid);
+      case 'has children':
+        throw conflict(
+          `Unable to delete parent resource provider ${uuid}: It has child resource providers.`,
+          errorCodes.cannotDeleteParent,
+        );
+      case 'in use':
+        throw conflict(
+          `Unable to delete resource provider ${uuid}: Resource provider has allocations.`,
+          errorCodes.providerInUse,
+        );
+      case 'deleted':
+        return noContent;
+      case 'changed':
+        continue;
+    }
   }
 }
+
+const nothingToDelete = (uuid: string) => notFound(`No resource provider with uuid ${uuid} found for delete`);
 
 // Response shapes
 
@@ -135,6 +145,9 @@ const links: readonly (readonly [rel: string, since: number])[] = [
   ['traits', 6],
   ['allocations', 11],
 ];
+
+const represent = (provider: Provider, request: ApiRequest) =>
+  tagged(request, shape(provider, request), () => providerTagOf(provider));
 
 function shape(provider: Provider, request: ApiRequest) {
   const self = `${request.prefix}/resource_providers/${provider.uuid}`;

@@ -3,10 +3,12 @@ import { createTrait, deleteTrait } from '../../db/statements/traits.ts';
 import { badRequest, conflict, notFound } from '../errors.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import type { Name } from '../fleet/names.ts';
+import { nameTag } from '../placement/entity_tag.ts';
 import { likePattern } from '../query/like_pattern.ts';
 import { checkQuery } from '../query/schema.ts';
 import { object, text } from '../schema/json_schema.ts';
 import { type Answer, type ApiRequest, type Endpoint, noContent } from './endpoint.ts';
+import { headerTag, requireMatch, takesIfMatch } from './entity_tags.ts';
 import type { Parts } from './parts.ts';
 import { modifiedAtMs, newest } from './provider.ts';
 
@@ -25,8 +27,8 @@ export const traitEndpoints: readonly Endpoint[] = [
     handle: list,
   },
   { ...one, method: 'GET', policy: rule('show'), handle: show },
-  { ...one, method: 'PUT', policy: rule('update'), handle: create },
-  { ...one, method: 'DELETE', policy: rule('delete'), handle: remove },
+  { ...one, method: 'PUT', policy: rule('update'), ...takesIfMatch, handle: create },
+  { ...one, method: 'DELETE', policy: rule('delete'), ...takesIfMatch, handle: remove },
 ];
 
 // Request schemas
@@ -84,7 +86,9 @@ async function list(request: ApiRequest, { fleet }: Parts): Promise<Answer> {
 
 async function show(request: ApiRequest, { fleet }: Parts): Promise<Answer> {
   const trait = findTrait(await fleet.fresh(), request.param('name'));
-  return { ...noContent, lastModified: createdAt(trait) };
+  // A trait has no body; a custom one has a tag, since standard ones cannot be changed.
+  const etag = trait.name.startsWith('CUSTOM_') ? headerTag(request, () => nameTag(trait.name)) : {};
+  return { ...noContent, ...etag, lastModified: createdAt(trait) };
 }
 
 async function create(request: ApiRequest, { database, fleet }: Parts): Promise<Answer> {
@@ -97,9 +101,11 @@ async function create(request: ApiRequest, { database, fleet }: Parts): Promise<
   }
   const location = `/traits/${name}`;
   const known = (await fleet.fresh()).traits.byName.get(name);
-  if (known !== undefined) return { status: 204, location, lastModified: createdAt(known) };
+  requireMatch(request, `Trait ${name}`, () => known && nameTag(name));
+  const answer = { location, ...headerTag(request, () => nameTag(name)) };
+  if (known !== undefined) return { ...answer, status: 204, lastModified: createdAt(known) };
   const isNew = await createTrait(database, name);
-  return { status: isNew ? 201 : 204, location, lastModified: new Date() };
+  return { ...answer, status: isNew ? 201 : 204, lastModified: new Date() };
 }
 
 async function remove(request: ApiRequest, { database, fleet }: Parts): Promise<Answer> {
@@ -107,7 +113,8 @@ async function remove(request: ApiRequest, { database, fleet }: Parts): Promise<
   const current = await fleet.fresh();
   const trait = findTrait(current, name);
   if (!name.startsWith('CUSTOM_')) throw badRequest(`Cannot delete standard trait ${name}.`);
-  const outcome = current.withTrait.of(trait.id).size > 0 ? 'in use' : await deleteTrait(database, trait.id);
+  requireMatch(request, `Trait ${name}`, () => nameTag(name));
+  const outcome = current.withTrait.of(trait.id).size > 0 ? 'in use' : await deleteTrait(database, trait);
   if (outcome === 'in use') throw conflict(`The trait ${name} is in use by a resource provider.`);
   if (outcome === 'gone') throw notFound(noSuchTrait(name));
   return noContent;

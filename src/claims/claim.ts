@@ -1,3 +1,4 @@
+import type { IfMatch } from '../placement/entity_tag.ts';
 import type { InventoryFields } from '../placement/inventory.ts';
 
 /** What one consumer is to have after a claim, instead of all it has now. */
@@ -14,6 +15,14 @@ export type ConsumerClaim = {
   readonly consumerType: string | undefined;
   /** Amounts by class name, by provider UUID; none removes the consumer. */
   readonly allocations: ReadonlyMap<string, ReadonlyMap<string, number>>;
+  /** The allocations that it must have now, by their entity tag (microversion 1.40 and above). */
+  readonly expected?: ExpectedAllocations | undefined;
+};
+
+export type ExpectedAllocations = {
+  readonly ifMatch: IfMatch;
+  /** Whom old allocations without a consumer record are shown to belong to. */
+  readonly incompleteOwner: { readonly projectId: string; readonly userId: string };
 };
 
 /** The inventories that a provider is to have instead of all it has now; the client knows its generation. */
@@ -21,6 +30,8 @@ export type InventoryClaim = {
   readonly providerUuid: string;
   readonly knownGeneration: number;
   readonly inventories: ReadonlyMap<string, InventoryFields>;
+  /** The inventories that it must have now, by their entity tag. */
+  readonly ifMatch?: IfMatch | undefined;
 };
 
 /** Allocations of some consumers, and for the reshaper inventories too, that are written all together or not at all. */
@@ -31,6 +42,9 @@ export type Claim = {
 
 /** Why a claim was refused; the API words it, by what asked for it. */
 export type RefusalReason =
+  /** A consumer's allocations, or a provider's inventories, are not those that the client has seen. */
+  | 'unmatched consumer'
+  | 'unmatched inventories'
   /** A consumer or a provider is not at the generation that the client knows. */
   | 'consumer generation'
   | 'provider generation'

@@ -69,7 +69,8 @@ export function openClaims(
     const reading = readStates(batch.filter((waiting) => waiting.readsConsumers));
     // A refusal is only given on a fleet that is newer than what was read of the consumers: see giveRefusals.
     if (batch.some((waiting) => waiting.refusedOnce)) await reading;
-    const [states] = await Promise.all([reading, stale ? fleet.fresh() : undefined]);
+    // Entity tags are of names, which no guard proves.
+    const [states] = await Promise.all([reading, stale || batch.some(isByTag) ? fleet.fresh() : undefined]);
     stale = false;
     const { judged, refused } = judgeAll(batch, states);
     const results = await Promise.allSettled([write(judged), giveRefusals(refused, states)]);
@@ -77,7 +78,7 @@ export function openClaims(
   };
 
   const readStates = async (batch: readonly Waiting[]): Promise<States> =>
-    batch.length > 0 ? readConsumers(database, batch.flatMap(uuidsOf)) : new Map();
+    batch.length > 0 ? readConsumers(database, batch.flatMap(uuidsOf), batch.some(needsOwner)) : new Map();
 
   /** Judges a batch in order, each claim with what those before it promised to take. */
   const judgeAll = (batch: readonly Waiting[], states: States): { judged: Judged[]; refused: Refused[] } => {
@@ -119,7 +120,7 @@ export function openClaims(
     for (const { waiting, refusal } of others) waiting.reject(refusal);
     const now = await readStates(byCapacity.map(({ waiting }) => waiting));
     for (const { waiting, refusal } of byCapacity) {
-      const isSame = uuidsOf(waiting).every((uuid) => isDeepStrictEqual(states.get(uuid), now.get(uuid)));
+      const isSame = uuidsOf(waiting).every((uuid) => hasTheSame(states.get(uuid), now.get(uuid)));
       if (isSame) waiting.reject(refusal);
       else suspect(waiting);
     }
@@ -197,7 +198,8 @@ export function openClaims(
     write: (claim) =>
       new Promise((resolve, reject) => {
         const readsConsumers = claim.consumers.some(
-          ({ knownGeneration, allocations }) => knownGeneration !== null || allocations.size === 0,
+          ({ knownGeneration, allocations, expected }) =>
+            knownGeneration !== null || allocations.size === 0 || expected !== undefined,
         );
         queue.push({ claim, readsConsumers, refusedOnce: false, lostRaces: 0, resolve, reject });
         if (!running) void run();
@@ -207,6 +209,15 @@ export function openClaims(
 
 /** Refusals that compare the fleet with what the consumers have. */
 const capacityReasons: ReadonlySet<string> = new Set<RefusalReason>(['invalid inventory', 'inventory in use']);
+
+const isByTag = ({ claim }: Waiting): boolean => claim.consumers.some(({ expected }) => expected !== undefined);
+
+/** Whether a claim keeps the consumer's type, which its entity tag is of, or was sent for one tag of owner and type and all. */
+const needsOwner = ({ claim }: Waiting): boolean =>
+  claim.consumers.some(({ consumerType, expected }) => consumerType === undefined || expected !== undefined);
+
+const hasTheSame = (a: ConsumerState | undefined, b: ConsumerState | undefined): boolean =>
+  a?.generation === b?.generation && isDeepStrictEqual(a?.allocations, b?.allocations);
 
 const uuidsOf = ({ claim }: Waiting): string[] => claim.consumers.map(({ uuid }) => uuid);
 

@@ -2,7 +2,9 @@ import type { ConsumerState } from '../../db/statements/read_consumers.ts';
 import type { ClaimWrite, ConsumerWrite, ProviderGuard } from '../../db/statements/write_claims.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import type { Inventory, Provider } from '../fleet/provider.ts';
+import { allocationsTag } from '../placement/entity_tag.ts';
 import { type Claim, ClaimRefused, type ConsumerClaim } from './claim.ts';
+import { checkExpectations } from './expectations.ts';
 import { type Demand, judgeCapacity } from './judge_capacity.ts';
 import { checkNothingLeft, judgeInventories } from './judge_inventories.ts';
 
@@ -11,7 +13,7 @@ type AllocationIds = { readonly providerId: number; readonly classId: number; re
 
 /**
  * Judges a claim by the fleet and by what the database has of its consumers, and says what is to be written and which
- * generations must still hold then. The order of the checks is upstream's.
+ * generations must still hold then. The order of the checks is upstream's, behind that of entity tags.
  *
  * @param states the consumers of the claim; one that is missing is taken to be new, which the write proves
  * @param promised usage that other claims of the same batch add, and that the fleet does not know yet
@@ -23,6 +25,7 @@ export function judge(
   states: ReadonlyMap<string, ConsumerState>,
   promised: ReadonlyMap<Inventory, number>,
 ): ClaimWrite & { readonly demands: readonly Demand[] } {
+  checkExpectations(fleet, claim, states);
   const newInventories = judgeInventories(fleet, claim.inventories);
   for (const consumer of claim.consumers) checkGeneration(consumer, states.get(consumer.uuid));
   const wanted = claim.consumers.map((consumer) => findProviders(fleet, consumer));
@@ -105,6 +108,7 @@ function consumerWrite(
   const hasOldAllocations = generation === null && (state?.allocations.length ?? 0) > 0;
   // Nothing wanted and nothing there: nothing to write (upstream leaves an empty record behind).
   if (allocations.length === 0 && generation === null && !hasOldAllocations) return [];
+  const consumerType = consumer.consumerType ?? state?.consumerType ?? null;
   return [
     {
       uuid: consumer.uuid,
@@ -112,8 +116,10 @@ function consumerWrite(
       hasOldAllocations,
       projectExternalId: consumer.projectId,
       userExternalId: consumer.userId,
-      consumerType: consumer.consumerType ?? null,
+      consumerType,
       allocations,
+      etag: allocations.length === 0 ? null : allocationsTag({ ...consumer, consumerType }),
+      seen: consumer.expected === undefined ? undefined : state?.allocations,
     },
   ];
 }

@@ -9,7 +9,7 @@ export type Config = {
   };
   readonly api: {
     readonly authStrategy: 'keystone' | 'noauth2';
-    /** The highest microversion that is offered, `1.0` to `1.39`. */
+    /** The highest microversion that is offered, `1.0` to `1.40`; upstream ends at 1.39. */
     readonly maxMicroversion: string;
     readonly host: string;
     /** 0 is any free port. */
@@ -138,7 +138,7 @@ const noConsumer = '00000000-0000-0000-0000-000000000000';
 /** What holds where nothing is configured: upstream's defaults, and the embedded database on 127.0.0.1. */
 export const defaultConfig: Config = deepFreeze({
   default: { debug: false },
-  api: { authStrategy: 'keystone', maxMicroversion: '1.39', host: '127.0.0.1', port: 8778 },
+  api: { authStrategy: 'keystone', maxMicroversion: '1.40', host: '127.0.0.1', port: 8778 },
   ssl: { certFile: undefined, keyFile: undefined },
   placementDatabase: {
     connection: undefined,

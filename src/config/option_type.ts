@@ -66,10 +66,8 @@ export const endpointInterface: OptionType<'public' | 'internal' | 'admin'> = ((
 })();
 
 /** A microversion that the service has. */
-export const microversion: OptionType<string> = single('a version from 1.0 to 1.39', (written) =>
-  /^1\.(?:[0-9]|[12][0-9]|3[0-9])$/.test(written)
-    ? { value: written }
-    : { problem: 'must be a version from 1.0 to 1.39' },
+export const microversion: OptionType<string> = single('a version from 1.0 to 1.40', (written) =>
+  /^1\.(?:[0-9]|[123][0-9]|40)$/.test(written) ? { value: written } : { problem: 'must be a version from 1.0 to 1.40' },
 );
 
 /** Texts with commas between (oslo.config's ListOpt); commas at the end do not count. */

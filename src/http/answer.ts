@@ -6,6 +6,7 @@ const cacheHeadersSince = 15;
 export function renderAnswer(answer: Answer, minorVersion: number, origin: string): Response {
   const headers: Record<string, string> = {};
   if (answer.location !== undefined) headers.location = origin + answer.location;
+  if (answer.etag !== undefined) headers.etag = answer.etag;
   if (answer.lastModified !== undefined && minorVersion >= cacheHeadersSince) {
     headers['cache-control'] = 'no-cache';
     if (answer.lastModified !== null) headers['last-modified'] = answer.lastModified.toUTCString();

@@ -2,6 +2,7 @@ import type { Hono } from 'hono';
 import type { ApiRequest, Endpoint } from '../api/endpoint.ts';
 import type { Parts } from '../api/parts.ts';
 import { ApiError, notFound, notFoundWithoutVary } from '../errors.ts';
+import type { IfMatch } from '../placement/entity_tag.ts';
 import type { Policy } from '../policy/policy.ts';
 import { parseQuery, type Query } from '../query/query_string.ts';
 import { accepts } from './accept.ts';
@@ -9,6 +10,7 @@ import { renderAnswer } from './answer.ts';
 import { readJson } from './body.ts';
 import type { Dialect } from './dialect.ts';
 import type { Exchange, HonoEnv } from './exchange.ts';
+import { readIfMatch } from './if_match.ts';
 
 /** Makes the endpoints of a service answer under their paths; every other method there is 405. */
 export function mountEndpoints(app: Hono<HonoEnv>, endpoints: readonly Endpoint[], parts: Parts, policy: Policy): void {
@@ -25,7 +27,8 @@ export function mountEndpoints(app: Hono<HonoEnv>, endpoints: readonly Endpoint[
         throw new ApiError(405, 'The method specified is not allowed for this resource.', { headers: { allow } });
       }
       const endpoint = select(candidates, exchange);
-      const request = apiRequest(c.req.raw, exchange, (name) => c.req.param(name) ?? '', limitBytes);
+      const ifMatch = readIfMatch(c.req.raw.headers, endpoint, exchange);
+      const request = apiRequest(c.req.raw, exchange, ifMatch, (name) => c.req.param(name) ?? '', limitBytes);
       exchange.quiet = endpoint.quiet ?? false;
       authorize(endpoint, request, policy, exchange.api.dialect);
       return renderAnswer(await endpoint.handle(request, parts), exchange.version, exchange.origin + exchange.prefix);
@@ -72,7 +75,13 @@ function checkMediaTypes(endpoint: Endpoint, exchange: Exchange): void {
   }
 }
 
-function apiRequest(raw: Request, exchange: Exchange, param: (name: string) => string, limitBytes: number): ApiRequest {
+function apiRequest(
+  raw: Request,
+  exchange: Exchange,
+  ifMatch: IfMatch | undefined,
+  param: (name: string) => string,
+  limitBytes: number,
+): ApiRequest {
   let query: Query | undefined;
   return {
     version: exchange.version,
@@ -82,6 +91,7 @@ function apiRequest(raw: Request, exchange: Exchange, param: (name: string) => s
       query ??= parseQuery(exchange.search);
       return query;
     },
+    ifMatch,
     json: (schema) => readJson(raw, schema, limitBytes),
     origin: exchange.origin,
     prefix: exchange.prefix,

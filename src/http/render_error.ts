@@ -80,6 +80,7 @@ const explanations: Readonly<Record<number, string>> = {
   403: 'Access was denied to this resource.',
   404: 'The resource could not be found.',
   409: 'There was a conflict when trying to complete your request.',
+  412: 'Request precondition failed.',
   413: 'The body of your request was too large for this server.',
   500: 'The server has either erred or is incapable of performing the requested operation.',
   503: 'The server is currently unavailable. Please try again at a later time.',

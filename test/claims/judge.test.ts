@@ -56,7 +56,19 @@ const claimOf = (...consumers: ConsumerClaim[]): Claim => ({ consumers, inventor
 
 /** What the consumer has now: amounts of VCPU on the host. */
 const having = (used: number, generation: number | null = 3): ReadonlyMap<string, ConsumerState> =>
-  new Map([['c1', { uuid: 'c1', generation, allocations: [{ providerId: 1, classId: 1, used }] }]]);
+  new Map([
+    [
+      'c1',
+      {
+        uuid: 'c1',
+        generation,
+        projectId: 'p',
+        userId: 'u',
+        consumerType: null,
+        allocations: [{ id: 1, providerId: 1, classId: 1, used }],
+      },
+    ],
+  ]);
 
 const nobody: ReadonlyMap<string, ConsumerState> = new Map();
 const noPromises: ReadonlyMap<Inventory, number> = new Map();

@@ -15,7 +15,7 @@ const headersOf = ({ headers }: Response) => [
   headers.get('openstack-api-minimum-version'),
   headers.get('openstack-api-maximum-version'),
 ];
-const range = ['placement 1.0', 'placement 1.39'];
+const range = ['placement 1.0', 'placement 1.40'];
 const version = 'openstack-api-version';
 const older = 'x-openstack-placement-api-version';
 
@@ -24,7 +24,7 @@ test('answers tell the range of versions: successes, refusals, and 406 for a ver
   assert.deepEqual(headersOf(await ask({}, '/')), ['placement 1.0', ...range]);
   assert.deepEqual(headersOf(await ask({}, '/nothing')), ['placement 1.0', ...range]);
   assert.deepEqual(headersOf(await ask({}, '/traits', { method: 'DELETE' })), ['placement 1.0', ...range]);
-  for (const wrong of ['placement 1.40', 'placement 2.0']) {
+  for (const wrong of ['placement 1.41', 'placement 2.0']) {
     const answer = await ask({ [version]: wrong });
     assert.equal(answer.status, 406);
     assert.deepEqual(headersOf(answer), [null, ...range]);
@@ -37,13 +37,13 @@ test('answers tell the range of versions: successes, refusals, and 406 for a ver
 test('the older header names a version too, and what is none there is ignored', async () => {
   for (const [value, spoken] of [
     ['1.10', 'placement 1.10'],
-    ['latest', 'placement 1.39'],
+    ['latest', 'placement 1.40'],
     ['', 'placement 1.0'],
     ['spam', 'placement 1.0'],
   ] as const) {
     assert.equal(headersOf(await ask({ [older]: value }, '/resource_providers'))[0], spoken);
   }
-  assert.equal((await ask({ [older]: '1.40' })).status, 406);
+  assert.equal((await ask({ [older]: '1.41' })).status, 406);
 });
 
 test('the standard header wins over the older one, unless it is for other services only', async () => {

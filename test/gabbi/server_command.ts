@@ -28,7 +28,7 @@ export const openByCommand =
       configFile,
       iniText({
         ...config,
-        api: { authStrategy: 'noauth2' },
+        api: { ...config.api, authStrategy: 'noauth2' },
         placementDatabase: {
           ...(database === undefined ? { embeddedPath: path.join(folder, 'data') } : { connection: database.url }),
           syncOnStartup: true,

@@ -12,13 +12,13 @@ incomplete_consumer_user_id = old-user
 const nothing = '      0      |     0     ';
 
 /** The table as upstream's command prints it, with the migrations that it does not have behind its own. */
-const table = (roots: string, consumers: string, services: string | null = nothing) => `\
+const table = (roots: string, consumers: string, ours: string | null = nothing) => `\
 +-----------------------------+-------------+-----------+
 |          Migration          | Total Found | Completed |
 +-----------------------------+-------------+-----------+
 |    set_root_provider_ids    |${roots}|
 | create_incomplete_consumers |${consumers}|
-${services === null ? '' : `|    backfill_service_uuids   |${services}|\n`}\
+${ours === null ? '' : `|    backfill_service_uuids   |${ours}|\n|        backfill_etags       |${ours}|\n`}\
 +-----------------------------+-------------+-----------+
 `;
 

@@ -28,16 +28,16 @@ function lowerCased(headers: Headers): ReadonlyMap<string, string> {
 }
 
 /**
- * The minor version that a request asks for: undefined where it is not one of 1.0 to the newest, 'unsure' where the header
+ * The minor version that a request asks for: undefined where it is not one of 1.0 to the newest that the server speaks, 'unsure' where the header
  * is of a form that only the service itself should judge.
  */
-function askedMinor(header: string | undefined, older?: string): number | undefined | 'unsure' {
-  if (header === undefined && older !== undefined) return askedMinor(`placement ${older}`);
+function askedMinor(newest: number, header: string | undefined, older?: string): number | undefined | 'unsure' {
+  if (header === undefined && older !== undefined) return askedMinor(newest, `placement ${older}`);
   if (header === undefined) return 0;
-  if (/^placement latest$/.test(header)) return NEWEST_MINOR;
+  if (/^placement latest$/.test(header)) return newest;
   const found = /^placement (0|[1-9]\d*)\.(0|[1-9]\d*)$/.exec(header);
   if (found === null) return 'unsure';
-  return found[1] === '1' && Number(found[2]) <= NEWEST_MINOR ? Number(found[2]) : undefined;
+  return found[1] === '1' && Number(found[2]) <= newest ? Number(found[2]) : undefined;
 }
 
 /** Whether a request is no HTTP, so that it was refused before anybody read its headers. */
@@ -149,9 +149,10 @@ export function checkExchange(exchange: Exchange): readonly string[] {
   const responseHeaders = lowerCased(exchange.responseHeaders);
   const [path = '', query = ''] =
     exchange.query === undefined ? exchange.path.split(/\?(.*)/s) : [exchange.path, exchange.query];
+  const newest = shownMinor(responseHeaders.get('openstack-api-maximum-version')) ?? NEWEST_MINOR;
   const asked = isUnreadable(requestHeaders)
     ? 'unsure'
-    : askedMinor(requestHeaders.get(VERSION_HEADER), requestHeaders.get(OLDER_VERSION_HEADER));
+    : askedMinor(newest, requestHeaders.get(VERSION_HEADER), requestHeaders.get(OLDER_VERSION_HEADER));
   const shown = shownMinor(responseHeaders.get(VERSION_HEADER));
   const minor = asked === 'unsure' ? shown : asked;
   const contract = contractFor(exchange.method, decoded(path), minor ?? 0);

@@ -23,6 +23,7 @@ const claim = (uuids: readonly string[], generation: number | null = null): Clai
     projectExternalId: 'project',
     userExternalId: 'user',
     consumerType: null,
+    etag: null,
     allocations: [{ providerId: 1, classId: 0, used: 2 }],
   })),
   inventories: [],
@@ -170,9 +171,15 @@ test('a class or trait that somebody takes up at the same time is not deleted', 
       `insert into inventories (resource_provider_id, resource_class_id, total, reserved, min_unit, max_unit, step_size,
          allocation_ratio) values (1, 10000, 1, 0, 1, 1, 1, 1)`,
     ];
-    assert.equal(await whileOther(connections, taken, () => deleteResourceClass(database, 10_000)), 'in use');
+    assert.equal(
+      await whileOther(connections, taken, () => deleteResourceClass(database, { id: 10_000, name: 'CUSTOM_C' })),
+      'in use',
+    );
     const worn = ['insert into resource_provider_traits (resource_provider_id, trait_id) values (1, 10000)'];
-    assert.equal(await whileOther(connections, worn, () => deleteTrait(database, 10_000)), 'in use');
+    assert.equal(
+      await whileOther(connections, worn, () => deleteTrait(database, { id: 10_000, name: 'CUSTOM_T' })),
+      'in use',
+    );
 
     await other.query('delete from resource_provider_traits');
     const ours = () => setTraits(database, { providerId: 2, generation: 5, traitIds: [1, 10_000] });

@@ -25,6 +25,7 @@ const claim = (allocations: ConsumerWrite['allocations']) => ({
       projectExternalId: 'project',
       userExternalId: 'user',
       consumerType: null,
+      etag: null,
       allocations,
     },
   ],

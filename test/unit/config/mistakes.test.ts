@@ -43,8 +43,8 @@ const mistakes: readonly (readonly [what: string, text: string, says: string])[]
   ],
   [
     'microversion',
-    '[api]\nmax_microversion = 1.40',
-    `${conf}:2: [api] max_microversion = "1.40": must be a version from 1.0 to 1.39.`,
+    '[api]\nmax_microversion = 1.41',
+    `${conf}:2: [api] max_microversion = "1.41": must be a version from 1.0 to 1.40.`,
   ],
   [
     'MySQL',

@@ -1,0 +1,42 @@
+import type { ConsumerState } from '../../db/statements/read_consumers.ts';
+import { inventoriesTagOf } from '../fleet/entity_tags.ts';
+import type { Fleet } from '../fleet/fleet.ts';
+import { allocationsTag, type EntityTag, isMatch } from '../placement/entity_tag.ts';
+import { type Claim, ClaimRefused, type ExpectedAllocations } from './claim.ts';
+
+/** Holds what is there against what the client has seen, by entity tags. @throws ClaimRefused */
+export function checkExpectations(fleet: Fleet, claim: Claim, states: ReadonlyMap<string, ConsumerState>): void {
+  for (const { providerUuid, ifMatch } of claim.inventories) {
+    if (ifMatch === undefined) continue;
+    const provider = fleet.byUuid.get(providerUuid);
+    if (provider === undefined || isMatch(ifMatch, inventoriesTagOf(fleet, provider))) continue;
+    throw new ClaimRefused('unmatched inventories', providerUuid);
+  }
+  for (const { uuid, expected } of claim.consumers) {
+    if (expected === undefined || isMatch(expected.ifMatch, tagOfState(fleet, states.get(uuid), expected))) continue;
+    throw new ClaimRefused('unmatched consumer', uuid);
+  }
+}
+
+/** The entity tag of what a consumer has; undefined where that is nothing. */
+function tagOfState(
+  fleet: Fleet,
+  state: ConsumerState | undefined,
+  { incompleteOwner }: ExpectedAllocations,
+): EntityTag | undefined {
+  const allocations = new Map<string, Map<string, number>>();
+  for (const { providerId, classId, used } of state?.allocations ?? []) {
+    const provider = fleet.byId.get(providerId);
+    const className = fleet.classes.byId.get(classId)?.name;
+    if (provider === undefined || className === undefined) continue;
+    const amounts = allocations.get(provider.uuid) ?? new Map<string, number>();
+    allocations.set(provider.uuid, amounts.set(className, used));
+  }
+  if (state === undefined || allocations.size === 0) return undefined;
+  return allocationsTag({
+    allocations,
+    projectId: state.projectId ?? incompleteOwner.projectId,
+    userId: state.userId ?? incompleteOwner.userId,
+    consumerType: state.consumerType,
+  });
+}

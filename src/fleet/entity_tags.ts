@@ -1,0 +1,29 @@
+import {
+  aggregatesTag,
+  type EntityTag,
+  inventoriesTag,
+  inventoryTag,
+  providerTag,
+  traitsTag,
+} from '../placement/entity_tag.ts';
+import type { Fleet } from './fleet.ts';
+import { nameOf } from './names.ts';
+import type { Inventory, Provider } from './provider.ts';
+
+/*
+ * The entity tags of what the fleet holds, computed whenever they are asked for: that takes a microsecond or two, and
+ * keeping them would take half a kilobyte of memory per provider.
+ */
+
+export const providerTagOf = ({ uuid, name, parent }: Provider): EntityTag =>
+  providerTag({ uuid, name, parentUuid: parent?.uuid ?? null });
+
+export const inventoryTagOf = (inventory: Inventory): EntityTag => inventoryTag(inventory);
+
+export const inventoriesTagOf = (fleet: Fleet, { inventories }: Provider): EntityTag =>
+  inventoriesTag(inventories.map((inventory) => [nameOf(fleet.classes, inventory.classId), inventory]));
+
+export const traitsTagOf = (fleet: Fleet, traitIds: readonly number[]): EntityTag =>
+  traitsTag(traitIds.flatMap((id) => fleet.traits.byId.get(id)?.name ?? []));
+
+export const aggregatesTagOf = ({ aggregates }: Provider): EntityTag => aggregatesTag(aggregates);

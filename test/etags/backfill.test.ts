@@ -1,0 +1,126 @@
+/** Old rows get their tags while the service serves, and nobody who reads tags sees a difference. */
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { openDatabase } from '../../db/connect.ts';
+import { backfillEtags } from '../../db/online/backfill_etags.ts';
+import { engines, withFreshDatabase } from '../engines.ts';
+import { startCommand, withCommands } from '../manage/commands.ts';
+import { openServiceOn } from '../services.ts';
+import { countLacking, insertOldRows } from './old_rows.ts';
+import { assertStored } from './stored_tags.ts';
+
+/* The goal is 10 s for 100,000; the test allows a slow and busy machine more. */
+const rows = { providers: 15_000, consumers: 55_000 };
+const count = rows.providers * 3 + rows.consumers;
+const allowedSeconds = 60;
+
+test(`${count} old rows get their tags while writes go on`, async (t) => {
+  await withCommands('postgresql', 'migrated', async ({ config, configFile, folder, run, withDatabase }) => {
+    const sample = await withDatabase(async (database) => {
+      await insertOldRows(database, rows);
+      assert.equal(await countLacking(database), rows.consumers + rows.providers * 3);
+      const providers = await database.kysely.selectFrom('resource_providers').select('uuid').limit(400).execute();
+      const consumers = await database.kysely.selectFrom('consumers').select('uuid').limit(400).execute();
+      return {
+        providers: providers.map(({ uuid }) => uuid),
+        consumers: consumers.map(({ uuid }) => uuid),
+      };
+    });
+    const service = await openServiceOn({ settings: { connection: '', maxPoolSize: 1 }, config, drop: async () => {} });
+    const request = async (method: string, path: string, body?: object) => {
+      const headers = {
+        'x-auth-token': 'admin',
+        'content-type': 'application/json',
+        'openstack-api-version': 'placement 1.40',
+      };
+      const response = await service.app.request(path, {
+        method,
+        headers,
+        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      });
+      assert.ok(response.status < 300 || response.status === 409, `${method} ${path}: ${response.status}`);
+      return response.headers.get('etag');
+    };
+    const read = sample.consumers
+      .slice(0, 50)
+      .map((uuid) => `/allocations/${uuid}`)
+      .concat(
+        sample.providers
+          .slice(0, 50)
+          .flatMap((uuid) =>
+            ['', '/inventories', '/inventories/VCPU', '/traits', '/aggregates'].map(
+              (part) => `/resource_providers/${uuid}${part}`,
+            ),
+          ),
+      );
+    const readAll = async () => Promise.all(read.map((path) => request('GET', path)));
+    const before = await readAll();
+
+    const started = performance.now();
+    const migration = startCommand('placement-manage', ['--config-file', configFile, 'online-data-migrations'], folder);
+    let migrating = true;
+    let written = 0;
+    // Rows of all ages are written: old ones that the migration comes to sooner or later, and new ones.
+    const write = async (place: number): Promise<void> => {
+      for (let turn = place; migrating; turn += 4) {
+        const provider = sample.providers[50 + (turn % 350)] ?? '';
+        const consumer = sample.consumers[50 + (turn % 350)] ?? '';
+        const claim = {
+          allocations: { [provider]: { resources: { VCPU: 1 + (turn % 7) } } },
+          project_id: 'p',
+          user_id: 'u',
+          consumer_type: 'INSTANCE',
+        };
+        if (turn % 4 === 0)
+          await request('PUT', `/allocations/${randomUUID()}`, { ...claim, consumer_generation: null });
+        else if (turn % 4 === 1) await request('PUT', `/allocations/${consumer}`, { ...claim, consumer_generation: 1 });
+        else if (turn % 4 === 2) {
+          await request('PUT', `/resource_providers/${provider}`, { name: `renamed ${turn}` });
+        } else {
+          const total = { total: 100_000 + turn };
+          await request('PUT', `/resource_providers/${provider}/inventories`, {
+            resource_provider_generation: 1,
+            inventories: { VCPU: total, MEMORY_MB: total },
+          });
+        }
+        written += 1;
+        await sleep(2);
+      }
+    };
+    const writing = [0, 1, 2, 3].map(write);
+    const ended = await migration.ended;
+    const seconds = (performance.now() - started) / 1000;
+    migrating = false;
+    await Promise.all(writing);
+    t.diagnostic(`${count} rows: ${seconds.toFixed(1)} s, beside ${written} writes`);
+
+    assert.equal(ended.code, 0, ended.stdout.slice(-2000) + ended.stderr);
+    assert.ok(seconds < allowedSeconds, `${seconds} s`);
+    assert.ok(written > 50, `only ${written} writes`);
+    assert.deepEqual(await readAll(), before);
+    await withDatabase(async (database) => assert.equal(await countLacking(database), 0));
+    await assertStored(service, 'in the end', false);
+    assert.equal((await run('placement-manage', 'online-data-migrations', '--max-count', '1')).code, 0, 'all is done');
+    await service.close();
+  });
+});
+
+for (const engine of engines) {
+  test(`a batch takes as many rows as it may on ${engine}`, async () => {
+    await withFreshDatabase(engine, async (fresh) => {
+      // The embedded database is in memory, and that of one connection.
+      const service = await openServiceOn(fresh);
+      const database = 'connection' in fresh.settings ? await openDatabase(fresh.settings) : service.database;
+      await insertOldRows(database, { providers: 10, consumers: 25 });
+      const migration = backfillEtags(database);
+      const batches: number[] = [];
+      for (let done = 1; done > 0; batches.push(done)) ({ done } = await migration.runBatch(20));
+      assert.deepEqual(batches, [20, 20, 15, 0]);
+      await assertStored(service, 'in the end', false);
+      if (database !== service.database) await database.close();
+      await service.close();
+    });
+  });
+}

@@ -1,0 +1,169 @@
+/** The tag is held against what was read, and the write against the database: nothing comes in between, statement by statement. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { deleteSeenAllocations } from '../../db/statements/delete_allocations.ts';
+import { deleteProvider } from '../../db/statements/delete_provider.ts';
+import { moveProvider } from '../../db/statements/move_provider.ts';
+import { renameProvider } from '../../db/statements/rename_provider.ts';
+import { deleteResourceClass } from '../../db/statements/resource_classes.ts';
+import type { SeenAllocation } from '../../db/statements/seen_allocations.ts';
+import { setAggregates } from '../../db/statements/set_aggregates.ts';
+import { deleteTrait } from '../../db/statements/traits.ts';
+import { type ClaimWrite, writeClaims } from '../../db/statements/write_claims.ts';
+import { type TwoConnections, whileOther, withTwoConnections } from '../races/two_connections.ts';
+
+const asSeen = { name: 'rp1', parentId: null };
+
+async function nameOf({ other }: TwoConnections): Promise<unknown> {
+  return (await other.query('select name from resource_providers where id = 1')).rows[0]?.name;
+}
+
+test('a provider is renamed, moved or deleted only as it was seen', async () => {
+  await withTwoConnections(async (connections) => {
+    const { database, other } = connections;
+    const renamed = ["update resource_providers set name = 'theirs' where id = 1"];
+    const ours = () => renameProvider(database, 1, 'ours', asSeen);
+    assert.equal(await whileOther(connections, renamed, ours), false);
+    assert.equal(await nameOf(connections), 'theirs');
+
+    await other.query("update resource_providers set name = 'rp1' where id = 1");
+    const move = {
+      id: 1,
+      name: 'ours',
+      parentId: 2,
+      rootId: 2,
+      subtreeIds: [1, 3],
+      judged: [
+        { id: 1, parentId: null },
+        { id: 2, parentId: null },
+        { id: 3, parentId: 1 },
+      ],
+      seen: asSeen,
+    };
+    assert.equal(await whileOther(connections, renamed, () => moveProvider(database, move)), false);
+
+    await other.query("update resource_providers set name = 'rp1' where id = 1");
+    await other.query('update resource_providers set parent_provider_id = null where id = 3');
+    const seenAsRoot = { name: 'rp3', parentId: null };
+    const adopted = ['update resource_providers set parent_provider_id = 2 where id = 3'];
+    assert.equal(await whileOther(connections, adopted, () => deleteProvider(database, 3, seenAsRoot)), 'changed');
+
+    assert.equal(await renameProvider(database, 1, 'ours', asSeen), true);
+    assert.equal(await nameOf(connections), 'ours');
+    assert.equal(await moveProvider(database, { ...move, judged: [], seen: asSeen }), false);
+    assert.equal(await deleteProvider(database, 3, { name: 'rp3', parentId: 2 }), 'deleted');
+  });
+});
+
+test('aggregates are replaced only as they were seen, though nobody moved the generation', async () => {
+  await withTwoConnections(async (connections) => {
+    const { database } = connections;
+    const below = [
+      'select id from resource_providers where id = 1 for no key update',
+      `insert into placement_aggregates (id, uuid) values (1000, 'theirs')`,
+      'insert into resource_provider_aggregates (resource_provider_id, aggregate_id) values (1, 1000)',
+    ];
+    const ours = (seen: readonly string[]) =>
+      setAggregates(database, { providerId: 1, generation: 5, uuids: ['ours'], seen });
+    assert.equal(await whileOther(connections, below, () => ours([])), false);
+    assert.equal(await ours(['other', 'theirs']), false);
+    assert.equal(await ours(['theirs']), true);
+  });
+});
+
+const made = [
+  `insert into consumers (uuid, project_id, user_id, generation) values ('c', 1, 1, 1)`,
+  `insert into allocations (id, resource_provider_id, resource_class_id, consumer_id, used) values (7, 2, 0, 'c', 1)`,
+];
+const seen: readonly SeenAllocation[] = [{ id: 7, providerId: 2, classId: 0, used: 1 }];
+const changes: Readonly<Record<string, readonly string[]>> = {
+  'a change that leaves the generation': [`update allocations set used = 2 where consumer_id = 'c'`],
+  'a move to another provider': [`update allocations set resource_provider_id = 1 where consumer_id = 'c'`],
+  'a deletion, and the same made again, at the same generation': [
+    `delete from consumers where uuid = 'c'`,
+    `delete from allocations where consumer_id = 'c'`,
+    made[0] ?? '',
+    `insert into allocations (resource_provider_id, resource_class_id, consumer_id, used) values (2, 0, 'c', 9)`,
+  ],
+  'a rewrite': [
+    `update consumers set generation = 2 where uuid = 'c'`,
+    `delete from allocations where consumer_id = 'c'`,
+    `insert into allocations (resource_provider_id, resource_class_id, consumer_id, used) values (1, 0, 'c', 9)`,
+  ],
+};
+
+const rewrite: ClaimWrite = {
+  providers: [],
+  consumers: [
+    {
+      uuid: 'c',
+      generation: 1,
+      hasOldAllocations: false,
+      projectExternalId: 'project',
+      userExternalId: 'user',
+      consumerType: null,
+      allocations: [{ providerId: 1, classId: 0, used: 5 }],
+      etag: null,
+      seen,
+    },
+  ],
+  inventories: [],
+};
+
+for (const [what, statements] of Object.entries(changes)) {
+  test(`allocations are replaced and deleted only as they were seen: ${what}`, async () => {
+    await withTwoConnections(async (connections) => {
+      const { database, other } = connections;
+      const content = async () =>
+        (await other.query('select resource_provider_id, used from allocations order by id')).rows;
+      for (const ours of [
+        async () => assert.deepEqual(await writeClaims(database, [rewrite]), ['consumer']),
+        async () => assert.equal(await deleteSeenAllocations(database, 'c', { generation: 1, allocations: seen }), 0),
+      ]) {
+        await other.query('delete from allocations');
+        await other.query('delete from consumers');
+        for (const statement of made) await other.query(statement);
+        let theirs: unknown;
+        await whileOther(connections, statements, async () => {
+          theirs = await content(); // in their transaction, which is open
+          await ours();
+        });
+        assert.deepEqual(await content(), theirs);
+      }
+    });
+  });
+}
+
+test('allocations as they were seen are replaced and deleted, those of old without a consumer too', async () => {
+  await withTwoConnections(async ({ database, other }) => {
+    for (const statement of made) await other.query(statement);
+    assert.deepEqual(await writeClaims(database, [rewrite]), [undefined]);
+    await other.query('delete from consumers');
+    const { rows } = await other.query('select id from allocations');
+    const old = [{ id: rows[0].id, providerId: 1, classId: 0, used: 5 }];
+    assert.equal(await deleteSeenAllocations(database, 'c', { generation: null, allocations: seen }), 0);
+    const [consumer] = rewrite.consumers;
+    if (consumer === undefined) throw new Error('The claim has a consumer.');
+    const asOld = { ...consumer, generation: null, hasOldAllocations: true };
+    assert.deepEqual(await writeClaims(database, [{ ...rewrite, consumers: [{ ...asOld, seen }] }]), ['consumer']);
+    assert.deepEqual(await writeClaims(database, [{ ...rewrite, consumers: [{ ...asOld, seen: old }] }]), [undefined]);
+    const now = (await other.query('select id from allocations')).rows[0].id;
+    const present = [{ id: now, providerId: 1, classId: 0, used: 5 }];
+    assert.equal(await deleteSeenAllocations(database, 'c', { generation: 1, allocations: present }), 1);
+    assert.equal((await other.query('select from consumers')).rowCount, 0);
+  });
+});
+
+test('a class or a trait that has another name by now is not deleted by the old one', async () => {
+  await withTwoConnections(async (connections) => {
+    const { database, other } = connections;
+    await other.query(`insert into resource_classes (id, name) values (10000, 'CUSTOM_C')`);
+    await other.query(`insert into traits (id, name) values (10000, 'CUSTOM_T')`);
+    const classRenamed = [`update resource_classes set name = 'CUSTOM_D' where id = 10000`];
+    const deleteClass = () => deleteResourceClass(database, { id: 10_000, name: 'CUSTOM_C' });
+    assert.equal(await whileOther(connections, classRenamed, deleteClass), 'gone');
+    const traitRenamed = [`update traits set name = 'CUSTOM_U' where id = 10000`];
+    const deleteIt = () => deleteTrait(database, { id: 10_000, name: 'CUSTOM_T' });
+    assert.equal(await whileOther(connections, traitRenamed, deleteIt), 'gone');
+  });
+});
