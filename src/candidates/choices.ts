@@ -24,13 +24,12 @@ export function* choicesFor(
     }
     return;
   }
-  const { required } = group.traits;
-  if (anchor.tree.length === 1 && usable.length === 0) {
-    // A flat host alone: the most common case by far, and one that needs no product.
-    const providers = satisfiesAlone(anchor, group) ? group.resources.map(() => anchor) : none;
-    if (providers.length > 0) yield { group, providers };
+  if (isAlone(anchor, usable)) {
+    const choice = choiceAlone(group, anchor);
+    if (choice !== undefined) yield choice;
     return;
   }
+  const { required } = group.traits;
   const options = optionsByClass(anchor, usable, group);
   if (options === undefined) return;
   for (const providers of product(options, order)) {
@@ -63,4 +62,12 @@ function* product<Item>(lists: readonly (readonly Item[])[], order: Order): Gene
   }
 }
 
-const none: readonly never[] = [];
+/** Whether a group without suffix has one choice at most at an anchor: a flat host, the most common case by far. */
+export const isAlone = (anchor: Provider, usable: readonly Provider[]): boolean =>
+  anchor.tree.length === 1 && usable.length === 0;
+
+/** What a group without suffix takes of a flat host: all, or nothing. */
+export const choiceAlone = (group: ResolvedGroup, anchor: Provider): Choice | undefined =>
+  group.resources.length > 0 && satisfiesAlone(anchor, group)
+    ? { group, providers: group.resources.map(() => anchor) }
+    : undefined;

@@ -1,9 +1,9 @@
 import type { Provider } from '../fleet/provider.ts';
 import type { Order } from './anchors.ts';
 import type { Candidate, Choice } from './candidate.ts';
-import { choicesFor } from './choices.ts';
+import { choiceAlone, choicesFor, isAlone } from './choices.ts';
 import { haveProspects } from './prospects.ts';
-import type { ResolvedRequest } from './resolve.ts';
+import type { ResolvedGroup, ResolvedRequest } from './resolve.ts';
 import { SharedUsage } from './shared_usage.ts';
 import type { Sharing } from './sharing.ts';
 import { canBeOneSubtree, isOneSubtree } from './subtrees.ts';
@@ -26,20 +26,42 @@ type Step = {
  * The work for a candidate depends on the number of groups and providers, not on that of combinations, but for one thing:
  * groups that want unlike amounts of the same class may pass for satisfiable together when they are not (bin packing).
  */
-export function* candidatesAt(
+export function candidatesAt(
+  anchor: Provider,
+  request: ResolvedRequest,
+  sharing: Sharing,
+  order: Order,
+): Iterable<Candidate> {
+  const [only] = request.groups;
+  if (only === undefined || request.groups.length > 1) return combinationsAt(anchor, request, sharing, order);
+  // Nothing to combine: half of all queries. And a flat host needs no generator either.
+  if (only.granular || !isAlone(anchor, sharing.usableBy(anchor))) {
+    return loneChoicesAt(anchor, only, request, sharing, order);
+  }
+  const choice = choiceAlone(only, anchor);
+  return choice === undefined ? none : [[choice]];
+}
+
+const none: readonly never[] = [];
+
+function* loneChoicesAt(
+  anchor: Provider,
+  group: ResolvedGroup,
+  { nested }: ResolvedRequest,
+  sharing: Sharing,
+  order: Order,
+): Generator<Candidate> {
+  for (const choice of choicesFor(group, anchor, sharing.usableBy(anchor), order)) {
+    if (nested || usesEachTreeOnce([choice])) yield [choice];
+  }
+}
+
+function* combinationsAt(
   anchor: Provider,
   request: ResolvedRequest,
   sharing: Sharing,
   order: Order,
 ): Generator<Candidate> {
-  const [only, ...others] = request.groups;
-  if (only !== undefined && others.length === 0) {
-    // Nothing to combine: half of all queries, and on flat hosts each anchor has one candidate at most.
-    for (const choice of choicesFor(only, anchor, sharing.usableBy(anchor), order)) {
-      if (request.nested || usesEachTreeOnce([choice])) yield [choice];
-    }
-    return;
-  }
   const steps = stepsAt(anchor, request, sharing, order);
   if (steps === undefined) return;
   const depths = request.groups.map((_, place) => steps.findIndex((step) => step.place === place));

@@ -2,15 +2,16 @@ import type { Fleet } from '../fleet/fleet.ts';
 import { nameOf } from '../fleet/names.ts';
 import type { Provider } from '../fleet/provider.ts';
 import { type Candidate, type Choice, providerOf } from './candidate.ts';
+import { asciiJson, type JsonChunks, jsonChunks } from './json_chunks.ts';
 import type { CandidateRequest } from './request.ts';
-import { summaryText } from './summary.ts';
+import { summaryBytes } from './summary.ts';
 
 /** Microversions that changed how candidates are shown. */
 const since = { byProvider: 12, mappings: 34, nested: 29 } as const;
 
 /**
- * Generates the JSON of the answer, piece by piece: the candidates as they are found, and then the summaries of the providers
- * they need. It is written as text from the start, since most of it repeats what was written before.
+ * Generates the JSON of the answer, chunk by chunk: the candidates as they are found, and then the summaries of the providers
+ * they need. It is written as bytes from the start, since most of it repeats what was written before.
  */
 export function* candidatesJson(
   fleet: Fleet,
@@ -18,29 +19,39 @@ export function* candidatesJson(
   candidates: Iterable<Candidate>,
   version: number,
 ): Generator<string> {
-  const write = version >= since.byProvider ? writeByProvider(fleet, version >= since.mappings) : writeListed(fleet);
+  const chunks = jsonChunks();
+  const write =
+    version >= since.byProvider
+      ? writeByProvider(fleet, chunks, version >= since.mappings)
+      : writeListed(fleet, chunks);
   // From 1.29 on a summary stands for every provider of a tree of which anything is used, so its root is noted.
   const wholeTrees = version >= since.nested;
   const summarised = new Set<Provider>();
-  yield '{"allocation_requests": [';
-  let separator = '';
+  const note = (provider: Provider): void => {
+    summarised.add(wholeTrees ? provider.root : provider);
+  };
+  let separator = '{"allocation_requests": [';
   for (const candidate of candidates) {
-    yield separator + write(candidate);
+    chunks.text(separator);
     separator = ', ';
-    for (const { group, providers } of candidate) {
-      if (group.resources.length === 0) continue;
-      for (const provider of providers) summarised.add(wholeTrees ? provider.root : provider);
-    }
+    const lone = loneProvider(candidate);
+    write(candidate, lone);
+    if (lone !== undefined) note(lone);
+    else for (const { group, providers } of candidate) if (group.resources.length > 0) providers.forEach(note);
+    if (chunks.isFull) yield chunks.take();
   }
-  yield '], "provider_summaries": {';
-  separator = '';
-  for (const noted of summarised) {
-    for (const provider of wholeTrees ? noted.tree : [noted]) {
-      yield separator + summaryText(fleet, provider, request, version);
+  chunks.text(separator === ', ' ? ']' : `${separator}]`);
+  separator = ', "provider_summaries": {';
+  for (const root of summarised) {
+    for (const provider of wholeTrees ? root.tree : [root]) {
+      chunks.text(separator);
+      chunks.bytes(summaryBytes(fleet, provider, request, version));
       separator = ', ';
     }
+    if (chunks.isFull) yield chunks.take();
   }
-  yield '}}';
+  chunks.text(separator === ', ' ? '}}' : `${separator}}}`);
+  yield chunks.take();
 }
 
 /** What a candidate takes of each provider, by class: of a class that several groups ask for, the sum. */
@@ -61,13 +72,16 @@ function resourcesByProvider(candidate: Candidate): Map<Provider, Map<number, nu
   return byProvider;
 }
 
+/** Writes a candidate, of which the lone provider is known if it has one. */
+type Writer = (candidate: Candidate, lone: Provider | undefined) => void;
+
 /** Texts of `{"VCPU": 1, ...}`: the same few amounts recur in most candidates. */
 function resourceTexts(fleet: Fleet): (resources: ReadonlyMap<number, number>) => string {
   const names = new Map<number, string>();
   const nameText = (classId: number): string => {
     let text = names.get(classId);
     if (text === undefined) {
-      text = JSON.stringify(nameOf(fleet.classes, classId));
+      text = asciiJson(nameOf(fleet.classes, classId));
       names.set(classId, text);
     }
     return text;
@@ -79,47 +93,67 @@ function resourceTexts(fleet: Fleet): (resources: ReadonlyMap<number, number>) =
   };
 }
 
-const isOfOne = ({ providers }: Choice): boolean => providers.every((provider) => provider === providers[0]);
+/** The provider of a candidate that takes all from one, for one group. */
+function loneProvider(candidate: Candidate): Provider | undefined {
+  const [first] = candidate;
+  if (candidate.length > 1 || first === undefined || first.group.resources.length === 0) return undefined;
+  const { providers } = first;
+  for (let place = 1; place < providers.length; place++) if (providers[place] !== providers[0]) return undefined;
+  return providers[0];
+}
 
 /** From 1.12 on: an object by provider, in the form of PUT /allocations, with the mappings from 1.34 on. */
-function writeByProvider(fleet: Fleet, withMappings: boolean): (candidate: Candidate) => string {
+function writeByProvider(fleet: Fleet, chunks: JsonChunks, withMappings: boolean): Writer {
   const resourcesText = resourceTexts(fleet);
-  /** The candidates that take one group's resources from one provider all take the same. */
-  const ofOneProvider = (group: Choice['group']): string => {
-    const resources = group.resources.map(({ classId, amount }) => [classId, amount] as const);
-    return `": ${resourcesText(new Map(resources))}}}`;
+  /** Candidates that take one group's resources from one provider differ by its UUID only: this is before and behind it. */
+  const partsOf = ({ resources, suffix }: Choice['group']): readonly Buffer[] => {
+    const text = resourcesText(new Map(resources.map(({ classId, amount }) => [classId, amount])));
+    const parts = withMappings
+      ? ['{"allocations": {"', `": ${text}}}, "mappings": {"${suffix}": ["`, '"]}}']
+      : ['{"allocations": {"', `": ${text}}}}`];
+    return parts.map((part) => Buffer.from(part, 'latin1'));
   };
-  let lone: { readonly group: Choice['group']; readonly text: string } | undefined;
-  return (candidate) => {
+  let kept: { readonly group: Choice['group']; readonly parts: readonly Buffer[] } | undefined;
+  return (candidate, lone) => {
     const [first] = candidate;
-    if (candidate.length === 1 && first !== undefined && isOfOne(first)) {
-      if (lone?.group !== first.group) lone = { group: first.group, text: ofOneProvider(first.group) };
-      const uuid = first.providers[0]?.uuid;
-      const mappings = withMappings ? `, "mappings": {"${first.group.suffix}": ["${uuid}"]}` : '';
-      return `{"allocations": {"${uuid}${lone.text}${mappings}}`;
+    if (lone !== undefined && first !== undefined) {
+      if (kept?.group !== first.group) kept = { group: first.group, parts: partsOf(first.group) };
+      const [before, between, behind] = kept.parts;
+      if (before !== undefined) chunks.bytes(before);
+      chunks.text(lone.uuid);
+      if (between !== undefined) chunks.bytes(between);
+      if (behind === undefined) return;
+      chunks.text(lone.uuid);
+      chunks.bytes(behind);
+      return;
     }
-    let allocations = '';
-    for (const [provider, resources] of resourcesByProvider(candidate)) {
-      allocations += `${allocations === '' ? '' : ', '}"${provider.uuid}": ${resourcesText(resources)}}`;
+    let separator = '{"allocations": {';
+    for (const [of, resources] of resourcesByProvider(candidate)) {
+      chunks.text(`${separator}"${of.uuid}": ${resourcesText(resources)}}`);
+      separator = ', ';
     }
-    if (!withMappings) return `{"allocations": {${allocations}}}`;
-    let mappings = '';
+    if (!withMappings) {
+      chunks.text('}}');
+      return;
+    }
+    separator = '}, "mappings": {';
     for (const { group, providers } of candidate) {
       // Suffixes are letters, digits, dashes and underscores, and UUIDs are UUIDs: nothing needs escaping.
       const uuids = [...new Set(providers)].map(({ uuid }) => `"${uuid}"`).join(', ');
-      mappings += `${mappings === '' ? '' : ', '}"${group.suffix}": [${uuids}]`;
+      chunks.text(`${separator}"${group.suffix}": [${uuids}]`);
+      separator = ', ';
     }
-    return `{"allocations": {${allocations}}, "mappings": {${mappings}}}`;
+    chunks.text('}}');
   };
 }
 
 /** Up to 1.11: a list, in the form that PUT /allocations had then. */
-function writeListed(fleet: Fleet): (candidate: Candidate) => string {
+function writeListed(fleet: Fleet, chunks: JsonChunks): Writer {
   const resourcesText = resourceTexts(fleet);
   return (candidate) => {
     const allocations = [...resourcesByProvider(candidate)].map(
       ([provider, resources]) => `${resourcesText(resources)}, "resource_provider": {"uuid": "${provider.uuid}"}}`,
     );
-    return `{"allocations": [${allocations.join(', ')}]}`;
+    chunks.text(`{"allocations": [${allocations.join(', ')}]}`);
   };
 }

@@ -1,4 +1,5 @@
 import type { Fleet } from '../fleet/fleet.ts';
+import type { Provider } from '../fleet/provider.ts';
 import { anchorsFor, type Order } from './anchors.ts';
 import type { Candidate } from './candidate.ts';
 import { choicesFor } from './choices.ts';
@@ -29,30 +30,47 @@ export function search(fleet: Fleet, request: CandidateRequest, options: SearchO
   const order: Order = options.randomize ? 'random' : 'steady';
   // A random sample must not come from a few anchors only.
   const roundRobin = options.randomize || options.strategy === 'breadth-first';
-  const perAnchor = anchorsFor(fleet, resolved, sharing, order).map((anchor) =>
-    candidatesAt(anchor, resolved, sharing, order),
-  );
-  const candidates: Iterable<Candidate> = roundRobin ? interleave(perAnchor) : chain(perAnchor);
+  const anchors = anchorsFor(fleet, resolved, sharing, order);
+  const candidatesOf = (anchor: Provider) => candidatesAt(anchor, resolved, sharing, order);
+  const candidates = roundRobin ? interleave(anchors, candidatesOf) : chain(anchors, candidatesOf);
   return sharing.exists ? withoutRepetition(candidates, sharing) : candidates;
 }
 
-function* chain<Item>(generators: Iterable<Iterable<Item>>): Generator<Item> {
-  for (const generator of generators) yield* generator;
+function* chain(
+  anchors: Iterable<Provider>,
+  candidatesOf: (anchor: Provider) => Iterable<Candidate>,
+): Generator<Candidate> {
+  for (const anchor of anchors) yield* candidatesOf(anchor);
 }
 
-/** The first of each, then the second of each, ...: starting a generator only when it is its turn. */
-function* interleave<Item>(generators: Iterable<Iterator<Item>>): Generator<Item> {
-  let round: Iterable<Iterator<Item>> = generators;
-  for (;;) {
-    const left: Iterator<Item>[] = [];
-    for (const generator of round) {
-      const { done, value } = generator.next();
+/** The first of each, then the second of each, ...: looking at an anchor only when it is its turn. */
+function* interleave(
+  anchors: Iterable<Provider>,
+  candidatesOf: (anchor: Provider) => Iterable<Candidate>,
+): Generator<Candidate> {
+  let left: Iterator<Candidate>[] = [];
+  for (const anchor of anchors) {
+    const candidates = candidatesOf(anchor);
+    if (Array.isArray(candidates)) {
+      // Of one at most: it has no second turn.
+      if (candidates.length > 0) yield candidates[0];
+      continue;
+    }
+    const iterator = candidates[Symbol.iterator]();
+    const { done, value } = iterator.next();
+    if (done) continue;
+    yield value;
+    left.push(iterator);
+  }
+  while (left.length > 0) {
+    const round = left;
+    left = [];
+    for (const iterator of round) {
+      const { done, value } = iterator.next();
       if (done) continue;
       yield value;
-      left.push(generator);
+      left.push(iterator);
     }
-    if (left.length === 0) return;
-    round = left;
   }
 }
 

@@ -3,6 +3,7 @@ import { nameOf } from '../fleet/names.ts';
 import type { Provider } from '../fleet/provider.ts';
 import { capacity } from '../placement/inventory.ts';
 import { exactNumber } from '../schema/exact_number.ts';
+import { asciiJson } from './json_chunks.ts';
 import type { CandidateRequest } from './request.ts';
 
 /** Microversions that added to the summary of a provider. */
@@ -12,11 +13,14 @@ const since = { traits: 17, allResources: 27, nested: 29 } as const;
  * The summary of a provider as a member of a JSON object. From 1.29 on it depends on the provider alone, and is kept with it
  * until the provider changes.
  */
-export function summaryText(fleet: Fleet, provider: Provider, request: CandidateRequest, version: number): string {
-  if (version < since.nested)
-    return `"${provider.uuid}": ${JSON.stringify(summary(fleet, provider, request, version))}`;
-  provider.summaryText ??= `"${provider.uuid}": ${JSON.stringify(summary(fleet, provider, request, version))}`;
-  return provider.summaryText;
+export function summaryBytes(fleet: Fleet, provider: Provider, request: CandidateRequest, version: number): Buffer {
+  const bytes = (): Buffer => {
+    const text = `"${provider.uuid}": ${asciiJson(summary(fleet, provider, request, version))}`;
+    return Buffer.from(text, 'latin1');
+  };
+  if (version < since.nested) return bytes();
+  provider.summary ??= bytes();
+  return provider.summary;
 }
 
 function summary(fleet: Fleet, provider: Provider, request: CandidateRequest, version: number) {

@@ -32,7 +32,7 @@ export type Provider = {
   traitIds: readonly number[];
   aggregates: readonly string[];
   /** Its summary among allocation candidates, kept by whoever writes it; dropped whenever anything of the provider changes. */
-  summaryText: string | undefined;
+  summary: Buffer | undefined;
 };
 
 /** The inventory of a class, if the provider has one. Providers have few, so a scan beats a map. */

@@ -56,7 +56,7 @@ export function linkTrees(
     const visit = (provider: Provider): void => {
       tree.push(provider);
       provider.root = node;
-      provider.summaryText = undefined;
+      provider.summary = undefined;
       for (const child of provider.children) visit(child);
     };
     visit(node);
