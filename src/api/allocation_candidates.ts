@@ -29,7 +29,10 @@ async function list(request: ApiRequest, { config, fleet }: Parts): Promise<Answ
   const wanted = parseCandidateRequest(request.query, request.version);
   const limit = Math.min(wanted.limit ?? Number.POSITIVE_INFINITY, max < 0 ? Number.POSITIVE_INFINITY : max);
   const current = await fleet.fresh();
-  const candidates = first(search(current, wanted, { strategy, randomize }), limit);
+  const candidates = first(
+    search(current, wanted, { strategy, randomize, limited: limit < Number.POSITIVE_INFINITY }),
+    limit,
+  );
   return {
     status: 200,
     text: jsonText(candidatesJson(current, wanted, candidates, request.version)),

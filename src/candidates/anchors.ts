@@ -4,8 +4,11 @@ import type { Provider } from '../fleet/provider.ts';
 import type { ResolvedRequest } from './resolve.ts';
 import type { Sharing } from './sharing.ts';
 
-/** The order in which anchors are visited. */
-export type Order = 'steady' | 'random';
+/**
+ * The order in which anchors are visited. Where all are, a random start will do: neighbours lie beside each other in memory,
+ * and jumping between 10,000 hosts takes four times as long as passing them.
+ */
+export type Order = 'steady' | 'rotated' | 'random';
 
 /**
  * The roots that may anchor a candidate: a superset, as narrow as the rarest thing that is asked for makes it. What is asked
@@ -53,7 +56,7 @@ function rarest(
 /** The anchors from which some providers can be used, each once. */
 function* anchorsOf(providers: Iterable<Provider>, sharing: Sharing, order: Order): Generator<Provider> {
   const seen = new Set<Provider>();
-  const listed = order === 'random' ? walk([...providers], order) : providers;
+  const listed = order === 'steady' ? providers : walk([...providers], order);
   for (const provider of listed) {
     const anchors = sharing.isSharing(provider) ? sharing.anchorsOf(provider) : [provider.root];
     for (const anchor of anchors) {
@@ -66,16 +69,16 @@ function* anchorsOf(providers: Iterable<Provider>, sharing: Sharing, order: Orde
 
 /** A list in order, or in a random one. */
 export const walk = <Item>(items: readonly Item[], order: Order): Iterable<Item> =>
-  order === 'steady' || items.length < 2 ? items : wander(items);
+  order === 'steady' || items.length < 2 ? items : wander(items, order);
 
 /**
  * Visits a list in a random order without shuffling it: from a random place by a random step that shares no divisor with its
- * length, so that every element is met once.
+ * length, so that every element is met once. Rotated, the step is one.
  */
-function* wander<Item>(items: readonly Item[]): Generator<Item> {
+function* wander<Item>(items: readonly Item[], order: Order): Generator<Item> {
   const length = items.length;
   let place = Math.floor(Math.random() * length);
-  let step = 1 + Math.floor(Math.random() * length);
+  let step = order === 'rotated' ? 1 : 1 + Math.floor(Math.random() * length);
   while (greatestCommonDivisor(step, length) !== 1) step++;
   for (let visited = 0; visited < length; visited++) {
     const item = items[place % length];

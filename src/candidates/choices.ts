@@ -17,11 +17,7 @@ export function* choicesFor(
   order: Order,
 ): Generator<Choice> {
   if (group.granular) {
-    for (const providers of [anchor.tree, usable]) {
-      for (const provider of walk(providers, order)) {
-        if (satisfiesGroup(provider, group)) yield { group, providers: [provider] };
-      }
-    }
+    yield* granularChoices(group, anchor, usable, order);
     return;
   }
   if (isAlone(anchor, usable)) {
@@ -37,13 +33,34 @@ export function* choicesFor(
       const together = providers.length === 1 ? providers[0]?.traitIds : providers.flatMap(({ traitIds }) => traitIds);
       if (!hasRequiredTraits(together ?? [], required)) continue;
     }
-    yield { group, providers };
+    yield { group, providers, shown: undefined };
   }
 }
 
+/** The choices of a granular group, each a provider by itself; those of the tree come before those that share with it. */
+export function granularChoices(
+  group: ResolvedGroup,
+  anchor: Provider,
+  usable: readonly Provider[],
+  order: Order,
+): readonly Choice[] {
+  const choices = (providers: readonly Provider[]): Choice[] => {
+    const found: Choice[] = [];
+    for (const provider of providers) {
+      if (satisfiesGroup(provider, group)) found.push({ group, providers: [provider], shown: undefined });
+    }
+    return found;
+  };
+  const own = inOrder(choices(anchor.tree), order);
+  return usable.length === 0 ? own : [...own, ...inOrder(choices(usable), order)];
+}
+
+const inOrder = <Item>(items: readonly Item[], order: Order): readonly Item[] =>
+  order === 'steady' || items.length < 2 ? items : [...walk(items, order)];
+
 /** All ways to take one of each list, of which none is empty; the last list turns fastest. */
 function* product<Item>(lists: readonly (readonly Item[])[], order: Order): Generator<readonly Item[]> {
-  const wheels = order === 'steady' ? lists : lists.map((list) => [...walk(list, order)]);
+  const wheels = order === 'steady' ? lists : lists.map((list) => inOrder(list, order));
   const turned = wheels.map(() => 0);
   for (;;) {
     const taken: Item[] = [];
@@ -69,5 +86,5 @@ export const isAlone = (anchor: Provider, usable: readonly Provider[]): boolean 
 /** What a group without suffix takes of a flat host: all, or nothing. */
 export const choiceAlone = (group: ResolvedGroup, anchor: Provider): Choice | undefined =>
   group.resources.length > 0 && satisfiesAlone(anchor, group)
-    ? { group, providers: group.resources.map(() => anchor) }
+    ? { group, providers: group.resources.map(() => anchor), shown: undefined }
     : undefined;

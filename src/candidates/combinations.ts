@@ -1,45 +1,46 @@
 import type { Provider } from '../fleet/provider.ts';
 import type { Order } from './anchors.ts';
 import type { Candidate, Choice } from './candidate.ts';
-import { choiceAlone, choicesFor, isAlone } from './choices.ts';
+import { choiceAlone, choicesFor, granularChoices, isAlone } from './choices.ts';
 import { haveProspects } from './prospects.ts';
 import type { ResolvedGroup, ResolvedRequest } from './resolve.ts';
-import { SharedUsage } from './shared_usage.ts';
+import { classesOfSeveral, SharedUsage } from './shared_usage.ts';
 import type { Sharing } from './sharing.ts';
 import { canBeOneSubtree, isOneSubtree } from './subtrees.ts';
 
 /** After this many steps in vain, a combination is looked at for whether it has prospects before it is taken further. */
 const patience = 32;
 
+/** From so many groups on, an anchor is looked at before the first step: eleven groups for ten devices are refused at once. */
+const manyGroups = 6;
+
 /** One group of the request, in the order in which choices are made. */
 type Step = {
   /** The place of the group in the request. */
   readonly place: number;
   /** Listed for granular groups, which are met again and again. The group without suffix is generated, and comes first. */
-  readonly choices: Iterable<Choice>;
-  readonly listed: readonly Choice[] | undefined;
+  readonly choices: readonly Choice[] | Iterator<Choice>;
 };
 
-/**
- * All candidates of one anchor: the product of the groups' choices, cut as soon as a combination is known to fail.
- *
- * The work for a candidate depends on the number of groups and providers, not on that of combinations, but for one thing:
- * groups that want unlike amounts of the same class may pass for satisfiable together when they are not (bin packing).
- */
-export function candidatesAt(
-  anchor: Provider,
-  request: ResolvedRequest,
-  sharing: Sharing,
-  order: Order,
-): Iterable<Candidate> {
-  const [only] = request.groups;
-  if (only === undefined || request.groups.length > 1) return combinationsAt(anchor, request, sharing, order);
-  // Nothing to combine: half of all queries. And a flat host needs no generator either.
-  if (only.granular || !isAlone(anchor, sharing.usableBy(anchor))) {
-    return loneChoicesAt(anchor, only, request, sharing, order);
+/** Whoever knows all candidates of an anchor, which are generated. */
+export type CandidatesAt = (anchor: Provider) => Iterable<Candidate>;
+
+/** What is to be found at each anchor of a request. */
+export function candidatesOf(request: ResolvedRequest, sharing: Sharing, order: Order): CandidatesAt {
+  const { groups } = request;
+  const [only] = groups;
+  if (only === undefined || groups.length > 1) {
+    const sharedClasses = classesOfSeveral(groups);
+    return (anchor) => combinationsAt(anchor, request, sharedClasses, sharing, order);
   }
-  const choice = choiceAlone(only, anchor);
-  return choice === undefined ? none : [[choice]];
+  // Nothing to combine: half of all queries. And a flat host needs no generator either.
+  return (anchor) => {
+    if (only.granular || !isAlone(anchor, sharing.usableBy(anchor))) {
+      return loneChoicesAt(anchor, only, request, sharing, order);
+    }
+    const choice = choiceAlone(only, anchor);
+    return choice === undefined ? none : [[choice]];
+  };
 }
 
 const none: readonly never[] = [];
@@ -56,31 +57,39 @@ function* loneChoicesAt(
   }
 }
 
+/**
+ * All candidates of one anchor: the product of the groups' choices, cut as soon as a combination is known to fail.
+ *
+ * The work for a candidate depends on the number of groups and providers, not on that of combinations, but for one thing:
+ * groups that want unlike amounts of the same class may pass for satisfiable together when they are not (bin packing).
+ */
 function* combinationsAt(
   anchor: Provider,
   request: ResolvedRequest,
+  sharedClasses: ReadonlySet<number>,
   sharing: Sharing,
   order: Order,
 ): Generator<Candidate> {
   const steps = stepsAt(anchor, request, sharing, order);
   if (steps === undefined) return;
+  const { isolate, nested } = request;
   const depths = request.groups.map((_, place) => steps.findIndex((step) => step.place === place));
-  const subtrees = request.sameSubtrees.map((places) => places.flatMap((place) => depths[place] ?? []));
-  const usage = new SharedUsage(request.groups);
+  const subtrees = request.sameSubtrees.map((places) => places.map((place) => depths[place] ?? 0));
+  const usage = new SharedUsage(sharedClasses);
   const chosen: Choice[] = [];
 
   const isPossible = (choice: Choice): boolean =>
-    !(request.isolate && isTaken(choice, chosen)) &&
-    (request.nested || usesEachTreeOnce([...chosen, choice])) &&
-    usage.fits(choice);
+    !(isolate && isTaken(choice, chosen)) && (nested || usesEachTreeOnce([...chosen, choice])) && usage.fits(choice);
 
-  const providersAt = (depth: number): readonly Provider[] => chosen[depth]?.providers ?? [];
+  const providersOf = (set: readonly number[]): Provider[] => set.flatMap((depth) => chosen[depth]?.providers ?? []);
   /** Whether each set that is complete with the last choice is one subtree. */
   const satisfiesSubtrees = (): boolean =>
-    subtrees.every((set) => Math.max(...set) !== chosen.length - 1 || isOneSubtree(set.flatMap(providersAt)));
+    subtrees.every((set) => Math.max(...set) !== chosen.length - 1 || isOneSubtree(providersOf(set)));
 
   const hasProspects = (): boolean => {
-    const open = steps.map(({ listed }, depth) => (depth < chosen.length ? undefined : listed?.filter(isPossible)));
+    const open = steps.map(({ choices }, depth) =>
+      depth < chosen.length || !Array.isArray(choices) ? undefined : choices.filter(isPossible),
+    );
     const alternatives = (depth: number) => {
       const choices = open[depth];
       return choices === undefined ? [] : [choices.flatMap(({ providers }) => providers)];
@@ -89,31 +98,60 @@ function* combinationsAt(
       haveProspects(
         open.flatMap((choices) => (choices === undefined ? [] : [choices])),
         usage,
-        request.isolate,
-      ) && subtrees.every((set) => canBeOneSubtree(set.flatMap(providersAt), set.flatMap(alternatives)))
+        isolate,
+      ) && subtrees.every((set) => canBeOneSubtree(providersOf(set), set.flatMap(alternatives)))
     );
   };
 
+  // Without recursion, since a candidate would pass through a generator for each group on its way out.
+  const nextPlaces = steps.map(() => 0);
+  if (steps.length >= manyGroups && !hasProspects()) return;
   let vain = 0;
-  const extend = function* (depth: number): Generator<Candidate> {
-    for (const choice of steps[depth]?.choices ?? []) {
-      if (!isPossible(choice)) continue;
-      chosen.push(choice);
-      usage.take(choice);
-      if (satisfiesSubtrees()) {
-        if (chosen.length === steps.length) {
-          vain = 0;
-          yield depths.flatMap((each) => chosen[each] ?? []);
-        } else if (++vain < patience || hasProspects()) {
-          yield* extend(depth + 1);
-        }
-      }
-      usage.giveBack(choice);
-      chosen.pop();
+  for (;;) {
+    const depth = chosen.length;
+    const choice = choiceAt(steps[depth], nextPlaces, depth);
+    if (choice === undefined) {
+      nextPlaces[depth] = 0;
+      const last = chosen.pop();
+      if (last === undefined) return;
+      usage.giveBack(last);
+      continue;
     }
-  };
-  if (hasProspects()) yield* extend(0);
+    if (!isPossible(choice)) continue;
+    chosen.push(choice);
+    usage.take(choice);
+    if (subtrees.length === 0 || satisfiesSubtrees()) {
+      if (chosen.length < steps.length) {
+        if (++vain < patience || hasProspects()) continue;
+      } else {
+        vain = 0;
+        const candidate: Choice[] = [];
+        for (const each of depths) {
+          const part = chosen[each];
+          if (part !== undefined) candidate.push(part);
+        }
+        yield candidate;
+      }
+    }
+    usage.giveBack(choice);
+    chosen.pop();
+  }
 }
+
+/** The next choice at a depth, undefined after the last. */
+function choiceAt(step: Step | undefined, nextPlaces: number[], depth: number): Choice | undefined {
+  if (step === undefined) return undefined;
+  const { choices } = step;
+  if (!isListed(choices)) {
+    const { done, value } = choices.next();
+    return done ? undefined : value;
+  }
+  const place = nextPlaces[depth] ?? 0;
+  nextPlaces[depth] = place + 1;
+  return choices[place];
+}
+
+const isListed = (choices: Step['choices']): choices is readonly Choice[] => Array.isArray(choices);
 
 /**
  * The steps of an anchor, undefined where a granular group has no choice there. The group without suffix comes first: it may
@@ -128,16 +166,20 @@ function stepsAt(
   const usable = sharing.usableBy(anchor);
   const steps: Step[] = [];
   for (const [place, group] of groups.entries()) {
-    const choices = choicesFor(group, anchor, usable, order);
-    const listed = group.granular ? [...choices] : undefined;
-    if (listed?.length === 0) return undefined;
-    steps.push({ place, choices: listed ?? choices, listed });
+    const choices = group.granular
+      ? granularChoices(group, anchor, usable, order)
+      : choicesFor(group, anchor, usable, order);
+    if (isListed(choices) && choices.length === 0) return undefined;
+    steps.push({ place, choices });
   }
-  return steps.sort((a, b) => (a.listed?.length ?? 0) - (b.listed?.length ?? 0));
+  const count = ({ choices }: Step): number => (isListed(choices) ? choices.length : 0);
+  return steps.sort((a, b) => count(a) - count(b));
 }
 
-const isTaken = (choice: Choice, chosen: readonly Choice[]): boolean =>
-  chosen.some(({ group, providers }) => group.granular && providers[0] === choice.providers[0]);
+function isTaken(choice: Choice, chosen: readonly Choice[]): boolean {
+  for (const { group, providers } of chosen) if (group.granular && providers[0] === choice.providers[0]) return true;
+  return false;
+}
 
 /** Before 1.29 trees are invisible: no two providers of one. */
 function usesEachTreeOnce(choices: readonly Choice[]): boolean {

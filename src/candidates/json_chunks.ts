@@ -9,15 +9,17 @@ export type JsonChunks = {
   take(): string;
 };
 
-/** How much of an answer is made at a time, in bytes. */
+/** Up to this many bytes an answer is one chunk; the rest of a longer one comes in small ones, so that it needs no memory. */
+const firstChunkBytes = 8 * 1024 * 1024;
 const chunkBytes = 256 * 1024;
 
 /** Where chunks are made, all of them: a buffer for each would be memory outside of the heap, which costs whole collections. */
-let scratch = Buffer.allocUnsafeSlow(2 * chunkBytes);
+let scratch = Buffer.allocUnsafeSlow(chunkBytes);
 
 /** Copying bytes costs a fifth of joining strings: 1,000 flat candidates with their summaries take 0.09 ms instead of 0.46. */
 export function jsonChunks(): JsonChunks {
   let length = 0;
+  let enough = firstChunkBytes;
   const makeRoomFor = (added: number): void => {
     if (length + added <= scratch.length) return;
     const larger = Buffer.allocUnsafeSlow(2 * (length + added));
@@ -35,11 +37,12 @@ export function jsonChunks(): JsonChunks {
       length += bytes.length;
     },
     get isFull() {
-      return length >= chunkBytes;
+      return length >= enough;
     },
     take: () => {
       const taken = scratch.toString('latin1', 0, length);
       length = 0;
+      enough = chunkBytes;
       return taken;
     },
   };

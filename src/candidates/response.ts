@@ -1,10 +1,10 @@
 import type { Fleet } from '../fleet/fleet.ts';
 import { nameOf } from '../fleet/names.ts';
 import type { Provider } from '../fleet/provider.ts';
-import { type Candidate, type Choice, providerOf } from './candidate.ts';
+import { type Candidate, type Choice, providerOf, type ShownChoice } from './candidate.ts';
 import { asciiJson, type JsonChunks, jsonChunks } from './json_chunks.ts';
 import type { CandidateRequest } from './request.ts';
-import { summaryBytes } from './summary.ts';
+import { summaryText, treeSummary } from './summary.ts';
 
 /** Microversions that changed how candidates are shown. */
 const since = { byProvider: 12, mappings: 34, nested: 29 } as const;
@@ -27,8 +27,11 @@ export function* candidatesJson(
   // From 1.29 on a summary stands for every provider of a tree of which anything is used, so its root is noted.
   const wholeTrees = version >= since.nested;
   const summarised = new Set<Provider>();
+  let noted: Provider | undefined;
   const note = (provider: Provider): void => {
-    summarised.add(wholeTrees ? provider.root : provider);
+    const shown = wholeTrees ? provider.root : provider;
+    if (shown !== noted) summarised.add(shown);
+    noted = shown;
   };
   let separator = '{"allocation_requests": [';
   for (const candidate of candidates) {
@@ -42,12 +45,11 @@ export function* candidatesJson(
   }
   chunks.text(separator === ', ' ? ']' : `${separator}]`);
   separator = ', "provider_summaries": {';
-  for (const root of summarised) {
-    for (const provider of wholeTrees ? root.tree : [root]) {
-      chunks.text(separator);
-      chunks.bytes(summaryBytes(fleet, provider, request, version));
-      separator = ', ';
-    }
+  for (const provider of summarised) {
+    chunks.text(separator);
+    separator = ', ';
+    if (wholeTrees) chunks.bytes(treeSummary(fleet, provider));
+    else chunks.text(summaryText(fleet, provider, request, version));
     if (chunks.isFull) yield chunks.take();
   }
   chunks.text(separator === ', ' ? '}}' : `${separator}}}`);
@@ -97,9 +99,7 @@ function resourceTexts(fleet: Fleet): (resources: ReadonlyMap<number, number>) =
 function loneProvider(candidate: Candidate): Provider | undefined {
   const [first] = candidate;
   if (candidate.length > 1 || first === undefined || first.group.resources.length === 0) return undefined;
-  const { providers } = first;
-  for (let place = 1; place < providers.length; place++) if (providers[place] !== providers[0]) return undefined;
-  return providers[0];
+  return onlyOne(first.providers);
 }
 
 /** From 1.12 on: an object by provider, in the form of PUT /allocations, with the mappings from 1.34 on. */
@@ -113,6 +113,7 @@ function writeByProvider(fleet: Fleet, chunks: JsonChunks, withMappings: boolean
       : ['{"allocations": {"', `": ${text}}}}`];
     return parts.map((part) => Buffer.from(part, 'latin1'));
   };
+  const shown = choiceTexts(resourcesText);
   let kept: { readonly group: Choice['group']; readonly parts: readonly Buffer[] } | undefined;
   return (candidate, lone) => {
     const [first] = candidate;
@@ -127,24 +128,85 @@ function writeByProvider(fleet: Fleet, chunks: JsonChunks, withMappings: boolean
       chunks.bytes(behind);
       return;
     }
-    let separator = '{"allocations": {';
-    for (const [of, resources] of resourcesByProvider(candidate)) {
-      chunks.text(`${separator}"${of.uuid}": ${resourcesText(resources)}}`);
-      separator = ', ';
+    let allocations = '';
+    if (areApart(candidate)) {
+      for (const choice of candidate) {
+        const more = shown(choice).allocations;
+        if (more !== '') allocations += allocations === '' ? more : `, ${more}`;
+      }
+    } else {
+      allocations = allocationsText(resourcesByProvider(candidate), resourcesText);
     }
     if (!withMappings) {
-      chunks.text('}}');
+      chunks.text(`{"allocations": {${allocations}}}`);
       return;
     }
-    separator = '}, "mappings": {';
-    for (const { group, providers } of candidate) {
-      // Suffixes are letters, digits, dashes and underscores, and UUIDs are UUIDs: nothing needs escaping.
-      const uuids = [...new Set(providers)].map(({ uuid }) => `"${uuid}"`).join(', ');
-      chunks.text(`${separator}"${group.suffix}": [${uuids}]`);
-      separator = ', ';
+    let mappings = '';
+    for (const choice of candidate) {
+      const { mapping } = shown(choice);
+      mappings += mappings === '' ? mapping : `, ${mapping}`;
     }
-    chunks.text('}}');
+    chunks.text(`{"allocations": {${allocations}}, "mappings": {${mappings}}}`);
   };
+}
+
+type ResourcesText = ReturnType<typeof resourceTexts>;
+
+const allocationsText = (
+  byProvider: ReadonlyMap<Provider, ReadonlyMap<number, number>>,
+  resourcesText: ResourcesText,
+): string => [...byProvider].map(([{ uuid }, resources]) => `"${uuid}": ${resourcesText(resources)}}`).join(', ');
+
+/** How choices are shown; the resources of a group are written once. */
+function choiceTexts(resourcesText: ResourcesText): (choice: Choice) => ShownChoice {
+  const ofGroups = new Map<Choice['group'], string>();
+  const groupText = (group: Choice['group']): string => {
+    let text = ofGroups.get(group);
+    if (text === undefined) {
+      text = resourcesText(new Map(group.resources.map(({ classId, amount }) => [classId, amount])));
+      ofGroups.set(group, text);
+    }
+    return text;
+  };
+  const show = (choice: Choice): ShownChoice => {
+    const { group, providers } = choice;
+    // Suffixes are letters, digits, dashes and underscores, and UUIDs are UUIDs: nothing needs escaping.
+    const only = onlyOne(providers);
+    if (only !== undefined) {
+      return {
+        allocations: group.resources.length === 0 ? '' : `"${only.uuid}": ${groupText(group)}}`,
+        mapping: `"${group.suffix}": ["${only.uuid}"]`,
+      };
+    }
+    const uuids = [...new Set(providers)].map(({ uuid }) => `"${uuid}"`).join(', ');
+    return {
+      allocations: allocationsText(resourcesByProvider([choice]), resourcesText),
+      mapping: `"${group.suffix}": [${uuids}]`,
+    };
+  };
+  return (choice) => {
+    choice.shown ??= show(choice);
+    return choice.shown;
+  };
+}
+
+/** The provider that all of a list are. */
+function onlyOne(providers: readonly Provider[]): Provider | undefined {
+  for (let place = 1; place < providers.length; place++) if (providers[place] !== providers[0]) return undefined;
+  return providers[0];
+}
+
+/** Whether no two groups take something of the same provider, so that nothing is to be added up. */
+function areApart(candidate: Candidate): boolean {
+  for (let place = 1; place < candidate.length; place++) {
+    for (let other = 0; other < place; other++) {
+      const [a, b] = [candidate[place], candidate[other]];
+      if (a === undefined || b === undefined || a.group.resources.length === 0 || b.group.resources.length === 0)
+        continue;
+      for (const provider of a.providers) if (b.providers.includes(provider)) return false;
+    }
+  }
+  return true;
 }
 
 /** Up to 1.11: a list, in the form that PUT /allocations had then. */

@@ -3,7 +3,7 @@ import type { Provider } from '../fleet/provider.ts';
 import { anchorsFor, type Order } from './anchors.ts';
 import type { Candidate } from './candidate.ts';
 import { choicesFor } from './choices.ts';
-import { candidatesAt } from './combinations.ts';
+import { type CandidatesAt, candidatesOf } from './combinations.ts';
 import type { CandidateRequest } from './request.ts';
 import { resolveRequest } from './resolve.ts';
 import { type Sharing, sharingIn } from './sharing.ts';
@@ -11,6 +11,8 @@ import { type Sharing, sharingIn } from './sharing.ts';
 export type SearchOptions = {
   readonly strategy: 'depth-first' | 'breadth-first';
   readonly randomize: boolean;
+  /** Whether not all candidates may be taken. */
+  readonly limited: boolean;
 };
 
 /**
@@ -27,30 +29,25 @@ export function search(fleet: Fleet, request: CandidateRequest, options: SearchO
     ),
   );
   if (resolved === 'nothing') return [];
-  const order: Order = options.randomize ? 'random' : 'steady';
+  const { randomize, limited, strategy } = options;
+  const order: Order = randomize ? (limited ? 'random' : 'rotated') : 'steady';
   // A random sample must not come from a few anchors only.
-  const roundRobin = options.randomize || options.strategy === 'breadth-first';
+  const roundRobin = (randomize && limited) || strategy === 'breadth-first';
   const anchors = anchorsFor(fleet, resolved, sharing, order);
-  const candidatesOf = (anchor: Provider) => candidatesAt(anchor, resolved, sharing, order);
-  const candidates = roundRobin ? interleave(anchors, candidatesOf) : chain(anchors, candidatesOf);
+  const candidatesAt = candidatesOf(resolved, sharing, order);
+  const candidates = roundRobin ? interleave(anchors, candidatesAt) : chain(anchors, candidatesAt);
   return sharing.exists ? withoutRepetition(candidates, sharing) : candidates;
 }
 
-function* chain(
-  anchors: Iterable<Provider>,
-  candidatesOf: (anchor: Provider) => Iterable<Candidate>,
-): Generator<Candidate> {
-  for (const anchor of anchors) yield* candidatesOf(anchor);
+function* chain(anchors: Iterable<Provider>, candidatesAt: CandidatesAt): Generator<Candidate> {
+  for (const anchor of anchors) yield* candidatesAt(anchor);
 }
 
 /** The first of each, then the second of each, ...: looking at an anchor only when it is its turn. */
-function* interleave(
-  anchors: Iterable<Provider>,
-  candidatesOf: (anchor: Provider) => Iterable<Candidate>,
-): Generator<Candidate> {
+function* interleave(anchors: Iterable<Provider>, candidatesAt: CandidatesAt): Generator<Candidate> {
   let left: Iterator<Candidate>[] = [];
   for (const anchor of anchors) {
-    const candidates = candidatesOf(anchor);
+    const candidates = candidatesAt(anchor);
     if (Array.isArray(candidates)) {
       // Of one at most: it has no second turn.
       if (candidates.length > 0) yield candidates[0];

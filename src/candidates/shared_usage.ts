@@ -3,32 +3,41 @@ import { capacity } from '../placement/inventory.ts';
 import { type Choice, providerOf } from './candidate.ts';
 import type { ResolvedGroup } from './resolve.ts';
 
+/** The classes that more than one group asks for. */
+export function classesOfSeveral(groups: readonly ResolvedGroup[]): ReadonlySet<number> {
+  const all = groups.flatMap(({ resources }) => resources.map(({ classId }) => classId));
+  return new Set(all.filter((classId, place) => all.indexOf(classId) !== place));
+}
+
 /** Keeps what several groups together take of the inventories that more than one of them asks for. */
 export class SharedUsage {
   /** The classes that more than one group asks for. */
   readonly classes: ReadonlySet<number>;
   readonly #taken = new Map<Provider, Map<number, number>>();
 
-  constructor(groups: readonly ResolvedGroup[]) {
-    const all = groups.flatMap(({ resources }) => resources.map(({ classId }) => classId));
-    this.classes = new Set(all.filter((classId, place) => all.indexOf(classId) !== place));
+  constructor(classes: ReadonlySet<number>) {
+    this.classes = classes;
   }
 
   /** Whether what a choice asks for is still there. */
   fits(choice: Choice): boolean {
     if (this.classes.size === 0) return true;
-    return choice.group.resources.every(({ classId, amount }, place) => {
+    const { resources } = choice.group;
+    for (let place = 0; place < resources.length; place++) {
+      const resource = resources[place];
+      if (resource === undefined || !this.classes.has(resource.classId)) continue;
       const provider = providerOf(choice, place);
-      return provider === undefined || !this.classes.has(classId) || amount <= this.left(provider, classId);
-    });
+      if (provider !== undefined && resource.amount > this.left(provider, resource.classId)) return false;
+    }
+    return true;
   }
 
   take(choice: Choice): void {
-    this.#add(choice, 1);
+    if (this.classes.size > 0) this.#add(choice, 1);
   }
 
   giveBack(choice: Choice): void {
-    this.#add(choice, -1);
+    if (this.classes.size > 0) this.#add(choice, -1);
   }
 
   /** How much of a shared class the groups may still take of a provider. */
@@ -40,7 +49,6 @@ export class SharedUsage {
   }
 
   #add(choice: Choice, sign: 1 | -1): void {
-    if (this.classes.size === 0) return;
     for (const [place, { classId, amount }] of choice.group.resources.entries()) {
       const provider = providerOf(choice, place);
       if (provider === undefined || !this.classes.has(classId)) continue;

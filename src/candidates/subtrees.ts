@@ -1,9 +1,8 @@
-import { ancestorsOf, type Provider } from '../fleet/provider.ts';
+import type { Provider } from '../fleet/provider.ts';
 
 /** Whether a provider is another one or below it. */
 export function isWithin(provider: Provider, top: Provider): boolean {
-  if (provider === top) return true;
-  for (const ancestor of ancestorsOf(provider)) if (ancestor === top) return true;
+  for (let node: Provider | undefined = provider; node !== undefined; node = node.parent) if (node === top) return true;
   return false;
 }
 

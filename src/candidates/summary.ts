@@ -9,26 +9,32 @@ import type { CandidateRequest } from './request.ts';
 /** Microversions that added to the summary of a provider. */
 const since = { traits: 17, allResources: 27, nested: 29 } as const;
 
+/** The summary of a provider as a member of a JSON object, up to 1.28. */
+export const summaryText = (fleet: Fleet, provider: Provider, request: CandidateRequest, version: number): string =>
+  member(provider, summary(fleet, provider, version, requestedClasses(request)));
+
 /**
- * The summary of a provider as a member of a JSON object. From 1.29 on it depends on the provider alone, and is kept with it
- * until the provider changes.
+ * The summaries of a tree as members of a JSON object, from 1.29 on. They depend on nothing but the tree, and are kept with it
+ * until anything of it changes.
  */
-export function summaryBytes(fleet: Fleet, provider: Provider, request: CandidateRequest, version: number): Buffer {
-  const bytes = (): Buffer => {
-    const text = `"${provider.uuid}": ${asciiJson(summary(fleet, provider, request, version))}`;
-    return Buffer.from(text, 'latin1');
-  };
-  if (version < since.nested) return bytes();
-  provider.summary ??= bytes();
-  return provider.summary;
+export function treeSummary(fleet: Fleet, root: Provider): Buffer {
+  root.treeSummary ??= Buffer.from(
+    root.tree.map((provider) => member(provider, summary(fleet, provider, since.nested))).join(', '),
+    'latin1',
+  );
+  return root.treeSummary;
 }
 
-function summary(fleet: Fleet, provider: Provider, request: CandidateRequest, version: number) {
-  const requested = new Set(request.groups.flatMap(({ resources }) => [...resources.keys()]));
+const member = ({ uuid }: Provider, value: unknown): string => `"${uuid}": ${asciiJson(value)}`;
+
+const requestedClasses = ({ groups }: CandidateRequest): ReadonlySet<string> =>
+  new Set(groups.flatMap(({ resources }) => [...resources.keys()]));
+
+function summary(fleet: Fleet, provider: Provider, version: number, requested?: ReadonlySet<string>) {
   const resources: Record<string, { capacity: unknown; used: number }> = {};
   for (const inventory of provider.inventories) {
     const name = nameOf(fleet.classes, inventory.classId);
-    if (version < since.allResources && !requested.has(name)) continue;
+    if (version < since.allResources && !requested?.has(name)) continue;
     resources[name] = { capacity: exactNumber(capacity(inventory)), used: inventory.used };
   }
   return {

@@ -75,7 +75,7 @@ export function createFleet(loaded: Loaded): LivingFleet {
     provider.inventories = inventories;
     provider.traitIds = traitIds;
     provider.aggregates = aggregates;
-    provider.summary = undefined;
+    provider.root.treeSummary = undefined;
   };
 
   /** Takes in whole providers: new ones, changed ones, and, of the ids, those that are gone. */
@@ -136,7 +136,7 @@ export function createFleet(loaded: Loaded): LivingFleet {
       if (changes.traitNames !== null) fleet.traits = namesOf(changes.traitNames);
       if (changes.classNames !== null) fleet.classes = namesOf(changes.classNames);
       if (changes.traitNames !== null || changes.classNames !== null) {
-        for (const provider of byId.values()) provider.summary = undefined;
+        for (const root of roots) root.treeSummary = undefined;
       }
       if (changes.whole !== null) {
         applyWhole(
@@ -154,7 +154,7 @@ export function createFleet(loaded: Loaded): LivingFleet {
           const place = classes.indexOf(inventory.classId);
           if (place !== -1) inventory.used += deltas[place] ?? 0;
         }
-        provider.summary = undefined;
+        provider.root.treeSummary = undefined;
       }
       for (const { id, generation, created, updated } of changes.touched ?? []) {
         const provider = byId.get(id);
@@ -207,7 +207,7 @@ function blankProvider(id: number): Provider {
     inventories: none,
     traitIds: none,
     aggregates: none,
-    summary: undefined,
+    treeSummary: undefined,
   };
   return Object.assign(provider, { root: provider as Provider }); // its own root until linkTrees finds a parent
 }

@@ -31,8 +31,11 @@ export type Provider = {
   /** Ids, ascending: standard traits come before custom ones. */
   traitIds: readonly number[];
   aggregates: readonly string[];
-  /** Its summary among allocation candidates, kept by whoever writes it; dropped whenever anything of the provider changes. */
-  summary: Buffer | undefined;
+  /**
+   * The summaries of the whole tree among allocation candidates, kept with the root by whoever writes them; dropped whenever
+   * anything of the tree changes.
+   */
+  treeSummary: Buffer | undefined;
 };
 
 /** The inventory of a class, if the provider has one. Providers have few, so a scan beats a map. */

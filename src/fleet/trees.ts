@@ -48,6 +48,7 @@ export function linkTrees(
     node.children = (childrenOf.get(node) ?? none).toSorted((a, b) => a.id - b.id);
     const isRoot = node.parent === undefined;
     setRoot(node, isRoot);
+    node.treeSummary = undefined;
     if (!isRoot) node.tree = none;
   }
   for (const node of nodes) {
@@ -56,7 +57,6 @@ export function linkTrees(
     const visit = (provider: Provider): void => {
       tree.push(provider);
       provider.root = node;
-      provider.summary = undefined;
       for (const child of provider.children) visit(child);
     };
     visit(node);

@@ -13,5 +13,7 @@ export function renderAnswer(answer: Answer, minorVersion: number, origin: strin
   }
   const body = answer.text ?? (answer.json === undefined ? null : JSON.stringify(answer.json));
   if (body !== null) headers['content-type'] = 'application/json';
+  // Known of text, which is ASCII: counting the bytes of 5 MB takes a millisecond.
+  if (typeof answer.text === 'string') headers['content-length'] = String(answer.text.length);
   return new Response(body, { status: answer.status, headers });
 }

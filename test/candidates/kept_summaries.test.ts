@@ -149,7 +149,7 @@ const requests: readonly CandidateRequest[] = classNames.slice(0, 3).map((name) 
 
 function answers(fleet: Fleet): unknown {
   return requests.map((request) => {
-    const candidates = search(fleet, request, { strategy: 'depth-first', randomize: false });
+    const candidates = search(fleet, request, { strategy: 'depth-first', randomize: false, limited: false });
     const answer: { allocation_requests: unknown[] } = JSON.parse(
       [...candidatesJson(fleet, request, candidates, 39)].join(''),
     );

@@ -11,12 +11,13 @@ import { anyRequest } from './random_request.ts';
 import { anyTopology } from './random_topology.ts';
 import { aggregates, type Node, providerUuid, rowsOf, sharingTrait, type Topology } from './topology.ts';
 
-const depthFirst: SearchOptions = { strategy: 'depth-first', randomize: false };
+const depthFirst: SearchOptions = { strategy: 'depth-first', randomize: false, limited: false };
 const allOptions: readonly SearchOptions[] = [
   depthFirst,
-  { strategy: 'breadth-first', randomize: false },
-  { strategy: 'depth-first', randomize: true },
-  { strategy: 'breadth-first', randomize: true },
+  { strategy: 'breadth-first', randomize: false, limited: false },
+  { strategy: 'depth-first', randomize: true, limited: false },
+  { strategy: 'breadth-first', randomize: true, limited: false },
+  { strategy: 'depth-first', randomize: true, limited: true },
 ];
 
 const fleetOf = (topology: Topology): Fleet => createFleet(rowsOf(topology)).fleet;
@@ -160,7 +161,7 @@ suite('search for candidates', () => {
       [...search(fleet, oneFunction, options)].map((candidate) => candidate[0]?.providers[0]?.root.uuid);
     const [a, b, c] = [0, 1, 2].map(providerUuid);
     assert.deepEqual(roots(depthFirst), [a, a, b, b, c, c]);
-    assert.deepEqual(roots({ strategy: 'breadth-first', randomize: false }), [a, b, c, a, b, c]);
+    assert.deepEqual(roots({ strategy: 'breadth-first', randomize: false, limited: false }), [a, b, c, a, b, c]);
   });
 
   test('a random sample is another each time, and comes from everywhere', () => {
@@ -168,7 +169,9 @@ suite('search for candidates', () => {
     const seen = new Set<string>();
     const samples = new Set<string>();
     for (let time = 0; time < 300; time++) {
-      const sample = Iterator.from(search(fleet, oneFunction, { strategy: 'depth-first', randomize: true })).take(5);
+      const sample = Iterator.from(
+        search(fleet, oneFunction, { strategy: 'depth-first', randomize: true, limited: true }),
+      ).take(5);
       const uuids = [...sample].map((candidate) => candidate[0]?.providers[0]?.uuid ?? '');
       assert.equal(new Set(uuids).size, 5);
       for (const uuid of uuids) seen.add(uuid);
@@ -184,7 +187,9 @@ suite('search for candidates', () => {
     const seen = new Set<string>();
     for (let time = 0; time < 200; time++) {
       const sample = [
-        ...Iterator.from(search(fleet, oneFunction, { strategy: 'depth-first', randomize: true })).take(3),
+        ...Iterator.from(search(fleet, oneFunction, { strategy: 'depth-first', randomize: true, limited: true })).take(
+          3,
+        ),
       ];
       assert.equal(new Set(sample.map((candidate) => candidate[0]?.providers[0]?.root)).size, 3);
       for (const candidate of sample) seen.add(candidate[0]?.providers[0]?.uuid ?? '');
