@@ -6,6 +6,7 @@ import { syncStandardNames } from '../db/sync_standard_names.ts';
 import { placementService, type Service, upTo } from './api/microversions.ts';
 import { routes } from './api/routes.ts';
 import { openClaims } from './claims/claims.ts';
+import { openDeletions } from './claims/deletions.ts';
 import { computeDialect } from './compute/dialect.ts';
 import { openHeartbeats } from './compute/heartbeats.ts';
 import { computeService } from './compute/microversions.ts';
@@ -79,7 +80,8 @@ export async function openService(
     const { enabled, serviceDownTime, retireAfter } = config.compute;
     const heartbeats = openHeartbeats(database, fleet, serviceDownTime);
     const stopRetiring = retireSilentServices(database, enabled ? retireAfter : 0, logger);
-    const parts = { config, database, fleet, claims, heartbeats, service };
+    const deletions = openDeletions(database);
+    const parts = { config, database, fleet, claims, deletions, heartbeats, service };
     const placement = { root: '', openPaths: ['/', ''], endpoints: routes, parts, dialect: placementDialect };
     const compute = {
       root: '/compute',

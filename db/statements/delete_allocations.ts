@@ -3,23 +3,32 @@ import type { Database } from '../connect.ts';
 import { type SeenAllocation, seenRows } from './seen_allocations.ts';
 
 /**
- * Deletes all allocations of a consumer, and the consumer, whatever its generation is.
+ * Deletes all allocations of some consumers, and the consumers, whatever their generations are, in one transaction.
  *
- * The consumer is locked by a statement of its own, so that the next one, with a newer snapshot, sees all that writers before
+ * The consumers are locked by a statement of its own, so that the next one, with a newer snapshot, sees all that writers before
  * us wrote; writers after us find no consumer and lose their guard. Old allocations without a consumer are locked instead,
  * and first: whoever gives them one, the online data migration or a claim, has done so when the consumer is locked, or
  * finds them gone.
  *
- * @returns how many allocations there were.
+ * @returns how many allocations each consumer had; those that had none are missing.
  */
-export async function deleteAllocations({ kysely, transaction }: Database, consumerUuid: string): Promise<number> {
-  const lockOld = sql`select id from allocations where consumer_id = ${consumerUuid}
-    and not exists (select from consumers where uuid = ${consumerUuid}) for update`;
-  const lock = sql`select id from consumers where uuid = ${consumerUuid} for update`;
-  const remove = sql`with gone as (delete from consumers where uuid = ${consumerUuid})
-    delete from allocations where consumer_id = ${consumerUuid} returning id`;
+export async function deleteAllocations(
+  { kysely, transaction }: Database,
+  consumerUuids: readonly string[],
+): Promise<ReadonlyMap<string, number>> {
+  // Behind a SELECT the planner does not know how many there are, and keeps one plan.
+  const uuids = sql`any((select ${consumerUuids}::text[])::text[])`;
+  const lockOld = sql`select id from allocations a where consumer_id = ${uuids}
+    and not exists (select from consumers c where c.uuid = a.consumer_id) order by id for update`;
+  const lock = sql`select id from consumers where uuid = ${uuids} order by uuid for update`;
+  const remove = sql`with gone as (delete from consumers where uuid = ${uuids})
+    delete from allocations where consumer_id = ${uuids} returning consumer_id as uuid`;
   const [, , removed] = await transaction([lockOld, lock, remove].map((statement) => statement.compile(kysely)));
-  return removed?.length ?? 0;
+  const counts = new Map<string, number>();
+  // The rows of the third query, whose columns it names.
+  for (const { uuid } of (removed ?? []) as readonly { readonly uuid: string }[])
+    counts.set(uuid, (counts.get(uuid) ?? 0) + 1);
+  return counts;
 }
 
 /**

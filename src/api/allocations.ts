@@ -1,5 +1,5 @@
 import { isLostRace } from '../../db/sqlstate.ts';
-import { deleteAllocations, deleteSeenAllocations } from '../../db/statements/delete_allocations.ts';
+import { deleteSeenAllocations } from '../../db/statements/delete_allocations.ts';
 import { type ConsumerAllocationRow, readAllocations } from '../../db/statements/read_allocations.ts';
 import { isStorable } from '../../db/storable.ts';
 import type { Config } from '../config/config.ts';
@@ -104,8 +104,8 @@ async function remove(request: ApiRequest, parts: Parts): Promise<Answer> {
 
 const nothingToDelete = (uuid: string) => notFound(`No allocations for consumer '${uuid}'`);
 
-async function removeAny(uuid: string, _request: ApiRequest, { database }: Parts): Promise<boolean> {
-  if (isStorable(uuid) && (await deleteAllocations(database, uuid)) > 0) return true;
+async function removeAny(uuid: string, _request: ApiRequest, { deletions }: Parts): Promise<boolean> {
+  if (isStorable(uuid) && (await deletions.delete(uuid)) > 0) return true;
   throw nothingToDelete(uuid);
 }
 

@@ -1,5 +1,6 @@
 import type { Database } from '../../db/connect.ts';
 import type { Claims } from '../claims/claims.ts';
+import type { Deletions } from '../claims/deletions.ts';
 import type { Heartbeats } from '../compute/heartbeats.ts';
 import type { Config } from '../config/config.ts';
 import type { FleetKeeper } from '../fleet/keeper.ts';
@@ -13,5 +14,6 @@ export type Parts = {
   readonly database: Database;
   readonly fleet: FleetKeeper;
   readonly claims: Claims;
+  readonly deletions: Deletions;
   readonly heartbeats: Heartbeats;
 };

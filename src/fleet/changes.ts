@@ -44,11 +44,14 @@ export type Changes = {
  * earlier one did not see are those it does not call visible; none of them is older than its xmin, which the index finds.
  */
 export async function readChanges({ kysely }: Database, since: string): Promise<Changes> {
-  const snapshot = sql`${since}::pg_snapshot`;
+  // Behind a SELECT it is unknown to the planner, which keeps one plan then, instead of 0.8 ms of planning at each refresh. The
+  // upper bound, which nothing visible exceeds, tells it that the range is a short one.
+  const snapshot = sql`(select ${since}::pg_snapshot)`;
   const { rows } = await sql<Changes>`
     with changes as materialized (
       select provider_id, whole, class_ids, used_deltas from provider_changes
-      where xid >= pg_snapshot_xmin(${snapshot}) and not pg_visible_in_snapshot(xid, ${snapshot})
+      where xid >= pg_snapshot_xmin(${snapshot}) and xid < pg_snapshot_xmax(pg_current_snapshot())
+        and not pg_visible_in_snapshot(xid, ${snapshot})
     ), whole as (
       select distinct provider_id as id from changes where whole and provider_id is not null
     ), moved as (

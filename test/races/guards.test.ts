@@ -140,7 +140,7 @@ test('a DELETE sees what the writer that it waited for wrote', async () => {
       `update consumers set generation = 2 where uuid = 'c'`,
       `insert into allocations (resource_provider_id, resource_class_id, consumer_id, used) values (1, 0, 'c', 5)`,
     ];
-    const ours = () => deleteAllocations(connections.database, 'c');
+    const ours = async () => (await deleteAllocations(connections.database, ['c'])).get('c');
     assert.equal(await whileOther(connections, rewritten, ours), 2);
     assert.deepEqual(await allocations(connections), []);
     const { rows } = await connections.other.query('select from consumers');

@@ -58,9 +58,9 @@ test('they are removed, and no record stays behind', async () => {
     assert.deepEqual(rows, [{ generation: 6 }]);
 
     await connections.other.query(old);
-    assert.equal(await deleteAllocations(connections.database, 'old'), 1);
+    assert.deepEqual(await deleteAllocations(connections.database, ['old']), new Map([['old', 1]]));
     assert.deepEqual(await stored(connections), nothing);
-    assert.equal(await deleteAllocations(connections.database, 'old'), 0);
+    assert.deepEqual(await deleteAllocations(connections.database, ['old']), new Map());
   });
 });
 
@@ -117,7 +117,7 @@ test('a claim that removes them removes a record that comes at the same time, to
 test('a DELETE waits for whoever replaces them, and deletes what that wrote', async () => {
   await withTwoConnections(async (connections) => {
     await connections.other.query(old);
-    const ours = () => deleteAllocations(connections.database, 'old');
+    const ours = async () => (await deleteAllocations(connections.database, ['old'])).get('old');
     assert.equal(await whileOther(connections, replacedByOther, ours), 1);
     assert.deepEqual(await stored(connections), nothing);
   });
@@ -126,7 +126,7 @@ test('a DELETE waits for whoever replaces them, and deletes what that wrote', as
 test('a DELETE waits for whoever makes the record only, and leaves none behind', async () => {
   await withTwoConnections(async (connections) => {
     await connections.other.query(old);
-    const ours = () => deleteAllocations(connections.database, 'old');
+    const ours = async () => (await deleteAllocations(connections.database, ['old'])).get('old');
     const made = [`select id from allocations for key share`, ...replacedByOther.slice(0, 1)];
     assert.equal(await whileOther(connections, made, ours), 1);
     assert.deepEqual(await stored(connections), nothing);
