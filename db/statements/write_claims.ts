@@ -43,6 +43,9 @@ export type ClaimWrite = {
 /** Which guard a claim lost; undefined where it was written. `owner`: a project, user or consumer type does not exist yet. */
 export type LostGuard = 'provider' | 'consumer' | 'class' | 'owner' | undefined;
 
+/** For each claim the guard that it lost, and the transaction in which the others were written. */
+export type WrittenClaims = { readonly lost: readonly LostGuard[]; readonly xid: string };
+
 /**
  * Writes many claims by one statement, each with guards of its own.
  *
@@ -51,12 +54,11 @@ export type LostGuard = 'provider' | 'consumer' | 'class' | 'owner' | undefined;
  * consumer's allocations is guarded by the consumer's generation. Where allocations must be those that were seen, their rows are
  * locked as well.
  *
- * @returns for each claim the guard that it lost.
  * @throws a unique violation where a consumer that should be new exists: then nothing at all was written.
  */
-export async function writeClaims(database: Database, claims: readonly ClaimWrite[]): Promise<readonly LostGuard[]> {
+export async function writeClaims(database: Database, claims: readonly ClaimWrite[]): Promise<WrittenClaims> {
   const { kysely } = database;
-  const statement = sql<{ claim: number; what: LostGuard }>`
+  const statement = sql<{ xid: string; claim: number | null; what: LostGuard }>`
     with consumer as materialized (${claimedConsumers(claims)}),
     guard as materialized (${providerGuards(claims)}),
     allocation as (${newAllocations(claims)}),
@@ -137,15 +139,16 @@ export async function writeClaims(database: Database, claims: readonly ClaimWrit
       select provider_id, class_id, consumer_uuid, used, ${utcNow}
       from allocation where claim not in (select claim from lost)
     )
-    select claim, what from lost where (${tagsAreWritten}) is not null`.compile(kysely);
+    select pg_current_xact_id()::text as xid, lost.claim, lost.what
+    from (${tagsAreWritten}) as tags left join lost on true`.compile(kysely);
   const emptied = claims.flatMap(({ consumers }) => consumers.filter(isEmptiedOldOne).map(({ uuid }) => uuid));
   const rows =
     emptied.length === 0
       ? (await kysely.executeQuery(statement)).rows
       : await withoutLateConsumers(database, statement, emptied);
-  const outcome: LostGuard[] = claims.map(() => undefined);
-  for (const { claim, what } of rows) outcome[claim] = what;
-  return outcome;
+  const lost: LostGuard[] = claims.map(() => undefined);
+  for (const { claim, what } of rows) if (claim !== null) lost[claim] = what;
+  return { lost, xid: rows[0]?.xid ?? '0' };
 }
 
 const isEmptiedOldOne = (consumer: ConsumerWrite): boolean =>

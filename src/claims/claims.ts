@@ -3,11 +3,13 @@ import type { Database } from '../../db/connect.ts';
 import { hasSqlstate, isLostRace, sqlstate } from '../../db/sqlstate.ts';
 import { ensureOwners } from '../../db/statements/ensure_owners.ts';
 import { type ConsumerState, readConsumers } from '../../db/statements/read_consumers.ts';
-import { type ClaimWrite, type LostGuard, writeClaims } from '../../db/statements/write_claims.ts';
+import { type ClaimWrite, type WrittenClaims, writeClaims } from '../../db/statements/write_claims.ts';
 import type { FleetKeeper } from '../fleet/keeper.ts';
+import type { Effect } from '../fleet/own_writes.ts';
 import type { Inventory } from '../fleet/provider.ts';
 import { type Claim, ClaimRefused, type RefusalReason } from './claim.ts';
 import { judge } from './judge.ts';
+import type { Demand } from './judge_capacity.ts';
 
 /** Writes claims; those that arrive while a write is under way go together in the next. */
 export type Claims = {
@@ -27,7 +29,7 @@ type Waiting = {
   readonly reject: (error: unknown) => void;
 };
 
-type Judged = { readonly waiting: Waiting; readonly write: ClaimWrite };
+type Judged = { readonly waiting: Waiting; readonly write: ClaimWrite; readonly demands: readonly Demand[] };
 type Refused = { readonly waiting: Waiting; readonly refusal: ClaimRefused };
 type States = ReadonlyMap<string, ConsumerState>;
 
@@ -41,7 +43,7 @@ export function openClaims(
 ): Claims {
   let queue: Waiting[] = [];
   let running = false;
-  /** Whether the fleet may lack something that we know of: an own write, or what made a claim lose or be refused. */
+  /** Whether the fleet may lack something: what made a claim lose or be refused, or a write that it does not foresee. */
   let stale = false;
 
   /**
@@ -94,7 +96,7 @@ export function openClaims(
             promised.set(inventory, (promised.get(inventory) ?? 0) + wanted - freed);
           }
         }
-        judged.push({ waiting, write });
+        judged.push({ waiting, write, demands });
       } catch (error) {
         if (!(error instanceof ClaimRefused)) waiting.reject(error);
         else if (!waiting.refusedOnce) suspect(waiting);
@@ -128,13 +130,14 @@ export function openClaims(
 
   const write = async (judged: readonly Judged[]): Promise<void> => {
     if (judged.length === 0) return;
-    let lost: readonly LostGuard[];
+    let written: WrittenClaims;
     try {
-      lost = await writeClaims(
+      written = await writeClaims(
         database,
         judged.map(({ write }) => write),
       );
     } catch (error) {
+      stale = true;
       if (!hasSqlstate(error, sqlstate.uniqueViolation) && !isLostRace(error)) throw error;
       // Nothing of the batch was written, and all are judged again. A unique violation says that a consumer that should be
       // new is there: the race is one of those who wanted to make one.
@@ -145,9 +148,11 @@ export function openClaims(
         else tryAgain({ ...waiting, readsConsumers: true });
       }
       return;
-    } finally {
-      stale = true;
     }
+    const { lost, xid } = written;
+    const won = judged.filter((_, place) => lost[place] === undefined);
+    fleet.foresee({ xid, effects: won.filter(isForeseeable).flatMap(effectsOf) });
+    stale ||= lost.some((guard) => guard !== undefined && guard !== 'owner') || !won.every(isForeseeable);
     const ownerless = judged.filter((_, place) => lost[place] === 'owner');
     judged.forEach(({ waiting }, place) => {
       const guard = lost[place];
@@ -206,6 +211,19 @@ export function openClaims(
       }),
   };
 }
+
+/** Whether it is known what a claim replaced: old allocations have no generation that says they are those that were read. */
+const isForeseeable = ({ write: { consumers, inventories } }: Judged): boolean =>
+  inventories.length === 0 && consumers.every((consumer) => !consumer.hasOldAllocations);
+
+const effectsOf = ({ write, demands }: Judged): Effect[] => [
+  ...write.providers.map(({ providerId, bump }) => ({ providerId, bump, used: [] })),
+  ...demands.map(({ provider, classId, wanted, freed }) => ({
+    providerId: provider.id,
+    bump: 0,
+    used: [{ classId, delta: wanted - freed }],
+  })),
+];
 
 /** Refusals that compare the fleet with what the consumers have. */
 const capacityReasons: ReadonlySet<string> = new Set<RefusalReason>(['invalid inventory', 'inventory in use']);

@@ -4,6 +4,7 @@ import { readChanges } from './changes.ts';
 import { createFleet, type Fleet } from './fleet.ts';
 import { forgetForeignChanges } from './foreign_changes.ts';
 import { loadFleet } from './load.ts';
+import { type OwnWrite, sees, showEffects } from './own_writes.ts';
 
 /** Keeps one fleet true to the database. */
 export type FleetKeeper = {
@@ -11,11 +12,19 @@ export type FleetKeeper = {
   fresh(): Promise<Fleet>;
   /** The fleet as it was last seen: good for what a guarded statement proves afterwards. */
   readonly known: Fleet;
+  /**
+   * Shows a write of this process in `known` from now on, before any refresh: who writes next needs none. A refresh takes it
+   * back and brings what was really written.
+   */
+  foresee(write: OwnWrite): void;
   /** The snapshot that `known` shows. */
   readonly snapshot: string;
   /** How often the fleet was brought up to date, and how often loaded whole. */
   readonly counts: { readonly refreshes: number; readonly loads: number };
 };
+
+/** So many foreseen writes are followed by a refresh, though nobody asks for one: the change log must not be left behind. */
+const foreseenLimit = 64;
 
 /** Loads the fleet and returns its keeper. */
 export async function openFleet(database: Database): Promise<FleetKeeper> {
@@ -28,6 +37,9 @@ export async function openFleet(database: Database): Promise<FleetKeeper> {
   const counts = { refreshes: 0, loads: 0 };
   let { living, snapshot } = await load();
 
+  /** The writes that `known` shows and `snapshot` does not. */
+  let foreseen: OwnWrite[] = [];
+
   /** Whether the database was away since: what comes back may be a standby that lacks what the fleet has seen. */
   let lostSight = false;
   const refresh = async (): Promise<Fleet> => {
@@ -37,12 +49,18 @@ export async function openFleet(database: Database): Promise<FleetKeeper> {
     });
     counts.refreshes++;
     if (changes.reload || lostSight) {
+      // What was committed before is loaded, or was lost with a server.
+      const committed = new Set(foreseen);
       ({ living, snapshot } = await load());
+      foreseen = foreseen.filter((write) => !committed.has(write));
       lostSight = false;
     } else {
+      for (const write of foreseen) showEffects(living.fleet, write, -1);
       living.apply(changes);
       snapshot = changes.snapshot;
     }
+    foreseen = foreseen.filter(({ xid }) => !sees(snapshot, xid));
+    for (const write of foreseen) showEffects(living.fleet, write, 1);
     return living.fleet;
   };
 
@@ -64,12 +82,21 @@ export async function openFleet(database: Database): Promise<FleetKeeper> {
     return refreshed;
   };
 
+  const fresh = (): Promise<Fleet> => {
+    // A refresh under way may have begun before this call, so it is the one after it that is shared.
+    if (!running) return start();
+    next ??= Promise.withResolvers();
+    return next.promise;
+  };
+
   return {
-    fresh: () => {
-      // A refresh under way may have begun before this call, so it is the one after it that is shared.
-      if (!running) return start();
-      next ??= Promise.withResolvers();
-      return next.promise;
+    fresh,
+    foresee: (write) => {
+      if (sees(snapshot, write.xid)) return;
+      foreseen.push(write);
+      showEffects(living.fleet, write, 1);
+      // Nobody waits for it: where the database is away, the next to ask will hear of it.
+      if (foreseen.length >= foreseenLimit && !running) fresh().catch(() => {});
     },
     get known() {
       return living.fleet;

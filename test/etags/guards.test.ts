@@ -117,7 +117,7 @@ for (const [what, statements] of Object.entries(changes)) {
       const content = async () =>
         (await other.query('select resource_provider_id, used from allocations order by id')).rows;
       for (const ours of [
-        async () => assert.deepEqual(await writeClaims(database, [rewrite]), ['consumer']),
+        async () => assert.deepEqual((await writeClaims(database, [rewrite])).lost, ['consumer']),
         async () => assert.equal(await deleteSeenAllocations(database, 'c', { generation: 1, allocations: seen }), 0),
       ]) {
         await other.query('delete from allocations');
@@ -137,7 +137,7 @@ for (const [what, statements] of Object.entries(changes)) {
 test('allocations as they were seen are replaced and deleted, those of old without a consumer too', async () => {
   await withTwoConnections(async ({ database, other }) => {
     for (const statement of made) await other.query(statement);
-    assert.deepEqual(await writeClaims(database, [rewrite]), [undefined]);
+    assert.deepEqual((await writeClaims(database, [rewrite])).lost, [undefined]);
     await other.query('delete from consumers');
     const { rows } = await other.query('select id from allocations');
     const old = [{ id: rows[0].id, providerId: 1, classId: 0, used: 5 }];
@@ -145,8 +145,12 @@ test('allocations as they were seen are replaced and deleted, those of old witho
     const [consumer] = rewrite.consumers;
     if (consumer === undefined) throw new Error('The claim has a consumer.');
     const asOld = { ...consumer, generation: null, hasOldAllocations: true };
-    assert.deepEqual(await writeClaims(database, [{ ...rewrite, consumers: [{ ...asOld, seen }] }]), ['consumer']);
-    assert.deepEqual(await writeClaims(database, [{ ...rewrite, consumers: [{ ...asOld, seen: old }] }]), [undefined]);
+    assert.deepEqual((await writeClaims(database, [{ ...rewrite, consumers: [{ ...asOld, seen }] }])).lost, [
+      'consumer',
+    ]);
+    assert.deepEqual((await writeClaims(database, [{ ...rewrite, consumers: [{ ...asOld, seen: old }] }])).lost, [
+      undefined,
+    ]);
     const now = (await other.query('select id from allocations')).rows[0].id;
     const present = [{ id: now, providerId: 1, classId: 0, used: 5 }];
     assert.equal(await deleteSeenAllocations(database, 'c', { generation: 1, allocations: present }), 1);

@@ -178,7 +178,8 @@ test('a rewrite that fits at every moment is not refused because the consumer ch
       },
     };
     const claims = openClaims(database, fleet, { conflictRetryCount: 10 });
-    await claims.write(claimOf('another', 1, null, 'rp2')); // after a write the next claim needs the fleet refreshed
+    // A lost guard, so that the claim needs the fleet refreshed.
+    await other.query('update resource_providers set generation = generation + 1 where id = 1');
     // The consumer has 4, 6, 8 or 10 of the 10 units, nobody else has any, and 9 always fit instead.
     assert.equal(await outcomeOf(claims.write(claimOf('c', 9))), undefined);
     assert.deepEqual(rewrites, [], 'the race took place');

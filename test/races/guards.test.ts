@@ -39,7 +39,7 @@ const inventory = { total: 1, reserved: 0, minUnit: 1, maxUnit: 1, stepSize: 1, 
 
 test('a claim loses against another change of its provider, which it waited for', async () => {
   await withTwoConnections(async (connections) => {
-    const ours = () => writeClaims(connections.database, [claim(['c'])]);
+    const ours = async () => (await writeClaims(connections.database, [claim(['c'])])).lost;
     assert.deepEqual(await whileOther(connections, [bump], ours), ['provider']);
     assert.deepEqual(await allocations(connections), []);
   });
@@ -53,7 +53,7 @@ test('a claim loses against the deletion of its provider', async () => {
     ];
     const write = claim(['c']);
     const onSecond = { ...write, providers: [{ providerId: 2, generation: 5, bump: 1 }] };
-    const ours = () => writeClaims(connections.database, [onSecond]);
+    const ours = async () => (await writeClaims(connections.database, [onSecond])).lost;
     assert.deepEqual(await whileOther(connections, deletion, ours), ['provider']);
     assert.deepEqual(await allocations(connections), []);
   });
@@ -80,7 +80,7 @@ test('a provider that another names as its root only is kept', async () => {
 
 test('a consumer is made once: the second batch is refused whole', async () => {
   await withTwoConnections(async (connections) => {
-    const batch = () => writeClaims(connections.database, [claim(['a']), claim(['c'])]);
+    const batch = async () => (await writeClaims(connections.database, [claim(['a']), claim(['c'])])).lost;
     await assert.rejects(whileOther(connections, madeByOther, batch), (error) =>
       hasSqlstate(error, sqlstate.uniqueViolation),
     );
@@ -95,13 +95,14 @@ test('batches that make the same consumers in different orders do not wait in a 
     for (let round = 0; round < 5; round++) {
       const uuids = Array.from({ length: 500 }, (_, place) => `${round} ${place}`);
       // Neither claims anything of a provider that the other does, so they only meet at the consumers.
-      const batch = (order: readonly string[], providerId: number) => {
+      const batch = async (order: readonly string[], providerId: number) => {
         const write = claim(order);
         const consumers = write.consumers.map((each) => ({
           ...each,
           allocations: [{ providerId, classId: 0, used: 1 }],
         }));
-        return writeClaims(database, [{ ...write, providers: [], consumers }]);
+        const { lost } = await writeClaims(database, [{ ...write, providers: [], consumers }]);
+        return lost;
       };
       const results = await Promise.allSettled([batch(uuids, 1), batch(uuids.toReversed(), 2)]);
       const written = results.map((result) => {
@@ -117,7 +118,7 @@ test('batches that make the same consumers in different orders do not wait in a 
 test('a rewrite loses against another of the same generation, and against a deletion', async () => {
   await withTwoConnections(async (connections) => {
     for (const statement of madeByOther) await connections.other.query(statement);
-    const rewrite = () => writeClaims(connections.database, [claim(['c'], 1)]);
+    const rewrite = async () => (await writeClaims(connections.database, [claim(['c'], 1)])).lost;
     const rewritten = [
       `update consumers set generation = 2 where uuid = 'c'`,
       `delete from allocations where consumer_id = 'c'`,
@@ -127,7 +128,7 @@ test('a rewrite loses against another of the same generation, and against a dele
     assert.deepEqual(await allocations(connections), [{ consumer_id: 'c', provider: 2, used: 5 }]);
 
     const deleted = [`delete from consumers where uuid = 'c'`, `delete from allocations where consumer_id = 'c'`];
-    const second = () => writeClaims(connections.database, [claim(['c'], 2)]);
+    const second = async () => (await writeClaims(connections.database, [claim(['c'], 2)])).lost;
     assert.deepEqual(await whileOther(connections, deleted, second), ['consumer']);
     assert.deepEqual(await allocations(connections), []);
   });

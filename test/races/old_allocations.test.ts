@@ -52,7 +52,7 @@ const isTaken = (error: unknown) => hasSqlstate(error, sqlstate.uniqueViolation)
 test('they are removed, and no record stays behind', async () => {
   await withTwoConnections(async (connections) => {
     await connections.other.query(old);
-    assert.deepEqual(await writeClaims(connections.database, [emptied]), [undefined]);
+    assert.deepEqual((await writeClaims(connections.database, [emptied])).lost, [undefined]);
     assert.deepEqual(await stored(connections), nothing);
     const { rows } = await connections.other.query('select generation from resource_providers where id = 1');
     assert.deepEqual(rows, [{ generation: 6 }]);
@@ -69,7 +69,7 @@ test('a claim that loses its provider leaves no record behind', async () => {
     await connections.other.query(old);
     await connections.other.query('update resource_providers set generation = 6 where id = 1');
     for (const each of [emptied, rewritten]) {
-      assert.deepEqual(await writeClaims(connections.database, [each]), ['provider']);
+      assert.deepEqual((await writeClaims(connections.database, [each])).lost, ['provider']);
     }
     assert.deepEqual(await stored(connections), {
       consumers: [],
@@ -83,7 +83,7 @@ test('a claim loses against one that replaced them just before', async () => {
     await connections.other.query(old);
     for (const statement of replacedByOther) await connections.other.query(statement);
     await assert.rejects(writeClaims(connections.database, [rewritten]), isTaken);
-    assert.deepEqual(await writeClaims(connections.database, [emptied]), ['consumer']);
+    assert.deepEqual((await writeClaims(connections.database, [emptied])).lost, ['consumer']);
     assert.deepEqual(await stored(connections), ofOther);
   });
 });
@@ -91,14 +91,14 @@ test('a claim loses against one that replaced them just before', async () => {
 test('a claim loses against one that replaces them at the same time, or comes before it', async () => {
   await withTwoConnections(async (connections) => {
     await connections.other.query(old);
-    const rewriting = () => writeClaims(connections.database, [rewritten]);
+    const rewriting = async () => (await writeClaims(connections.database, [rewritten])).lost;
     await assert.rejects(whileOther(connections, replacedByOther, rewriting), isTaken);
     assert.deepEqual(await stored(connections), ofOther);
 
     await connections.other.query('delete from consumers');
     await connections.other.query('delete from allocations');
     await connections.other.query(old);
-    const emptying = () => writeClaims(connections.database, [emptied]);
+    const emptying = async () => (await writeClaims(connections.database, [emptied])).lost;
     assert.deepEqual(await whileOther(connections, replacedByOther, emptying), [undefined]);
     assert.deepEqual(await stored(connections), ofOther);
   });
@@ -108,7 +108,7 @@ test('a claim that removes them removes a record that comes at the same time, to
   await withTwoConnections(async (connections) => {
     await connections.other.query(old);
     const made = [`select id from allocations for key share`, ...replacedByOther.slice(0, 1)];
-    const ours = () => writeClaims(connections.database, [emptied]);
+    const ours = async () => (await writeClaims(connections.database, [emptied])).lost;
     assert.deepEqual(await whileOther(connections, made, ours), [undefined]);
     assert.deepEqual(await stored(connections), nothing);
   });

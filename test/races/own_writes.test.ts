@@ -1,0 +1,125 @@
+/** Writes that the fleet shows before it has read them: shown once, whatever comes first, and taken back where others know better. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { type RawBuilder, sql } from 'kysely';
+import { openDatabase } from '../../db/connect.ts';
+import { createFleet } from '../../src/fleet/fleet.ts';
+import { openFleet } from '../../src/fleet/keeper.ts';
+import { loadFleet } from '../../src/fleet/load.ts';
+import { type OwnWrite, sees } from '../../src/fleet/own_writes.ts';
+import { engines, withFreshDatabase } from '../engines.ts';
+import { formOf } from './fleet_form.ts';
+
+const insertHost = sql`with host as (
+    insert into resource_providers (id, uuid, name, generation) values (1, 'p', 'p', 0)
+  )
+  insert into inventories (resource_provider_id, resource_class_id, total, reserved, min_unit, max_unit, step_size,
+    allocation_ratio) values (1, 0, 1000, 0, 1, 1000, 1, 1)`;
+/** A claim as it is written: an allocation, and the provider's next generation. */
+const claim = sql`with allocation as (
+    insert into allocations (resource_provider_id, resource_class_id, consumer_id, used) values (1, 0, 'c', 1)
+  ), provider as (
+    update resource_providers set generation = generation + 1 where id = 1
+  )
+  select pg_current_xact_id()::text as xid`;
+const retotal = sql`update inventories set total = total + 1 where resource_provider_id = 1`;
+const effects: OwnWrite['effects'] = [{ providerId: 1, bump: 1, used: [{ classId: 0, delta: 1 }] }];
+
+const steps = ['own', 'own, told later', 'foreign', 'whole', 'tell', 'refresh', 'refresh in between'] as const;
+
+for (const engine of engines) {
+  test(`own writes are shown at once and counted once, among those of others, on ${engine}`, async () => {
+    await withFreshDatabase(engine, async ({ settings }) => {
+      const database = await openDatabase(settings);
+      const run = async (statement: RawBuilder<unknown>) =>
+        (await statement.execute(database.kysely)).rows as readonly { readonly xid: string }[]; // `claim` names the column
+      try {
+        await insertHost.execute(database.kysely);
+        let shown = 0;
+        await fc.assert(
+          fc.asyncProperty(fc.array(fc.constantFrom(...steps), { minLength: 1, maxLength: 12 }), async (list) => {
+            const fleet = await openFleet(database);
+            const untold: OwnWrite[] = [];
+            const own = async (): Promise<OwnWrite> => ({ xid: (await run(claim))[0]?.xid ?? '', effects });
+            const usage = () => fleet.known.byId.get(1)?.inventories[0]?.used ?? Number.NaN;
+            for (const step of list) {
+              if (step === 'own') {
+                const before = usage();
+                const write = await own();
+                if (!sees(fleet.snapshot, write.xid)) shown += 1;
+                fleet.foresee(write);
+                assert.equal(usage(), before + 1);
+              } else if (step === 'own, told later') untold.push(await own());
+              else if (step === 'tell') for (const write of untold.splice(0)) fleet.foresee(write);
+              else if (step === 'foreign') await run(claim);
+              else if (step === 'whole') await run(retotal);
+              else if (step === 'refresh') await fleet.fresh();
+              else {
+                const refreshed = fleet.fresh();
+                fleet.foresee(await own());
+                await refreshed;
+              }
+            }
+            for (const write of untold) fleet.foresee(write);
+            const { fleet: loaded } = createFleet(await loadFleet(database));
+            assert.deepEqual(formOf(await fleet.fresh()), formOf(loaded));
+          }),
+          { numRuns: 60 },
+        );
+        assert.ok(shown > 20, `only ${shown} writes were shown before they were read`);
+      } finally {
+        await database.close();
+      }
+    });
+  });
+}
+
+test('what a refresh brings replaces what was foreseen, right or wrong', async () => {
+  await withFreshDatabase('embedded', async ({ settings }) => {
+    const database = await openDatabase(settings);
+    try {
+      await insertHost.execute(database.kysely);
+      const fleet = await openFleet(database);
+      const { rows } = await claim.execute(database.kysely);
+      const [{ xid }] = rows as [{ xid: string }]; // one row of the SELECT
+      fleet.foresee({ xid, effects: [{ providerId: 1, bump: 5, used: [{ classId: 0, delta: 70 }] }] });
+      const host = fleet.known.byId.get(1);
+      assert.deepEqual([host?.generation, host?.inventories[0]?.used], [5, 70]);
+      await fleet.fresh();
+      assert.deepEqual([host?.generation, host?.inventories[0]?.used], [1, 1]);
+    } finally {
+      await database.close();
+    }
+  });
+});
+
+test('many foreseen writes are followed by a refresh that nobody asked for', async () => {
+  await withFreshDatabase('embedded', async ({ settings }) => {
+    const database = await openDatabase(settings);
+    try {
+      await insertHost.execute(database.kysely);
+      const fleet = await openFleet(database);
+      const { refreshes } = fleet.counts;
+      for (let i = 0; i < 200; i++) {
+        const { rows } = await claim.execute(database.kysely);
+        const [{ xid }] = rows as [{ xid: string }]; // one row of the SELECT
+        fleet.foresee({ xid, effects });
+      }
+      assert.ok(fleet.counts.refreshes > refreshes);
+      assert.equal(fleet.known.byId.get(1)?.inventories[0]?.used, 200);
+    } finally {
+      await database.close();
+    }
+  });
+});
+
+test('a snapshot sees what was committed before it, and nothing that was under way or came later', () => {
+  const snapshot = '100:200:120,150';
+  assert.deepEqual(
+    ['99', '100', '119', '120', '150', '199', '200', '9999999999999'].map((xid) => sees(snapshot, xid)),
+    [true, true, true, false, false, true, false, false],
+  );
+  assert.equal(sees('100:100:', '99'), true);
+  assert.equal(sees('100:100:', '100'), false);
+});
