@@ -7,14 +7,15 @@ import { computeBinary } from './service_row.ts';
 export const disabledTrait = 'COMPUTE_STATUS_DISABLED';
 
 /**
- * Brings the trait of a host's provider, the root provider with the host's name, into agreement with the host's service: as a
- * client would that puts the changed traits, it bumps the provider's generation, and leaves alone what agrees already.
+ * Brings the traits of hosts' providers, the root providers with the hosts' names, into agreement with the hosts' services: as a
+ * client would that puts the changed traits, it bumps a provider's generation, and leaves alone what agrees already.
  *
- * Both statements belong behind one that locks the service, in the same transaction. The first locks the provider, so that the
+ * Both statements belong behind one that locks the services, in the same transaction. The first locks the providers, so that the
  * second, with a newer snapshot, sees the traits that whoever was before us left; whoever comes after us finds another generation.
  */
-export const agreeDisabledTrait = (host: string): readonly RawBuilder<unknown>[] => [
-  sql`select id from resource_providers where name = ${host} and parent_provider_id is null for no key update`,
+export const agreeDisabledTrait = (hosts: readonly string[]): readonly RawBuilder<unknown>[] => [
+  sql`select id from resource_providers where name = any(${hosts}::varchar[]) and parent_provider_id is null
+    order by id for no key update`,
   sql`
     with pair as (
       select p.id, t.id as trait_id, s.disabled, exists (
@@ -23,7 +24,7 @@ export const agreeDisabledTrait = (host: string): readonly RawBuilder<unknown>[]
       from services s
       join resource_providers p on p.name = s.host and p.parent_provider_id is null
       join traits t on t.name = ${disabledTrait}
-      where s.host = ${host} and s."binary" = ${computeBinary}
+      where s.host = any(${hosts}::varchar[]) and s."binary" = ${computeBinary}
     ), differing as (
       select id, trait_id, disabled from pair where disabled <> marked
     ), bumped as (
@@ -40,5 +41,5 @@ export const agreeDisabledTrait = (host: string): readonly RawBuilder<unknown>[]
 /** Does so for a service that is as it was: its provider is new, or somebody else wrote the provider's traits. */
 export async function repairDisabledTrait({ kysely, transaction }: Database, host: string): Promise<void> {
   const lock = sql`select id from services where host = ${host} and "binary" = ${computeBinary} for no key update`;
-  await transaction([lock, ...agreeDisabledTrait(host)].map((statement) => statement.compile(kysely)));
+  await transaction([lock, ...agreeDisabledTrait([host])].map((statement) => statement.compile(kysely)));
 }

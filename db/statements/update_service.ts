@@ -30,6 +30,8 @@ export async function updateService(
       forced_down = coalesce(${forcedDown ?? null}::boolean, s.forced_down)
     where s.cell_id = ${cellId} and s.id = ${id} and s.host = ${host}
     returning ${serviceColumns(downTimeSeconds)}`;
-  const [rows] = await transaction([update, ...agreeDisabledTrait(host)].map((statement) => statement.compile(kysely)));
+  const [rows] = await transaction(
+    [update, ...agreeDisabledTrait([host])].map((statement) => statement.compile(kysely)),
+  );
   return rows?.[0] as ServiceRow | undefined; // the columns of serviceColumns
 }

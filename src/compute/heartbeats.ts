@@ -1,6 +1,6 @@
 import type { Database } from '../../db/connect.ts';
 import { disabledTrait, repairDisabledTrait } from '../../db/statements/agree_disabled_trait.ts';
-import { type Registration, registerService } from '../../db/statements/register_service.ts';
+import { type Registration, registerServices } from '../../db/statements/register_services.ts';
 import { computeBinary, type ServiceRow } from '../../db/statements/service_row.ts';
 import { writeHeartbeats } from '../../db/statements/write_heartbeats.ts';
 import { conflict } from '../errors.ts';
@@ -60,12 +60,17 @@ export function openHeartbeats(database: Database, fleet: FleetKeeper, serviceDo
     try {
       const known = await writeKnown(group);
       const written: { readonly waiting: Waiting; readonly row: KnownService }[] = [];
+      const unknown = new Map<string, Waiting>();
+      const again: Waiting[] = [];
       for (const waiting of group) {
         const { registration } = waiting;
         const row = known.get(registration.host);
         if (row !== undefined && isAsRegistered(row, registration) && hasUuid(row)) written.push({ waiting, row });
-        else await registerOne(waiting);
+        else if (unknown.has(registration.host)) again.push(waiting);
+        else unknown.set(registration.host, waiting);
       }
+      await register([...unknown.values()]);
+      for (const waiting of again) await register([waiting]);
       await agree(written.map(({ row }) => row));
       for (const { waiting, row } of written) waiting.resolve(row);
     } catch (error) {
@@ -82,13 +87,23 @@ export function openHeartbeats(database: Database, fleet: FleetKeeper, serviceDo
     return new Map(rows.map((row) => [row.host, row]));
   }
 
-  async function registerOne({ registration, resolve, reject }: Waiting): Promise<void> {
+  /** Registers services of one cell and binary and of different hosts; never rejects. */
+  async function register(group: readonly Waiting[]): Promise<void> {
+    const [first] = group;
+    if (first === undefined) return;
     try {
-      const row = await registerService(database, registration, serviceDownTime);
-      if (row === undefined || !hasUuid(row)) throw conflict(`The cell ${registration.cell} was deleted just now.`);
-      resolve(row);
+      const registrations = group.map(({ registration }) => registration);
+      const rows = await registerServices(database, first.registration, registrations, serviceDownTime);
+      const byHost = new Map(rows.map((row) => [row.host, row]));
+      for (const { registration, resolve, reject } of group) {
+        const row = byHost.get(registration.host);
+        if (row !== undefined && hasUuid(row)) resolve(row);
+        else reject(conflict(`The cell ${registration.cell} was deleted just now.`));
+      }
     } catch (error) {
-      reject(error);
+      // One of them is refused, or lost a race: the others must not suffer for it.
+      if (group.length === 1) first.reject(error);
+      else for (const waiting of group) await register([waiting]);
     }
   }
 

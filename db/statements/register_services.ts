@@ -1,0 +1,53 @@
+import { sql } from 'kysely';
+import type { Database } from '../connect.ts';
+import { utcNow } from '../utc_now.ts';
+import { agreeDisabledTrait } from './agree_disabled_trait.ts';
+import { computeBinary, type ServiceRow, serviceColumns } from './service_row.ts';
+
+export type Registration = {
+  readonly host: string;
+  readonly binary: string;
+  /** The name of the cell; it is made where there is none. */
+  readonly cell: string;
+  /** What is absent stays as it is. */
+  readonly topic: string | undefined;
+  readonly zone: string | undefined;
+};
+
+/**
+ * Adds services of one binary to a cell, or notes that they were heard of. Their ids are higher than any that the cell ever gave;
+ * the row of the cell is locked meanwhile.
+ *
+ * @param registrations of different hosts
+ * @returns the services; one is missing whose cell was deleted just now.
+ * @throws a unique violation of uniq_services0compute_host where another cell has a host: then none was registered.
+ */
+export async function registerServices(
+  { kysely, transaction }: Database,
+  { cell, binary }: Pick<Registration, 'cell' | 'binary'>,
+  registrations: readonly Registration[],
+  downTimeSeconds: number,
+): Promise<readonly ServiceRow[]> {
+  const hosts = registrations.map(({ host }) => host);
+  const [, , rows] = await transaction(
+    [
+      sql`insert into cells (uuid, name, created_at) values (gen_random_uuid()::text, ${cell}, ${utcNow})
+        on conflict (name) do nothing`,
+      sql`update cells c set updated_at = ${utcNow}, last_service_id = ${hosts.length}::integer +
+          greatest(c.last_service_id, (select max(s.id) from services s where s.cell_id = c.id))
+        where c.name = ${cell}`,
+      sql`insert into services as s (cell_id, id, uuid, host, "binary", topic, zone, created_at, last_seen_up)
+        select c.id, c.last_service_id - ${hosts.length}::integer + place, gen_random_uuid()::text, r.host, ${binary}::varchar,
+          r.topic, r.zone, ${utcNow}, ${utcNow}
+        from cells c, unnest(${hosts}::varchar[], ${registrations.map(({ topic }) => topic ?? null)}::varchar[],
+          ${registrations.map(({ zone }) => zone ?? null)}::varchar[]) with ordinality as r (host, topic, zone, place)
+        where c.name = ${cell} order by r.host -- so that two who register the same do not wait for each other in a circle
+        on conflict (host, "binary", cell_id) do update set last_seen_up = excluded.last_seen_up,
+          uuid = coalesce(s.uuid, excluded.uuid), topic = coalesce(excluded.topic, s.topic),
+          zone = coalesce(excluded.zone, s.zone)
+        returning ${serviceColumns(downTimeSeconds)}`,
+      ...(binary === computeBinary ? agreeDisabledTrait(hosts) : []),
+    ].map((statement) => statement.compile(kysely)),
+  );
+  return (rows ?? []) as readonly ServiceRow[]; // the columns of serviceColumns
+}
