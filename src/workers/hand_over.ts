@@ -37,6 +37,7 @@ export function openHandOver(): HandOver {
   const leastLoaded = (): [ChildProcess, Load] | undefined => {
     let least: [ChildProcess, Load] | undefined;
     for (const [worker, load] of loads) {
+      if (!worker.connected) continue;
       const by = least === undefined ? -1 : load.underWay.size - least[1].underWay.size || load.open - least[1].open;
       if (by < 0) least = [worker, load];
     }
@@ -70,11 +71,12 @@ export function openHandOver(): HandOver {
         load.underWay.get(message.id)?.destroy();
         load.underWay.delete(message.id);
       });
-      // Not its exit, which may come before the last of what it said.
-      worker.once('disconnect', () => {
+      worker.once('exit', () => {
         loads.delete(worker);
-        // It says that it has a connection before it reads from it: so nothing was read from these.
-        for (const connection of load.underWay.values()) give(connection);
+        whenHeard(worker, () => {
+          // It says that it has a connection before it reads from it: so nothing was read from these.
+          for (const connection of load.underWay.values()) give(connection);
+        });
       });
       for (const connection of waiting) give(connection);
       waiting.clear();
@@ -92,4 +94,13 @@ export function openHandOver(): HandOver {
       waiting.clear();
     },
   };
+}
+
+/**
+ * Calls back when everything that a process said has been heard, which may be after its exit. Not by the event 'disconnect':
+ * there is none for a process that was killed while it said something.
+ */
+function whenHeard(ended: ChildProcess, call: () => void): void {
+  if (ended.connected) setImmediate(whenHeard, ended, call);
+  else call();
 }
