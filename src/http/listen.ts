@@ -42,7 +42,8 @@ export async function listen(app: Hono<HonoEnv>, options: ListenOptions): Promis
     close: async () => {
       await sleep(acceptMs);
       // Not http.Server's own close, which would end idle connections at once, under requests that are on their way.
-      await drain(new Promise<void>((resolve) => net.Server.prototype.close.call(server, () => resolve())));
+      net.Server.prototype.close.call(server);
+      await drain();
     },
   };
 }

@@ -4,6 +4,7 @@ import type { Socket } from 'node:net';
 import { getRequestListener } from '@hono/node-server';
 import type { Hono } from 'hono';
 import type { HonoEnv } from './exchange.ts';
+import { trackConnections } from './open_connections.ts';
 import { newRequestId, requestIdHeader } from './request_id.ts';
 import type { Tls } from './tls_files.ts';
 
@@ -15,14 +16,16 @@ export type ApiServer = {
   renewTls(tls: Tls): void;
   /**
    * Tells clients with the next answer that their connection ends, ends those that are idle, and all others after `drainMs`.
-   *
-   * @param closed resolves when no connection is left
+   * There must be no new ones any more. Resolves when none is left.
    */
-  drain(closed: Promise<void>): Promise<void>;
+  drain(): Promise<void>;
 };
 
 /** Query strings of large candidate requests are real; upstream's servers are set to at least this. */
 const maxHeaderBytes = 128 * 1024;
+
+/** How long a TLS handshake may take: until it is done, nothing tells an idle client from one that does not speak TLS. */
+const handshakeTimeoutMs = 10_000;
 
 /** How long clients with a connection that is kept alive may find out that it ends, by the answer to a request. */
 const farewellMs = 500;
@@ -34,8 +37,11 @@ export function createApiServer(
   const settings = { maxHeaderSize: maxHeaderBytes, keepAliveTimeout: 75_000 };
   const listener = getRequestListener(app.fetch);
   const server =
-    tls === undefined ? createServer(settings, listener) : createTlsServer({ ...settings, ...tls }, listener);
+    tls === undefined
+      ? createServer(settings, listener)
+      : createTlsServer({ ...settings, ...tls, handshakeTimeout: handshakeTimeoutMs }, listener);
   server.on('clientError', answerUnparsed);
+  const connections = trackConnections(server);
   const sayFarewell = trackAnswers(server);
   return {
     server,
@@ -44,11 +50,14 @@ export function createApiServer(
       if (!(server instanceof TlsServer)) throw new Error('Plain HTTP has no certificate.');
       server.setSecureContext(renewed);
     },
-    drain: async (closed) => {
+    drain: async () => {
       sayFarewell();
-      const timer = setTimeout(() => server.closeAllConnections(), drainMs);
-      const closing = setInterval(() => server.closeIdleConnections(), farewellMs);
-      await closed;
+      const timer = setTimeout(connections.endAll, drainMs);
+      const closing = setInterval(() => {
+        server.closeIdleConnections();
+        connections.endSilent();
+      }, farewellMs);
+      await connections.ended();
       clearInterval(closing);
       clearTimeout(timer);
     },
