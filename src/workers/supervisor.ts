@@ -50,12 +50,13 @@ export async function startWorkers(options: WorkersOptions): Promise<Workers> {
   /** Starts the worker of one place; `failures` have followed one another there. */
   const start = (worker: number, failures: number, settled: (serves: boolean) => void): void => {
     const child = fork(program, { serialization: 'advanced' });
-    const startedMs = performance.now();
+    let servingSinceMs: number | undefined;
     let leaving = false;
     running.add(child);
     figures.answer(child);
     child.on('message', ({ kind }: FromWorker) => {
       if (kind === 'ready') {
+        servingSinceMs = performance.now();
         serving.add(child);
         handOver.add(child);
         settled(true);
@@ -70,7 +71,8 @@ export async function startWorkers(options: WorkersOptions): Promise<Workers> {
       serving.delete(child);
       settled(false);
       if (ending) return;
-      const isFailure = !leaving && performance.now() - startedMs < steadyMs;
+      const servedMs = servingSinceMs === undefined ? 0 : performance.now() - servingSinceMs;
+      const isFailure = !leaving && servedMs < steadyMs;
       const restartMs = isFailure ? restartDelayMs(failures) : 0;
       const log = leaving ? logger.info : logger.error;
       log.call(logger, { worker, pid: child.pid, code, signal, restartMs }, 'A worker ended and is replaced');

@@ -1,6 +1,8 @@
 /** placement-api --workers: several processes behind one port, each replaced when it ends. */
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
+import http from 'node:http';
 import path from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -165,25 +167,17 @@ test('workers end in order when their primary is killed, and at once by a second
     await until('the workers are gone', () => [...service.pids().values()].every((pid) => !isAlive(pid)));
 
     const next = await start(world, 2);
-    const client = openClient(next.url);
-    // An endless request, on which the first signal waits.
-    const url = new URL(next.url);
-    const endless = fetch(`${url}resource_providers`, {
-      method: 'POST',
-      headers: { 'x-auth-token': 'admin', 'content-type': 'application/json' },
-      body: new ReadableStream({}),
-      duplex: 'half',
-    } as RequestInit); // `duplex` is newer than its type
-    endless.catch(() => {});
-    await client.send('GET', '/traits', 39);
-    await sleep(200);
+    const headers = { 'x-auth-token': 'admin', 'content-type': 'application/json', expect: '100-continue' };
+    const endless = http.request(`${next.url}/resource_providers`, { method: 'POST', headers });
+    endless.on('error', () => {});
+    endless.flushHeaders();
+    await once(endless, 'continue'); // so a worker has it
     next.server.child.kill('SIGTERM');
     await sleep(1_000);
     assert.equal(next.server.child.exitCode, null, 'the first signal waits for the request');
     next.server.child.kill('SIGTERM');
     assert.equal((await next.server.ended).code, 143);
     await until('the workers are gone', () => [...next.pids().values()].every((pid) => !isAlive(pid)));
-    client.close();
   });
 });
 
