@@ -11,9 +11,15 @@ export type WorkerGathering = Gathering & {
 
 /** @param worker the place of this worker, from 1 */
 export function openGathering(worker: number, tell: (message: FromWorker) => void): WorkerGathering {
-  const waiting = new Map<number, (figures: readonly Figures[]) => void>();
+  const waiting = new Map<number, (figures: readonly Figures[] | Promise<readonly Figures[]>) => void>();
   let lastId = 0;
   let own = async (): Promise<Figures> => [];
+  // Without the primary nobody gathers any more; a scrape then has the figures of this worker alone.
+  const alone = async (): Promise<readonly Figures[]> => [await own()];
+  process.on('disconnect', () => {
+    for (const resolve of waiting.values()) resolve(alone());
+    waiting.clear();
+  });
   return {
     labels: { worker: String(worker) },
     offer: (figures) => {
@@ -21,6 +27,10 @@ export function openGathering(worker: number, tell: (message: FromWorker) => voi
     },
     gather: () =>
       new Promise((resolve) => {
+        if (!process.connected) {
+          resolve(alone());
+          return;
+        }
         lastId += 1;
         waiting.set(lastId, resolve);
         tell({ kind: 'gatherFigures', id: lastId });
