@@ -15,7 +15,8 @@ export type Address = {
  */
 export async function bind(server: net.Server, wanted: Address): Promise<string> {
   await new Promise<void>((resolve, reject) => {
-    server.once('error', (error: NodeJS.ErrnoException) => reject(cannotListen(error, wanted)));
+    // It stays for later: a connection that cannot be accepted, for want of file descriptors, must not end the process.
+    server.on('error', (error: NodeJS.ErrnoException) => reject(cannotListen(error, wanted)));
     server.listen(wanted.port, wanted.host, resolve);
   });
   const { address, port } = server.address() as AddressInfo; // a TCP server has one

@@ -7,6 +7,7 @@ import { loadFleet } from '../../src/fleet/load.ts';
 import { openService, type PlacementService } from '../../src/service.ts';
 import { createDatabase, databaseUrl, execute, type PostgresqlServer } from '../postgresql.ts';
 import { testConfig } from '../services.ts';
+import { until } from '../until.ts';
 import { type Claimants, headers, holdersOn, makeHost, startClaimants, untilClaimed } from './claimants.ts';
 import { formOf } from './fleet_form.ts';
 import { cutOff, killServer, promote, requireStandby, startPrimary, startStandby } from './standby.ts';
@@ -55,7 +56,7 @@ async function withStandby(use: (failover: Failover) => Promise<void>): Promise<
 async function failOver({ service: { app }, claimants, primary, standby, address }: Failover): Promise<void> {
   await killServer(primary);
   const refused = () => claimants.statuses.get(503) ?? 0;
-  while (refused() === 0) await sleep(10);
+  await until('the service notices', () => refused() > 0);
   assert.equal((await app.request('/healthcheck')).status, 503);
   assert.equal((await app.request('/allocation_candidates?resources=VCPU:1', { headers })).status, 503);
   address.lead(portOf(standby));
@@ -81,11 +82,11 @@ async function checkFleet({ service, host, askStandby }: Failover): Promise<void
 /** Waits until the standby has everything that was acknowledged so far, and tells how much that is. */
 async function untilFollowed({ claimants, askStandby }: Failover): Promise<number> {
   const wanted = claimants.acknowledged.slice();
-  for (const end = Date.now() + 20_000; ; await sleep(20)) {
+  await until('the standby follows', async () => {
     const there = new Set((await askStandby('select consumer_id as id from allocations')).map(({ id }) => id));
-    if (wanted.every((consumer) => there.has(consumer))) return wanted.length;
-    assert.ok(Date.now() < end, 'the standby follows within 20 s');
-  }
+    return wanted.every((consumer) => there.has(consumer));
+  });
+  return wanted.length;
 }
 
 test('with synchronous replication a failover loses nothing that was acknowledged', async (t) => {

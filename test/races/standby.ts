@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { appendFile, cp, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { execute, type PostgresqlServer, startPostgresql } from '../postgresql.ts';
+import { until } from '../until.ts';
 
 /** A primary that a standby can follow; what it committed survives its end. */
 export const startPrimary = (): Promise<PostgresqlServer> =>
@@ -71,10 +71,5 @@ async function dataOf(server: PostgresqlServer): Promise<string> {
   return rows[0].data_directory;
 }
 
-async function untilTrue(server: PostgresqlServer, query: string): Promise<void> {
-  for (const end = Date.now() + 20_000; ; await sleep(20)) {
-    const { rows } = await execute(server.url, query);
-    if (Object.values(rows[0])[0] === true) return;
-    assert.ok(Date.now() < end, `not within 20 s: ${query}`);
-  }
-}
+const untilTrue = (server: PostgresqlServer, query: string): Promise<void> =>
+  until(query, async () => Object.values((await execute(server.url, query)).rows[0])[0] === true);

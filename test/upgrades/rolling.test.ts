@@ -7,8 +7,8 @@ import { freePort } from '../free_port.ts';
 import { type CommandWorld, startCommand, withCommands } from '../manage/commands.ts';
 import { execute } from '../postgresql.ts';
 import { openClient } from '../races/client.ts';
+import { until } from '../until.ts';
 import { buildStock, checkLoad, startLoad } from '../workers/load.ts';
-import { until } from '../workers/until.ts';
 
 /** What a next version may add: nothing that the present one would have to know. */
 const ofNextVersion: Migration = {

@@ -8,7 +8,7 @@ import { test } from 'node:test';
 import tls from 'node:tls';
 import { selfSigned } from '../keystone/certificate.ts';
 import { startCommand, withCommands } from '../manage/commands.ts';
-import { until } from './until.ts';
+import { until } from '../until.ts';
 
 /** The fingerprints of the certificates that new connections are served by, which both of two workers have a part in. */
 async function certificates(port: number): Promise<readonly string[]> {

@@ -9,8 +9,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type CommandWorld, runToEnd, startCommand, withCommands } from '../manage/commands.ts';
 import { execute } from '../postgresql.ts';
 import { openClient } from '../races/client.ts';
+import { until } from '../until.ts';
 import { buildStock, checkLoad, type Load, type Stock, startLoad } from './load.ts';
-import { until } from './until.ts';
 
 type LogLine = Readonly<Record<string, unknown>>;
 
