@@ -6,7 +6,7 @@ import * as services from './migrations/003_services.ts';
 import * as entityTags from './migrations/004_entity_tags.ts';
 
 /** All migrations in order. They are imported, not read from a folder, so that the published package carries them. */
-const migrations: Readonly<Record<string, Migration>> = {
+export const migrations: Readonly<Record<string, Migration>> = {
   '001_placement_schema': placementSchema,
   '002_change_log': changeLog,
   '003_services': services,

@@ -1,8 +1,6 @@
 import type { Hono } from 'hono';
 import { type Logger, pino } from 'pino';
 import type { Database } from '../db/connect.ts';
-import { migrateToLatest, pendingMigrations } from '../db/migrate.ts';
-import { syncStandardNames } from '../db/sync_standard_names.ts';
 import { placementService, type Service, upTo } from './api/microversions.ts';
 import { routes } from './api/routes.ts';
 import { openClaims } from './claims/claims.ts';
@@ -21,9 +19,11 @@ import { type Authentication, byKeystone, withoutKeystone } from './http/authent
 import { placementDialect } from './http/dialect.ts';
 import type { HonoEnv } from './http/exchange.ts';
 import { type Keystone, openKeystone } from './keystone/authenticate.ts';
+import type { Gathering } from './metrics/gathering.ts';
 import { openMetrics } from './metrics/metrics.ts';
 import { openConfiguredDatabase } from './open_database.ts';
 import { openPolicy } from './policy/policy.ts';
+import { prepareDatabase } from './prepare_database.ts';
 
 /** The whole service, without a socket: `app.request(...)` is a request to it. */
 export type PlacementService = {
@@ -38,13 +38,19 @@ export type PlacementService = {
  * standard traits and classes exist, and loads the fleet.
  *
  * @param options.embeddedTemplate a dump of an embedded database that a new one starts from
+ * @param options.gathering where this process is one of several that serve one port
  * @param options.speaks the microversions that are offered, where they are not all up to [api] max_microversion
  * @throws Error where the schema is missing or old and may not be migrated, or the policy files or the settings of Keystone
  *   cannot be used, with the remedy.
  */
 export async function openService(
   config: Config,
-  options: { readonly embeddedTemplate?: Blob; readonly logger?: Logger; readonly speaks?: Service } = {},
+  options: {
+    readonly embeddedTemplate?: Blob;
+    readonly logger?: Logger;
+    readonly gathering?: Gathering;
+    readonly speaks?: Service;
+  } = {},
 ): Promise<PlacementService> {
   const logger = options.logger ?? pino({ level: 'silent' });
   const logLines = {
@@ -60,18 +66,11 @@ export async function openService(
     warn: (line) => logger.warn(line),
   });
   try {
-    if (database.engine === 'embedded' || config.placementDatabase.syncOnStartup) await migrateToLatest(database);
-    const pending = await pendingMigrations(database);
-    if (pending.length > 0) {
-      throw new Error(
-        `The database lacks the migrations ${pending.join(', ')}. Run "placement-manage db sync", or set ` +
-          '[placement_database] sync_on_startup = true.',
-      );
-    }
-    await syncStandardNames(database);
+    await prepareDatabase(database, config.placementDatabase);
     const fleet = await openFleet(database);
     const stopPruning = pruneChanges(database, logger);
-    const metrics = config.metrics.enabled ? openMetrics(database, fleet, config.metrics) : undefined;
+    const { gathering } = options;
+    const metrics = config.metrics.enabled ? openMetrics(database, fleet, { ...config.metrics, gathering }) : undefined;
     const uncounted = openClaims(database, fleet, {
       conflictRetryCount: config.placement.allocationConflictRetryCount,
     });

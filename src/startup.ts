@@ -14,6 +14,15 @@ export function checkAuthentication({ api, keystoneAuthtoken }: Config): void {
   );
 }
 
+/** @throws Error where several processes are to serve a database that only one can have. */
+export function checkWorkers({ api, placementDatabase }: Config): void {
+  if (api.workers === 1 || placementDatabase.connection !== undefined) return;
+  throw new Error(
+    `[api] workers = ${api.workers} (or --workers) needs a PostgreSQL server, since the embedded database is for a single ` +
+      'process. Set [placement_database] connection, or leave it at 1 worker.',
+  );
+}
+
 /** What a service that nobody configured does; to be said at start. */
 export function unconfiguredNotice({ api, placementDatabase }: Config): string {
   const { connection, embeddedPath } = placementDatabase;

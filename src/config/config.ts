@@ -14,6 +14,8 @@ export type Config = {
     readonly host: string;
     /** 0 is any free port. */
     readonly port: number;
+    /** How many processes serve the port. */
+    readonly workers: number;
   };
   readonly ssl: {
     /** PEM file with the certificate chain. TLS is on where this and `keyFile` are set. */
@@ -138,7 +140,7 @@ const noConsumer = '00000000-0000-0000-0000-000000000000';
 /** What holds where nothing is configured: upstream's defaults, and the embedded database on 127.0.0.1. */
 export const defaultConfig: Config = deepFreeze({
   default: { debug: false },
-  api: { authStrategy: 'keystone', maxMicroversion: '1.40', host: '127.0.0.1', port: 8778 },
+  api: { authStrategy: 'keystone', maxMicroversion: '1.40', host: '127.0.0.1', port: 8778, workers: 1 },
   ssl: { certFile: undefined, keyFile: undefined },
   placementDatabase: {
     connection: undefined,

@@ -38,6 +38,7 @@ const specs: { readonly [G in keyof Config]: { readonly [O in keyof Config[G]]: 
     maxMicroversion: { type: microversion, help: 'The highest microversion that is offered to clients.' },
     host: { type: text, help: 'The address to listen on; 0.0.0.0 or :: for all.' },
     port: { type: integer(0, 65_535), help: 'The port to listen on; 0 for any free one.' },
+    workers: { type: integer(1, 256), help: 'How many processes serve the port; more than one on PostgreSQL only.' },
   },
   ssl: {
     certFile: { type: text, help: 'PEM file with the certificate chain; with key_file it turns TLS on.' },

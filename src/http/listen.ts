@@ -1,11 +1,9 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import { createServer as createTlsServer, Server as TlsServer } from 'node:https';
-import net, { type AddressInfo, type Socket } from 'node:net';
+import net from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { getRequestListener } from '@hono/node-server';
 import type { Hono } from 'hono';
+import { type Address, bind } from './bind.ts';
 import type { HonoEnv } from './exchange.ts';
-import { newRequestId, requestIdHeader } from './request_id.ts';
+import { createApiServer } from './server.ts';
 import type { Tls } from './tls_files.ts';
 
 export type Listening = {
@@ -17,23 +15,18 @@ export type Listening = {
   close(): Promise<void>;
 };
 
-export type ListenOptions = {
-  readonly host: string;
-  /** 0 is any free port. */
-  readonly port: number;
+export type ListenOptions = Address & {
   /** For HTTPS. */
   readonly tls?: Tls;
   readonly drainMs?: number;
 };
 
-/** Query strings of large candidate requests are real; upstream's servers are set to at least this. */
-const maxHeaderBytes = 128 * 1024;
-
-/** How long connections are still accepted when the end has begun, in milliseconds. */
-const acceptMs = 100;
-
-/** How long clients with a connection that is kept alive may find out that it ends, by the answer to a request. */
-const farewellMs = 500;
+/**
+ * How long connections are still accepted when the end has begun, in milliseconds. Connections that the kernel took and the
+ * process has not seen yet would be cut off: they get the time to be seen. Only then are clients told to go: before, they
+ * would come back at once, by connections of that very kind.
+ */
+export const acceptMs = 100;
 
 /**
  * Serves the app over HTTP.
@@ -41,101 +34,16 @@ const farewellMs = 500;
  * @throws Error with the remedy where the address cannot be listened on.
  */
 export async function listen(app: Hono<HonoEnv>, options: ListenOptions): Promise<Listening> {
-  const { tls, host, drainMs = 25_000 } = options;
-  const settings = { maxHeaderSize: maxHeaderBytes, keepAliveTimeout: 75_000 };
-  const listener = getRequestListener(app.fetch);
-  const server =
-    tls === undefined ? createServer(settings, listener) : createTlsServer({ ...settings, ...tls }, listener);
-  server.on('clientError', answerUnparsed);
-  const sayFarewell = trackAnswers(server);
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', (error: NodeJS.ErrnoException) => reject(cannotListen(error, options)));
-    server.listen(options.port, host, resolve);
-  });
-  const { address, port, family } = server.address() as AddressInfo; // a TCP server has one
+  const { server, scheme, renewTls, drain } = createApiServer(app, options);
+  const address = await bind(server, options);
   return {
-    url: `${tls === undefined ? 'http' : 'https'}://${family === 'IPv6' ? `[${address}]` : address}:${port}`,
-    renewTls: (renewed) => {
-      if (!(server instanceof TlsServer)) throw new Error('Plain HTTP has no certificate.');
-      server.setSecureContext(renewed);
-    },
+    url: `${scheme}://${address}`,
+    renewTls,
     close: async () => {
-      // Connections that the kernel took and this process has not seen yet would be cut off: they get the time to be seen.
-      // Only then are clients told to go: before, they would come back at once, by connections of that very kind.
       await sleep(acceptMs);
       // Not http.Server's own close, which would end idle connections at once, under requests that are on their way.
-      const closed = new Promise<void>((resolve) => net.Server.prototype.close.call(server, () => resolve()));
-      sayFarewell();
-      const timer = setTimeout(() => server.closeAllConnections(), drainMs);
-      const closing = setInterval(() => server.closeIdleConnections(), farewellMs);
-      await closed;
-      clearInterval(closing);
-      clearTimeout(timer);
+      net.Server.prototype.close.call(server);
+      await drain();
     },
   };
 }
-
-/**
- * While the server drains, answers say that the connection ends, so that no client sends the next request on one that is
- * about to close.
- */
-function trackAnswers(server: Server): () => void {
-  let draining = false;
-  const unanswered = new Set<ServerResponse>();
-  const lastOne = (response: ServerResponse): void => {
-    if (!response.headersSent) response.setHeader('connection', 'close');
-  };
-  server.prependListener('request', (_request: IncomingMessage, response: ServerResponse) => {
-    if (draining) lastOne(response);
-    unanswered.add(response);
-    response.once('close', () => unanswered.delete(response));
-  });
-  return () => {
-    draining = true;
-    for (const response of unanswered) lastOne(response);
-  };
-}
-
-function cannotListen(error: NodeJS.ErrnoException, { host, port }: ListenOptions): Error {
-  const address = `${net.isIPv6(host) ? `[${host}]` : host}:${port}`;
-  const problem = listenProblems[error.code ?? ''] ?? `${error.message}.`;
-  return new Error(`Cannot listen on ${address}: ${problem}`, { cause: error });
-}
-
-const listenProblems: Readonly<Record<string, string>> = {
-  EADDRINUSE: 'another program does. Stop it, or choose another port by --port or [api] port.',
-  EACCES: 'this user may not. Choose a port of 1024 or above by --port or [api] port.',
-  EADDRNOTAVAIL: 'this machine has no such address. Choose one that it has by --host or [api] host.',
-  ENOTFOUND: 'the host is unknown. Choose an address of this machine by --host or [api] host.',
-};
-
-/** What Node's parser refuses never becomes a request; it is answered in the API's form all the same. */
-function answerUnparsed(error: NodeJS.ErrnoException, socket: Socket): void {
-  if (!socket.writable || error.code === 'ECONNRESET') {
-    socket.destroy();
-    return;
-  }
-  const [status, title, detail] = problems[error.code ?? ''] ?? [400, 'Bad Request', 'The request could not be parsed'];
-  const requestId = newRequestId();
-  const explanation =
-    status === 400
-      ? 'The server could not comply with the request since it is either malformed or otherwise incorrect.'
-      : title;
-  const body = JSON.stringify({
-    errors: [{ status, title, detail: `${explanation}\n\n ${detail}  `, request_id: requestId }],
-  });
-  socket.end(
-    `HTTP/1.1 ${status} ${title}\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n` +
-      `${requestIdHeader}: ${requestId}\r\nConnection: close\r\n\r\n${body}`,
-  );
-}
-
-const problems: Readonly<Record<string, readonly [status: number, title: string, detail: string]>> = {
-  HPE_INVALID_CONTENT_LENGTH: [400, 'Bad Request', 'content-length header must be an integer'],
-  HPE_HEADER_OVERFLOW: [
-    431,
-    'Request Header Fields Too Large',
-    `The request line and headers may have ${maxHeaderBytes} bytes`,
-  ],
-  ERR_HTTP_REQUEST_TIMEOUT: [408, 'Request Timeout', 'The request did not arrive in time'],
-};

@@ -4,6 +4,7 @@ import { ClaimRefused } from '../claims/claim.ts';
 import type { Claims } from '../claims/claims.ts';
 import type { FleetKeeper } from '../fleet/keeper.ts';
 import { capacityText } from './capacity.ts';
+import { type Gathering, textOf } from './gathering.ts';
 
 /** One request, when it was answered. */
 export type ObservedRequest = {
@@ -22,17 +23,23 @@ export type Metrics = {
   observe(request: ObservedRequest): void;
   /** The same claims, counted by how they ended: `written`, the reason of a refusal, or `error`. */
   counting(claims: Claims): Claims;
-  /** The text of a scrape: the figures of the process, and the capacity in a fleet. */
+  /** The text of a scrape: the figures of each process that serves the port, and the capacity in the fleet. */
   scrape(): Promise<string>;
 };
 
-/** @param options.providerLimit of how many providers the capacity is told: -1 is all, 0 none. */
+/**
+ * @param options.providerLimit of how many providers the capacity is told: -1 is all, 0 none.
+ * @param options.gathering where this process is one of several that serve one port
+ */
 export function openMetrics(
   database: Database,
   fleet: FleetKeeper,
-  options: { readonly providerLimit: number },
+  options: { readonly providerLimit: number; readonly gathering?: Gathering | undefined },
 ): Metrics {
+  const { gathering } = options;
   const register = new Registry();
+  register.setDefaultLabels(gathering?.labels ?? {});
+  gathering?.offer(() => register.getMetricsAsJSON());
   const registers = [register];
   collectDefaultMetrics({ register });
 
@@ -109,8 +116,8 @@ export function openMetrics(
     scrape: async () => {
       // Without the database there is no capacity to tell; what the process does is then wanted the most.
       const current = await fleet.fresh().catch(() => undefined);
-      const ofProcess = await register.metrics();
-      return current === undefined ? ofProcess : ofProcess + capacityText(current, options.providerLimit);
+      const ofProcesses = await (gathering === undefined ? register.metrics() : textOf(await gathering.gather()));
+      return current === undefined ? ofProcesses : ofProcesses + capacityText(current, options.providerLimit);
     },
   };
 }

@@ -127,6 +127,9 @@ test('at SIGTERM every accepted request is answered, and clients are told to con
     });
     slowAnswer.catch(() => {}); // told where it is awaited
     slow.write(body.slice(0, 5));
+    // A client that says nothing at all keeps nobody waiting.
+    const silent = net.connect(Number(new URL(url).port), '127.0.0.1');
+    silent.on('error', () => {});
 
     // Clients that send one request after the other, on connections that are kept alive.
     const agent = new http.Agent({ keepAlive: true, maxSockets: 8 });

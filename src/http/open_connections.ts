@@ -1,0 +1,40 @@
+import type { Server } from 'node:http';
+import type { Socket } from 'node:net';
+
+/** The connections of a server. */
+export type OpenConnections = {
+  /** Ends those on which nothing was ever said: Node's server does not count them as idle. */
+  endSilent(): void;
+  endAll(): void;
+  /** Resolves as soon as none is left; there must be no new ones any more. */
+  ended(): Promise<void>;
+};
+
+export function trackConnections(server: Server): OpenConnections {
+  const open = new Set<Socket>();
+  let ended: PromiseWithResolvers<void> | undefined;
+  const look = (): void => {
+    if (open.size === 0) ended?.resolve();
+  };
+  // With TLS, too, this is the TCP connection below.
+  server.on('connection', (socket: Socket) => {
+    open.add(socket);
+    socket.once('close', () => {
+      open.delete(socket);
+      look();
+    });
+  });
+  return {
+    endSilent: () => {
+      for (const socket of open) if (socket.bytesRead === 0) socket.destroy();
+    },
+    endAll: () => {
+      for (const socket of open) socket.destroy();
+    },
+    ended: () => {
+      ended ??= Promise.withResolvers();
+      look();
+      return ended.promise;
+    },
+  };
+}

@@ -1,0 +1,129 @@
+import { type ChildProcess, fork } from 'node:child_process';
+import type { Logger } from 'pino';
+import type { Config } from '../config/config.ts';
+import type { Tls } from '../http/tls_files.ts';
+import { openWorkerFigures } from './figures.ts';
+import type { HandOver } from './hand_over.ts';
+import type { FromWorker, ToWorker } from './messages.ts';
+
+/** The worker processes of a service, each replaced when it ends. */
+export type Workers = {
+  /** Serves new connections by another certificate, now and in the workers that are yet to start. */
+  renewTls(tls: Tls): void;
+  /** Lets every worker answer what was handed to it, and resolves when all are gone; none is replaced any more. */
+  end(): Promise<void>;
+};
+
+export type WorkersOptions = {
+  readonly config: Config;
+  readonly tls: Tls | undefined;
+  /** The file that a worker process runs. */
+  readonly program: string;
+  readonly handOver: HandOver;
+  readonly logger: Logger;
+};
+
+/** A worker that served for so long did not fail at its start. */
+const steadyMs = 10_000;
+
+/** When workers are killed that do not end by themselves, after their own 25 s for the requests under way. */
+const endPatienceMs = 27_000;
+
+/**
+ * Starts `[api] workers` processes, and resolves when each of them serves or has failed once.
+ *
+ * @throws Error where all of them failed; each has said why.
+ */
+export async function startWorkers(options: WorkersOptions): Promise<Workers> {
+  const { config, handOver, logger, program } = options;
+  const count = config.api.workers;
+  let { tls } = options;
+  let ending = false;
+  const running = new Set<ChildProcess>();
+  const serving = new Set<ChildProcess>();
+  const figures = openWorkerFigures(() => [...serving]);
+  // Nobody would hear of them, nor end them, when this process ends at once.
+  process.on('exit', () => {
+    for (const child of running) child.kill('SIGKILL');
+  });
+
+  /** Starts the worker of one place; `failures` have followed one another there. */
+  const start = (worker: number, failures: number, settled: (serves: boolean) => void): void => {
+    const child = fork(program, { serialization: 'advanced' });
+    let servingSinceMs: number | undefined;
+    let leaving = false;
+    running.add(child);
+    figures.answer(child);
+    child.on('message', ({ kind }: FromWorker) => {
+      if (kind === 'ready') {
+        servingSinceMs = performance.now();
+        serving.add(child);
+        handOver.add(child);
+        settled(true);
+      }
+      if (kind === 'leaving') {
+        leaving = true;
+        retire(child);
+      }
+    });
+    const ended = (code: number | null, signal: NodeJS.Signals | null): void => {
+      running.delete(child);
+      serving.delete(child);
+      settled(false);
+      if (ending) return;
+      const servedMs = servingSinceMs === undefined ? 0 : performance.now() - servingSinceMs;
+      const isFailure = !leaving && servedMs < steadyMs;
+      const restartMs = isFailure ? restartDelayMs(failures) : 0;
+      const log = leaving ? logger.info : logger.error;
+      log.call(logger, { worker, pid: child.pid, code, signal, restartMs }, 'A worker ended and is replaced');
+      figures.countRestart();
+      const again = () => ending || start(worker, isFailure ? failures + 1 : 0, () => {});
+      setTimeout(again, restartMs);
+    };
+    child.once('exit', ended);
+    child.on('error', (err) => {
+      logger.error({ err, worker }, 'A worker cannot be reached');
+      if (child.pid === undefined) ended(null, null);
+    });
+    send(child, { kind: 'start', worker, config, tls });
+  };
+  const retire = (child: ChildProcess): void => {
+    serving.delete(child);
+    handOver.remove(child);
+    send(child, { kind: 'end' });
+  };
+
+  const first = await Promise.all(
+    Array.from({ length: count }, (_, place) => new Promise<boolean>((resolve) => start(place + 1, 0, resolve))),
+  );
+  if (!first.includes(true)) {
+    ending = true;
+    for (const child of running) child.kill('SIGKILL');
+    throw new Error(`None of the ${count} workers could serve; what each of them said is above.`);
+  }
+  return {
+    renewTls: (renewed) => {
+      tls = renewed;
+      for (const child of running) send(child, { kind: 'renewTls', tls });
+    },
+    end: async () => {
+      ending = true;
+      const patience = setTimeout(() => {
+        for (const child of running) child.kill('SIGKILL');
+      }, endPatienceMs);
+      const gone = [...running].map((child) => new Promise((resolve) => child.once('exit', resolve)));
+      for (const child of running) retire(child);
+      await Promise.all(gone);
+      clearTimeout(patience);
+    },
+  };
+}
+
+/** The first is replaced at once; where one after the other fails, the machine is not kept busy with starting them. */
+const restartDelayMs = (failures: number): number =>
+  failures === 0 ? 0 : Math.min(30_000, 1_000 * 2 ** (failures - 1));
+
+/** A worker may be gone already; its end is noticed elsewhere. */
+function send(child: ChildProcess, message: ToWorker): void {
+  if (child.connected) child.send(message, () => {});
+}

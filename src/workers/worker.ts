@@ -1,0 +1,61 @@
+import { createApiServer } from '../http/server.ts';
+import { openLog } from '../log.ts';
+import { openService } from '../service.ts';
+import { takeConnections } from './connections.ts';
+import { openGathering } from './gathering.ts';
+import type { FromWorker, ToWorker } from './messages.ts';
+
+/**
+ * Serves the connections that the primary hands over, in a process that it forked, until it says that this is the end or is
+ * gone itself.
+ */
+export async function serveAsWorker(): Promise<void> {
+  const { config, worker, ...first } = await firstMessage();
+  let { tls } = first;
+  let renewTls = (_tls: NonNullable<typeof tls>): void => {};
+  let close = async (): Promise<void> => {};
+  let ending = false;
+  const end = async (): Promise<void> => {
+    if (ending) return;
+    ending = true;
+    await close();
+    process.exit(0);
+  };
+  const gathering = openGathering(worker, tell);
+  process.on('message', (message: ToWorker) => {
+    if (message.kind === 'end') end();
+    if (message.kind === 'figuresOfAll') gathering.gathered(message.id, message.figures);
+    if (message.kind === 'tellFigures') gathering.tellOwn(message.id);
+    if (message.kind !== 'renewTls') return;
+    tls = message.tls;
+    renewTls(tls);
+  });
+  process.on('disconnect', end);
+  process.on('SIGTERM', () => tell({ kind: 'leaving' }));
+  // These come to a whole group of processes, from a terminal: they are for the primary.
+  process.on('SIGINT', () => {});
+  process.on('SIGHUP', () => {});
+
+  const logger = openLog(config.default.debug, worker);
+  const service = await openService(config, { logger, gathering });
+  const api = createApiServer(service.app, tls === undefined ? {} : { tls });
+  takeConnections(api.server, tell);
+  renewTls = api.renewTls;
+  close = async () => {
+    await api.drain();
+    await service.close();
+  };
+  logger.info('This worker serves');
+  tell({ kind: 'ready' });
+}
+
+function firstMessage(): Promise<Extract<ToWorker, { readonly kind: 'start' }>> {
+  return new Promise((resolve) => {
+    process.once('message', resolve);
+  });
+}
+
+/** Tells the primary, which may be gone. */
+function tell(message: FromWorker): void {
+  if (process.connected) process.send?.(message, undefined, undefined, () => {});
+}

@@ -1,0 +1,122 @@
+/** The primary is killed under load, and a standby that followed it takes over at the same address. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createFleet } from '../../src/fleet/fleet.ts';
+import { loadFleet } from '../../src/fleet/load.ts';
+import { openService, type PlacementService } from '../../src/service.ts';
+import { createDatabase, databaseUrl, execute, type PostgresqlServer } from '../postgresql.ts';
+import { testConfig } from '../services.ts';
+import { until } from '../until.ts';
+import { type Claimants, headers, holdersOn, makeHost, startClaimants, untilClaimed } from './claimants.ts';
+import { formOf } from './fleet_form.ts';
+import { cutOff, killServer, promote, requireStandby, startPrimary, startStandby } from './standby.ts';
+import { openSwitch, type Switch } from './switch.ts';
+
+type Failover = {
+  readonly service: PlacementService;
+  readonly host: string;
+  readonly claimants: Claimants;
+  readonly primary: PostgresqlServer;
+  readonly standby: PostgresqlServer;
+  /** Runs a statement on the service's database as the standby has it. */
+  readonly askStandby: (statement: string) => Promise<readonly Record<string, unknown>[]>;
+  /** What the service connects to. */
+  readonly address: Switch;
+};
+
+const clients = 8;
+const portOf = ({ url }: PostgresqlServer): number => Number(new URL(url).port);
+
+/** Calls back with a service under load on a primary that a standby follows. */
+async function withStandby(use: (failover: Failover) => Promise<void>): Promise<void> {
+  const primary = await startPrimary();
+  const name = new URL((await createDatabase(primary.url)).url).pathname.slice(1);
+  const standby = await startStandby(primary);
+  const askStandby = async (statement: string) => (await execute(databaseUrl(standby.url, name), statement)).rows;
+  const address = await openSwitch(portOf(primary));
+  const connection = `postgresql://postgres@127.0.0.1:${address.port}/${name}`;
+  const service = await openService(testConfig({ placementDatabase: { connection, syncOnStartup: true } }));
+  let claimants: Claimants | undefined;
+  try {
+    const host = await makeHost(service.app);
+    claimants = startClaimants(service.app, host, clients);
+    await untilClaimed(claimants, 100, 60_000);
+    await use({ service, host, claimants, primary, standby, askStandby, address });
+  } finally {
+    await claimants?.stop();
+    await service.close();
+    address.close();
+    await standby.stop();
+    await primary.stop();
+  }
+}
+
+/** The primary dies, clients come to the standby, and later it is promoted. */
+async function failOver({ service: { app }, claimants, primary, standby, address }: Failover): Promise<void> {
+  await killServer(primary);
+  const refused = () => claimants.statuses.get(503) ?? 0;
+  await until('the service notices', () => refused() > 0);
+  assert.equal((await app.request('/healthcheck')).status, 503);
+  assert.equal((await app.request('/allocation_candidates?resources=VCPU:1', { headers })).status, 503);
+  address.lead(portOf(standby));
+  const before = { refused: refused(), written: claimants.acknowledged.length };
+  await sleep(300);
+  assert.ok(refused() > before.refused, 'a standby does not write');
+  assert.equal(claimants.acknowledged.length, before.written);
+  await promote(standby);
+  await untilClaimed(claimants, clients + 1); // so one that began after the promotion
+  await claimants.stop();
+  assert.deepEqual([...claimants.statuses.keys()].sort(), [204, 503], 'no other answers');
+}
+
+/** What the service has in memory, and what it answers, is what the new primary has. */
+async function checkFleet({ service, host, askStandby }: Failover): Promise<void> {
+  const { app, fleet, database } = service;
+  assert.deepEqual(formOf(await fleet.fresh()), formOf(createFleet(await loadFleet(database)).fleet));
+  const answer = await app.request(`/resource_providers/${host}/usages`, { headers });
+  const { usages } = (await answer.json()) as { readonly usages: Readonly<Record<string, number>> };
+  assert.deepEqual(await askStandby('select sum(used)::int as used from allocations'), [{ used: usages.VCPU }]);
+}
+
+/** Waits until the standby has everything that was acknowledged so far, and tells how much that is. */
+async function untilFollowed({ claimants, askStandby }: Failover): Promise<number> {
+  const wanted = claimants.acknowledged.slice();
+  await until('the standby follows', async () => {
+    const there = new Set((await askStandby('select consumer_id as id from allocations')).map(({ id }) => id));
+    return wanted.every((consumer) => there.has(consumer));
+  });
+  return wanted.length;
+}
+
+test('with synchronous replication a failover loses nothing that was acknowledged', async (t) => {
+  await withStandby(async (failover) => {
+    const { service, host, claimants, primary } = failover;
+    await requireStandby(primary);
+    await untilClaimed(claimants, 50, 60_000);
+    await failOver(failover);
+    const holders = new Set(await holdersOn(service.app, host));
+    assert.deepEqual(
+      claimants.acknowledged.filter((consumer) => !holders.has(consumer)),
+      [],
+    );
+    await checkFleet(failover);
+    t.diagnostic(JSON.stringify(Object.fromEntries(claimants.statuses)));
+  });
+});
+
+test('with asynchronous replication the service goes back to what the standby has', async (t) => {
+  await withStandby(async (failover) => {
+    const { service, host, claimants, standby } = failover;
+    const followed = await untilFollowed(failover);
+    await cutOff(standby);
+    await untilClaimed(claimants, 50, 60_000);
+    await failOver(failover);
+    const holders = new Set(await holdersOn(service.app, host));
+    const lost = claimants.acknowledged.flatMap((consumer, place) => (holders.has(consumer) ? [] : [place]));
+    assert.ok(lost.length > 0, 'the standby must lack something');
+    assert.ok(Math.min(...lost) >= followed, 'what it had got is there');
+    await checkFleet(failover);
+    t.diagnostic(`${lost.length} of ${claimants.acknowledged.length} were lost with the primary`);
+  });
+});

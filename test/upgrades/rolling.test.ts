@@ -1,0 +1,78 @@
+/** Several services on one PostgreSQL are replaced one by one under load, also while the schema changes. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { type Migration, Migrator, sql } from 'kysely';
+import { migrations } from '../../db/migrate.ts';
+import { freePort } from '../free_port.ts';
+import { type CommandWorld, startCommand, withCommands } from '../manage/commands.ts';
+import { execute } from '../postgresql.ts';
+import { openClient } from '../races/client.ts';
+import { until } from '../until.ts';
+import { buildStock, checkLoad, startLoad } from '../workers/load.ts';
+
+/** What a next version may add: nothing that the present one would have to know. */
+const ofNextVersion: Migration = {
+  up: async (db) => {
+    for (const table of ['resource_providers', 'inventories', 'allocations', 'consumers', 'traits']) {
+      await sql`alter table ${sql.table(table)} add column of_next_version text default 'x'`.execute(db);
+    }
+    await sql`create index consumers_of_next_version on consumers (of_next_version)`.execute(db);
+    await sql`create table next_version (id bigint primary key)`.execute(db);
+  },
+};
+
+const migrateToNextVersion = ({ withDatabase }: CommandWorld) =>
+  withDatabase(async ({ kysely }) => {
+    const all = { ...migrations, '999_of_next_version': ofNextVersion };
+    const { error } = await new Migrator({
+      db: kysely,
+      provider: { getMigrations: async () => all },
+    }).migrateToLatest();
+    assert.equal(error, undefined);
+  });
+
+test('a rolling upgrade under load: nothing answered is lost, and what fails is answered when sent once more', async (t) => {
+  await withCommands('postgresql', 'migrated', async (world) => {
+    const ports = [await freePort(), await freePort(), await freePort()];
+    const start = async (port: number) => {
+      const args = ['--config-file', world.configFile, '--port', String(port)];
+      const server = startCommand('placement-api', args, world.folder);
+      await server.said(/^placement-api listens on /m);
+      return server;
+    };
+    const servers = new Map<number, Awaited<ReturnType<typeof start>>>();
+    for (const port of ports) servers.set(port, await start(port));
+    const urls = ports.map((port) => `http://127.0.0.1:${port}`);
+    const first = openClient(urls[0] ?? '');
+    const stock = await buildStock(first);
+    first.close();
+
+    const load = startLoad(urls, stock, 12);
+    const someAnswers = async () => {
+      const before = load.answered();
+      await until('answers', () => load.answered() > before + 60);
+    };
+    const replace = async (port: number, signal: NodeJS.Signals) => {
+      const server = servers.get(port);
+      server?.child.kill(signal);
+      assert.equal((await server?.ended)?.code, signal === 'SIGTERM' ? 0 : null);
+      await someAnswers();
+      servers.set(port, await start(port));
+      await someAnswers();
+    };
+    await someAnswers();
+    await migrateToNextVersion(world);
+    for (const port of ports) await replace(port, 'SIGTERM');
+    await replace(ports[1] ?? 0, 'SIGKILL');
+    await load.stop();
+
+    const { connection = '' } = world.config;
+    await checkLoad(async (statement) => (await execute(connection, statement)).rows, load, stock);
+    assert.deepEqual(load.failed, []);
+    t.diagnostic(`${load.broken.length} connections broke; ${JSON.stringify(Object.fromEntries(load.answers))}`);
+    assert.deepEqual(
+      [...load.answers.keys()].filter((answer) => /5\d\d$/.test(answer)),
+      [],
+    );
+  });
+});

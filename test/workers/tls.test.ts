@@ -1,0 +1,67 @@
+/** HTTPS with workers: each has the certificate, also the one that a SIGHUP renewed, and also one that starts later. */
+import assert from 'node:assert/strict';
+import { X509Certificate } from 'node:crypto';
+import { once } from 'node:events';
+import { writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { test } from 'node:test';
+import tls from 'node:tls';
+import { selfSigned } from '../keystone/certificate.ts';
+import { startCommand, withCommands } from '../manage/commands.ts';
+import { until } from '../until.ts';
+
+/** The fingerprints of the certificates that new connections are served by, which both of two workers have a part in. */
+async function certificates(port: number): Promise<readonly string[]> {
+  const sockets = Array.from({ length: 4 }, () => tls.connect({ host: '127.0.0.1', port, rejectUnauthorized: false }));
+  await Promise.all(sockets.map((socket) => once(socket, 'secureConnect')));
+  const served = sockets.map((socket) => socket.getPeerCertificate().fingerprint256);
+  for (const socket of sockets) socket.destroy();
+  return [...new Set(served)];
+}
+
+const fingerprintOf = (certificate: string): string => new X509Certificate(certificate).fingerprint256;
+
+test('every worker serves the certificate that SIGHUP renewed, and keeps the old one where the new is broken', async () => {
+  await withCommands('postgresql', 'migrated', async ({ folder, configFile }) => {
+    const [certFile, keyFile] = [path.join(folder, 'cert.pem'), path.join(folder, 'key.pem')];
+    const install = async ({ cert, key }: { readonly cert: string; readonly key: string }) => {
+      await writeFile(certFile, cert);
+      await writeFile(keyFile, key);
+    };
+    const [first, second] = [selfSigned(), selfSigned()];
+    await install(first);
+    const args = ['--config-file', configFile, '--workers', '2'];
+    const server = startCommand('placement-api', args, folder, {
+      OS_SSL__CERT_FILE: certFile,
+      OS_SSL__KEY_FILE: keyFile,
+    });
+    let log = '';
+    server.child.stderr.on('data', (text: string) => {
+      log += text;
+    });
+    const [, digits] = await server.said(/listens on https:\/\/127\.0\.0\.1:(\d+)\n/);
+    const port = Number(digits);
+    assert.deepEqual(await certificates(port), [fingerprintOf(first.cert)]);
+
+    await install({ ...second, cert: 'no certificate' });
+    server.child.kill('SIGHUP');
+    await until('the mistake is told', () => log.includes('The TLS certificate stays as it was'));
+    assert.deepEqual(await certificates(port), [fingerprintOf(first.cert)]);
+
+    await install(second);
+    server.child.kill('SIGHUP');
+    await until('the certificate is renewed', () => log.includes('The TLS certificate was read again'));
+    await until('both serve it', async () =>
+      (await certificates(port)).every((fingerprint) => fingerprint === fingerprintOf(second.cert)),
+    );
+
+    // The files are broken again, and a worker that starts now serves all the same.
+    await writeFile(certFile, 'no certificate');
+    const [, pid] = /"pid":(\d+),"msg":"This worker serves"/.exec(log) ?? [];
+    process.kill(Number(pid), 'SIGKILL');
+    await until('its successor serves', () => log.match(/This worker serves/g)?.length === 3);
+    assert.deepEqual(await certificates(port), [fingerprintOf(second.cert)]);
+    server.child.kill('SIGTERM');
+    assert.equal((await server.ended).code, 0);
+  });
+});

@@ -1,0 +1,219 @@
+/** placement-api --workers: several processes behind one port, each replaced when it ends. */
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { writeFile } from 'node:fs/promises';
+import http from 'node:http';
+import path from 'node:path';
+import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type CommandWorld, runToEnd, startCommand, withCommands } from '../manage/commands.ts';
+import { execute } from '../postgresql.ts';
+import { openClient } from '../races/client.ts';
+import { until } from '../until.ts';
+import { buildStock, checkLoad, type Load, type Stock, startLoad } from './load.ts';
+
+type LogLine = Readonly<Record<string, unknown>>;
+
+/** A running service with workers. */
+type Service = {
+  readonly url: string;
+  readonly server: ReturnType<typeof startCommand>;
+  /** The log so far. */
+  log(): readonly LogLine[];
+  /** The process id of each worker that has started. */
+  pids(): ReadonlyMap<number, number>;
+};
+
+async function start({ folder, configFile }: CommandWorld, workers: number): Promise<Service> {
+  const args = ['--config-file', configFile, '--workers', String(workers)];
+  const server = startCommand('placement-api', args, folder);
+  let text = '';
+  server.child.stderr.on('data', (chunk: string) => {
+    text += chunk;
+  });
+  const [, url = ''] = await server.said(/^placement-api listens on (http:\/\/\S+)\n/m);
+  const log = () =>
+    text.split('\n').flatMap((line) => (line.startsWith('{') && line.endsWith('}') ? [JSON.parse(line)] : []));
+  return {
+    url,
+    server,
+    log,
+    pids: () =>
+      new Map(
+        log().flatMap(({ msg, worker, pid }) => (msg === 'This worker serves' ? [[Number(worker), Number(pid)]] : [])),
+      ),
+  };
+}
+
+const withWorkers = (workers: number, use: (service: Service, world: CommandWorld) => Promise<void>) =>
+  withCommands('postgresql', 'migrated', async (world) => use(await start(world, workers), world));
+
+async function checkDatabase({ config }: CommandWorld, load: Load, stock: Stock): Promise<void> {
+  await checkLoad(async (statement) => (await execute(config.connection ?? '', statement)).rows, load, stock);
+}
+
+async function buildStockAt(url: string): Promise<Stock> {
+  const client = openClient(url);
+  const stock = await buildStock(client);
+  client.close();
+  return stock;
+}
+
+async function end({ server }: Service): Promise<void> {
+  server.child.kill('SIGTERM');
+  assert.equal((await server.ended).code, 0);
+}
+
+test('connections are spread evenly, the log tells which worker answered, and /metrics tells of each', async () => {
+  await withWorkers(3, async (service) => {
+    await buildStockAt(service.url);
+    const clients = Array.from({ length: 6 }, () => openClient(service.url));
+    for (const client of clients) await client.send('GET', '/traits', 39);
+    const answered = () => service.log().filter(({ msg, url }) => msg === 'request' && url === '/traits');
+    await until('each request is in the log', () => answered().length === 6);
+    assert.deepEqual(
+      answered()
+        .map(({ worker }) => worker)
+        .sort(),
+      [1, 1, 2, 2, 3, 3],
+    );
+    assert.ok(answered().every(({ worker, pid }) => service.pids().get(Number(worker)) === pid));
+
+    const text = await (await fetch(`${service.url}/metrics`)).text();
+    for (const worker of [1, 2, 3]) {
+      assert.match(text, new RegExp(`^placement_requests_total\\{.*route="/traits",.*worker="${worker}"\\} 2$`, 'm'));
+      assert.match(text, new RegExp(`^process_start_time_seconds\\{worker="${worker}"\\} \\d`, 'm'));
+    }
+    assert.match(text, /^placement_workers 3$/m);
+    assert.match(text, /^placement_worker_restarts_total 0$/m);
+    const lines = text.split('\n').filter((line) => line !== '');
+    assert.equal(new Set(lines).size, lines.length, 'each line is there once');
+    const names = lines.filter((line) => !line.startsWith('#')).map((line) => /^\w+/.exec(line)?.[0]);
+    const runs = names.filter((name, place) => name !== names[place - 1] && !/_(bucket|sum|count)$/.test(name ?? ''));
+    assert.equal(new Set(runs).size, runs.length, 'all series of a name stand together');
+    assert.match(text, /^openstack_placement_resource_total\{hostname="tight",resourcetype="VCPU"\} 12$/m);
+    for (const client of clients) client.close();
+    await end(service);
+  });
+});
+
+test('a worker that is killed under load is replaced, and each request is answered when it is sent once more', async (t) => {
+  await withWorkers(2, async (service, world) => {
+    const stock = await buildStockAt(service.url);
+    const load = startLoad([service.url], stock, 12);
+    for (let kill = 1; kill <= 4; kill += 1) {
+      const before = load.answered();
+      await until('answers before the kill', () => load.answered() > before + 100);
+      const worker = (kill % 2) + 1;
+      const killed = service.pids().get(worker) ?? 0;
+      process.kill(killed, 'SIGKILL');
+      await until('another process in its place', () => service.pids().get(worker) !== killed);
+    }
+    await load.stop();
+    t.diagnostic(`${load.broken.length} connections broke: ${[...new Set(load.broken)]}`);
+    assert.ok(load.broken.length > 0, 'the kills must break connections');
+    assert.deepEqual(load.failed, []);
+    await checkDatabase(world, load, stock);
+    const restarts = await (await fetch(`${service.url}/metrics`)).text();
+    assert.match(restarts, /^placement_worker_restarts_total 4$/m);
+    await end(service);
+  });
+});
+
+test('SIGTERM under load cuts nothing, to the service or to one worker', async () => {
+  await withWorkers(2, async (service, world) => {
+    const stock = await buildStockAt(service.url);
+    const load = startLoad([service.url], stock, 12);
+    await until('answers', () => load.answered() > 100);
+    const asked = service.pids().get(1) ?? 0;
+    process.kill(asked, 'SIGTERM');
+    await until('another process in its place', () => service.pids().get(1) !== asked);
+    assert.deepEqual(load.broken, []);
+    const before = load.answered();
+    await until('more answers', () => load.answered() > before + 100);
+    await end(service);
+    await load.stop();
+    // When nobody accepts any more, a request never began.
+    assert.deepEqual([...new Set([...load.broken, ...load.failed])], ['ECONNREFUSED']);
+    await checkDatabase(world, load, stock);
+  });
+});
+
+test('a worker that fails again and again is started at longer and longer intervals', async () => {
+  await withWorkers(2, async (service) => {
+    const ends = () => service.log().filter(({ msg }) => msg === 'A worker ended and is replaced');
+    for (let kill = 1; kill <= 3; kill += 1) {
+      process.kill(service.pids().get(2) ?? 0, 'SIGKILL');
+      await until('its end', () => ends().length === kill);
+      assert.equal((await fetch(`${service.url}/readyz`)).status, 200, 'the other worker serves');
+      const { pid } = ends().at(-1) ?? {};
+      await until('its successor', () => service.pids().get(2) !== pid);
+    }
+    assert.deepEqual(
+      ends().map(({ worker, signal, restartMs }) => [worker, signal, restartMs]),
+      [
+        [2, 'SIGKILL', 0],
+        [2, 'SIGKILL', 1000],
+        [2, 'SIGKILL', 2000],
+      ],
+    );
+    await end(service);
+  });
+});
+
+test('workers end in order when their primary is killed, and at once by a second signal', async () => {
+  await withWorkers(2, async (service, world) => {
+    service.server.child.kill('SIGKILL');
+    await until('the workers are gone', () => [...service.pids().values()].every((pid) => !isAlive(pid)));
+
+    const next = await start(world, 2);
+    const headers = { 'x-auth-token': 'admin', 'content-type': 'application/json', expect: '100-continue' };
+    const endless = http.request(`${next.url}/resource_providers`, { method: 'POST', headers });
+    endless.on('error', () => {});
+    endless.flushHeaders();
+    await once(endless, 'continue'); // so a worker has it
+    next.server.child.kill('SIGTERM');
+    await sleep(1_000);
+    assert.equal(next.server.child.exitCode, null, 'the first signal waits for the request');
+    next.server.child.kill('SIGTERM');
+    assert.equal((await next.server.ended).code, 143);
+    await until('the workers are gone', () => [...next.pids().values()].every((pid) => !isAlive(pid)));
+  });
+});
+
+test('where no worker comes up the start ends with exit code 1, and the embedded database is refused', async () => {
+  await withCommands('postgresql', 'empty', async ({ folder, configFile }) => {
+    const args = ['--config-file', configFile, '--workers', '2'];
+    const old = await runToEnd('placement-api', args, folder);
+    assert.equal(old.code, 1);
+    assert.match(old.stderr, /^placement-api: The database lacks the migrations .* "placement-manage db sync"/);
+    assert.equal(old.stderr.trim().split('\n').length, 1, 'it is said once, not by each worker');
+
+    await writeFile(path.join(folder, 'policy.yaml'), '{');
+    const synced = { OS_PLACEMENT_DATABASE__SYNC_ON_STARTUP: 'true' };
+    const none = await runToEnd('placement-api', args, folder, synced);
+    assert.equal(none.code, 1);
+    assert.match(none.stderr, /a worker could not start: .*policy\.yaml/);
+    assert.match(none.stderr, /placement-api: None of the 2 workers could serve/);
+  });
+  await withCommands('embedded', 'migrated', async ({ folder, configFile }) => {
+    const { code, stderr } = await runToEnd('placement-api', ['--config-file', configFile, '--workers', '2'], folder);
+    assert.deepEqual(
+      [code, stderr],
+      [
+        1,
+        'placement-api: [api] workers = 2 (or --workers) needs a PostgreSQL server, since the embedded database is for a ' +
+          'single process. Set [placement_database] connection, or leave it at 1 worker.\n',
+      ],
+    );
+  });
+});
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+}
