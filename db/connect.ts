@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { once } from 'node:events';
 import { type CompiledQuery, Kysely, PostgresDialect } from 'kysely';
 import pg from 'pg';
 import { openEmbedded } from './embedded.ts';
@@ -14,17 +15,31 @@ export type DatabaseSettings =
       readonly connectTimeoutMs?: number;
       /** The age at which a connection is replaced; without it, none. */
       readonly maxLifetimeSeconds?: number;
+      /** How long a statement may take on `Database.kysely`, in milliseconds; without it, and at 0, as long as it wants. */
+      readonly statementTimeoutMs?: number;
+      readonly onStatement?: OnStatement;
     }
   | {
       readonly embeddedPath: string;
       /** A dump of a data folder (PGlite's `dumpDataDir`) that a new database starts from. */
       readonly template?: Blob;
+      readonly onStatement?: OnStatement;
       /** Is told what goes wrong in the background. */
       readonly warn?: (line: string) => void;
     };
 
+/**
+ * Is told of each statement that ended, well or not, in the asynchronous context of who asked for it.
+ *
+ * @param text the SQL, in which parameters are `$1`, never their values
+ * @param ms from sending it to its answer; in a transaction those before it count
+ */
+export type OnStatement = (text: string, ms: number) => void;
+
 export type Database = {
   readonly kysely: Kysely<Tables>;
+  /** The same database for what may take long, such as migrations: a connection of its own, on which no time-out holds. */
+  readonly patient: Kysely<Tables>;
   readonly engine: 'postgresql' | 'embedded';
   /**
    * Sends the queries as one transaction without waiting between them: one round trip on PostgreSQL. Each statement sees
@@ -46,24 +61,33 @@ export type Database = {
  */
 export async function openDatabase(settings: DatabaseSettings): Promise<Database> {
   if ('connection' in settings) {
-    const pool = new pg.Pool({
+    const { statementTimeoutMs = 0, onStatement } = settings;
+    const common = {
       connectionString: settings.connection,
-      max: settings.maxPoolSize,
       connectionTimeoutMillis: settings.connectTimeoutMs ?? 10_000,
       maxLifetimeSeconds: settings.maxLifetimeSeconds ?? 0,
       application_name: 'placement',
       pipeline: true,
       types: utcTypes,
-    } as pg.PoolConfig); // `pipeline` is newer than @types/pg
-    // A connection that breaks is replaced by the pool, and its queries fail. Without a listener the event would end the
-    // process: of an idle one it comes from the pool, of one in use from the client.
-    pool.on('error', () => {});
-    pool.on('connect', (client) => client.on('error', () => {}));
-    return database(pool, 'postgresql', async () => {});
+    };
+    const pool = openPool({
+      ...common,
+      max: settings.maxPoolSize,
+      // A server that cannot be heard any more does not end a statement: then the connection is given up.
+      ...(statementTimeoutMs === 0 ? {} : { query_timeout: statementTimeoutMs + graceMs }),
+    });
+    if (statementTimeoutMs > 0) pool.on('connect', (client) => limitStatements(client, statementTimeoutMs));
+    const patientPool = openPool({ ...common, max: 1 });
+    const patient = new Kysely<Tables>({ dialect: new PostgresDialect({ pool: patientPool }) });
+    return database(pool, { engine: 'postgresql', patient, onStatement, closeEngine: () => patientPool.end() });
   }
   const embedded = await openEmbedded(settings);
   const pool = new pg.Pool({ ...embedded.poolConfig, types: utcTypes });
-  const opened = database(pool, 'embedded', embedded.close);
+  const opened = database(pool, {
+    engine: 'embedded',
+    onStatement: settings.onStatement,
+    closeEngine: embedded.close,
+  });
   const stopUpkeep = keepUp(opened.kysely, (error) => settings.warn?.(`A table could not be vacuumed: ${error}`));
   return {
     ...opened,
@@ -74,10 +98,46 @@ export async function openDatabase(settings: DatabaseSettings): Promise<Database
   };
 }
 
-function database(pool: pg.Pool, engine: Database['engine'], closeEngine: () => Promise<void>): Database {
-  const prepared = preparing(pool);
+function openPool(config: pg.PoolConfig & { readonly pipeline: boolean }): pg.Pool {
+  const pool = new pg.Pool(config);
+  // A connection that breaks is replaced by the pool, and its queries fail. Without a listener the event would end the
+  // process: of an idle one it comes from the pool, of one in use from the client.
+  pool.on('error', () => {});
+  pool.on('connect', (client) => client.on('error', () => {}));
+  return pool;
+}
+
+/** How much later than the server the client gives up, in milliseconds. */
+const graceMs = 5_000;
+
+/**
+ * Sent ahead of the connection's first statement. Not among the parameters of the connection, which poolers such as
+ * PgBouncer refuse.
+ */
+function limitStatements(client: pg.PoolClient, timeoutMs: number): void {
+  const settings = ['statement_timeout', 'idle_in_transaction_session_timeout'];
+  // Where this fails, so does the statement behind it: the connection is broken.
+  client.query(settings.map((name) => `set ${name} = ${timeoutMs}`).join(';')).catch(() => {});
+}
+
+function database(
+  pool: pg.Pool,
+  {
+    engine,
+    patient,
+    onStatement,
+    closeEngine,
+  }: Pick<Database, 'engine'> & {
+    readonly patient?: Kysely<Tables>;
+    readonly onStatement: OnStatement | undefined;
+    readonly closeEngine: () => Promise<void>;
+  },
+): Database {
+  const prepared = preparing(pool, onStatement);
+  const kysely = new Kysely<Tables>({ dialect: new PostgresDialect({ pool: prepared }) });
   return {
-    kysely: new Kysely<Tables>({ dialect: new PostgresDialect({ pool: prepared }) }),
+    kysely,
+    patient: patient ?? kysely,
     engine,
     transaction: (queries) => transaction(prepared, engine, queries),
     connections: () => ({ open: pool.totalCount, idle: pool.idleCount, waiting: pool.waitingCount }),
@@ -116,6 +176,9 @@ async function transaction(
   }
 }
 
+/** Whether node-postgres gave a connection up since the server was not heard for `query_timeout`. */
+export const isUnheard = (error: unknown): boolean => error instanceof Error && error.message === 'Query read timeout';
+
 /**
  * Whether the server itself refused a statement (it has an SQLSTATE), in contrast to a connection that broke. The embedded
  * engine throws a class of its own, so the shape decides.
@@ -129,7 +192,7 @@ export const isDatabaseError = (
  * Names every statement by its text, so that the server parses and plans it once per connection. Our statements take
  * arrays where the number of values varies, so there are few texts.
  */
-function preparing(pool: pg.Pool): pg.Pool {
+function preparing(pool: pg.Pool, onStatement: OnStatement | undefined): pg.Pool {
   const names = new Map<string, string>();
   const nameOf = (text: string): string => {
     let name = names.get(text);
@@ -147,12 +210,37 @@ function preparing(pool: pg.Pool): pg.Pool {
     if (wrapped.has(client)) return client;
     wrapped.add(client);
     const query = client.query.bind(client) as (config: pg.QueryConfig) => Promise<pg.QueryResult>;
-    client.query = ((text: string, values: unknown[] = []) =>
-      query(isReusable(text) ? { name: nameOf(text), text, values } : { text, values })) as typeof client.query;
+    const send: Send = (text, values = []) =>
+      query(isReusable(text) ? { name: nameOf(text), text, values } : { text, values }).catch((error: unknown) =>
+        afterItsEnd(client, error),
+      );
+    client.query = (onStatement === undefined ? send : timed(send, onStatement)) as typeof client.query;
     return client;
   }) as typeof pool.connect;
   return pool;
 }
+
+type Send = (text: string, values?: unknown[]) => Promise<pg.QueryResult>;
+
+/**
+ * A connection that was given up looks well until it has ended: an error that waits for that keeps it from going back to the
+ * pool.
+ */
+async function afterItsEnd(client: pg.PoolClient, error: unknown): Promise<never> {
+  if (isUnheard(error)) await once(client, 'end');
+  throw error;
+}
+
+const timed =
+  (send: Send, onStatement: OnStatement): Send =>
+  async (text, values) => {
+    const startedMs = performance.now();
+    try {
+      return await send(text, values);
+    } finally {
+      onStatement(text, performance.now() - startedMs);
+    }
+  };
 
 const isReusable = (text: string): boolean => /^\s*(select|with|insert|update|delete)\b/i.test(text);
 

@@ -23,6 +23,7 @@ import { type Keystone, openKeystone } from './keystone/authenticate.ts';
 import { openMetrics } from './metrics/metrics.ts';
 import { openConfiguredDatabase } from './open_database.ts';
 import { openPolicy } from './policy/policy.ts';
+import { logSlowStatements } from './slow_statements.ts';
 
 /** The whole service, without a socket: `app.request(...)` is a request to it. */
 export type PlacementService = {
@@ -57,6 +58,8 @@ export async function openService(
   const database = await openConfiguredDatabase(config, {
     ...(options.embeddedTemplate === undefined ? {} : { embeddedTemplate: options.embeddedTemplate }),
     warn: (line) => logger.warn(line),
+    onStatement: logSlowStatements(logger, config.placementDatabase.slowStatementMs),
+    statementTimeoutMs: config.placementDatabase.statementTimeout * 1000,
   });
   try {
     if (database.engine === 'embedded' || config.placementDatabase.syncOnStartup) await migrateToLatest(database);
@@ -73,6 +76,7 @@ export async function openService(
     const metrics = config.metrics.enabled ? openMetrics(database, fleet, config.metrics) : undefined;
     const uncounted = openClaims(database, fleet, {
       conflictRetryCount: config.placement.allocationConflictRetryCount,
+      ...(metrics === undefined ? {} : { onRetry: metrics.claimRetried }),
     });
     const claims = metrics === undefined ? uncounted : metrics.counting(uncounted);
     const service = upTo(options.speaks ?? placementService, config.api.maxMicroversion);

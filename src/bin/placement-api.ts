@@ -38,7 +38,7 @@ async function serve(flags: Flags): Promise<void> {
   checkAuthentication(config);
   const tls = await readTls(config.ssl);
 
-  const logger = openLog(config.default.debug);
+  const { logger, reopen } = openLog(config.default);
   let close = async (): Promise<void> => {};
   onStopSignal(async (signal) => {
     logger.info({ signal }, 'Ending: no new requests, and those under way are answered');
@@ -57,6 +57,7 @@ async function serve(flags: Flags): Promise<void> {
       await service.close();
     };
     process.on('SIGHUP', () => {
+      reopen();
       renewTls(server, config.ssl).then(
         (renewed) =>
           logger.info(renewed ? 'The TLS certificate was read again' : 'There is no TLS certificate to read again'),

@@ -6,6 +6,14 @@ export type Config = {
   readonly default: {
     /** Log at level debug. */
     readonly debug: boolean;
+    /** JSON lines, or the lines of oslo.log; the formats below are of the latter. */
+    readonly useJson: boolean;
+    /** Relative to `logDir`, where that is set; without both the log goes to standard error. */
+    readonly logFile: string | undefined;
+    readonly logDir: string | undefined;
+    readonly loggingContextFormatString: string;
+    readonly loggingDefaultFormatString: string;
+    readonly loggingUserIdentityFormat: string;
   };
   readonly api: {
     readonly authStrategy: 'keystone' | 'noauth2';
@@ -36,6 +44,10 @@ export type Config = {
     readonly retryInterval: number;
     /** Seconds that a request waits for a free connection. */
     readonly poolTimeout: number;
+    /** Seconds that a statement may take; 0 is without end. */
+    readonly statementTimeout: number;
+    /** Milliseconds from which on a statement is logged; -1 is never. */
+    readonly slowStatementMs: number;
     /** Run the migrations at start. */
     readonly syncOnStartup: boolean;
   };
@@ -137,7 +149,18 @@ const noConsumer = '00000000-0000-0000-0000-000000000000';
 
 /** What holds where nothing is configured: upstream's defaults, and the embedded database on 127.0.0.1. */
 export const defaultConfig: Config = deepFreeze({
-  default: { debug: false },
+  default: {
+    debug: false,
+    useJson: true,
+    logFile: undefined,
+    logDir: undefined,
+    loggingContextFormatString:
+      '%(asctime)s.%(msecs)03d %(process)d %(levelname)s %(name)s [%(global_request_id)s %(request_id)s ' +
+      '%(user_identity)s] %(instance)s%(message)s',
+    loggingDefaultFormatString:
+      '%(asctime)s.%(msecs)03d %(process)d %(levelname)s %(name)s [-] %(instance)s%(message)s',
+    loggingUserIdentityFormat: '%(user)s %(project)s %(domain)s %(system_scope)s %(user_domain)s %(project_domain)s',
+  },
   api: { authStrategy: 'keystone', maxMicroversion: '1.40', host: '127.0.0.1', port: 8778 },
   ssl: { certFile: undefined, keyFile: undefined },
   placementDatabase: {
@@ -149,6 +172,8 @@ export const defaultConfig: Config = deepFreeze({
     maxRetries: 10,
     retryInterval: 10,
     poolTimeout: 30,
+    statementTimeout: 30,
+    slowStatementMs: 1000,
     syncOnStartup: false,
   },
   placement: {

@@ -1,5 +1,6 @@
 import type { Database } from '../../db/connect.ts';
 import { isUnavailable } from '../../db/sqlstate.ts';
+import { onBehalfOf, type RequestIds, requestsServed } from '../request_ids.ts';
 import { readChanges } from './changes.ts';
 import { createFleet, type Fleet } from './fleet.ts';
 import { forgetForeignChanges } from './foreign_changes.ts';
@@ -15,6 +16,8 @@ export type FleetKeeper = {
   readonly snapshot: string;
   /** How often the fleet was brought up to date, and how often loaded whole. */
   readonly counts: { readonly refreshes: number; readonly loads: number };
+  /** How long ago the fleet was true to the database, in seconds: since the last refresh that succeeded began. */
+  ageSeconds(): number;
 };
 
 /** Loads the fleet and returns its keeper. */
@@ -26,11 +29,13 @@ export async function openFleet(database: Database): Promise<FleetKeeper> {
     return { living: createFleet(loaded), snapshot: loaded.snapshot };
   };
   const counts = { refreshes: 0, loads: 0 };
+  let trueAtMs = performance.now();
   let { living, snapshot } = await load();
 
   /** Whether the database was away since: what comes back may be a standby that lacks what the fleet has seen. */
   let lostSight = false;
   const refresh = async (): Promise<Fleet> => {
+    const startedMs = performance.now();
     const changes = await readChanges(database, snapshot).catch((error: unknown) => {
       lostSight ||= isUnavailable(error);
       throw error;
@@ -43,22 +48,26 @@ export async function openFleet(database: Database): Promise<FleetKeeper> {
       living.apply(changes);
       snapshot = changes.snapshot;
     }
+    trueAtMs = startedMs;
     return living.fleet;
   };
 
   let running = false;
   /** The refresh after the one under way, for all who have asked since that began. */
   let next: PromiseWithResolvers<Fleet> | undefined;
-  const start = (): Promise<Fleet> => {
+  let nextAskedFor: RequestIds[] = [];
+  const start = (askedFor: readonly RequestIds[]): Promise<Fleet> => {
     running = true;
-    const refreshed = refresh();
+    const refreshed = onBehalfOf(askedFor, refresh);
     // The next begins before anybody hears of this one: whoever asks again at once must not begin a second beside it, since
     // both would take over the same changes.
     const end = (): void => {
       running = false;
       const waited = next;
+      const waitedFor = nextAskedFor;
       next = undefined;
-      waited?.resolve(start());
+      nextAskedFor = [];
+      waited?.resolve(start(waitedFor));
     };
     refreshed.then(end, end);
     return refreshed;
@@ -67,8 +76,9 @@ export async function openFleet(database: Database): Promise<FleetKeeper> {
   return {
     fresh: () => {
       // A refresh under way may have begun before this call, so it is the one after it that is shared.
-      if (!running) return start();
+      if (!running) return start(requestsServed());
       next ??= Promise.withResolvers();
+      nextAskedFor.push(...requestsServed());
       return next.promise;
     },
     get known() {
@@ -78,5 +88,6 @@ export async function openFleet(database: Database): Promise<FleetKeeper> {
       return snapshot;
     },
     counts,
+    ageSeconds: () => (performance.now() - trueAtMs) / 1000,
   };
 }

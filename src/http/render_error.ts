@@ -1,6 +1,7 @@
 import { STATUS_CODES } from 'node:http';
 import type { ApiError } from '../errors.ts';
 import { bestOffer } from './accept.ts';
+import { respondWith } from './answer.ts';
 
 /** What an error needs to know of its request. */
 export type ErrorContext = {
@@ -35,7 +36,7 @@ export function renderError(error: ApiError, context: ErrorContext): Response {
 }
 
 const respond = (error: ApiError, contentType: string, body: string) =>
-  new Response(body, { status: error.status, headers: { ...error.headers, 'content-type': contentType } });
+  respondWith(body, error.status, { ...error.headers, 'content-type': contentType });
 
 function jsonError(error: ApiError, title: string, body: string, context: ErrorContext) {
   return {

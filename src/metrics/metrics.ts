@@ -22,6 +22,8 @@ export type Metrics = {
   observe(request: ObservedRequest): void;
   /** The same claims, counted by how they ended: `written`, the reason of a refusal, or `error`. */
   counting(claims: Claims): Claims;
+  /** Counts a claim that lost a guard and is judged again, as `retried`. */
+  readonly claimRetried: () => void;
   /** The text of a scrape: the figures of the process, and the capacity in a fleet. */
   scrape(): Promise<string>;
 };
@@ -51,13 +53,19 @@ export function openMetrics(
   });
   const claimed = new Counter({
     name: 'placement_claims_total',
-    help: 'Writes of allocations, by how they ended.',
+    help: 'Writes of allocations, by how they ended; retried: each time that one lost a race and was judged again.',
     labelNames: ['outcome'],
     registers,
   });
+  let ageSeconds = 0;
   const gauges: readonly [name: string, help: string, value: () => number][] = [
     ['placement_providers', 'Resource providers in the fleet.', () => fleet.known.byId.size],
     ['placement_provider_trees', 'Trees of resource providers in the fleet.', () => fleet.known.roots.length],
+    [
+      'placement_fleet_age_seconds',
+      'How long before this scrape the fleet was true to the database.',
+      () => ageSeconds,
+    ],
     ['placement_database_connections', 'Connections to the database.', () => database.connections().open],
     ['placement_database_connections_idle', 'Of these, those not in use.', () => database.connections().idle],
     ['placement_database_waiting', 'Requests that wait for a connection.', () => database.connections().waiting],
@@ -106,7 +114,10 @@ export function openMetrics(
         }
       },
     }),
+    claimRetried: () => claimed.inc({ outcome: 'retried' }),
     scrape: async () => {
+      // Before the scrape itself makes it fresh.
+      ageSeconds = fleet.ageSeconds();
       // Without the database there is no capacity to tell; what the process does is then wanted the most.
       const current = await fleet.fresh().catch(() => undefined);
       const ofProcess = await register.metrics();
