@@ -49,9 +49,14 @@ async function serve(flags: Flags): Promise<void> {
   if (warning !== undefined) console.error(warning);
 
   const service = await openService(config, { logger });
-  const { host, port } = config.api;
+  const { host, port, clientTimeout } = config.api;
   try {
-    const server = await listen(service.app, { host, port, ...(tls === undefined ? {} : { tls }) });
+    const server = await listen(service.app, {
+      host,
+      port,
+      clientTimeoutMs: clientTimeout * 1000,
+      ...(tls === undefined ? {} : { tls }),
+    });
     close = async () => {
       await server.close();
       await service.close();

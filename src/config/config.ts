@@ -22,6 +22,8 @@ export type Config = {
     readonly host: string;
     /** 0 is any free port. */
     readonly port: number;
+    /** Seconds that a client may take to send a request, and to take its answer. */
+    readonly clientTimeout: number;
   };
   readonly ssl: {
     /** PEM file with the certificate chain. TLS is on where this and `keyFile` are set. */
@@ -161,7 +163,7 @@ export const defaultConfig: Config = deepFreeze({
       '%(asctime)s.%(msecs)03d %(process)d %(levelname)s %(name)s [-] %(instance)s%(message)s',
     loggingUserIdentityFormat: '%(user)s %(project)s %(domain)s %(system_scope)s %(user_domain)s %(project_domain)s',
   },
-  api: { authStrategy: 'keystone', maxMicroversion: '1.40', host: '127.0.0.1', port: 8778 },
+  api: { authStrategy: 'keystone', maxMicroversion: '1.40', host: '127.0.0.1', port: 8778, clientTimeout: 60 },
   ssl: { certFile: undefined, keyFile: undefined },
   placementDatabase: {
     connection: undefined,

@@ -48,6 +48,10 @@ const specs: { readonly [G in keyof Config]: { readonly [O in keyof Config[G]]: 
     maxMicroversion: { type: microversion, help: 'The highest microversion that is offered to clients.' },
     host: { type: text, help: 'The address to listen on; 0.0.0.0 or :: for all.' },
     port: { type: integer(0, 65_535), help: 'The port to listen on; 0 for any free one.' },
+    clientTimeout: {
+      type: integer(1, 86_400),
+      help: 'Seconds that a client may take to send a request, and to take its answer.',
+    },
   },
   ssl: {
     certFile: { type: text, help: 'PEM file with the certificate chain; with key_file it turns TLS on.' },

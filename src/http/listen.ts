@@ -1,12 +1,13 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer, Server as TlsServer } from 'node:https';
-import net, { type AddressInfo, type Socket } from 'node:net';
+import net, { type AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { getRequestListener } from '@hono/node-server';
 import type { Hono } from 'hono';
 import type { HonoEnv } from './exchange.ts';
-import { newRequestId, requestIdHeader } from './request_id.ts';
+import { cutSlowReaders, slowSenders } from './slow_clients.ts';
 import type { Tls } from './tls_files.ts';
+import { answerUnparsed, maxHeaderBytes, refuseAmbiguous } from './unparsed.ts';
 
 export type Listening = {
   /** The address it listens on, `http://host:port`. */
@@ -24,10 +25,9 @@ export type ListenOptions = {
   /** For HTTPS. */
   readonly tls?: Tls;
   readonly drainMs?: number;
+  /** How long a client may take to send a request, and to take its answer. */
+  readonly clientTimeoutMs?: number;
 };
-
-/** Query strings of large candidate requests are real; upstream's servers are set to at least this. */
-const maxHeaderBytes = 128 * 1024;
 
 /** How long connections are still accepted when the end has begun, in milliseconds. */
 const acceptMs = 100;
@@ -41,12 +41,15 @@ const farewellMs = 500;
  * @throws Error with the remedy where the address cannot be listened on.
  */
 export async function listen(app: Hono<HonoEnv>, options: ListenOptions): Promise<Listening> {
-  const { tls, host, drainMs = 25_000 } = options;
-  const settings = { maxHeaderSize: maxHeaderBytes, keepAliveTimeout: 75_000 };
-  const listener = getRequestListener(app.fetch);
+  const { tls, host, drainMs = 25_000, clientTimeoutMs = 60_000 } = options;
+  const settings = { ...slowSenders(clientTimeoutMs), maxHeaderSize: maxHeaderBytes, keepAliveTimeout: 75_000 };
+  const listener = refuseAmbiguous(getRequestListener(app.fetch));
   const server =
-    tls === undefined ? createServer(settings, listener) : createTlsServer({ ...settings, ...tls }, listener);
+    tls === undefined
+      ? createServer(settings, listener)
+      : createTlsServer({ ...settings, ...tls, handshakeTimeout: clientTimeoutMs }, listener);
   server.on('clientError', answerUnparsed);
+  cutSlowReaders(server, clientTimeoutMs);
   const sayFarewell = trackAnswers(server);
   await new Promise<void>((resolve, reject) => {
     server.once('error', (error: NodeJS.ErrnoException) => reject(cannotListen(error, options)));
@@ -107,35 +110,4 @@ const listenProblems: Readonly<Record<string, string>> = {
   EACCES: 'this user may not. Choose a port of 1024 or above by --port or [api] port.',
   EADDRNOTAVAIL: 'this machine has no such address. Choose one that it has by --host or [api] host.',
   ENOTFOUND: 'the host is unknown. Choose an address of this machine by --host or [api] host.',
-};
-
-/** What Node's parser refuses never becomes a request; it is answered in the API's form all the same. */
-function answerUnparsed(error: NodeJS.ErrnoException, socket: Socket): void {
-  if (!socket.writable || error.code === 'ECONNRESET') {
-    socket.destroy();
-    return;
-  }
-  const [status, title, detail] = problems[error.code ?? ''] ?? [400, 'Bad Request', 'The request could not be parsed'];
-  const requestId = newRequestId();
-  const explanation =
-    status === 400
-      ? 'The server could not comply with the request since it is either malformed or otherwise incorrect.'
-      : title;
-  const body = JSON.stringify({
-    errors: [{ status, title, detail: `${explanation}\n\n ${detail}  `, request_id: requestId }],
-  });
-  socket.end(
-    `HTTP/1.1 ${status} ${title}\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n` +
-      `${requestIdHeader}: ${requestId}\r\nConnection: close\r\n\r\n${body}`,
-  );
-}
-
-const problems: Readonly<Record<string, readonly [status: number, title: string, detail: string]>> = {
-  HPE_INVALID_CONTENT_LENGTH: [400, 'Bad Request', 'content-length header must be an integer'],
-  HPE_HEADER_OVERFLOW: [
-    431,
-    'Request Header Fields Too Large',
-    `The request line and headers may have ${maxHeaderBytes} bytes`,
-  ],
-  ERR_HTTP_REQUEST_TIMEOUT: [408, 'Request Timeout', 'The request did not arrive in time'],
 };

@@ -87,11 +87,20 @@ const explanations: Readonly<Record<number, string>> = {
   503: 'The server is currently unavailable. Please try again at a later time.',
 };
 
+/** Tags become nothing, and those for a line break a line feed. */
 const withoutTags = (text: string): string =>
-  text
-    .replaceAll('\n', ' ')
-    .replaceAll(/<br.*?>/g, '\n')
-    .replaceAll(/<!--|-->|<.*?>/g, '');
+  withTags(text.replaceAll('\n', ' '), (tagged) => tagged.replaceAll(/<br.*?>/g, '\n'))
+    .split('\n')
+    .map((line) => withTags(line, (tagged) => tagged.replaceAll(/<!--|-->|<.*?>/g, ''), withoutComment))
+    .join('\n');
+
+/** Behind the last `>` no tag ends; to look for its end from every `<` there would take time by the square. */
+function withTags(text: string, change: (tagged: string) => string, changeRest = (rest: string) => rest): string {
+  const end = text.lastIndexOf('>') + 1;
+  return change(text.slice(0, end)) + changeRest(text.slice(end));
+}
+
+const withoutComment = (text: string): string => text.replaceAll('<!--', '');
 
 const escapeHtml = (text: string): string =>
   text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;');
