@@ -10,20 +10,27 @@ export const slowSenders = (timeoutMs: number): ServerOptions => ({
   connectionsCheckingInterval: checkEveryMs(timeoutMs),
 });
 
-/** Cuts a client that has not taken an answer whole within `timeoutMs` of its head: until then it is kept in memory. */
+/**
+ * Cuts a client that does not take what it asked for within `timeoutMs`: an answer, or of one that is made while it is sent the
+ * part that is there. Until then it is kept in memory.
+ */
 export function cutSlowReaders(server: Server, timeoutMs: number): void {
-  const answeredAtMs = new Map<ServerResponse, number>();
+  const waitsSinceMs = new Map<ServerResponse, number>();
   server.prependListener('request', (_request: IncomingMessage, response: ServerResponse) => {
-    answeredAtMs.set(response, Number.POSITIVE_INFINITY);
-    response.once('close', () => answeredAtMs.delete(response));
+    waitsSinceMs.set(response, Number.POSITIVE_INFINITY);
+    response.once('close', () => waitsSinceMs.delete(response));
   });
   const timer = setInterval(() => {
     const nowMs = performance.now();
-    for (const [response, sinceMs] of answeredAtMs) {
-      if (response.headersSent && sinceMs > nowMs) answeredAtMs.set(response, nowMs);
-      if (nowMs - sinceMs >= timeoutMs) response.req.socket.destroy();
+    for (const [response, sinceMs] of waitsSinceMs) {
+      if (!waitsForClient(response)) waitsSinceMs.set(response, Number.POSITIVE_INFINITY);
+      else if (sinceMs > nowMs) waitsSinceMs.set(response, nowMs);
+      else if (nowMs - sinceMs >= timeoutMs) response.req.socket.destroy();
     }
   }, checkEveryMs(timeoutMs));
   timer.unref();
   server.once('close', () => clearInterval(timer));
 }
+
+const waitsForClient = (response: ServerResponse): boolean =>
+  response.writableEnded ? !response.writableFinished : response.writableLength > 0;

@@ -98,6 +98,16 @@ export function openMetrics(
     });
   }
 
+  let underWay: Promise<string> | undefined;
+  const scrape = async (): Promise<string> => {
+    // Before the scrape itself makes it fresh.
+    ageSeconds = fleet.ageSeconds();
+    // Without the database there is no capacity to tell; what the process does is then wanted the most.
+    const current = await fleet.fresh().catch(() => undefined);
+    const ofProcess = await register.metrics();
+    return current === undefined ? ofProcess : ofProcess + capacityText(current, options.providerLimit);
+  };
+
   return {
     contentType: register.contentType,
     observe: ({ method, route, status, microversion, seconds }) => {
@@ -117,13 +127,12 @@ export function openMetrics(
       },
     }),
     claimRetried: () => claimed.inc({ outcome: 'retried' }),
-    scrape: async () => {
-      // Before the scrape itself makes it fresh.
-      ageSeconds = fleet.ageSeconds();
-      // Without the database there is no capacity to tell; what the process does is then wanted the most.
-      const current = await fleet.fresh().catch(() => undefined);
-      const ofProcess = await register.metrics();
-      return current === undefined ? ofProcess : ofProcess + capacityText(current, options.providerLimit);
+    scrape: () => {
+      // Nobody needs a token for it: those who ask meanwhile share the answer.
+      underWay ??= scrape().finally(() => {
+        underWay = undefined;
+      });
+      return underWay;
     },
   };
 }
