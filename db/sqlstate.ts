@@ -1,4 +1,5 @@
-import { isDatabaseError, isUnheard } from './connect.ts';
+import { isDatabaseError } from './connect.ts';
+import { isUnheard } from './pool.ts';
 
 /** Conditions that our statements provoke on purpose, or wait out. */
 export const sqlstate = {

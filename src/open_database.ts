@@ -1,4 +1,5 @@
-import { type Database, type OnStatement, openDatabase } from '../db/connect.ts';
+import { type Database, openDatabase } from '../db/connect.ts';
+import type { OnStatement } from '../db/pool.ts';
 import { failureOf, pause, reach } from '../db/reach.ts';
 import type { Config } from './config/config.ts';
 import { maskUrls } from './config/database_url.ts';

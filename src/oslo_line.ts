@@ -59,7 +59,7 @@ function commonFields(entry: Entry): Fields {
     asctime: localTime(time),
     msecs: time.getMilliseconds(),
     isotime: time.toISOString(),
-    process: process.pid,
+    process: entry.pid ?? process.pid,
     levelname: levelNames[String(entry.level)] ?? 'INFO',
     name: isRequest(entry) ? 'placement.requestlog' : 'placement',
     instance: '',
@@ -89,7 +89,7 @@ const isRequest = (entry: Entry): boolean => entry.msg === 'request';
 
 /** What the head of a line says already, or the stack below it. */
 const saidElsewhere: ReadonlySet<string> = new Set([
-  ...['level', 'time', 'msg', 'err', 'requestId', 'globalRequestId'],
+  ...['level', 'time', 'pid', 'msg', 'err', 'requestId', 'globalRequestId'],
   ...['user', 'project', 'domain', 'systemScope', 'userDomain', 'projectDomain'],
 ]);
 

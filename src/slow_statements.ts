@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import type { OnStatement } from '../db/connect.ts';
+import type { OnStatement } from '../db/pool.ts';
 import { requestsServed } from './request_ids.ts';
 
 /**

@@ -59,14 +59,14 @@ export function openMetrics(
     labelNames: ['outcome'],
     registers,
   });
-  let ageSeconds = 0;
+  let ageBeforeScrape: number | undefined;
   const gauges: readonly [name: string, help: string, value: () => number][] = [
     ['placement_providers', 'Resource providers in the fleet.', () => fleet.known.byId.size],
     ['placement_provider_trees', 'Trees of resource providers in the fleet.', () => fleet.known.roots.length],
     [
       'placement_fleet_age_seconds',
       'How long before this scrape the fleet was true to the database.',
-      () => ageSeconds,
+      () => ageBeforeScrape ?? fleet.ageSeconds(),
     ],
     ['placement_database_connections', 'Connections to the database.', () => database.connections().open],
     ['placement_database_connections_idle', 'Of these, those not in use.', () => database.connections().idle],
@@ -101,7 +101,7 @@ export function openMetrics(
   let underWay: Promise<string> | undefined;
   const scrape = async (): Promise<string> => {
     // Before the scrape itself makes it fresh.
-    ageSeconds = fleet.ageSeconds();
+    ageBeforeScrape = fleet.ageSeconds();
     // Without the database there is no capacity to tell; what the process does is then wanted the most.
     const current = await fleet.fresh().catch(() => undefined);
     const ofProcess = await register.metrics();
@@ -131,6 +131,7 @@ export function openMetrics(
       // Nobody needs a token for it: those who ask meanwhile share the answer.
       underWay ??= scrape().finally(() => {
         underWay = undefined;
+        ageBeforeScrape = undefined;
       });
       return underWay;
     },

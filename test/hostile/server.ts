@@ -16,6 +16,8 @@ export type HostileServer = {
   send(parts: string | Buffer | readonly (string | Buffer)[], options?: SendOptions): Promise<Reply>;
   /** A request of good manners: its status. */
   status(path: string): Promise<number>;
+  /** The processor time that the server has used so far. */
+  cpuSeconds(): Promise<number>;
 };
 
 export type SendOptions = {
@@ -32,6 +34,10 @@ export const goodHeaders = [
   'Connection: close',
 ];
 
+/** The head of a POST; what follows is up to the test. */
+export const head = (...more: readonly string[]) =>
+  lines('POST /resource_providers HTTP/1.1', ...goodHeaders, 'Content-Type: application/json', ...more);
+
 /** A request with a body, which says its length. */
 export function post(body: string | Buffer, path = '/resource_providers', method = 'POST'): Buffer {
   const bytes = Buffer.from(body);
@@ -44,7 +50,8 @@ export function post(body: string | Buffer, path = '/resource_providers', method
   return Buffer.concat([Buffer.from(head), bytes]);
 }
 
-const host = '8ca5d4a0-3f40-4a53-a2e4-4b4e9b8f0f11';
+/** The provider that is there. */
+export const host = '8ca5d4a0-3f40-4a53-a2e4-4b4e9b8f0f11';
 /** All that a request could have changed. */
 const state = [
   '/resource_providers',
@@ -58,10 +65,13 @@ const state = [
 ];
 
 /**
- * Calls back with a server in a process of its own, in which clients have a second, and a resource provider. In the end it
- * must have answered no 500, still serve, have the data that it had, and end in order.
+ * Calls back with a server in a process of its own, with a resource provider. In the end it must have answered no 500, still
+ * serve, have the data that it had, and end in order.
  */
-export async function withHostileServer(use: (server: HostileServer) => Promise<void>): Promise<void> {
+export async function withHostileServer(
+  use: (server: HostileServer) => Promise<void>,
+  clientTimeoutSeconds = 3,
+): Promise<void> {
   const serve = async ({ folder, configFile }: { readonly folder: string; readonly configFile: string }) => {
     const process = startCommand('placement-api', ['--config-file', configFile], folder);
     const [, url = ''] = await process.said(/listens on (\S+)\n/);
@@ -93,6 +103,10 @@ export async function withHostileServer(use: (server: HostileServer) => Promise<
         await answer.arrayBuffer();
         return answer.status;
       },
+      cpuSeconds: async () => {
+        const text = await (await fetch(`${url}/metrics`)).text();
+        return Number(/^process_cpu_seconds_total (\S+)$/m.exec(text)?.[1]);
+      },
     });
     assert.deepEqual(await readState(), before, 'nothing has changed');
     process.child.kill('SIGTERM');
@@ -105,7 +119,7 @@ export async function withHostileServer(use: (server: HostileServer) => Promise<
       `${seen}`,
     );
   };
-  await withCommands('embedded', 'migrated', serve, 'client_timeout = 1\n');
+  await withCommands('embedded', 'migrated', serve, `client_timeout = ${clientTimeoutSeconds}\n`);
 }
 
 async function exchange(
@@ -133,4 +147,12 @@ async function exchange(
   socket.destroy();
   const statuses = [...text.matchAll(/HTTP\/1\.1 (\d{3}) /g)].map(([, status]) => Number(status));
   return { statuses, text, closed };
+}
+
+/** What a server may do with a request that is not one: refuse it, or hang up without a word. */
+export async function isRefused(server: HostileServer, what: string, request: string | Buffer): Promise<void> {
+  const { statuses, closed, text } = await server.send(request, { patienceMs: 20_000 });
+  assert.ok(closed, `${what}: the connection is closed`);
+  assert.ok(statuses.length <= 1, `${what}: one answer at most, not ${statuses}`);
+  for (const status of statuses) assert.ok(status >= 400 && status < 500, `${what}: ${text.slice(0, 300)}`);
 }
