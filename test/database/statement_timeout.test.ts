@@ -41,13 +41,13 @@ type Place = {
   readonly entries: readonly Readonly<Record<string, unknown>>[];
 };
 
-/** A service with one connection to the database, on which statements may take a second, and with a provider. */
+/** A service with one connection to the database, on which statements may take two seconds, and with a provider. */
 async function withService(
   use: (place: Place) => Promise<void>,
   reachBy: (url: string) => string = (url) => url,
 ): Promise<void> {
   await withFreshDatabase('postgresql', async ({ config: { connection = '' } }) => {
-    const limits = { maxPoolSize: 1, statementTimeout: 1, slowStatementMs: 300 };
+    const limits = { maxPoolSize: 1, statementTimeout: 2, slowStatementMs: 300 };
     const placementDatabase = { ...testConfig().placementDatabase, ...limits, connection: reachBy(connection) };
     const entries: Record<string, unknown>[] = [];
     const logger = pino({ level: 'warn' }, { write: (line) => void entries.push(JSON.parse(line)) });
@@ -133,11 +133,11 @@ suite('a statement that takes too long', () => {
       await other.connect();
       await other.query('begin');
       await other.query('lock table kysely_migration in access exclusive mode');
-      const limits = { statementTimeout: 1, syncOnStartup: true };
+      const limits = { statementTimeout: 2, syncOnStartup: true };
       const placementDatabase = { ...testConfig().placementDatabase, ...limits, connection };
       const opening = openService(testConfig({ placementDatabase }));
       await untilWaiting(other);
-      await sleep(1_500);
+      await sleep(2_500);
       await other.query('commit');
       await (await opening).close();
       await other.end();

@@ -119,7 +119,12 @@ export async function withHostileServer(
       `${seen}`,
     );
   };
-  await withCommands('embedded', 'migrated', serve, `client_timeout = ${clientTimeoutSeconds}\n`);
+  await withCommands(
+    'embedded',
+    'migrated',
+    serve,
+    `client_timeout = ${clientTimeoutSeconds}\n[oslo_middleware]\nenable_proxy_headers_parsing = true\n`,
+  );
 }
 
 async function exchange(

@@ -18,6 +18,9 @@ test('requests that come slowly, or whose answers are not taken, are cut', () =>
       assert.ok(closed, `${what} is cut`);
       assert.deepEqual(statuses, [408], what);
     }
+    // Nobody waits for the body of a request that is refused without it.
+    const early = lines('POST /resource_providers HTTP/1.1', 'Host: localhost', 'Content-Length: 100');
+    assert.deepEqual((await server.send(early)).statuses, [401]);
     // The body ends in the middle, and the client goes.
     const half = net.connect(server.port, '127.0.0.1');
     half.write(`${head('Content-Length: 100')}{"name": "half`);
