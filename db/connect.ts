@@ -1,8 +1,8 @@
-import { createHash } from 'node:crypto';
 import { type CompiledQuery, Kysely, PostgresDialect } from 'kysely';
 import pg from 'pg';
 import { openEmbedded } from './embedded.ts';
 import { keepUp } from './embedded_upkeep.ts';
+import { graceMs, limitStatements, type OnStatement, openPool, preparing } from './pool.ts';
 import type { Tables } from './tables.ts';
 
 /** Where the data is: a PostgreSQL server, or a folder that an embedded PostgreSQL keeps (`memory://` keeps nothing). */
@@ -14,17 +14,23 @@ export type DatabaseSettings =
       readonly connectTimeoutMs?: number;
       /** The age at which a connection is replaced; without it, none. */
       readonly maxLifetimeSeconds?: number;
+      /** How long a statement may take on `Database.kysely`, in milliseconds; without it, and at 0, as long as it wants. */
+      readonly statementTimeoutMs?: number;
+      readonly onStatement?: OnStatement;
     }
   | {
       readonly embeddedPath: string;
       /** A dump of a data folder (PGlite's `dumpDataDir`) that a new database starts from. */
       readonly template?: Blob;
+      readonly onStatement?: OnStatement;
       /** Is told what goes wrong in the background. */
       readonly warn?: (line: string) => void;
     };
 
 export type Database = {
   readonly kysely: Kysely<Tables>;
+  /** The same database for what may take long, such as migrations: a connection of its own, on which no time-out holds. */
+  readonly patient: Kysely<Tables>;
   readonly engine: 'postgresql' | 'embedded';
   /**
    * Sends the queries as one transaction without waiting between them: one round trip on PostgreSQL. Each statement sees
@@ -46,24 +52,33 @@ export type Database = {
  */
 export async function openDatabase(settings: DatabaseSettings): Promise<Database> {
   if ('connection' in settings) {
-    const pool = new pg.Pool({
+    const { statementTimeoutMs = 0, onStatement } = settings;
+    const common = {
       connectionString: settings.connection,
-      max: settings.maxPoolSize,
       connectionTimeoutMillis: settings.connectTimeoutMs ?? 10_000,
       maxLifetimeSeconds: settings.maxLifetimeSeconds ?? 0,
       application_name: 'placement',
       pipeline: true,
       types: utcTypes,
-    } as pg.PoolConfig); // `pipeline` is newer than @types/pg
-    // A connection that breaks is replaced by the pool, and its queries fail. Without a listener the event would end the
-    // process: of an idle one it comes from the pool, of one in use from the client.
-    pool.on('error', () => {});
-    pool.on('connect', (client) => client.on('error', () => {}));
-    return database(pool, 'postgresql', async () => {});
+    };
+    const pool = openPool({
+      ...common,
+      max: settings.maxPoolSize,
+      // A server that cannot be heard any more does not end a statement: then the connection is given up.
+      ...(statementTimeoutMs === 0 ? {} : { query_timeout: statementTimeoutMs + graceMs }),
+    });
+    if (statementTimeoutMs > 0) pool.on('connect', (client) => limitStatements(client, statementTimeoutMs));
+    const patientPool = openPool({ ...common, max: 1 });
+    const patient = new Kysely<Tables>({ dialect: new PostgresDialect({ pool: patientPool }) });
+    return database(pool, { engine: 'postgresql', patient, onStatement, closeEngine: () => patientPool.end() });
   }
   const embedded = await openEmbedded(settings);
   const pool = new pg.Pool({ ...embedded.poolConfig, types: utcTypes });
-  const opened = database(pool, 'embedded', embedded.close);
+  const opened = database(pool, {
+    engine: 'embedded',
+    onStatement: settings.onStatement,
+    closeEngine: embedded.close,
+  });
   const stopUpkeep = keepUp(opened.kysely, (error) => settings.warn?.(`A table could not be vacuumed: ${error}`));
   return {
     ...opened,
@@ -74,10 +89,24 @@ export async function openDatabase(settings: DatabaseSettings): Promise<Database
   };
 }
 
-function database(pool: pg.Pool, engine: Database['engine'], closeEngine: () => Promise<void>): Database {
-  const prepared = preparing(pool);
+function database(
+  pool: pg.Pool,
+  {
+    engine,
+    patient,
+    onStatement,
+    closeEngine,
+  }: Pick<Database, 'engine'> & {
+    readonly patient?: Kysely<Tables>;
+    readonly onStatement: OnStatement | undefined;
+    readonly closeEngine: () => Promise<void>;
+  },
+): Database {
+  const prepared = preparing(pool, onStatement);
+  const kysely = new Kysely<Tables>({ dialect: new PostgresDialect({ pool: prepared }) });
   return {
-    kysely: new Kysely<Tables>({ dialect: new PostgresDialect({ pool: prepared }) }),
+    kysely,
+    patient: patient ?? kysely,
     engine,
     transaction: (queries) => transaction(prepared, engine, queries),
     connections: () => ({ open: pool.totalCount, idle: pool.idleCount, waiting: pool.waitingCount }),
@@ -124,37 +153,6 @@ export const isDatabaseError = (
   error: unknown,
 ): error is Error & { readonly code: string; readonly constraint?: string } =>
   error instanceof Error && 'severity' in error && 'code' in error && typeof error.code === 'string';
-
-/**
- * Names every statement by its text, so that the server parses and plans it once per connection. Our statements take
- * arrays where the number of values varies, so there are few texts.
- */
-function preparing(pool: pg.Pool): pg.Pool {
-  const names = new Map<string, string>();
-  const nameOf = (text: string): string => {
-    let name = names.get(text);
-    if (name === undefined) {
-      name = createHash('sha256').update(text).digest('base64url').slice(0, 22);
-      names.set(text, name);
-    }
-    return name;
-  };
-  const wrapped = new WeakSet<pg.PoolClient>();
-  const connect = pool.connect.bind(pool);
-  // Kysely and transaction() call connect() for a promise and query(text, values) only.
-  pool.connect = (async () => {
-    const client = await connect();
-    if (wrapped.has(client)) return client;
-    wrapped.add(client);
-    const query = client.query.bind(client) as (config: pg.QueryConfig) => Promise<pg.QueryResult>;
-    client.query = ((text: string, values: unknown[] = []) =>
-      query(isReusable(text) ? { name: nameOf(text), text, values } : { text, values })) as typeof client.query;
-    return client;
-  }) as typeof pool.connect;
-  return pool;
-}
-
-const isReusable = (text: string): boolean => /^\s*(select|with|insert|update|delete)\b/i.test(text);
 
 /** timestamp without time zone: upstream stores UTC; node-postgres would read it as local time. */
 const timestampOid = 1114;

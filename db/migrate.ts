@@ -14,7 +14,7 @@ export const migrations: Readonly<Record<string, Migration>> = {
 };
 
 const migrator = (database: Database) =>
-  new Migrator({ db: database.kysely, provider: { getMigrations: async () => ({ ...migrations }) } });
+  new Migrator({ db: database.patient, provider: { getMigrations: async () => ({ ...migrations }) } });
 
 /**
  * Brings the schema to the newest version. Kysely's Migrator takes an advisory lock, so concurrent starters wait for each

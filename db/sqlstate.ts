@@ -1,4 +1,5 @@
 import { isDatabaseError } from './connect.ts';
+import { isUnheard } from './pool.ts';
 
 /** Conditions that our statements provoke on purpose, or wait out. */
 export const sqlstate = {
@@ -8,6 +9,7 @@ export const sqlstate = {
   serializationFailure: '40001',
   lockNotAvailable: '55P03',
   undefinedTable: '42P01',
+  queryCanceled: '57014',
 } as const;
 
 /** Whether an error is the server's refusal for one of these conditions. */
@@ -18,16 +20,19 @@ export const hasSqlstate = (error: unknown, ...states: readonly string[]): boole
 export const isLostRace = (error: unknown): boolean =>
   hasSqlstate(error, sqlstate.deadlockDetected, sqlstate.serializationFailure);
 
+/** Whether the statement took longer than it may; nothing of it was done. */
+export const isTimedOut = (error: unknown): boolean => hasSqlstate(error, sqlstate.queryCanceled);
+
 /**
  * Whether the database could not be reached, or does not serve now: the connection broke or was refused, the server starts,
  * stops or has no connection left, or is a standby that does not write yet. Asking again later is all that helps.
  */
 export function isUnavailable(error: unknown): boolean {
-  if (isDatabaseError(error)) return /^(08...|57P0[1235]|53300|25006)$/.test(error.code);
+  if (isDatabaseError(error)) return /^(08...|57P0[1235]|53300|25006|25P03)$/.test(error.code);
   if (!(error instanceof Error)) return false;
   if (error instanceof AggregateError && error.errors.length > 0) return error.errors.every(isUnavailable);
   if ('code' in error && typeof error.code === 'string') return networkErrors.has(error.code);
-  return brokenConnection.test(error.message);
+  return isUnheard(error) || brokenConnection.test(error.message);
 }
 
 const networkErrors: ReadonlySet<string> = new Set([

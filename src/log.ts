@@ -1,19 +1,88 @@
-import { type Logger, pino } from 'pino';
+import { closeSync, openSync } from 'node:fs';
+import path from 'node:path';
+import { type DestinationStream, type Logger, pino } from 'pino';
+import type { Config } from './config/config.ts';
+import { osloLine } from './oslo_line.ts';
+
+export type Log = {
+  readonly logger: Logger;
+  /** Opens the log file by its name again, after it was moved away; on standard error it does nothing. */
+  reopen(): void;
+};
+
+/** What waits to be written, where the disk or the reader of standard error is slow; beyond it lines are dropped. */
+const maxWaitingBytes = 16 * 1024 * 1024;
 
 /**
- * The log of the process: JSON lines on standard error, written without blocking, and completely when the process ends by
- * itself.
+ * The log of the process, on standard error or in the file that `[DEFAULT] log_file` and `log_dir` name, written without
+ * blocking, and completely when the process ends by itself. A log that cannot be written does not end the process.
  *
  * @param worker which of the processes that serve one port this is; its lines say so, with the process id
+ * @throws Error with the option where the file cannot be opened.
  */
-export function openLog(debug: boolean, worker?: number): Logger {
-  return pino(
+export function openLog(settings: Config['default'], worker?: number): Log {
+  const file = logFileOf(settings);
+  if (file !== undefined) checkWritable(file);
+  const destination = pino.destination({
+    dest: file ?? process.stderr.fd,
+    sync: false,
+    maxLength: maxWaitingBytes,
+    mode: 0o640,
+  });
+  surviveErrors(destination);
+  const stream: DestinationStream = settings.useJson
+    ? destination
+    : { write: (json) => void destination.write(osloLine(json, settings)) };
+  const logger = pino(
     {
-      level: debug ? 'debug' : 'info',
+      level: settings.debug ? 'debug' : 'info',
       base: worker === undefined ? null : { worker, pid: process.pid },
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
     },
-    pino.destination({ fd: process.stderr.fd, sync: false }),
+    stream,
   );
+  return {
+    logger,
+    reopen: () => {
+      if (file !== undefined) destination.reopen();
+    },
+  };
+}
+
+/**
+ * Lets the process go on where the disk is full, and end: what is left is written at the end, and tried without end where
+ * that fails.
+ */
+function surviveErrors(destination: ReturnType<typeof pino.destination>): void {
+  let failed = false;
+  destination.on('error', () => {
+    failed = true;
+  });
+  destination.on('write', () => {
+    failed = false;
+  });
+  const flushSync = destination.flushSync.bind(destination);
+  destination.flushSync = () => {
+    if (!failed) flushSync();
+  };
+}
+
+/** As oslo.log puts the two options together. */
+function logFileOf({ logFile, logDir }: Config['default']): string | undefined {
+  if (logDir === undefined) return logFile;
+  return path.join(logDir, logFile ?? 'placement-api.log');
+}
+
+function checkWritable(file: string): void {
+  try {
+    closeSync(openSync(file, 'a', 0o640));
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new Error(
+      `The log file ${file} ([DEFAULT] log_file and log_dir) cannot be opened: ${reason}. Let this user write there, or ` +
+        'leave both options out for standard error.',
+      { cause: error },
+    );
+  }
 }

@@ -1,4 +1,5 @@
 import { type Database, openDatabase } from '../db/connect.ts';
+import type { OnStatement } from '../db/pool.ts';
 import { failureOf, pause, reach } from '../db/reach.ts';
 import type { Config } from './config/config.ts';
 import { maskUrls } from './config/database_url.ts';
@@ -8,12 +9,19 @@ import { maskUrls } from './config/database_url.ts';
  * `retry_interval` say, or the embedded one.
  *
  * @param options.warn is told of each attempt that failed
+ * @param options.statementTimeoutMs 0, the default, is without end: commands may take their time
  * @throws Error with the remedy where it cannot be reached, or where another process has the embedded one.
  */
 export async function openConfiguredDatabase(
   config: Config,
-  options: { readonly embeddedTemplate?: Blob; readonly warn?: (line: string) => void } = {},
+  options: {
+    readonly embeddedTemplate?: Blob;
+    readonly warn?: (line: string) => void;
+    readonly onStatement?: OnStatement | undefined;
+    readonly statementTimeoutMs?: number;
+  } = {},
 ): Promise<Database> {
+  const onStatement = options.onStatement === undefined ? {} : { onStatement: options.onStatement };
   const { connection, embeddedPath, maxPoolSize, poolTimeout, connectionRecycleTime, maxRetries, retryInterval } =
     config.placementDatabase;
   if (connection === undefined) {
@@ -22,6 +30,7 @@ export async function openConfiguredDatabase(
       embeddedPath,
       ...(template === undefined ? {} : { template }),
       ...(warn === undefined ? {} : { warn }),
+      ...onStatement,
     });
   }
   const database = await openDatabase({
@@ -29,6 +38,8 @@ export async function openConfiguredDatabase(
     maxPoolSize: maxPoolSize === 0 ? Number.MAX_SAFE_INTEGER : maxPoolSize,
     connectTimeoutMs: poolTimeout * 1000,
     maxLifetimeSeconds: Math.max(0, connectionRecycleTime),
+    statementTimeoutMs: options.statementTimeoutMs ?? 0,
+    ...onStatement,
   });
   const problem = (reason: string) => `The database ${maskUrls(connection)} cannot be reached: ${reason}.`;
   try {

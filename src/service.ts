@@ -24,6 +24,7 @@ import { openMetrics } from './metrics/metrics.ts';
 import { openConfiguredDatabase } from './open_database.ts';
 import { openPolicy } from './policy/policy.ts';
 import { prepareDatabase } from './prepare_database.ts';
+import { logSlowStatements } from './slow_statements.ts';
 
 /** The whole service, without a socket: `app.request(...)` is a request to it. */
 export type PlacementService = {
@@ -64,6 +65,8 @@ export async function openService(
   const database = await openConfiguredDatabase(config, {
     ...(options.embeddedTemplate === undefined ? {} : { embeddedTemplate: options.embeddedTemplate }),
     warn: (line) => logger.warn(line),
+    onStatement: logSlowStatements(logger, config.placementDatabase.slowStatementMs),
+    statementTimeoutMs: config.placementDatabase.statementTimeout * 1000,
   });
   try {
     await prepareDatabase(database, config.placementDatabase);
@@ -73,6 +76,7 @@ export async function openService(
     const metrics = config.metrics.enabled ? openMetrics(database, fleet, { ...config.metrics, gathering }) : undefined;
     const uncounted = openClaims(database, fleet, {
       conflictRetryCount: config.placement.allocationConflictRetryCount,
+      ...(metrics === undefined ? {} : { onRetry: metrics.claimRetried }),
     });
     const claims = metrics === undefined ? uncounted : metrics.counting(uncounted);
     const service = upTo(options.speaks ?? placementService, config.api.maxMicroversion);

@@ -52,7 +52,7 @@ async function serve(flags: Flags): Promise<void> {
   checkWorkers(config);
   const tls = await readTls(config.ssl);
 
-  const logger = openLog(config.default.debug);
+  const { logger, reopen } = openLog(config.default);
   let close = async (): Promise<void> => {};
   onStopSignal(async (signal) => {
     logger.info({ signal }, 'Ending: no new requests, and those under way are answered');
@@ -68,6 +68,8 @@ async function serve(flags: Flags): Promise<void> {
       : await serveByWorkers(config, { tls, program: workerProgram, logger });
   close = server.close;
   process.on('SIGHUP', () => {
+    reopen();
+    server.reopenLogs?.();
     renewTls(server, config.ssl).then(
       (renewed) =>
         logger.info(renewed ? 'The TLS certificate was read again' : 'There is no TLS certificate to read again'),
@@ -79,9 +81,14 @@ async function serve(flags: Flags): Promise<void> {
 
 async function serveAlone(config: Config, tls: Tls | undefined, logger: Logger): Promise<Listening> {
   const service = await openService(config, { logger });
+  const { host, port, clientTimeout } = config.api;
   try {
-    const { host, port } = config.api;
-    const server = await listen(service.app, { host, port, ...(tls === undefined ? {} : { tls }) });
+    const server = await listen(service.app, {
+      host,
+      port,
+      clientTimeoutMs: clientTimeout * 1000,
+      ...(tls === undefined ? {} : { tls }),
+    });
     return {
       ...server,
       close: async () => {

@@ -7,6 +7,7 @@ import { type ClaimWrite, type WrittenClaims, writeClaims } from '../../db/state
 import type { FleetKeeper } from '../fleet/keeper.ts';
 import type { Effect } from '../fleet/own_writes.ts';
 import type { Inventory } from '../fleet/provider.ts';
+import { onBehalfOf, type RequestIds, requestsServed } from '../request_ids.ts';
 import { type Claim, ClaimRefused, type RefusalReason } from './claim.ts';
 import { judge } from './judge.ts';
 import type { Demand } from './judge_capacity.ts';
@@ -20,6 +21,7 @@ export type Claims = {
 /** A claim that waits to be written. */
 type Waiting = {
   readonly claim: Claim;
+  readonly askedBy: readonly RequestIds[];
   /** Whether the consumers' present state must be read: a claim for new consumers goes without, and the write proves it. */
   readonly readsConsumers: boolean;
   /** The refusal of a judgement on a picture that may have been old: given only if a fresh one repeats it. */
@@ -39,7 +41,7 @@ const batchLimit = 256;
 export function openClaims(
   database: Database,
   fleet: FleetKeeper,
-  options: { readonly conflictRetryCount: number },
+  options: { readonly conflictRetryCount: number; readonly onRetry?: () => void },
 ): Claims {
   let queue: Waiting[] = [];
   let running = false;
@@ -174,6 +176,7 @@ export function openClaims(
       );
       return;
     }
+    options.onRetry?.();
     queue.unshift({ ...waiting, lostRaces: waiting.lostRaces + 1, refusedOnce: false });
   };
 
@@ -190,7 +193,8 @@ export function openClaims(
     running = true;
     while (queue.length > 0) {
       const batch = nextBatch();
-      await processBatch(batch).catch((error: unknown) => {
+      const askedBy = batch.flatMap((waiting) => waiting.askedBy);
+      await onBehalfOf(askedBy, () => processBatch(batch)).catch((error: unknown) => {
         // Those that were answered or wait again are not concerned: a promise is settled once.
         const waiting = new Set(queue.map(({ resolve }) => resolve));
         for (const each of batch) if (!waiting.has(each.resolve)) each.reject(error);
@@ -206,7 +210,15 @@ export function openClaims(
           ({ knownGeneration, allocations, expected }) =>
             knownGeneration !== null || allocations.size === 0 || expected !== undefined,
         );
-        queue.push({ claim, readsConsumers, refusedOnce: false, lostRaces: 0, resolve, reject });
+        queue.push({
+          claim,
+          askedBy: requestsServed(),
+          readsConsumers,
+          refusedOnce: false,
+          lostRaces: 0,
+          resolve,
+          reject,
+        });
         if (!running) void run();
       }),
   };

@@ -6,6 +6,14 @@ export type Config = {
   readonly default: {
     /** Log at level debug. */
     readonly debug: boolean;
+    /** JSON lines, or the lines of oslo.log; the formats below are of the latter. */
+    readonly useJson: boolean;
+    /** Relative to `logDir`, where that is set; without both the log goes to standard error. */
+    readonly logFile: string | undefined;
+    readonly logDir: string | undefined;
+    readonly loggingContextFormatString: string;
+    readonly loggingDefaultFormatString: string;
+    readonly loggingUserIdentityFormat: string;
   };
   readonly api: {
     readonly authStrategy: 'keystone' | 'noauth2';
@@ -16,6 +24,8 @@ export type Config = {
     readonly port: number;
     /** How many processes serve the port. */
     readonly workers: number;
+    /** Seconds that a client may take to send a request, and to take its answer. */
+    readonly clientTimeout: number;
   };
   readonly ssl: {
     /** PEM file with the certificate chain. TLS is on where this and `keyFile` are set. */
@@ -38,6 +48,10 @@ export type Config = {
     readonly retryInterval: number;
     /** Seconds that a request waits for a free connection. */
     readonly poolTimeout: number;
+    /** Seconds that a statement may take; 0 is without end. */
+    readonly statementTimeout: number;
+    /** Milliseconds from which on a statement is logged; -1 is never. */
+    readonly slowStatementMs: number;
     /** Run the migrations at start. */
     readonly syncOnStartup: boolean;
   };
@@ -139,8 +153,26 @@ const noConsumer = '00000000-0000-0000-0000-000000000000';
 
 /** What holds where nothing is configured: upstream's defaults, and the embedded database on 127.0.0.1. */
 export const defaultConfig: Config = deepFreeze({
-  default: { debug: false },
-  api: { authStrategy: 'keystone', maxMicroversion: '1.40', host: '127.0.0.1', port: 8778, workers: 1 },
+  default: {
+    debug: false,
+    useJson: true,
+    logFile: undefined,
+    logDir: undefined,
+    loggingContextFormatString:
+      '%(asctime)s.%(msecs)03d %(process)d %(levelname)s %(name)s [%(global_request_id)s %(request_id)s ' +
+      '%(user_identity)s] %(instance)s%(message)s',
+    loggingDefaultFormatString:
+      '%(asctime)s.%(msecs)03d %(process)d %(levelname)s %(name)s [-] %(instance)s%(message)s',
+    loggingUserIdentityFormat: '%(user)s %(project)s %(domain)s %(system_scope)s %(user_domain)s %(project_domain)s',
+  },
+  api: {
+    authStrategy: 'keystone',
+    maxMicroversion: '1.40',
+    host: '127.0.0.1',
+    port: 8778,
+    workers: 1,
+    clientTimeout: 60,
+  },
   ssl: { certFile: undefined, keyFile: undefined },
   placementDatabase: {
     connection: undefined,
@@ -151,6 +183,8 @@ export const defaultConfig: Config = deepFreeze({
     maxRetries: 10,
     retryInterval: 10,
     poolTimeout: 30,
+    statementTimeout: 30,
+    slowStatementMs: 1000,
     syncOnStartup: false,
   },
   placement: {

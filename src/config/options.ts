@@ -28,6 +28,16 @@ type Spec<T> = {
 const specs: { readonly [G in keyof Config]: { readonly [O in keyof Config[G]]: Spec<NonNullable<Config[G][O]>> } } = {
   default: {
     debug: { type: boolean, help: 'Log at level debug.' },
+    useJson: { type: boolean, help: "Log lines of JSON; false for oslo.log's form, which the formats below say." },
+    logFile: { type: text, help: 'The file to log to, instead of standard error.', formerly: [['DEFAULT', 'logfile']] },
+    logDir: {
+      type: text,
+      help: 'The folder of log_file; without log_file, of placement-api.log.',
+      formerly: [['DEFAULT', 'logdir']],
+    },
+    loggingContextFormatString: { type: text, help: 'The form of a line about a request.' },
+    loggingDefaultFormatString: { type: text, help: 'The form of any other line.' },
+    loggingUserIdentityFormat: { type: text, help: 'What %(user_identity)s stands for.' },
   },
   api: {
     authStrategy: {
@@ -39,6 +49,10 @@ const specs: { readonly [G in keyof Config]: { readonly [O in keyof Config[G]]: 
     host: { type: text, help: 'The address to listen on; 0.0.0.0 or :: for all.' },
     port: { type: integer(0, 65_535), help: 'The port to listen on; 0 for any free one.' },
     workers: { type: integer(1, 256), help: 'How many processes serve the port; more than one on PostgreSQL only.' },
+    clientTimeout: {
+      type: integer(1, 86_400),
+      help: 'Seconds that a client may take to send a request, and to take its answer.',
+    },
   },
   ssl: {
     certFile: { type: text, help: 'PEM file with the certificate chain; with key_file it turns TLS on.' },
@@ -57,6 +71,14 @@ const specs: { readonly [G in keyof Config]: { readonly [O in keyof Config[G]]: 
     maxRetries: { type: integer(-1), help: 'How often reaching the database is tried at start; -1 for without end.' },
     retryInterval: { type: integer(0), help: 'Seconds between these tries.' },
     poolTimeout: { type: integer(0), help: 'Seconds that a request waits for a free connection.' },
+    statementTimeout: {
+      type: integer(0, 86_400),
+      help: 'Seconds that a statement of a request may take on PostgreSQL; 0 for no limit.',
+    },
+    slowStatementMs: {
+      type: integer(-1),
+      help: 'Milliseconds from which on a statement is logged, without its values; -1 for never.',
+    },
     syncOnStartup: { type: boolean, help: 'Migrate the database at start.' },
   },
   placement: {
@@ -235,9 +257,7 @@ export const options: readonly Option[] = Object.entries(groups).flatMap(([group
  * that is unknown is ignored, too, but `$name` then stays as it is written.
  */
 export const ignoredOptions: readonly (readonly [group: string, name: string])[] = [
-  ...['tempdir', 'pybasedir', 'state_path', 'log_dir', 'log_file', 'log_options'].map(
-    (name) => ['DEFAULT', name] as const,
-  ),
+  ...['tempdir', 'pybasedir', 'state_path', 'log_options'].map((name) => ['DEFAULT', name] as const),
   ...['connection_parameters', 'mysql_sql_mode', 'max_overflow'].map((name) => ['placement_database', name] as const),
   ...['auth_section', 'auth_version', 'memcached_servers'].map((name) => ['keystone_authtoken', name] as const),
 ];

@@ -1,5 +1,6 @@
 import type { Database } from '../../db/connect.ts';
 import { isUnavailable } from '../../db/sqlstate.ts';
+import { onBehalfOf, type RequestIds, requestsServed } from '../request_ids.ts';
 import { readChanges } from './changes.ts';
 import { createFleet, type Fleet } from './fleet.ts';
 import { forgetForeignChanges } from './foreign_changes.ts';
@@ -21,6 +22,8 @@ export type FleetKeeper = {
   readonly snapshot: string;
   /** How often the fleet was brought up to date, and how often loaded whole. */
   readonly counts: { readonly refreshes: number; readonly loads: number };
+  /** How long ago the fleet was true to the database, in seconds: since the last refresh that succeeded began. */
+  ageSeconds(): number;
 };
 
 /** So many foreseen writes are followed by a refresh, though nobody asks for one: the change log must not be left behind. */
@@ -35,6 +38,7 @@ export async function openFleet(database: Database): Promise<FleetKeeper> {
     return { living: createFleet(loaded), snapshot: loaded.snapshot };
   };
   const counts = { refreshes: 0, loads: 0 };
+  let trueAtMs = performance.now();
   let { living, snapshot } = await load();
 
   /** The writes that `known` shows and `snapshot` does not. */
@@ -43,6 +47,7 @@ export async function openFleet(database: Database): Promise<FleetKeeper> {
   /** Whether the database was away since: what comes back may be a standby that lacks what the fleet has seen. */
   let lostSight = false;
   const refresh = async (): Promise<Fleet> => {
+    const startedMs = performance.now();
     const changes = await readChanges(database, snapshot).catch((error: unknown) => {
       lostSight ||= isUnavailable(error);
       throw error;
@@ -61,22 +66,26 @@ export async function openFleet(database: Database): Promise<FleetKeeper> {
     }
     foreseen = foreseen.filter(({ xid }) => !sees(snapshot, xid));
     for (const write of foreseen) showEffects(living.fleet, write, 1);
+    trueAtMs = startedMs;
     return living.fleet;
   };
 
   let running = false;
   /** The refresh after the one under way, for all who have asked since that began. */
   let next: PromiseWithResolvers<Fleet> | undefined;
-  const start = (): Promise<Fleet> => {
+  let nextAskedFor: RequestIds[] = [];
+  const start = (askedFor: readonly RequestIds[]): Promise<Fleet> => {
     running = true;
-    const refreshed = refresh();
+    const refreshed = onBehalfOf(askedFor, refresh);
     // The next begins before anybody hears of this one: whoever asks again at once must not begin a second beside it, since
     // both would take over the same changes.
     const end = (): void => {
       running = false;
       const waited = next;
+      const waitedFor = nextAskedFor;
       next = undefined;
-      waited?.resolve(start());
+      nextAskedFor = [];
+      waited?.resolve(start(waitedFor));
     };
     refreshed.then(end, end);
     return refreshed;
@@ -84,8 +93,9 @@ export async function openFleet(database: Database): Promise<FleetKeeper> {
 
   const fresh = (): Promise<Fleet> => {
     // A refresh under way may have begun before this call, so it is the one after it that is shared.
-    if (!running) return start();
+    if (!running) return start(requestsServed());
     next ??= Promise.withResolvers();
+    nextAskedFor.push(...requestsServed());
     return next.promise;
   };
 
@@ -105,5 +115,6 @@ export async function openFleet(database: Database): Promise<FleetKeeper> {
       return snapshot;
     },
     counts,
+    ageSeconds: () => (performance.now() - trueAtMs) / 1000,
   };
 }

@@ -27,8 +27,8 @@ export type Loaded = {
 };
 
 /** Reads all of it in one transaction, in which every statement has the same snapshot. */
-export function loadFleet({ kysely }: Database): Promise<Loaded> {
-  return kysely
+export function loadFleet({ patient }: Database): Promise<Loaded> {
+  return patient
     .transaction()
     .setIsolationLevel('repeatable read')
     .setAccessMode('read only')

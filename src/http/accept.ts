@@ -7,7 +7,9 @@ const weight = '[ \\t]*;[ \\t]*q=(0(?:\\.\\d{0,3})?|1(?:\\.0{0,3})?)';
 const parameter = `[ \\t]*;[ \\t]*(?!q=)${token}=(?:${token}|${quoted})`;
 const extension = `[ \\t]*;[ \\t]*${token}(?:=(?:${token}|${quoted}))?`;
 const range = `(${token})/(${token})((?:${parameter})*)(?:${weight}(?:${extension})*)?`;
-const elementPattern = new RegExp(`[ \\t]*(?:${range})?[ \\t]*(?:,|$)`, 'iy');
+// Blanks stand at one place only, with or without a range: at two in a row they could be shared out in as many ways as there
+// are of them.
+const elementPattern = new RegExp(`[ \\t]*(?:${range}[ \\t]*)?(?:,|$)`, 'iy');
 
 /**
  * The offer that an Accept header likes best, by quality and then by the order of the offers; undefined where it likes none.

@@ -1,22 +1,19 @@
-import type { IncomingMessage } from 'node:http';
 import { Hono, type MiddlewareHandler } from 'hono';
 import type { Logger } from 'pino';
-import { isLostRace, isUnavailable } from '../../db/sqlstate.ts';
-import { nobody } from '../api/identity.ts';
+import { isLostRace, isTimedOut, isUnavailable } from '../../db/sqlstate.ts';
 import { versionText } from '../api/microversions.ts';
 import type { Config } from '../config/config.ts';
 import { ApiError, conflict, errorCodes } from '../errors.ts';
 import type { Policy } from '../policy/policy.ts';
+import { identifyAndLog } from './access_log.ts';
 import type { Authentication } from './authentication.ts';
 import { allowOrigins } from './cors.ts';
 import { mountEndpoints } from './dispatch.ts';
 import type { HonoEnv } from './exchange.ts';
 import { setRangeHeaders } from './microversion.ts';
-import { pathStart, routedPath, targetOf } from './path.ts';
+import { incomingOf, routedPath, targetOf } from './path.ts';
 import { mountProbes, type Probed } from './probes.ts';
-import { forwardedOrigin, notForwarded, readForwarded } from './proxy_headers.ts';
-import { newRequestId, requestIdHeader } from './request_id.ts';
-import { apiOf, type ServedApi } from './served_api.ts';
+import type { ServedApi } from './served_api.ts';
 
 export type AppOptions = {
   readonly config: Config;
@@ -50,7 +47,8 @@ export function createApp(
     const { dialect } = exchange.api;
     const isTold = error instanceof ApiError;
     if (!isTold) {
-      logger.error({ err: error, requestId: exchange.requestId }, 'Unexpected error');
+      const { requestId, globalRequestId } = exchange;
+      logger.error({ err: error, requestId, globalRequestId }, 'Unexpected error');
     }
     const told = isTold ? error : untold(error, exchange.requestId);
     const response = dialect.renderError(told, {
@@ -75,65 +73,14 @@ function untold(error: unknown, requestId: string): ApiError {
   if (isUnavailable(error)) {
     return new ApiError(503, 'The database cannot be reached; please retry.', { headers: { 'retry-after': '1' } });
   }
+  if (isTimedOut(error)) {
+    return new ApiError(503, 'The database did not answer in time; please retry.', { headers: { 'retry-after': '1' } });
+  }
   if (isLostRace(error)) {
     return conflict('Another request changed the same data; please retry.', errorCodes.concurrentUpdate);
   }
   return new ApiError(500, `Unexpected error; the log tells more under ${requestId}.`);
 }
-
-const identifyAndLog = (
-  apis: Parameters<typeof apiOf>[0],
-  logger: Logger,
-  { enableProxyHeadersParsing }: Config['osloMiddleware'],
-): MiddlewareHandler<HonoEnv> =>
-  async function identifyAndLog(c, next) {
-    const started = performance.now();
-    const request = c.req.raw;
-    const accept = request.headers.get('accept');
-    const incoming = incomingOf(c.env);
-    const target = targetOf(request.url, incoming);
-    const forwarded = enableProxyHeadersParsing ? readForwarded(request.headers) : notForwarded;
-    const globalId = request.headers.get(requestIdHeader);
-    c.set('exchange', {
-      requestId: newRequestId(),
-      api: apiOf(apis, target.path),
-      globalRequestId: globalId !== null && isRequestId(globalId) ? globalId : undefined,
-      accept: accept === null || accept === '' || accept === '*/*' ? 'application/json' : accept,
-      contentType: request.headers.get('content-type') ?? '',
-      path: target.path,
-      search: target.search,
-      origin: forwardedOrigin(request.url.slice(0, pathStart(request.url)), forwarded),
-      prefix: forwarded.prefix,
-      client: forwarded.client ?? incoming?.socket.remoteAddress,
-      identity: nobody,
-      version: -1,
-      quiet: false,
-    });
-    await next();
-    const exchange = c.var.exchange;
-    c.res.headers.set(requestIdHeader, exchange.requestId);
-    logger[exchange.quiet && c.res.ok ? 'debug' : 'info'](
-      {
-        requestId: exchange.requestId,
-        globalRequestId: exchange.globalRequestId,
-        method: request.method,
-        url: exchange.prefix + target.path + target.search,
-        client: exchange.client,
-        status: c.res.status,
-        microversion: exchange.version < 0 ? undefined : versionText(exchange.api.parts.service, exchange.version),
-        user: exchange.identity.userId || undefined,
-        project: exchange.identity.projectId,
-        ms: Math.round((performance.now() - started) * 100) / 100,
-      },
-      'request',
-    );
-  };
-
-/** The request as Node.js has it, where there is a socket: node-server puts it into Hono's environment. */
-const incomingOf = (env: unknown): IncomingMessage | undefined =>
-  typeof env === 'object' && env !== null && 'incoming' in env ? (env.incoming as IncomingMessage) : undefined; // by node-server's HttpBindings
-
-const isRequestId = (text: string): boolean => /^req-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text);
 
 const negotiateVersion: MiddlewareHandler<HonoEnv> = async function negotiateVersion(c, next) {
   const { exchange } = c.var;

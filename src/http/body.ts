@@ -20,16 +20,22 @@ async function readBody(request: Request, limitBytes: number): Promise<Uint8Arra
   const tooLong = (): ApiError =>
     new ApiError(413, `The request body may have ${limitBytes} bytes ([oslo_middleware] max_request_body_size).`);
   if (Number(request.headers.get('content-length') ?? 0) > limitBytes) throw tooLong();
-  if (request.headers.has('content-length')) return new Uint8Array(await request.arrayBuffer());
-  // Without a length it is counted while it comes.
-  const chunks: Uint8Array[] = [];
-  let length = 0;
-  for await (const chunk of request.body ?? []) {
-    length += chunk.byteLength;
-    if (length > limitBytes) throw tooLong();
-    chunks.push(chunk);
+  try {
+    if (request.headers.has('content-length')) return new Uint8Array(await request.arrayBuffer());
+    // Without a length it is counted while it comes.
+    const chunks: Uint8Array[] = [];
+    let length = 0;
+    for await (const chunk of request.body ?? []) {
+      length += chunk.byteLength;
+      if (length > limitBytes) throw tooLong();
+      chunks.push(chunk);
+    }
+    return Buffer.concat(chunks);
+  } catch (error) {
+    if (error instanceof ApiError) throw error;
+    // The client went away, was too slow, or sent chunks that are none. Where it still listens, it was told so.
+    throw badRequest('The request body did not arrive whole.');
   }
-  return Buffer.concat(chunks);
 }
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });

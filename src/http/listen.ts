@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Hono } from 'hono';
 import { type Address, bind } from './bind.ts';
 import type { HonoEnv } from './exchange.ts';
-import { createApiServer } from './server.ts';
+import { type ApiServerOptions, createApiServer } from './server.ts';
 import type { Tls } from './tls_files.ts';
 
 export type Listening = {
@@ -11,15 +11,13 @@ export type Listening = {
   readonly url: string;
   /** Serves new connections by another certificate. @throws Error on plain HTTP. */
   renewTls(tls: Tls): void;
+  /** Opens the log files of other processes again, where there are some. */
+  reopenLogs?(): void;
   /** Stops accepting, answers what was accepted, and ends within `drainMs`. */
   close(): Promise<void>;
 };
 
-export type ListenOptions = Address & {
-  /** For HTTPS. */
-  readonly tls?: Tls;
-  readonly drainMs?: number;
-};
+export type ListenOptions = Address & ApiServerOptions;
 
 /**
  * How long connections are still accepted when the end has begun, in milliseconds. Connections that the kernel took and the

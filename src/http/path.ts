@@ -39,3 +39,7 @@ function decoded(path: string): string {
  * since Hono decodes the parts it takes out.
  */
 export const routedPath = ({ path }: Target): string => path.replace(/\n$/, '').replaceAll('%', '%25') || '/';
+
+/** The request as Node.js has it, where there is a socket: node-server puts it into Hono's environment. */
+export const incomingOf = (env: unknown): IncomingMessage | undefined =>
+  typeof env === 'object' && env !== null && 'incoming' in env ? (env.incoming as IncomingMessage) : undefined; // by node-server's HttpBindings

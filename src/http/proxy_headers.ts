@@ -17,7 +17,7 @@ export const notForwarded: Forwarded = { scheme: undefined, host: undefined, cli
 export function readForwarded(headers: Headers): Forwarded {
   const first = (name: string): string | undefined => headers.get(name)?.split(',')[0]?.trim() || undefined;
   const forwarded = headers.get('forwarded');
-  const prefix = (first('x-forwarded-prefix') ?? '').replace(/\/+$/, '');
+  const prefix = withoutLastSlashes(first('x-forwarded-prefix') ?? '');
   if (!forwarded) {
     return {
       scheme: first('x-forwarded-proto'),
@@ -35,6 +35,13 @@ export function readForwarded(headers: Headers): Forwarded {
   );
   const named = (name: string): string | undefined => parameters.get(name) || undefined;
   return { scheme: named('proto'), host: named('host'), client: named('for'), prefix };
+}
+
+/** By a loop: the expression for it takes time by the square where many slashes stand elsewhere. */
+function withoutLastSlashes(path: string): string {
+  let end = path.length;
+  while (path[end - 1] === '/') end -= 1;
+  return path.slice(0, end);
 }
 
 const defaultPorts: Readonly<Record<string, string>> = { http: ':80', https: ':443' };

@@ -1,6 +1,7 @@
 import { STATUS_CODES } from 'node:http';
 import type { ApiError } from '../errors.ts';
 import { bestOffer } from './accept.ts';
+import { respondWith } from './answer.ts';
 
 /** What an error needs to know of its request. */
 export type ErrorContext = {
@@ -35,7 +36,7 @@ export function renderError(error: ApiError, context: ErrorContext): Response {
 }
 
 const respond = (error: ApiError, contentType: string, body: string) =>
-  new Response(body, { status: error.status, headers: { ...error.headers, 'content-type': contentType } });
+  respondWith(body, error.status, { ...error.headers, 'content-type': contentType });
 
 function jsonError(error: ApiError, title: string, body: string, context: ErrorContext) {
   return {
@@ -86,11 +87,20 @@ const explanations: Readonly<Record<number, string>> = {
   503: 'The server is currently unavailable. Please try again at a later time.',
 };
 
+/** Tags become nothing, and those for a line break a line feed. */
 const withoutTags = (text: string): string =>
-  text
-    .replaceAll('\n', ' ')
-    .replaceAll(/<br.*?>/g, '\n')
-    .replaceAll(/<!--|-->|<.*?>/g, '');
+  withTags(text.replaceAll('\n', ' '), (tagged) => tagged.replaceAll(/<br.*?>/g, '\n'))
+    .split('\n')
+    .map((line) => withTags(line, (tagged) => tagged.replaceAll(/<!--|-->|<.*?>/g, ''), withoutComment))
+    .join('\n');
+
+/** Behind the last `>` no tag ends; to look for its end from every `<` there would take time by the square. */
+function withTags(text: string, change: (tagged: string) => string, changeRest = (rest: string) => rest): string {
+  const end = text.lastIndexOf('>') + 1;
+  return change(text.slice(0, end)) + changeRest(text.slice(end));
+}
+
+const withoutComment = (text: string): string => text.replaceAll('<!--', '');
 
 const escapeHtml = (text: string): string =>
   text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;');

@@ -1,4 +1,5 @@
 import { bestOffer } from './accept.ts';
+import { respondWith } from './answer.ts';
 import { htmlError } from './render_error.ts';
 
 /** The answer to a request without a token, without Keystone: it has a form of its own, and no microversion, as upstream's. */
@@ -50,4 +51,4 @@ function frameworkError(accept: string, status: number, title: string, explanati
 }
 
 const respond = (status: number, contentType: string, body: string): Response =>
-  new Response(body, { status, headers: { 'content-type': contentType } });
+  respondWith(body, status, { 'content-type': contentType });

@@ -2,16 +2,25 @@ import type { Fleet } from '../fleet/fleet.ts';
 import { nameOf } from '../fleet/names.ts';
 import type { Inventory } from '../fleet/provider.ts';
 
-type Figure = { readonly name: string; readonly help: string; readonly of: (inventory: Inventory) => number };
+type Figure = {
+  readonly name: string;
+  readonly type: 'gauge' | 'untyped';
+  readonly help: string;
+  readonly of: (inventory: Inventory) => number;
+};
 
-/** Named as the OpenStack exporter names them, so that its dashboards go on; `_used` is `_usage` by the API's own word. */
+/**
+ * Named as the OpenStack exporter names them, so that its dashboards go on; `_used` is `_usage` by the API's own word. A gauge
+ * whose name ends in `_total` is against Prometheus's rules, so that one has no type.
+ */
 const figures: readonly Figure[] = [
-  { name: 'total', help: 'The total of an inventory.', of: ({ total }) => total },
-  { name: 'reserved', help: 'What of an inventory is reserved.', of: ({ reserved }) => reserved },
-  { name: 'used', help: 'What of an inventory is allocated.', of: ({ used }) => used },
-  { name: 'usage', help: 'The same as openstack_placement_resource_used.', of: ({ used }) => used },
+  { name: 'total', type: 'untyped', help: 'The total of an inventory.', of: ({ total }) => total },
+  { name: 'reserved', type: 'gauge', help: 'What of an inventory is reserved.', of: ({ reserved }) => reserved },
+  { name: 'used', type: 'gauge', help: 'What of an inventory is allocated.', of: ({ used }) => used },
+  { name: 'usage', type: 'gauge', help: 'The same as openstack_placement_resource_used.', of: ({ used }) => used },
   {
     name: 'allocation_ratio',
+    type: 'gauge',
     help: 'The overcommitment of an inventory.',
     of: ({ allocationRatio }) => allocationRatio,
   },
@@ -34,10 +43,10 @@ export function capacityText(fleet: Fleet, providerLimit: number): string {
     }
   }
   return figures
-    .map(({ name, help, of }) => {
+    .map(({ name, type, help, of }) => {
       const full = `openstack_placement_resource_${name}`;
       const lines = labelled.map(({ labels, inventory }) => `${full}${labels} ${of(inventory)}\n`);
-      return `# HELP ${full} ${help}\n# TYPE ${full} gauge\n${lines.join('')}`;
+      return `# HELP ${full} ${help}\n# TYPE ${full} ${type}\n${lines.join('')}`;
     })
     .join('');
 }

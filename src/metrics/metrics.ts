@@ -23,6 +23,8 @@ export type Metrics = {
   observe(request: ObservedRequest): void;
   /** The same claims, counted by how they ended: `written`, the reason of a refusal, or `error`. */
   counting(claims: Claims): Claims;
+  /** Counts a claim that lost a guard and is judged again, as `retried`. */
+  readonly claimRetried: () => void;
   /** The text of a scrape: the figures of each process that serves the port, and the capacity in the fleet. */
   scrape(): Promise<string>;
 };
@@ -42,6 +44,8 @@ export function openMetrics(
   gathering?.offer(() => register.getMetricsAsJSON());
   const registers = [register];
   collectDefaultMetrics({ register });
+  // Sums of series that are there by type; their names are those of counters, which promtool complains of.
+  for (const sum of ['handles', 'requests', 'resources']) register.removeSingleMetric(`nodejs_active_${sum}_total`);
 
   const requests = new Counter({
     name: 'placement_requests_total',
@@ -58,13 +62,19 @@ export function openMetrics(
   });
   const claimed = new Counter({
     name: 'placement_claims_total',
-    help: 'Writes of allocations, by how they ended.',
+    help: 'Writes of allocations, by how they ended; retried: each time that one lost a race and was judged again.',
     labelNames: ['outcome'],
     registers,
   });
+  let ageBeforeScrape: number | undefined;
   const gauges: readonly [name: string, help: string, value: () => number][] = [
     ['placement_providers', 'Resource providers in the fleet.', () => fleet.known.byId.size],
     ['placement_provider_trees', 'Trees of resource providers in the fleet.', () => fleet.known.roots.length],
+    [
+      'placement_fleet_age_seconds',
+      'How long before this scrape the fleet was true to the database.',
+      () => ageBeforeScrape ?? fleet.ageSeconds(),
+    ],
     ['placement_database_connections', 'Connections to the database.', () => database.connections().open],
     ['placement_database_connections_idle', 'Of these, those not in use.', () => database.connections().idle],
     ['placement_database_waiting', 'Requests that wait for a connection.', () => database.connections().waiting],
@@ -95,6 +105,16 @@ export function openMetrics(
     });
   }
 
+  let underWay: Promise<string> | undefined;
+  const scrape = async (): Promise<string> => {
+    // Before the scrape itself makes it fresh.
+    ageBeforeScrape = fleet.ageSeconds();
+    // Without the database there is no capacity to tell; what the process does is then wanted the most.
+    const current = await fleet.fresh().catch(() => undefined);
+    const ofProcesses = await (gathering === undefined ? register.metrics() : textOf(await gathering.gather()));
+    return current === undefined ? ofProcesses : ofProcesses + capacityText(current, options.providerLimit);
+  };
+
   return {
     contentType: register.contentType,
     observe: ({ method, route, status, microversion, seconds }) => {
@@ -113,11 +133,14 @@ export function openMetrics(
         }
       },
     }),
-    scrape: async () => {
-      // Without the database there is no capacity to tell; what the process does is then wanted the most.
-      const current = await fleet.fresh().catch(() => undefined);
-      const ofProcesses = await (gathering === undefined ? register.metrics() : textOf(await gathering.gather()));
-      return current === undefined ? ofProcesses : ofProcesses + capacityText(current, options.providerLimit);
+    claimRetried: () => claimed.inc({ outcome: 'retried' }),
+    scrape: () => {
+      // Nobody needs a token for it: those who ask meanwhile share the answer.
+      underWay ??= scrape().finally(() => {
+        underWay = undefined;
+        ageBeforeScrape = undefined;
+      });
+      return underWay;
     },
   };
 }

@@ -21,7 +21,7 @@ export type Fault = {
 export function chiefFault(issues: readonly [Issue, ...Issue[]]): Fault {
   const [head] = issues;
   const faults = issues.map((issue) => ({ issue, path: placeOf(issue) }));
-  const depth = Math.min(...faults.map(({ path }) => path.length));
+  const depth = faults.reduce((least, { path }) => Math.min(least, path.length), Number.POSITIVE_INFINITY);
   const shallow = faults.filter(({ path }) => path.length === depth);
   const { issue, path } = shallow[0] ?? { issue: head, path: placeOf(head) };
   const siblings = shallow.map((each) => each.issue).filter((each) => sameKind(each, issue));
@@ -81,23 +81,34 @@ function inputAt(issue: Issue, depth: number): unknown {
   return item === undefined ? issue.input : item.input;
 }
 
-/** A JSON value as Python prints it, cut where it is long. */
+const maxReprLength = 1000;
+
+/** A JSON value as Python prints it, cut where it is long; what is nested deeper than that is not looked at. */
 export function pythonRepr(value: unknown): string {
-  const text = repr(value);
-  return text.length > 1000 ? `${text.slice(0, 1000)}...` : text;
+  const text = repr(value, maxReprLength);
+  return text.length > maxReprLength ? `${text.slice(0, maxReprLength)}...` : text;
 }
 
-function repr(value: unknown): string {
+/** @param room how many characters are wanted; there may be more. */
+function repr(value: unknown, room: number): string {
   if (value === null || value === undefined) return 'None';
   if (typeof value === 'boolean') return value ? 'True' : 'False';
   if (typeof value === 'string') return quoted(value);
-  if (Array.isArray(value)) return `[${value.map(repr).join(', ')}]`;
+  if (Array.isArray(value)) return `[${joined(value, room, (item, left) => repr(item, left))}]`;
   if (typeof value === 'object') {
-    return `{${Object.entries(value)
-      .map(([key, item]) => `${quoted(key)}: ${repr(item)}`)
-      .join(', ')}}`;
+    return `{${joined(Object.entries(value), room, ([key, item], left) => `${quoted(key)}: ${repr(item, left)}`)}}`;
   }
   return String(value);
+}
+
+/** As many of the items as there is room for, and one. */
+function joined<Item>(items: readonly Item[], room: number, each: (item: Item, room: number) => string): string {
+  let text = '';
+  for (const item of items) {
+    if (text.length >= room) break;
+    text += `${text === '' ? '' : ', '}${each(item, room - text.length - 1)}`;
+  }
+  return text;
 }
 
 const quoted = (text: string): string => {

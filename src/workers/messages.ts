@@ -13,6 +13,8 @@ export type ToWorker =
   /** Comes with a socket. */
   | { readonly kind: 'connection'; readonly id: number }
   | { readonly kind: 'renewTls'; readonly tls: Tls }
+  /** The log file was moved away. */
+  | { readonly kind: 'reopenLog' }
   | { readonly kind: 'tellFigures'; readonly id: number }
   | { readonly kind: 'figuresOfAll'; readonly id: number; readonly figures: readonly Figures[] }
   | { readonly kind: 'end' };

@@ -38,6 +38,7 @@ export async function serveByWorkers(
     return {
       url: `${tls === undefined ? 'http' : 'https'}://${address}`,
       renewTls: workers.renewTls,
+      reopenLogs: workers.reopenLogs,
       close: async () => {
         await sleep(acceptMs);
         acceptor.close();

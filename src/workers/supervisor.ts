@@ -10,6 +10,8 @@ import type { FromWorker, ToWorker } from './messages.ts';
 export type Workers = {
   /** Serves new connections by another certificate, now and in the workers that are yet to start. */
   renewTls(tls: Tls): void;
+  /** Lets every worker open its log file by its name again. */
+  reopenLogs(): void;
   /** Lets every worker answer what was handed to it, and resolves when all are gone; none is replaced any more. */
   end(): Promise<void>;
 };
@@ -105,6 +107,9 @@ export async function startWorkers(options: WorkersOptions): Promise<Workers> {
     renewTls: (renewed) => {
       tls = renewed;
       for (const child of running) send(child, { kind: 'renewTls', tls });
+    },
+    reopenLogs: () => {
+      for (const child of running) send(child, { kind: 'reopenLog' });
     },
     end: async () => {
       ending = true;

@@ -13,6 +13,7 @@ export async function serveAsWorker(): Promise<void> {
   const { config, worker, ...first } = await firstMessage();
   let { tls } = first;
   let renewTls = (_tls: NonNullable<typeof tls>): void => {};
+  let reopenLog = (): void => {};
   let close = async (): Promise<void> => {};
   let ending = false;
   const end = async (): Promise<void> => {
@@ -26,6 +27,7 @@ export async function serveAsWorker(): Promise<void> {
     if (message.kind === 'end') end();
     if (message.kind === 'figuresOfAll') gathering.gathered(message.id, message.figures);
     if (message.kind === 'tellFigures') gathering.tellOwn(message.id);
+    if (message.kind === 'reopenLog') reopenLog();
     if (message.kind !== 'renewTls') return;
     tls = message.tls;
     renewTls(tls);
@@ -36,9 +38,13 @@ export async function serveAsWorker(): Promise<void> {
   process.on('SIGINT', () => {});
   process.on('SIGHUP', () => {});
 
-  const logger = openLog(config.default.debug, worker);
+  const { logger, reopen } = openLog(config.default, worker);
+  reopenLog = reopen;
   const service = await openService(config, { logger, gathering });
-  const api = createApiServer(service.app, tls === undefined ? {} : { tls });
+  const api = createApiServer(service.app, {
+    clientTimeoutMs: config.api.clientTimeout * 1000,
+    ...(tls === undefined ? {} : { tls }),
+  });
   takeConnections(api.server, tell);
   renewTls = api.renewTls;
   close = async () => {

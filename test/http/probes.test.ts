@@ -58,7 +58,7 @@ for (const engine of engines) {
 }
 
 suite('/metrics', () => {
-  test('has the text format of Prometheus: each series once, under the type of its name', () =>
+  test('has the text format of Prometheus, by the rules of promtool: each series once, under the type of its name', () =>
     withHost(async ({ app }) => {
       const answer = await app.request('/metrics');
       assert.equal(answer.headers.get('content-type'), 'text/plain; version=0.0.4; charset=utf-8');
@@ -67,10 +67,16 @@ suite('/metrics', () => {
       const text = await answer.text();
       assert.ok(text.endsWith('\n'));
       for (const line of text.split('\n').filter((each) => each !== '')) {
-        const [, typed, type] = /^# TYPE (\w+) (counter|gauge|histogram|summary)$/.exec(line) ?? [];
+        const [, typed, type] = /^# TYPE (\w+) (counter|gauge|histogram|summary|untyped)$/.exec(line) ?? [];
         if (typed !== undefined && type !== undefined) {
           assert.ok(!types.has(typed), `${typed} has one type`);
           types.set(typed, type);
+          assert.ok(text.includes(`# HELP ${typed} `), `${typed} has a help`);
+          if (type !== 'untyped') assert.equal(typed.endsWith('_total'), type === 'counter', `${typed}, a ${type}`);
+          assert.doesNotMatch(
+            typed,
+            /[A-Z:]|_(count|sum|bucket)$|counter|gauge|histogram|_(milliseconds|ms|minutes|kb)\b/,
+          );
         }
         if (line.startsWith('#')) continue;
         // The library writes Nan; Prometheus reads the word in any case.

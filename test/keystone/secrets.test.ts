@@ -1,6 +1,7 @@
 /** Secrets appear in nothing that the service prints or answers, whatever happens. */
 import assert from 'node:assert/strict';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import net from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
@@ -58,65 +59,115 @@ ${lines}`,
   return file;
 }
 
-test('a run with good and bad requests, with Keystone in order, refusing, in trouble and away', async () => {
-  await withRun(async (run) => {
-    const { folder, standIn, printed } = run;
-    standIn.behaviour.password = password;
-    const embedded = `[placement_database]\nembedded_path = ${folder}/data\n`;
-    const config = await confFile(run, embedded);
-    const server = startCommand('placement-api', ['--config-file', config], folder);
-    const [, url = ''] = await server.said(/listens on (\S+)\n/);
+for (const useJson of [true, false])
+  test(`a run with good and bad requests, with Keystone in order, refusing, in trouble and away, use_json ${useJson}`, async () => {
+    await withRun(async (run) => {
+      const { folder, standIn, printed } = run;
+      standIn.behaviour.password = password;
+      const embedded = `[placement_database]\nembedded_path = ${folder}/data\nslow_statement_ms = 0\n[DEFAULT]\nuse_json = ${useJson}\n`;
+      const config = await confFile(run, embedded);
+      const server = startCommand('placement-api', ['--config-file', config], folder);
+      const [, url = ''] = await server.said(/listens on (\S+)\n/);
 
-    const admin = standIn.issue({ user: 'alice', roles: ['admin'], project: 'p1' });
-    const member = standIn.issue({ user: 'bob', roles: ['member'], project: 'p1' });
-    const expired = standIn.issue({ lifetime: -5 });
-    const tokens = [admin, member, expired];
-    const request = async (path: string, headers: Record<string, string>, method = 'GET', body?: string) => {
-      const response = await fetch(url + path, { method, headers, ...(body === undefined ? {} : { body }) });
-      printed.push(JSON.stringify([...response.headers]), await response.text());
-      return response.status;
-    };
-    const seen = new Set<number>();
-    const round = async (): Promise<void> => {
-      for (const token of [...tokens, `${mark}-unknown-token`, '']) {
-        for (const path of ['/', '/resource_providers', '/usages?project_id=p1', '/nowhere']) {
-          const headers = { 'x-auth-token': token, 'openstack-api-version': 'placement latest' };
-          seen.add(await request(path, headers));
-          seen.add(
-            await request(path, { ...headers, 'x-service-token': `${mark}-service-token`, accept: 'text/html' }),
-          );
+      const admin = standIn.issue({ user: 'alice', roles: ['admin'], project: 'p1' });
+      const member = standIn.issue({ user: 'bob', roles: ['member'], project: 'p1' });
+      const expired = standIn.issue({ lifetime: -5 });
+      const tokens = [admin, member, expired];
+      const request = async (path: string, headers: Record<string, string>, method = 'GET', body?: string) => {
+        const response = await fetch(url + path, { method, headers, ...(body === undefined ? {} : { body }) });
+        printed.push(JSON.stringify([...response.headers]), await response.text());
+        return response.status;
+      };
+      const seen = new Set<number>();
+      const round = async (): Promise<void> => {
+        for (const token of [...tokens, `${mark}-unknown-token`, '']) {
+          for (const path of ['/', '/resource_providers', '/usages?project_id=p1', '/nowhere']) {
+            const headers = { 'x-auth-token': token, 'openstack-api-version': 'placement latest' };
+            seen.add(await request(path, headers));
+            seen.add(
+              await request(path, { ...headers, 'x-service-token': `${mark}-service-token`, accept: 'text/html' }),
+            );
+          }
         }
-      }
-      const headers = { 'x-auth-token': admin, 'content-type': 'application/json' };
-      seen.add(await request('/resource_providers', headers, 'POST', '{"name": 5}'));
-      seen.add(await request('/resource_providers', headers, 'POST', 'no JSON'));
-    };
-    await round();
-    standIn.behaviour.broken = { status: 500, text: `the password is ${password}` };
-    tokens.push(standIn.issue());
-    await round();
-    standIn.behaviour.broken = { status: 200, text: `{"token": "${password}"}` };
-    await round();
-    standIn.behaviour.broken = undefined;
-    standIn.behaviour.password = 'another one';
-    standIn.revokeOwn();
-    tokens.push(standIn.issue());
-    await round();
-    await standIn.down();
-    tokens.push(standIn.issue());
-    await round();
-    assert.deepEqual([...seen].toSorted(), [200, 400, 401, 403, 404, 503]);
+        const headers = { 'x-auth-token': admin, 'content-type': 'application/json' };
+        seen.add(await request('/resource_providers', headers, 'POST', '{"name": 5}'));
+        seen.add(await request('/resource_providers', headers, 'POST', 'no JSON'));
+      };
+      await round();
+      await sendSecrets(url, admin);
+      standIn.behaviour.broken = { status: 500, text: `the password is ${password}` };
+      tokens.push(standIn.issue());
+      await round();
+      standIn.behaviour.broken = { status: 200, text: `{"token": "${password}"}` };
+      await round();
+      standIn.behaviour.broken = undefined;
+      standIn.behaviour.password = 'another one';
+      standIn.revokeOwn();
+      tokens.push(standIn.issue());
+      await round();
+      await standIn.down();
+      tokens.push(standIn.issue());
+      await round();
+      assert.deepEqual([...seen].toSorted(), [200, 400, 401, 403, 404, 503]);
 
-    server.child.kill('SIGTERM');
-    const { code, stdout, stderr } = await server.ended;
-    assert.equal(code, 0);
-    printed.push(stdout, stderr);
-    assert.match(stderr, /does not take the service user/);
-    assert.match(stderr, /cannot be reached/);
-    // Tokens are secrets, too.
-    for (const token of tokens) assert.ok(!printed.join('\n').includes(token), 'no token is printed');
+      server.child.kill('SIGTERM');
+      const { code, stdout, stderr } = await server.ended;
+      assert.equal(code, 0);
+      printed.push(stdout, stderr);
+      assert.match(stderr, /does not take the service user/);
+      assert.match(stderr, /cannot be reached/);
+      // Tokens are secrets, too.
+      for (const token of tokens) assert.ok(!printed.join('\n').includes(token), 'no token is printed');
+    });
   });
-});
+
+/**
+ * Sends secrets where a client may put them by mistake, and where they belong. Answers are the client's own; that the log is
+ * without them is what the caller sees.
+ */
+async function sendSecrets(url: string, token: string): Promise<void> {
+  const headers = {
+    'x-auth-token': token,
+    'openstack-api-version': 'placement 1.39',
+    'content-type': 'application/json',
+    authorization: `Bearer ${mark}-bearer`,
+    'proxy-authorization': `Basic ${btoa(mark)}`,
+    cookie: `session=${mark}-cookie`,
+    'x-subject-token': `${mark}-subject`,
+    'x-openstack-request-id': `req-${mark}`,
+    'user-agent': mark,
+    referer: `http://elsewhere/?password=${mark}`,
+  };
+  const send = async (method: string, path: string, body: string, more = {}) => {
+    const answer = await fetch(url + path, { method, headers: { ...headers, ...more }, body });
+    await answer.text();
+    return answer.status;
+  };
+  const name = `${mark}-name`;
+  const statuses = [
+    await send('POST', '/resource_providers', JSON.stringify({ name, uuid: '8ca5d4a0-3f40-4a53-a2e4-4b4e9b8f0f11' })),
+    await send('POST', '/resource_providers', JSON.stringify({ name })),
+    await send('DELETE', '/resource_providers/8ca5d4a0-3f40-4a53-a2e4-4b4e9b8f0f11', ''),
+    await send('POST', '/resource_providers', `{"password": "${mark}"}`),
+    await send('POST', '/resource_providers', `${mark} is no JSON`),
+    await send('POST', '/resource_providers', mark.repeat(20_000)),
+    await send('POST', '/resource_providers', '{}', { 'content-type': `text/${mark}` }),
+    await send('POST', '/resource_providers', '{}', { 'openstack-api-version': `placement ${mark}` }),
+    await send('POST', '/resource_providers', '{}', { accept: `text/${mark}` }),
+  ];
+  assert.deepEqual(statuses, [200, 409, 204, 400, 400, 413, 415, 400, 400]);
+  for (const raw of [
+    `GET / HTTP/1.1\r\nX-Auth-Token : ${mark}-unparsed\r\n\r\n`,
+    `POST /resource_providers HTTP/1.1\r\nHost: a\r\nX-Auth-Token: ${token}\r\nContent-Length: 100\r\n\r\n${mark}`,
+  ]) {
+    await new Promise<void>((resolve) => {
+      const socket = net.connect(Number(new URL(url).port), '127.0.0.1').on('error', () => {});
+      socket.once('close', () => resolve());
+      socket.end(raw);
+      socket.resume();
+    });
+  }
+}
 
 test('what commands print of the configuration, and about mistakes in it', async () => {
   await withRun(async (run) => {

@@ -1,0 +1,135 @@
+import type { Config } from './config/config.ts';
+
+/** The forms that oslo.log's options of the same names give a line. */
+export type OsloFormats = Pick<
+  Config['default'],
+  'loggingContextFormatString' | 'loggingDefaultFormatString' | 'loggingUserIdentityFormat'
+>;
+
+/** What the log writes as JSON. */
+type Entry = Readonly<Record<string, unknown>>;
+
+/**
+ * An entry of the log as oslo.log prints it (`ContextFormatter`), and that of a request as upstream's `placement.requestlog`
+ * does, with the duration at its end. The stack of an error follows in lines of its own. No value can begin a line: control
+ * characters are escaped.
+ *
+ * @param json the entry as pino writes it.
+ * @returns text that ends with a line feed.
+ */
+export function osloLine(json: string, formats: OsloFormats): string {
+  const entry: Entry = JSON.parse(json);
+  const error = errorOf(entry);
+  const fields = commonFields(entry);
+  const identity: Fields = {
+    user: entry.user,
+    user_id: entry.user,
+    tenant: entry.project,
+    project: entry.project,
+    project_id: entry.project,
+    domain: entry.domain,
+    system_scope: entry.systemScope,
+    user_domain: entry.userDomain,
+    project_domain: entry.projectDomain,
+  };
+  const head = format(
+    entry.requestId === undefined ? formats.loggingDefaultFormatString : formats.loggingContextFormatString,
+    {
+      ...fields,
+      ...identity,
+      request_id: entry.requestId,
+      global_request_id: entry.globalRequestId ?? 'None',
+      user_identity: format(formats.loggingUserIdentityFormat, identity),
+      message: error === undefined ? messageOf(entry) : `${messageOf(entry)}: ${error.type}: ${error.message}`,
+    },
+  );
+  if (error === undefined) return `${head}\n`;
+  const prefix = format(exceptionPrefix, fields);
+  return [head, ...error.stack.split('\n').map((line) => `${prefix}${escapeControls(line)}`), ''].join('\n');
+}
+
+/** oslo.log's default of `logging_exception_prefix`. */
+const exceptionPrefix = '%(asctime)s.%(msecs)03d %(process)d ERROR %(name)s ';
+
+type Fields = Readonly<Record<string, unknown>>;
+
+function commonFields(entry: Entry): Fields {
+  const time = new Date(String(entry.time));
+  return {
+    asctime: localTime(time),
+    msecs: time.getMilliseconds(),
+    isotime: time.toISOString(),
+    process: entry.pid ?? process.pid,
+    levelname: levelNames[String(entry.level)] ?? 'INFO',
+    name: isRequest(entry) ? 'placement.requestlog' : 'placement',
+    instance: '',
+    color: '',
+    resource: '',
+  };
+}
+
+const levelNames: Readonly<Record<string, string>> = {
+  debug: 'DEBUG',
+  info: 'INFO',
+  warn: 'WARNING',
+  error: 'ERROR',
+  fatal: 'CRITICAL',
+};
+
+/** Python's `%(name)s`, `%(name)d` and `%(name)03d`; what the log does not know is a dash. */
+const format = (template: string, fields: Fields): string =>
+  template.replace(/%\((\w+)\)(0?)(\d*)[sd]|%%/g, (all, name?: string, zero?: string, width?: string) => {
+    if (name === undefined) return all.slice(1);
+    const value = fields[name];
+    const text = value === undefined || value === null ? '-' : escapeControls(String(value));
+    return text.padStart(Number(width ?? 0), zero === '0' ? '0' : ' ');
+  });
+
+const isRequest = (entry: Entry): boolean => entry.msg === 'request';
+
+/** What the head of a line says already, or the stack below it. */
+const saidElsewhere: ReadonlySet<string> = new Set([
+  ...['level', 'time', 'pid', 'msg', 'err', 'requestId', 'globalRequestId'],
+  ...['user', 'project', 'domain', 'systemScope', 'userDomain', 'projectDomain'],
+]);
+
+function messageOf(entry: Entry): string {
+  if (isRequest(entry)) {
+    const { client, method, url, status, bytes, microversion, ms } = entry;
+    // A quotation mark would end the part that upstream puts between two.
+    const target = String(url).replaceAll('"', '%22');
+    return (
+      `${client ?? '-'} "${method} ${target}" status: ${status} len: ${bytes ?? '-'} ` +
+      `microversion: ${String(microversion ?? '-')} ms: ${ms}`
+    );
+  }
+  const rest = Object.entries(entry).filter(([name]) => !saidElsewhere.has(name));
+  return [
+    entry.msg,
+    ...rest.map(([name, value]) => `${name}: ${typeof value === 'string' ? value : JSON.stringify(value)}`),
+  ].join(' ');
+}
+
+type LoggedError = { readonly type: string; readonly message: string; readonly stack: string };
+
+/** As pino's serializer of errors writes them. */
+function errorOf({ err }: Entry): LoggedError | undefined {
+  if (typeof err !== 'object' || err === null) return undefined;
+  const { type, message, stack } = err as Partial<Record<keyof LoggedError, unknown>>; // each is checked by String
+  return { type: String(type ?? 'Error'), message: String(message ?? ''), stack: String(stack ?? '') };
+}
+
+/** Also those that turn the direction of text or cannot be seen. */
+const escapeControls = (text: string): string =>
+  text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (character) => escapes[character] ?? unicodeEscape(character));
+
+const escapes: Readonly<Record<string, string>> = { '\n': '\\n', '\r': '\\r', '\t': '\\t' };
+
+const unicodeEscape = (character: string): string => `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`;
+
+/** `2026-11-21 12:00:00`, in the time of the machine, as Python's `asctime`. */
+function localTime(time: Date): string {
+  const two = (part: number): string => String(part).padStart(2, '0');
+  const date = [time.getFullYear(), two(time.getMonth() + 1), two(time.getDate())].join('-');
+  return `${date} ${[time.getHours(), time.getMinutes(), time.getSeconds()].map(two).join(':')}`;
+}

@@ -1,0 +1,26 @@
+import type { Logger } from 'pino';
+import type { OnStatement } from '../db/pool.ts';
+import { requestsServed } from './request_ids.ts';
+
+/**
+ * Logs each statement that took `slowMs` or longer: its text, in which values are `$1`, and the requests that waited for it.
+ *
+ * @param slowMs in milliseconds; at -1 nothing is logged
+ */
+export function logSlowStatements(logger: Logger, slowMs: number): OnStatement | undefined {
+  if (slowMs < 0) return undefined;
+  return (text, ms) => {
+    if (ms < slowMs) return;
+    const requests = requestsServed();
+    const [first] = requests;
+    logger.warn(
+      {
+        ...first,
+        ...(requests.length > 1 ? { requestIds: requests.map(({ requestId }) => requestId) } : {}),
+        ms: Math.round(ms * 100) / 100,
+        sql: text.replace(/\s+/g, ' ').trim(),
+      },
+      'Slow statement',
+    );
+  };
+}

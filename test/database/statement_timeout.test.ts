@@ -1,0 +1,180 @@
+/** A statement that the database does not answer costs its request and nothing else. */
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import net, { type Socket } from 'node:net';
+import { suite, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
+import { pino } from 'pino';
+import { openService, type PlacementService } from '../../src/service.ts';
+import { withFreshDatabase } from '../engines.ts';
+import { untilWaiting } from '../races/two_connections.ts';
+import { testConfig } from '../services.ts';
+
+const headers = {
+  'x-auth-token': 'admin',
+  'openstack-api-version': 'placement 1.39',
+  'content-type': 'application/json',
+};
+const host = '8ca5d4a0-3f40-4a53-a2e4-4b4e9b8f0f11';
+
+const send = async ({ app }: PlacementService, method: string, path: string, body?: unknown) => {
+  const init = { method, headers, ...(body === undefined ? {} : { body: JSON.stringify(body) }) };
+  const answer = await app.request(path, init);
+  return { status: answer.status, headers: answer.headers, text: await answer.text() };
+};
+
+const claim = (service: PlacementService) =>
+  send(service, 'PUT', `/allocations/${randomUUID()}`, {
+    allocations: { [host]: { resources: { VCPU: 1 } } },
+    project_id: 'p',
+    user_id: 'u',
+    consumer_generation: null,
+    consumer_type: 'INSTANCE',
+  });
+
+type Place = {
+  readonly service: PlacementService;
+  /** Somebody else's connection to the database. */
+  readonly other: pg.Client;
+  /** What the service logged. */
+  readonly entries: readonly Readonly<Record<string, unknown>>[];
+};
+
+/** A service with one connection to the database, on which statements may take two seconds, and with a provider. */
+async function withService(
+  use: (place: Place) => Promise<void>,
+  reachBy: (url: string) => string = (url) => url,
+): Promise<void> {
+  await withFreshDatabase('postgresql', async ({ config: { connection = '' } }) => {
+    const limits = { maxPoolSize: 1, statementTimeout: 2, slowStatementMs: 300 };
+    const placementDatabase = { ...testConfig().placementDatabase, ...limits, connection: reachBy(connection) };
+    const entries: Record<string, unknown>[] = [];
+    const logger = pino({ level: 'warn' }, { write: (line) => void entries.push(JSON.parse(line)) });
+    const service = await openService(testConfig({ placementDatabase }), { logger });
+    const other = new pg.Client({ connectionString: connection });
+    try {
+      await other.connect();
+      await send(service, 'POST', '/resource_providers', { uuid: host, name: 'host' });
+      const inventories = { VCPU: { total: 100 } };
+      const stocked = { resource_provider_generation: 0, inventories };
+      assert.equal((await send(service, 'PUT', `/resource_providers/${host}/inventories`, stocked)).status, 200);
+      await use({ service, other, entries });
+    } finally {
+      await other.end();
+      await service.close();
+    }
+  });
+}
+
+suite('a statement that takes too long', () => {
+  test('is a 503, wherever in a pipeline it is, and the connection goes on', () =>
+    withService(async ({ service, other, entries }) => {
+      const backend = async () => {
+        const { rows } = await other.query("select pid from pg_stat_activity where application_name = 'placement'");
+        return rows.map(({ pid }) => pid);
+      };
+      const before = await backend();
+      await other.query('begin');
+      await other.query('lock table resource_providers in access exclusive mode');
+      const name = randomUUID();
+      const answers = await Promise.all([
+        send(service, 'GET', '/resource_providers'),
+        send(service, 'POST', '/resource_providers', { name }),
+        send(service, 'PUT', `/resource_providers/${host}/traits`, { resource_provider_generation: 1, traits: [] }),
+        claim(service),
+        send(service, 'GET', '/resource_providers'),
+      ]);
+      await other.query('commit');
+      for (const { status, headers: got, text } of answers) {
+        assert.equal(status, 503, text);
+        assert.equal(got.get('retry-after'), '1');
+        assert.match(text, /did not answer in time/);
+      }
+      const listed = await send(service, 'GET', '/resource_providers');
+      assert.equal(listed.status, 200);
+      assert.ok(!listed.text.includes(name), 'nothing of it was done');
+      assert.equal((await claim(service)).status, 204);
+      assert.deepEqual(await backend(), before, 'by the same connection');
+      assert.ok(entries.some(({ msg }) => msg === 'Slow statement'));
+    }));
+
+  test('that claims wait for is logged with the ids of all of them, and a claim that lost is counted', () =>
+    withService(async ({ service, other, entries }) => {
+      assert.equal((await claim(service)).status, 204, 'the owners are known');
+      await other.query(`
+        create function dawdle() returns trigger language plpgsql as 'begin perform pg_sleep(0.4); return null; end';
+        create trigger dawdle after insert on allocations execute function dawdle()`);
+      await other.query('begin; update resource_providers set generation = generation + 1');
+      const first = claim(service);
+      await untilWaiting(other);
+      const others = [claim(service), claim(service)];
+      await sleep(400);
+      // The first one loses its guard, and is written again together with those that came meanwhile.
+      await other.query('commit');
+      const answers = await Promise.all([first, ...others]);
+      assert.deepEqual(
+        answers.map(({ status }) => status),
+        [204, 204, 204],
+      );
+      const ids = answers.map(({ headers: got }) => got.get('x-openstack-request-id'));
+      const slow = entries.filter(({ msg }) => msg === 'Slow statement');
+      assert.deepEqual([slow.at(0)?.requestId, slow.at(0)?.requestIds], [ids[0], undefined]);
+      assert.deepEqual(slow.at(1)?.requestIds, ids);
+      for (const { sql, ms } of slow) assert.ok(/^with /.test(String(sql)) && Number(ms) >= 300);
+      const metrics = await send(service, 'GET', '/metrics');
+      assert.match(metrics.text, /^placement_claims_total\{outcome="retried"\} 1$/m);
+      assert.match(metrics.text, /^placement_claims_total\{outcome="written"\} 4$/m);
+    }));
+
+  test('does not concern migrations at the start', () =>
+    withFreshDatabase('postgresql', async ({ config: { connection = '' } }) => {
+      const other = new pg.Client({ connectionString: connection });
+      await other.connect();
+      await other.query('begin');
+      await other.query('lock table kysely_migration in access exclusive mode');
+      const limits = { statementTimeout: 2, syncOnStartup: true };
+      const placementDatabase = { ...testConfig().placementDatabase, ...limits, connection };
+      const opening = openService(testConfig({ placementDatabase }));
+      await untilWaiting(other);
+      await sleep(2_500);
+      await other.query('commit');
+      await (await opening).close();
+      await other.end();
+    }));
+});
+
+test('a database that is not heard any more is a 503, and asked again by a new connection', async () => {
+  const links = new Set<Socket>();
+  let silent = false;
+  let target = new URL('postgresql://127.0.0.1');
+  const proxy = net.createServer((client) => {
+    const server = net.connect(Number(target.port), target.hostname);
+    for (const [from, to] of [
+      [client, server],
+      [server, client],
+    ] as const) {
+      links.add(from);
+      from.on('error', () => {}).on('close', () => to.destroy());
+      from.on('data', (data) => silent || to.write(data));
+    }
+  });
+  await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve));
+  const { port } = proxy.address() as net.AddressInfo; // a TCP server has one
+  const throughProxy = (url: string): string => {
+    target = new URL(url);
+    const through = new URL(url);
+    through.port = String(port);
+    return through.href;
+  };
+  await withService(async ({ service }) => {
+    silent = true;
+    const lost = await send(service, 'GET', '/resource_providers');
+    assert.deepEqual([lost.status, /cannot be reached/.test(lost.text)], [503, true]);
+    silent = false;
+    assert.equal((await send(service, 'GET', '/resource_providers')).status, 200);
+    assert.equal((await claim(service)).status, 204);
+  }, throughProxy);
+  for (const link of links) link.destroy();
+  proxy.close();
+});

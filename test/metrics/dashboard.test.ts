@@ -1,0 +1,176 @@
+/** The dashboard asks for nothing that the service does not export, and for all that it should show. */
+import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
+import path from 'node:path';
+import { suite, test } from 'node:test';
+import { parser } from '@prometheus-io/lezer-promql';
+import { withTestService } from '../services.ts';
+import { type Exposition, readExposition } from './exposition.ts';
+
+type Target = { readonly expr: string; readonly legendFormat: string; readonly datasource: { readonly uid: string } };
+type Panel = {
+  readonly id: number;
+  readonly type: string;
+  readonly title: string;
+  readonly gridPos: { readonly x: number; readonly y: number; readonly w: number; readonly h: number };
+  readonly targets?: readonly Target[];
+};
+type Dashboard = {
+  readonly uid: string;
+  readonly title: string;
+  readonly schemaVersion: number;
+  readonly panels: readonly Panel[];
+  readonly templating: {
+    readonly list: readonly { readonly name: string; readonly type: string; readonly query: unknown }[];
+  };
+};
+
+const file = path.join(import.meta.dirname, '..', '..', 'docs', 'grafana-dashboard.json');
+// The tests below are what shows that it has this form.
+const dashboard = JSON.parse(await readFile(file, 'utf8')) as Dashboard;
+const targets = dashboard.panels.flatMap(({ title, targets: ofPanel = [] }) =>
+  ofPanel.map((target) => ({ title, ...target })),
+);
+
+/** Labels that Prometheus itself adds to what it scrapes, and that of the buckets of a histogram. */
+const addedLabels = ['instance', 'job'];
+
+type Selector = { readonly metric: string; readonly labels: readonly string[]; readonly isRate: boolean };
+type Query = { readonly selectors: readonly Selector[]; readonly grouped: readonly string[] };
+
+/** What an expression selects, and by which labels it groups. @throws AssertionError where it is no PromQL. */
+function readQuery(expression: string): Query {
+  const text = expression.replaceAll('$__rate_interval', '5m');
+  const selectors: { metric: string; labels: string[]; isRate: boolean }[] = [];
+  const grouped: string[] = [];
+  const within: string[] = [];
+  parser.parse(text).iterate({
+    enter: ({ type, name, from, to }) => {
+      assert.ok(!type.isError, `${expression} is PromQL up to ${from}`);
+      if (name === 'VectorSelector')
+        selectors.push({ metric: '', labels: [], isRate: within.includes('MatrixSelector') });
+      const selector = selectors.at(-1);
+      if (name === 'Identifier' && selector !== undefined) selector.metric = text.slice(from, to);
+      if (name === 'LabelName')
+        (within.includes('GroupingLabels') ? grouped : selector?.labels)?.push(text.slice(from, to));
+      within.push(name);
+    },
+    leave: () => void within.pop(),
+  });
+  assert.ok(selectors.length > 0, expression);
+  return { selectors, grouped };
+}
+
+const headers = {
+  'x-auth-token': 'admin',
+  'openstack-api-version': 'placement 1.39',
+  'content-type': 'application/json',
+};
+const host = '8ca5d4a0-3f40-4a53-a2e4-4b4e9b8f0f11';
+
+/** What a service exports that has answered requests, a claim among them, and knows a provider. */
+async function exported(): Promise<Exposition> {
+  return withTestService('embedded', {}, async ({ app }) => {
+    const send = (method: string, at: string, body: unknown) =>
+      app.request(at, { method, headers, body: JSON.stringify(body) });
+    await send('POST', '/resource_providers', { uuid: host, name: 'host' });
+    const inventories = { VCPU: { total: 8 } };
+    await send('PUT', `/resource_providers/${host}/inventories`, { resource_provider_generation: 0, inventories });
+    await send('PUT', '/allocations/1b1d3c4e-1111-4222-8333-444455556666', {
+      allocations: { [host]: { resources: { VCPU: 3 } } },
+      project_id: 'p',
+      user_id: 'u',
+      consumer_generation: null,
+      consumer_type: 'INSTANCE',
+    });
+    return readExposition(await (await app.request('/metrics')).text());
+  });
+}
+
+suite('the Grafana dashboard', () => {
+  test('asks by names and labels that a running service exports, and for rates of counters only', async () => {
+    const exposition = await exported();
+    for (const { title, expr, legendFormat } of targets) {
+      const { selectors, grouped } = readQuery(expr);
+      const known = new Set(addedLabels);
+      for (const { metric, labels, isRate } of selectors) {
+        const series = exposition.get(metric);
+        assert.ok(series, `${title}: ${metric} is exported`);
+        for (const label of series.labels) known.add(label);
+        for (const label of labels) {
+          assert.ok(
+            series.labels.has(label) || addedLabels.includes(label),
+            `${title}: ${metric} has the label ${label}`,
+          );
+        }
+        const isCounter = series.type === 'counter' || series.type === 'histogram';
+        assert.equal(
+          isRate,
+          isCounter,
+          `${title}: ${metric}, a ${series.type}, is ${isRate ? '' : 'not '}asked as a rate`,
+        );
+      }
+      const shown = [...legendFormat.matchAll(/\{\{(\w+)\}\}/g)].map(([, label = '']) => label);
+      for (const label of [...grouped, ...shown])
+        assert.ok(known.has(label), `${title}: the label ${label} is exported`);
+      const kept = grouped.length > 0 ? grouped : [...known];
+      for (const label of shown) assert.ok(kept.includes(label), `${title}: ${label} of the legend is grouped by`);
+    }
+  });
+
+  test('shows everything that the service tells of itself', () => {
+    const asked = new Set(targets.flatMap(({ expr }) => readQuery(expr).selectors.map(({ metric }) => metric)));
+    for (const metric of [
+      'placement_requests_total',
+      'placement_request_duration_seconds_bucket',
+      'placement_claims_total',
+      'placement_providers',
+      'placement_provider_trees',
+      'placement_fleet_age_seconds',
+      'placement_fleet_refreshes_total',
+      'placement_fleet_loads_total',
+      'placement_database_connections',
+      'placement_database_connections_idle',
+      'placement_database_waiting',
+      'openstack_placement_resource_total',
+      'openstack_placement_resource_reserved',
+      'openstack_placement_resource_used',
+      'openstack_placement_resource_allocation_ratio',
+      'nodejs_eventloop_lag_p99_seconds',
+      'process_resident_memory_bytes',
+    ]) {
+      assert.ok(asked.has(metric), metric);
+    }
+    for (const quantile of ['0.5', '0.95', '0.99']) {
+      assert.ok(
+        targets.some(({ expr }) => expr.startsWith(`histogram_quantile(${quantile}, sum by (le, method, route)`)),
+      );
+    }
+  });
+
+  test('is one that Grafana 11 takes: panels with ids of their own that do not overlap, and one data source to choose', () => {
+    assert.equal(dashboard.schemaVersion, 39);
+    assert.deepEqual([dashboard.uid, dashboard.title], ['placement', 'Placement']);
+    const variables = dashboard.templating.list.map(({ name }) => name);
+    assert.deepEqual(variables, ['datasource', 'instance', 'resourcetype']);
+    for (const { title, datasource, expr } of targets) {
+      assert.equal(datasource.uid, `\${${variables[0]}}`, title);
+      for (const [, name = ''] of expr.matchAll(/\$(\w+)/g)) {
+        assert.ok(name === '__rate_interval' || variables.includes(name), `${title}: $${name}`);
+      }
+    }
+    const { panels } = dashboard;
+    assert.equal(new Set(panels.map(({ id }) => id)).size, panels.length);
+    const taken = new Map<string, string>();
+    for (const { title, type, gridPos, targets: ofPanel = [] } of panels) {
+      assert.equal(type === 'row', ofPanel.length === 0, title);
+      assert.ok(gridPos.x + gridPos.w <= 24, title);
+      for (let x = gridPos.x; x < gridPos.x + gridPos.w; x += 1) {
+        for (let y = gridPos.y; y < gridPos.y + gridPos.h; y += 1) {
+          assert.equal(taken.get(`${x} ${y}`), undefined, `${title} has a place of its own`);
+          taken.set(`${x} ${y}`, title);
+        }
+      }
+    }
+  });
+});
