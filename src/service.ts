@@ -2,6 +2,7 @@ import type { Hono } from 'hono';
 import { type Logger, pino } from 'pino';
 import type { Database } from '../db/connect.ts';
 import { migrateToLatest, pendingMigrations } from '../db/migrate.ts';
+import { isImportUnfinished } from '../db/statements/unfinished_import.ts';
 import { syncStandardNames } from '../db/sync_standard_names.ts';
 import { placementService, type Service, upTo } from './api/microversions.ts';
 import { routes } from './api/routes.ts';
@@ -38,8 +39,8 @@ export type PlacementService = {
  *
  * @param options.embeddedTemplate a dump of an embedded database that a new one starts from
  * @param options.speaks the microversions that are offered, where they are not all up to [api] max_microversion
- * @throws Error where the schema is missing or old and may not be migrated, or the policy files or the settings of Keystone
- *   cannot be used, with the remedy.
+ * @throws Error where the schema is missing or old and may not be migrated, an import is unfinished, or the policy files or the
+ *   settings of Keystone cannot be used, with the remedy.
  */
 export async function openService(
   config: Config,
@@ -65,6 +66,11 @@ export async function openService(
       throw new Error(
         `The database lacks the migrations ${pending.join(', ')}. Run "placement-manage db sync", or set ` +
           '[placement_database] sync_on_startup = true.',
+      );
+    }
+    if (await isImportUnfinished(database)) {
+      throw new Error(
+        'The database holds an unfinished import. Run the same "placement-manage import" again: it goes on where it ended.',
       );
     }
     await syncStandardNames(database);
