@@ -116,7 +116,7 @@ async function resume(
   for (const table of tables.filter(({ table: { name } }) => copied[name] !== undefined)) {
     const there = await fingerprintSource(source, table, copied[table.table.name]);
     if (isDeepStrictEqual(there, await fingerprintTarget(target, table.table))) continue;
-    report.note(`The source has changed since (${table.table.name}): starting over.`);
+    report.note(`What was copied of ${table.table.name} is not what the source holds now: starting over.`);
     await inTransaction(target, async (transaction) => {
       await clearTables(transaction);
       await forgetCopied(transaction);

@@ -13,7 +13,7 @@ export function readColumn(table: keyof Tables, column: string, kind: ColumnKind
     // A FLOAT has no more than the six digits that upstream gets to see, and these are what it means.
     case 'ratio':
       return `concat(${name})`;
-    // To MySQL there may be a day 0 of month 0, which upstream reads as none.
+    // MySQL may hold a day 0 of month 0, which is no time.
     case 'time':
       return `case when month(${name}) > 0 and dayofmonth(${name}) > 0 then date_format(${name}, '%Y-%m-%d %H:%i:%s.%f') end`;
   }

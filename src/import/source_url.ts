@@ -1,3 +1,4 @@
+import { isIP } from 'node:net';
 import { splitDatabaseUrl } from '../config/database_url.ts';
 
 /** How the connection to the source is encrypted. */
@@ -37,15 +38,23 @@ export function readSourceUrl(text: string): { readonly value: SourceSettings } 
   const { host, port, user, password, database, query } = reading.value;
   const parameters = new URLSearchParams(query);
   if (database === undefined || database === '') return { problem: `must name the database: ${form}` };
+  const name = host.replace(/^\[|\]$/g, '') || 'localhost';
+  const tls = readTls(parameters);
+  if (tls?.verifyHost && isIP(name) > 0) {
+    // mysql2 compares the certificate with names only.
+    return {
+      problem: `must have the name in the certificate instead of ${name}, or end with ssl_check_hostname=false`,
+    };
+  }
   return {
     value: {
-      host: host.replace(/^\[|\]$/g, '') || 'localhost',
+      host: name,
       port: port ?? 3306,
       socketPath: parameters.get('unix_socket') ?? undefined,
       user,
       password,
       database,
-      tls: readTls(parameters),
+      tls,
     },
   };
 }

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { chown, mkdtemp, rm } from 'node:fs/promises';
+import { chown, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
@@ -32,10 +32,10 @@ export const passwordSpellings: readonly string[] = [password, encodeURIComponen
  * Starts the MariaDB server of the system on fresh data in a temporary folder, as `nobody` where this process is root. It ends with
  * this process.
  *
- * @param flags more flags of the server
+ * @param certificate PEM, with which connections may be encrypted
  * @throws Error with the server's log where it does not start.
  */
-export async function startMariadb(flags: readonly string[] = []): Promise<Mariadb> {
+export async function startMariadb(certificate?: { readonly cert: string; readonly key: string }): Promise<Mariadb> {
   const owner = await unprivilegedOwner();
   const folder = await mkdtemp(path.join(os.tmpdir(), 'mariadb-'));
   if (owner !== undefined) await chown(folder, owner.uid, owner.gid);
@@ -45,11 +45,17 @@ export async function startMariadb(flags: readonly string[] = []): Promise<Maria
     await rm(folder, { recursive: true, force: true });
     throw error;
   });
+  const tls: string[] = [];
+  for (const [name, text] of Object.entries(certificate ?? {})) {
+    const file = path.join(folder, `${name}.pem`);
+    await writeFile(file, text);
+    tls.push(`--ssl-${name}=${file}`);
+  }
   const port = await freePort();
   const socketPath = path.join(folder, 'socket');
   const settings = ['--no-defaults', `--datadir=${data}`, `--port=${port}`, '--bind-address=127.0.0.1'];
   const fast = ['--innodb-flush-log-at-trx-commit=0', '--innodb-buffer-pool-size=128M', '--skip-log-bin'];
-  const server = startKept(folder, ['mariadbd', ...settings, `--socket=${socketPath}`, ...fast, ...flags], {
+  const server = startKept(folder, ['mariadbd', ...settings, `--socket=${socketPath}`, ...fast, ...tls], {
     signal: 'TERM',
     owner,
   });

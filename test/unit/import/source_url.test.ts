@@ -56,6 +56,10 @@ const bad: readonly (readonly [written: string, says: RegExp])[] = [
   ['mysql://u:p@h', /^must name the database/],
   ['mysql://u:p@h/', /^must name the database/],
   ['mysql://u:p@q@h/d', /written %40/],
+  [
+    'mysql://u:p@192.0.2.1/d?ssl_ca=/ca.pem',
+    /^must have the name in the certificate instead of 192\.0\.2\.1, or end with/,
+  ],
   ['mysql://u:p@h:0/d', /port from 1 to 65535/],
 ];
 
