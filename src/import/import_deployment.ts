@@ -52,8 +52,9 @@ export async function importDeployment(source: Source, database: Database, repor
     if (unfinished === undefined) await begin(source, target);
     const copied = unfinished === undefined ? {} : await resume(source, target, tables, unfinished, report);
     for (const table of tables) await copyTable(source, target, table, copied[table.table.name], report);
+    report.note('Comparing all tables with the source.');
     const imported = await verify(source, target, tables);
-    report.note('Verified: all tables have the same number of rows and the same checksum in source and target.');
+    report.note('Verified: every table has the same number of rows and the same checksum in source and target.');
     await inTransaction(target, async (transaction) => {
       await setSequences(transaction);
       await analyzeTables(transaction);

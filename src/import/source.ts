@@ -40,7 +40,7 @@ export async function openSource(settings: SourceSettings): Promise<Source> {
   return { name, query, close: () => connection.destroy() };
 }
 
-function connect({ host, port, socketPath, user, password, database, tls }: SourceSettings) {
+async function connect({ host, port, socketPath, user, password, database, tls }: SourceSettings) {
   return mysql.createConnection({
     ...(socketPath === undefined ? { host, port } : { socketPath }),
     ...(user === undefined ? {} : { user }),
@@ -67,6 +67,7 @@ function remedyFor(error: unknown): string {
     return 'Correct user and password; the user needs the privilege SELECT on the database. Special characters in the URL are written as %XX.';
   }
   if (code === 'ER_BAD_DB_ERROR') return 'Correct the name of the database at the end of the URL.';
-  if (/SSL|TLS|CERT|VERIFY/i.test(code)) return 'Correct the ssl_ parameters at the end of the URL.';
+  const isFile = error instanceof Error && 'syscall' in error && error.syscall === 'open';
+  if (isFile || /SSL|TLS|CERT|VERIFY/i.test(code)) return 'Correct the ssl_ parameters at the end of the URL.';
   return 'Start the server, or correct the URL.';
 }

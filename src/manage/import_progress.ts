@@ -19,7 +19,7 @@ export function showImport(screen: Screen, now: () => number = Date.now): Import
       if (done === total) {
         if (total > 0) line(`${table}: ${total} ${total === 1 ? 'row' : 'rows'}`);
       } else if (screen.isTTY) {
-        screen.write(eraseLine + progressBar(table, done, total, screen.columns ?? 80));
+        screen.write(eraseLine + progressBar(table, done, total, screen.columns || 80));
       } else if (now() - spokenAt >= lineEveryMs) {
         line(`${table}: ${done} of ${total} rows`);
       }

@@ -49,6 +49,15 @@ suite('placement-manage import without a source', () => {
     assert.match(stderr, /^placement-manage: nowhere.conf cannot be read: ENOENT/);
   });
 
+  test('a file of certificates that is not there', async () => {
+    const { code, stderr } = await runImport(['--from', 'mysql://u:secret@localhost/d?ssl_ca=/nowhere/ca.pem']);
+    assert.equal(code, 1);
+    assert.equal(
+      stderr,
+      "placement-manage: The source mysql://localhost:3306/d cannot be reached: ENOENT: no such file or directory, open '/nowhere/ca.pem'. Correct the ssl_ parameters at the end of the URL.\n",
+    );
+  });
+
   test('a source that does not answer, and whose password nobody is told', async () => {
     const source = `127.0.0.1:${await freePort()}/placement`;
     const config = `[placement_database]\nconnection = mysql+pymysql://placement:very%40secret@${source}?charset=utf8\n`;

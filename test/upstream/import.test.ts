@@ -56,7 +56,7 @@ suite('a MariaDB database of OpenStack Placement', () => {
       for (const [table, count] of Object.entries(counts)) {
         if (count > 0) assert.match(ended.stdout, new RegExp(`^${table}: ${count} rows?$`, 'm'));
       }
-      assert.match(ended.stdout, /^Verified: all tables have the same number of rows and the same checksum/m);
+      assert.match(ended.stdout, /^Verified: every table has the same number of rows and the same checksum/m);
 
       const server = await startServer({ connection: target.url });
       try {
