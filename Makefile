@@ -1,6 +1,6 @@
 # Needs Node.js 20 or newer and npm; the pinned Node.js 24 and everything else comes with the installation.
 
-.PHONY: serve test check bench conformance
+.PHONY: serve test test-upstream check bench conformance
 
 # Serves on the embedded database in ./placement-data, at http://127.0.0.1:8778.
 serve: node_modules
@@ -9,6 +9,10 @@ serve: node_modules
 # Tests on the embedded database and on a real PostgreSQL, which an npm package brings.
 test: node_modules
 	@npm test --silent
+
+# Tests moving from the real OpenStack Placement, with what apt-get installs of Debian (as root, where it is missing).
+test-upstream: node_modules
+	@npm run --silent test:upstream
 
 # Types, lint, formatting.
 check: node_modules

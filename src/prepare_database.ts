@@ -1,12 +1,13 @@
 import type { Database } from '../db/connect.ts';
 import { migrateToLatest, pendingMigrations } from '../db/migrate.ts';
+import { isImportUnfinished } from '../db/statements/unfinished_import.ts';
 import { syncStandardNames } from '../db/sync_standard_names.ts';
 
 /**
  * Makes sure that the schema is up to date, by migrating it where that is asked for (always on the embedded database), and
  * that the standard traits and classes exist.
  *
- * @throws Error where the schema is missing or old and may not be migrated, with the remedy.
+ * @throws Error where the schema is missing or old and may not be migrated, or an import is unfinished, with the remedy.
  */
 export async function prepareDatabase(
   database: Database,
@@ -18,6 +19,11 @@ export async function prepareDatabase(
     throw new Error(
       `The database lacks the migrations ${pending.join(', ')}. Run "placement-manage db sync", or set ` +
         '[placement_database] sync_on_startup = true.',
+    );
+  }
+  if (await isImportUnfinished(database)) {
+    throw new Error(
+      'The database holds an unfinished import. Run the same "placement-manage import" again: it goes on where it ended.',
     );
   }
   await syncStandardNames(database);

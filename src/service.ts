@@ -41,8 +41,8 @@ export type PlacementService = {
  * @param options.embeddedTemplate a dump of an embedded database that a new one starts from
  * @param options.gathering where this process is one of several that serve one port
  * @param options.speaks the microversions that are offered, where they are not all up to [api] max_microversion
- * @throws Error where the schema is missing or old and may not be migrated, or the policy files or the settings of Keystone
- *   cannot be used, with the remedy.
+ * @throws Error where the schema is missing or old and may not be migrated, an import is unfinished, or the policy files or the
+ *   settings of Keystone cannot be used, with the remedy.
  */
 export async function openService(
   config: Config,

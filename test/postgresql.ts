@@ -1,15 +1,14 @@
-import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { chown, cp, mkdtemp, readFile, rm } from 'node:fs/promises';
+import { chown, cp, mkdtemp, rm } from 'node:fs/promises';
 import { createRequire } from 'node:module';
-import net from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import pg from 'pg';
 import { freePort } from './free_port.ts';
+import { type Owner, startKept, unprivilegedOwner } from './kept_process.ts';
 
 /** A PostgreSQL server that was started for tests, on 127.0.0.1 and without a password. */
 export type PostgresqlServer = {
@@ -38,7 +37,7 @@ export type PostgresqlOptions = {
  * @throws Error with the server's log where it does not start.
  */
 export async function startPostgresql(options: PostgresqlOptions = {}): Promise<PostgresqlServer> {
-  const owner = process.getuid?.() === 0 ? await nobody() : undefined;
+  const owner = await unprivilegedOwner();
   const folder = await mkdtemp(path.join(os.tmpdir(), 'postgresql-'));
   if (owner !== undefined) await chown(folder, owner.uid, owner.gid);
   try {
@@ -54,20 +53,16 @@ export async function startPostgresql(options: PostgresqlOptions = {}): Promise<
       const port = await freePort();
       const settings = { ...serverSettings(port, options.durable ?? false), ...options.settings };
       const flags = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
-      const keeper = spawn('sh', ['-c', keeperScript, folder, path.join(binaries, 'postgres'), '-D', data, ...flags], {
-        ...owner,
-        cwd: folder,
-        detached: true, // so that Ctrl-C reaches the tests only, and the keeper can clean up
-        stdio: ['pipe', 'ignore', 'ignore'],
+      const server = startKept(folder, [path.join(binaries, 'postgres'), '-D', data, ...flags], {
+        signal: 'INT',
+        owner,
       });
-      keeper.unref();
-      unrefStream(keeper.stdin);
       const url = `postgresql://postgres@127.0.0.1:${port}/postgres`;
-      if (await answers(url, keeper)) return { url, stop: () => stop(keeper) };
-      const log = await readFile(path.join(folder, 'log'), 'utf8').catch(() => '');
+      if (await server.answers(() => execute(url, 'select 1'))) return { url, stop: server.stop };
+      const log = await server.log();
       // Another program may have taken the port between looking for it and using it.
       if (attempt === 3 || !log.includes('Address already in use')) {
-        await stop(keeper);
+        await server.stop();
         throw new Error(`PostgreSQL did not start. Its log says:\n${log}`);
       }
     }
@@ -137,38 +132,6 @@ const serverSettings = (port: number, durable: boolean): Readonly<Record<string,
   ...(durable ? {} : { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' }),
 });
 
-/** Waits for the end of its standard input, which the kernel brings about when the process that started it is gone. */
-const keeperScript = `
-  folder=$0
-  "$@" > "$folder/log" 2>&1 &
-  server=$!
-  cat > /dev/null
-  kill -INT "$server"
-  wait "$server"
-  cd / && rm -rf "$folder"
-`;
-
-async function stop(keeper: ChildProcess): Promise<void> {
-  if (keeper.exitCode !== null || keeper.signalCode !== null) return;
-  keeper.ref();
-  await new Promise<void>((resolve) => {
-    keeper.once('exit', () => resolve());
-    keeper.stdin?.end();
-  });
-}
-
-async function answers(url: string, keeper: ChildProcess): Promise<boolean> {
-  for (const end = Date.now() + 30_000; Date.now() < end && keeper.exitCode === null; await sleep(20)) {
-    try {
-      await execute(url, 'select 1');
-      return true;
-    } catch {
-      // not yet
-    }
-  }
-  return false;
-}
-
 /** The folder of initdb and postgres. Where the owner may not go (a checkout in /root, say), they are copied. */
 async function binariesFor(folder: string, owner: Owner | undefined): Promise<string> {
   const platform = process.platform === 'win32' ? 'windows' : process.platform;
@@ -190,21 +153,4 @@ async function binariesFor(folder: string, owner: Owner | undefined): Promise<st
   }
 }
 
-type Owner = { readonly uid: number; readonly gid: number };
-
-/** PostgreSQL refuses to run as root. */
-async function nobody(): Promise<Owner> {
-  const users = await readFile('/etc/passwd', 'utf8');
-  const fields = users
-    .split('\n')
-    .find((line) => line.startsWith('nobody:'))
-    ?.split(':');
-  return { uid: Number(fields?.[2] ?? 65534), gid: Number(fields?.[3] ?? 65534) };
-}
-
 const run = promisify(execFile);
-
-/** A pipe of a child process is a socket, which its declared type does not tell. */
-function unrefStream(stream: unknown): void {
-  if (stream instanceof net.Socket) stream.unref();
-}

@@ -6,6 +6,7 @@ import { onlineMigrations } from '../../db/online/run.ts';
 import { readRevision, stampRevision } from '../../db/revision.ts';
 import { addConfigFlags, type ConfigFlags, loadConfig, runCommand } from '../command_line.ts';
 import type { Config } from '../config/config.ts';
+import { addImportCommand } from '../manage/import_command.ts';
 import { readMaxCount, runOnlineDataMigrations } from '../manage/online_data_migrations.ts';
 import { addPolicyCommands } from '../manage/policy_commands.ts';
 import { openConfiguredDatabase } from '../open_database.ts';
@@ -34,6 +35,7 @@ for (const command of [db.command('online_data_migrations'), program.command('on
     .option('--max-count <number>', 'migrate at most so many rows; without it, 50 at a time until nothing is left')
     .action(migrateData);
 }
+addImportCommand(program, withDatabase);
 addPolicyCommands(program, () => loadConfig(program.opts<ConfigFlags>()).config.osloPolicy);
 await runCommand(program, { failed: 1, noCommand: 1 });
 

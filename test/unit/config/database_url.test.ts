@@ -21,9 +21,12 @@ const good: readonly (readonly [written: string, url: string])[] = [
 ];
 
 const bad: readonly (readonly [written: string, says: RegExp])[] = [
-  ['mysql+pymysql://u:p@h/d', /MySQL and MariaDB are not supported\. Import the database into PostgreSQL/],
-  ['mysql://u:p@h/d', /Import the database into PostgreSQL/],
-  ['mariadb+pymysql://u:p@h/d', /Import the database into PostgreSQL/],
+  [
+    'mysql+pymysql://u:p@h/d',
+    /MySQL and MariaDB are not supported\..*bring the data there with "placement-manage import"/,
+  ],
+  ['mysql://u:p@h/d', /placement-manage import/],
+  ['mariadb+pymysql://u:p@h/d', /placement-manage import/],
   ['sqlite://', /Leave the option unset to use the embedded database/],
   ['sqlite:////var/lib/placement.db', /Leave the option unset to use the embedded database/],
   ['oracle://u:p@h/d', /must be a URL of the form postgresql:\/\//],

@@ -49,7 +49,7 @@ const mistakes: readonly (readonly [what: string, text: string, says: string])[]
   [
     'MySQL',
     '[placement_database]\nconnection = mysql+pymysql://u:hunter2@h/d',
-    `${conf}:2: [placement_database] connection = mysql+pymysql://***: MySQL and MariaDB are not supported. Import the database into PostgreSQL (for example with pgloader), and write postgresql://user:password@host/database.`,
+    `${conf}:2: [placement_database] connection = mysql+pymysql://***: MySQL and MariaDB are not supported. Write postgresql://user:password@host/database, and bring the data there with "placement-manage import".`,
   ],
   [
     'SQLite',

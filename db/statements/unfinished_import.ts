@@ -1,0 +1,53 @@
+import { sql } from 'kysely';
+import type { Database } from '../connect.ts';
+import type { Tables } from '../tables.ts';
+
+/*
+ * What an import remembers until it is finished. The table is there meanwhile only, and so it is in no migration.
+ */
+
+export type UnfinishedImport = {
+  /** The source, without user and password. */
+  readonly source: string;
+  readonly startedAt: Date;
+  /** The primary key of the last row copied, for each table that has any. */
+  readonly copied: Readonly<Record<string, readonly number[]>>;
+};
+
+type Target = Pick<Database, 'kysely'>;
+
+export async function isImportUnfinished({ kysely }: Target): Promise<boolean> {
+  const { rows } = await sql<{ there: boolean }>`
+    select to_regclass('unfinished_import') is not null as there`.execute(kysely);
+  return rows[0]?.there === true;
+}
+
+export async function readUnfinishedImport(target: Target): Promise<UnfinishedImport | undefined> {
+  if (!(await isImportUnfinished(target))) return undefined;
+  const { rows } = await sql<UnfinishedImport>`
+    select source, started_at as "startedAt", copied from unfinished_import`.execute(target.kysely);
+  return rows[0];
+}
+
+export async function beginImport({ kysely }: Target, source: string): Promise<void> {
+  await sql`create table unfinished_import (
+    source text not null,
+    started_at timestamp not null default (now() at time zone 'utc'),
+    copied jsonb not null default '{}')`.execute(kysely);
+  await sql`insert into unfinished_import (source) values (${source})`.execute(kysely);
+}
+
+/** To be committed together with the rows. */
+export async function recordCopied({ kysely }: Target, table: keyof Tables, last: readonly number[]): Promise<void> {
+  await sql`update unfinished_import set copied = copied || ${JSON.stringify({ [table]: last })}::jsonb`.execute(
+    kysely,
+  );
+}
+
+export async function forgetCopied({ kysely }: Target): Promise<void> {
+  await sql`update unfinished_import set copied = '{}'`.execute(kysely);
+}
+
+export async function endImport({ kysely }: Target): Promise<void> {
+  await sql`drop table unfinished_import`.execute(kysely);
+}

@@ -1,0 +1,90 @@
+import { sql } from 'kysely';
+import type { Database } from '../../db/connect.ts';
+import { standardResourceClasses } from '../../db/standard_resource_classes.ts';
+import { standardTraits } from '../../db/standard_traits.ts';
+import { type CopiedTable, copiedTables } from './copied_tables.ts';
+
+/** The database that is imported into: one connection or transaction of it. */
+export type Target = Pick<Database, 'kysely'>;
+
+/** Runs `use` in one transaction. */
+export const inTransaction = <T>({ kysely }: Target, use: (target: Target) => Promise<T>): Promise<T> =>
+  kysely.transaction().execute((transaction) => use({ kysely: transaction }));
+
+const allTables = sql.join(copiedTables.map(({ name }) => sql.table(name)));
+
+/** Keeps everybody else from the tables until the transaction ends. */
+export async function lockTables({ kysely }: Target): Promise<void> {
+  await sql`lock table ${allTables} in access exclusive mode`.execute(kysely);
+}
+
+/** Removes all rows, the standard names too: those of the source come with ids of their own. */
+export async function clearTables({ kysely }: Target): Promise<void> {
+  await sql`truncate ${allTables}`.execute(kysely);
+}
+
+/** What the target holds, for people: `3 resource_providers`. Standard traits and resource classes do not count. */
+export async function readContent({ kysely }: Target): Promise<readonly string[]> {
+  const { rows } = await sql<{ name: string }>`
+    select table_name as name from information_schema.tables where table_schema = current_schema()`.execute(kysely);
+  const content: string[] = [];
+  for (const { name } of copiedTables.filter((table) => rows.some((row) => row.name === table.name))) {
+    const standard = name === 'traits' ? standardTraits : name === 'resource_classes' ? standardResourceClasses : [];
+    const where = standard.length === 0 ? sql`` : sql`where name <> all (${standard}::text[])`;
+    const found = await sql<{ count: number }>`
+      select count(*)::integer as count from ${sql.table(name)} ${where}`.execute(kysely);
+    const count = found.rows[0]?.count ?? 0;
+    if (count > 0) content.push(`${count} ${name}`);
+  }
+  return content;
+}
+
+/** Lets the next id of each table be above those that were copied. */
+export async function setSequences({ kysely }: Target): Promise<void> {
+  for (const { name } of copiedTables.filter(({ key }) => key[0] === 'id')) {
+    await sql`select setval(pg_get_serial_sequence(${name}, 'id'), coalesce(max(id), 1), max(id) is not null)
+      from ${sql.table(name)}`.execute(kysely);
+  }
+}
+
+/** Without statistics PostgreSQL would plan the first queries for empty tables. */
+export async function analyzeTables({ kysely }: Target): Promise<void> {
+  await sql`analyze ${allTables}`.execute(kysely);
+}
+
+/**
+ * Lets rows of a table be written without the triggers that log changes and make entity tags, which take most of the time: in the
+ * end `logChange` tells of all at once, and the online data migration backfill_etags makes the tags.
+ *
+ * @param use runs within the transaction, which keeps others from writing to the table
+ */
+export async function withoutTriggers(
+  { kysely }: Target,
+  { name }: CopiedTable,
+  use: () => Promise<void>,
+): Promise<void> {
+  await sql`alter table ${sql.table(name)} disable trigger user`.execute(kysely);
+  await use();
+  await sql`alter table ${sql.table(name)} enable trigger user`.execute(kysely);
+}
+
+/** Tells every process to load everything anew. */
+export async function logChange({ kysely }: Target): Promise<void> {
+  await sql`insert into provider_changes (provider_id, whole) values (null, false)`.execute(kysely);
+}
+
+/** Lets providers be written in any order within the transaction: a parent may have a higher id than its child. */
+export async function withLooseLinks({ kysely }: Target, use: () => Promise<void>): Promise<void> {
+  const { rows } = await sql<{ name: string }>`
+    select conname as name from pg_constraint where contype = 'f' and conrelid = 'resource_providers'::regclass
+      and confrelid = conrelid`.execute(kysely);
+  const alterAll = async (how: string): Promise<void> => {
+    for (const { name } of rows) {
+      await sql`alter table resource_providers alter constraint ${sql.id(name)} ${sql.raw(how)}`.execute(kysely);
+    }
+  };
+  await alterAll('deferrable initially deferred');
+  await use();
+  await sql`set constraints all immediate`.execute(kysely);
+  await alterAll('not deferrable');
+}

@@ -1,0 +1,80 @@
+import { execFile } from 'node:child_process';
+import { chown, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
+import { promisify } from 'node:util';
+import { freePort } from '../free_port.ts';
+import { startKept, unprivilegedOwner } from '../kept_process.ts';
+import { type Client, openClient, succeed } from '../races/client.ts';
+
+/** OpenStack Placement itself, as Debian packages it, on a database. */
+export type Upstream = {
+  readonly client: Client;
+  stop(): Promise<void>;
+};
+
+/** Runs a command of upstream's to its end. @returns what it printed @throws Error where it ends with another code than 0 */
+export async function runUpstream(
+  command: 'placement-manage' | 'placement-status',
+  databaseUrl: string,
+  ...args: readonly string[]
+): Promise<string> {
+  const folder = await folderWithConfig(databaseUrl);
+  try {
+    const configured = ['--config-file', path.join(folder, 'placement.conf'), ...args];
+    return (await promisify(execFile)(`/usr/bin/${command}`, configured, { cwd: folder })).stdout;
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+/** Makes upstream's schema in an empty database. */
+export const upstreamDbSync = (databaseUrl: string): Promise<string> =>
+  runUpstream('placement-manage', databaseUrl, 'db', 'sync');
+
+/**
+ * Serves the API under gunicorn on a free port of 127.0.0.1, until this process ends.
+ *
+ * @throws Error with the log where it does not start.
+ */
+export async function startUpstream(databaseUrl: string): Promise<Upstream> {
+  const folder = await folderWithConfig(databaseUrl);
+  const port = await freePort();
+  const command = [
+    'gunicorn',
+    '--bind',
+    `127.0.0.1:${port}`,
+    '--workers',
+    '2',
+    '--threads',
+    '4',
+    '--keep-alive',
+    '60',
+  ] as const;
+  const server = startKept(folder, [...command, '--timeout', '300', 'placement.wsgi:init_application()'], {
+    signal: 'TERM',
+    owner: await unprivilegedOwner(),
+    env: { PATH: process.env.PATH, HOME: folder, OS_PLACEMENT_CONFIG_DIR: folder },
+  });
+  const client = openClient(`http://127.0.0.1:${port}`);
+  const stop = async (): Promise<void> => {
+    client.close();
+    await server.stop();
+  };
+  if (await server.answers(() => succeed(client, 'GET', '/resource_providers', 39))) return { client, stop };
+  const log = await server.log();
+  await stop();
+  throw new Error(`OpenStack Placement did not start. Its log says:\n${log}`);
+}
+
+async function folderWithConfig(databaseUrl: string): Promise<string> {
+  const owner = await unprivilegedOwner();
+  const folder = await mkdtemp(path.join(os.tmpdir(), 'upstream-'));
+  if (owner !== undefined) await chown(folder, owner.uid, owner.gid);
+  const connection = databaseUrl.replace(/^postgresql:/, 'postgresql+psycopg2:');
+  await writeFile(
+    path.join(folder, 'placement.conf'),
+    `[api]\nauth_strategy = noauth2\n[placement_database]\nconnection = ${connection}\n`,
+  );
+  return folder;
+}
