@@ -22,9 +22,7 @@ const providers = 1000;
 
 /** On a database with our schema, that nothing else uses. @returns the limits, at 8 and 32 connections. */
 export async function claimStatementLimits(databaseUrl: string, databasePid: number): Promise<readonly Limit[]> {
-  const query = queryOn(databaseUrl);
-  await loadTrees(query, [flatHost], providers);
-  for (const table of ['resource_providers', 'allocations']) await query(`alter table ${table} disable trigger user`);
+  let filled: Promise<void> | undefined;
   const byPgbench = await run('pgbench', ['--version']).then(
     () => true,
     () => false,
@@ -32,12 +30,20 @@ export async function claimStatementLimits(databaseUrl: string, databasePid: num
   return [8, 32].map((connections) => ({
     name: `L1 a claim as one statement, by ${byPgbench ? 'pgbench' : 'this process'}, c${connections}`,
     run: async (durationMs) => {
+      filled ??= fill(databaseUrl);
+      await filled;
       const before = cpuMs([databasePid]);
       const make = byPgbench ? throughPgbench : throughPg;
       const made = await make(databaseUrl, connections, durationMs);
       return { ...made, serverCpuMs: Number.NaN, databaseCpuMs: (cpuMs([databasePid]) - before) / made.operations };
     },
   }));
+}
+
+async function fill(databaseUrl: string): Promise<void> {
+  const query = queryOn(databaseUrl);
+  await loadTrees(query, [flatHost], providers);
+  for (const table of ['resource_providers', 'allocations']) await query(`alter table ${table} disable trigger user`);
 }
 
 type Made = Omit<Measurement, 'serverCpuMs' | 'databaseCpuMs'>;
