@@ -51,11 +51,14 @@ export async function measure(
   });
 }
 
-/** Does the operation `count` times, unmeasured, and as fast as it goes. */
-export async function perform(server: MeasuredServer, count: number, operation: Operation): Promise<void> {
-  const concurrency = Math.min(32, count);
-  await withConnections(server, concurrency, async (connections) => {
-    await closedLoop(connections, { durationMs: Number.POSITIVE_INFINITY, most: count }, operation);
+/** Does the operation `most` times, unmeasured, and as fast as it goes; fewer where the time is up before. */
+export async function perform(
+  server: MeasuredServer,
+  { most = Number.POSITIVE_INFINITY, durationMs = Number.POSITIVE_INFINITY }: Partial<Bounds>,
+  operation: Operation,
+): Promise<void> {
+  await withConnections(server, Math.min(32, most), async (connections) => {
+    await closedLoop(connections, { most, durationMs }, operation);
   });
 }
 

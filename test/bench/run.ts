@@ -1,4 +1,4 @@
-import { writeFile } from 'node:fs/promises';
+import { writeFileSync } from 'node:fs';
 import os from 'node:os';
 import { createDatabase, execute, type PostgresqlServer, startPostgresql } from '../postgresql.ts';
 import { postgresqlTemplate } from '../templates.ts';
@@ -19,14 +19,17 @@ const options = readOptions(process.argv.slice(2));
 const servers: MeasuredServer[] = [];
 const rows: Row[] = [];
 const footprints: Footprint[] = [];
+let machine: Readonly<Record<string, string>> = {};
 const report: Report = {
   row: (row, first) => {
     rows.push(row);
     console.log(line(row, first));
+    save();
   },
   footprint: (footprint) => {
     footprints.push(footprint);
     console.log(footprintLine(footprint));
+    save();
   },
 };
 
@@ -49,7 +52,7 @@ try {
 }
 
 async function run({ url }: PostgresqlServer): Promise<void> {
-  const machine = await describeMachine(url);
+  machine = await describeMachine(url);
   console.log(`${Object.values(machine).join('\n')}\n\n${heading}`);
   for (const running of options.running) servers.push(await runningServer(running));
   for (const own of options.own) {
@@ -65,8 +68,12 @@ async function run({ url }: PostgresqlServer): Promise<void> {
   );
   const growth = growthLines(rows);
   if (growth.length > 0) console.log(`\n${'growth'.padEnd(71)}      CPU     time\n${growth.join('\n')}`);
+}
+
+/** After every result, since a run takes long and may be ended early. */
+function save(): void {
   if (options.json === undefined) return;
-  await writeFile(options.json, `${JSON.stringify({ machine, rows, footprints }, undefined, 1)}\n`);
+  writeFileSync(options.json, `${JSON.stringify({ machine, rows, footprints }, undefined, 1)}\n`);
 }
 
 /** What the figures depend on. */

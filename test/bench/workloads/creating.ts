@@ -17,7 +17,7 @@ export const creating: Workload = {
       await putPart(connection, uuid, 'aggregates', { aggregates: [aggregateUuid(call)] }, 2);
       created.push(uuid);
     });
-    await perform(server, created.length, async (connection, call) => {
+    await perform(server, { most: created.length }, async (connection, call) => {
       expectStatus((await connection.send('DELETE', `/resource_providers/${created[call]}`)).status, 204);
     });
     return measured;

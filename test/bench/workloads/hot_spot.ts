@@ -32,7 +32,7 @@ export const hotSpot: Workload = {
     });
     await overrun(server, provider, room, consumers);
     await release(server, consumers);
-    await perform(server, 1, async (connection) => {
+    await perform(server, { most: 1 }, async (connection) => {
       expectStatus((await connection.send('DELETE', `/resource_providers/${provider}`)).status, 204);
     });
     return { ...measured, note: `${conflicts} answers 409 while there was room; ${room} of ${room} used in the end` };
@@ -41,7 +41,7 @@ export const hotSpot: Workload = {
 
 /** Claims until it is full and beyond, again where a race was lost. @throws Error where what is used is not right. */
 async function overrun(server: MeasuredServer, provider: string, room: number, consumers: string[]): Promise<void> {
-  await perform(server, room - consumers.length + 40, async (connection) => {
+  await perform(server, { most: room - consumers.length + 40 }, async (connection) => {
     for (let lostRace = true; lostRace; ) {
       const consumer = randomUUID();
       const { status, body } = await connection.send('PUT', `/allocations/${consumer}`, claimOn(provider), true);
