@@ -3,7 +3,7 @@ import type { Limit } from './limits/limit.ts';
 import { loadTrees } from './load_by_sql.ts';
 import { type Measurement, medians } from './measure.ts';
 import type { MeasuredServer } from './measured_server.ts';
-import { type Footprint, footprintOf } from './memory.ts';
+import { type Footprint, freshFootprint, usedFootprint } from './memory.ts';
 import type { Options } from './options.ts';
 import type { Row } from './table.ts';
 import { allWorkloads } from './workloads/all.ts';
@@ -26,8 +26,12 @@ export async function measureServers(servers: readonly MeasuredServer[], options
     );
     if (workloads.length === 0 && !footprints) continue;
     for (const server of servers) await server.fill((query) => loadTrees(query, [flatHost], size));
-    if (footprints) for (const server of servers) report.footprint(await footprintOf(server, size));
+    for (const server of footprints ? servers : []) {
+      const footprint = await freshFootprint(server, size);
+      if (footprint !== undefined) report.footprint(footprint);
+    }
     for (const workload of workloads) await measureWorkload(workload, servers, size, options, report);
+    for (const server of footprints ? servers : []) report.footprint(usedFootprint(server, size));
   }
   const nested = wanted.filter(({ dataSet }) => dataSet === 'nested');
   if (nested.length === 0) return;

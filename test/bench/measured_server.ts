@@ -9,8 +9,8 @@ export type MeasuredServer = {
   pids(): readonly number[];
   /** The first process of its PostgreSQL server; undefined where that is not known, or where it has the database in itself. */
   readonly databasePid: number | undefined;
-  /** SQL on its database while it serves; undefined where only the server itself can reach that. */
-  query(): Query | undefined;
+  /** Its PostgreSQL database; undefined where only the server itself can reach its data. */
+  databaseUrl(): string | undefined;
   /** Replaces all of its data. */
   fill(load: (query: Query) => Promise<void>): Promise<void>;
   /** Ends it and starts it again, and tells how long the start took until it answered; undefined where that is not ours to do. */

@@ -81,9 +81,9 @@ function ownServer(
     urls: () => running.map(({ url }) => url),
     pids: () => running.map(({ pid }) => pid),
     databasePid,
-    query: () => {
+    databaseUrl: () => {
       const settings = place.settings();
-      return 'connection' in settings ? queryOn(settings.connection) : undefined;
+      return 'connection' in settings ? settings.connection : undefined;
     },
     fill: async (load) => {
       await stop();

@@ -44,5 +44,6 @@ function partOf({ functionName, url }: Profile['nodes'][number]['callFrame']): s
   if (functionName === '(garbage collector)') return 'garbage collection';
   const packageName = /.*\/node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(url)?.[1];
   if (packageName !== undefined) return packageName;
-  return /\/((?:src\/[^/]+|db))\/[^?]*\.ts$/.exec(url)?.[1] ?? 'Node.js';
+  const folder = /\/((?:src\/[^/]+|db))\/[^?]*\.ts$/.exec(url)?.[1];
+  return folder ?? (url === '' ? 'native code and the kernel' : 'Node.js');
 }

@@ -26,7 +26,7 @@ export async function runningServer({ name, urls, pids, databaseUrl }: RunningSe
     urls: () => urls,
     pids: () => pids,
     databasePid: await firstProcess(databaseUrl).catch(() => undefined),
-    query: () => query,
+    databaseUrl: () => databaseUrl,
     fill: async (load) => {
       await removeAll(query);
       await load(query);

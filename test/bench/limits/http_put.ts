@@ -34,7 +34,7 @@ async function startBareServer(kind: string): Promise<MeasuredServer> {
     urls: () => [url],
     pids: () => [child.pid ?? 0],
     databasePid: undefined,
-    query: () => undefined,
+    databaseUrl: () => undefined,
     fill: async () => {},
     close: async () => {
       const ended = once(child, 'exit');
