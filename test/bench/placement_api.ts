@@ -1,6 +1,7 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, open, readFile, rm, writeFile } from 'node:fs/promises';
+import { rmSync } from 'node:fs';
+import { mkdtemp, open, readFile, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -22,6 +23,8 @@ export async function startPlacementApi(
   options: { readonly config?: string; readonly profileFolder?: string } = {},
 ): Promise<PlacementApi> {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'placement-bench-'));
+  const remove = () => rmSync(folder, { recursive: true, force: true });
+  process.once('exit', remove); // where this process is ended before the server has started
   const port = await freePort();
   const url = `http://127.0.0.1:${port}`;
   const configFile = path.join(folder, 'placement.conf');
@@ -45,7 +48,8 @@ export async function startPlacementApi(
     const patience = setTimeout(() => child.kill('SIGKILL'), 10_000);
     await ended;
     clearTimeout(patience);
-    await rm(folder, { recursive: true, force: true });
+    process.off('exit', remove);
+    remove();
   };
   for (const end = Date.now() + 60_000; ; await sleep(10)) {
     if (await answers(url)) return { url, pid: child.pid ?? 0, stop };
