@@ -18,8 +18,9 @@ test-upstream: node_modules
 check: node_modules
 	@npm run --silent check
 
+# Measures the service on both databases: make bench ARGS='--quick', or ARGS=--help for what else it measures.
 bench: node_modules
-	@npm run --silent bench
+	@npm run --silent bench -- $(ARGS)
 
 # Runs the gabbi files of any folder on both databases: make conformance GABBITS=path [ARGS='--only NAME --verbose']
 conformance: node_modules

@@ -1,7 +1,12 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
 import net from 'node:net';
+import os from 'node:os';
+import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { openServiceProcess } from './heartbeat_server.ts';
+import { startPostgresql } from '../postgresql.ts';
+import { firstProcess } from './own_server.ts';
+import { startPlacementApi } from './placement_api.ts';
+import { cpuMs } from './processes.ts';
 
 /*
  * What heartbeats cost: of 10,000 services each is heard of every 10 s, over connections that stay open. Printed is how much of
@@ -18,7 +23,13 @@ const requests = Math.ceil(services / together);
 const everyMs = 10_000;
 const measuredMs = 30_000;
 
-const server = await openServiceProcess(engine === 'embedded' ? 'embedded' : 'postgresql');
+const folder = await mkdtemp(path.join(os.tmpdir(), 'placement-heartbeats-'));
+const postgresql = engine === 'embedded' ? undefined : await startPostgresql({ durable: true });
+const server = await startPlacementApi(
+  postgresql === undefined ? { embeddedPath: path.join(folder, 'data') } : { connection: postgresql.url },
+  { config: '[compute]\nenabled = true' },
+);
+const databasePids = postgresql === undefined ? [] : [await firstProcess(postgresql.url)];
 const { hostname, port } = new URL(server.url);
 const latencies: number[] = [];
 let failed = 0;
@@ -40,7 +51,9 @@ console.log(
   `${latencies.length} requests for ${together} services each, ${failed} failed, median ${at(0.5)}, 99 % within ${at(0.99)}`,
 );
 for (const socket of agents) socket.destroy();
-await server.close();
+await server.stop();
+await postgresql?.stop();
+await rm(folder, { recursive: true, force: true });
 
 async function connectAll(): Promise<readonly net.Socket[]> {
   const sockets: net.Socket[] = [];
@@ -93,38 +106,11 @@ async function beatFor(ms: number): Promise<void> {
 
 /** How much of a core was taken meanwhile, in per cent. */
 async function loadOver(ms: number, run: () => Promise<void>) {
-  const before = [cpuMs(server.pid), databaseMs()] as const;
+  const before = [cpuMs([server.pid]), cpuMs(databasePids)] as const;
   const started = performance.now();
   await run();
   const elapsed = performance.now() - started;
   if (elapsed > ms * 1.2) console.log(`It took ${elapsed.toFixed(0)} ms instead of ${ms}: the machine is busy.`);
   const percent = (used: number) => (used / elapsed) * 100;
-  return { service: percent(cpuMs(server.pid) - before[0]), database: percent(databaseMs() - before[1]) };
-}
-
-/** CPU time of PostgreSQL: its first process, those that this one started, and those of them that have ended. */
-function databaseMs(): number {
-  const { databasePid } = server;
-  if (databasePid === undefined) return 0;
-  const children = readdirSync('/proc').filter((name) => /^\d+$/.test(name) && statOf(name)[1] === `${databasePid}`);
-  const [, , , , , , , , , , , , , endedUser, endedSystem] = statOf(`${databasePid}`);
-  const ended = (Number(endedUser) + Number(endedSystem)) * 10;
-  return children.reduce((sum, pid) => sum + cpuMs(Number(pid)), cpuMs(databasePid) + ended);
-}
-
-/** CPU time of a process, user and system; Linux counts it in hundredths of a second. */
-function cpuMs(pid: number): number {
-  const [, , , , , , , , , , , user = '0', system = '0'] = statOf(`${pid}`);
-  return (Number(user) + Number(system)) * 10;
-}
-
-/** What /proc says of a process, from its state on; nothing where it has ended. */
-function statOf(pid: string): readonly string[] {
-  try {
-    return readFileSync(`/proc/${pid}/stat`, 'latin1')
-      .replace(/^.*\) /s, '')
-      .split(' ');
-  } catch {
-    return [];
-  }
+  return { service: percent(cpuMs([server.pid]) - before[0]), database: percent(cpuMs(databasePids) - before[1]) };
 }

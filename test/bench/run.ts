@@ -1,89 +1,96 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { writeFileSync } from 'node:fs';
 import os from 'node:os';
-import path from 'node:path';
-import { Command, InvalidArgumentError } from 'commander';
-import { type Engine, engines } from '../engines.ts';
-import { createDatabase, startPostgresql } from '../postgresql.ts';
-import { type ServerProcess, startServer } from '../races/server_process.ts';
-import { loadFlatHosts, loadTrees } from './data.ts';
-import { type Measurement, measure } from './load.ts';
-import { flatWorkloads, treeWorkloads, type Workload } from './workloads.ts';
+import { createDatabase, execute, type PostgresqlServer, startPostgresql } from '../postgresql.ts';
+import { postgresqlTemplate } from '../templates.ts';
+import { measureLimits, measureServers, type Report } from './benchmark.ts';
+import { claimStatementLimits } from './limits/claim_statement.ts';
+import { httpLimits } from './limits/http_put.ts';
+import { jsonLimits } from './limits/json_answer.ts';
+import type { MeasuredServer } from './measured_server.ts';
+import { type Footprint, footprintLine } from './memory.ts';
+import { readOptions } from './options.ts';
+import { firstProcess, ownOnEmbedded, ownOnPostgresql } from './own_server.ts';
+import { runningServer } from './running_server.ts';
+import { growthLines, heading, line, type Row } from './table.ts';
 
-/*
- * The project's own benchmark: a server in a process of its own, on the embedded database and on a PostgreSQL with default
- * durability, both fresh; closed loops over HTTP. Client, server and database share the machine.
- */
+/* The project's own benchmark: `npm run bench -- --help`. docs/performance.md says what its figures mean. */
 
-type Options = { readonly providers: number; readonly seconds: number; readonly json?: string };
-type Row = Measurement & { readonly engine: Engine; readonly workload: string; readonly concurrency: number };
-
-const positive = (text: string): number => {
-  const value = Number(text);
-  if (value > 0) return value;
-  throw new InvalidArgumentError('It must be a positive number.');
-};
-const program = new Command('bench')
-  .description('Measures the service on both databases.')
-  .option('--providers <number>', 'hosts, and trees, in the data set', positive, 1000)
-  .option('--seconds <number>', 'how long each workload is measured', positive, 2)
-  .option('--json <file>', 'also write the figures there')
-  .parse();
-const { providers, seconds, json } = program.opts<Options>();
-
+const options = readOptions(process.argv.slice(2));
+const servers: MeasuredServer[] = [];
 const rows: Row[] = [];
-console.log(`${providers} hosts, ${seconds} s each\n\n${line('engine', 'workload', 'c', 'per s', 'p50 ms', 'p99 ms')}`);
-for (const engine of engines) {
-  const place = await placeFor(engine);
-  await measureOn(engine, place.settings, loadFlatHosts, flatWorkloads);
-  await place.reset();
-  await measureOn(engine, place.settings, loadTrees, async (server) => treeWorkloads(server));
-  await place.remove();
-}
-if (json !== undefined) await writeFile(json, `${JSON.stringify(rows, undefined, 2)}\n`);
+const footprints: Footprint[] = [];
+let machine: Readonly<Record<string, string>> = {};
+const report: Report = {
+  row: (row, first) => {
+    rows.push(row);
+    console.log(line(row, first));
+    save();
+  },
+  footprint: (footprint) => {
+    footprints.push(footprint);
+    console.log(footprintLine(footprint));
+    save();
+  },
+};
 
-async function measureOn(
-  engine: Engine,
-  settings: Parameters<typeof startServer>[0],
-  load: typeof loadFlatHosts,
-  workloadsOn: (server: ServerProcess) => Promise<readonly Workload[]>,
-): Promise<void> {
-  const server = await startServer(settings);
-  try {
-    await load(server.query, providers);
-    for (const { name, concurrency, operation } of await workloadsOn(server)) {
-      const row = { engine, workload: name, concurrency, ...(await measure(concurrency, seconds * 1000, operation)) };
-      rows.push(row);
-      const figures = [row.perSecond, row.p50Ms, row.p99Ms].map((figure) => figure.toFixed(figure < 100 ? 2 : 0));
-      console.log(line(engine, name, String(concurrency), ...figures));
-    }
-  } finally {
-    await server.kill();
+let interrupted = false;
+for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+  process.once(signal, () => {
+    interrupted = true;
+    closeAll().finally(() => process.exit(signal === 'SIGINT' ? 130 : 143));
+  });
+}
+
+const postgresql = await startPostgresql({ durable: true });
+try {
+  await run(postgresql);
+} catch (error) {
+  // What breaks because everything is being closed is no news.
+  if (!interrupted) throw error;
+} finally {
+  if (!interrupted) await closeAll();
+}
+
+async function run({ url }: PostgresqlServer): Promise<void> {
+  machine = await describeMachine(url);
+  console.log(`${Object.values(machine).join('\n')}\n\n${heading}`);
+  for (const running of options.running) servers.push(await runningServer(running));
+  for (const own of options.own) {
+    if (own === 'embedded') servers.push(ownOnEmbedded(own, options.profileFolder));
+    else servers.push(await ownOnPostgresql(own, url, own === 'postgresql' ? 1 : 2, options.profileFolder));
   }
+  await measureServers(servers, options, report);
+  const scratch = await createDatabase(url, await postgresqlTemplate(url));
+  await measureLimits(
+    [...(await claimStatementLimits(scratch.url, await firstProcess(url))), ...httpLimits, ...jsonLimits],
+    options,
+    report,
+  );
+  const growth = growthLines(rows);
+  if (growth.length > 0) console.log(`\n${'growth'.padEnd(71)}      CPU     time\n${growth.join('\n')}`);
 }
 
-function line(engine: string, workload: string, ...figures: readonly string[]): string {
-  return `${engine.padEnd(12)}${workload.padEnd(36)}${figures.map((figure) => figure.padStart(10)).join('')}`;
+/** After every result, since a run takes long and may be ended early. */
+function save(): void {
+  if (options.json === undefined) return;
+  writeFileSync(options.json, `${JSON.stringify({ machine, rows, footprints }, undefined, 1)}\n`);
 }
 
-/** Where the data of an engine goes: settings for the server, and how to empty and to remove it. */
-async function placeFor(engine: Engine) {
-  if (engine === 'embedded') {
-    const folder = await mkdtemp(path.join(os.tmpdir(), 'bench-'));
-    return {
-      settings: { embeddedPath: folder },
-      reset: () => rm(folder, { recursive: true, force: true }),
-      remove: () => rm(folder, { recursive: true, force: true }),
-    };
-  }
-  const postgresql = await startPostgresql({ durable: true });
-  const database = await createDatabase(postgresql.url);
-  const settings = { connection: database.url, syncOnStartup: true };
+/** What the figures depend on. */
+async function describeMachine(postgresqlUrl: string): Promise<Readonly<Record<string, string>>> {
+  const show = async (setting: string) => (await execute(postgresqlUrl, `show ${setting}`)).rows[0]?.[setting];
+  const processors = os.cpus();
   return {
-    settings,
-    reset: async () => {
-      await database.drop();
-      settings.connection = (await createDatabase(postgresql.url)).url;
-    },
-    remove: () => postgresql.stop(),
+    processors: `${processors.length} x ${processors[0]?.model.trim()}, ${(os.totalmem() / 1e9).toFixed(0)} GB of memory`,
+    software: `Node.js ${process.version}, PostgreSQL ${await show('server_version')}, ${os.type()} ${os.release()}`,
+    durability: `fsync ${await show('fsync')}, synchronous_commit ${await show('synchronous_commit')}`,
+    measured:
+      `${options.rounds} x ${options.durationMs / 1000} s each; load average ${os.loadavg()[0]?.toFixed(1)} at ` +
+      `${new Date().toISOString()}`,
   };
+}
+
+async function closeAll(): Promise<void> {
+  await Promise.allSettled(servers.map((server) => server.close()));
+  await postgresql.stop();
 }

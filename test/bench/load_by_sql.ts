@@ -1,0 +1,105 @@
+import type { Query } from '../races/server_process.ts';
+import { type Inventory, type ProviderShape, project, usedResources, user } from './data_set.ts';
+
+/*
+ * Puts a data set into a database by SQL. Only upstream's tables and columns are used, so it works on the database of an
+ * OpenStack Placement, too.
+ */
+
+/** Loads `count` trees. Their standard traits and classes must be there, as they are once a server has started. */
+export async function loadTrees(query: Query, shapes: readonly ProviderShape[], count: number): Promise<void> {
+  for (const shape of shapes) {
+    await insertProviders(query, shape, count);
+    await insertInventories(query, shape, count);
+    await insertTraits(query, shape, count);
+    if (!shape.populated) continue;
+    await insertAggregates(query, shape, count);
+    await insertAllocations(query, shape, count);
+  }
+  // Otherwise PostgreSQL would do it on its own, in the middle of what is measured.
+  await query('vacuum analyze');
+}
+
+/** Removes every provider and consumer. */
+export async function removeAll(query: Query): Promise<void> {
+  await query(`truncate resource_providers, inventories, allocations, consumers, resource_provider_traits,
+    resource_provider_aggregates, placement_aggregates cascade`);
+}
+
+/** Lets `count` providers of the kind look changed, as an agent does that writes the inventories it has. */
+export async function touchInventories(query: Query, { kind }: ProviderShape, count: number): Promise<void> {
+  await query(`update inventories set updated_at = now() where resource_provider_id in
+    (select id from resource_providers where name like '${kind}-%' order by id limit ${count})`);
+}
+
+async function insertProviders(query: Query, { kind, parent }: ProviderShape, count: number): Promise<void> {
+  const columns = 'created_at, updated_at, uuid, name, generation';
+  const values = `now(), now(), ${uuidSql(`'${kind}-' || n`)}, '${kind}-' || n, 1`;
+  if (parent !== undefined) {
+    await query(`insert into resource_providers (${columns}, root_provider_id, parent_provider_id)
+      select ${values}, root_provider_id, id from ${providersOf(parent, count)}`);
+    return;
+  }
+  await query(`insert into resource_providers (${columns}) select ${values} from generate_series(1, ${count}) as n`);
+  await query('update resource_providers set root_provider_id = id where root_provider_id is null');
+}
+
+async function insertInventories(query: Query, { kind, inventories }: ProviderShape, count: number): Promise<void> {
+  const row = ([resourceClass, inventory]: [string, Inventory]): string => {
+    const { total, reserved = 0, min = 1, max = 2147483647, step = 1, ratio = 1 } = inventory;
+    return `('${resourceClass}', ${[total, reserved, min, max, step, ratio].join(', ')})`;
+  };
+  await query(`insert into inventories (created_at, updated_at, resource_provider_id, resource_class_id,
+      total, reserved, min_unit, max_unit, step_size, allocation_ratio)
+    select now(), now(), p.id, c.id, i.total, i.reserved, i.min_unit, i.max_unit, i.step_size, i.ratio
+    from ${providersOf(kind, count)},
+      (values ${Object.entries(inventories).map(row).join(', ')})
+        as i (class, total, reserved, min_unit, max_unit, step_size, ratio)
+      join resource_classes c on c.name = i.class`);
+}
+
+async function insertTraits(query: Query, shape: ProviderShape, count: number): Promise<void> {
+  const { kind, traits, traitsRepeatAfter } = shape;
+  const rows = Array.from({ length: traitsRepeatAfter }, (_, n) =>
+    traits(n).map((trait) => `(${n}, '${trait}')`),
+  ).flat();
+  if (rows.length === 0) return;
+  await query(`insert into traits (created_at, name) select distinct now()::timestamp, name
+    from (values ${rows.join(', ')}) as has (n, name) on conflict do nothing`);
+  await query(`insert into resource_provider_traits (created_at, resource_provider_id, trait_id)
+    select now(), p.id, t.id from ${providersOf(kind, count)}
+      join (values ${rows.join(', ')}) as has (n, name) on has.n = p.n % ${traitsRepeatAfter}
+      join traits t on t.name = has.name`);
+}
+
+async function insertAggregates(query: Query, { kind }: ProviderShape, count: number): Promise<void> {
+  await query(`insert into placement_aggregates (created_at, uuid)
+    select now(), ${uuidSql(`'aggregate-' || n`)} from generate_series(0, 9) as n on conflict do nothing`);
+  await query(`insert into resource_provider_aggregates (created_at, resource_provider_id, aggregate_id)
+    select now(), p.id, a.id from ${providersOf(kind, count)}
+      join placement_aggregates a on a.uuid = ${uuidSql(`'aggregate-' || p.n % 10`)}`);
+}
+
+async function insertAllocations(query: Query, { kind }: ProviderShape, count: number): Promise<void> {
+  const owner = (table: string, name: string): string => `(select id from ${table} where external_id = '${name}')`;
+  const consumer = uuidSql(`'consumer-' || p.n`);
+  const used = Object.entries(usedResources).map(([resourceClass, amount]) => `('${resourceClass}', ${amount})`);
+  await query(`insert into projects (created_at, external_id) values (now(), '${project}') on conflict do nothing`);
+  await query(`insert into users (created_at, external_id) values (now(), '${user}') on conflict do nothing`);
+  await query(`insert into consumer_types (created_at, name) values (now(), 'INSTANCE') on conflict do nothing`);
+  await query(`insert into consumers (created_at, updated_at, uuid, project_id, user_id, generation, consumer_type_id)
+    select now(), now(), ${consumer}, ${owner('projects', project)}, ${owner('users', user)}, 1,
+      (select id from consumer_types where name = 'INSTANCE')
+    from ${providersOf(kind, count)} where p.n % 2 = 0`);
+  await query(`insert into allocations (created_at, updated_at, resource_provider_id, consumer_id, resource_class_id, used)
+    select now(), now(), p.id, ${consumer}, c.id, u.used
+    from ${providersOf(kind, count)}, (values ${used.join(', ')}) as u (class, used)
+      join resource_classes c on c.name = u.class where p.n % 2 = 0`);
+}
+
+/** The rows of the providers of a kind, each with its number. */
+const providersOf = (kind: string, count: number): string =>
+  `(select n, r.* from generate_series(1, ${count}) as n join resource_providers r on r.name = '${kind}-' || n) as p`;
+
+const uuidSql = (name: string): string =>
+  `overlay(overlay(md5(${name}) placing '4' from 13) placing '8' from 17)::uuid::text`;

@@ -1,0 +1,99 @@
+import { type Bounds, closedLoop, median, quantile } from './closed_loop.ts';
+import { type Connection, connect } from './connection.ts';
+import type { MeasuredServer } from './measured_server.ts';
+import { cpuMs } from './processes.ts';
+
+/** What one measured load came to. Times and CPU times are milliseconds per operation; NaN where they are not known. */
+export type Measurement = {
+  readonly perSecond: number;
+  readonly p50Ms: number;
+  readonly p99Ms: number;
+  /** In the server's processes. */
+  readonly serverCpuMs: number;
+  /** In those of its database. */
+  readonly databaseCpuMs: number;
+  /** In this process, which makes the load. */
+  readonly clientCpuMs: number;
+  readonly operations: number;
+  /** What else there is to say of it. */
+  readonly note?: string;
+};
+
+/** One step of a load: what a caller does again and again over its connection. */
+export type Operation = (connection: Connection, call: number) => Promise<void>;
+
+/**
+ * A closed loop over `concurrency` connections, spread over the server's processes, after a warm-up of a quarter of the time.
+ *
+ * @param bounds.coldStart leaves out the warm-up, where every operation counts
+ */
+export async function measure(
+  server: MeasuredServer,
+  concurrency: number,
+  { coldStart = false, ...bounds }: Bounds & { readonly coldStart?: boolean },
+  operation: Operation,
+): Promise<Measurement> {
+  return withConnections(server, concurrency, async (connections) => {
+    if (!coldStart) await closedLoop(connections, { durationMs: bounds.durationMs / 4 }, operation);
+    const pids = { server: server.pids(), database: server.databasePid === undefined ? [] : [server.databasePid] };
+    const before = [cpuMs(pids.server), cpuMs(pids.database), ownCpuMs()] as const;
+    const { timesMs, elapsedMs } = await closedLoop(connections, bounds, operation);
+    const operations = timesMs.length;
+    return {
+      perSecond: (operations * 1000) / elapsedMs,
+      p50Ms: quantile(timesMs, 0.5),
+      p99Ms: quantile(timesMs, 0.99),
+      clientCpuMs: (ownCpuMs() - before[2]) / operations,
+      serverCpuMs: (cpuMs(pids.server) - before[0]) / operations,
+      databaseCpuMs: (cpuMs(pids.database) - before[1]) / operations,
+      operations,
+    };
+  });
+}
+
+/** Does the operation `most` times, unmeasured, and as fast as it goes; fewer where the time is up before. */
+export async function perform(
+  server: MeasuredServer,
+  { most = Number.POSITIVE_INFINITY, durationMs = Number.POSITIVE_INFINITY }: Partial<Bounds>,
+  operation: Operation,
+): Promise<void> {
+  await withConnections(server, Math.min(32, most), async (connections) => {
+    await closedLoop(connections, { most, durationMs }, operation);
+  });
+}
+
+export async function withConnections<T>(
+  server: Pick<MeasuredServer, 'urls'>,
+  count: number,
+  use: (connections: readonly Connection[]) => Promise<T>,
+): Promise<T> {
+  const urls = server.urls();
+  const connections: Connection[] = [];
+  try {
+    for (let index = 0; index < count; index += 1) connections.push(await connect(urls[index % urls.length] ?? ''));
+    return await use(connections);
+  } finally {
+    for (const connection of connections) connection.close();
+  }
+}
+
+/** The medians of several rounds; the last note. */
+export function medians(rounds: readonly Measurement[]): Measurement {
+  const of = (figure: Exclude<keyof Measurement, 'note'>): number => median(rounds.map((round) => round[figure]));
+  const note = rounds.at(-1)?.note;
+  return {
+    perSecond: of('perSecond'),
+    p50Ms: of('p50Ms'),
+    p99Ms: of('p99Ms'),
+    serverCpuMs: of('serverCpuMs'),
+    databaseCpuMs: of('databaseCpuMs'),
+    clientCpuMs: of('clientCpuMs'),
+    operations: of('operations'),
+    ...(note === undefined ? {} : { note }),
+  };
+}
+
+function ownCpuMs(): number {
+  const { user, system } = process.cpuUsage();
+  return (user + system) / 1000;
+}

@@ -1,0 +1,115 @@
+import { Command, InvalidArgumentError } from 'commander';
+import type { RunningServer } from './running_server.ts';
+
+/** Our own servers that can be measured, by the name they have in the table. */
+export const ownServers = ['postgresql', 'embedded', 'two-processes'] as const;
+export type OwnServer = (typeof ownServers)[number];
+
+export type Options = {
+  /** The first of them is what the ratios refer to. */
+  readonly running: readonly RunningServer[];
+  readonly own: readonly OwnServer[];
+  /** Numbers of flat providers, the smallest first. */
+  readonly sizes: readonly number[];
+  readonly trees: number;
+  readonly rounds: number;
+  readonly durationMs: number;
+  readonly only: RegExp;
+  readonly json: string | undefined;
+  readonly profileFolder: string | undefined;
+};
+
+type Flags = {
+  readonly server?: ReadonlyMap<string, string>;
+  readonly pid?: ReadonlyMap<string, string>;
+  readonly database?: ReadonlyMap<string, string>;
+  readonly own?: readonly OwnServer[];
+  readonly sizes?: readonly number[];
+  readonly trees?: number;
+  readonly rounds?: number;
+  readonly seconds?: number;
+  readonly only?: RegExp;
+  readonly json?: string;
+  readonly cpuProf?: string;
+  readonly quick?: true;
+};
+
+/** What the command line asks for. It ends the process where that is wrong, and says why. */
+export function readOptions(args: readonly string[]): Options {
+  const command = new Command('bench')
+    .description(
+      'Measures servers of the Placement API beside each other, and what the machine allows. Without options: our own ' +
+        'service on PostgreSQL, on the embedded database, and two processes of it on one PostgreSQL. The first server is ' +
+        'what the ratios refer to.',
+    )
+    .option(
+      '--server <name=URL>',
+      'also a server that runs already, without authentication (URL,URL: its processes)',
+      named,
+    )
+    .option('--database <name=URL>', 'its PostgreSQL database; EVERYTHING IN IT IS REMOVED', named)
+    .option('--pid <name=PID>', 'its first process (PID,PID: its processes), for its CPU time and memory', named)
+    .option('--own <list>', `which of our own servers: ${ownServers.join(', ')}, or none (default: all)`, ownList)
+    .option('--sizes <list>', 'numbers of providers without children (default: 1000,10000,100000)', sizeList)
+    .option('--trees <number>', 'number of provider trees (default: 1000)', positive)
+    .option('--rounds <number>', 'how often everything is measured, the servers in turn (default: 3)', positive)
+    .option('--seconds <number>', 'how long each measurement takes (default: 1)', positive)
+    .option('--only <regex>', 'only the workloads and limits whose name matches', regex)
+    .option('--json <file>', 'also write all figures there')
+    .option('--cpu-prof <folder>', 'leave a profile of the CPU time of our own servers there')
+    .option('--quick', 'see whether it works: 100 providers, 10 trees, one short round')
+    .parse(args, { from: 'user' });
+  const flags = command.opts<Flags>();
+  const { quick = false } = flags;
+  return {
+    running: [...(flags.server ?? [])].map(([name, urls]) => {
+      const databaseUrl = flags.database?.get(name);
+      if (databaseUrl === undefined) {
+        return command.error(`error: --server ${name} needs --database ${name}=postgresql://..., for its data.`);
+      }
+      const pids = flags.pid?.get(name)?.split(',').map(positive) ?? [];
+      return { name, urls: urls.split(','), pids, databaseUrl };
+    }),
+    own: flags.own ?? ownServers,
+    sizes: flags.sizes ?? (quick ? [100] : [1000, 10_000, 100_000]),
+    trees: flags.trees ?? (quick ? 10 : 1000),
+    rounds: flags.rounds ?? (quick ? 1 : 3),
+    durationMs: 1000 * (flags.seconds ?? (quick ? 0.05 : 1)),
+    only: flags.only ?? /./,
+    json: flags.json,
+    profileFolder: flags.cpuProf,
+  };
+}
+
+function positive(text: string): number {
+  const value = Number(text);
+  if (value > 0) return value;
+  throw new InvalidArgumentError('It must be a positive number.');
+}
+
+const sizeList = (text: string): readonly number[] =>
+  text
+    .split(',')
+    .map(positive)
+    .toSorted((left, right) => left - right);
+
+function named(text: string, before: ReadonlyMap<string, string> = new Map()): ReadonlyMap<string, string> {
+  const [, name, value] = /^([^=]+)=(.+)$/.exec(text) ?? [];
+  if (name === undefined || value === undefined) throw new InvalidArgumentError('It must be NAME=VALUE.');
+  return new Map([...before, [name, value]]);
+}
+
+function ownList(text: string): readonly OwnServer[] {
+  const wanted = text === 'none' ? [] : text.split(',');
+  const unknown = wanted.filter((name) => !ownServers.some((own) => own === name));
+  if (unknown.length > 0) throw new InvalidArgumentError(`There is no ${unknown.join(', ')}.`);
+  return ownServers.filter((own) => wanted.includes(own));
+}
+
+function regex(text: string): RegExp {
+  try {
+    return new RegExp(text, 'i');
+  } catch (error) {
+    throw new InvalidArgumentError(String(error));
+  }
+}

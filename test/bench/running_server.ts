@@ -1,0 +1,36 @@
+import { execute } from '../postgresql.ts';
+import { removeAll } from './load_by_sql.ts';
+import type { MeasuredServer } from './measured_server.ts';
+import { firstProcess, queryOn } from './own_server.ts';
+
+/** What the command line tells of a server that runs already. */
+export type RunningServer = {
+  readonly name: string;
+  readonly urls: readonly string[];
+  readonly pids: readonly number[];
+  /** Its PostgreSQL database. **Everything in it is removed.** */
+  readonly databaseUrl: string;
+};
+
+/**
+ * Any server of the API that runs without authentication, the OpenStack Placement for one. It goes on serving while its data
+ * is replaced.
+ *
+ * @throws Error where its database cannot be reached.
+ */
+export async function runningServer({ name, urls, pids, databaseUrl }: RunningServer): Promise<MeasuredServer> {
+  await execute(databaseUrl, 'select 1');
+  const query = queryOn(databaseUrl);
+  return {
+    name,
+    urls: () => urls,
+    pids: () => pids,
+    databasePid: await firstProcess(databaseUrl).catch(() => undefined),
+    databaseUrl: () => databaseUrl,
+    fill: async (load) => {
+      await removeAll(query);
+      await load(query);
+    },
+    close: async () => {},
+  };
+}

@@ -1,0 +1,20 @@
+import { flatCandidates, nestedCandidates } from './candidates.ts';
+import { claims } from './claims.ts';
+import { creating } from './creating.ts';
+import { hotSpot } from './hot_spot.ts';
+import { reads } from './reads.ts';
+import { refreshes } from './refresh.ts';
+import { schedulerLoop } from './scheduler_loop.ts';
+import type { Workload } from './workload.ts';
+
+/** Every workload, in the order of the table. */
+export const allWorkloads: readonly Workload[] = [
+  creating,
+  ...flatCandidates,
+  ...claims,
+  schedulerLoop,
+  hotSpot,
+  ...reads,
+  ...refreshes,
+  ...nestedCandidates,
+];

@@ -1,0 +1,43 @@
+import { aggregateUuid } from '../data_set.ts';
+import { reading, type Workload } from './workload.ts';
+
+/** The candidates for one claim on any host. */
+export const flatQuery = '/allocation_candidates?resources=VCPU:1,MEMORY_MB:256,DISK_GB:10';
+
+const filters = `&required=HW_CPU_X86_AVX2,!CUSTOM_BENCH_MAINT&member_of=in:${[0, 1, 2].map(aggregateUuid).join()}`;
+
+const subtreeQuery =
+  '/allocation_candidates?resources=DISK_GB:10&required=COMPUTE_VOLUME_MULTI_ATTACH' +
+  '&resources_COMPUTE=VCPU:1,MEMORY_MB:256&required_COMPUTE=CUSTOM_FOO&resources_FPGA=FPGA:1' +
+  '&group_policy=none&same_subtree=_COMPUTE,_FPGA';
+
+const isolateQuery =
+  '/allocation_candidates?resources=DISK_GB:10&resources1=VCPU:1,MEMORY_MB:512&resources2=VCPU:1,MEMORY_MB:512' +
+  '&resources3=FPGA:1&group_policy=isolate';
+
+/** W2: candidates among hosts without children. */
+export const flatCandidates: readonly Workload[] = [
+  ...latencyAndThroughput('W2 candidates', 'flat', flatQuery, { grows: true, largest: 10_000 }),
+  ...latencyAndThroughput('W2 candidates, limit=100', 'flat', `${flatQuery}&limit=100`, { grows: true }),
+  ...latencyAndThroughput('W2 candidates, filtered', 'flat', `${flatQuery}${filters}`, {
+    grows: true,
+    largest: 10_000,
+  }),
+];
+
+/** W3: candidates in trees, by the query of upstream's own performance job, and by three groups that are kept apart. */
+export const nestedCandidates: readonly Workload[] = [
+  ...latencyAndThroughput('W3 same_subtree, limit=100', 'nested', `${subtreeQuery}&limit=100`),
+  ...latencyAndThroughput('W3 same_subtree', 'nested', subtreeQuery),
+  ...latencyAndThroughput('W3 isolate, limit=100', 'nested', `${isolateQuery}&limit=100`),
+  ...latencyAndThroughput('W3 isolate', 'nested', isolateQuery),
+];
+
+function latencyAndThroughput(
+  name: string,
+  dataSet: Workload['dataSet'],
+  path: string,
+  sizes: Pick<Workload, 'grows' | 'largest'> = {},
+): readonly Workload[] {
+  return [1, 8].map((concurrency) => reading({ name, dataSet, concurrency, ...sizes, pathOf: () => path }));
+}

@@ -1,0 +1,21 @@
+import { consumerUuid, flatHost, providerUuid } from '../data_set.ts';
+import { anyUpTo, reading, type Workload } from './workload.ts';
+
+/** W6: single reads. Every second host has an allocation, and these are the ones that are asked for. */
+export const reads: readonly Workload[] = [
+  read('a provider', (n) => `/resource_providers/${providerUuid(flatHost.kind, n)}`),
+  read('its allocations', (n) => `/resource_providers/${providerUuid(flatHost.kind, n)}/allocations`),
+  read('its usages', (n) => `/resource_providers/${providerUuid(flatHost.kind, n)}/usages`),
+  read('its tree', (n) => `/resource_providers?in_tree=${providerUuid(flatHost.kind, n)}`),
+  read("a consumer's allocations", (n) => `/allocations/${consumerUuid(n)}`),
+];
+
+function read(name: string, pathOf: (n: number) => string): Workload {
+  return reading({
+    name: `W6 ${name}`,
+    dataSet: 'flat',
+    grows: true,
+    concurrency: 8,
+    pathOf: (_, providers) => pathOf(2 * anyUpTo(Math.floor(providers / 2))),
+  });
+}
