@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import { type CompiledQuery, Kysely, PostgresDialect } from 'kysely';
 import pg from 'pg';
 import { openEmbedded } from './embedded.ts';
@@ -39,6 +40,11 @@ export type Database = {
    * @returns the rows of each query; the first error otherwise, and then nothing was changed.
    */
   transaction(queries: readonly CompiledQuery[]): Promise<readonly (readonly unknown[])[]>;
+  /**
+   * Resolves when what waits at the sockets was read, for those who collect callers for one statement. The embedded engine
+   * keeps the process busy while it works, so that they would never find a second caller; on PostgreSQL it resolves at once.
+   */
+  turn(): Promise<void>;
   /** How many connections are open, how many of them idle, and how many wait for one. */
   connections(): { readonly open: number; readonly idle: number; readonly waiting: number };
   close(): Promise<void>;
@@ -109,12 +115,19 @@ function database(
     patient: patient ?? kysely,
     engine,
     transaction: (queries) => transaction(prepared, engine, queries),
+    turn: engine === 'embedded' ? eventLoopTurn : async () => {},
     connections: () => ({ open: pool.totalCount, idle: pool.idleCount, waiting: pool.waitingCount }),
     close: async () => {
       await pool.end();
       await closeEngine();
     },
   };
+}
+
+/** The first of the two may come in the same turn, before the sockets are looked at. */
+async function eventLoopTurn(): Promise<void> {
+  await setImmediate();
+  await setImmediate();
 }
 
 async function transaction(

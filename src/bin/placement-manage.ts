@@ -17,7 +17,7 @@ const db = program.command('db').description('database commands');
 db.action(() => db.outputHelp());
 db.command('sync')
   .description('bring the schema of the database to the current version')
-  .action(() => withDatabase(migrateToLatest));
+  .action(() => withDatabase((database) => migrateToLatest(database)));
 db.command('version')
   .description('print the revision of the database')
   .action(() =>

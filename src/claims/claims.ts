@@ -192,6 +192,7 @@ export function openClaims(
   const run = async (): Promise<void> => {
     running = true;
     while (queue.length > 0) {
+      await database.turn();
       const batch = nextBatch();
       const askedBy = batch.flatMap((waiting) => waiting.askedBy);
       await onBehalfOf(askedBy, () => processBatch(batch)).catch((error: unknown) => {

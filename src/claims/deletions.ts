@@ -37,6 +37,7 @@ export function openDeletions(database: Database): Deletions {
   const run = async (): Promise<void> => {
     running = true;
     while (queue.length > 0) {
+      await database.turn();
       const batch = queue.slice(0, batchLimit);
       queue = queue.slice(batchLimit);
       await deleteBatch(batch);

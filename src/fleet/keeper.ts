@@ -71,31 +71,39 @@ export async function openFleet(database: Database): Promise<FleetKeeper> {
   };
 
   let running = false;
-  /** The refresh after the one under way, for all who have asked since that began. */
+  /** The refresh that is about to begin, for all who ask until it does; and the one after that which is under way. */
+  let gathering: Promise<Fleet> | undefined;
   let next: PromiseWithResolvers<Fleet> | undefined;
-  let nextAskedFor: RequestIds[] = [];
-  const start = (askedFor: readonly RequestIds[]): Promise<Fleet> => {
+  let askedFor: RequestIds[] = [];
+  const start = (): Promise<Fleet> => {
     running = true;
-    const refreshed = onBehalfOf(askedFor, refresh);
+    const refreshed = gather();
     // The next begins before anybody hears of this one: whoever asks again at once must not begin a second beside it, since
     // both would take over the same changes.
     const end = (): void => {
       running = false;
       const waited = next;
-      const waitedFor = nextAskedFor;
       next = undefined;
-      nextAskedFor = [];
-      waited?.resolve(start(waitedFor));
+      waited?.resolve(start());
     };
     refreshed.then(end, end);
+    gathering = refreshed;
     return refreshed;
+  };
+  const gather = async (): Promise<Fleet> => {
+    await database.turn();
+    const requests = askedFor;
+    askedFor = [];
+    gathering = undefined;
+    return onBehalfOf(requests, refresh);
   };
 
   const fresh = (): Promise<Fleet> => {
+    askedFor.push(...requestsServed());
+    if (gathering !== undefined) return gathering;
     // A refresh under way may have begun before this call, so it is the one after it that is shared.
-    if (!running) return start(requestsServed());
+    if (!running) return start();
     next ??= Promise.withResolvers();
-    nextAskedFor.push(...requestsServed());
     return next.promise;
   };
 

@@ -105,6 +105,7 @@ test('many foreseen writes are followed by a refresh that nobody asked for', asy
         const { rows } = await claim.execute(database.kysely);
         const [{ xid }] = rows as [{ xid: string }]; // one row of the SELECT
         fleet.foresee({ xid, effects });
+        await database.turn();
       }
       assert.ok(fleet.counts.refreshes > refreshes);
       assert.equal(fleet.known.byId.get(1)?.inventories[0]?.used, 200);
