@@ -6,6 +6,7 @@ import { writeHeartbeats } from '../../db/statements/write_heartbeats.ts';
 import { conflict } from '../errors.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import type { FleetKeeper } from '../fleet/keeper.ts';
+import { onBehalfOf, type RequestIds, requestsServed } from '../request_ids.ts';
 import type { KnownService } from './service_view.ts';
 
 /** Notes that services are alive; those that come within a moment of each other are written together. */
@@ -20,6 +21,7 @@ export type Heartbeats = {
 
 type Waiting = {
   readonly registration: Registration;
+  readonly askedBy: readonly RequestIds[];
   readonly resolve: (row: KnownService) => void;
   readonly reject: (error: unknown) => void;
 };
@@ -56,7 +58,12 @@ export function openHeartbeats(database: Database, fleet: FleetKeeper, serviceDo
   }
 
   /** Writes what concerns one cell and binary; never rejects. */
-  async function writeGroup(group: readonly Waiting[]): Promise<void> {
+  function writeGroup(group: readonly Waiting[]): Promise<void> {
+    const askedBy = group.flatMap((waiting) => waiting.askedBy);
+    return onBehalfOf(askedBy, () => writeFor(group));
+  }
+
+  async function writeFor(group: readonly Waiting[]): Promise<void> {
     try {
       const known = await writeKnown(group);
       const written: { readonly waiting: Waiting; readonly row: KnownService }[] = [];
@@ -123,7 +130,7 @@ export function openHeartbeats(database: Database, fleet: FleetKeeper, serviceDo
   return {
     beat: (registration) =>
       new Promise((resolve, reject) => {
-        queue.push({ registration, resolve, reject });
+        queue.push({ registration, askedBy: requestsServed(), resolve, reject });
         schedule();
       }),
   };
