@@ -1,6 +1,7 @@
 import { sql } from 'kysely';
 import type { Database } from '../connect.ts';
 import { type SeenAllocation, seenRows } from './seen_allocations.ts';
+import { tagsAreWritten } from './written_tags.ts';
 
 /**
  * Deletes all allocations of a consumer, and the consumer, whatever its generation is.
@@ -17,7 +18,7 @@ export async function deleteAllocations({ kysely, transaction }: Database, consu
     and not exists (select from consumers where uuid = ${consumerUuid}) for update`;
   const lock = sql`select id from consumers where uuid = ${consumerUuid} for update`;
   const remove = sql`with gone as (delete from consumers where uuid = ${consumerUuid})
-    delete from allocations where consumer_id = ${consumerUuid} returning id`;
+    delete from allocations where consumer_id = ${consumerUuid} and (${tagsAreWritten}) is not null returning id`;
   const [, , removed] = await transaction([lockOld, lock, remove].map((statement) => statement.compile(kysely)));
   return removed?.length ?? 0;
 }
@@ -50,7 +51,8 @@ export async function deleteSeenAllocations(
     ), gone as (
       delete from consumers where uuid = ${consumerUuid} and exists (select from same)
     )
-    delete from allocations where consumer_id = ${consumerUuid} and exists (select from same) returning id`;
+    delete from allocations where consumer_id = ${consumerUuid} and exists (select from same)
+      and (${tagsAreWritten}) is not null returning id`;
   const [, , removed] = await transaction(
     [lock, lockAllocations, remove].map((statement) => statement.compile(kysely)),
   );
