@@ -180,6 +180,7 @@ for (const engine of engines) {
           { found: 3, done: 3 },
           { found: 0, done: 0 },
           { found: 0, done: 0 },
+          { found: 0, done: 0 },
         ],
       );
       await check();
