@@ -409,20 +409,23 @@ AS $function$select 'W/"' || encode(sha512(convert_to(content, 'UTF8')), 'hex') 
 
 CREATE OR REPLACE FUNCTION public.etag_of_aggregates(provider_id integer)
  RETURNS text
- LANGUAGE sql
+ LANGUAGE plpgsql
  STABLE
-AS $function$select etag_of('[' || coalesce(string_agg(
+AS $function$begin
+  return (select etag_of('[' || coalesce(string_agg(
       to_json(uuid)::text, ',' order by uuid collate "C"), '') || ']')
     from (
       select (select a.uuid from placement_aggregates a where a.id = m.aggregate_id) as uuid
       from resource_provider_aggregates m where m.resource_provider_id = provider_id
-    ) as held$function$;
+    ) as held);
+end$function$;
 
 CREATE OR REPLACE FUNCTION public.etag_of_allocations(c consumers)
  RETURNS text
- LANGUAGE sql
+ LANGUAGE plpgsql
  STABLE
-AS $function$select etag_of('{"allocations":{'
+AS $function$begin
+  return (select etag_of('{"allocations":{'
       || string_agg(to_json(uuid)::text || ':{"resources":{' || resources || '}}', ',' order by uuid collate "C")
       || '},"consumer_type":' || to_json(coalesce((select t.name from consumer_types t where t.id = c.consumer_type_id), 'unknown'))::text
       || ',"project_id":' || (select to_json(p.external_id)::text from projects p where p.id = c.project_id)
@@ -437,39 +440,46 @@ AS $function$select etag_of('{"allocations":{'
         order by a.resource_provider_id, a.resource_class_id, a.id desc
       ) as last_ones
       where name is not null group by resource_provider_id
-    ) as held where uuid is not null$function$;
+    ) as held where uuid is not null);
+end$function$;
 
 CREATE OR REPLACE FUNCTION public.etag_of_inventories(provider_id integer)
  RETURNS text
- LANGUAGE sql
+ LANGUAGE plpgsql
  STABLE
-AS $function$select etag_of('{' || coalesce(string_agg(
+AS $function$begin
+  return (select etag_of('{' || coalesce(string_agg(
       to_json(name)::text || ':' || content, ',' order by name collate "C"), '') || '}')
     from (
       select etag_inventory(i) as content, coalesce(
         (select c.name from resource_classes c where c.id = i.resource_class_id), 'unknown id ' || i.resource_class_id) as name
       from inventories i where i.resource_provider_id = provider_id
-    ) as held$function$;
+    ) as held);
+end$function$;
 
 CREATE OR REPLACE FUNCTION public.etag_of_provider(p resource_providers)
  RETURNS text
- LANGUAGE sql
+ LANGUAGE plpgsql
  STABLE
-AS $function$select etag_of('{"name":' || to_json(coalesce(p.name, ''))::text
+AS $function$begin
+  return (select etag_of('{"name":' || to_json(coalesce(p.name, ''))::text
     || ',"parent_provider_uuid":' || coalesce(
       (select to_json(parent.uuid)::text from resource_providers parent where parent.id = p.parent_provider_id), 'null')
-    || ',"uuid":' || to_json(p.uuid)::text || '}')$function$;
+    || ',"uuid":' || to_json(p.uuid)::text || '}'));
+end$function$;
 
 CREATE OR REPLACE FUNCTION public.etag_of_traits(provider_id integer)
  RETURNS text
- LANGUAGE sql
+ LANGUAGE plpgsql
  STABLE
-AS $function$select etag_of('[' || coalesce(string_agg(
+AS $function$begin
+  return (select etag_of('[' || coalesce(string_agg(
       to_json(name)::text, ',' order by name collate "C"), '') || ']')
     from (
       select (select t.name from traits t where t.id = h.trait_id) as name
       from resource_provider_traits h where h.resource_provider_id = provider_id
-    ) as held$function$;
+    ) as held);
+end$function$;
 
 CREATE OR REPLACE FUNCTION public.etag_owner_changed()
  RETURNS trigger

@@ -19,8 +19,12 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     inventories varchar(132),
     traits varchar(132),
     aggregates varchar(132))`.execute(db);
-  for (const [signature, body] of Object.entries(contents)) {
+  for (const [signature, body] of Object.entries(expressions)) {
     await sql`create function ${sql.raw(signature)} language sql stable as ${sql.lit(body)}`.execute(db);
+  }
+  for (const [signature, query] of Object.entries(tags)) {
+    const text = `begin\n  return (${query});\nend`;
+    await sql`create function ${sql.raw(signature)} language plpgsql stable as ${sql.lit(text)}`.execute(db);
   }
   for (const [name, body] of Object.entries(functions)) {
     const text = `begin\n  ${body};\nend`;
@@ -29,9 +33,8 @@ export async function up(db: Kysely<unknown>): Promise<void> {
   for (const trigger of triggers) await sql.raw(`create trigger ${trigger}`).execute(db);
 }
 
-/** The JSON of each kind of resource, and the tags of those that are more than one row. Sorted by bytes, as JavaScript does. What a row
- * refers to is looked up for each row by itself, so that no plan reads a whole table, however old its statistics are. */
-const contents: Readonly<Record<string, string>> = {
+/** What tags are made of, and those that need their own row only. */
+const expressions: Readonly<Record<string, string>> = {
   'etag_of(content text) returns text': `select 'W/"' || encode(sha512(convert_to(content, 'UTF8')), 'hex') || '"'`,
   // From 2^52 on there may be shorter digits than those of PostgreSQL, which passes over numbers halfway to the next one.
   'etag_large_number(value double precision) returns text': `select case when value < 0 then '-' else '' end
@@ -52,6 +55,14 @@ const contents: Readonly<Record<string, string>> = {
   'etag_inventory(i inventories) returns text': `select '{"allocation_ratio":' || etag_number(i.allocation_ratio)
     || ',"max_unit":' || i.max_unit || ',"min_unit":' || i.min_unit || ',"reserved":' || i.reserved
     || ',"step_size":' || i.step_size || ',"total":' || i.total || '}'`,
+};
+
+/**
+ * The tags for which other rows are read. Sorted by bytes, as JavaScript does. What a row refers to is looked up for each row by
+ * itself, so that no plan reads a whole table, however old its statistics are. In PL/pgSQL, which plans them once per
+ * connection: functions in SQL are planned anew by each statement that calls them.
+ */
+const tags: Readonly<Record<string, string>> = {
   'etag_of_provider(p resource_providers) returns text': `select etag_of('{"name":' || to_json(coalesce(p.name, ''))::text
     || ',"parent_provider_uuid":' || coalesce(
       (select to_json(parent.uuid)::text from resource_providers parent where parent.id = p.parent_provider_id), 'null')

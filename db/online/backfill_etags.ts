@@ -51,6 +51,9 @@ type Batch = {
  * What is looked up beside a row is looked up for each row by itself: a join could read whole tables for every batch.
  */
 
+/** The commit need not wait for the disk: tags that a crash loses are computed again. Batches are small, and would wait most of the time. */
+const isCommittedLate = sql`(select set_config('synchronous_commit', 'off', true)) is not null`;
+
 type Step = (after: number, limit: number) => RawBuilder<unknown>;
 
 /** @param tag the tag of a row, where it gets one */
@@ -65,7 +68,8 @@ const ofRows =
       update ${sql.table(table)} as r set etag = ${sql.raw(tag)} from old where r.id = old.id returning r.etag
     )
     select (select count(etag)::integer from tagged) as done, (select max(id) from old) as last
-    where (select set_config('placement.etags', 'only', true)) is not null -- there is no other change to log`;
+    where (select set_config('placement.etags', 'only', true)) is not null -- there is no other change to log
+      and ${isCommittedLate}`;
 
 /** Providers, whose tags have a table of their own. */
 const ofProviders: Step = (after, limit) => sql`
@@ -84,7 +88,7 @@ const ofProviders: Step = (after, limit) => sql`
       aggregates = coalesce(e.aggregates, excluded.aggregates)
     returning resource_provider_id
   )
-  select (select count(*)::integer from tagged) as done, (select max(id) from old) as last`;
+  select (select count(*)::integer from tagged) as done, (select max(id) from old) as last where ${isCommittedLate}`;
 
 const isCustom = `name like 'CUSTOM\\_%'`;
 

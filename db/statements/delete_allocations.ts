@@ -1,6 +1,7 @@
 import { sql } from 'kysely';
 import type { Database } from '../connect.ts';
 import { type SeenAllocation, seenRows } from './seen_allocations.ts';
+import { tagsAreWritten } from './written_tags.ts';
 
 /**
  * Deletes all allocations of some consumers, and the consumers, whatever their generations are, in one transaction.
@@ -22,7 +23,7 @@ export async function deleteAllocations(
     and not exists (select from consumers c where c.uuid = a.consumer_id) order by id for update`;
   const lock = sql`select id from consumers where uuid = ${uuids} order by uuid for update`;
   const remove = sql`with gone as (delete from consumers where uuid = ${uuids})
-    delete from allocations where consumer_id = ${uuids} returning consumer_id as uuid`;
+    delete from allocations where consumer_id = ${uuids} and (${tagsAreWritten}) is not null returning consumer_id as uuid`;
   const [, , removed] = await transaction([lockOld, lock, remove].map((statement) => statement.compile(kysely)));
   const counts = new Map<string, number>();
   // The rows of the third query, whose columns it names.
@@ -59,7 +60,8 @@ export async function deleteSeenAllocations(
     ), gone as (
       delete from consumers where uuid = ${consumerUuid} and exists (select from same)
     )
-    delete from allocations where consumer_id = ${consumerUuid} and exists (select from same) returning id`;
+    delete from allocations where consumer_id = ${consumerUuid} and exists (select from same)
+      and (${tagsAreWritten}) is not null returning id`;
   const [, , removed] = await transaction(
     [lock, lockAllocations, remove].map((statement) => statement.compile(kysely)),
   );

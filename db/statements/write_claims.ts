@@ -1,44 +1,17 @@
 import { type CompiledQuery, type RawBuilder, sql } from 'kysely';
 import type { Database } from '../connect.ts';
 import { utcNow } from '../utc_now.ts';
-import { type SeenAllocation, seenRows } from './seen_allocations.ts';
-import type { InventoryValues } from './write_inventories.ts';
-
-/** A provider that a claim was judged by: it must still have this generation, and gets one higher by `bump`. */
-export type ProviderGuard = { readonly providerId: number; readonly generation: number; readonly bump: number };
-
-/** A consumer that a claim writes: all its allocations are replaced. */
-export type ConsumerWrite = {
-  readonly uuid: string;
-  /** The generation that it must still have; null where there must be no record. */
-  readonly generation: number | null;
-  /** Without a record: whether old allocations are known to be there. Unknown ones lose the guard. */
-  readonly hasOldAllocations: boolean;
-  readonly projectExternalId: string;
-  readonly userExternalId: string;
-  /** Null keeps the type that it has. The entity tag is of this one. */
-  readonly consumerType: string | null;
-  /** None removes the consumer. */
-  readonly allocations: readonly { readonly providerId: number; readonly classId: number; readonly used: number }[];
-  /** The entity tag of the allocations; null where there are none. */
-  readonly etag: string | null;
-  /** The allocations that it must still have, exactly, where the client said what it has seen. */
-  readonly seen?: readonly SeenAllocation[] | undefined;
-};
-
-/** Inventories that are replaced together with the allocations (POST /reshaper). */
-export type InventoryWrite = {
-  readonly providerId: number;
-  readonly put: readonly InventoryValues[];
-  readonly remove: readonly number[];
-};
-
-/** A judged claim, ready to be written: all of it, or nothing where one of its guards is lost. */
-export type ClaimWrite = {
-  readonly providers: readonly ProviderGuard[];
-  readonly consumers: readonly ConsumerWrite[];
-  readonly inventories: readonly InventoryWrite[];
-};
+import {
+  type ClaimWrite,
+  type ConsumerWrite,
+  claimedConsumers,
+  inventoriesToRemove,
+  newAllocations,
+  newInventories,
+  providerGuards,
+} from './claim_write.ts';
+import { seenRows } from './seen_allocations.ts';
+import { tagsAreWritten } from './written_tags.ts';
 
 /** Which guard a claim lost; undefined where it was written. `owner`: a project, user or consumer type does not exist yet. */
 export type LostGuard = 'provider' | 'consumer' | 'class' | 'owner' | undefined;
@@ -58,12 +31,17 @@ export type WrittenClaims = { readonly lost: readonly LostGuard[]; readonly xid:
  */
 export async function writeClaims(database: Database, claims: readonly ClaimWrite[]): Promise<WrittenClaims> {
   const { kysely } = database;
+  // Even on no rows a part costs its triggers; most batches have none of these.
+  const parts = {
+    inventories: claims.some(({ inventories }) => inventories.length > 0),
+    known: claims.some(({ consumers }) =>
+      consumers.some(({ generation, hasOldAllocations }) => generation !== null || hasOldAllocations),
+    ),
+  };
   const statement = sql<{ xid: string; claim: number | null; what: LostGuard }>`
     with consumer as materialized (${claimedConsumers(claims)}),
     guard as materialized (${providerGuards(claims)}),
     allocation as (${newAllocations(claims)}),
-    inventory as (${newInventories(claims)}),
-    inventory_to_remove as (${inventoriesToRemove(claims)}),
     locked_provider as materialized (
       select id, generation from resource_providers where id in (select provider_id from guard)
       order by id for no key update
@@ -73,10 +51,8 @@ export async function writeClaims(database: Database, claims: readonly ClaimWrit
         and (select count(*) from locked_provider) is not null -- after the providers
       order by uuid for update
     ),
-    locked_class as materialized (
-      select id from resource_classes where id in (select class_id from inventory) order by id for key share
-    ),
-    ${lockedAllocations(claims)}
+    ${parts.inventories ? lockedClasses(claims) : sql``}
+    ${lockedAllocations(claims, parts.inventories)}
     lost as materialized (
       select guard.claim, 'provider' as what from guard left join locked_provider p on p.id = guard.provider_id
       where p.generation is distinct from guard.generation
@@ -92,8 +68,7 @@ export async function writeClaims(database: Database, claims: readonly ClaimWrit
       union all
       select c.claim, 'owner' from consumer c where not c.emptied
         and (c.project_id is null or c.user_id is null or (c.type_name is not null and c.type_id is null))
-      union all
-      select i.claim, 'class' from inventory i where i.class_id not in (select id from locked_class)
+      ${parts.inventories ? lostClasses : sql``}
       ${lostSight(claims)}
     ),
     won as materialized (select * from consumer where claim not in (select claim from lost)),
@@ -103,36 +78,12 @@ export async function writeClaims(database: Database, claims: readonly ClaimWrit
         select provider_id, sum(bump)::integer as bump from guard where claim not in (select claim from lost) group by 1
       ) as g where p.id = g.provider_id
     ),
-    removed_inventories as (
-      delete from inventories i using inventory_to_remove r
-      where i.resource_provider_id = r.provider_id and i.resource_class_id = r.class_id
-        and r.claim not in (select claim from lost)
-    ),
-    put_inventories as (
-      insert into inventories (resource_provider_id, resource_class_id, total, reserved, min_unit, max_unit, step_size,
-        allocation_ratio, created_at)
-      select provider_id, class_id, total, reserved, min_unit, max_unit, step_size, allocation_ratio, ${utcNow}
-      from inventory where claim not in (select claim from lost)
-      on conflict (resource_provider_id, resource_class_id) do update set total = excluded.total,
-        reserved = excluded.reserved, min_unit = excluded.min_unit, max_unit = excluded.max_unit,
-        step_size = excluded.step_size, allocation_ratio = excluded.allocation_ratio, updated_at = ${utcNow}
-    ),
-    replaced as (
-      delete from allocations a using won where a.consumer_id = won.uuid and (won.generation is not null or won.has_old)
-    ),
+    ${parts.inventories ? writtenInventories : sql``}
+    ${parts.known ? rewrittenConsumers : sql``}
     created as (
       insert into consumers (uuid, project_id, user_id, consumer_type_id, generation, created_at, etag)
       select uuid, project_id, user_id, type_id, 1, ${utcNow}, etag from won where generation is null and not emptied
       order by uuid -- so that two statements that make the same ones do not wait for each other in a circle
-    ),
-    updated as (
-      update consumers c set generation = c.generation + 1, project_id = won.project_id, user_id = won.user_id,
-        consumer_type_id = coalesce(won.type_id, c.consumer_type_id), updated_at = ${utcNow},
-        etag = case when coalesce(won.type_id, c.consumer_type_id) is not distinct from won.type_id then won.etag end
-      from won where c.uuid = won.uuid and won.generation is not null and not won.emptied
-    ),
-    removed as (
-      delete from consumers c using won where c.uuid = won.uuid and won.generation is not null and won.emptied
     ),
     inserted as (
       insert into allocations (resource_provider_id, resource_class_id, consumer_id, used, created_at)
@@ -171,32 +122,6 @@ async function withoutLateConsumers<Row>(
   return (rows ?? []) as readonly Row[]; // the rows of the first query, whose type it carries
 }
 
-/** Rows that belong to claims, by the claim's place in the batch, as parallel arrays: one text for any number of them. */
-const numbered = <Row>(claims: readonly ClaimWrite[], rowsOf: (claim: ClaimWrite) => readonly Row[]) => {
-  const rows = claims.flatMap((claim, place) => rowsOf(claim).map((row) => ({ place, row })));
-  return {
-    claim: rows.map(({ place }) => place),
-    column: <Value>(value: (row: Row) => Value): Value[] => rows.map(({ row }) => value(row)),
-  };
-};
-
-function claimedConsumers(claims: readonly ClaimWrite[]): RawBuilder<unknown> {
-  const { claim, column } = numbered(claims, ({ consumers }) => consumers);
-  return sql`
-    select c.*, p.id as project_id, u.id as user_id, t.id as type_id
-    from unnest(${claim}::integer[], ${column((c) => c.uuid)}::text[], ${column((c) => c.generation)}::integer[],
-      ${column((c) => c.hasOldAllocations)}::boolean[], ${column((c) => c.allocations.length === 0)}::boolean[],
-      ${column((c) => c.projectExternalId)}::text[], ${column((c) => c.userExternalId)}::text[],
-      ${column((c) => c.consumerType)}::text[], ${column((c) => c.etag)}::text[]
-    ) as c (claim, uuid, generation, has_old, emptied, project_name, user_name, type_name, etag)
-    left join projects p on p.external_id = c.project_name
-    left join users u on u.external_id = c.user_name
-    left join consumer_types t on t.name = c.type_name`;
-}
-
-/** Tells the triggers of this transaction that the consumers get their entity tags (migration 004). */
-const tagsAreWritten = sql`select set_config('placement.etags', 'written', true)`;
-
 /** The consumers of which a claim knows what they must still have. Most batches have none, and a statement without these parts. */
 const seenConsumers = (claims: readonly ClaimWrite[]) =>
   claims.flatMap(({ consumers }, claim) =>
@@ -204,7 +129,7 @@ const seenConsumers = (claims: readonly ClaimWrite[]) =>
   );
 
 /** Locks their allocations, after everything else, and puts beside them what was seen. */
-function lockedAllocations(claims: readonly ClaimWrite[]): RawBuilder<unknown> {
+function lockedAllocations(claims: readonly ClaimWrite[], areClassesLocked: boolean): RawBuilder<unknown> {
   const consumers = seenConsumers(claims);
   if (consumers.length === 0) return sql``;
   const uuids = consumers.flatMap(({ uuid, seen }) => seen.map(() => uuid));
@@ -212,7 +137,8 @@ function lockedAllocations(claims: readonly ClaimWrite[]): RawBuilder<unknown> {
     locked_allocation as materialized (
       select id, consumer_id, resource_provider_id as provider_id, resource_class_id as class_id, used from allocations
       where consumer_id = any(${consumers.map(({ uuid }) => uuid)}::text[])
-        and (select count(*) from locked_consumer) is not null and (select count(*) from locked_class) is not null
+        and (select count(*) from locked_consumer) is not null
+        ${areClassesLocked ? sql`and (select count(*) from locked_class) is not null` : sql``}
       order by id for update
     ),
     seen_allocation as materialized (
@@ -237,37 +163,46 @@ function lostSight(claims: readonly ClaimWrite[]): RawBuilder<unknown> {
       )`;
 }
 
-function providerGuards(claims: readonly ClaimWrite[]): RawBuilder<unknown> {
-  const { claim, column } = numbered(claims, ({ providers }) => providers);
-  return sql`select * from unnest(${claim}::integer[], ${column((g) => g.providerId)}::integer[],
-    ${column((g) => g.generation)}::integer[], ${column((g) => g.bump)}::integer[]
-    ) as g (claim, provider_id, generation, bump)`;
-}
+/** The inventories that are to be, and their classes, which must not vanish meanwhile. */
+const lockedClasses = (claims: readonly ClaimWrite[]): RawBuilder<unknown> => sql`
+    inventory as (${newInventories(claims)}),
+    inventory_to_remove as (${inventoriesToRemove(claims)}),
+    locked_class as materialized (
+      select id from resource_classes where id in (select class_id from inventory) order by id for key share
+    ),`;
 
-function newAllocations(claims: readonly ClaimWrite[]): RawBuilder<unknown> {
-  const { claim, column } = numbered(claims, ({ consumers }) =>
-    consumers.flatMap(({ uuid, allocations }) => allocations.map((allocation) => ({ uuid, ...allocation }))),
-  );
-  return sql`select * from unnest(${claim}::integer[], ${column((a) => a.uuid)}::text[],
-    ${column((a) => a.providerId)}::integer[], ${column((a) => a.classId)}::integer[], ${column((a) => a.used)}::integer[]
-    ) as a (claim, consumer_uuid, provider_id, class_id, used)`;
-}
+/** A part of `lost`: inventories of classes that are gone. */
+const lostClasses = sql`
+      union all
+      select i.claim, 'class' from inventory i where i.class_id not in (select id from locked_class)`;
 
-function newInventories(claims: readonly ClaimWrite[]): RawBuilder<unknown> {
-  const { claim, column } = numbered(claims, ({ inventories }) =>
-    inventories.flatMap(({ providerId, put }) => put.map((values) => ({ providerId, ...values }))),
-  );
-  return sql`select * from unnest(${claim}::integer[], ${column((i) => i.providerId)}::integer[],
-    ${column((i) => i.classId)}::integer[], ${column((i) => i.total)}::integer[], ${column((i) => i.reserved)}::integer[],
-    ${column((i) => i.minUnit)}::integer[], ${column((i) => i.maxUnit)}::integer[], ${column((i) => i.stepSize)}::integer[],
-    ${column((i) => i.allocationRatio)}::float8[]
-    ) as i (claim, provider_id, class_id, total, reserved, min_unit, max_unit, step_size, allocation_ratio)`;
-}
+const writtenInventories = sql`
+    removed_inventories as (
+      delete from inventories i using inventory_to_remove r
+      where i.resource_provider_id = r.provider_id and i.resource_class_id = r.class_id
+        and r.claim not in (select claim from lost)
+    ),
+    put_inventories as (
+      insert into inventories (resource_provider_id, resource_class_id, total, reserved, min_unit, max_unit, step_size,
+        allocation_ratio, created_at)
+      select provider_id, class_id, total, reserved, min_unit, max_unit, step_size, allocation_ratio, ${utcNow}
+      from inventory where claim not in (select claim from lost)
+      on conflict (resource_provider_id, resource_class_id) do update set total = excluded.total,
+        reserved = excluded.reserved, min_unit = excluded.min_unit, max_unit = excluded.max_unit,
+        step_size = excluded.step_size, allocation_ratio = excluded.allocation_ratio, updated_at = ${utcNow}
+    ),`;
 
-function inventoriesToRemove(claims: readonly ClaimWrite[]): RawBuilder<unknown> {
-  const { claim, column } = numbered(claims, ({ inventories }) =>
-    inventories.flatMap(({ providerId, remove }) => remove.map((classId) => ({ providerId, classId }))),
-  );
-  return sql`select * from unnest(${claim}::integer[], ${column((i) => i.providerId)}::integer[],
-    ${column((i) => i.classId)}::integer[]) as r (claim, provider_id, class_id)`;
-}
+/** What becomes of consumers that have something already. */
+const rewrittenConsumers = sql`
+    replaced as (
+      delete from allocations a using won where a.consumer_id = won.uuid and (won.generation is not null or won.has_old)
+    ),
+    updated as (
+      update consumers c set generation = c.generation + 1, project_id = won.project_id, user_id = won.user_id,
+        consumer_type_id = coalesce(won.type_id, c.consumer_type_id), updated_at = ${utcNow},
+        etag = case when coalesce(won.type_id, c.consumer_type_id) is not distinct from won.type_id then won.etag end
+      from won where c.uuid = won.uuid and won.generation is not null and not won.emptied
+    ),
+    removed as (
+      delete from consumers c using won where c.uuid = won.uuid and won.generation is not null and won.emptied
+    ),`;

@@ -21,12 +21,14 @@ const generation = integerOrNull();
 /** Upstream's pattern has no anchors: of a key with one good character the value is looked at. */
 const mappings = partlyKeyed(/[a-zA-Z0-9_-]/, list(uuidText, { minItems: 1 }), { minProperties: 1 });
 const consumerType = text({ pattern: /^[A-Z0-9_]+$/, minLength: 1, maxLength: 255 });
+const shownConsumerType = text({ pattern: /^([A-Z0-9_]+|unknown)$/, minLength: 1, maxLength: 255 });
 
 const deletable = { allocations: byProvider(0), ...owners };
 const guarded = { ...deletable, consumer_generation: generation };
 const mapped = { ...guarded, mappings: v.optional(mappings) };
 const typed = { ...mapped, consumer_type: consumerType };
-const echoing = { ...typed, ...echoedTag };
+/** From 1.40 on what was read can be sent back: with its tag, and with the type `unknown`, which leaves the type as it is. */
+const echoing = { ...mapped, consumer_type: shownConsumerType, ...echoedTag };
 
 /** The body of PUT /allocations/{consumer_uuid}, by the version that brought it, newest first. */
 export const putBodies = [

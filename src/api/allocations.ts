@@ -4,7 +4,7 @@ import { type ConsumerAllocationRow, readAllocations } from '../../db/statements
 import { isStorable } from '../../db/storable.ts';
 import type { Config } from '../config/config.ts';
 import { badRequest, notFound } from '../errors.ts';
-import { allocationsTag, type ConsumerContent } from '../placement/entity_tag.ts';
+import { allocationsTag, type ConsumerContent, unknownType } from '../placement/entity_tag.ts';
 import { isUuidLike, normalUuid } from '../placement/uuid.ts';
 import { consumersBodies, putBodies } from './allocation_bodies.ts';
 import { allocationsOf, consumerClaim, expectKnownOnly, writeClaim } from './claim_requests.ts';
@@ -58,7 +58,7 @@ async function show(request: ApiRequest, { database, config }: Parts): Promise<A
     allocations,
     ...(of(12) ? { project_id: content.projectId, user_id: content.userId } : {}),
     ...(of(28) ? { consumer_generation: rows[0]?.consumer_generation ?? null } : {}),
-    ...(of(38) ? { consumer_type: content.consumerType ?? 'unknown' } : {}),
+    ...(of(38) ? { consumer_type: content.consumerType ?? unknownType } : {}),
   };
   return { status: 200, ...tagged(request, json, () => allocationsTag(content)), lastModified };
 }

@@ -1,6 +1,7 @@
 import { type Claim, ClaimRefused, type ConsumerClaim, type RefusalReason } from '../claims/claim.ts';
 import type { Config } from '../config/config.ts';
 import { type ApiError, badRequest, conflict, errorCodes } from '../errors.ts';
+import { unknownType } from '../placement/entity_tag.ts';
 import type { ConsumerBody } from './allocation_bodies.ts';
 import type { ApiRequest } from './endpoint.ts';
 import { preconditionFailed } from './entity_tags.ts';
@@ -26,7 +27,7 @@ export function consumerClaim(
     // Before 1.8 nobody is named, and the configured ones replace even those that are known.
     projectId: body.project_id ?? incompleteConsumerProjectId,
     userId: body.project_id === undefined ? incompleteConsumerUserId : (body.user_id ?? incompleteConsumerUserId),
-    consumerType: body.consumer_type,
+    consumerType: body.consumer_type === unknownType ? undefined : body.consumer_type,
     expected: ifMatch && {
       ifMatch,
       incompleteOwner: { projectId: incompleteConsumerProjectId, userId: incompleteConsumerUserId },

@@ -7,7 +7,7 @@ import { nameOf } from '../fleet/names.ts';
 import { type Inventory, inventoryOf, type Provider } from '../fleet/provider.ts';
 import type { InventoryFields } from '../placement/inventory.ts';
 import { exactNumber } from '../schema/exact_number.ts';
-import { integer, keyed, object, text } from '../schema/json_schema.ts';
+import { integer, object, text } from '../schema/json_schema.ts';
 import { type Answer, type ApiRequest, type Endpoint, noContent } from './endpoint.ts';
 import { echoedTag, requireMatch, tagged, takesIfMatch } from './entity_tags.ts';
 import {
@@ -15,8 +15,7 @@ import {
   classNamePattern,
   inventoryEntries,
   inventoryFields,
-  inventoryRecord,
-  inventoryRecordEntries,
+  providerInventoriesBodies,
 } from './inventory_body.ts';
 import type { Parts } from './parts.ts';
 import { findProvider, newest, noSuchClass, noSuchProvider } from './provider.ts';
@@ -49,23 +48,6 @@ const replacement = { ...inventoryEntries, resource_provider_generation: integer
 const replacementSchemas = [
   { since: 40, schema: object({ ...replacement, ...echoedTag }) },
   { since: 0, schema: object(replacement) },
-] as const;
-const replacementsSchemas = [
-  {
-    since: 40,
-    schema: object({
-      resource_provider_generation: integer(),
-      inventories: keyed(classNamePattern, object({ ...inventoryRecordEntries, ...echoedTag })),
-      ...echoedTag,
-    }),
-  },
-  {
-    since: 0,
-    schema: object({
-      resource_provider_generation: integer(),
-      inventories: keyed(classNamePattern, inventoryRecord),
-    }),
-  },
 ] as const;
 
 // Handlers
@@ -116,7 +98,7 @@ async function replaceAll(request: ApiRequest, parts: Parts): Promise<Answer> {
   const uuid = request.param('uuid');
   const current = await parts.fleet.fresh();
   const provider = findProvider(current, uuid);
-  const body = await request.json(bySince(replacementsSchemas, request.version));
+  const body = await request.json(bySince(providerInventoriesBodies, request.version));
   requireInventories(request, provider, current);
   checkGeneration(provider, body.resource_provider_generation);
   const put = Object.entries(body.inventories).map(([name, record]) => [name, inventoryFields(record)] as const);

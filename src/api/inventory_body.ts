@@ -1,7 +1,8 @@
 import * as v from 'valibot';
 import type { ApiError } from '../errors.ts';
 import { capacity, type InventoryFields, inventoryDefaults, maxInteger } from '../placement/inventory.ts';
-import { integer, number, object } from '../schema/json_schema.ts';
+import { integer, keyed, number, object } from '../schema/json_schema.ts';
+import { echoedTag } from './entity_tags.ts';
 
 export const classNamePattern = /^[A-Z0-9_]+$/;
 
@@ -21,7 +22,23 @@ export const inventoryEntries = {
 
 /** One of several inventories in a request; upstream lets it carry a generation, which means nothing. */
 export const inventoryRecordEntries = { ...inventoryEntries, resource_provider_generation: v.optional(integer()) };
-export const inventoryRecord = object(inventoryRecordEntries);
+const providerInventoryEntries = {
+  resource_provider_generation: integer(),
+  inventories: keyed(classNamePattern, object(inventoryRecordEntries)),
+};
+
+/** All inventories of a provider, to replace those that it has, by the version that brought the form, newest first. */
+export const providerInventoriesBodies = [
+  {
+    since: 40,
+    schema: object({
+      ...providerInventoryEntries,
+      inventories: keyed(classNamePattern, object({ ...inventoryRecordEntries, ...echoedTag })),
+      ...echoedTag,
+    }),
+  },
+  { since: 0, schema: object(providerInventoryEntries) },
+] as const;
 
 /** An inventory as a request gives it, completed. */
 export function inventoryFields(body: {

@@ -1,10 +1,10 @@
 import type * as v from 'valibot';
-import { integer, keyed, object } from '../schema/json_schema.ts';
+import { keyed, object } from '../schema/json_schema.ts';
 import { consumersBodies, uuidKeyPattern } from './allocation_bodies.ts';
 import { consumerClaim, expectKnownOnly, writeClaim } from './claim_requests.ts';
 import { type Answer, type ApiRequest, type Endpoint, noContent } from './endpoint.ts';
 import { takesIfMatch } from './entity_tags.ts';
-import { classNamePattern, inventoryFields, inventoryRecord } from './inventory_body.ts';
+import { inventoryFields, providerInventoriesBodies } from './inventory_body.ts';
 import type { Parts } from './parts.ts';
 import { bySince } from './since.ts';
 
@@ -24,17 +24,16 @@ export const reshaperEndpoints: readonly Endpoint[] = [
 
 // Request schemas
 
-const inventories = keyed(
-  uuidKeyPattern,
-  object({ resource_provider_generation: integer(), inventories: keyed(classNamePattern, inventoryRecord) }),
-  { minProperties: 1 },
-);
+const byProvider = <Inventories extends v.GenericSchema>(inventories: Inventories) =>
+  keyed(uuidKeyPattern, inventories, { minProperties: 1 });
+const [echoingInventories, plainInventories] = providerInventoriesBodies;
+const inventories = byProvider(plainInventories.schema);
 const withAllocations = <Allocations extends v.GenericSchema>(allocations: Allocations) =>
   object({ inventories, allocations });
 
 const [echoing, typed, mapped, guarded] = consumersBodies(0);
 const bodies = [
-  { since: 40, schema: withAllocations(echoing.schema) },
+  { since: 40, schema: object({ inventories: byProvider(echoingInventories.schema), allocations: echoing.schema }) },
   { since: 38, schema: withAllocations(typed.schema) },
   { since: 34, schema: withAllocations(mapped.schema) },
   { since: 30, schema: withAllocations(guarded.schema) },

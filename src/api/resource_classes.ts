@@ -12,7 +12,7 @@ import { nameTag } from '../placement/entity_tag.ts';
 import { checkValue } from '../schema/check.ts';
 import { object, text } from '../schema/json_schema.ts';
 import { type Answer, type ApiRequest, type Endpoint, noContent } from './endpoint.ts';
-import { requireMatch, tagged, takesIfMatch } from './entity_tags.ts';
+import { headerTag, requireMatch, tagged, takesIfMatch } from './entity_tags.ts';
 import type { Parts } from './parts.ts';
 import { modifiedAtMs, newest, noSuchClass } from './provider.ts';
 
@@ -94,8 +94,9 @@ async function ensure(request: ApiRequest, { database, fleet }: Parts): Promise<
   const location = `/resource_classes/${name}`;
   const exists = (await fleet.fresh()).classes.byName.has(name);
   requireMatch(request, `Resource class ${name}`, () => (exists ? nameTag(name) : undefined));
-  if (exists) return { status: 204, location };
-  return { status: (await createResourceClass(database, name)) ? 201 : 204, location };
+  const answer = { location, ...headerTag(request, () => nameTag(name)) };
+  if (exists) return { ...answer, status: 204 };
+  return { ...answer, status: (await createResourceClass(database, name)) ? 201 : 204 };
 }
 
 async function remove(request: ApiRequest, { database, fleet }: Parts): Promise<Answer> {

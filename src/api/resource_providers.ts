@@ -7,13 +7,14 @@ import { badRequest, conflict, errorCodes, notFound } from '../errors.ts';
 import { providerTagOf } from '../fleet/entity_tags.ts';
 import type { Provider } from '../fleet/provider.ts';
 import { normalUuid } from '../placement/uuid.ts';
-import { object, text, uuidText } from '../schema/json_schema.ts';
+import { integer, list as listOf, object, text, uuidText } from '../schema/json_schema.ts';
 import { type Answer, type ApiRequest, type Endpoint, noContent } from './endpoint.ts';
-import { requireMatch, tagged, takesIfMatch } from './entity_tags.ts';
+import { echoedTag, requireMatch, tagged, takesIfMatch } from './entity_tags.ts';
 import type { Parts } from './parts.ts';
 import { findProvider, modifiedAtMs, newest } from './provider.ts';
 import { filterProviders } from './provider_filters.ts';
 import { saveProvider, seenOf } from './provider_update.ts';
+import { bySince } from './since.ts';
 
 // Routes
 
@@ -40,8 +41,21 @@ const name = text({ maxLength: 200 });
 const parent = v.optional(v.nullable(uuidText));
 const creation = object({ name, uuid: v.optional(uuidText) });
 const nestedCreation = object({ name, uuid: v.optional(uuidText), parent_provider_uuid: parent });
-const change = object({ name });
-const nestedChange = object({ name, parent_provider_uuid: parent });
+const change = { name };
+const nestedChange = { ...change, parent_provider_uuid: parent };
+/** What else is shown of a provider: from 1.40 on it may be sent back with the change, and is ignored but for the UUID. */
+const echoed = {
+  uuid: v.optional(uuidText),
+  generation: v.optional(integer()),
+  links: v.optional(listOf(object({ rel: text(), href: text() }))),
+  root_provider_uuid: v.optional(uuidText),
+  ...echoedTag,
+};
+const changeSchemas = [
+  { since: 40, schema: object({ ...nestedChange, ...echoed }) },
+  { since: nestedSince, schema: object(nestedChange) },
+  { since: 0, schema: object(change) },
+] as const;
 
 // Handlers
 
@@ -94,9 +108,12 @@ async function create(request: ApiRequest, { database, fleet }: Parts): Promise<
 async function update(request: ApiRequest, parts: Parts): Promise<Answer> {
   const uuid = request.param('uuid');
   findProvider(await parts.fleet.fresh(), uuid);
-  const body = await request.json<typeof change | typeof nestedChange>(
-    request.version >= nestedSince ? nestedChange : change,
-  );
+  const body = await request.json(bySince(changeSchemas, request.version));
+  if ('uuid' in body && body.uuid !== undefined && normalUuid(body.uuid) !== uuid) {
+    throw badRequest(
+      `The body is of resource provider ${body.uuid}, and the path of ${uuid}; a UUID cannot be changed.`,
+    );
+  }
   const { provider, previouslyUpdatedAtMs } = await saveProvider(parts, uuid, body, request);
   return {
     status: 200,

@@ -1,9 +1,10 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Database } from '../../db/connect.ts';
 import { hasSqlstate, isLostRace, sqlstate } from '../../db/sqlstate.ts';
+import type { ClaimWrite } from '../../db/statements/claim_write.ts';
 import { ensureOwners } from '../../db/statements/ensure_owners.ts';
 import { type ConsumerState, readConsumers } from '../../db/statements/read_consumers.ts';
-import { type ClaimWrite, type WrittenClaims, writeClaims } from '../../db/statements/write_claims.ts';
+import { type WrittenClaims, writeClaims } from '../../db/statements/write_claims.ts';
 import type { FleetKeeper } from '../fleet/keeper.ts';
 import type { Effect } from '../fleet/own_writes.ts';
 import type { Inventory } from '../fleet/provider.ts';

@@ -1,5 +1,5 @@
+import type { ClaimWrite, ConsumerWrite, ProviderGuard } from '../../db/statements/claim_write.ts';
 import type { ConsumerState } from '../../db/statements/read_consumers.ts';
-import type { ClaimWrite, ConsumerWrite, ProviderGuard } from '../../db/statements/write_claims.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import type { Inventory, Provider } from '../fleet/provider.ts';
 import { allocationsTag } from '../placement/entity_tag.ts';

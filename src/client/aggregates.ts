@@ -1,9 +1,10 @@
 import type { AskedSince, Microversion, Since } from './microversions.ts';
-import { answered, type Call, type CallOptions, pathOf } from './operation.ts';
+import { answered, type Call, type CallOptions, pathOf, type Tagged, type WriteOptions } from './operation.ts';
 
 export type Aggregates<Version extends Microversion = Microversion> = {
   readonly aggregates: readonly string[];
-} & Since<Version, '1.19', { readonly resource_provider_generation: number }>;
+} & Since<Version, '1.19', { readonly resource_provider_generation: number }> &
+  Tagged<Version>;
 
 export type NewAggregates<Version extends Microversion = Microversion> = {
   readonly aggregates: readonly string[];
@@ -13,7 +14,7 @@ export type NewAggregates<Version extends Microversion = Microversion> = {
 export type AggregateCalls<Version extends Microversion> = {
   show(provider: string, options?: CallOptions): Promise<Aggregates<Version>>;
   /** Replaces the aggregates of a provider; before 1.19 without a guard. */
-  set(provider: string, aggregates: NewAggregates<Version>, options?: CallOptions): Promise<Aggregates<Version>>;
+  set(provider: string, aggregates: NewAggregates<Version>, options?: WriteOptions): Promise<Aggregates<Version>>;
 };
 
 const since = 1;

@@ -2,7 +2,7 @@ import { type Claim, claimBodies, claimBody, claimsGuardedSince } from './claim.
 import type { Resources } from './filters.ts';
 import type { NewInventories } from './inventories.ts';
 import type { Microversion, Since } from './microversions.ts';
-import { answered, type Call, type CallOptions, pathOf } from './operation.ts';
+import { answered, type Call, type CallOptions, pathOf, type Tagged, type WriteOptions } from './operation.ts';
 
 /** What a consumer has. Of one that has nothing, or is unknown, there is nothing but empty `allocations`. */
 export type ConsumerAllocations<Version extends Microversion = Microversion> = {
@@ -15,16 +15,17 @@ export type ConsumerAllocations<Version extends Microversion = Microversion> = {
   };
 } & Since<Version, '1.12', { readonly project_id?: string; readonly user_id?: string }> &
   Since<Version, '1.28', { readonly consumer_generation?: number | null }> &
-  Since<Version, '1.38', { readonly consumer_type?: string }>;
+  Since<Version, '1.38', { readonly consumer_type?: string }> &
+  Partial<Tagged<Version>>;
 
 export type AllocationCalls<Version extends Microversion> = {
   show(consumer: string, options?: CallOptions): Promise<ConsumerAllocations<Version>>;
   /** Replaces what a consumer has. @throws ApiError 409 where it does not fit, or something changed meanwhile */
-  set(consumer: string, claim: Claim<Version>, options?: CallOptions): Promise<void>;
+  set(consumer: string, claim: Claim<Version>, options?: WriteOptions): Promise<void>;
   /** Replaces what several consumers have, all or nothing; from 1.13. */
-  setMany(claims: { readonly [consumer: string]: Claim<Version> }, options?: CallOptions): Promise<void>;
+  setMany(claims: { readonly [consumer: string]: Claim<Version> }, options?: WriteOptions): Promise<void>;
   /** Gives back what a consumer has. @throws ApiError 404 where it has nothing */
-  delete(consumer: string, options?: CallOptions): Promise<void>;
+  delete(consumer: string, options?: WriteOptions): Promise<void>;
 };
 
 /** Inventories that move to other providers, together with the allocations on them. */
@@ -70,7 +71,7 @@ export function allocationCalls<Version extends Microversion>(call: Call): Alloc
 /** Moves inventories and the allocations on them in one step; from 1.30. */
 export const reshapeCall =
   <Version extends Microversion>(call: Call) =>
-  async ({ inventories, allocations }: Reshape<Version>, options?: CallOptions): Promise<void> =>
+  async ({ inventories, allocations }: Reshape<Version>, options?: WriteOptions): Promise<void> =>
     void (await call(
       {
         method: 'POST',

@@ -1,7 +1,7 @@
 import type { Auth } from './auth.ts';
 import { ApiError, ConnectionError, PlacementError } from './errors.ts';
 import { negotiated } from './negotiation.ts';
-import { type Call, type CallOptions, type Operation, type Reply, targetOf } from './operation.ts';
+import { type Call, type Operation, type Reply, targetOf, type WriteOptions } from './operation.ts';
 import { refusalOf } from './refusal.ts';
 import { type Attempt, repeatedly } from './repeat.ts';
 import { type Fetch, isPassing, send, type WireAnswer } from './send.ts';
@@ -22,9 +22,10 @@ export type Connection = {
  * prevented, and turns answers with an error status into ApiError.
  */
 export function openCall(connection: Connection): Call {
-  return async function call(operation: Operation, options: CallOptions = {}): Promise<Reply> {
-    const { signal, deadlineMs = connection.deadlineMs } = options;
-    return repeatedly((number, both) => attempt(connection, operation, number, both), {
+  return async function call(operation: Operation, options: WriteOptions = {}): Promise<Reply> {
+    const { signal, deadlineMs = connection.deadlineMs, ifMatch = operation.ifMatch } = options;
+    const conditional = { ...operation, ifMatch };
+    return repeatedly((number, both) => attempt(connection, conditional, number, both), {
       deadlineMs,
       attempts: connection.attempts,
       signal,
@@ -49,11 +50,12 @@ async function attempt(
         url: endpoint + targetOf(sent),
         ...bodyOf(sent, minor),
       };
+      const headers = async () => ({ ...(await headersOf(request.body, version)), ...conditionOf(sent) });
       if (sent === operation) sentAt = minor;
-      const answer = await send(fetch, { ...request, headers: await headersOf(request.body, version) }, signal);
+      const answer = await send(fetch, { ...request, headers: await headers() }, signal);
       // Nothing was done for who was not known: it is asked again with another token.
       if (answer.status !== 401 || !auth.refused()) return answer;
-      return send(fetch, { ...request, headers: await headersOf(request.body, version) }, signal);
+      return send(fetch, { ...request, headers: await headers() }, signal);
     };
     const headersOf = async (body: string | undefined, version: string) => ({
       ...(await auth.headers(signal)),
@@ -88,6 +90,11 @@ async function endpointOf({ endpoint, auth }: Connection, signal: AbortSignal): 
 
 function bodyOf({ body }: Operation, minor: number): { readonly body?: string } {
   return body === undefined ? {} : { body: JSON.stringify(body(minor)) };
+}
+
+function conditionOf({ ifMatch }: Operation): Readonly<Record<string, string>> {
+  if (ifMatch === undefined) return {};
+  return { 'If-Match': typeof ifMatch === 'string' ? ifMatch : ifMatch.join(', ') };
 }
 
 function parsed({ status, headers, text }: WireAnswer, url: string): Omit<Reply, 'minor'> {

@@ -5,7 +5,7 @@ import { openCall } from './call.ts';
 import { type CandidatesCall, candidatesCall } from './candidates.ts';
 import { type InventoryCalls, inventoryCalls } from './inventories.ts';
 import type { From, Microversion } from './microversions.ts';
-import type { Call, CallOptions } from './operation.ts';
+import type { Call, CallOptions, WriteOptions } from './operation.ts';
 import { type ProviderCalls, providerCalls } from './providers.ts';
 import { type ResourceClassCalls, resourceClassCalls } from './resource_classes.ts';
 import type { Fetch } from './send.ts';
@@ -36,15 +36,15 @@ export type ConnectOptions<Version extends string = string, Oldest extends Micro
 /** A client. `Version` is what it may speak: the named version, or all that negotiation may come to. */
 export type Placement<Version extends Microversion = Microversion> = {
   readonly providers: ProviderCalls<Version>;
-  readonly inventories: InventoryCalls;
-  readonly providerTraits: ProviderTraitCalls;
+  readonly inventories: InventoryCalls<Version>;
+  readonly providerTraits: ProviderTraitCalls<Version>;
   readonly aggregates: AggregateCalls<Version>;
   readonly usages: UsageCalls<Version>;
   readonly allocations: AllocationCalls<Version>;
   readonly candidates: CandidatesCall<Version>;
-  readonly reshape: (reshape: Reshape<Version>, options?: CallOptions) => Promise<void>;
+  readonly reshape: (reshape: Reshape<Version>, options?: WriteOptions) => Promise<void>;
   readonly traits: TraitCalls;
-  readonly resourceClasses: ResourceClassCalls;
+  readonly resourceClasses: ResourceClassCalls<Version>;
   /** What the server speaks, and what is spoken with it. */
   readonly serverVersion: (options?: CallOptions) => Promise<ServerVersion>;
   /** Any request, for what the others do not cover. */

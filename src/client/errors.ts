@@ -14,7 +14,8 @@ export type ErrorCode =
   | 'placement.resource_provider.not_found'
   | 'placement.query.duplicate_key'
   | 'placement.query.bad_value'
-  | 'placement.query.missing_value';
+  | 'placement.query.missing_value'
+  | 'placement.precondition_failed';
 
 /** What is known of a refusal, beside the request. */
 export type Refusal = {
@@ -57,7 +58,7 @@ export class ApiError extends PlacementError {
   }
 }
 
-/** Microversions that a server speaks, such as `1.0` to `1.39`. */
+/** Microversions that a server speaks, such as `1.0` to `1.40`. */
 export type VersionRange = { readonly min: string; readonly max: string };
 
 /**
@@ -104,11 +105,16 @@ export const isNotFound = (error: unknown): error is ApiError => error instanceo
 /** Whether a request was refused by the state of things: a name that is taken, no room left, a generation that moved. */
 export const isConflict = (error: unknown): error is ApiError => error instanceof ApiError && error.status === 409;
 
+/** Whether a write was refused since the resource is not what `ifMatch` says: it was changed, or is gone. */
+export const isPreconditionFailed = (error: unknown): error is ApiError =>
+  error instanceof ApiError && error.status === 412;
+
 /**
  * Whether a write was refused because what it was based on has changed: read again, decide again, write again. Below
  * microversion 1.23, where errors have no code, it is told by the server's words.
  */
 export function isConcurrentUpdate(error: unknown): error is ApiError {
+  if (isPreconditionFailed(error)) return true;
   if (!isConflict(error)) return false;
   if (error.code !== undefined) return error.code === 'placement.concurrent_update';
   return /generation|concurrent/i.test(error.detail);

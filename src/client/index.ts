@@ -14,6 +14,7 @@ export {
   isConcurrentUpdate,
   isConflict,
   isNotFound,
+  isPreconditionFailed,
   PlacementError,
   VersionError,
   type VersionProblem,
@@ -23,7 +24,7 @@ export type { ProviderFilter, Resources } from './filters.ts';
 export type { Guarded, Inventories, Inventory, InventoryCalls, NewInventories, NewInventory } from './inventories.ts';
 export { type Credentials, type KeystoneOptions, keystone, type Scope } from './keystone.ts';
 export { type From, type Microversion, microversions, newestMinor } from './microversions.ts';
-export type { Call, CallOptions, Operation, Parameter, Reply } from './operation.ts';
+export type { Call, CallOptions, IfMatch, Operation, Parameter, Reply, WriteOptions } from './operation.ts';
 export type {
   NewProvider,
   Provider,

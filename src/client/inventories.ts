@@ -1,4 +1,13 @@
-import { answered, type Call, type CallOptions, isGuarded, pathOf } from './operation.ts';
+import type { Microversion } from './microversions.ts';
+import {
+  answered,
+  type Call,
+  type CallOptions,
+  isGuarded,
+  pathOf,
+  type Tagged,
+  type WriteOptions,
+} from './operation.ts';
 
 /** What a provider has of one resource class. Its capacity is `(total - reserved) * allocation_ratio`. */
 export type Inventory = {
@@ -17,36 +26,40 @@ export type NewInventory = { readonly total: number } & Partial<Inventory>;
 /** The provider's generation as it was read: the write is refused where the provider has changed since. */
 export type Guarded = { readonly resource_provider_generation: number };
 
-export type Inventories = { readonly inventories: { readonly [resourceClass: string]: Inventory } } & Guarded;
+/** All inventories of a provider; the tag is that of all together, and each has one of its own. */
+export type Inventories<Version extends Microversion = Microversion> = {
+  readonly inventories: { readonly [resourceClass: string]: Inventory & Tagged<Version> };
+} & Guarded &
+  Tagged<Version>;
 export type NewInventories = { readonly inventories: { readonly [resourceClass: string]: NewInventory } } & Guarded;
 
-export type InventoryCalls = {
-  list(provider: string, options?: CallOptions): Promise<Inventories>;
+export type InventoryCalls<Version extends Microversion = Microversion> = {
+  list(provider: string, options?: CallOptions): Promise<Inventories<Version>>;
   /** Replaces all inventories of the provider. */
-  set(provider: string, inventories: NewInventories, options?: CallOptions): Promise<Inventories>;
+  set(provider: string, inventories: NewInventories, options?: WriteOptions): Promise<Inventories<Version>>;
   /** Deletes all inventories; from 1.5. */
-  deleteAll(provider: string, options?: CallOptions): Promise<void>;
-  show(provider: string, resourceClass: string, options?: CallOptions): Promise<Inventory & Guarded>;
+  deleteAll(provider: string, options?: WriteOptions): Promise<void>;
+  show(provider: string, resourceClass: string, options?: CallOptions): Promise<Inventory & Guarded & Tagged<Version>>;
   /** Adds the inventory of a class that the provider has none of. */
   add(
     provider: string,
     inventory: NewInventory & { readonly resource_class: string },
-    options?: CallOptions,
-  ): Promise<Inventory & Guarded>;
+    options?: WriteOptions,
+  ): Promise<Inventory & Guarded & Tagged<Version>>;
   /** Replaces the inventory of a class that the provider has already. */
   replace(
     provider: string,
     resourceClass: string,
     inventory: NewInventory & Guarded,
-    options?: CallOptions,
-  ): Promise<Inventory & Guarded>;
-  delete(provider: string, resourceClass: string, options?: CallOptions): Promise<void>;
+    options?: WriteOptions,
+  ): Promise<Inventory & Guarded & Tagged<Version>>;
+  delete(provider: string, resourceClass: string, options?: WriteOptions): Promise<void>;
 };
 
 /** Microversion 1.5 deletes all inventories at once. */
 const deleteAllSince = 5;
 
-export function inventoryCalls(call: Call): InventoryCalls {
+export function inventoryCalls<Version extends Microversion>(call: Call): InventoryCalls<Version> {
   const path = (provider: string, ...more: readonly string[]) =>
     pathOf('resource_providers', provider, 'inventories', ...more);
   return {

@@ -1,5 +1,5 @@
 import { newestMinor } from './microversions.ts';
-import type { Operation } from './operation.ts';
+import { entityTagsSince, type Operation } from './operation.ts';
 import type { WireAnswer } from './send.ts';
 import { remember, type Spoken, spokenBy, type Told, toldBy } from './spoken.ts';
 import { tooNew, tooOld, unsupported, withoutMicroversions } from './version_problems.ts';
@@ -112,6 +112,9 @@ function checkExists(endpoint: string, operation: Operation, minor: number): voi
   const { method, path, since = 0, until = newestMinor, query = [] } = operation;
   if (minor < since) throw tooOld(endpoint, `${method} ${path}`, since, minor, spokenBy(endpoint));
   if (minor > until) throw tooNew(endpoint, `${method} ${path}`, until, minor);
+  if (operation.ifMatch !== undefined && minor < entityTagsSince) {
+    throw tooOld(endpoint, 'ifMatch', entityTagsSince, minor, spokenBy(endpoint));
+  }
   for (const { name, value, since: paramSince = 0 } of query) {
     if (minor < paramSince) throw tooOld(endpoint, `${name}=${value}`, paramSince, minor, spokenBy(endpoint));
   }

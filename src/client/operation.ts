@@ -1,3 +1,5 @@
+import type { Microversion, Since } from './microversions.ts';
+
 /** A parameter of a query, with the minor version that brought it, or this form of it. */
 export type Parameter = {
   readonly name: string;
@@ -21,13 +23,40 @@ export type Operation = {
    * Default: GET may.
    */
   readonly repeatable?: (minor: number) => boolean;
+  /** What the resource must be; from 1.40. */
+  readonly ifMatch?: IfMatch | undefined;
 };
+
+/** Entity tags, as `etag` of an answer tells them: the resource must have one of these, or, for `*`, be there. */
+export type IfMatch = string | readonly string[];
+
+/** Microversion 1.40, which is this service's and not OpenStack's, brought entity tags. */
+export const entityTagsSince = 40;
+
+/** Fields that an answer has from 1.40 on. */
+export type Tagged<Version extends Microversion> = Since<
+  Version,
+  '1.40',
+  {
+    /** Says what the content is: it is another one after every change, and does not move with generations and usages. */
+    readonly etag: string;
+  }
+>;
 
 export type CallOptions = {
   /** Ends the call, with the signal's reason. */
   readonly signal?: AbortSignal | undefined;
   /** How long the call may take with everything that is repeated. Default: that of the client. */
   readonly deadlineMs?: number | undefined;
+};
+
+export type WriteOptions = CallOptions & {
+  /**
+   * Writes only what was read: where it was changed since, nothing is done, and the server answers 412. From 1.40.
+   *
+   * @see isPreconditionFailed
+   */
+  readonly ifMatch?: IfMatch | undefined;
 };
 
 export type Reply = {
@@ -40,7 +69,7 @@ export type Reply = {
 };
 
 /** Sends an operation and resolves with its success. @throws PlacementError, or the reason of the signal. */
-export type Call = (operation: Operation, options?: CallOptions) => Promise<Reply>;
+export type Call = (operation: Operation, options?: WriteOptions) => Promise<Reply>;
 
 /** A path of encoded segments: `pathOf('traits', name)`. */
 export const pathOf = (...segments: readonly string[]): string =>

@@ -1,6 +1,6 @@
 import { filterParameters, optional, type ProviderFilter, type Resources } from './filters.ts';
 import type { AskedSince, Microversion, Since } from './microversions.ts';
-import { answered, type Call, type CallOptions, pathOf } from './operation.ts';
+import { answered, type Call, type CallOptions, pathOf, type Tagged, type WriteOptions } from './operation.ts';
 
 /** A resource provider: a host, a NUMA node, a device, a pool. */
 export type Provider<Version extends Microversion = Microversion> = {
@@ -9,7 +9,8 @@ export type Provider<Version extends Microversion = Microversion> = {
   /** Guards the provider's inventories, traits and aggregates. */
   readonly generation: number;
   readonly links: readonly { readonly rel: string; readonly href: string }[];
-} & Since<Version, '1.14', { readonly parent_provider_uuid: string | null; readonly root_provider_uuid: string }>;
+} & Since<Version, '1.14', { readonly parent_provider_uuid: string | null; readonly root_provider_uuid: string }> &
+  Tagged<Version>;
 
 export type NewProvider<Version extends Microversion = Microversion> = {
   readonly name: string;
@@ -46,8 +47,8 @@ export type ProviderCalls<Version extends Microversion> = {
   list(query?: ProviderQuery, options?: CallOptions): Promise<readonly Provider<Version>[]>;
   show(uuid: string, options?: CallOptions): Promise<Provider<Version>>;
   create(provider: NewProvider<Version>, options?: CallOptions): Promise<Provider<Version>>;
-  update(uuid: string, change: ProviderChange<Version>, options?: CallOptions): Promise<Provider<Version>>;
-  delete(uuid: string, options?: CallOptions): Promise<void>;
+  update(uuid: string, change: ProviderChange<Version>, options?: WriteOptions): Promise<Provider<Version>>;
+  delete(uuid: string, options?: WriteOptions): Promise<void>;
   allocations(uuid: string, options?: CallOptions): Promise<ProviderAllocations<Version>>;
 };
 

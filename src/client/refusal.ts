@@ -19,6 +19,7 @@ const titles: Readonly<Record<number, string>> = {
   403: 'Forbidden',
   404: 'Not Found',
   406: 'Not Acceptable',
+  412: 'Precondition Failed',
   500: 'Internal Server Error',
   502: 'Bad Gateway',
   503: 'Service Unavailable',

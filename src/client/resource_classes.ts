@@ -1,29 +1,31 @@
-import { answered, type Call, type CallOptions, pathOf } from './operation.ts';
+import type { Microversion } from './microversions.ts';
+import { answered, type Call, type CallOptions, pathOf, type Tagged, type WriteOptions } from './operation.ts';
 
 /** From 1.2 on. */
-export type ResourceClassCalls = {
+export type ResourceClassCalls<Version extends Microversion = Microversion> = {
   list(options?: CallOptions): Promise<readonly string[]>;
   /** @throws ApiError 404 where there is no such class */
-  show(name: string, options?: CallOptions): Promise<ResourceClass>;
+  show(name: string, options?: CallOptions): Promise<ResourceClass<Version>>;
   /** Makes a custom class that must not exist yet. */
   create(name: string, options?: CallOptions): Promise<void>;
   /** Makes sure that a custom class exists; from 1.7. @returns whether it was made now */
   ensure(name: string, options?: CallOptions): Promise<boolean>;
   /** Gives a custom class another name; up to 1.6. */
-  rename(name: string, newName: string, options?: CallOptions): Promise<ResourceClass>;
-  delete(name: string, options?: CallOptions): Promise<void>;
+  rename(name: string, newName: string, options?: CallOptions): Promise<ResourceClass<Version>>;
+  delete(name: string, options?: WriteOptions): Promise<void>;
 };
 
-export type ResourceClass = {
+/** A class; those that are not custom ones have no tag, since they cannot be changed. */
+export type ResourceClass<Version extends Microversion = Microversion> = {
   readonly name: string;
   readonly links: readonly { readonly rel: string; readonly href: string }[];
-};
+} & Partial<Tagged<Version>>;
 
 const since = 2;
 const lastRename = 6;
 const root = pathOf('resource_classes');
 
-export function resourceClassCalls(call: Call): ResourceClassCalls {
+export function resourceClassCalls<Version extends Microversion>(call: Call): ResourceClassCalls<Version> {
   return {
     list: async (options) => {
       const reply = call({ method: 'GET', path: root, since }, options);

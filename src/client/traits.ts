@@ -1,7 +1,16 @@
 import { isNotFound } from './errors.ts';
 import { optional } from './filters.ts';
 import type { Guarded } from './inventories.ts';
-import { answered, type Call, type CallOptions, isGuarded, pathOf } from './operation.ts';
+import type { Microversion } from './microversions.ts';
+import {
+  answered,
+  type Call,
+  type CallOptions,
+  isGuarded,
+  pathOf,
+  type Tagged,
+  type WriteOptions,
+} from './operation.ts';
 
 export type TraitQuery = {
   /** `startswith:CUSTOM_` or `in:TRAIT,TRAIT`. */
@@ -16,17 +25,17 @@ export type TraitCalls = {
   exists(name: string, options?: CallOptions): Promise<boolean>;
   /** Makes sure that a custom trait exists. @returns whether it was made now */
   ensure(name: string, options?: CallOptions): Promise<boolean>;
-  delete(name: string, options?: CallOptions): Promise<void>;
+  delete(name: string, options?: WriteOptions): Promise<void>;
 };
 
 export type ProviderTraits = { readonly traits: readonly string[] } & Guarded;
 
 /** From 1.6 on. */
-export type ProviderTraitCalls = {
-  show(provider: string, options?: CallOptions): Promise<ProviderTraits>;
+export type ProviderTraitCalls<Version extends Microversion = Microversion> = {
+  show(provider: string, options?: CallOptions): Promise<ProviderTraits & Tagged<Version>>;
   /** Replaces the traits of a provider. */
-  set(provider: string, traits: ProviderTraits, options?: CallOptions): Promise<ProviderTraits>;
-  deleteAll(provider: string, options?: CallOptions): Promise<void>;
+  set(provider: string, traits: ProviderTraits, options?: WriteOptions): Promise<ProviderTraits & Tagged<Version>>;
+  deleteAll(provider: string, options?: WriteOptions): Promise<void>;
 };
 
 const since = 6;
@@ -56,7 +65,7 @@ export function traitCalls(call: Call): TraitCalls {
   };
 }
 
-export function providerTraitCalls(call: Call): ProviderTraitCalls {
+export function providerTraitCalls<Version extends Microversion>(call: Call): ProviderTraitCalls<Version> {
   const path = (provider: string) => pathOf('resource_providers', provider, 'traits');
   return {
     show: (provider, options) => answered(call({ method: 'GET', path: path(provider), since }, options)),

@@ -2,7 +2,8 @@ import type { OnlineMigration, Progress } from '../../db/online/online_migration
 import { runBatch } from '../../db/online/run.ts';
 import { centredTable } from './boxed_table.ts';
 
-const batchSize = 50;
+/** Some 20 ms of work, during which requests may wait for its rows; batches of upstream's 50 take two to three times as long in all. */
+const batchSize = 500;
 
 /** What `--max-count` says; undefined where it is no integer of 1 or more. */
 export function readMaxCount(text: string): number | undefined {
@@ -13,7 +14,7 @@ export function readMaxCount(text: string): number | undefined {
 /**
  * Runs the online data migrations and tells what they do, in the words and with the exit codes of upstream's command.
  *
- * @param maxCount one batch of so many rows; undefined for batches of 50 until nothing is left to do
+ * @param maxCount one batch of so many rows; undefined for batches of 500 until nothing is left to do
  * @returns 0 where no (more) can be done, 1 where `maxCount` was given and rows were migrated, 2 where migrations failed
  *   and no other did anything in the last batch.
  */

@@ -49,6 +49,9 @@ export const traitsTag = listTag;
 /** The aggregates of a provider, as they are spelt, in any order. */
 export const aggregatesTag = listTag;
 
+/** How the type of a consumer is shown where none was ever said. */
+export const unknownType = 'unknown';
+
 /** What a consumer has, of which provider and class, and whose it is. */
 export type ConsumerContent = {
   /** Amounts by class name, by provider UUID; not empty. */
@@ -67,7 +70,7 @@ export function allocationsTag({ allocations, projectId, userId, consumerType }:
     byProvider.push([uuid, `{"resources":${objectText(resources)}}`]);
   }
   return tagOf(
-    `{"allocations":${objectText(byProvider)},"consumer_type":${JSON.stringify(consumerType ?? 'unknown')},` +
+    `{"allocations":${objectText(byProvider)},"consumer_type":${JSON.stringify(consumerType ?? unknownType)},` +
       `"project_id":${JSON.stringify(projectId)},"user_id":${JSON.stringify(userId)}}`,
   );
 }
@@ -78,21 +81,29 @@ export const nameTag = (name: string): EntityTag => tagOf(JSON.stringify({ name 
 /** What an If-Match header asks for: that there is a resource at all, or that its tag is one of these (without `W/` and quotes). */
 export type IfMatch = '*' | readonly string[];
 
+/** A tag and what separates it from the next: RFC 9110 (5.6.1.2) lets lists have empty places. */
+const listedTag = /[\s,]*(?:W\/)?(?:"([\x21\x23-\x7e\x80-\xff]*)"|([\w-]+))\s*(?:,[\s,]*|$)/gy;
+
 /**
  * Reads an If-Match header: `*`, one tag, or several with commas between; each with or without `W/`, and with or without the
- * quotes, which some clients lose. What is no tag matches nothing.
+ * quotes, which some clients lose.
+ *
+ * @returns undefined where it is none of these.
  */
-export function parseIfMatch(header: string): IfMatch {
+export function parseIfMatch(header: string): IfMatch | undefined {
   const value = header.trim();
-  return value === '*' ? '*' : value.split(',').map(opaquePart);
+  if (value === '*') return '*';
+  const tags: string[] = [];
+  let end = 0;
+  for (const [text, quoted, bare] of value.matchAll(listedTag)) {
+    tags.push(quoted ?? bare ?? '');
+    end += text.length;
+  }
+  return tags.length > 0 && end === value.length ? tags : undefined;
 }
 
-/** The part between the quotes. The weak comparison of RFC 9110 (8.8.3.2) looks at it alone. */
-const opaquePart = (tag: string): string =>
-  tag
-    .trim()
-    .replace(/^W\//, '')
-    .replace(/^"(.*)"$/, '$1');
+/** The part between the quotes: the weak comparison of RFC 9110 (8.8.3.2) looks at it alone. */
+const opaquePart = (tag: EntityTag): string => tag.slice('W/"'.length, -1);
 
 /** @param tag that of the resource as it is; undefined where there is none, which nothing matches. */
 export const isMatch = (ifMatch: IfMatch, tag: EntityTag | undefined): boolean =>

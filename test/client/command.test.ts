@@ -185,8 +185,8 @@ test('the version can be named, by option or environment', async () => {
   );
   await fails(/"spam" is no microversion/, ['provider', 'list'], { ...env(), OS_PLACEMENT_API_VERSION: 'spam' });
   const old = ['provider', 'list', '--in-tree', 'host-1', '--os-placement-api-version', '1.10'];
-  await fails(/in_tree=.* needs microversion 1\.14.*The server speaks up to 1\.39/, old);
-  assert.deepEqual(cells(await run('version', '--os-placement-api-version', 'latest'))[0], ['spoken', '1.39']);
+  await fails(/in_tree=.* needs microversion 1\.14.*The server speaks up to 1\.40/, old);
+  assert.deepEqual(cells(await run('version', '--os-placement-api-version', 'latest'))[0], ['spoken', '1.40']);
 });
 
 test('names of others cannot command the terminal, and wide ones do not bend the table', async () => {

@@ -41,7 +41,7 @@ after(async () => {
 test('docs/client.md has examples for what programs do', () => {
   assert.deepEqual(
     examples.map(({ name }) => name),
-    ['connect', 'keystone', 'tree', 'schedule', 'move', 'errors', 'signal'],
+    ['connect', 'keystone', 'tree', 'schedule', 'move', 'tags', 'errors', 'signal'],
   );
 });
 

@@ -8,6 +8,7 @@ import {
   isNotFound,
   type Microversion,
   microversions,
+  newestMinor,
   VersionError,
 } from '../../src/client/index.ts';
 import { startServer, type TestServer } from './servers.ts';
@@ -22,7 +23,11 @@ after(() => server.close());
 async function doEverything(version: Microversion): Promise<void> {
   const placement = connect({ endpoint: server.url, auth: 'admin', version: version as string });
   const minor = microversions.indexOf(version);
-  const from = async <Result>(since: number, call: () => Promise<Result>, until = 39): Promise<Result | undefined> => {
+  const from = async <Result>(
+    since: number,
+    call: () => Promise<Result>,
+    until = newestMinor,
+  ): Promise<Result | undefined> => {
     if (since <= minor && minor <= until) return call();
     await assert.rejects(call, (error) => error instanceof VersionError, `1.${since} at ${version}`);
     return undefined;

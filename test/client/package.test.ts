@@ -95,7 +95,7 @@ for (const version of ['22', '24'] as const) {
     try {
       const env = { OS_ENDPOINT: url, OS_TOKEN: 'admin' };
       const { stdout: spoken } = await runCommand(node, 'placement', ['version', '--json'], home, env);
-      assert.deepEqual(JSON.parse(spoken), { version: '1.39', min: '1.0', max: '1.40' });
+      assert.deepEqual(JSON.parse(spoken), { version: '1.40', min: '1.0', max: '1.40' });
       await runCommand(node, 'placement', ['provider', 'create', 'host-1'], home, env);
       const program = `
         import { connect } from 'placement/client';

@@ -55,5 +55,5 @@ test('a claim has all that a version of those in question asks for', async () =>
   // @ts-expect-error: 1.8 has no generations of consumers
   await assert.rejects(old.allocations.set(uuid, { allocations: {}, ...owner, consumer_generation: null }), /400/);
   // @ts-expect-error: a version that is none is no version
-  assert.throws(() => connect({ endpoint: server.url, auth: 'admin', oldest: '1.40' }), /does not know/);
+  assert.throws(() => connect({ endpoint: server.url, auth: 'admin', oldest: '1.41' }), /does not know/);
 });

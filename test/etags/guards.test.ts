@@ -1,6 +1,7 @@
 /** The tag is held against what was read, and the write against the database: nothing comes in between, statement by statement. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { ClaimWrite } from '../../db/statements/claim_write.ts';
 import { deleteSeenAllocations } from '../../db/statements/delete_allocations.ts';
 import { deleteProvider } from '../../db/statements/delete_provider.ts';
 import { moveProvider } from '../../db/statements/move_provider.ts';
@@ -9,7 +10,7 @@ import { deleteResourceClass } from '../../db/statements/resource_classes.ts';
 import type { SeenAllocation } from '../../db/statements/seen_allocations.ts';
 import { setAggregates } from '../../db/statements/set_aggregates.ts';
 import { deleteTrait } from '../../db/statements/traits.ts';
-import { type ClaimWrite, writeClaims } from '../../db/statements/write_claims.ts';
+import { writeClaims } from '../../db/statements/write_claims.ts';
 import { type TwoConnections, whileOther, withTwoConnections } from '../races/two_connections.ts';
 
 const asSeen = { name: 'rp1', parentId: null };

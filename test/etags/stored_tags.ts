@@ -52,7 +52,7 @@ export async function computedTags({ database, fleet }: PlacementService): Promi
         inventoryTagOf(inventory),
       ]),
     ]),
-    ...(await Promise.all(consumers.map(async ({ uuid }) => [`consumer ${uuid}`, await computedOf(uuid)]))),
+    ...(await Array.fromAsync(consumers, async ({ uuid }) => [`consumer ${uuid}`, await computedOf(uuid)])),
     ...Array.from(current.classes.byName.keys(), (name) => [`class ${name}`, custom(name)]),
     ...Array.from(current.traits.byName.keys(), (name) => [`trait ${name}`, custom(name)]),
   ]);

@@ -1,7 +1,7 @@
 import type { ConfigOverrides } from '../services.ts';
 import { allocations, api, cors, corsForAll, openPolicy, proxy, secureRbac } from './fixtures/api.ts';
 import { compute, oldServices } from './fixtures/compute.ts';
-import { hosts, nestedAndShared, smallBodies } from './fixtures/hosts.ts';
+import { hosts, nestedAndShared, smallBodies, upstreamRange } from './fixtures/hosts.ts';
 import { environmentOf, type Fixture, type FixtureTarget, makeFixture } from './fixtures/make.ts';
 import { multiSegment } from './fixtures/multi_segment.ts';
 import { deepNumaNetwork, numaNetwork } from './fixtures/network.ts';
@@ -28,6 +28,7 @@ const fixtures: Readonly<Record<string, Fixture>> = {
   HostsFixture: hosts,
   NestedAndSharedFixture: nestedAndShared,
   SmallBodiesFixture: smallBodies,
+  UpstreamRangeFixture: upstreamRange,
   ComputeFixture: compute,
   OldServicesFixture: oldServices,
   OldDataFixture: oldData,

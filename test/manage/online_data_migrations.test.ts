@@ -30,7 +30,7 @@ for (const engine of engines) {
       async ({ run, withDatabase }) => {
         await withDatabase(async (database) => {
           const { id } = await insertOldProvider(database, 'old');
-          await insertOldAllocations(database, id, newUuids(120));
+          await insertOldAllocations(database, id, newUuids(1020));
         });
         const migrate = (...args: readonly string[]) => run('placement-manage', ...args);
 
@@ -52,11 +52,11 @@ for (const engine of engines) {
         assert.deepEqual(await migrate('online-data-migrations'), {
           code: 0,
           stdout:
-            'Running batches of 50 until complete\n' +
-            '50 rows matched query create_incomplete_consumers, 50 migrated\n' +
-            '50 rows matched query create_incomplete_consumers, 50 migrated\n' +
+            'Running batches of 500 until complete\n' +
+            '500 rows matched query create_incomplete_consumers, 500 migrated\n' +
+            '500 rows matched query create_incomplete_consumers, 500 migrated\n' +
             '11 rows matched query create_incomplete_consumers, 11 migrated\n' +
-            table(nothing, '     111     |    111    '),
+            table(nothing, '     1011    |    1011   '),
           stderr: '',
         });
         assert.deepEqual(await migrate('online-data-migrations', '--max-count', '10'), {

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { hasSqlstate, sqlstate } from '../../db/sqlstate.ts';
+import type { ClaimWrite } from '../../db/statements/claim_write.ts';
 import { createProvider } from '../../db/statements/create_provider.ts';
 import { deleteAllocations } from '../../db/statements/delete_allocations.ts';
 import { deleteProvider } from '../../db/statements/delete_provider.ts';
@@ -10,7 +11,7 @@ import { deleteResourceClass } from '../../db/statements/resource_classes.ts';
 import { setAggregates } from '../../db/statements/set_aggregates.ts';
 import { setTraits } from '../../db/statements/set_traits.ts';
 import { deleteTrait } from '../../db/statements/traits.ts';
-import { type ClaimWrite, writeClaims } from '../../db/statements/write_claims.ts';
+import { writeClaims } from '../../db/statements/write_claims.ts';
 import { writeInventories } from '../../db/statements/write_inventories.ts';
 import { type TwoConnections, untilWaiting, whileOther, withTwoConnections } from './two_connections.ts';
 

@@ -2,8 +2,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { hasSqlstate, sqlstate } from '../../db/sqlstate.ts';
+import type { ConsumerWrite } from '../../db/statements/claim_write.ts';
 import { deleteAllocations } from '../../db/statements/delete_allocations.ts';
-import { type ConsumerWrite, writeClaims } from '../../db/statements/write_claims.ts';
+import { writeClaims } from '../../db/statements/write_claims.ts';
 import { type TwoConnections, whileOther, withTwoConnections } from './two_connections.ts';
 
 const old = `insert into allocations (resource_provider_id, resource_class_id, consumer_id, used) values (1, 0, 'old', 3)`;

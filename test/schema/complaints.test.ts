@@ -2,9 +2,10 @@ import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import type * as v from 'valibot';
 import { putBodies } from '../../src/api/allocation_bodies.ts';
-import { inventoryRecord } from '../../src/api/inventory_body.ts';
+import { inventoryRecordEntries } from '../../src/api/inventory_body.ts';
 import { ApiError } from '../../src/errors.ts';
 import { checkValue } from '../../src/schema/check.ts';
+import { object } from '../../src/schema/json_schema.ts';
 import allocations10 from './allocations_1_0.json' with { type: 'json' };
 import allocations138 from './allocations_1_38.json' with { type: 'json' };
 import inventory from './inventory.json' with { type: 'json' };
@@ -43,7 +44,7 @@ const schemaSince = (version: number): v.GenericSchema => {
 const tables: readonly (readonly [what: string, schema: v.GenericSchema, rows: readonly Row[]])[] = [
   ['PUT /allocations at 1.38', schemaSince(38), allocations138],
   ['PUT /allocations at 1.0', schemaSince(0), allocations10],
-  ['an inventory', inventoryRecord, inventory],
+  ['an inventory', object(inventoryRecordEntries), inventory],
 ];
 
 for (const [what, schema, rows] of tables) {
