@@ -343,6 +343,8 @@ end$function$;
 CREATE OR REPLACE FUNCTION public.etag_consumers(uuids text[])
  RETURNS void
  LANGUAGE plpgsql
+ SET plan_cache_mode TO 'force_generic_plan'
+ SET enable_seqscan TO 'off'
 AS $function$begin
   perform from consumers where uuid = any(uuids) order by uuid for update;
   update consumers c set etag = etag_of_allocations(c) where uuid = any(uuids);
@@ -498,6 +500,8 @@ end$function$;
 CREATE OR REPLACE FUNCTION public.etag_parts(part text, ids integer[])
  RETURNS void
  LANGUAGE plpgsql
+ SET plan_cache_mode TO 'force_generic_plan'
+ SET enable_seqscan TO 'off'
 AS $function$begin
   insert into resource_provider_etags (resource_provider_id)
     select id from resource_providers where id = any(ids) order by id on conflict do nothing;

@@ -126,9 +126,15 @@ const logAllocations = (
   end if;
   return null`;
 
+/**
+ * For statements on a few rows by their keys: planned once, though an array of one would be worth a plan of its own each time, and
+ * by the index, also where the plan is from when the table was empty.
+ */
+const byKeys = 'set plan_cache_mode = force_generic_plan set enable_seqscan = off';
+
 const functions: Readonly<Record<string, string>> = {
   // The rows are locked first: the next statement sees what whoever had them before committed.
-  'etag_parts(part text, ids integer[]) returns void': `insert into resource_provider_etags (resource_provider_id)
+  [`etag_parts(part text, ids integer[]) returns void ${byKeys}`]: `insert into resource_provider_etags (resource_provider_id)
     select id from resource_providers where id = any(ids) order by id on conflict do nothing;
   perform from resource_provider_etags where resource_provider_id = any(ids) order by resource_provider_id for update;
   if part = 'inventories' then
@@ -140,7 +146,7 @@ const functions: Readonly<Record<string, string>> = {
     update resource_provider_etags set aggregates = etag_of_aggregates(resource_provider_id)
       where resource_provider_id = any(ids);
   end if`,
-  'etag_consumers(uuids text[]) returns void': `perform from consumers where uuid = any(uuids) order by uuid for update;
+  [`etag_consumers(uuids text[]) returns void ${byKeys}`]: `perform from consumers where uuid = any(uuids) order by uuid for update;
   update consumers c set etag = etag_of_allocations(c) where uuid = any(uuids)`,
 
   'log_provider_parts_inserted() returns trigger': logParts('new_rows'),
