@@ -1,4 +1,5 @@
 import type { Database } from '../../db/connect.ts';
+import { repeatLostRaces } from '../../db/lost_race.ts';
 import { isUnavailable } from '../../db/sqlstate.ts';
 import { readChanges } from './changes.ts';
 import { createFleet, type Fleet } from './fleet.ts';
@@ -31,7 +32,7 @@ export async function openFleet(database: Database): Promise<FleetKeeper> {
   /** Whether the database was away since: what comes back may be a standby that lacks what the fleet has seen. */
   let lostSight = false;
   const refresh = async (): Promise<Fleet> => {
-    const changes = await readChanges(database, snapshot).catch((error: unknown) => {
+    const changes = await repeatLostRaces(() => readChanges(database, snapshot)).catch((error: unknown) => {
       lostSight ||= isUnavailable(error);
       throw error;
     });
