@@ -1,10 +1,10 @@
 import { type Migration, Migrator } from 'kysely';
 import type { Database } from './connect.ts';
+import { repeatLostRaces } from './lost_race.ts';
 import * as placementSchema from './migrations/001_placement_schema.ts';
 import * as changeLog from './migrations/002_change_log.ts';
 import * as services from './migrations/003_services.ts';
 import * as entityTags from './migrations/004_entity_tags.ts';
-import { isLostRace } from './sqlstate.ts';
 
 /** All migrations in order. They are imported, not read from a folder, so that the published package carries them. */
 export const migrations: Readonly<Record<string, Migration>> = {
@@ -17,9 +17,6 @@ export const migrations: Readonly<Record<string, Migration>> = {
 const migrator = (database: Database, all: typeof migrations) =>
   new Migrator({ db: database.patient, provider: { getMigrations: async () => ({ ...all }) } });
 
-/** How often the migrations are tried: they lock several tables, as the requests do meanwhile, and may lose a deadlock. */
-const attempts = 10;
-
 /**
  * Brings the schema to the newest version. Kysely's Migrator takes an advisory lock, so concurrent starters wait for each
  * other. A database that upstream's Placement made is adopted: see migration 001.
@@ -27,12 +24,11 @@ const attempts = 10;
  * @param all the migrations, in a test those of another version
  * @throws the first error of a migration; nothing of that migration is kept.
  */
-export async function migrateToLatest(database: Database, all = migrations): Promise<void> {
-  for (let attempt = 1; ; attempt += 1) {
+export function migrateToLatest(database: Database, all = migrations): Promise<void> {
+  return repeatLostRaces(async () => {
     const { error } = await migrator(database, all).migrateToLatest();
-    if (error === undefined) return;
-    if (!isLostRace(error) || attempt === attempts) throw error;
-  }
+    if (error !== undefined) throw error;
+  });
 }
 
 /** The names of the migrations that the database still lacks, oldest first. */

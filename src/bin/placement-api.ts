@@ -1,4 +1,4 @@
-#!/usr/bin/env node
+#!/usr/bin/env -S node --max-semi-space-size=16
 import path from 'node:path';
 import { Command } from 'commander';
 import type { Logger } from 'pino';

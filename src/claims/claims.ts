@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Database } from '../../db/connect.ts';
+import { repeatLostRaces } from '../../db/lost_race.ts';
 import { hasSqlstate, isLostRace, sqlstate } from '../../db/sqlstate.ts';
 import type { ClaimWrite } from '../../db/statements/claim_write.ts';
 import { ensureOwners } from '../../db/statements/ensure_owners.ts';
@@ -83,7 +84,9 @@ export function openClaims(
   };
 
   const readStates = async (batch: readonly Waiting[]): Promise<States> =>
-    batch.length > 0 ? readConsumers(database, batch.flatMap(uuidsOf), batch.some(needsOwner)) : new Map();
+    batch.length > 0
+      ? repeatLostRaces(() => readConsumers(database, batch.flatMap(uuidsOf), batch.some(needsOwner)))
+      : new Map();
 
   /** Judges a batch in order, each claim with what those before it promised to take. */
   const judgeAll = (batch: readonly Waiting[], states: States): { judged: Judged[]; refused: Refused[] } => {
@@ -183,11 +186,12 @@ export function openClaims(
 
   const ensureOwnersOf = async (judged: readonly Judged[]): Promise<void> => {
     const consumers = judged.flatMap(({ write }) => write.consumers);
-    await ensureOwners(database, {
+    const named = {
       projects: consumers.map(({ projectExternalId }) => projectExternalId),
       users: consumers.map(({ userExternalId }) => userExternalId),
       types: consumers.flatMap(({ consumerType }) => consumerType ?? []),
-    });
+    };
+    await repeatLostRaces(() => ensureOwners(database, named));
   };
 
   const run = async (): Promise<void> => {

@@ -1,4 +1,5 @@
 import type { Database } from '../../db/connect.ts';
+import { repeatLostRaces } from '../../db/lost_race.ts';
 import { isUnavailable } from '../../db/sqlstate.ts';
 import { onBehalfOf, type RequestIds, requestsServed } from '../request_ids.ts';
 import { readChanges } from './changes.ts';
@@ -48,7 +49,7 @@ export async function openFleet(database: Database): Promise<FleetKeeper> {
   let lostSight = false;
   const refresh = async (): Promise<Fleet> => {
     const startedMs = performance.now();
-    const changes = await readChanges(database, snapshot).catch((error: unknown) => {
+    const changes = await repeatLostRaces(() => readChanges(database, snapshot)).catch((error: unknown) => {
       lostSight ||= isUnavailable(error);
       throw error;
     });

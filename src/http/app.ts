@@ -50,7 +50,7 @@ export function createApp(
       const { requestId, globalRequestId } = exchange;
       logger.error({ err: error, requestId, globalRequestId }, 'Unexpected error');
     }
-    const told = isTold ? error : untold(error, exchange.requestId);
+    const told = isTold ? error : untold(error, exchange.requestId, c.req.raw.method);
     const response = dialect.renderError(told, {
       method: c.req.raw.method,
       accept: exchange.accept,
@@ -69,18 +69,22 @@ export function createApp(
 }
 
 /** What is told of an error that no endpoint foresaw: of most, nothing but where to look. */
-function untold(error: unknown, requestId: string): ApiError {
+function untold(error: unknown, requestId: string, method: string): ApiError {
   if (isUnavailable(error)) {
-    return new ApiError(503, 'The database cannot be reached; please retry.', { headers: { 'retry-after': '1' } });
+    return tryLater('The database cannot be reached; please retry.');
   }
   if (isTimedOut(error)) {
-    return new ApiError(503, 'The database did not answer in time; please retry.', { headers: { 'retry-after': '1' } });
+    return tryLater('The database did not answer in time; please retry.');
   }
   if (isLostRace(error)) {
+    // Who only reads has no conflict with anybody: a migration was in the way.
+    if (method === 'GET' || method === 'HEAD') return tryLater('The database is being changed; please retry.');
     return conflict('Another request changed the same data; please retry.', errorCodes.concurrentUpdate);
   }
   return new ApiError(500, `Unexpected error; the log tells more under ${requestId}.`);
 }
+
+const tryLater = (detail: string): ApiError => new ApiError(503, detail, { headers: { 'retry-after': '1' } });
 
 const negotiateVersion: MiddlewareHandler<HonoEnv> = async function negotiateVersion(c, next) {
   const { exchange } = c.var;
