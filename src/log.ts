@@ -68,10 +68,10 @@ function surviveErrors(destination: ReturnType<typeof pino.destination>): void {
   };
 }
 
-/** As oslo.log puts the two options together. */
+/** As oslo.log puts the two options together: a file with an absolute path, as Kolla has it, is not looked for in the folder. */
 function logFileOf({ logFile, logDir }: Config['default']): string | undefined {
   if (logDir === undefined) return logFile;
-  return path.join(logDir, logFile ?? 'placement-api.log');
+  return path.resolve(logDir, logFile ?? 'placement-api.log');
 }
 
 function checkWritable(file: string): void {

@@ -4,6 +4,7 @@ import { randomUUID } from 'node:crypto';
 import net, { type Socket } from 'node:net';
 import { suite, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { sql } from 'kysely';
 import pg from 'pg';
 import { pino } from 'pino';
 import { openService, type PlacementService } from '../../src/service.ts';
@@ -70,10 +71,8 @@ async function withService(
 suite('a statement that takes too long', () => {
   test('is a 503, wherever in a pipeline it is, and the connection goes on', () =>
     withService(async ({ service, other, entries }) => {
-      const backend = async () => {
-        const { rows } = await other.query("select pid from pg_stat_activity where application_name = 'placement'");
-        return rows.map(({ pid }) => pid);
-      };
+      const backend = async () =>
+        (await sql<{ pid: number }>`select pg_backend_pid() as pid`.execute(service.database.kysely)).rows;
       const before = await backend();
       await other.query('begin');
       await other.query('lock table resource_providers in access exclusive mode');

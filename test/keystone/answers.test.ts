@@ -21,8 +21,9 @@ const withService = (
   );
 
 const headersOf = ({ headers }: Response): Readonly<Record<string, string>> => {
-  const { 'x-openstack-request-id': requestId = '', ...others } = Object.fromEntries(headers);
+  const { 'x-openstack-request-id': requestId = '', 'content-length': length, ...others } = Object.fromEntries(headers);
   assert.match(requestId, /^req-[-0-9a-f]{36}$/);
+  assert.match(length ?? '', /^[1-9][0-9]*$/);
   return others;
 };
 

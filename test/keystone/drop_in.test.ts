@@ -43,6 +43,7 @@ suite('drop-in', () => {
           const own = text
             .replaceAll(auth, standIn.url)
             .replaceAll(/postgresql\S*/g, database.config.connection ?? '')
+            .replaceAll('/var/log/kolla/placement', folder)
             .replace('/opt/stack/data/ca-bundle.pem', path.join(etc, 'ca.pem'))
             .replace('/etc/placement/policy.yaml', path.join(etc, 'policy.yaml'));
           const config = path.join(etc, 'placement.conf');

@@ -1,6 +1,7 @@
 /** Many callers at once: refreshes follow one another, are shared, and never miss what was committed before a call. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { sql } from 'kysely';
 import { openDatabase } from '../../db/connect.ts';
 import { createFleet } from '../../src/fleet/fleet.ts';
@@ -88,9 +89,16 @@ for (const engine of engines) {
         const fleet = await openFleet(database);
         const usage = async () => (await fleet.fresh()).byId.get(1)?.inventories[0]?.used;
         assert.deepEqual([await usage(), await usage(), await usage()], [6, 6, 6]);
-        const { loads } = fleet.counts;
-        await usage();
-        assert.equal(fleet.counts.loads, loads, 'nothing is loaded whole again and again');
+        // As soon as no transaction of before is under way, in whichever database of the server, nothing is loaded whole any more.
+        const loadsOfOne = async (): Promise<number> => {
+          const { loads } = fleet.counts;
+          await usage();
+          return fleet.counts.loads - loads;
+        };
+        for (let attempt = 0; (await loadsOfOne()) > 0; attempt += 1) {
+          assert.ok(attempt < 100, 'it is loaded whole again and again');
+          await sleep(100);
+        }
       } finally {
         await database.close();
       }
