@@ -2,7 +2,7 @@ import { parseCandidateRequest } from '../candidates/query.ts';
 import { candidatesJson } from '../candidates/response.ts';
 import { search } from '../candidates/search.ts';
 import type { Answer, ApiRequest, Endpoint } from './endpoint.ts';
-import { jsonText } from './json_text.ts';
+import { jsonBody } from './json_body.ts';
 import type { Parts } from './parts.ts';
 
 // Routes
@@ -35,7 +35,7 @@ async function list(request: ApiRequest, { config, fleet }: Parts): Promise<Answ
   );
   return {
     status: 200,
-    text: jsonText(candidatesJson(current, wanted, candidates, request.version)),
+    body: jsonBody(candidatesJson(current, wanted, candidates, request.version)),
     lastModified: new Date(),
   };
 }

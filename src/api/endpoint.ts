@@ -56,9 +56,9 @@ export type PolicyTarget = { readonly project_id: string | null };
 /** What a handler answers: rendered in one place, with what every answer carries at the request's microversion. */
 export type Answer = {
   readonly status: number;
-  /** The body as a value, or as JSON text that is ready (whole, in ASCII, or as it is made). */
+  /** The body as a value, or as JSON that is ready (whole, or as it is made). */
   readonly json?: unknown;
-  readonly text?: string | ReadableStream<Uint8Array>;
+  readonly body?: Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array>;
   /** A path of this API; it is sent as an absolute URL. */
   readonly location?: string;
   /**

@@ -6,14 +6,14 @@ export type JsonChunks = {
   /** Whether there is enough for a chunk. */
   readonly isFull: boolean;
   /** Everything since the last chunk. Whoever lets others run in between takes all first: they write to the same place. */
-  take(): string;
+  take(): Uint8Array<ArrayBuffer>;
 };
 
 /** Up to this many bytes an answer is one chunk; the rest of a longer one comes in small ones, so that it needs no memory. */
 const firstChunkBytes = 8 * 1024 * 1024;
 const chunkBytes = 256 * 1024;
 
-/** Where chunks are made, all of them: a buffer for each would be memory outside of the heap, which costs whole collections. */
+/** Where chunks are made, all of them: what grows in a buffer of its own leaves several behind, which cost whole collections. */
 let scratch = Buffer.allocUnsafeSlow(chunkBytes);
 
 /** Copying bytes costs a fifth of joining strings: 1,000 flat candidates with their summaries take 0.09 ms instead of 0.46. */
@@ -40,7 +40,8 @@ export function jsonChunks(): JsonChunks {
       return length >= enough;
     },
     take: () => {
-      const taken = scratch.toString('latin1', 0, length);
+      const taken = Buffer.allocUnsafeSlow(length);
+      taken.set(scratch.subarray(0, length));
       length = 0;
       enough = chunkBytes;
       return taken;

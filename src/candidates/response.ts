@@ -18,7 +18,7 @@ export function* candidatesJson(
   request: CandidateRequest,
   candidates: Iterable<Candidate>,
   version: number,
-): Generator<string> {
+): Generator<Uint8Array<ArrayBuffer>> {
   const chunks = jsonChunks();
   const write =
     version >= since.byProvider

@@ -11,11 +11,15 @@ export function renderAnswer(answer: Answer, minorVersion: number, origin: strin
     headers['cache-control'] = 'no-cache';
     if (answer.lastModified !== null) headers['last-modified'] = answer.lastModified.toUTCString();
   }
-  const body = answer.text ?? (answer.json === undefined ? null : JSON.stringify(answer.json));
-  if (body !== null) headers['content-type'] = 'application/json';
-  // What is made while it is sent has no length yet.
-  if (typeof body !== 'string') return new Response(body, { status: answer.status, headers });
-  return respondWith(body, answer.status, headers);
+  if (answer.body !== undefined) {
+    headers['content-type'] = 'application/json';
+    // What is made while it is sent has no length yet.
+    if (answer.body instanceof Uint8Array) headers['content-length'] = String(answer.body.length);
+    return new Response(answer.body, { status: answer.status, headers });
+  }
+  if (answer.json === undefined) return new Response(null, { status: answer.status, headers });
+  headers['content-type'] = 'application/json';
+  return respondWith(JSON.stringify(answer.json), answer.status, headers);
 }
 
 /** An answer that says how long its body is, for the log as well. */

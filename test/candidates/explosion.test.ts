@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import v8 from 'node:v8';
 import vm from 'node:vm';
-import { jsonText } from '../../src/api/json_text.ts';
+import { jsonBody } from '../../src/api/json_body.ts';
 import type { CandidateRequest, RequestGroup } from '../../src/candidates/request.ts';
 import { candidatesJson } from '../../src/candidates/response.ts';
 import { search } from '../../src/candidates/search.ts';
@@ -161,7 +161,7 @@ suite('explosions of combinations', () => {
     collect();
     const before = process.memoryUsage().heapUsed;
     const candidates = search(fleet, request, { strategy: 'depth-first', randomize: false, limited: false });
-    const body = jsonText(candidatesJson(fleet, request, candidates, 12));
+    const body = jsonBody(candidatesJson(fleet, request, candidates, 12));
     assert.ok(body instanceof ReadableStream);
     let [bytes, chunks, most] = [0, 0, 0];
     for await (const chunk of body) {

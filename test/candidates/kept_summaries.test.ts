@@ -151,7 +151,7 @@ function answers(fleet: Fleet): unknown {
   return requests.map((request) => {
     const candidates = search(fleet, request, { strategy: 'depth-first', randomize: false, limited: false });
     const answer: { allocation_requests: unknown[] } = JSON.parse(
-      [...candidatesJson(fleet, request, candidates, 39)].join(''),
+      Buffer.concat([...candidatesJson(fleet, request, candidates, 39)]).toString(),
     );
     // A fleet that has lived lists the same in another order than a new one.
     return { ...answer, allocation_requests: answer.allocation_requests.map((each) => JSON.stringify(each)).sort() };

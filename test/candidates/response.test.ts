@@ -15,7 +15,7 @@ const versions = [10, 11, 12, 16, 17, 26, 27, 28, 29, 33, 34, 39];
 
 const textAt = (fleet: Fleet, request: CandidateRequest, version: number): string => {
   const candidates = search(fleet, request, { strategy: 'depth-first', randomize: false, limited: false });
-  return [...candidatesJson(fleet, request, candidates, version)].join('');
+  return Buffer.concat([...candidatesJson(fleet, request, candidates, version)]).toString();
 };
 
 /** No name or UUID in a topology has a space: what is left is the text itself. */

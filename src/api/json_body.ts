@@ -1,13 +1,14 @@
 /** A JSON body from its chunks: the first where there is no other, else all as a stream. */
-export function jsonText(chunks: Generator<string>): string | ReadableStream<Uint8Array> {
+export function jsonBody(
+  chunks: Generator<Uint8Array<ArrayBuffer>>,
+): Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array> {
   const first = chunks.next();
   let next = chunks.next();
-  if (next.done) return first.done ? '' : first.value;
-  const encoder = new TextEncoder();
+  if (next.done) return first.value;
   let chunk = first.value;
   return new ReadableStream({
     pull: (controller) => {
-      controller.enqueue(encoder.encode(chunk));
+      controller.enqueue(chunk);
       if (next.done) {
         controller.close();
         return;
