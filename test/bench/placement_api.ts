@@ -39,7 +39,8 @@ export async function startPlacementApi(
   const child = fork(
     path.join(import.meta.dirname, 'placement_api_main.ts'),
     ['--config-file', configFile, '--port', `${port}`],
-    { execArgv: profile, stdio: ['ignore', log.fd, log.fd, 'ipc'] },
+    // The heap as `npm start` has it.
+    { execArgv: ['--max-semi-space-size=16', ...profile], stdio: ['ignore', log.fd, log.fd, 'ipc'] },
   );
   const ended = once(child, 'exit');
   await log.close();
