@@ -47,7 +47,7 @@ export async function writeClaims(database: Database, claims: readonly ClaimWrit
       order by id for no key update
     ),
     locked_consumer as materialized (
-      select uuid, generation from consumers where uuid in (select uuid from consumer where generation is not null)
+      select id, uuid, generation from consumers where uuid in (select uuid from consumer where generation is not null)
         and (select count(*) from locked_provider) is not null -- after the providers
       order by uuid for update
     ),
@@ -58,7 +58,7 @@ export async function writeClaims(database: Database, claims: readonly ClaimWrit
       where p.generation is distinct from guard.generation
       union all
       select c.claim, 'consumer' from consumer c left join locked_consumer l on l.uuid = c.uuid
-      where c.generation is not null and l.generation is distinct from c.generation
+      where c.generation is not null and (l.generation is distinct from c.generation or l.id <> c.record_id)
       union all
       select c.claim, 'consumer' from consumer c where c.generation is null and not c.has_old
         and exists (select from allocations a where a.consumer_id = c.uuid)
