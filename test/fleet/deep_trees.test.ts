@@ -8,6 +8,7 @@ const depth = 50_000;
 test('a tree may be as deep as anybody makes it, one provider below the other', () => {
   const { fleet } = createFleet({
     snapshot: '',
+    serverRun: '',
     providers: Array.from({ length: depth }, (_, place) => ({
       id: place + 1,
       uuid: `uuid ${place}`,
