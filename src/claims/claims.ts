@@ -81,7 +81,7 @@ export function openClaims(
     const [states] = await Promise.all([reading, mustBeFresh ? fleet.fresh() : undefined]);
     stale = false;
     const { judged, refused } = judgeAll(batch, states);
-    const results = await Promise.allSettled([write(judged), giveRefusals(refused, states)]);
+    const results = await Promise.allSettled([write(judged, fleet.serverRun), giveRefusals(refused, states)]);
     for (const result of results) if (result.status === 'rejected') throw result.reason;
   };
 
@@ -136,13 +136,14 @@ export function openClaims(
     }
   };
 
-  const write = async (judged: readonly Judged[]): Promise<void> => {
+  const write = async (judged: readonly Judged[], serverRun: string): Promise<void> => {
     if (judged.length === 0) return;
     let written: WrittenClaims;
     try {
       written = await writeClaims(
         database,
         judged.map(({ write }) => write),
+        serverRun,
       );
     } catch (error) {
       stale = true;

@@ -1,5 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { Database } from '../../db/connect.ts';
+import { serverRun } from '../../db/server_run.ts';
 import type { Loaded } from './load.ts';
 import {
   type AggregateRow,
@@ -12,7 +13,6 @@ import {
   selectProviders,
   selectTraitNames,
   selectTraits,
-  serverRun,
   type TraitRow,
 } from './rows.ts';
 

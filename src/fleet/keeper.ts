@@ -21,6 +21,8 @@ export type FleetKeeper = {
   foresee(write: OwnWrite): void;
   /** The snapshot that `known` shows. */
   readonly snapshot: string;
+  /** The run of the server that gave it. */
+  readonly serverRun: string;
   /** How often the fleet was brought up to date, and how often loaded whole. */
   readonly counts: { readonly refreshes: number; readonly loads: number };
   /** How long ago the fleet was true to the database, in seconds: since the last refresh that succeeded began. */
@@ -128,6 +130,9 @@ export async function openFleet(database: Database): Promise<FleetKeeper> {
     },
     get snapshot() {
       return snapshot;
+    },
+    get serverRun() {
+      return serverRun;
     },
     counts,
     ageSeconds: () => (performance.now() - trueAtMs) / 1000,

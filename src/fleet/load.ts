@@ -1,5 +1,6 @@
 import { sql } from 'kysely';
 import type { Database } from '../../db/connect.ts';
+import { serverRun } from '../../db/server_run.ts';
 import {
   type AggregateRow,
   type InventoryRow,
@@ -11,7 +12,6 @@ import {
   selectProviders,
   selectTraitNames,
   selectTraits,
-  serverRun,
   type TraitRow,
 } from './rows.ts';
 
@@ -19,7 +19,7 @@ import {
 export type Loaded = {
   /** What the snapshot saw, in PostgreSQL's text form of `pg_snapshot`. */
   readonly snapshot: string;
-  /** Which run of the server that was: when it started, in seconds since 1970. */
+  /** Which run of the server that was (db/server_run.ts). */
   readonly serverRun: string;
   readonly providers: readonly ProviderRow[];
   readonly inventories: readonly InventoryRow[];

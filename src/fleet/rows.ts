@@ -71,6 +71,3 @@ export const selectAggregates = sql<AggregateRow>`
 export const selectTraitNames = sql<NameRow>`select id, name, ${created} as created, ${updated} as updated from traits`;
 export const selectClassNames = sql<NameRow>`
   select id, name, ${created} as created, ${updated} as updated from resource_classes`;
-
-/** Another server that takes over, and the same one after a restart, have another. */
-export const serverRun = sql`extract(epoch from pg_postmaster_start_time())::text`;
