@@ -50,7 +50,7 @@ export async function writeClaims(
     guard as materialized (${providerGuards(claims)}),
     allocation as (${newAllocations(claims)}),
     locked_provider as materialized (
-      select id, generation from resource_providers where id in (select provider_id from guard)
+      select id, coalesce(generation, 0) as generation from resource_providers where id in (select provider_id from guard)
       order by id for no key update
     ),
     locked_consumer as materialized (
@@ -81,7 +81,7 @@ export async function writeClaims(
     ),
     won as materialized (select * from consumer where claim not in (select claim from lost)),
     bumped as (
-      update resource_providers p set generation = p.generation + g.bump, updated_at = ${utcNow}
+      update resource_providers p set generation = coalesce(p.generation, 0) + g.bump, updated_at = ${utcNow}
       from (
         select provider_id, sum(bump)::integer as bump from guard where claim not in (select claim from lost) group by 1
       ) as g where p.id = g.provider_id
