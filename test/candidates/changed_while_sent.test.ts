@@ -8,7 +8,7 @@ import { parseQuery } from '../../src/query/query_string.ts';
 import { type Node, providerUuid, rowsOf } from './topology.ts';
 
 /** So many that the answer does not go out as one chunk. */
-const hostCount = 40_000;
+const hostCount = 60_000;
 
 const stock = { total: 8, reserved: 0, min_unit: 1, max_unit: 8, step_size: 1, allocation_ratio: 1, used: 0 };
 const host = (_: unknown, place: number): Node => ({
@@ -19,7 +19,7 @@ const host = (_: unknown, place: number): Node => ({
   aggregates: [],
 });
 
-test('a host that gets a parent while the answer is sent is summarised in its new tree', () => {
+test('while an answer is sent one host may go and another get a parent: the others are in it, and it is JSON', () => {
   const rows = rowsOf(Array.from({ length: hostCount }, host));
   const { fleet, apply } = createFleet(rows);
   const request = parseCandidateRequest(parseQuery('resources=VCPU:1'), 39);
@@ -29,13 +29,13 @@ test('a host that gets a parent while the answer is sent is summarised in its ne
   for (const chunk of candidatesJson(fleet, request, candidates, 39)) {
     text += chunk;
     if (chunkCount++ > 0) continue;
-    const [child, parent] = [hostCount - 1, hostCount];
+    const [gone, child, parent] = [1, hostCount - 1, hostCount];
     apply({
       snapshot: '',
       reload: false,
       moved: null,
       touched: null,
-      whole: [child],
+      whole: [gone, child],
       providers: rows.providers.filter(({ id }) => id === child).map((row) => ({ ...row, parent, root: parent })),
       inventories: rows.inventories.filter(({ provider }) => provider === child),
       traits: null,
@@ -45,7 +45,8 @@ test('a host that gets a parent while the answer is sent is summarised in its ne
     });
   }
   assert.ok(chunkCount > 1, 'or this test proves nothing');
-  const { provider_summaries: summaries } = JSON.parse(text);
+  const { allocation_requests: requests, provider_summaries: summaries } = JSON.parse(text);
+  assert.equal(requests.length, hostCount, 'the first was told of before it went');
   const child = providerUuid(hostCount - 2);
   assert.equal(summaries[child].parent_provider_uuid, providerUuid(hostCount - 1));
   assert.equal(Object.keys(summaries).length, hostCount);
