@@ -66,6 +66,9 @@ export async function openDatabase(settings: DatabaseSettings): Promise<Database
       application_name: 'placement',
       pipeline: true,
       types: utcTypes,
+      // A server that vanishes without a word is noticed also where no time-out holds: every reader waits for a load.
+      keepAlive: true,
+      keepAliveInitialDelayMillis: 10_000,
     };
     const pool = openPool({
       ...common,

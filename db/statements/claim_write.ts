@@ -10,6 +10,8 @@ export type ConsumerWrite = {
   readonly uuid: string;
   /** The generation that it must still have; null where there must be no record. */
   readonly generation: number | null;
+  /** The record that must have it, by its id; absent for whichever there is. One that is made anew starts at the same generation. */
+  readonly recordId?: number | undefined;
   /** Without a record: whether old allocations are known to be there. Unknown ones lose the guard. */
   readonly hasOldAllocations: boolean;
   readonly projectExternalId: string;
@@ -20,7 +22,7 @@ export type ConsumerWrite = {
   readonly allocations: readonly { readonly providerId: number; readonly classId: number; readonly used: number }[];
   /** The entity tag of the allocations; null where there are none. */
   readonly etag: string | null;
-  /** The allocations that it must still have, exactly, where the client said what it has seen. */
+  /** The allocations that it must still have, exactly: where the client said what it has seen, or no generation proves it. */
   readonly seen?: readonly SeenAllocation[] | undefined;
 };
 
@@ -59,8 +61,9 @@ export function claimedConsumers(claims: readonly ClaimWrite[]): RawBuilder<unkn
     from unnest(${claim}::integer[], ${column((c) => c.uuid)}::text[], ${column((c) => c.generation)}::integer[],
       ${column((c) => c.hasOldAllocations)}::boolean[], ${column((c) => c.allocations.length === 0)}::boolean[],
       ${column((c) => c.projectExternalId)}::text[], ${column((c) => c.userExternalId)}::text[],
-      ${column((c) => c.consumerType)}::text[], ${column((c) => c.etag)}::text[]
-    ) as c (claim, uuid, generation, has_old, emptied, project_name, user_name, type_name, etag)
+      ${column((c) => c.consumerType)}::text[], ${column((c) => c.etag)}::text[],
+      ${column((c) => c.recordId ?? null)}::integer[]
+    ) as c (claim, uuid, generation, has_old, emptied, project_name, user_name, type_name, etag, record_id)
     left join projects p on p.external_id = c.project_name
     left join users u on u.external_id = c.user_name
     left join consumer_types t on t.name = c.type_name`;

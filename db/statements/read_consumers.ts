@@ -5,6 +5,8 @@ import type { SeenAllocation } from './seen_allocations.ts';
 /** What the database has of a consumer. */
 export type ConsumerState = {
   readonly uuid: string;
+  /** The id of the consumer record; null where there is none. */
+  readonly id: number | null;
   /** Null where there is no consumer record: a consumer that is not there, or old allocations without one. */
   readonly generation: number | null;
   /** Its owner and type by their names; null where there is no record, where none was ever said, or where they were not asked for. */
@@ -33,7 +35,7 @@ export async function readConsumers(
       left join consumer_types t on t.id = c.consumer_type_id`
     : sql``;
   const { rows } = await sql<ConsumerState>`
-    select wanted.uuid, c.generation, ${owner}, coalesce((
+    select wanted.uuid, c.id, c.generation, ${owner}, coalesce((
       select json_agg(json_build_object('id', a.id, 'providerId', a.resource_provider_id, 'classId', a.resource_class_id, 'used', a.used)
         order by a.id)
       from allocations a where a.consumer_id = wanted.uuid

@@ -37,8 +37,8 @@ export async function setAggregates(
   const guard =
     write.generation === undefined
       ? sql`select id from resource_providers where id = ${write.providerId}`
-      : sql`update resource_providers set generation = generation + 1, updated_at = ${utcNow}
-          where id = ${write.providerId} and generation = ${write.generation} and ${asSeen} returning id`;
+      : sql`update resource_providers set generation = coalesce(generation, 0) + 1, updated_at = ${utcNow}
+          where id = ${write.providerId} and coalesce(generation, 0) = ${write.generation} and ${asSeen} returning id`;
   const set = sql`
     with guard as (${guard}), wanted as (
       select id from placement_aggregates where uuid = any(${write.uuids}::text[])

@@ -14,8 +14,8 @@ export async function setTraits(
 ): Promise<boolean> {
   const { rows } = await sql<{ id: number }>`
     with guard as (
-      update resource_providers set generation = generation + 1, updated_at = ${utcNow}
-      where id = ${write.providerId} and generation = ${write.generation}
+      update resource_providers set generation = coalesce(generation, 0) + 1, updated_at = ${utcNow}
+      where id = ${write.providerId} and coalesce(generation, 0) = ${write.generation}
       returning id
     ), removed as (
       delete from resource_provider_traits t using guard

@@ -1,5 +1,6 @@
 import { type CompiledQuery, type RawBuilder, sql } from 'kysely';
 import type { Database } from '../connect.ts';
+import { serverRun } from '../server_run.ts';
 import { utcNow } from '../utc_now.ts';
 import {
   type ClaimWrite,
@@ -27,9 +28,15 @@ export type WrittenClaims = { readonly lost: readonly LostGuard[]; readonly xid:
  * consumer's allocations is guarded by the consumer's generation. Where allocations must be those that were seen, their rows are
  * locked as well.
  *
+ * @param judgedOn the run of the server of which the generations are (db/server_run.ts): on another all providers are lost, since
+ *   the same generations may be of something else where a failover lost transactions; null for whichever
  * @throws a unique violation where a consumer that should be new exists: then nothing at all was written.
  */
-export async function writeClaims(database: Database, claims: readonly ClaimWrite[]): Promise<WrittenClaims> {
+export async function writeClaims(
+  database: Database,
+  claims: readonly ClaimWrite[],
+  judgedOn: string | null = null,
+): Promise<WrittenClaims> {
   const { kysely } = database;
   // Even on no rows a part costs its triggers; most batches have none of these.
   const parts = {
@@ -43,11 +50,11 @@ export async function writeClaims(database: Database, claims: readonly ClaimWrit
     guard as materialized (${providerGuards(claims)}),
     allocation as (${newAllocations(claims)}),
     locked_provider as materialized (
-      select id, generation from resource_providers where id in (select provider_id from guard)
+      select id, coalesce(generation, 0) as generation from resource_providers where id in (select provider_id from guard)
       order by id for no key update
     ),
     locked_consumer as materialized (
-      select uuid, generation from consumers where uuid in (select uuid from consumer where generation is not null)
+      select id, uuid, generation from consumers where uuid in (select uuid from consumer where generation is not null)
         and (select count(*) from locked_provider) is not null -- after the providers
       order by uuid for update
     ),
@@ -56,9 +63,10 @@ export async function writeClaims(database: Database, claims: readonly ClaimWrit
     lost as materialized (
       select guard.claim, 'provider' as what from guard left join locked_provider p on p.id = guard.provider_id
       where p.generation is distinct from guard.generation
+        or ${serverRun} <> ${judgedOn}::text
       union all
       select c.claim, 'consumer' from consumer c left join locked_consumer l on l.uuid = c.uuid
-      where c.generation is not null and l.generation is distinct from c.generation
+      where c.generation is not null and (l.generation is distinct from c.generation or l.id <> c.record_id)
       union all
       select c.claim, 'consumer' from consumer c where c.generation is null and not c.has_old
         and exists (select from allocations a where a.consumer_id = c.uuid)
@@ -73,7 +81,7 @@ export async function writeClaims(database: Database, claims: readonly ClaimWrit
     ),
     won as materialized (select * from consumer where claim not in (select claim from lost)),
     bumped as (
-      update resource_providers p set generation = p.generation + g.bump, updated_at = ${utcNow}
+      update resource_providers p set generation = coalesce(p.generation, 0) + g.bump, updated_at = ${utcNow}
       from (
         select provider_id, sum(bump)::integer as bump from guard where claim not in (select claim from lost) group by 1
       ) as g where p.id = g.provider_id

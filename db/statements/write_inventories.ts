@@ -34,8 +34,8 @@ export async function writeInventories(
     with classes as (
       select id from resource_classes where id = any(${column('classId')}::integer[]) for key share
     ), guard as (
-      update resource_providers set generation = generation + 1, updated_at = ${utcNow}
-      where id = ${write.providerId} and generation = ${write.generation}
+      update resource_providers set generation = coalesce(generation, 0) + 1, updated_at = ${utcNow}
+      where id = ${write.providerId} and coalesce(generation, 0) = ${write.generation}
         and (select count(*) from classes) = ${write.put.length}
       returning id
     ), removed as (

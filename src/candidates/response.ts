@@ -46,6 +46,11 @@ export function* candidatesJson(
   chunks.text(separator === ', ' ? ']' : `${separator}]`);
   separator = ', "provider_summaries": {';
   for (const provider of summarised) {
+    if (wholeTrees && provider.root !== provider) {
+      // It got a parent while chunks were sent, so that its tree is that one's now, who comes yet.
+      summarised.add(provider.root);
+      continue;
+    }
     chunks.text(separator);
     separator = ', ';
     if (wholeTrees) chunks.bytes(treeSummary(fleet, provider));

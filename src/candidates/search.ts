@@ -33,7 +33,10 @@ export function search(fleet: Fleet, request: CandidateRequest, options: SearchO
   const order: Order = randomize ? (limited ? 'random' : 'rotated') : 'steady';
   // A random sample must not come from a few anchors only.
   const roundRobin = (randomize && limited) || strategy === 'breadth-first';
-  const anchors = anchorsFor(fleet, resolved, sharing, order);
+  // The list of roots is in another order once one goes. An answer that has all candidates may be sent meanwhile, and must not
+  // lack those who were there all the time.
+  const searched = limited ? fleet : { ...fleet, roots: fleet.roots.slice() };
+  const anchors = anchorsFor(searched, resolved, sharing, order);
   const candidatesAt = candidatesOf(resolved, sharing, order);
   const candidates = roundRobin ? interleave(anchors, candidatesAt) : chain(anchors, candidatesAt);
   return sharing.exists ? withoutRepetition(candidates, sharing) : candidates;

@@ -74,12 +74,14 @@ export function openClaims(
   const processBatch = async (batch: readonly Waiting[]): Promise<void> => {
     const reading = readStates(batch.filter((waiting) => waiting.readsConsumers));
     // A refusal is only given on a fleet that is newer than what was read of the consumers: see giveRefusals.
-    if (batch.some((waiting) => waiting.refusedOnce)) await reading;
+    const mayRefuse = batch.some((waiting) => waiting.refusedOnce);
+    if (mayRefuse) await reading;
     // Entity tags are of names, which no guard proves.
-    const [states] = await Promise.all([reading, stale || batch.some(isByTag) ? fleet.fresh() : undefined]);
+    const mustBeFresh = stale || mayRefuse || batch.some(isByTag);
+    const [states] = await Promise.all([reading, mustBeFresh ? fleet.fresh() : undefined]);
     stale = false;
     const { judged, refused } = judgeAll(batch, states);
-    const results = await Promise.allSettled([write(judged), giveRefusals(refused, states)]);
+    const results = await Promise.allSettled([write(judged, fleet.serverRun), giveRefusals(refused, states)]);
     for (const result of results) if (result.status === 'rejected') throw result.reason;
   };
 
@@ -134,13 +136,14 @@ export function openClaims(
     }
   };
 
-  const write = async (judged: readonly Judged[]): Promise<void> => {
+  const write = async (judged: readonly Judged[], serverRun: string): Promise<void> => {
     if (judged.length === 0) return;
     let written: WrittenClaims;
     try {
       written = await writeClaims(
         database,
         judged.map(({ write }) => write),
+        serverRun,
       );
     } catch (error) {
       stale = true;

@@ -113,13 +113,14 @@ function consumerWrite(
     {
       uuid: consumer.uuid,
       generation,
+      recordId: state?.id ?? undefined,
       hasOldAllocations,
       projectExternalId: consumer.projectId,
       userExternalId: consumer.userId,
       consumerType,
       allocations,
       etag: allocations.length === 0 ? null : allocationsTag({ ...consumer, consumerType }),
-      seen: consumer.expected === undefined ? undefined : state?.allocations,
+      seen: consumer.expected === undefined && !hasOldAllocations ? undefined : state?.allocations,
     },
   ];
 }

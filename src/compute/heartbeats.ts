@@ -1,4 +1,5 @@
 import type { Database } from '../../db/connect.ts';
+import { repeatLostRaces } from '../../db/lost_race.ts';
 import { disabledTrait, repairDisabledTrait } from '../../db/statements/agree_disabled_trait.ts';
 import { type Registration, registerServices } from '../../db/statements/register_services.ts';
 import { computeBinary, type ServiceRow } from '../../db/statements/service_row.ts';
@@ -90,7 +91,7 @@ export function openHeartbeats(database: Database, fleet: FleetKeeper, serviceDo
     if (first === undefined) return new Map();
     const { cell, binary } = first.registration;
     const hosts = [...new Set(group.map(({ registration }) => registration.host))];
-    const rows = await writeHeartbeats(database, { cell, binary, hosts }, serviceDownTime);
+    const rows = await repeatLostRaces(() => writeHeartbeats(database, { cell, binary, hosts }, serviceDownTime));
     return new Map(rows.map((row) => [row.host, row]));
   }
 

@@ -21,6 +21,8 @@ export type FleetKeeper = {
   foresee(write: OwnWrite): void;
   /** The snapshot that `known` shows. */
   readonly snapshot: string;
+  /** The run of the server that gave it. */
+  readonly serverRun: string;
   /** How often the fleet was brought up to date, and how often loaded whole. */
   readonly counts: { readonly refreshes: number; readonly loads: number };
   /** How long ago the fleet was true to the database, in seconds: since the last refresh that succeeded began. */
@@ -36,37 +38,43 @@ export async function openFleet(database: Database): Promise<FleetKeeper> {
     await forgetForeignChanges(database);
     const loaded = await loadFleet(database);
     counts.loads++;
-    return { living: createFleet(loaded), snapshot: loaded.snapshot };
+    return { living: createFleet(loaded), snapshot: loaded.snapshot, serverRun: loaded.serverRun };
   };
   const counts = { refreshes: 0, loads: 0 };
   let trueAtMs = performance.now();
-  let { living, snapshot } = await load();
+  let { living, snapshot, serverRun } = await load();
 
   /** The writes that `known` shows and `snapshot` does not. */
   let foreseen: OwnWrite[] = [];
 
-  /** Whether the database was away since: what comes back may be a standby that lacks what the fleet has seen. */
+  /**
+   * Whether the database was away since: what comes back may be a standby that lacks what the fleet has seen. Or changes were
+   * taken in by half.
+   */
   let lostSight = false;
-  const refresh = async (): Promise<Fleet> => {
-    const startedMs = performance.now();
-    const changes = await repeatLostRaces(() => readChanges(database, snapshot)).catch((error: unknown) => {
+  const refresh = (): Promise<Fleet> =>
+    bringUpToDate().catch((error: unknown) => {
       lostSight ||= isUnavailable(error);
       throw error;
     });
+  const bringUpToDate = async (): Promise<Fleet> => {
+    const startedMs = performance.now();
+    const changes = await repeatLostRaces(() => readChanges(database, { snapshot, serverRun }));
     counts.refreshes++;
     if (changes.reload || lostSight) {
       // What was committed before is loaded, or was lost with a server.
       const committed = new Set(foreseen);
-      ({ living, snapshot } = await load());
+      ({ living, snapshot, serverRun } = await load());
       foreseen = foreseen.filter((write) => !committed.has(write));
-      lostSight = false;
     } else {
+      lostSight = true;
       for (const write of foreseen) showEffects(living.fleet, write, -1);
       living.apply(changes);
       snapshot = changes.snapshot;
     }
     foreseen = foreseen.filter(({ xid }) => !sees(snapshot, xid));
     for (const write of foreseen) showEffects(living.fleet, write, 1);
+    lostSight = false;
     trueAtMs = startedMs;
     return living.fleet;
   };
@@ -122,6 +130,9 @@ export async function openFleet(database: Database): Promise<FleetKeeper> {
     },
     get snapshot() {
       return snapshot;
+    },
+    get serverRun() {
+      return serverRun;
     },
     counts,
     ageSeconds: () => (performance.now() - trueAtMs) / 1000,

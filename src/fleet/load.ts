@@ -1,5 +1,6 @@
 import { sql } from 'kysely';
 import type { Database } from '../../db/connect.ts';
+import { serverRun } from '../../db/server_run.ts';
 import {
   type AggregateRow,
   type InventoryRow,
@@ -18,6 +19,8 @@ import {
 export type Loaded = {
   /** What the snapshot saw, in PostgreSQL's text form of `pg_snapshot`. */
   readonly snapshot: string;
+  /** Which run of the server that was (db/server_run.ts). */
+  readonly serverRun: string;
   readonly providers: readonly ProviderRow[];
   readonly inventories: readonly InventoryRow[];
   readonly traits: readonly TraitRow[];
@@ -33,9 +36,11 @@ export function loadFleet({ patient }: Database): Promise<Loaded> {
     .setIsolationLevel('repeatable read')
     .setAccessMode('read only')
     .execute(async (trx) => {
-      const snapshot = await sql<{ snapshot: string }>`select pg_current_snapshot()::text as snapshot`.execute(trx);
+      const { rows } = await sql<{ snapshot: string; serverRun: string }>`
+        select pg_current_snapshot()::text as snapshot, ${serverRun} as "serverRun"`.execute(trx);
       return {
-        snapshot: snapshot.rows[0]?.snapshot ?? '',
+        snapshot: rows[0]?.snapshot ?? '',
+        serverRun: rows[0]?.serverRun ?? '',
         providers: (await selectProviders.execute(trx)).rows,
         inventories: (await selectAllInventories.execute(trx)).rows,
         traits: (await selectTraits.execute(trx)).rows,

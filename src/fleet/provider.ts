@@ -49,7 +49,13 @@ export function* ancestorsOf(provider: Provider): Generator<Provider> {
   for (let node = provider.parent; node !== undefined; node = node.parent) yield node;
 }
 
-/** The provider and all its descendants. */
+/** The provider and all its descendants, parents before children. Without recursion: nothing bounds the depth of a tree. */
 export function subtreeOf(provider: Provider): Provider[] {
-  return [provider, ...provider.children.flatMap(subtreeOf)];
+  const found: Provider[] = [];
+  const open = [provider];
+  for (let next = open.pop(); next !== undefined; next = open.pop()) {
+    found.push(next);
+    for (const child of next.children.toReversed()) open.push(child);
+  }
+  return found;
 }

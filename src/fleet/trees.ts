@@ -1,4 +1,4 @@
-import type { Provider } from './provider.ts';
+import { type Provider, subtreeOf } from './provider.ts';
 import type { ProviderRow } from './rows.ts';
 
 /**
@@ -53,14 +53,8 @@ export function linkTrees(
   }
   for (const node of nodes) {
     if (node.parent !== undefined) continue;
-    const tree: Provider[] = [];
-    const visit = (provider: Provider): void => {
-      tree.push(provider);
-      provider.root = node;
-      for (const child of provider.children) visit(child);
-    };
-    visit(node);
-    node.tree = tree;
+    node.tree = subtreeOf(node);
+    for (const provider of node.tree) provider.root = node;
   }
 }
 

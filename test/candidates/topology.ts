@@ -45,6 +45,7 @@ const names = (all: readonly string[]) =>
 /** The rows that the database would have of a topology. */
 export const rowsOf = (topology: Topology): Loaded => ({
   snapshot: '',
+  serverRun: '',
   providers: topology.map(({ uuid, parent }, place) => ({
     id: place + 1,
     uuid,

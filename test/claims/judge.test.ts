@@ -61,6 +61,7 @@ const having = (used: number, generation: number | null = 3): ReadonlyMap<string
       'c1',
       {
         uuid: 'c1',
+        id: generation === null ? null : 1,
         generation,
         projectId: 'p',
         userId: 'u',

@@ -1,0 +1,36 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { createFleet } from '../../src/fleet/fleet.ts';
+import { subtreeOf } from '../../src/fleet/provider.ts';
+
+const depth = 50_000;
+
+test('a tree may be as deep as anybody makes it, one provider below the other', () => {
+  const { fleet } = createFleet({
+    snapshot: '',
+    serverRun: '',
+    providers: Array.from({ length: depth }, (_, place) => ({
+      id: place + 1,
+      uuid: `uuid ${place}`,
+      name: `name ${place}`,
+      generation: 0,
+      parent: place === 0 ? null : place,
+      root: 1,
+      created: null,
+      updated: null,
+    })),
+    inventories: [],
+    traits: [],
+    aggregates: [],
+    traitNames: [],
+    classNames: [],
+  });
+  const [root] = fleet.roots;
+  assert.ok(root !== undefined && fleet.roots.length === 1);
+  assert.equal(root.tree.length, depth);
+  assert.equal(fleet.byId.get(depth)?.root, root);
+  assert.deepEqual(
+    subtreeOf(root).map(({ id }) => id),
+    root.tree.map(({ id }) => id),
+  );
+});
