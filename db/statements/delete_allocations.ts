@@ -21,9 +21,17 @@ export async function deleteAllocations(
   const uuids = sql`any((select ${consumerUuids}::text[])::text[])`;
   const lockOld = sql`select id from allocations a where consumer_id = ${uuids}
     and not exists (select from consumers c where c.uuid = a.consumer_id) order by id for update`;
-  const lock = sql`select id from consumers where uuid = ${uuids} order by uuid for update`;
-  const remove = sql`with gone as (delete from consumers where uuid = ${uuids})
-    delete from allocations where consumer_id = ${uuids} and (${tagsAreWritten}) is not null returning consumer_id as uuid`;
+  const lock = sql`
+    with locked as (select id from consumers where uuid = ${uuids} order by uuid for update)
+    select set_config('placement.locked_consumers', coalesce(array_agg(id), '{}')::text, true) from locked`;
+  // A consumer that came after the lock stays: its newest allocations might be unseen, and would be left without it.
+  const remove = sql`
+    with gone as (
+      delete from consumers where id = any(current_setting('placement.locked_consumers')::integer[]) returning uuid
+    )
+    delete from allocations a where consumer_id = ${uuids} and (${tagsAreWritten}) is not null
+      and (consumer_id in (select uuid from gone) or not exists (select from consumers c where c.uuid = a.consumer_id))
+    returning consumer_id as uuid`;
   const [, , removed] = await transaction([lockOld, lock, remove].map((statement) => statement.compile(kysely)));
   const counts = new Map<string, number>();
   // The rows of the third query, whose columns it names.
