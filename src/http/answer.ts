@@ -17,7 +17,10 @@ export function renderAnswer(answer: Answer, minorVersion: number, origin: strin
     if (answer.body instanceof Uint8Array) headers['content-length'] = String(answer.body.length);
     return new Response(answer.body, { status: answer.status, headers });
   }
-  if (answer.json === undefined) return new Response(null, { status: answer.status, headers });
+  if (answer.json === undefined) {
+    if (answer.status !== 204) headers['content-length'] = '0';
+    return new Response(null, { status: answer.status, headers });
+  }
   headers['content-type'] = 'application/json';
   return respondWith(JSON.stringify(answer.json), answer.status, headers);
 }
