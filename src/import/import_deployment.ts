@@ -42,7 +42,7 @@ export type Imported = Readonly<Record<string, number>>;
 export async function importDeployment(source: Source, database: Database, report: ImportReport): Promise<Imported> {
   // One connection for everything: the lock is this connection's, and so nothing is written without it.
   return database.kysely.connection().execute(async (kysely) => {
-    const target: Database = { ...database, kysely };
+    const target: Database = { ...database, kysely, patient: kysely };
     await takeLock(target);
     const unfinished = await readUnfinishedImport(target);
     if (unfinished === undefined) refuseContent(await readContent(target));
