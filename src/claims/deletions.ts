@@ -1,5 +1,6 @@
 import type { Database } from '../../db/connect.ts';
 import { deleteAllocations } from '../../db/statements/delete_allocations.ts';
+import { onBehalfOf, type RequestIds, requestsServed } from '../request_ids.ts';
 
 /** Deletes all that consumers have; deletions that are asked for while one is under way go together in the next. */
 export type Deletions = {
@@ -9,6 +10,7 @@ export type Deletions = {
 
 type Waiting = {
   readonly uuid: string;
+  readonly askedBy: readonly RequestIds[];
   readonly resolve: (count: number) => void;
   readonly reject: (error: unknown) => void;
 };
@@ -40,7 +42,8 @@ export function openDeletions(database: Database): Deletions {
       await database.turn();
       const batch = queue.slice(0, batchLimit);
       queue = queue.slice(batchLimit);
-      await deleteBatch(batch);
+      const askedBy = batch.flatMap((waiting) => waiting.askedBy);
+      await onBehalfOf(askedBy, () => deleteBatch(batch));
     }
     running = false;
   };
@@ -48,7 +51,7 @@ export function openDeletions(database: Database): Deletions {
   return {
     delete: (uuid) =>
       new Promise((resolve, reject) => {
-        queue.push({ uuid, resolve, reject });
+        queue.push({ uuid, askedBy: requestsServed(), resolve, reject });
         if (!running) void run();
       }),
   };

@@ -25,8 +25,8 @@ const send = async ({ app }: PlacementService, method: string, path: string, bod
   return { status: answer.status, headers: answer.headers, text: await answer.text() };
 };
 
-const claim = (service: PlacementService) =>
-  send(service, 'PUT', `/allocations/${randomUUID()}`, {
+const claim = (service: PlacementService, consumer: string = randomUUID()) =>
+  send(service, 'PUT', `/allocations/${consumer}`, {
     allocations: { [host]: { resources: { VCPU: 1 } } },
     project_id: 'p',
     user_id: 'u',
@@ -124,6 +124,25 @@ suite('a statement that takes too long', () => {
       const metrics = await send(service, 'GET', '/metrics');
       assert.match(metrics.text, /^placement_claims_total\{outcome="retried"\} 1$/m);
       assert.match(metrics.text, /^placement_claims_total\{outcome="written"\} 4$/m);
+    }));
+
+  test('that deletions wait for is logged with the ids of those that it was for', () =>
+    withService(async ({ service, other, entries }) => {
+      const consumers = [randomUUID(), randomUUID(), randomUUID()];
+      for (const consumer of consumers) assert.equal((await claim(service, consumer)).status, 204);
+      await other.query(`
+        create function dawdle() returns trigger language plpgsql as 'begin perform pg_sleep(0.4); return null; end';
+        create trigger dawdle after delete on allocations execute function dawdle()`);
+      const [first = '', ...others] = consumers;
+      const remove = (consumer: string) => send(service, 'DELETE', `/allocations/${consumer}`);
+      const answers = await Promise.all([remove(first), sleep(150).then(() => Promise.all(others.map(remove)))]);
+      const [alone, together] = [answers[0], answers[1]];
+      const idOf = ({ headers: got }: { readonly headers: Headers }) => got.get('x-openstack-request-id');
+      const slow = entries.filter(
+        ({ msg, sql: text }) => msg === 'Slow statement' && /delete from allocations/.test(String(text)),
+      );
+      assert.deepEqual(slow.at(0)?.requestId, idOf(alone));
+      assert.deepEqual(slow.at(1)?.requestIds, together.map(idOf));
     }));
 
   test('does not concern migrations at the start', () =>
