@@ -233,9 +233,8 @@ export function openClaims(
   };
 }
 
-/** Whether it is known what a claim replaced: old allocations have no generation that says they are those that were read. */
-const isForeseeable = ({ write: { consumers, inventories } }: Judged): boolean =>
-  inventories.length === 0 && consumers.every((consumer) => !consumer.hasOldAllocations);
+/** Whether all that a claim changes is in its effects: inventories are read anew. */
+const isForeseeable = ({ write }: Judged): boolean => write.inventories.length === 0;
 
 const effectsOf = ({ write, demands }: Judged): Effect[] => [
   ...write.providers.map(({ providerId, bump }) => ({ providerId, bump, used: [] })),
