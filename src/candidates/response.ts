@@ -1,8 +1,8 @@
 import type { Fleet } from '../fleet/fleet.ts';
-import { nameOf } from '../fleet/names.ts';
 import type { Provider } from '../fleet/provider.ts';
-import { type Candidate, type Choice, providerOf, type ShownChoice } from './candidate.ts';
-import { asciiJson, type JsonChunks, jsonChunks } from './json_chunks.ts';
+import type { Candidate, Choice } from './candidate.ts';
+import { allocationsText, choiceTexts, onlyOne, resourcesByProvider, resourceTexts } from './choice_text.ts';
+import { type JsonChunks, jsonChunks } from './json_chunks.ts';
 import type { CandidateRequest } from './request.ts';
 import { summaryText, treeSummary } from './summary.ts';
 
@@ -61,44 +61,8 @@ export function* candidatesJson(
   yield chunks.take();
 }
 
-/** What a candidate takes of each provider, by class: of a class that several groups ask for, the sum. */
-function resourcesByProvider(candidate: Candidate): Map<Provider, Map<number, number>> {
-  const byProvider = new Map<Provider, Map<number, number>>();
-  for (const choice of candidate) {
-    for (const [place, { classId, amount }] of choice.group.resources.entries()) {
-      const provider = providerOf(choice, place);
-      if (provider === undefined) continue;
-      let resources = byProvider.get(provider);
-      if (resources === undefined) {
-        resources = new Map();
-        byProvider.set(provider, resources);
-      }
-      resources.set(classId, (resources.get(classId) ?? 0) + amount);
-    }
-  }
-  return byProvider;
-}
-
 /** Writes a candidate, of which the lone provider is known if it has one. */
 type Writer = (candidate: Candidate, lone: Provider | undefined) => void;
-
-/** Texts of `{"VCPU": 1, ...}`: the same few amounts recur in most candidates. */
-function resourceTexts(fleet: Fleet): (resources: ReadonlyMap<number, number>) => string {
-  const names = new Map<number, string>();
-  const nameText = (classId: number): string => {
-    let text = names.get(classId);
-    if (text === undefined) {
-      text = asciiJson(nameOf(fleet.classes, classId));
-      names.set(classId, text);
-    }
-    return text;
-  };
-  return (resources) => {
-    let text = '';
-    for (const [classId, amount] of resources) text += `${text === '' ? '' : ', '}${nameText(classId)}: ${amount}`;
-    return `{"resources": {${text}}`;
-  };
-}
 
 /** The provider of a candidate that takes all from one, for one group. */
 function loneProvider(candidate: Candidate): Provider | undefined {
@@ -110,15 +74,15 @@ function loneProvider(candidate: Candidate): Provider | undefined {
 /** From 1.12 on: an object by provider, in the form of PUT /allocations, with the mappings from 1.34 on. */
 function writeByProvider(fleet: Fleet, chunks: JsonChunks, withMappings: boolean): Writer {
   const resourcesText = resourceTexts(fleet);
+  const { groupText, shown } = choiceTexts(resourcesText);
   /** Candidates that take one group's resources from one provider differ by its UUID only: this is before and behind it. */
-  const partsOf = ({ resources, suffix }: Choice['group']): readonly Buffer[] => {
-    const text = resourcesText(new Map(resources.map(({ classId, amount }) => [classId, amount])));
+  const partsOf = (group: Choice['group']): readonly Buffer[] => {
+    const text = groupText(group);
     const parts = withMappings
-      ? ['{"allocations": {"', `": ${text}}}, "mappings": {"${suffix}": ["`, '"]}}']
+      ? ['{"allocations": {"', `": ${text}}}, "mappings": {"${group.suffix}": ["`, '"]}}']
       : ['{"allocations": {"', `": ${text}}}}`];
     return parts.map((part) => Buffer.from(part, 'latin1'));
   };
-  const shown = choiceTexts(resourcesText);
   let kept: { readonly group: Choice['group']; readonly parts: readonly Buffer[] } | undefined;
   return (candidate, lone) => {
     const [first] = candidate;
@@ -153,52 +117,6 @@ function writeByProvider(fleet: Fleet, chunks: JsonChunks, withMappings: boolean
     }
     chunks.text(`{"allocations": {${allocations}}, "mappings": {${mappings}}}`);
   };
-}
-
-type ResourcesText = ReturnType<typeof resourceTexts>;
-
-const allocationsText = (
-  byProvider: ReadonlyMap<Provider, ReadonlyMap<number, number>>,
-  resourcesText: ResourcesText,
-): string => [...byProvider].map(([{ uuid }, resources]) => `"${uuid}": ${resourcesText(resources)}}`).join(', ');
-
-/** How choices are shown; the resources of a group are written once. */
-function choiceTexts(resourcesText: ResourcesText): (choice: Choice) => ShownChoice {
-  const ofGroups = new Map<Choice['group'], string>();
-  const groupText = (group: Choice['group']): string => {
-    let text = ofGroups.get(group);
-    if (text === undefined) {
-      text = resourcesText(new Map(group.resources.map(({ classId, amount }) => [classId, amount])));
-      ofGroups.set(group, text);
-    }
-    return text;
-  };
-  const show = (choice: Choice): ShownChoice => {
-    const { group, providers } = choice;
-    // Suffixes are letters, digits, dashes and underscores, and UUIDs are UUIDs: nothing needs escaping.
-    const only = onlyOne(providers);
-    if (only !== undefined) {
-      return {
-        allocations: group.resources.length === 0 ? '' : `"${only.uuid}": ${groupText(group)}}`,
-        mapping: `"${group.suffix}": ["${only.uuid}"]`,
-      };
-    }
-    const uuids = [...new Set(providers)].map(({ uuid }) => `"${uuid}"`).join(', ');
-    return {
-      allocations: allocationsText(resourcesByProvider([choice]), resourcesText),
-      mapping: `"${group.suffix}": [${uuids}]`,
-    };
-  };
-  return (choice) => {
-    choice.shown ??= show(choice);
-    return choice.shown;
-  };
-}
-
-/** The provider that all of a list are. */
-function onlyOne(providers: readonly Provider[]): Provider | undefined {
-  for (let place = 1; place < providers.length; place++) if (providers[place] !== providers[0]) return undefined;
-  return providers[0];
 }
 
 /** Whether no two groups take something of the same provider, so that nothing is to be added up. */

@@ -44,11 +44,6 @@ export function inventoryOf(provider: Provider, classId: number): Inventory | un
   return undefined;
 }
 
-/** All ancestors from the parent up to the root. */
-export function* ancestorsOf(provider: Provider): Generator<Provider> {
-  for (let node = provider.parent; node !== undefined; node = node.parent) yield node;
-}
-
 /** The provider and all its descendants, parents before children. Without recursion: nothing bounds the depth of a tree. */
 export function subtreeOf(provider: Provider): Provider[] {
   const found: Provider[] = [];
