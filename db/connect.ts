@@ -140,8 +140,12 @@ async function transaction(
 ) {
   const client = await pool.connect();
   let broken: unknown;
+  // A single statement is a transaction already.
+  const isSingle = queries.length === 1;
   try {
-    const texts = [{ sql: 'begin', parameters: [] }, ...queries, { sql: 'commit', parameters: [] }];
+    const texts = isSingle
+      ? queries
+      : [{ sql: 'begin', parameters: [] }, ...queries, { sql: 'commit', parameters: [] }];
     const sent: Promise<pg.QueryResult>[] = [];
     for (const { sql, parameters } of texts) {
       sent.push(client.query(sql, [...parameters]));
@@ -151,7 +155,8 @@ async function transaction(
     const settled = await Promise.allSettled(sent);
     const failed = settled.find((result) => result.status === 'rejected');
     if (failed !== undefined) throw failed.reason;
-    return (await Promise.all(sent)).slice(1, -1).map((result) => result.rows as readonly unknown[]);
+    const rows = (await Promise.all(sent)).map((result) => result.rows as readonly unknown[]);
+    return isSingle ? rows : rows.slice(1, -1);
   } catch (error) {
     // A COMMIT behind a failed statement has rolled back already; a broken connection must not be used again.
     broken = isDatabaseError(error) ? undefined : error;

@@ -1,4 +1,4 @@
-import { type CompiledQuery, type RawBuilder, sql } from 'kysely';
+import { type RawBuilder, sql } from 'kysely';
 import type { Database } from '../connect.ts';
 import { serverRun } from '../server_run.ts';
 import { utcNow } from '../utc_now.ts';
@@ -11,14 +11,28 @@ import {
   newInventories,
   providerGuards,
 } from './claim_write.ts';
+import { type Leeway, lockProviders, overtakenProviders } from './others_claims.ts';
 import { seenRows } from './seen_allocations.ts';
 import { tagsAreWritten } from './written_tags.ts';
 
 /** Which guard a claim lost; undefined where it was written. `owner`: a project, user or consumer type does not exist yet. */
 export type LostGuard = 'provider' | 'consumer' | 'class' | 'owner' | undefined;
 
-/** For each claim the guard that it lost, and the transaction in which the others were written. */
-export type WrittenClaims = { readonly lost: readonly LostGuard[]; readonly xid: string };
+export type WrittenClaims = {
+  /** For each claim the guard that it lost. */
+  readonly lost: readonly LostGuard[];
+  /** The transaction in which the others were written. */
+  readonly xid: string;
+  /** Whether others changed the providers since the claims were judged, with or without harm. */
+  readonly isContested: boolean;
+};
+
+type WrittenRow = {
+  readonly xid: string;
+  readonly isContested: boolean;
+  readonly claim: number | null;
+  readonly what: LostGuard;
+};
 
 /**
  * Writes many claims by one statement, each with guards of its own.
@@ -30,14 +44,15 @@ export type WrittenClaims = { readonly lost: readonly LostGuard[]; readonly xid:
  *
  * @param judgedOn the run of the server of which the generations are (db/server_run.ts): on another all providers are lost, since
  *   the same generations may be of something else where a failover lost transactions; null for whichever
+ * @param leeway what others may do to the providers meanwhile; without it, nothing
  * @throws a unique violation where a consumer that should be new exists: then nothing at all was written.
  */
 export async function writeClaims(
-  database: Database,
+  { kysely, transaction }: Database,
   claims: readonly ClaimWrite[],
   judgedOn: string | null = null,
+  leeway?: Leeway,
 ): Promise<WrittenClaims> {
-  const { kysely } = database;
   // Even on no rows a part costs its triggers; most batches have none of these.
   const parts = {
     inventories: claims.some(({ inventories }) => inventories.length > 0),
@@ -45,7 +60,7 @@ export async function writeClaims(
       consumers.some(({ generation, hasOldAllocations }) => generation !== null || hasOldAllocations),
     ),
   };
-  const statement = sql<{ xid: string; claim: number | null; what: LostGuard }>`
+  const statement = sql<WrittenRow>`
     with consumer as materialized (${claimedConsumers(claims)}),
     guard as materialized (${providerGuards(claims)}),
     allocation as (${newAllocations(claims)}),
@@ -60,10 +75,11 @@ export async function writeClaims(
     ),
     ${parts.inventories ? lockedClasses(claims) : sql``}
     ${lockedAllocations(claims, parts.inventories)}
+    ${leeway === undefined ? sql`` : overtakenProviders(leeway)}
     lost as materialized (
       select guard.claim, 'provider' as what from guard left join locked_provider p on p.id = guard.provider_id
-      where p.generation is distinct from guard.generation
-        or ${serverRun} <> ${judgedOn}::text
+      where p.id is null or ${serverRun} <> ${judgedOn}::text
+        or p.generation <> guard.generation ${leeway === undefined ? sql`` : sql`and p.id in (select provider_id from overtaken)`}
       union all
       select c.claim, 'consumer' from consumer c left join locked_consumer l on l.uuid = c.uuid
       where c.generation is not null and (l.generation is distinct from c.generation or l.id <> c.record_id)
@@ -98,16 +114,18 @@ export async function writeClaims(
       select provider_id, class_id, consumer_uuid, used, ${utcNow}
       from allocation where claim not in (select claim from lost)
     )
-    select pg_current_xact_id()::text as xid, lost.claim, lost.what
+    select pg_current_xact_id()::text as xid, lost.claim, lost.what, exists (
+        select from guard g join locked_provider p on p.id = g.provider_id where p.generation <> g.generation
+      ) as "isContested"
     from (${tagsAreWritten}) as tags left join lost on true`.compile(kysely);
   const emptied = claims.flatMap(({ consumers }) => consumers.filter(isEmptiedOldOne).map(({ uuid }) => uuid));
-  const rows =
-    emptied.length === 0
-      ? (await kysely.executeQuery(statement)).rows
-      : await withoutLateConsumers(database, statement, emptied);
+  const before = leeway === undefined ? [] : [lockProviders(claims).compile(kysely)];
+  const after = emptied.length === 0 ? [] : removeLateConsumers(emptied).map((query) => query.compile(kysely));
+  const results = await transaction([...before, statement, ...after]);
+  const rows = (results[before.length] ?? []) as readonly WrittenRow[]; // the rows of `statement`, whose type it carries
   const lost: LostGuard[] = claims.map(() => undefined);
   for (const { claim, what } of rows) if (claim !== null) lost[claim] = what;
-  return { lost, xid: rows[0]?.xid ?? '0' };
+  return { lost, xid: rows[0]?.xid ?? '0', isContested: rows[0]?.isContested ?? false };
 }
 
 const isEmptiedOldOne = (consumer: ConsumerWrite): boolean =>
@@ -118,17 +136,11 @@ const isEmptiedOldOne = (consumer: ConsumerWrite): boolean =>
  * see that one, but the next statements of the transaction do. It is locked first, so that a claim that makes use of it
  * meanwhile is seen.
  */
-async function withoutLateConsumers<Row>(
-  { kysely, transaction }: Database,
-  statement: CompiledQuery<Row>,
-  uuids: readonly string[],
-): Promise<readonly Row[]> {
-  const lock = sql`select id from consumers where uuid = any(${uuids}::text[]) order by uuid for update`;
-  const remove = sql`delete from consumers c where c.uuid = any(${uuids}::text[])
-    and not exists (select from allocations a where a.consumer_id = c.uuid)`;
-  const [rows] = await transaction([statement, lock.compile(kysely), remove.compile(kysely)]);
-  return (rows ?? []) as readonly Row[]; // the rows of the first query, whose type it carries
-}
+const removeLateConsumers = (uuids: readonly string[]) => [
+  sql`select id from consumers where uuid = any(${uuids}::text[]) order by uuid for update`,
+  sql`delete from consumers c where c.uuid = any(${uuids}::text[])
+    and not exists (select from allocations a where a.consumer_id = c.uuid)`,
+];
 
 /** The consumers of which a claim knows what they must still have. Most batches have none, and a statement without these parts. */
 const seenConsumers = (claims: readonly ClaimWrite[]) =>

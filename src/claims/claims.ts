@@ -4,11 +4,13 @@ import { repeatLostRaces } from '../../db/lost_race.ts';
 import { hasSqlstate, isLostRace, sqlstate } from '../../db/sqlstate.ts';
 import type { ClaimWrite } from '../../db/statements/claim_write.ts';
 import { ensureOwners } from '../../db/statements/ensure_owners.ts';
+import type { Leeway } from '../../db/statements/others_claims.ts';
 import { type ConsumerState, readConsumers } from '../../db/statements/read_consumers.ts';
 import { type WrittenClaims, writeClaims } from '../../db/statements/write_claims.ts';
 import type { FleetKeeper } from '../fleet/keeper.ts';
 import type { Effect } from '../fleet/own_writes.ts';
 import type { Inventory } from '../fleet/provider.ts';
+import { exactCapacity } from '../placement/inventory.ts';
 import { onBehalfOf, type RequestIds, requestsServed } from '../request_ids.ts';
 import { type Claim, ClaimRefused, type RefusalReason } from './claim.ts';
 import { judge } from './judge.ts';
@@ -40,6 +42,9 @@ type States = ReadonlyMap<string, ConsumerState>;
 /** How many claims one statement takes: beyond this, waiting for the next costs less than a longer one. */
 const batchLimit = 256;
 
+/** While others claim on the same providers the fleet is kept no older: every batch reads in the log what they did since. */
+const contestedAgeSeconds = 0.02;
+
 export function openClaims(
   database: Database,
   fleet: FleetKeeper,
@@ -49,6 +54,8 @@ export function openClaims(
   let running = false;
   /** Whether the fleet may lack something: what made a claim lose or be refused, or a write that it does not foresee. */
   let stale = false;
+  /** Whether others changed the providers of the last batch, and so may of the next: it locks them first, and lets them. */
+  let isContested = false;
 
   /**
    * The next claims, no two of which concern the same consumer: the later one must see what the earlier did. A claim that
@@ -81,7 +88,7 @@ export function openClaims(
     const [states] = await Promise.all([reading, mustBeFresh ? fleet.fresh() : undefined]);
     stale = false;
     const { judged, refused } = judgeAll(batch, states);
-    const results = await Promise.allSettled([write(judged, fleet.serverRun), giveRefusals(refused, states)]);
+    const results = await Promise.allSettled([write(judged), giveRefusals(refused, states)]);
     for (const result of results) if (result.status === 'rejected') throw result.reason;
   };
 
@@ -136,14 +143,17 @@ export function openClaims(
     }
   };
 
-  const write = async (judged: readonly Judged[], serverRun: string): Promise<void> => {
+  const write = async (judged: readonly Judged[]): Promise<void> => {
     if (judged.length === 0) return;
     let written: WrittenClaims;
     try {
       written = await writeClaims(
         database,
         judged.map(({ write }) => write),
-        serverRun,
+        fleet.moment.serverRun,
+        isContested && judged.every(isForeseeable)
+          ? { since: fleet.moment, known: fleet.foreseen, rooms: roomsOf(judged) }
+          : undefined,
       );
     } catch (error) {
       stale = true;
@@ -159,8 +169,11 @@ export function openClaims(
       return;
     }
     const { lost, xid } = written;
+    ({ isContested } = written);
+    // So that there is little to be let pass. Nobody waits for it: where the database is away, the next write will tell.
+    if (isContested && fleet.ageSeconds() > contestedAgeSeconds) fleet.fresh().catch(() => {});
     const won = judged.filter((_, place) => lost[place] === undefined);
-    fleet.foresee({ xid, effects: won.filter(isForeseeable).flatMap(effectsOf) });
+    if (won.every(isForeseeable)) fleet.foresee({ xid, effects: won.flatMap(effectsOf) });
     stale ||= lost.some((guard) => guard !== undefined && guard !== 'owner') || !won.every(isForeseeable);
     const ownerless = judged.filter((_, place) => lost[place] === 'owner');
     judged.forEach(({ waiting }, place) => {
@@ -244,6 +257,18 @@ const effectsOf = ({ write, demands }: Judged): Effect[] => [
     used: [{ classId, delta: wanted - freed }],
   })),
 ];
+
+/** What the claims leave of what they take from. */
+function roomsOf(judged: readonly Judged[]): Leeway['rooms'] {
+  const rooms = new Map<Inventory, { providerId: number; classId: number; room: number }>();
+  for (const { provider, classId, inventory, freed, wanted } of judged.flatMap(({ demands }) => demands)) {
+    if (inventory === undefined || wanted === 0) continue;
+    const known = rooms.get(inventory);
+    const room = known?.room ?? exactCapacity(inventory) - inventory.used;
+    rooms.set(inventory, { providerId: provider.id, classId, room: room - Math.max(0, wanted - freed) });
+  }
+  return [...rooms.values()];
+}
 
 /** Refusals that compare the fleet with what the consumers have. */
 const capacityReasons: ReadonlySet<string> = new Set<RefusalReason>(['invalid inventory', 'inventory in use']);

@@ -1,7 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { Database } from '../../db/connect.ts';
-import { serverRun } from '../../db/server_run.ts';
-import type { Loaded } from './load.ts';
+import { changesSince, isLogTooShort, type Moment } from '../../db/statements/change_log.ts';
 import {
   type AggregateRow,
   type InventoryRow,
@@ -19,10 +18,7 @@ import {
 /** What changed since a snapshot, as a later one sees it. Lists are null where there is nothing in them. */
 export type Changes = {
   readonly snapshot: string;
-  /**
-   * The log no longer goes back to the earlier snapshot, a table was truncated, or the database is at an earlier moment than
-   * the snapshot (a restore, or a failover that lost transactions), or may have been: its server is not the same. Load everything.
-   */
+  /** The log does not tell all that changed, or a table was truncated: load everything. */
   readonly reload: boolean;
   /** Usages that moved; the arrays run in parallel. Not of providers in `whole`, whose inventories carry theirs. */
   readonly moved:
@@ -41,22 +37,10 @@ export type Changes = {
   readonly classNames: readonly NameRow[] | null;
 };
 
-/**
- * Asks, in one statement and so in one snapshot, for everything that changed since an earlier snapshot. Transactions that the
- * earlier one did not see are those it does not call visible; none of them is older than its xmin, which the index finds.
- */
-export async function readChanges(
-  { kysely }: Database,
-  since: Pick<Loaded, 'snapshot' | 'serverRun'>,
-): Promise<Changes> {
-  // Behind a SELECT it is unknown to the planner, which keeps one plan then, instead of 0.8 ms of planning at each refresh. The
-  // upper bound, which nothing visible exceeds, tells it that the range is a short one.
-  const snapshot = sql`(select ${since.snapshot}::pg_snapshot)`;
+/** Asks, in one statement and so in one snapshot, for everything that changed since an earlier one. */
+export async function readChanges({ kysely }: Database, since: Moment): Promise<Changes> {
   const { rows } = await sql<Changes>`
-    with changes as materialized (
-      select provider_id, whole, class_ids, used_deltas from provider_changes
-      where xid >= pg_snapshot_xmin(${snapshot}) and xid < pg_snapshot_xmax(pg_current_snapshot())
-        and not pg_visible_in_snapshot(xid, ${snapshot})
+    with changes as materialized (${changesSince(since)}
     ), whole as (
       select distinct provider_id as id from changes where whole and provider_id is not null
     ), moved as (
@@ -64,9 +48,7 @@ export async function readChanges(
     )
     select pg_current_snapshot()::text as snapshot,
       exists (select from changes where provider_id is null and not whole)
-        or pg_snapshot_xmax(pg_current_snapshot()) < pg_snapshot_xmax(${snapshot})
-        or ${serverRun} <> ${since.serverRun}
-        or coalesce((select xid >= pg_snapshot_xmin(${snapshot}) from provider_changes_horizon), true) as reload,
+        or ${isLogTooShort(since)} as reload,
       ${listOf(sql`select provider_id as provider, class_ids as classes, used_deltas as deltas from moved
         where class_ids is not null`)} as moved,
       ${listOf(sql`select id, generation, created, updated from (${selectProviders}) as p

@@ -1,6 +1,7 @@
 import type { Database } from '../../db/connect.ts';
 import { repeatLostRaces } from '../../db/lost_race.ts';
 import { isUnavailable } from '../../db/sqlstate.ts';
+import type { Moment } from '../../db/statements/change_log.ts';
 import { onBehalfOf, type RequestIds, requestsServed } from '../request_ids.ts';
 import { readChanges } from './changes.ts';
 import { createFleet, type Fleet } from './fleet.ts';
@@ -19,10 +20,10 @@ export type FleetKeeper = {
    * back and brings what was really written.
    */
   foresee(write: OwnWrite): void;
-  /** The snapshot that `known` shows. */
-  readonly snapshot: string;
-  /** The run of the server that gave it. */
-  readonly serverRun: string;
+  /** The moment that `known` shows. */
+  readonly moment: Moment;
+  /** The transactions of the writes that it shows besides. */
+  readonly foreseen: readonly string[];
   /** How often the fleet was brought up to date, and how often loaded whole. */
   readonly counts: { readonly refreshes: number; readonly loads: number };
   /** How long ago the fleet was true to the database, in seconds: since the last refresh that succeeded began. */
@@ -38,13 +39,14 @@ export async function openFleet(database: Database): Promise<FleetKeeper> {
     await forgetForeignChanges(database);
     const loaded = await loadFleet(database);
     counts.loads++;
-    return { living: createFleet(loaded), snapshot: loaded.snapshot, serverRun: loaded.serverRun };
+    const { snapshot, serverRun } = loaded;
+    return { living: createFleet(loaded), moment: { snapshot, serverRun } };
   };
   const counts = { refreshes: 0, loads: 0 };
   let trueAtMs = performance.now();
-  let { living, snapshot, serverRun } = await load();
+  let { living, moment } = await load();
 
-  /** The writes that `known` shows and `snapshot` does not. */
+  /** The writes that `known` shows and that are not of its moment. */
   let foreseen: OwnWrite[] = [];
 
   /**
@@ -59,20 +61,20 @@ export async function openFleet(database: Database): Promise<FleetKeeper> {
     });
   const bringUpToDate = async (): Promise<Fleet> => {
     const startedMs = performance.now();
-    const changes = await repeatLostRaces(() => readChanges(database, { snapshot, serverRun }));
+    const changes = await repeatLostRaces(() => readChanges(database, moment));
     counts.refreshes++;
     if (changes.reload || lostSight) {
       // What was committed before is loaded, or was lost with a server.
       const committed = new Set(foreseen);
-      ({ living, snapshot, serverRun } = await load());
+      ({ living, moment } = await load());
       foreseen = foreseen.filter((write) => !committed.has(write));
     } else {
       lostSight = true;
       for (const write of foreseen) showEffects(living.fleet, write, -1);
       living.apply(changes);
-      snapshot = changes.snapshot;
+      moment = { ...moment, snapshot: changes.snapshot };
     }
-    foreseen = foreseen.filter(({ xid }) => !sees(snapshot, xid));
+    foreseen = foreseen.filter(({ xid }) => !sees(moment.snapshot, xid));
     for (const write of foreseen) showEffects(living.fleet, write, 1);
     lostSight = false;
     trueAtMs = startedMs;
@@ -119,7 +121,7 @@ export async function openFleet(database: Database): Promise<FleetKeeper> {
   return {
     fresh,
     foresee: (write) => {
-      if (sees(snapshot, write.xid)) return;
+      if (sees(moment.snapshot, write.xid)) return;
       foreseen.push(write);
       showEffects(living.fleet, write, 1);
       // Nobody waits for it: where the database is away, the next to ask will hear of it.
@@ -128,11 +130,11 @@ export async function openFleet(database: Database): Promise<FleetKeeper> {
     get known() {
       return living.fleet;
     },
-    get snapshot() {
-      return snapshot;
+    get moment() {
+      return moment;
     },
-    get serverRun() {
-      return serverRun;
+    get foreseen() {
+      return foreseen.map(({ xid }) => xid);
     },
     counts,
     ageSeconds: () => (performance.now() - trueAtMs) / 1000,

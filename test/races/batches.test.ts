@@ -163,8 +163,11 @@ test('a rewrite that fits at every moment is not refused because the consumer ch
       get known() {
         return real.known;
       },
-      get snapshot() {
-        return real.snapshot;
+      get moment() {
+        return real.moment;
+      },
+      get foreseen() {
+        return real.foreseen;
       },
       fresh: async () => {
         await new Promise((resolve) => setTimeout(resolve, 50));

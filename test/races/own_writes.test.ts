@@ -47,7 +47,7 @@ for (const engine of engines) {
               if (step === 'own') {
                 const before = usage();
                 const write = await own();
-                if (!sees(fleet.snapshot, write.xid)) shown += 1;
+                if (!sees(fleet.moment.snapshot, write.xid)) shown += 1;
                 fleet.foresee(write);
                 assert.equal(usage(), before + 1);
               } else if (step === 'own, told later') untold.push(await own());
