@@ -4,17 +4,16 @@ import { repeatLostRaces } from '../../db/lost_race.ts';
 import { hasSqlstate, isLostRace, sqlstate } from '../../db/sqlstate.ts';
 import type { ClaimWrite } from '../../db/statements/claim_write.ts';
 import { ensureOwners } from '../../db/statements/ensure_owners.ts';
-import type { Leeway } from '../../db/statements/others_claims.ts';
 import { type ConsumerState, readConsumers } from '../../db/statements/read_consumers.ts';
 import { type WrittenClaims, writeClaims } from '../../db/statements/write_claims.ts';
 import type { FleetKeeper } from '../fleet/keeper.ts';
-import type { Effect } from '../fleet/own_writes.ts';
 import type { Inventory } from '../fleet/provider.ts';
-import { exactCapacity } from '../placement/inventory.ts';
-import { onBehalfOf, type RequestIds, requestsServed } from '../request_ids.ts';
+import { onBehalfOf, requestsServed } from '../request_ids.ts';
 import { type Claim, ClaimRefused, type RefusalReason } from './claim.ts';
+import { effectsOf, isForeseeable, type Judged, roomsOf } from './effects.ts';
+import { endsWithin } from './ends_within.ts';
 import { judge } from './judge.ts';
-import type { Demand } from './judge_capacity.ts';
+import { consumersOf, takeBatch, type Waiting } from './waiting.ts';
 
 /** Writes claims; those that arrive while a write is under way go together in the next. */
 export type Claims = {
@@ -22,28 +21,19 @@ export type Claims = {
   write(claim: Claim): Promise<void>;
 };
 
-/** A claim that waits to be written. */
-type Waiting = {
-  readonly claim: Claim;
-  readonly askedBy: readonly RequestIds[];
-  /** Whether the consumers' present state must be read: a claim for new consumers goes without, and the write proves it. */
-  readonly readsConsumers: boolean;
-  /** The refusal of a judgement on a picture that may have been old: given only if a fresh one repeats it. */
-  readonly refusedOnce: boolean;
-  readonly lostRaces: number;
-  readonly resolve: () => void;
-  readonly reject: (error: unknown) => void;
-};
-
-type Judged = { readonly waiting: Waiting; readonly write: ClaimWrite; readonly demands: readonly Demand[] };
 type Refused = { readonly waiting: Waiting; readonly refusal: ClaimRefused };
 type States = ReadonlyMap<string, ConsumerState>;
 
-/** How many claims one statement takes: beyond this, waiting for the next costs less than a longer one. */
-const batchLimit = 256;
+/** After so long a statement waits for somebody else, and what does not concern the same goes on beside it. */
+const heldUpMs = 1_000;
+/** So many do at most: each holds a connection. */
+const heldUpLimit = 4;
 
 /** While others claim on the same providers the fleet is kept no older: every batch reads in the log what they did since. */
 const contestedAgeSeconds = 0.02;
+
+/** Who met others on a provider expects them for so many batches: a batch that gives no leeway in vain is judged twice. */
+const expectedAfterwards = 8;
 
 export function openClaims(
   database: Database,
@@ -52,53 +42,49 @@ export function openClaims(
 ): Claims {
   let queue: Waiting[] = [];
   let running = false;
+  /** Batches whose statements take long. */
+  const heldUp = new Set<readonly Waiting[]>();
   /** Whether the fleet may lack something: what made a claim lose or be refused, or a write that it does not foresee. */
   let stale = false;
-  /** Whether others changed the providers of the last batch, and so may of the next: it locks them first, and lets them. */
-  let isContested = false;
+  /** How many more batches expect that others change their providers meanwhile: they lock them first, and give leeway. */
+  let expectingOthers = 0;
 
-  /**
-   * The next claims, no two of which concern the same consumer: the later one must see what the earlier did. A claim that
-   * brings inventories goes alone, since all others are judged by the inventories that are there.
-   */
-  const nextBatch = (): Waiting[] => {
-    const batch: Waiting[] = [];
-    const later: Waiting[] = [];
-    const taken = new Set<string>();
-    let limit = batchLimit;
-    for (const waiting of queue) {
-      const uuids = uuidsOf(waiting);
-      const goesAlone = waiting.claim.inventories.length > 0;
-      if (batch.length >= (goesAlone ? 1 : limit) || uuids.some((uuid) => taken.has(uuid))) later.push(waiting);
-      else batch.push(waiting);
-      if (goesAlone) limit = 0;
-      for (const uuid of uuids) taken.add(uuid);
-    }
-    queue = later;
-    return batch;
-  };
-
-  const processBatch = async (batch: readonly Waiting[]): Promise<void> => {
+  /** @param again is given the claims that are to go with the next batch */
+  const processBatch = async (batch: readonly Waiting[], again: Waiting[]): Promise<void> => {
     const reading = readStates(batch.filter((waiting) => waiting.readsConsumers));
     // A refusal is only given on a fleet that is newer than what was read of the consumers: see giveRefusals.
     const mayRefuse = batch.some((waiting) => waiting.refusedOnce);
     if (mayRefuse) await reading;
     // Entity tags are of names, which no guard proves.
     const mustBeFresh = stale || mayRefuse || batch.some(isByTag);
-    const [states] = await Promise.all([reading, mustBeFresh ? fleet.fresh() : undefined]);
-    stale = false;
-    const { judged, refused } = judgeAll(batch, states);
-    const results = await Promise.allSettled([write(judged), giveRefusals(refused, states)]);
+    const [states] = await Promise.all([reading, mustBeFresh ? bringUpToDate() : undefined]);
+    const { judged, refused } = judgeAll(batch, states, again);
+    const results = await Promise.allSettled([write(judged, again), giveRefusals(refused, states, again)]);
     for (const result of results) if (result.status === 'rejected') throw result.reason;
+  };
+
+  /** What is found to be lacking meanwhile is for the next time. */
+  const bringUpToDate = async (): Promise<void> => {
+    stale = false;
+    try {
+      await fleet.fresh();
+    } catch (error) {
+      stale = true;
+      throw error;
+    }
   };
 
   const readStates = async (batch: readonly Waiting[]): Promise<States> =>
     batch.length > 0
-      ? repeatLostRaces(() => readConsumers(database, batch.flatMap(uuidsOf), batch.some(needsOwner)))
+      ? repeatLostRaces(() => readConsumers(database, batch.flatMap(consumersOf), batch.some(needsOwner)))
       : new Map();
 
   /** Judges a batch in order, each claim with what those before it promised to take. */
-  const judgeAll = (batch: readonly Waiting[], states: States): { judged: Judged[]; refused: Refused[] } => {
+  const judgeAll = (
+    batch: readonly Waiting[],
+    states: States,
+    again: Waiting[],
+  ): { judged: Judged[]; refused: Refused[] } => {
     const promised = new Map<Inventory, number>();
     const judged: Judged[] = [];
     const refused: Refused[] = [];
@@ -114,36 +100,36 @@ export function openClaims(
         judged.push({ waiting, write, demands });
       } catch (error) {
         if (!(error instanceof ClaimRefused)) waiting.reject(error);
-        else if (!waiting.refusedOnce) suspect(waiting);
+        else if (!waiting.refusedOnce) again.push(suspected(waiting));
         // Others of the batch were promised what it wants, and may lose their guards yet: it is judged before the next.
-        else if (promised.size > 0) queue.unshift(waiting);
+        else if (promised.size > 0) again.push(waiting);
         else refused.push({ waiting, refusal: error });
       }
     }
     return { judged, refused };
   };
 
-  const suspect = (waiting: Waiting): void => {
-    queue.unshift({ ...waiting, refusedOnce: true, readsConsumers: true });
+  const suspected = (waiting: Waiting): Waiting => {
     stale = true;
+    return { ...waiting, refusedOnce: true, readsConsumers: true };
   };
 
   /**
    * Capacity is judged by the usage in the fleet less what the consumers have, which two statements read. The refusal holds
    * if the consumers have the same before the fleet was read and after it, so that both were true at one moment.
    */
-  const giveRefusals = async (refused: readonly Refused[], states: States): Promise<void> => {
+  const giveRefusals = async (refused: readonly Refused[], states: States, again: Waiting[]): Promise<void> => {
     const [byCapacity, others] = partition(refused, ({ refusal }) => capacityReasons.has(refusal.reason));
     for (const { waiting, refusal } of others) waiting.reject(refusal);
     const now = await readStates(byCapacity.map(({ waiting }) => waiting));
     for (const { waiting, refusal } of byCapacity) {
-      const isSame = uuidsOf(waiting).every((uuid) => hasTheSame(states.get(uuid), now.get(uuid)));
+      const isSame = consumersOf(waiting).every((uuid) => hasTheSame(states.get(uuid), now.get(uuid)));
       if (isSame) waiting.reject(refusal);
-      else suspect(waiting);
+      else again.push(suspected(waiting));
     }
   };
 
-  const write = async (judged: readonly Judged[]): Promise<void> => {
+  const write = async (judged: readonly Judged[], again: Waiting[]): Promise<void> => {
     if (judged.length === 0) return;
     let written: WrittenClaims;
     try {
@@ -151,7 +137,7 @@ export function openClaims(
         database,
         judged.map(({ write }) => write),
         fleet.moment.serverRun,
-        isContested && judged.every(isForeseeable)
+        expectingOthers > 0 && judged.every(isForeseeable)
           ? { since: fleet.moment, known: fleet.foreseen, rooms: roomsOf(judged) }
           : undefined,
       );
@@ -163,13 +149,13 @@ export function openClaims(
       const isNeighbour = ({ consumers }: ClaimWrite) =>
         !isLostRace(error) && consumers.every(({ generation }) => generation !== null);
       for (const { waiting, write } of judged) {
-        if (isNeighbour(write)) queue.unshift(waiting);
-        else tryAgain({ ...waiting, readsConsumers: true });
+        if (isNeighbour(write)) again.push(waiting);
+        else again.push(...afterLostRace({ ...waiting, readsConsumers: true }));
       }
       return;
     }
-    const { lost, xid } = written;
-    ({ isContested } = written);
+    const { lost, xid, isContested } = written;
+    expectingOthers = isContested ? expectedAfterwards : Math.max(0, expectingOthers - 1);
     // So that there is little to be let pass. Nobody waits for it: where the database is away, the next write will tell.
     if (isContested && fleet.ageSeconds() > contestedAgeSeconds) fleet.fresh().catch(() => {});
     const won = judged.filter((_, place) => lost[place] === undefined);
@@ -179,14 +165,17 @@ export function openClaims(
     judged.forEach(({ waiting }, place) => {
       const guard = lost[place];
       if (guard === undefined) waiting.resolve();
-      else if (guard !== 'owner') tryAgain(guard === 'consumer' ? { ...waiting, readsConsumers: true } : waiting);
+      else if (guard !== 'owner') {
+        again.push(...afterLostRace(guard === 'consumer' ? { ...waiting, readsConsumers: true } : waiting));
+      }
     });
     if (ownerless.length === 0) return;
     await ensureOwnersOf(ownerless);
-    queue.unshift(...ownerless.map(({ waiting }) => waiting));
+    again.push(...ownerless.map(({ waiting }) => waiting));
   };
 
-  const tryAgain = (waiting: Waiting): void => {
+  /** The claim as it goes again; nothing where it lost too often. */
+  const afterLostRace = (waiting: Waiting): Waiting[] => {
     if (waiting.lostRaces >= options.conflictRetryCount) {
       waiting.reject(
         new ClaimRefused(
@@ -194,10 +183,10 @@ export function openClaims(
           'Another thread concurrently updated the resource provider data. Please retry your update',
         ),
       );
-      return;
+      return [];
     }
     options.onRetry?.();
-    queue.unshift({ ...waiting, lostRaces: waiting.lostRaces + 1, refusedOnce: false });
+    return [{ ...waiting, lostRaces: waiting.lostRaces + 1, refusedOnce: false }];
   };
 
   const ensureOwnersOf = async (judged: readonly Judged[]): Promise<void> => {
@@ -214,15 +203,35 @@ export function openClaims(
     running = true;
     while (queue.length > 0) {
       await database.turn();
-      const batch = nextBatch();
-      const askedBy = batch.flatMap((waiting) => waiting.askedBy);
-      await onBehalfOf(askedBy, () => processBatch(batch)).catch((error: unknown) => {
-        // Those that were answered or wait again are not concerned: a promise is settled once.
-        const waiting = new Set(queue.map(({ resolve }) => resolve));
-        for (const each of batch) if (!waiting.has(each.resolve)) each.reject(error);
-      });
+      const { batch, later } = takeBatch(queue, [...heldUp].flat());
+      queue = later;
+      // The others go on when what holds them up has ended.
+      if (batch.length === 0) break;
+      const processed = processAndTell(batch);
+      if (heldUp.size >= heldUpLimit) await processed;
+      else if (!(await endsWithin(processed, heldUpMs))) holdUp(batch, processed);
     }
     running = false;
+  };
+
+  /** Never rejects. */
+  const processAndTell = async (batch: readonly Waiting[]): Promise<void> => {
+    const again: Waiting[] = [];
+    const askedBy = batch.flatMap((waiting) => waiting.askedBy);
+    await onBehalfOf(askedBy, () => processBatch(batch, again)).catch((error: unknown) => {
+      // Those that were answered are not concerned: a promise is settled once.
+      const going = new Set(again.map(({ resolve }) => resolve));
+      for (const { resolve, reject } of batch) if (!going.has(resolve)) reject(error);
+    });
+    queue.unshift(...again);
+  };
+
+  const holdUp = (batch: readonly Waiting[], processed: Promise<void>): void => {
+    heldUp.add(batch);
+    void processed.then(() => {
+      heldUp.delete(batch);
+      if (!running) void run();
+    });
   };
 
   return {
@@ -246,30 +255,6 @@ export function openClaims(
   };
 }
 
-/** Whether all that a claim changes is in its effects: inventories are read anew. */
-const isForeseeable = ({ write }: Judged): boolean => write.inventories.length === 0;
-
-const effectsOf = ({ write, demands }: Judged): Effect[] => [
-  ...write.providers.map(({ providerId, bump }) => ({ providerId, bump, used: [] })),
-  ...demands.map(({ provider, classId, wanted, freed }) => ({
-    providerId: provider.id,
-    bump: 0,
-    used: [{ classId, delta: wanted - freed }],
-  })),
-];
-
-/** What the claims leave of what they take from. */
-function roomsOf(judged: readonly Judged[]): Leeway['rooms'] {
-  const rooms = new Map<Inventory, { providerId: number; classId: number; room: number }>();
-  for (const { provider, classId, inventory, freed, wanted } of judged.flatMap(({ demands }) => demands)) {
-    if (inventory === undefined || wanted === 0) continue;
-    const known = rooms.get(inventory);
-    const room = known?.room ?? exactCapacity(inventory) - inventory.used;
-    rooms.set(inventory, { providerId: provider.id, classId, room: room - Math.max(0, wanted - freed) });
-  }
-  return [...rooms.values()];
-}
-
 /** Refusals that compare the fleet with what the consumers have. */
 const capacityReasons: ReadonlySet<string> = new Set<RefusalReason>(['invalid inventory', 'inventory in use']);
 
@@ -281,8 +266,6 @@ const needsOwner = ({ claim }: Waiting): boolean =>
 
 const hasTheSame = (a: ConsumerState | undefined, b: ConsumerState | undefined): boolean =>
   a?.generation === b?.generation && isDeepStrictEqual(a?.allocations, b?.allocations);
-
-const uuidsOf = ({ claim }: Waiting): string[] => claim.consumers.map(({ uuid }) => uuid);
 
 function partition<Value>(values: readonly Value[], isFirst: (value: Value) => boolean): [Value[], Value[]] {
   return [values.filter(isFirst), values.filter((value) => !isFirst(value))];

@@ -1,0 +1,35 @@
+import type { ClaimWrite } from '../../db/statements/claim_write.ts';
+import type { Leeway } from '../../db/statements/others_claims.ts';
+import type { Effect } from '../fleet/own_writes.ts';
+import type { Inventory } from '../fleet/provider.ts';
+import { exactCapacity } from '../placement/inventory.ts';
+import type { Demand } from './judge_capacity.ts';
+import type { Waiting } from './waiting.ts';
+
+/** A claim that is allowed by what the fleet shows, and what it changes. */
+export type Judged = { readonly waiting: Waiting; readonly write: ClaimWrite; readonly demands: readonly Demand[] };
+
+/** Whether all that a claim changes is in its effects: inventories are read anew. */
+export const isForeseeable = ({ write }: Judged): boolean => write.inventories.length === 0;
+
+/** What the fleet shows of a claim from when it is written. */
+export const effectsOf = ({ write, demands }: Judged): Effect[] => [
+  ...write.providers.map(({ providerId, bump }) => ({ providerId, bump, used: [] })),
+  ...demands.map(({ provider, classId, wanted, freed }) => ({
+    providerId: provider.id,
+    bump: 0,
+    used: [{ classId, delta: wanted - freed }],
+  })),
+];
+
+/** What the claims leave of what they take from: so much more others may take meanwhile. */
+export function roomsOf(judged: readonly Judged[]): Leeway['rooms'] {
+  const rooms = new Map<Inventory, { providerId: number; classId: number; room: number }>();
+  for (const { provider, classId, inventory, freed, wanted } of judged.flatMap(({ demands }) => demands)) {
+    if (inventory === undefined || wanted === 0) continue;
+    const known = rooms.get(inventory);
+    const room = known?.room ?? exactCapacity(inventory) - inventory.used;
+    rooms.set(inventory, { providerId: provider.id, classId, room: room - Math.max(0, wanted - freed) });
+  }
+  return [...rooms.values()];
+}

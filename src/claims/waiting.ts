@@ -1,0 +1,55 @@
+import type { RequestIds } from '../request_ids.ts';
+import type { Claim } from './claim.ts';
+
+/** A claim that waits to be written. */
+export type Waiting = {
+  readonly claim: Claim;
+  readonly askedBy: readonly RequestIds[];
+  /** Whether the consumers' present state must be read: a claim for new consumers goes without, and the write proves it. */
+  readonly readsConsumers: boolean;
+  /** The refusal of a judgement on a picture that may have been old: given only if a fresh one repeats it. */
+  readonly refusedOnce: boolean;
+  readonly lostRaces: number;
+  readonly resolve: () => void;
+  readonly reject: (error: unknown) => void;
+};
+
+/** How many claims one statement takes: beyond this, waiting for the next costs less than a longer one. */
+const batchLimit = 256;
+
+/**
+ * Takes the next claims, no two of which concern the same consumer: the later one must see what the earlier did. A claim that
+ * brings inventories goes alone, since all others are judged by the inventories that are there.
+ *
+ * @param heldUp claims whose statement waits for somebody else: what concerns their consumers or providers would wait, too
+ * @returns the batch, and who goes on waiting, in order
+ */
+export function takeBatch(
+  queue: readonly Waiting[],
+  heldUp: readonly Waiting[],
+): { readonly batch: readonly Waiting[]; readonly later: Waiting[] } {
+  const batch: Waiting[] = [];
+  const later: Waiting[] = [];
+  const takenConsumers = new Set(heldUp.flatMap(consumersOf));
+  const takenProviders = new Set(heldUp.flatMap(providersOf));
+  const mustWait = (waiting: Waiting): boolean =>
+    consumersOf(waiting).some((uuid) => takenConsumers.has(uuid)) ||
+    (takenProviders.size > 0 && providersOf(waiting).some((uuid) => takenProviders.has(uuid)));
+  let limit = batchLimit;
+  for (const waiting of queue) {
+    const goesAlone = waiting.claim.inventories.length > 0;
+    const isHeldUp = mustWait(waiting);
+    if (isHeldUp || batch.length >= (goesAlone ? 1 : limit)) later.push(waiting);
+    else batch.push(waiting);
+    if (goesAlone && !isHeldUp) limit = 0;
+    for (const uuid of consumersOf(waiting)) takenConsumers.add(uuid);
+  }
+  return { batch, later };
+}
+
+export const consumersOf = ({ claim }: Waiting): string[] => claim.consumers.map(({ uuid }) => uuid);
+
+const providersOf = ({ claim }: Waiting): string[] => [
+  ...claim.consumers.flatMap(({ allocations }) => [...allocations.keys()]),
+  ...claim.inventories.map(({ providerUuid }) => providerUuid),
+];

@@ -1,0 +1,71 @@
+/** Somebody else holds a lock for long: what does not concern the same goes on. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Claim } from '../../src/claims/claim.ts';
+import { openClaims } from '../../src/claims/claims.ts';
+import { openFleet } from '../../src/fleet/keeper.ts';
+import { untilWaiting, withTwoConnections } from './two_connections.ts';
+
+const claimOf = (uuid: string, provider: string): Claim => ({
+  consumers: [
+    {
+      uuid,
+      knownGeneration: undefined,
+      projectId: 'project',
+      userId: 'user',
+      consumerType: undefined,
+      allocations: new Map([[provider, new Map([['VCPU', 1]])]]),
+    },
+  ],
+  inventories: [],
+});
+
+test('claims on other providers are written beside those that wait for a lock, which are written after it', async () => {
+  await withTwoConnections(async ({ database, other }) => {
+    const claims = openClaims(database, await openFleet(database), { conflictRetryCount: 10 });
+    const written: string[] = [];
+    const write = (uuid: string, provider: string): Promise<void> =>
+      claims.write(claimOf(uuid, provider)).then(() => void written.push(uuid));
+
+    await other.query('begin; select from resource_providers where id = 1 for update');
+    const waiting = [write('first', 'rp1')];
+    await untilWaiting(other);
+    // What came meanwhile: one that would wait, too, and one for a consumer that the first concerns.
+    waiting.push(write('second', 'rp1'), write('first', 'rp2'));
+    await Promise.all(Array.from({ length: 5 }, (_, place) => write(`free ${place}`, 'rp2')));
+    assert.deepEqual(written, ['free 0', 'free 1', 'free 2', 'free 3', 'free 4']);
+
+    await other.query('commit');
+    await Promise.all(waiting);
+    assert.deepEqual(written.slice(5).toSorted(), ['first', 'first', 'second']);
+    const { rows } = await other.query(
+      `select consumer_id as consumer, resource_provider_id as provider from allocations
+       where consumer_id in ('first', 'second') order by 1`,
+    );
+    assert.deepEqual(rows, [
+      { consumer: 'first', provider: 2 },
+      { consumer: 'second', provider: 1 },
+    ]);
+  });
+});
+
+test('several locks hold up no more than what they are for', async () => {
+  await withTwoConnections(async ({ database, other }) => {
+    await other.query(`insert into resource_providers (id, uuid, name, generation, root_provider_id)
+        select n, 'host ' || n, 'host ' || n, 0, n from generate_series(10, 19) as n;
+      insert into inventories (resource_provider_id, resource_class_id, total, reserved, min_unit, max_unit, step_size,
+        allocation_ratio) select n, 0, 10, 0, 1, 10, 1, 1 from generate_series(10, 19) as n`);
+    const claims = openClaims(database, await openFleet(database), { conflictRetryCount: 10 });
+    await other.query('begin; select from resource_providers where id between 10 and 12 for update');
+    const waiting: Promise<void>[] = [];
+    for (const host of [10, 11, 12]) {
+      waiting.push(claims.write(claimOf(`on ${host}`, `host ${host}`)));
+      await untilWaiting(other, waiting.length);
+    }
+    await claims.write(claimOf('free', 'host 19'));
+    const { rows } = await other.query('select consumer_id as consumer from allocations');
+    assert.deepEqual(rows, [{ consumer: 'free' }]);
+    await other.query('commit');
+    await Promise.all(waiting);
+  });
+});
