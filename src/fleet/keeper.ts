@@ -3,7 +3,7 @@ import { repeatLostRaces } from '../../db/lost_race.ts';
 import { isUnavailable } from '../../db/sqlstate.ts';
 import { onBehalfOf, type RequestIds, requestsServed } from '../request_ids.ts';
 import { readChanges } from './changes.ts';
-import { createFleet, type Fleet } from './fleet.ts';
+import type { Fleet } from './fleet.ts';
 import { forgetForeignChanges } from './foreign_changes.ts';
 import { loadFleet } from './load.ts';
 import { type OwnWrite, sees, showEffects } from './own_writes.ts';
@@ -38,7 +38,7 @@ export async function openFleet(database: Database): Promise<FleetKeeper> {
     await forgetForeignChanges(database);
     const loaded = await loadFleet(database);
     counts.loads++;
-    return { living: createFleet(loaded), snapshot: loaded.snapshot, serverRun: loaded.serverRun };
+    return loaded;
   };
   const counts = { refreshes: 0, loads: 0 };
   let trueAtMs = performance.now();
