@@ -1,6 +1,7 @@
 import type { Changes } from './changes.ts';
 import { type Names, namesOf } from './names.ts';
 import { partsReader } from './parts.ts';
+import { createPlaces, nowhere } from './places.ts';
 import { Postings } from './postings.ts';
 import { type Inventory, loneProvider, type Provider } from './provider.ts';
 import type { FleetRows, NameRows, ProviderRow } from './rows.ts';
@@ -35,27 +36,28 @@ export function buildFleet({ traitNames, classNames }: NameRows): GrowingFleet {
   const byUuid = new Map<string, Provider>();
   const byName = new Map<string, Provider>();
   const roots: Provider[] = [];
+  const places = createPlaces();
   const fleet = {
     byId,
     byUuid,
     byName,
     roots,
-    withClass: new Postings<number>(),
-    withTrait: new Postings<number>(),
-    inAggregate: new Postings<string>(),
+    withClass: new Postings<number>(places),
+    withTrait: new Postings<number>(places),
+    inAggregate: new Postings<string>(places),
     traits: namesOf(traitNames),
     classes: namesOf(classNames),
   };
 
   const setRoot = (provider: Provider, isRoot: boolean): void => {
     const place = provider.rootPlace;
-    if (isRoot === (place !== -1)) return;
+    if (isRoot === (place !== nowhere)) return;
     if (isRoot) {
       provider.rootPlace = roots.push(provider) - 1;
       return;
     }
     // The last root takes the place of the one that goes, so that removing costs the same in any fleet.
-    provider.rootPlace = -1;
+    provider.rootPlace = nowhere;
     const last = roots.pop();
     if (last === undefined || last === provider) return;
     roots[place] = last;
@@ -66,6 +68,7 @@ export function buildFleet({ traitNames, classNames }: NameRows): GrowingFleet {
     byId.delete(provider.id);
     setRoot(provider, false);
     setParts(provider, none, none, none);
+    places.free(provider);
   };
 
   const setParts = (
@@ -89,8 +92,11 @@ export function buildFleet({ traitNames, classNames }: NameRows): GrowingFleet {
     for (const row of rows) {
       const known = byId.get(row.id);
       const provider = known ?? loneProvider(row.id);
-      if (known === undefined) byId.set(row.id, provider);
-      if (known === undefined && row.parent === null) setRoot(provider, true);
+      if (known === undefined) {
+        byId.set(row.id, provider);
+        places.take(provider);
+        if (row.parent === null) setRoot(provider, true);
+      }
       if ((provider.parent?.id ?? null) !== row.parent) relinked.add(provider);
       provider.uuid = row.uuid;
       provider.name = row.name ?? '';

@@ -1,4 +1,5 @@
 import type { InventoryFields } from '../placement/inventory.ts';
+import { nowhere } from './places.ts';
 
 /** An inventory in memory, with its usage: the sum of all allocations of its class on its provider. */
 export type Inventory = {
@@ -26,6 +27,8 @@ export type Provider = {
   parent: Provider | undefined;
   /** The root of the tree, which for a root is the provider itself. */
   root: Provider;
+  /** Its place among the providers of the fleet, in no particular order; -1 where it is gone. */
+  place: number;
   /** Where it is among the fleet's roots, -1 where it is none. */
   rootPlace: number;
   children: readonly Provider[];
@@ -54,7 +57,8 @@ export function loneProvider(id: number): Provider {
     updatedAtSeconds: undefined,
     parent: undefined,
     root: undefined,
-    rootPlace: -1,
+    place: nowhere,
+    rootPlace: nowhere,
     children: none,
     tree: none,
     inventories: none,

@@ -23,6 +23,7 @@ const ids = (providers: Iterable<Provider>): number[] => Array.from(providers, (
 
 const formOfProvider = (fleet: Fleet, provider: Provider) => ({
   ...provider,
+  place: undefined,
   rootPlace: fleet.roots[provider.rootPlace]?.id,
   parent: provider.parent?.id,
   root: provider.root.id,
