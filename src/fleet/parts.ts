@@ -40,7 +40,7 @@ export function partsReader(): (rows: FleetRows) => Generator<Parts> {
         id,
         inventories: (inventories.get(id) ?? none).map(inventoryFrom).sort((a, b) => a.classId - b.classId),
         traitIds: internedTraits(traitIds.join(' '), traitIds),
-        aggregates: internedAggregates(uuids.join(' '), uuids),
+        aggregates: internedAggregates(JSON.stringify(uuids), uuids),
       };
     }
   };
