@@ -254,13 +254,13 @@ async function writtenInventory({ fleet }: Parts, uuid: string, classId: number)
 
 // Response shapes
 
-const shape = (inventory: Inventory) => ({
-  total: inventory.total,
-  reserved: inventory.reserved,
-  min_unit: inventory.minUnit,
-  max_unit: inventory.maxUnit,
-  step_size: inventory.stepSize,
-  allocation_ratio: exactNumber(inventory.allocationRatio),
+const shape = ({ fields }: Inventory) => ({
+  total: fields.total,
+  reserved: fields.reserved,
+  min_unit: fields.minUnit,
+  max_unit: fields.maxUnit,
+  step_size: fields.stepSize,
+  allocation_ratio: exactNumber(fields.allocationRatio),
 });
 
 const oneAnswer = (request: ApiRequest, status: number, provider: Provider, inventory: Inventory): Answer => ({
@@ -274,7 +274,7 @@ const oneAnswer = (request: ApiRequest, status: number, provider: Provider, inve
     },
     () => inventoryTagOf(inventory),
   ),
-  lastModified: new Date(inventory.modifiedAtMs),
+  lastModified: new Date(inventory.modifiedAtSeconds * 1000),
 });
 
 const listAnswer = (request: ApiRequest, provider: Provider, fleet: Fleet): Answer => ({
@@ -293,5 +293,7 @@ const listAnswer = (request: ApiRequest, provider: Provider, fleet: Fleet): Answ
     () => inventoriesTagOf(fleet, provider),
   ),
   lastModified:
-    provider.inventories.length === 0 ? null : newest(provider.inventories.map(({ modifiedAtMs }) => modifiedAtMs)),
+    provider.inventories.length === 0
+      ? null
+      : newest(provider.inventories.map(({ modifiedAtSeconds }) => modifiedAtSeconds * 1000)),
 });

@@ -18,9 +18,12 @@ export function newest(timesMs: Iterable<number | undefined>): Date {
   return latest === undefined ? new Date() : new Date(latest);
 }
 
-export const modifiedAtMs = (row: {
-  readonly createdAtMs: number | undefined;
-  readonly updatedAtMs: number | undefined;
-}): number | undefined => row.updatedAtMs ?? row.createdAtMs;
+export function modifiedAtMs(row: {
+  readonly createdAtSeconds: number | undefined;
+  readonly updatedAtSeconds: number | undefined;
+}): number | undefined {
+  const seconds = row.updatedAtSeconds ?? row.createdAtSeconds;
+  return seconds === undefined ? undefined : seconds * 1000;
+}
 
 export const noSuchClass = (name: string): string => `No such resource class ${name}.`;

@@ -28,11 +28,11 @@ export async function saveProvider(
   uuid: string,
   change: Change,
   request: ApiRequest,
-): Promise<{ provider: Provider; previouslyUpdatedAtMs: number | undefined }> {
+): Promise<{ provider: Provider; previouslyUpdatedAtSeconds: number | undefined }> {
   for (;;) {
     const current = await fleet.fresh();
     const provider = findProvider(current, uuid);
-    const previouslyUpdatedAtMs = provider.updatedAtMs;
+    const previouslyUpdatedAtSeconds = provider.updatedAtSeconds;
     requireMatch(request, `Resource provider ${uuid}`, () => providerTagOf(provider));
     const seen = request.ifMatch && seenOf(provider);
     const parent = judgeParent(current, provider, change, request.version);
@@ -59,7 +59,7 @@ export async function saveProvider(
       if (!hasSqlstate(error, sqlstate.uniqueViolation)) throw error;
       throw conflict(`Conflicting resource provider ${change.name} already exists.`, errorCodes.duplicateName);
     }
-    return { provider: findProvider(await fleet.fresh(), uuid), previouslyUpdatedAtMs };
+    return { provider: findProvider(await fleet.fresh(), uuid), previouslyUpdatedAtSeconds };
   }
 }
 

@@ -114,11 +114,11 @@ async function update(request: ApiRequest, parts: Parts): Promise<Answer> {
       `The body is of resource provider ${body.uuid}, and the path of ${uuid}; a UUID cannot be changed.`,
     );
   }
-  const { provider, previouslyUpdatedAtMs } = await saveProvider(parts, uuid, body, request);
+  const { provider, previouslyUpdatedAtSeconds } = await saveProvider(parts, uuid, body, request);
   return {
     status: 200,
     ...represent(provider, request),
-    lastModified: previouslyUpdatedAtMs === undefined ? null : new Date(previouslyUpdatedAtMs),
+    lastModified: previouslyUpdatedAtSeconds === undefined ? null : new Date(previouslyUpdatedAtSeconds * 1000),
   };
 }
 

@@ -128,4 +128,5 @@ function findTrait(fleet: Fleet, name: string): Name {
   return trait;
 }
 
-const createdAt = (trait: Name): Date => new Date(trait.createdAtMs ?? Date.now());
+const createdAt = (trait: Name): Date =>
+  trait.createdAtSeconds === undefined ? new Date() : new Date(trait.createdAtSeconds * 1000);

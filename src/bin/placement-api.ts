@@ -7,6 +7,7 @@ import type { Config } from '../config/config.ts';
 import { showConfig } from '../config/show.ts';
 import type { Override } from '../config/sources.ts';
 import { isUnconfigured, withoutAuthentication } from '../config/unconfigured.ts';
+import { giveBackMemory } from '../give_back_memory.ts';
 import { type Listening, listen } from '../http/listen.ts';
 import { readTls, type Tls } from '../http/tls_files.ts';
 import { openLog } from '../log.ts';
@@ -83,6 +84,7 @@ async function serveAlone(config: Config, tls: Tls | undefined, logger: Logger):
   const service = await openService(config, { logger });
   const { host, port, clientTimeout } = config.api;
   try {
+    await giveBackMemory();
     const server = await listen(service.app, {
       host,
       port,

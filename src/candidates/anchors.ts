@@ -1,5 +1,6 @@
 import { satisfiesTraits } from '../fleet/filters.ts';
 import type { Fleet } from '../fleet/fleet.ts';
+import type { ProviderSet } from '../fleet/postings.ts';
 import type { Provider } from '../fleet/provider.ts';
 import type { ResolvedRequest } from './resolve.ts';
 import type { Sharing } from './sharing.ts';
@@ -40,7 +41,7 @@ function rarest(
   const consider = (size: number, providers: Iterable<Provider>): void => {
     if (size < (fewest?.size ?? limit)) fewest = { size, providers };
   };
-  const considerSet = (set: ReadonlySet<Provider>): void => consider(set.size, set);
+  const considerSet = (set: ProviderSet): void => consider(set.size, set);
   if (rootTraits.required.length > 0) considerSet(fleet.withTrait.smallest(rootTraits.required));
   for (const group of groups) {
     for (const { classId } of group.resources) considerSet(fleet.withClass.of(classId));

@@ -81,7 +81,7 @@ function resolveGroup(fleet: Fleet, group: RequestGroup): ResolvedGroup | 'nothi
   });
   const memberOf = group.aggregates.required;
   if (memberOf.length > 0) {
-    const members = fleet.inAggregate.smallest(memberOf).values();
+    const members = Iterator.from(fleet.inAggregate.smallest(memberOf));
     if (!members.some((provider) => isMemberOf(provider, memberOf))) return 'nothing';
   }
   const traits = {

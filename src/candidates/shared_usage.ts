@@ -45,7 +45,7 @@ export class SharedUsage {
     const inventory = inventoryOf(provider, classId);
     if (inventory === undefined) return 0;
     const taken = this.#taken.get(provider)?.get(classId) ?? 0;
-    return Math.min(capacity(inventory) - inventory.used, inventory.maxUnit) - taken;
+    return Math.min(capacity(inventory.fields) - inventory.used, inventory.fields.maxUnit) - taken;
   }
 
   #add(choice: Choice, sign: 1 | -1): void {

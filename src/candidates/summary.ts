@@ -35,7 +35,7 @@ function summary(fleet: Fleet, provider: Provider, version: number, requested?: 
   for (const inventory of provider.inventories) {
     const name = nameOf(fleet.classes, inventory.classId);
     if (version < since.allResources && !requested?.has(name)) continue;
-    resources[name] = { capacity: exactNumber(capacity(inventory)), used: inventory.used };
+    resources[name] = { capacity: exactNumber(capacity(inventory.fields)), used: inventory.used };
   }
   return {
     resources,

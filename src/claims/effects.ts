@@ -28,7 +28,7 @@ export function roomsOf(judged: readonly Judged[]): Leeway['rooms'] {
   for (const { provider, classId, inventory, freed, wanted } of judged.flatMap(({ demands }) => demands)) {
     if (inventory === undefined || wanted === 0) continue;
     const known = rooms.get(inventory);
-    const room = known?.room ?? exactCapacity(inventory) - inventory.used;
+    const room = known?.room ?? exactCapacity(inventory.fields) - inventory.used;
     rooms.set(inventory, { providerId: provider.id, classId, room: room - Math.max(0, wanted - freed) });
   }
   return [...rooms.values()];

@@ -49,7 +49,7 @@ export function judgeCapacity(
     });
   }
   const fieldsOf = (provider: Provider, classId: number): InventoryFields | undefined =>
-    newInventories.get(provider.id)?.inventories.get(classId) ?? inventoryOf(provider, classId);
+    newInventories.get(provider.id)?.inventories.get(classId) ?? inventoryOf(provider, classId)?.fields;
   checkSomeInventory(fleet, wanted, fieldsOf);
 
   for (const { providerId, classId, used: amount } of wanted) {

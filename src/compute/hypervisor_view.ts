@@ -65,7 +65,7 @@ function figure({ classes }: Fleet, { root }: Hypervisor, ...names: readonly str
     .filter(({ classId }) => ids.includes(classId));
   const sum = (amounts: readonly number[]) => amounts.reduce((total, amount) => total + amount, 0);
   return {
-    total: sum(inventories.map(({ total }) => total)),
-    used: sum(inventories.map(({ reserved, used }) => reserved + used)),
+    total: sum(inventories.map(({ fields }) => fields.total)),
+    used: sum(inventories.map(({ fields, used }) => fields.reserved + used)),
   };
 }

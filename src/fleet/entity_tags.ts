@@ -18,10 +18,10 @@ import type { Inventory, Provider } from './provider.ts';
 export const providerTagOf = ({ uuid, name, parent }: Provider): EntityTag =>
   providerTag({ uuid, name, parentUuid: parent?.uuid ?? null });
 
-export const inventoryTagOf = (inventory: Inventory): EntityTag => inventoryTag(inventory);
+export const inventoryTagOf = (inventory: Inventory): EntityTag => inventoryTag(inventory.fields);
 
 export const inventoriesTagOf = (fleet: Fleet, { inventories }: Provider): EntityTag =>
-  inventoriesTag(inventories.map((inventory) => [nameOf(fleet.classes, inventory.classId), inventory]));
+  inventoriesTag(inventories.map((inventory) => [nameOf(fleet.classes, inventory.classId), inventory.fields]));
 
 export const traitsTagOf = (fleet: Fleet, traitIds: readonly number[]): EntityTag =>
   traitsTag(traitIds.flatMap((id) => fleet.traits.byId.get(id)?.name ?? []));

@@ -4,7 +4,7 @@ import { isUnavailable } from '../../db/sqlstate.ts';
 import type { Moment } from '../../db/statements/change_log.ts';
 import { onBehalfOf, type RequestIds, requestsServed } from '../request_ids.ts';
 import { readChanges } from './changes.ts';
-import { createFleet, type Fleet } from './fleet.ts';
+import type { Fleet } from './fleet.ts';
 import { forgetForeignChanges } from './foreign_changes.ts';
 import { loadFleet } from './load.ts';
 import { type OwnWrite, sees, showEffects } from './own_writes.ts';
@@ -39,8 +39,7 @@ export async function openFleet(database: Database): Promise<FleetKeeper> {
     await forgetForeignChanges(database);
     const loaded = await loadFleet(database);
     counts.loads++;
-    const { snapshot, serverRun } = loaded;
-    return { living: createFleet(loaded), moment: { snapshot, serverRun } };
+    return loaded;
   };
   const counts = { refreshes: 0, loads: 0 };
   let trueAtMs = performance.now();

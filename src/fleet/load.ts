@@ -1,52 +1,48 @@
-import { sql } from 'kysely';
+import { sql, type Transaction } from 'kysely';
 import type { Database } from '../../db/connect.ts';
-import { serverRun } from '../../db/server_run.ts';
-import {
-  type AggregateRow,
-  type InventoryRow,
-  type NameRow,
-  type ProviderRow,
-  selectAggregates,
-  selectAllInventories,
-  selectClassNames,
-  selectProviders,
-  selectTraitNames,
-  selectTraits,
-  type TraitRow,
-} from './rows.ts';
+import { type Moment, readMoment } from '../../db/statements/change_log.ts';
+import type { Tables } from '../../db/tables.ts';
+import { buildFleet, type LivingFleet } from './fleet.ts';
+import { readPage } from './pages.ts';
+import { type IdRange, selectClassNames, selectTraitNames } from './rows.ts';
 
-/** Everything about providers in the database, as one snapshot saw it. */
+/** The fleet with everything about providers in the database, as one snapshot saw it. */
 export type Loaded = {
-  /** What the snapshot saw, in PostgreSQL's text form of `pg_snapshot`. */
-  readonly snapshot: string;
-  /** Which run of the server that was (db/server_run.ts). */
-  readonly serverRun: string;
-  readonly providers: readonly ProviderRow[];
-  readonly inventories: readonly InventoryRow[];
-  readonly traits: readonly TraitRow[];
-  readonly aggregates: readonly AggregateRow[];
-  readonly traitNames: readonly NameRow[];
-  readonly classNames: readonly NameRow[];
+  readonly living: LivingFleet;
+  readonly moment: Moment;
 };
 
-/** Reads all of it in one transaction, in which every statement has the same snapshot. */
-export function loadFleet({ patient }: Database): Promise<Loaded> {
+/** So many providers are read at once: about half a megabyte of text. */
+const usualPage = 2000;
+
+/**
+ * Reads all of it in one transaction, in which every statement has the same snapshot. Each page is taken into the fleet before
+ * the next is read: all rows at once would take more memory than the fleet itself.
+ */
+export function loadFleet({ patient }: Database, providersPerPage = usualPage): Promise<Loaded> {
   return patient
     .transaction()
     .setIsolationLevel('repeatable read')
     .setAccessMode('read only')
     .execute(async (trx) => {
-      const { rows } = await sql<{ snapshot: string; serverRun: string }>`
-        select pg_current_snapshot()::text as snapshot, ${serverRun} as "serverRun"`.execute(trx);
-      return {
-        snapshot: rows[0]?.snapshot ?? '',
-        serverRun: rows[0]?.serverRun ?? '',
-        providers: (await selectProviders.execute(trx)).rows,
-        inventories: (await selectAllInventories.execute(trx)).rows,
-        traits: (await selectTraits.execute(trx)).rows,
-        aggregates: (await sql<AggregateRow>`${selectAggregates} order by a.id`.execute(trx)).rows,
+      const moment = await readMoment(trx);
+      const builder = buildFleet({
         traitNames: (await selectTraitNames.execute(trx)).rows,
         classNames: (await selectClassNames.execute(trx)).rows,
-      };
+      });
+      for (const range of await pageRanges(trx, providersPerPage)) builder.add(await readPage(trx, range));
+      return { living: builder.finish(), moment };
     });
 }
+
+/** Ranges that hold all ids together, each those of one page. */
+async function pageRanges(trx: Transaction<Tables>, providersPerPage: number): Promise<readonly IdRange[]> {
+  const { rows } = await sql<{ last: number }>`
+    select id as last from (select id, row_number() over (order by id) as place from resource_providers) as numbered
+    where place % ${providersPerPage} = 0 order by id`.execute(trx);
+  const lasts = [...rows.map(({ last }) => last), maxId];
+  return lasts.map((last, place) => ({ first: (lasts[place - 1] ?? minId - 1) + 1, last }));
+}
+
+/** Of PostgreSQL's integer. */
+const [minId, maxId] = [-(2 ** 31), 2 ** 31 - 1];

@@ -4,8 +4,9 @@ import type { NameRow } from './rows.ts';
 export type Name = {
   readonly id: number;
   readonly name: string;
-  readonly createdAtMs: number | undefined;
-  readonly updatedAtMs: number | undefined;
+  /** In seconds since 1970, as when it was updated. */
+  readonly createdAtSeconds: number | undefined;
+  readonly updatedAtSeconds: number | undefined;
 };
 
 /** The traits, or the resource classes, both ways. Ordered by id: standard ones before custom ones. */
@@ -19,8 +20,8 @@ export function namesOf(rows: readonly NameRow[]): Names {
     .map(({ id, name, created, updated }) => ({
       id,
       name,
-      createdAtMs: created ?? undefined,
-      updatedAtMs: updated ?? undefined,
+      createdAtSeconds: created ?? undefined,
+      updatedAtSeconds: updated ?? undefined,
     }))
     .sort((a, b) => a.id - b.id);
   return {

@@ -1,12 +1,22 @@
+import { DenseSet } from './dense_set.ts';
+import type { Places } from './places.ts';
 import type { Provider } from './provider.ts';
 
-const nobody: ReadonlySet<Provider> = new Set();
+/** Some providers of a fleet. */
+export type ProviderSet = Iterable<Provider> & { readonly size: number; has(provider: Provider): boolean };
+
+const nobody: ProviderSet = new Set();
 
 /** For each key (a class, a trait, an aggregate) the providers that have it. */
 export class Postings<Key> {
-  readonly #sets = new Map<Key, Set<Provider>>();
+  readonly #sets = new Map<Key, Set<Provider> | DenseSet>();
+  readonly #places: Places;
 
-  of(key: Key): ReadonlySet<Provider> {
+  constructor(places: Places) {
+    this.#places = places;
+  }
+
+  of(key: Key): ProviderSet {
     return this.#sets.get(key) ?? nobody;
   }
 
@@ -16,7 +26,7 @@ export class Postings<Key> {
    *
    * @param required of each inner list at least one key; not empty
    */
-  smallest(required: readonly (readonly Key[])[]): ReadonlySet<Provider> {
+  smallest(required: readonly (readonly Key[])[]): ProviderSet {
     const sizeOf = (anyOf: readonly Key[]) => anyOf.reduce((sum, key) => sum + this.of(key).size, 0);
     const fewest = required.reduce((least, anyOf) => (sizeOf(anyOf) < sizeOf(least) ? anyOf : least));
     const [only] = fewest;
@@ -37,10 +47,24 @@ export class Postings<Key> {
       set?.delete(provider);
       if (set?.size === 0) this.#sets.delete(key);
     }
-    for (const key of to) {
-      const set = this.#sets.get(key);
-      if (set === undefined) this.#sets.set(key, new Set([provider]));
-      else set.add(provider);
+    for (const key of to) this.#add(key, provider);
+  }
+
+  #add(key: Key, provider: Provider): void {
+    const set = this.#sets.get(key);
+    if (set === undefined) {
+      this.#sets.set(key, new Set([provider]));
+      return;
+    }
+    set.add(provider);
+    if (set instanceof Set && set.size > fewest && set.size * sparse > this.#places.providers.length) {
+      this.#sets.set(key, new DenseSet(this.#places, set));
     }
   }
 }
+
+/** Where one of so many providers, or more, has a key, a bit for each provider takes less memory than a `Set`. */
+const sparse = 256;
+
+/** So few are no matter. */
+const fewest = 64;

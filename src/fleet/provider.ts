@@ -1,12 +1,15 @@
 import type { InventoryFields } from '../placement/inventory.ts';
+import { nowhere } from './places.ts';
 
 /** An inventory in memory, with its usage: the sum of all allocations of its class on its provider. */
-export type Inventory = InventoryFields & {
+export type Inventory = {
   readonly classId: number;
+  /** One object for all inventories that are alike: most hosts have what others have. */
+  readonly fields: InventoryFields;
   /** Moves with every claim; everything else of an inventory is replaced, not changed. */
   used: number;
-  /** When it was last written, in milliseconds since 1970. */
-  readonly modifiedAtMs: number;
+  /** When it was last written, in seconds since 1970. */
+  readonly modifiedAtSeconds: number;
 };
 
 /**
@@ -18,17 +21,22 @@ export type Provider = {
   uuid: string;
   name: string;
   generation: number;
-  createdAtMs: number | undefined;
-  updatedAtMs: number | undefined;
+  /** In seconds since 1970, as when it was updated. */
+  createdAtSeconds: number | undefined;
+  updatedAtSeconds: number | undefined;
   parent: Provider | undefined;
   /** The root of the tree, which for a root is the provider itself. */
   root: Provider;
+  /** Its place among the providers of the fleet, in no particular order; -1 where it is gone. */
+  place: number;
+  /** Where it is among the fleet's roots, -1 where it is none. */
+  rootPlace: number;
   children: readonly Provider[];
   /** All providers of the tree, the root first and parents before children; only the root's is filled. */
   tree: readonly Provider[];
   /** By class id, ascending. */
   inventories: readonly Inventory[];
-  /** Ids, ascending: standard traits come before custom ones. */
+  /** Ids, ascending: standard traits come before custom ones. As with aggregates, one list for all who have the same. */
   traitIds: readonly number[];
   aggregates: readonly string[];
   /**
@@ -37,6 +45,34 @@ export type Provider = {
    */
   treeSummary: Buffer | undefined;
 };
+
+/** A provider that has nothing yet, and no parent. */
+export function loneProvider(id: number): Provider {
+  const provider: Omit<Provider, 'root'> & { root: Provider | undefined } = {
+    id,
+    uuid: '',
+    name: '',
+    generation: 0,
+    createdAtSeconds: undefined,
+    updatedAtSeconds: undefined,
+    parent: undefined,
+    root: undefined,
+    place: nowhere,
+    rootPlace: nowhere,
+    children: none,
+    tree: none,
+    inventories: none,
+    traitIds: none,
+    aggregates: none,
+    treeSummary: undefined,
+  };
+  const lone = provider as Provider; // it is one with the next line, its own root
+  lone.root = lone;
+  lone.tree = [lone];
+  return lone;
+}
+
+const none: readonly never[] = [];
 
 /** The inventory of a class, if the provider has one. Providers have few, so a scan beats a map. */
 export function inventoryOf(provider: Provider, classId: number): Inventory | undefined {

@@ -1,13 +1,15 @@
 import { type RawBuilder, sql } from 'kysely';
 
-/** What the database says of providers, in the form the fleet takes in. Times are milliseconds since 1970. */
+/**
+ * What the database says of providers, in the form the fleet takes in. Times are whole seconds since 1970, which is all that
+ * HTTP dates show: V8 keeps a small integer in its place, and a fraction in an object of its own.
+ */
 export type ProviderRow = {
   readonly id: number;
   readonly uuid: string;
   readonly name: string | null;
   readonly generation: number;
   readonly parent: number | null;
-  readonly root: number | null;
   readonly created: number | null;
   readonly updated: number | null;
 };
@@ -32,26 +34,44 @@ export type NameRow = {
   readonly updated: number | null;
 };
 
-const milliseconds = (column: RawBuilder<unknown>) => sql`(extract(epoch from ${column}) * 1000)::float8`;
-const created = milliseconds(sql`created_at`);
-const updated = milliseconds(sql`updated_at`);
-const modified = milliseconds(sql`coalesce(i.updated_at, i.created_at)`);
+/** The providers of a deployment or of a part of it, and what each of them has. */
+export type FleetRows = {
+  readonly providers: readonly ProviderRow[];
+  readonly inventories: readonly InventoryRow[];
+  readonly traits: readonly TraitRow[];
+  /** By the id of the aggregate. */
+  readonly aggregates: readonly AggregateRow[];
+};
+/** All names that rows refer to by id. */
+export type NameRows = { readonly traitNames: readonly NameRow[]; readonly classNames: readonly NameRow[] };
 
-/** A provider that upstream has not given a root yet (old data) reads as null here; the fleet follows its parents. */
+/** `extract` would compute in decimals, which takes six times as long. */
+const seconds = (column: RawBuilder<unknown>) => sql`floor(date_part('epoch', ${column}))`;
+const created = seconds(sql`created_at`);
+const updated = seconds(sql`updated_at`);
+const modified = seconds(sql`coalesce(i.updated_at, i.created_at)`);
+
+/** Without the root, which old data may lack: the fleet follows the parents. */
 export const selectProviders = sql<ProviderRow>`
-  select id, uuid, name, coalesce(generation, 0) as generation, parent_provider_id as parent, root_provider_id as root,
-    ${created} as created, ${updated} as updated
+  select id, uuid, name, coalesce(generation, 0) as generation, parent_provider_id as parent, ${created} as created,
+    ${updated} as updated
   from resource_providers`;
+
+/** Ids of providers, the first and the last included. */
+export type IdRange = { readonly first: number; readonly last: number };
+export const between = ({ first, last }: IdRange) => sql`between ${first}::integer and ${last}::integer`;
 
 const inventoryColumns = sql`i.resource_provider_id as provider, i.resource_class_id as class, i.total, i.reserved,
   i.min_unit, i.max_unit, i.step_size, i.allocation_ratio, ${modified} as modified`;
 
-/** All inventories with their usages: one pass over all allocations. */
-export const selectAllInventories = sql<InventoryRow>`
+/** The inventories of providers from one id to another with their usages: one pass over their allocations. */
+export const selectInventoriesBetween = (range: IdRange) => sql<InventoryRow>`
   select ${inventoryColumns}, coalesce(usage.used, 0)::float8 as used
   from inventories i left join (
-    select resource_provider_id, resource_class_id, sum(used) as used from allocations group by 1, 2
-  ) as usage using (resource_provider_id, resource_class_id)`;
+    select resource_provider_id, resource_class_id, sum(used) as used from allocations
+    where resource_provider_id ${between(range)} group by 1, 2
+  ) as usage using (resource_provider_id, resource_class_id)
+  where i.resource_provider_id ${between(range)}`;
 
 /** Some providers' inventories with their usages: one index range of allocations for each. */
 export const selectInventories = sql<InventoryRow>`

@@ -13,7 +13,7 @@ import type { ProviderRow } from './rows.ts';
  */
 export function linkTrees(
   byId: ReadonlyMap<number, Provider>,
-  rows: readonly ProviderRow[],
+  rows: readonly Pick<ProviderRow, 'id' | 'parent'>[],
   relinked: ReadonlySet<Provider>,
   gone: readonly Provider[],
   setRoot: (provider: Provider, isRoot: boolean) => void,
@@ -45,7 +45,7 @@ export function linkTrees(
     else siblings.push(node);
   }
   for (const node of nodes) {
-    node.children = (childrenOf.get(node) ?? none).toSorted((a, b) => a.id - b.id);
+    node.children = childrenOf.get(node)?.toSorted((a, b) => a.id - b.id) ?? none;
     const isRoot = node.parent === undefined;
     setRoot(node, isRoot);
     node.treeSummary = undefined;
@@ -53,7 +53,7 @@ export function linkTrees(
   }
   for (const node of nodes) {
     if (node.parent !== undefined) continue;
-    node.tree = subtreeOf(node);
+    node.tree = subtreeOf(node).slice(); // a copy has no room to grow, which would be more than most trees themselves
     for (const provider of node.tree) provider.root = node;
   }
 }

@@ -14,15 +14,15 @@ type Figure = {
  * whose name ends in `_total` is against Prometheus's rules, so that one has no type.
  */
 const figures: readonly Figure[] = [
-  { name: 'total', type: 'untyped', help: 'The total of an inventory.', of: ({ total }) => total },
-  { name: 'reserved', type: 'gauge', help: 'What of an inventory is reserved.', of: ({ reserved }) => reserved },
+  { name: 'total', type: 'untyped', help: 'The total of an inventory.', of: ({ fields }) => fields.total },
+  { name: 'reserved', type: 'gauge', help: 'What of an inventory is reserved.', of: ({ fields }) => fields.reserved },
   { name: 'used', type: 'gauge', help: 'What of an inventory is allocated.', of: ({ used }) => used },
   { name: 'usage', type: 'gauge', help: 'The same as openstack_placement_resource_used.', of: ({ used }) => used },
   {
     name: 'allocation_ratio',
     type: 'gauge',
     help: 'The overcommitment of an inventory.',
-    of: ({ allocationRatio }) => allocationRatio,
+    of: ({ fields }) => fields.allocationRatio,
   },
 ];
 

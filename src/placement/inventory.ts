@@ -32,5 +32,7 @@ export const fitsUnits = (inventory: InventoryFields, amount: number): boolean =
   amount >= inventory.minUnit && amount <= inventory.maxUnit && amount % inventory.stepSize === 0;
 
 /** Whether this amount fits beside what is used, and fits the units: what makes a provider a candidate. */
-export const hasRoomFor = (inventory: InventoryFields & { readonly used: number }, amount: number): boolean =>
-  inventory.used + amount <= exactCapacity(inventory) && fitsUnits(inventory, amount);
+export const hasRoomFor = (
+  { fields, used }: { readonly fields: InventoryFields; readonly used: number },
+  amount: number,
+): boolean => used + amount <= exactCapacity(fields) && fitsUnits(fields, amount);

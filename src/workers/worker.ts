@@ -1,3 +1,4 @@
+import { giveBackMemory } from '../give_back_memory.ts';
 import { createApiServer } from '../http/server.ts';
 import { openLog } from '../log.ts';
 import { openService } from '../service.ts';
@@ -41,6 +42,7 @@ export async function serveAsWorker(): Promise<void> {
   const { logger, reopen } = openLog(config.default, worker);
   reopenLog = reopen;
   const service = await openService(config, { logger, gathering });
+  await giveBackMemory();
   const api = createApiServer(service.app, {
     clientTimeoutMs: config.api.clientTimeout * 1000,
     ...(tls === undefined ? {} : { tls }),

@@ -3,8 +3,8 @@ import { test } from 'node:test';
 import { parseCandidateRequest } from '../../src/candidates/query.ts';
 import { candidatesJson } from '../../src/candidates/response.ts';
 import { search } from '../../src/candidates/search.ts';
-import { createFleet } from '../../src/fleet/fleet.ts';
 import { parseQuery } from '../../src/query/query_string.ts';
+import { createFleet } from '../fleet/made_up_fleet.ts';
 import { type Node, providerUuid, rowsOf } from './topology.ts';
 
 /** So many that the answer does not go out as one chunk. */
@@ -36,7 +36,7 @@ test('while an answer is sent one host may go and another get a parent: the othe
       moved: null,
       touched: null,
       whole: [gone, child],
-      providers: rows.providers.filter(({ id }) => id === child).map((row) => ({ ...row, parent, root: parent })),
+      providers: rows.providers.filter(({ id }) => id === child).map((row) => ({ ...row, parent })),
       inventories: rows.inventories.filter(({ provider }) => provider === child),
       traits: null,
       aggregates: null,

@@ -6,7 +6,8 @@ import { jsonBody } from '../../src/api/json_body.ts';
 import type { CandidateRequest, RequestGroup } from '../../src/candidates/request.ts';
 import { candidatesJson } from '../../src/candidates/response.ts';
 import { search } from '../../src/candidates/search.ts';
-import { createFleet, type Fleet } from '../../src/fleet/fleet.ts';
+import type { Fleet } from '../../src/fleet/fleet.ts';
+import { createFleet } from '../fleet/made_up_fleet.ts';
 import { withTestService } from '../services.ts';
 import { type Node, providerUuid, rowsOf, type Stock, type Topology } from './topology.ts';
 

@@ -5,8 +5,8 @@ import type { CandidateRequest } from '../../src/candidates/request.ts';
 import { candidatesJson } from '../../src/candidates/response.ts';
 import { search } from '../../src/candidates/search.ts';
 import type { Changes } from '../../src/fleet/changes.ts';
-import { createFleet, type Fleet } from '../../src/fleet/fleet.ts';
-import type { Loaded } from '../../src/fleet/load.ts';
+import type { Fleet } from '../../src/fleet/fleet.ts';
+import { type AllRows, createFleet } from '../fleet/made_up_fleet.ts';
 import { anyTopology } from './random_topology.ts';
 import { classNames, rowsOf } from './topology.ts';
 
@@ -28,10 +28,10 @@ const noChanges: Changes = {
 };
 
 /** How the rows look afterwards, and what a refresh would say of it. */
-type Step = readonly [rows: Loaded, changes: Changes];
+type Step = readonly [rows: AllRows, changes: Changes];
 
 /** Whole providers, as they are now or are no more. */
-function whole(rows: Loaded, ids: readonly number[]): Step {
+function whole(rows: AllRows, ids: readonly number[]): Step {
   const ofThem = ({ provider }: { readonly provider: number }) => ids.includes(provider);
   const changes = {
     ...noChanges,
@@ -45,7 +45,7 @@ function whole(rows: Loaded, ids: readonly number[]): Step {
 }
 
 const changes = {
-  claim: (rows: Loaded, id: number, what: number): Step => {
+  claim: (rows: AllRows, id: number, what: number): Step => {
     const found = rows.inventories.find(({ provider }) => provider === id);
     if (found === undefined) return [rows, noChanges];
     const delta = (what % 5) - Math.min(2, found.used);
@@ -56,19 +56,19 @@ const changes = {
       { ...noChanges, moved, touched: [{ id, generation: what, created: null, updated: null }] },
     ];
   },
-  inventory: (rows: Loaded, id: number, what: number): Step => {
+  inventory: (rows: AllRows, id: number, what: number): Step => {
     const own = rows.inventories.filter(({ provider }) => provider === id);
     const others = rows.inventories.filter(({ provider }) => provider !== id);
     const kept = what % 2 === 0 ? own.slice(1) : own.map((row) => ({ ...row, total: what, allocation_ratio: 1.5 }));
     return whole({ ...rows, inventories: [...others, ...kept] }, [id]);
   },
-  traits: (rows: Loaded, id: number, what: number): Step => {
+  traits: (rows: AllRows, id: number, what: number): Step => {
     const others = rows.traits.filter(({ provider }) => provider !== id);
     const traits = [1, 2, 3, 4, 5].filter((trait) => (what & trait) !== 0).map((trait) => ({ provider: id, trait }));
     return whole({ ...rows, traits: [...others, ...traits] }, [id]);
   },
   /** To below another provider that is not below it, or to the top. */
-  move: (rows: Loaded, id: number, what: number): Step => {
+  move: (rows: AllRows, id: number, what: number): Step => {
     const isBelow = (node: number | null): boolean =>
       node === id || (node !== null && isBelow(rows.providers.find((row) => row.id === node)?.parent ?? null));
     const places = [null, ...rows.providers.map((row) => row.id).filter((other) => !isBelow(other))];
@@ -76,7 +76,7 @@ const changes = {
     const providers = rows.providers.map((row) => (row.id === id ? { ...row, parent } : row));
     return whole({ ...rows, providers }, [id]);
   },
-  remove: (rows: Loaded, id: number): Step => {
+  remove: (rows: AllRows, id: number): Step => {
     if (rows.providers.some(({ parent }) => parent === id)) return [rows, noChanges];
     const ofOthers = ({ provider }: { readonly provider: number }) => provider !== id;
     const left = {
@@ -89,7 +89,7 @@ const changes = {
     return whole(left, [id]);
   },
   /** Another provider below this one, with the same of everything. */
-  add: (rows: Loaded, id: number): Step => {
+  add: (rows: AllRows, id: number): Step => {
     const next = 1 + Math.max(...rows.providers.map((row) => row.id));
     const like = <Row extends { readonly provider: number }>(list: readonly Row[]): Row[] => [
       ...list,
@@ -105,15 +105,16 @@ const changes = {
       [next],
     );
   },
-  renameTrait: (rows: Loaded, _id: number, what: number): Step => {
+  renameTrait: (rows: AllRows, _id: number, what: number): Step => {
     const traitNames = rows.traitNames.map((row) => (row.id === 4 ? { ...row, name: `CUSTOM_NEW_${what}` } : row));
     return [
       { ...rows, traitNames },
       { ...noChanges, traitNames },
     ];
   },
-  renameClass: (rows: Loaded, _id: number, what: number): Step => {
-    const rename = (row: Loaded['classNames'][number]) => (row.id === 4 ? { ...row, name: `CUSTOM_NEW_${what}` } : row);
+  renameClass: (rows: AllRows, _id: number, what: number): Step => {
+    const rename = (row: AllRows['classNames'][number]) =>
+      row.id === 4 ? { ...row, name: `CUSTOM_NEW_${what}` } : row;
     const renamed = rows.classNames.map(rename);
     return [
       { ...rows, classNames: renamed },

@@ -1,4 +1,4 @@
-import type { Loaded } from '../../src/fleet/load.ts';
+import type { AllRows } from '../fleet/made_up_fleet.ts';
 
 /** An inventory of a small made-up deployment, with what is used of it. */
 export type Stock = {
@@ -43,16 +43,13 @@ const names = (all: readonly string[]) =>
   all.map((name, place) => ({ id: place + 1, name, created: null, updated: null }));
 
 /** The rows that the database would have of a topology. */
-export const rowsOf = (topology: Topology): Loaded => ({
-  snapshot: '',
-  serverRun: '',
+export const rowsOf = (topology: Topology): AllRows => ({
   providers: topology.map(({ uuid, parent }, place) => ({
     id: place + 1,
     uuid,
     name: `provider ${place}`,
     generation: 0,
     parent: parent === undefined ? null : parent + 1,
-    root: rootPlace(topology, place) + 1,
     created: null,
     updated: null,
   })),

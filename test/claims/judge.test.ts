@@ -4,10 +4,11 @@ import fc from 'fast-check';
 import type { ConsumerState } from '../../db/statements/read_consumers.ts';
 import { type Claim, ClaimRefused, type ConsumerClaim } from '../../src/claims/claim.ts';
 import { judge } from '../../src/claims/judge.ts';
-import { createFleet, type Fleet } from '../../src/fleet/fleet.ts';
+import type { Fleet } from '../../src/fleet/fleet.ts';
 import type { Inventory } from '../../src/fleet/provider.ts';
 import { inventoryDefaults } from '../../src/placement/inventory.ts';
 import { type Node, providerUuid, rowsOf, type Stock } from '../candidates/topology.ts';
+import { createFleet } from '../fleet/made_up_fleet.ts';
 
 const some = (more: Partial<Stock> = {}): Stock => ({
   total: 10,

@@ -1,21 +1,18 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createFleet } from '../../src/fleet/fleet.ts';
 import { subtreeOf } from '../../src/fleet/provider.ts';
+import { createFleet } from './made_up_fleet.ts';
 
 const depth = 50_000;
 
 test('a tree may be as deep as anybody makes it, one provider below the other', () => {
   const { fleet } = createFleet({
-    snapshot: '',
-    serverRun: '',
     providers: Array.from({ length: depth }, (_, place) => ({
       id: place + 1,
       uuid: `uuid ${place}`,
       name: `name ${place}`,
       generation: 0,
       parent: place === 0 ? null : place,
-      root: 1,
       created: null,
       updated: null,
     })),

@@ -2,7 +2,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createFleet } from '../../src/fleet/fleet.ts';
 import { loadFleet } from '../../src/fleet/load.ts';
 import { openService, type PlacementService } from '../../src/service.ts';
 import { createDatabase, databaseUrl, execute, type PostgresqlServer } from '../postgresql.ts';
@@ -73,7 +72,7 @@ async function failOver({ service: { app }, claimants, primary, standby, address
 /** What the service has in memory, and what it answers, is what the new primary has. */
 async function checkFleet({ service, host, askStandby }: Failover): Promise<void> {
   const { app, fleet, database } = service;
-  assert.deepEqual(formOf(await fleet.fresh()), formOf(createFleet(await loadFleet(database)).fleet));
+  assert.deepEqual(formOf(await fleet.fresh()), formOf((await loadFleet(database)).living.fleet));
   const answer = await app.request(`/resource_providers/${host}/usages`, { headers });
   const { usages } = (await answer.json()) as { readonly usages: Readonly<Record<string, number>> };
   assert.deepEqual(await askStandby('select sum(used)::int as used from allocations'), [{ used: usages.VCPU }]);

@@ -6,7 +6,7 @@ import type { Provider } from '../../src/fleet/provider.ts';
 /** Everything in a fleet, in an order that does not depend on how it came to be, for comparison. */
 export function formOf(fleet: Fleet) {
   return {
-    providers: [...fleet.byId.values()].sort((a, b) => a.id - b.id).map(formOfProvider),
+    providers: [...fleet.byId.values()].sort((a, b) => a.id - b.id).map((provider) => formOfProvider(fleet, provider)),
     byId: [...fleet.byId].map(([id, provider]) => [id, provider.id]).sort(byFirst),
     byUuid: [...fleet.byUuid].map(([uuid, provider]) => [uuid, provider.id]).sort(byFirst),
     byName: [...fleet.byName].map(([name, provider]) => [name, provider.id]).sort(byFirst),
@@ -21,8 +21,10 @@ export function formOf(fleet: Fleet) {
 
 const ids = (providers: Iterable<Provider>): number[] => Array.from(providers, ({ id }) => id);
 
-const formOfProvider = (provider: Provider) => ({
+const formOfProvider = (fleet: Fleet, provider: Provider) => ({
   ...provider,
+  place: undefined,
+  rootPlace: fleet.roots[provider.rootPlace]?.id,
   parent: provider.parent?.id,
   root: provider.root.id,
   children: ids(provider.children),

@@ -4,7 +4,6 @@ import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { sql } from 'kysely';
 import { openDatabase } from '../../db/connect.ts';
-import { createFleet } from '../../src/fleet/fleet.ts';
 import { openFleet } from '../../src/fleet/keeper.ts';
 import { loadFleet } from '../../src/fleet/load.ts';
 import { engines, withFreshDatabase } from '../engines.ts';
@@ -40,7 +39,7 @@ for (const engine of engines) {
         writing = false;
         await Promise.all(asking);
         assert.equal(await usage(), 200);
-        assert.deepEqual(formOf(await fleet.fresh()), formOf(createFleet(await loadFleet(database)).fleet));
+        assert.deepEqual(formOf(await fleet.fresh()), formOf((await loadFleet(database)).living.fleet));
 
         const { refreshes } = fleet.counts;
         await Promise.all(Array.from({ length: 100 }, () => fleet.fresh()));

@@ -1,9 +1,7 @@
 /** What others may do to a provider between the judgement of a claim and its writing: claim there too, as long as there is room. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { sql } from 'kysely';
-import { serverRun } from '../../db/server_run.ts';
-import type { Moment } from '../../db/statements/change_log.ts';
+import { type Moment, readMoment } from '../../db/statements/change_log.ts';
 import type { ClaimWrite } from '../../db/statements/claim_write.ts';
 import { writeClaims } from '../../db/statements/write_claims.ts';
 import { openClaims } from '../../src/claims/claims.ts';
@@ -32,13 +30,7 @@ const otherClaim = (used: number, consumer = 'theirs') => [
   `insert into allocations (resource_provider_id, resource_class_id, consumer_id, used) values (1, 0, '${consumer}', ${used})`,
 ];
 
-async function now({ database }: TwoConnections): Promise<Moment> {
-  const { rows } = await sql<Moment>`
-    select pg_current_snapshot()::text as snapshot, ${serverRun} as "serverRun"`.execute(database.kysely);
-  const [moment] = rows;
-  assert.ok(moment);
-  return moment;
-}
+const now = ({ database }: TwoConnections): Promise<Moment> => readMoment(database.kysely);
 
 /** Writes the claim, which leaves so much room, as judged at a moment. @returns the guard it lost, if it did */
 async function write({ database }: TwoConnections, since: Moment, room: number, known: readonly string[] = []) {

@@ -4,7 +4,6 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { type RawBuilder, sql } from 'kysely';
 import { openDatabase } from '../../db/connect.ts';
-import { createFleet } from '../../src/fleet/fleet.ts';
 import { openFleet } from '../../src/fleet/keeper.ts';
 import { loadFleet } from '../../src/fleet/load.ts';
 import { type OwnWrite, sees } from '../../src/fleet/own_writes.ts';
@@ -62,7 +61,7 @@ for (const engine of engines) {
               }
             }
             for (const write of untold) fleet.foresee(write);
-            const { fleet: loaded } = createFleet(await loadFleet(database));
+            const { fleet: loaded } = (await loadFleet(database)).living;
             assert.deepEqual(formOf(await fleet.fresh()), formOf(loaded));
           }),
           { numRuns: 60 },

@@ -1,0 +1,59 @@
+import type { InventoryFields } from '../placement/inventory.ts';
+import { interning } from './interned.ts';
+import type { Inventory, Provider } from './provider.ts';
+import type { FleetRows, InventoryRow } from './rows.ts';
+
+/** What a provider has. */
+type Parts = Pick<Provider, 'id' | 'inventories' | 'traitIds' | 'aggregates'>;
+
+/** @returns a function that gathers what each of some providers has from its rows, and lets what is alike be one object. */
+export function partsReader(): (rows: FleetRows) => Generator<Parts> {
+  const internedFields = interning<InventoryFields>();
+  const internedTraits = interning<readonly number[]>();
+  const internedAggregates = interning<readonly string[]>();
+
+  const inventoryFrom = (row: InventoryRow): Inventory => {
+    const { total, reserved, min_unit, max_unit, step_size, allocation_ratio } = row;
+    return {
+      classId: row.class,
+      fields: internedFields(`${total} ${reserved} ${min_unit} ${max_unit} ${step_size} ${allocation_ratio}`, {
+        total,
+        reserved,
+        minUnit: min_unit,
+        maxUnit: max_unit,
+        stepSize: step_size,
+        allocationRatio: allocation_ratio,
+      }),
+      used: row.used,
+      modifiedAtSeconds: row.modified ?? 0,
+    };
+  };
+
+  return function* (rows) {
+    const inventories = groupBy(rows.inventories);
+    const traits = groupBy(rows.traits);
+    const aggregates = groupBy(rows.aggregates);
+    for (const { id } of rows.providers) {
+      const traitIds = (traits.get(id) ?? none).map(({ trait }) => trait).sort((a, b) => a - b);
+      const uuids = (aggregates.get(id) ?? none).map(({ aggregate }) => aggregate);
+      yield {
+        id,
+        inventories: (inventories.get(id) ?? none).map(inventoryFrom).sort((a, b) => a.classId - b.classId),
+        traitIds: internedTraits(traitIds.join(' '), traitIds),
+        aggregates: internedAggregates(JSON.stringify(uuids), uuids),
+      };
+    }
+  };
+}
+
+function groupBy<Row extends { readonly provider: number }>(rows: readonly Row[]): Map<number, Row[]> {
+  const groups = new Map<number, Row[]>();
+  for (const row of rows) {
+    const group = groups.get(row.provider);
+    if (group === undefined) groups.set(row.provider, [row]);
+    else group.push(row);
+  }
+  return groups;
+}
+
+const none: readonly never[] = [];

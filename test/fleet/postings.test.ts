@@ -1,0 +1,49 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { createPlaces } from '../../src/fleet/places.ts';
+import { Postings } from '../../src/fleet/postings.ts';
+import { loneProvider, type Provider } from '../../src/fleet/provider.ts';
+
+const providerCount = 300;
+const keys = ['of most', 'of some', 'of few'] as const;
+/** Of so many providers one has the key: the first two are so many that they are kept as bits. */
+const oneOf = { 'of most': 2, 'of some': 4, 'of few': 20 } as const;
+
+/** A provider, by its id, is gone or gets these keys; each number says whether it is one of so many. */
+const anyStep = fc.record({
+  id: fc.nat(providerCount - 1),
+  gone: fc.nat(9).map((number) => number === 0),
+  numbers: fc.tuple(fc.nat(99), fc.nat(99), fc.nat(99)),
+});
+
+test('whoever has a key is found under it, and nobody else, while providers come, change and go', () => {
+  fc.assert(
+    fc.property(fc.array(anyStep, { minLength: 500, maxLength: 2000, size: 'max' }), (steps) => {
+      const places = createPlaces();
+      const postings = new Postings<string>(places);
+      const known = new Map<number, { readonly provider: Provider; readonly keys: readonly string[] }>();
+      for (const { id, gone, numbers } of steps) {
+        const provider = known.get(id)?.provider ?? loneProvider(id);
+        if (!known.has(id)) places.take(provider);
+        const has = gone ? [] : keys.filter((key, place) => (numbers[place] ?? 0) % oneOf[key] === 0);
+        postings.move(provider, known.get(id)?.keys ?? [], has);
+        known.set(id, { provider, keys: has });
+        if (!gone) continue;
+        places.free(provider);
+        known.delete(id);
+      }
+      for (const key of keys) {
+        const holders = [...known.values()].filter((each) => each.keys.includes(key)).map(({ provider }) => provider);
+        const found = postings.of(key);
+        assert.equal(found.size, holders.length);
+        assert.deepEqual(ids(found), ids(holders));
+        for (const { provider } of known.values()) assert.equal(found.has(provider), holders.includes(provider));
+        assert.ok(!found.has(loneProvider(-1)), 'somebody who is gone');
+      }
+    }),
+    { numRuns: 50 },
+  );
+});
+
+const ids = (providers: Iterable<Provider>): number[] => Array.from(providers, ({ id }) => id).sort((a, b) => a - b);
