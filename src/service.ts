@@ -3,6 +3,7 @@ import { type Logger, pino } from 'pino';
 import type { Database } from '../db/connect.ts';
 import { placementService, type Service, upTo } from './api/microversions.ts';
 import { routes } from './api/routes.ts';
+import { openAllocationReads } from './claims/allocation_reads.ts';
 import { openClaims } from './claims/claims.ts';
 import { openDeletions } from './claims/deletions.ts';
 import { computeDialect } from './compute/dialect.ts';
@@ -84,7 +85,8 @@ export async function openService(
     const heartbeats = openHeartbeats(database, fleet, serviceDownTime);
     const stopRetiring = retireSilentServices(database, enabled ? retireAfter : 0, logger);
     const deletions = openDeletions(database);
-    const parts = { config, database, fleet, claims, deletions, heartbeats, service };
+    const allocationReads = openAllocationReads(database);
+    const parts = { config, database, fleet, claims, deletions, allocationReads, heartbeats, service };
     const placement = { root: '', openPaths: ['/', ''], endpoints: routes, parts, dialect: placementDialect };
     const compute = {
       root: '/compute',

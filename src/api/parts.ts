@@ -1,4 +1,5 @@
 import type { Database } from '../../db/connect.ts';
+import type { AllocationReads } from '../claims/allocation_reads.ts';
 import type { Claims } from '../claims/claims.ts';
 import type { Deletions } from '../claims/deletions.ts';
 import type { Heartbeats } from '../compute/heartbeats.ts';
@@ -15,5 +16,6 @@ export type Parts = {
   readonly fleet: FleetKeeper;
   readonly claims: Claims;
   readonly deletions: Deletions;
+  readonly allocationReads: AllocationReads;
   readonly heartbeats: Heartbeats;
 };
