@@ -14,6 +14,7 @@ import { computeRoutes } from './compute/routes.ts';
 import { openPaths as computeOpenPaths } from './compute/versions.ts';
 import type { Config } from './config/config.ts';
 import { type FleetKeeper, openFleet } from './fleet/keeper.ts';
+import { openProviderWrites } from './fleet/provider_writes.ts';
 import { pruneChanges } from './fleet/prune.ts';
 import { createApp } from './http/app.ts';
 import { type Authentication, byKeystone, withoutKeystone } from './http/authentication.ts';
@@ -86,7 +87,8 @@ export async function openService(
     const stopRetiring = retireSilentServices(database, enabled ? retireAfter : 0, logger);
     const deletions = openDeletions(database);
     const allocationReads = openAllocationReads(database);
-    const parts = { config, database, fleet, claims, deletions, allocationReads, heartbeats, service };
+    const providerWrites = openProviderWrites(database, fleet);
+    const parts = { config, database, fleet, providerWrites, claims, deletions, allocationReads, heartbeats, service };
     const placement = { root: '', openPaths: ['/', ''], endpoints: routes, parts, dialect: placementDialect };
     const compute = {
       root: '/compute',

@@ -5,6 +5,7 @@ import type { Deletions } from '../claims/deletions.ts';
 import type { Heartbeats } from '../compute/heartbeats.ts';
 import type { Config } from '../config/config.ts';
 import type { FleetKeeper } from '../fleet/keeper.ts';
+import type { ProviderWrites } from '../fleet/provider_writes.ts';
 import type { Service } from './microversions.ts';
 
 /** What the handlers of the API work with. */
@@ -14,6 +15,7 @@ export type Parts = {
   readonly config: Config;
   readonly database: Database;
   readonly fleet: FleetKeeper;
+  readonly providerWrites: ProviderWrites;
   readonly claims: Claims;
   readonly deletions: Deletions;
   readonly allocationReads: AllocationReads;
