@@ -1,8 +1,8 @@
 import type { Database } from '../db/connect.ts';
 import { onBehalfOf, type RequestIds, requestsServed } from './request_ids.ts';
 
-/** Tells each of a batch what became of what it asked for; it may throw for one alone. */
-export type Told<Item, Result> = (item: Item) => Result;
+/** Tells each of a batch what became of what it asked for: it may throw for one alone, or let it wait longer, but not the next batch. */
+export type Told<Item, Result> = (item: Item) => Result | Promise<Result>;
 
 /**
  * Does for many at once what they ask for one by one: those who ask while it is under way go together in the next, which

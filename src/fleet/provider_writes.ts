@@ -18,33 +18,23 @@ export type ProviderWrites = {
 /** How many writes one transaction takes: their providers stay locked until all of them are done. */
 const batchLimit = 64;
 
-type Outcome = { readonly isDone: boolean } | { readonly error: unknown };
-
 export function openProviderWrites(database: Database, fleet: FleetKeeper): ProviderWrites {
-  /** Those that cannot be done together are done one by one, so that each fails by itself. */
-  const outcomesOf = async (writes: readonly ProviderWrite[]): Promise<ReadonlyMap<ProviderWrite, Outcome>> => {
-    try {
-      const done = await repeatLostRaces(() => writeProviders(database, writes));
-      return new Map(writes.map((write) => [write, { isDone: done.has(write) }]));
-    } catch (error) {
-      if (writes.length === 1) return new Map(writes.map((write) => [write, { error }]));
-      // Whether it was done is not known then.
-      if (isUnavailable(error)) throw error;
-      const alone = await Promise.all(writes.map((write) => outcomesOf([write])));
-      return new Map(alone.flatMap((outcomes) => [...outcomes]));
-    }
-  };
-
+  const write = (writes: readonly ProviderWrite[]) => repeatLostRaces(() => writeProviders(database, writes));
+  const writeAlone = async (one: ProviderWrite): Promise<Fleet | undefined> =>
+    (await write([one])).has(one) ? fleet.fresh() : undefined;
   return {
     perform: inBatches(database, batchLimit, async (writes: readonly ProviderWrite[]) => {
-      const outcomes = await outcomesOf(writes);
-      const isAnyDone = [...outcomes.values()].some((outcome) => 'isDone' in outcome && outcome.isDone);
-      const shown = isAnyDone ? await fleet.fresh() : undefined;
-      return (write) => {
-        const outcome = outcomes.get(write) ?? { isDone: false };
-        if ('error' in outcome) throw outcome.error;
-        return outcome.isDone ? shown : undefined;
-      };
+      let done: ReadonlySet<ProviderWrite>;
+      try {
+        done = await write(writes);
+      } catch (error) {
+        // Whether they were done is not known where the database went away.
+        if (writes.length === 1 || isUnavailable(error)) throw error;
+        // Together they fail for the sake of one, which the others, and the next batch, need not wait for again.
+        return writeAlone;
+      }
+      const shown = done.size > 0 ? await fleet.fresh() : undefined;
+      return (one) => (done.has(one) ? shown : undefined);
     }),
   };
 }

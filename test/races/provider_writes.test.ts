@@ -4,6 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import pg from 'pg';
 import type { PlacementService } from '../../src/service.ts';
 import { engines, withFreshDatabase } from '../engines.ts';
 import { openServiceOn, withTestService } from '../services.ts';
@@ -94,3 +95,24 @@ for (const engine of engines) {
     });
   });
 }
+
+test('who writes a provider that somebody holds waits in vain, and those who write others at the same time do not', async () => {
+  await withFreshDatabase('postgresql', async (database) => {
+    if (!('connection' in database.settings)) throw new Error('A lock needs a connection of its own.');
+    const client = new pg.Client({ connectionString: database.settings.connection });
+    await client.connect();
+    const service = await openServiceOn(database, { placementDatabase: { statementTimeout: 1 } });
+    try {
+      const send = senderTo(service);
+      for (const n of [1, 2, 3]) await send('POST', '/resource_providers', { name: `name ${n}`, uuid: uuidOf(n) });
+      await client.query('begin');
+      await client.query(`select from resource_providers where uuid = '${uuidOf(2)}' for update`);
+      // The first goes alone, since nobody writes yet; the others wait for it, and go together.
+      const put = (n: number) => send('PUT', `/resource_providers/${uuidOf(n)}/inventories`, inventories('VCPU', 0));
+      assert.deepEqual(await Promise.all([1, 2, 3].map(put)), [200, 503, 200]);
+    } finally {
+      await client.end();
+      await service.close();
+    }
+  });
+});
