@@ -13,6 +13,9 @@ export type Log = {
 /** What waits to be written, where the disk or the reader of standard error is slow; beyond it lines are dropped. */
 const maxWaitingBytes = 16 * 1024 * 1024;
 
+/** How long lines wait for others to be written with, in milliseconds: a write wakes a thread, which costs more than the line. */
+const gatheringMs = 10;
+
 /**
  * The log of the process, on standard error or in the file that `[DEFAULT] log_file` and `log_dir` name, written without
  * blocking, and completely when the process ends by itself. A log that cannot be written does not end the process.
@@ -30,9 +33,10 @@ export function openLog(settings: Config['default'], worker?: number): Log {
     mode: 0o640,
   });
   surviveErrors(destination);
+  const gathered = gatherLines(destination);
   const stream: DestinationStream = settings.useJson
-    ? destination
-    : { write: (json) => void destination.write(osloLine(json, settings)) };
+    ? gathered
+    : { write: (json) => gathered.write(osloLine(json, settings)) };
   const logger = pino(
     {
       level: settings.debug ? 'debug' : 'info',
@@ -45,9 +49,35 @@ export function openLog(settings: Config['default'], worker?: number): Log {
   return {
     logger,
     reopen: () => {
-      if (file !== undefined) destination.reopen();
+      if (file === undefined) return;
+      gathered.flush();
+      destination.reopen();
     },
   };
+}
+
+/** Writes together what comes within some milliseconds, and what is left when the process ends. */
+function gatherLines(destination: ReturnType<typeof pino.destination>) {
+  let lines = '';
+  let timer: NodeJS.Timeout | undefined;
+  const flush = (): void => {
+    clearTimeout(timer);
+    timer = undefined;
+    if (lines === '') return;
+    const written = lines;
+    lines = '';
+    destination.write(written);
+  };
+  const flushSync = destination.flushSync.bind(destination);
+  destination.flushSync = () => {
+    flush();
+    flushSync();
+  };
+  const write = (line: string): void => {
+    lines += line;
+    timer ??= setTimeout(flush, gatheringMs);
+  };
+  return { write, flush };
 }
 
 /**

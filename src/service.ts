@@ -3,6 +3,7 @@ import { type Logger, pino } from 'pino';
 import type { Database } from '../db/connect.ts';
 import { placementService, type Service, upTo } from './api/microversions.ts';
 import { routes } from './api/routes.ts';
+import { openAllocationReads } from './claims/allocation_reads.ts';
 import { openClaims } from './claims/claims.ts';
 import { openDeletions } from './claims/deletions.ts';
 import { computeDialect } from './compute/dialect.ts';
@@ -13,6 +14,7 @@ import { computeRoutes } from './compute/routes.ts';
 import { openPaths as computeOpenPaths } from './compute/versions.ts';
 import type { Config } from './config/config.ts';
 import { type FleetKeeper, openFleet } from './fleet/keeper.ts';
+import { openProviderWrites } from './fleet/provider_writes.ts';
 import { pruneChanges } from './fleet/prune.ts';
 import { createApp } from './http/app.ts';
 import { type Authentication, byKeystone, withoutKeystone } from './http/authentication.ts';
@@ -84,7 +86,9 @@ export async function openService(
     const heartbeats = openHeartbeats(database, fleet, serviceDownTime);
     const stopRetiring = retireSilentServices(database, enabled ? retireAfter : 0, logger);
     const deletions = openDeletions(database);
-    const parts = { config, database, fleet, claims, deletions, heartbeats, service };
+    const allocationReads = openAllocationReads(database);
+    const providerWrites = openProviderWrites(database, fleet);
+    const parts = { config, database, fleet, providerWrites, claims, deletions, allocationReads, heartbeats, service };
     const placement = { root: '', openPaths: ['/', ''], endpoints: routes, parts, dialect: placementDialect };
     const compute = {
       root: '/compute',

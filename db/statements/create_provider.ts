@@ -1,18 +1,18 @@
 import { sql } from 'kysely';
-import type { Database } from '../connect.ts';
 import { utcNow } from '../utc_now.ts';
+import type { ProviderWrite } from './provider_write.ts';
 
 /**
  * Inserts a provider. Its root is its parent's, or itself. The parent is locked against being re-rooted meanwhile.
  *
- * @returns false where the parent does not exist.
- * @throws a unique violation where the name or the UUID is taken.
+ * It is not done where the parent does not exist, and fails by a unique violation where the name or the UUID is taken.
  */
-export async function createProvider(
-  { kysely }: Database,
-  provider: { readonly uuid: string; readonly name: string; readonly parentUuid: string | null },
-): Promise<boolean> {
-  const { rows } = await sql<{ id: number }>`
+export function createProvider(provider: {
+  readonly uuid: string;
+  readonly name: string;
+  readonly parentUuid: string | null;
+}): ProviderWrite {
+  const insert = sql`
     with parent as (
       select id, root_provider_id from resource_providers where uuid = ${provider.parentUuid}::text for share
     ), way_up as (
@@ -32,6 +32,6 @@ export async function createProvider(
       case when parent.id is null then ${utcNow} end -- upstream writes a root twice: its root is known only afterwards
     from new_id left join parent on true
     where ${provider.parentUuid}::text is null or parent.id is not null
-    returning id`.execute(kysely);
-  return rows.length === 1;
+    returning id`;
+  return { statements: [insert] };
 }

@@ -3,6 +3,7 @@ import type { Database } from '../connect.ts';
 import type { SeenAllocation } from './seen_allocations.ts';
 
 export type ConsumerAllocationRow = SeenAllocation & {
+  readonly consumer_uuid: string;
   readonly provider_uuid: string;
   readonly provider_generation: number;
   readonly class_name: string;
@@ -15,13 +16,15 @@ export type ConsumerAllocationRow = SeenAllocation & {
   readonly user_id: string | null;
 };
 
-/** All allocations of a consumer, in the order in which they were written. */
+/** All allocations of some consumers, in the order in which they were written. */
 export async function readAllocations(
   { kysely }: Database,
-  consumerUuid: string,
+  consumerUuids: readonly string[],
 ): Promise<readonly ConsumerAllocationRow[]> {
+  // Behind a SELECT the planner does not know how many there are, and keeps one plan.
   const { rows } = await sql<ConsumerAllocationRow>`
-    select a.id, a.resource_provider_id as "providerId", a.resource_class_id as "classId", rp.uuid as provider_uuid, coalesce(rp.generation, 0) as provider_generation, rc.name as class_name, a.used,
+    select a.id, a.consumer_id as consumer_uuid, a.resource_provider_id as "providerId", a.resource_class_id as "classId",
+      rp.uuid as provider_uuid, coalesce(rp.generation, 0) as provider_generation, rc.name as class_name, a.used,
       (extract(epoch from coalesce(a.updated_at, a.created_at)) * 1000)::float8 as modified,
       c.generation as consumer_generation, ct.name as consumer_type, p.external_id as project_id, u.external_id as user_id
     from allocations a
@@ -31,6 +34,6 @@ export async function readAllocations(
     left join consumer_types ct on ct.id = c.consumer_type_id
     left join projects p on p.id = c.project_id
     left join users u on u.id = c.user_id
-    where a.consumer_id = ${consumerUuid} order by a.id`.execute(kysely);
+    where a.consumer_id = any((select ${consumerUuids}::text[])::text[]) order by a.id`.execute(kysely);
   return rows;
 }

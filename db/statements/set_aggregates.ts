@@ -1,25 +1,24 @@
 import { sql } from 'kysely';
-import type { Database } from '../connect.ts';
 import { utcNow } from '../utc_now.ts';
+import { type JudgedProvider, nextGeneration, type ProviderWrite } from './provider_write.ts';
 
 /**
  * Puts a provider into exactly these aggregates, which come into being by being named. With a generation it is guarded by
  * it, and it grows by one; without (before microversion 1.19) the last of several writers wins: the lock has a statement of its
  * own, so that the next one sees what the others before it wrote.
  *
+ * It is not done where the generation or the aggregates were other ones, or the provider is gone.
+ *
  * @param write.seen the aggregates that it must still be in: the generation alone does not prove it, since writers below 1.19
  *   leave it as it is
- * @returns whether it was done: false where the generation or the aggregates were other ones, or the provider is gone.
  */
-export async function setAggregates(
-  { kysely, transaction }: Database,
-  write: {
-    readonly providerId: number;
+export function setAggregates(
+  write: Omit<JudgedProvider, 'generation'> & {
     readonly generation: number | undefined;
     readonly uuids: readonly string[];
     readonly seen?: readonly string[] | undefined;
   },
-): Promise<boolean> {
+): ProviderWrite {
   // In the order of the UUIDs, so that two writers that name new ones cannot wait for each other in a circle.
   const ensure = sql`insert into placement_aggregates (uuid, created_at)
     select uuid, ${utcNow} from unnest(${write.uuids}::text[]) as uuid order by uuid on conflict (uuid) do nothing`;
@@ -34,11 +33,11 @@ export async function setAggregates(
           ) as present full join unnest(${write.seen}::text[]) as seen (uuid) using (uuid)
           where present.uuid is null or seen.uuid is null
         )`;
+  const { generation, ...target } = write;
   const guard =
-    write.generation === undefined
+    generation === undefined
       ? sql`select id from resource_providers where id = ${write.providerId}`
-      : sql`update resource_providers set generation = coalesce(generation, 0) + 1, updated_at = ${utcNow}
-          where id = ${write.providerId} and coalesce(generation, 0) = ${write.generation} and ${asSeen} returning id`;
+      : nextGeneration({ ...target, generation }, asSeen);
   const set = sql`
     with guard as (${guard}), wanted as (
       select id from placement_aggregates where uuid = any(${write.uuids}::text[])
@@ -50,6 +49,5 @@ export async function setAggregates(
       select guard.id, wanted.id, ${utcNow} from guard, wanted on conflict do nothing
     )
     select id from guard`;
-  const [, , rows] = await transaction([ensure.compile(kysely), lock.compile(kysely), set.compile(kysely)]);
-  return rows?.length === 1;
+  return { providerId: write.providerId, statements: [ensure, lock, set] };
 }

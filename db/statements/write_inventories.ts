@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
-import type { Database } from '../connect.ts';
 import { utcNow } from '../utc_now.ts';
+import { type JudgedProvider, nextGeneration, type ProviderWrite } from './provider_write.ts';
 
 /** An inventory as the table keeps it. */
 export type InventoryValues = {
@@ -18,26 +18,21 @@ export type InventoryValues = {
  * one. Whether those to remove are in use was judged under that generation: usage only grows together with it. The classes
  * are locked against being deleted meanwhile.
  *
- * @returns whether the generation still was the expected one and all classes exist; nothing was changed otherwise.
+ * It is not done where the generation is another one, or a class is not there under its name.
  */
-export async function writeInventories(
-  { kysely }: Database,
-  write: {
-    readonly providerId: number;
-    readonly generation: number;
-    readonly put: readonly InventoryValues[];
+export function writeInventories(
+  write: JudgedProvider & {
+    readonly put: readonly (InventoryValues & { readonly className: string })[];
     readonly remove: readonly number[];
   },
-): Promise<boolean> {
-  const column = (name: keyof InventoryValues) => write.put.map((inventory) => inventory[name]);
-  const { rows } = await sql<{ id: number }>`
+): ProviderWrite {
+  const column = (name: keyof InventoryValues | 'className') => write.put.map((inventory) => inventory[name]);
+  const classesAreThere = sql`(select count(*) from classes) = ${write.put.length}`;
+  const put = sql`
     with classes as (
-      select id from resource_classes where id = any(${column('classId')}::integer[]) for key share
-    ), guard as (
-      update resource_providers set generation = coalesce(generation, 0) + 1, updated_at = ${utcNow}
-      where id = ${write.providerId} and coalesce(generation, 0) = ${write.generation}
-        and (select count(*) from classes) = ${write.put.length}
-      returning id
+      select id from resource_classes
+      where (id, name) in (select * from unnest(${column('classId')}::integer[], ${column('className')}::text[])) for key share
+    ), guard as (${nextGeneration(write, classesAreThere)}
     ), removed as (
       delete from inventories i using guard
       where i.resource_provider_id = guard.id and i.resource_class_id = any(${write.remove}::integer[])
@@ -51,6 +46,6 @@ export async function writeInventories(
         reserved = excluded.reserved, min_unit = excluded.min_unit, max_unit = excluded.max_unit,
         step_size = excluded.step_size, allocation_ratio = excluded.allocation_ratio, updated_at = ${utcNow}
     )
-    select id from guard`.execute(kysely);
-  return rows.length === 1;
+    select id from guard`;
+  return { providerId: write.providerId, statements: [put] };
 }

@@ -5,6 +5,7 @@ import { aggregatesTag } from '../placement/entity_tag.ts';
 import { integer, list, object, uuidText } from '../schema/json_schema.ts';
 import type { Answer, ApiRequest, Endpoint } from './endpoint.ts';
 import { echoedTag, requireMatch, tagged, takesIfMatch } from './entity_tags.ts';
+import { providerBody, writeJudged } from './judged_writes.ts';
 import type { Parts } from './parts.ts';
 import { findProvider } from './provider.ts';
 import { bySince } from './since.ts';
@@ -38,36 +39,42 @@ async function show(request: ApiRequest, { fleet }: Parts): Promise<Answer> {
   return answer(request, provider.aggregates, provider.generation);
 }
 
-async function replace(request: ApiRequest, { database, fleet }: Parts): Promise<Answer> {
-  const provider = findProvider(await fleet.fresh(), request.param('uuid'));
-  if (request.version < guardedSince) {
-    const wanted = await request.json(uuids);
-    await setAggregates(database, { providerId: provider.id, generation: undefined, uuids: wanted });
-    return answer(request, wanted, provider.generation);
-  }
-  const body = await request.json(bySince(guardedSchemas, request.version));
-  requireAggregates(request, provider);
+async function replace(request: ApiRequest, parts: Parts): Promise<Answer> {
+  if (request.version < guardedSince) return replaceUnguarded(request, parts);
+  const uuid = request.param('uuid');
+  const body = await providerBody(parts, request, bySince(guardedSchemas, request.version));
   const generation = body.resource_provider_generation;
-  if (provider.generation !== generation) {
-    throw conflict(
-      "Resource provider's generation already changed. Please update the generation and try again.",
-      errorCodes.concurrentUpdate,
-    );
-  }
-  const done = await setAggregates(database, {
-    providerId: provider.id,
-    generation,
-    uuids: body.aggregates,
-    seen: request.ifMatch && provider.aggregates,
+  const done = await writeJudged(parts, request, (fleet) => {
+    const provider = findProvider(fleet, uuid);
+    requireAggregates(request, provider);
+    if (provider.generation !== generation) {
+      throw conflict(
+        "Resource provider's generation already changed. Please update the generation and try again.",
+        errorCodes.concurrentUpdate,
+      );
+    }
+    const write = setAggregates({
+      providerId: provider.id,
+      generation,
+      serverRun: parts.fleet.serverRun,
+      uuids: body.aggregates,
+      seen: request.ifMatch && provider.aggregates,
+    });
+    return { write };
   });
-  if (!done) {
-    requireAggregates(request, findProvider(await fleet.fresh(), provider.uuid));
-    throw conflict(
-      'Update conflict: Another thread concurrently updated the resource provider data. Please retry your update',
-      errorCodes.concurrentUpdate,
-    );
-  }
-  return answer(request, body.aggregates, generation + 1);
+  if (done !== undefined) return answer(request, body.aggregates, generation + 1);
+  requireAggregates(request, findProvider(await parts.fleet.fresh(), uuid));
+  throw conflict(
+    'Update conflict: Another thread concurrently updated the resource provider data. Please retry your update',
+    errorCodes.concurrentUpdate,
+  );
+}
+
+async function replaceUnguarded(request: ApiRequest, { fleet, providerWrites }: Parts): Promise<Answer> {
+  const provider = findProvider(await fleet.fresh(), request.param('uuid'));
+  const wanted = await request.json(uuids);
+  await providerWrites.perform(setAggregates({ providerId: provider.id, generation: undefined, uuids: wanted }));
+  return answer(request, wanted, provider.generation);
 }
 
 const requireAggregates = (request: ApiRequest, { uuid, aggregates }: Provider): void =>

@@ -29,10 +29,9 @@ async function list(request: ApiRequest, { config, fleet }: Parts): Promise<Answ
   const wanted = parseCandidateRequest(request.query, request.version);
   const limit = Math.min(wanted.limit ?? Number.POSITIVE_INFINITY, max < 0 ? Number.POSITIVE_INFINITY : max);
   const current = await fleet.fresh();
-  const candidates = first(
-    search(current, wanted, { strategy, randomize, limited: limit < Number.POSITIVE_INFINITY }),
-    limit,
-  );
+  const limited = limit < Number.POSITIVE_INFINITY;
+  const all = search(current, wanted, { strategy, randomize, limited });
+  const candidates = limited ? first(all, limit) : all;
   return {
     status: 200,
     body: jsonBody(candidatesJson(current, wanted, candidates, request.version)),

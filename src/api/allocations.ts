@@ -1,6 +1,6 @@
 import { isLostRace } from '../../db/sqlstate.ts';
 import { deleteSeenAllocations } from '../../db/statements/delete_allocations.ts';
-import { type ConsumerAllocationRow, readAllocations } from '../../db/statements/read_allocations.ts';
+import type { ConsumerAllocationRow } from '../../db/statements/read_allocations.ts';
 import { isStorable } from '../../db/storable.ts';
 import type { Config } from '../config/config.ts';
 import { badRequest, notFound } from '../errors.ts';
@@ -40,9 +40,9 @@ const postBodies = consumersBodies(1);
 
 // Handlers
 
-async function show(request: ApiRequest, { database, config }: Parts): Promise<Answer> {
+async function show(request: ApiRequest, { allocationReads, config }: Parts): Promise<Answer> {
   const uuid = request.param('consumer_uuid');
-  const rows = isStorable(uuid) ? await readAllocations(database, uuid) : [];
+  const rows = await allocationReads.ofConsumer(uuid);
   const allocations: Record<string, { resources: Record<string, number>; generation: number }> = {};
   for (const { provider_uuid, provider_generation, class_name, used } of rows) {
     allocations[provider_uuid] ??= { resources: {}, generation: provider_generation };
@@ -110,8 +110,12 @@ async function removeAny(uuid: string, _request: ApiRequest, { deletions }: Part
 }
 
 /** @returns false where they were changed since they were read here, so that the client's tag must be looked at again. */
-async function removeSeen(uuid: string, request: ApiRequest, { database, config }: Parts): Promise<boolean> {
-  const rows = isStorable(uuid) ? await readAllocations(database, uuid) : [];
+async function removeSeen(
+  uuid: string,
+  request: ApiRequest,
+  { database, allocationReads, config }: Parts,
+): Promise<boolean> {
+  const rows = await allocationReads.ofConsumer(uuid);
   const content = contentOf(rows, config);
   if (content === undefined) throw nothingToDelete(uuid);
   requireMatch(request, allocationsOf(uuid), () => allocationsTag(content));

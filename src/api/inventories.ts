@@ -17,6 +17,7 @@ import {
   inventoryFields,
   providerInventoriesBodies,
 } from './inventory_body.ts';
+import { providerBody, writeJudged } from './judged_writes.ts';
 import type { Parts } from './parts.ts';
 import { findProvider, newest, noSuchClass, noSuchProvider } from './provider.ts';
 import { bySince } from './since.ts';
@@ -86,8 +87,9 @@ async function create(request: ApiRequest, parts: Parts): Promise<Answer> {
         errorCodes.concurrentUpdate,
       );
     }
-    if (await write(parts, provider, [{ classId, ...fields }], [])) {
-      const written = await writtenInventory(parts, uuid, classId);
+    const shown = await write(parts, provider, [{ classId, className: body.resource_class, ...fields }], []);
+    if (shown !== undefined) {
+      const written = writtenInventory(shown, uuid, classId);
       const location = `/resource_providers/${uuid}/inventories/${body.resource_class}`;
       return { ...oneAnswer(request, 201, written.provider, written.inventory), location };
     }
@@ -96,29 +98,30 @@ async function create(request: ApiRequest, parts: Parts): Promise<Answer> {
 
 async function replaceAll(request: ApiRequest, parts: Parts): Promise<Answer> {
   const uuid = request.param('uuid');
-  const current = await parts.fleet.fresh();
-  const provider = findProvider(current, uuid);
-  const body = await request.json(bySince(providerInventoriesBodies, request.version));
-  requireInventories(request, provider, current);
-  checkGeneration(provider, body.resource_provider_generation);
+  const body = await providerBody(parts, request, bySince(providerInventoriesBodies, request.version));
   const put = Object.entries(body.inventories).map(([name, record]) => [name, inventoryFields(record)] as const);
-  checkCapacity(put, uuid, request.version, (reason) =>
-    badRequest(`Unable to update inventory for resource provider ${uuid}: ${reason}`),
-  );
-  const values = put.map(([name, fields]) => {
-    const classId = current.classes.byName.get(name)?.id;
-    if (classId === undefined) {
-      throw badRequest(`Unknown resource class in inventory for resource provider ${uuid}: ${noSuchClass(name)}`);
-    }
-    return { classId, ...fields };
+  const done = await writeJudged(parts, request, (fleet) => {
+    const provider = findProvider(fleet, uuid);
+    requireInventories(request, provider, fleet);
+    checkGeneration(provider, body.resource_provider_generation);
+    checkCapacity(put, uuid, request.version, (reason) =>
+      badRequest(`Unable to update inventory for resource provider ${uuid}: ${reason}`),
+    );
+    const values = put.map(([name, fields]) => {
+      const classId = fleet.classes.byName.get(name)?.id;
+      if (classId === undefined) {
+        throw badRequest(`Unknown resource class in inventory for resource provider ${uuid}: ${noSuchClass(name)}`);
+      }
+      return { classId, className: name, ...fields };
+    });
+    const kept = new Set(values.map(({ classId }) => classId));
+    const removed = provider.inventories.filter(({ classId }) => !kept.has(classId));
+    const inUse = inUseAmong(removed, provider, fleet);
+    if (inUse !== undefined) throw conflict(`update conflict: ${inUse}`, errorCodes.inventoryInUse);
+    return { write: inventoriesWrite(parts, provider, values, removed) };
   });
-  const kept = new Set(values.map(({ classId }) => classId));
-  const removed = provider.inventories.filter(({ classId }) => !kept.has(classId));
-  const inUse = inUseAmong(removed, provider, current);
-  if (inUse !== undefined) throw conflict(`update conflict: ${inUse}`, errorCodes.inventoryInUse);
-  const isDone = await write(parts, provider, values, removed);
+  if (done !== undefined) return listAnswer(request, findProvider(done.shown, uuid), done.shown);
   const after = await parts.fleet.fresh();
-  if (isDone) return listAnswer(request, findProvider(after, uuid), after);
   requireInventories(request, findProvider(after, uuid), after);
   throw updateConflict();
 }
@@ -144,29 +147,31 @@ async function removeAll(request: ApiRequest, parts: Parts): Promise<Answer> {
 async function replaceOne(request: ApiRequest, parts: Parts): Promise<Answer> {
   const uuid = request.param('uuid');
   const name = request.param('resource_class');
-  const current = await parts.fleet.fresh();
-  const provider = findProvider(current, uuid);
-  const body = await request.json(bySince(replacementSchemas, request.version));
-  requireInventory(request, provider, current);
-  checkGeneration(provider, body.resource_provider_generation);
+  const body = await providerBody(parts, request, bySince(replacementSchemas, request.version));
   const fields = inventoryFields(body);
-  checkCapacity([[name, fields]], uuid, request.version, (reason) =>
-    badRequest(`Unable to update inventory for resource provider ${uuid}: ${reason}`),
-  );
-  const classId = current.classes.byName.get(name)?.id;
-  // Upstream lets an unknown class pass as an error of its own, without Vary.
-  if (classId === undefined) throw notFoundWithoutVary(noSuchClass(name));
-  if (inventoryOf(provider, classId) === undefined) {
-    throw badRequest(
-      `No inventory record with resource class for resource provider ${uuid}: No inventory of class ${name} found.`,
+  const done = await writeJudged(parts, request, (fleet) => {
+    const provider = findProvider(fleet, uuid);
+    requireInventory(request, provider, fleet);
+    checkGeneration(provider, body.resource_provider_generation);
+    checkCapacity([[name, fields]], uuid, request.version, (reason) =>
+      badRequest(`Unable to update inventory for resource provider ${uuid}: ${reason}`),
     );
-  }
-  if (!(await write(parts, provider, [{ classId, ...fields }], []))) {
+    const classId = fleet.classes.byName.get(name)?.id;
+    // Upstream lets an unknown class pass as an error of its own, without Vary.
+    if (classId === undefined) throw notFoundWithoutVary(noSuchClass(name));
+    if (inventoryOf(provider, classId) === undefined) {
+      throw badRequest(
+        `No inventory record with resource class for resource provider ${uuid}: No inventory of class ${name} found.`,
+      );
+    }
+    return { classId, write: inventoriesWrite(parts, provider, [{ classId, className: name, ...fields }], []) };
+  });
+  if (done === undefined) {
     const after = await parts.fleet.fresh();
     requireInventory(request, findProvider(after, uuid), after);
     throw updateConflict();
   }
-  const written = await writtenInventory(parts, uuid, classId);
+  const written = writtenInventory(done.shown, uuid, done.plan.classId);
   return oneAnswer(request, 200, written.provider, written.inventory);
 }
 
@@ -224,15 +229,21 @@ function inUseAmong(inventories: readonly Inventory[], provider: Provider, fleet
   return `Inventory for '${names}' on resource provider '${provider.uuid}' in use.`;
 }
 
-const write = (
-  { database }: Parts,
+/** @returns the fleet, which shows it; undefined where the provider was not as it was judged. */
+const write = (parts: Parts, ...change: ChangeOfInventories): Promise<Fleet | undefined> =>
+  parts.providerWrites.perform(inventoriesWrite(parts, ...change));
+
+type ChangeOfInventories = [
   provider: Provider,
-  put: readonly (InventoryFields & { readonly classId: number })[],
+  put: readonly (InventoryFields & { readonly classId: number; readonly className: string })[],
   remove: readonly Inventory[],
-): Promise<boolean> =>
-  writeInventories(database, {
+];
+
+const inventoriesWrite = ({ fleet }: Parts, ...[provider, put, remove]: ChangeOfInventories) =>
+  writeInventories({
     providerId: provider.id,
     generation: provider.generation,
+    serverRun: fleet.serverRun,
     put,
     remove: remove.map(({ classId }) => classId),
   });
@@ -245,8 +256,8 @@ function readProvider(fleet: Fleet, request: ApiRequest): Provider {
   return provider;
 }
 
-async function writtenInventory({ fleet }: Parts, uuid: string, classId: number) {
-  const provider = findProvider(await fleet.fresh(), uuid);
+function writtenInventory(shown: Fleet, uuid: string, classId: number) {
+  const provider = findProvider(shown, uuid);
   const inventory = inventoryOf(provider, classId);
   if (inventory === undefined) throw updateConflict(); // somebody removed it again already
   return { provider, inventory };

@@ -1,5 +1,3 @@
-import { readProviderAllocations } from '../../db/statements/read_provider_allocations.ts';
-import { isStorable } from '../../db/storable.ts';
 import { notFound } from '../errors.ts';
 import type { Answer, ApiRequest, Endpoint } from './endpoint.ts';
 import type { Parts } from './parts.ts';
@@ -23,9 +21,9 @@ export const providerAllocationEndpoints: readonly Endpoint[] = [
 /** From microversion 1.28 on consumers are shown with their generation. */
 const consumerGenerationSince = 28;
 
-async function show(request: ApiRequest, { database }: Parts): Promise<Answer> {
+async function show(request: ApiRequest, { allocationReads }: Parts): Promise<Answer> {
   const uuid = request.param('uuid');
-  const rows = isStorable(uuid) ? await readProviderAllocations(database, uuid) : [];
+  const rows = await allocationReads.onProvider(uuid);
   const [first] = rows;
   if (first === undefined) throw notFound(`Resource provider '${uuid}' not found: ${noSuchProvider(uuid)}`);
   const allocations: Record<string, { resources: Record<string, number>; consumer_generation?: number | null }> = {};

@@ -7,6 +7,7 @@ import type { Provider } from '../fleet/provider.ts';
 import { integer, list, object, text } from '../schema/json_schema.ts';
 import { type Answer, type ApiRequest, type Endpoint, noContent } from './endpoint.ts';
 import { echoedTag, requireMatch, tagged, takesIfMatch } from './entity_tags.ts';
+import { writeJudged } from './judged_writes.ts';
 import type { Parts } from './parts.ts';
 import { findProvider, modifiedAtMs, newest, noSuchProvider } from './provider.ts';
 import { bySince } from './since.ts';
@@ -43,49 +44,55 @@ async function show(request: ApiRequest, { fleet }: Parts): Promise<Answer> {
   return answer(request, current, provider.traitIds, provider.generation);
 }
 
-async function replace(request: ApiRequest, { database, fleet }: Parts): Promise<Answer> {
+async function replace(request: ApiRequest, parts: Parts): Promise<Answer> {
   // Upstream looks at the body before the provider here.
   const body = await request.json(bySince(replacementSchemas, request.version));
-  const current = await fleet.fresh();
-  const provider = findProvider(current, request.param('uuid'));
-  requireTraits(request, provider, current);
   const generation = body.resource_provider_generation;
-  if (provider.generation !== generation) {
-    throw conflict(
-      "Resource provider's generation already changed. Please update the generation and try again.",
-      errorCodes.concurrentUpdate,
-    );
-  }
-  const unknown = new Set(body.traits.filter((name) => !current.traits.byName.has(name)));
-  if (unknown.size > 0) throw badRequest(`No such trait ${[...unknown].join(', ')}`);
-  const wanted = new Set(body.traits.flatMap((name) => current.traits.byName.get(name)?.id ?? []));
-  const traitIds = [...wanted].sort((a, b) => a - b);
-  if (isSame(traitIds, provider.traitIds)) return answer(request, current, traitIds, generation);
+  const uuid = request.param('uuid');
+  const judge = (fleet: Fleet) => {
+    const provider = findProvider(fleet, uuid);
+    requireTraits(request, provider, fleet);
+    if (provider.generation !== generation) {
+      throw conflict(
+        "Resource provider's generation already changed. Please update the generation and try again.",
+        errorCodes.concurrentUpdate,
+      );
+    }
+    const unknown = new Set(body.traits.filter((name) => !fleet.traits.byName.has(name)));
+    if (unknown.size > 0) throw badRequest(`No such trait ${[...unknown].join(', ')}`);
+    const wanted = new Set(body.traits.flatMap((name) => fleet.traits.byName.get(name)?.id ?? []));
+    const traitIds = [...wanted].sort((a, b) => a - b);
+    return { traitIds, write: isSame(traitIds, provider.traitIds) ? undefined : write(parts, provider, traitIds) };
+  };
   try {
-    if (!(await setTraits(database, { providerId: provider.id, generation, traitIds }))) {
-      const after = await fleet.fresh();
-      requireTraits(request, findProvider(after, provider.uuid), after);
-      throw concurrentUpdate();
+    const done = await writeJudged(parts, request, judge);
+    if (done !== undefined) {
+      const { traitIds, write } = done.plan;
+      return answer(request, done.shown, traitIds, write === undefined ? generation : generation + 1);
     }
   } catch (error) {
     if (!hasSqlstate(error, sqlstate.foreignKeyViolation)) throw error;
     throw badRequest(`No such trait: one of ${body.traits.join(', ')} was deleted just now`);
   }
-  return answer(request, current, traitIds, generation + 1);
+  const after = await parts.fleet.fresh();
+  requireTraits(request, findProvider(after, uuid), after);
+  throw concurrentUpdate();
 }
 
-async function remove(request: ApiRequest, { database, fleet }: Parts): Promise<Answer> {
+async function remove(request: ApiRequest, parts: Parts): Promise<Answer> {
   for (;;) {
-    const current = await fleet.fresh();
+    const current = await parts.fleet.fresh();
     const provider = findProvider(current, request.param('uuid'));
     requireTraits(request, provider, current);
     if (provider.traitIds.length === 0) return noContent;
-    const done = await setTraits(database, { providerId: provider.id, generation: provider.generation, traitIds: [] });
-    if (done) return noContent;
+    if ((await parts.providerWrites.perform(write(parts, provider, []))) !== undefined) return noContent;
     // Who said what is to be deleted is concerned by another content only, and not by another generation.
     if (request.ifMatch === undefined) throw concurrentUpdate();
   }
 }
+
+const write = ({ fleet }: Parts, { id, generation }: Provider, traitIds: readonly number[]) =>
+  setTraits({ providerId: id, generation, serverRun: fleet.serverRun, traitIds });
 
 const requireTraits = (request: ApiRequest, { uuid, traitIds }: Provider, fleet: Fleet): void =>
   requireMatch(request, `What resource provider ${uuid} has as traits`, () => traitsTagOf(fleet, traitIds));

@@ -5,6 +5,7 @@ import { createProvider } from '../../db/statements/create_provider.ts';
 import { deleteProvider } from '../../db/statements/delete_provider.ts';
 import { badRequest, conflict, errorCodes, notFound } from '../errors.ts';
 import { providerTagOf } from '../fleet/entity_tags.ts';
+import type { Fleet } from '../fleet/fleet.ts';
 import type { Provider } from '../fleet/provider.ts';
 import { normalUuid } from '../placement/uuid.ts';
 import { integer, list as listOf, object, text, uuidText } from '../schema/json_schema.ts';
@@ -74,7 +75,7 @@ async function show(request: ApiRequest, { fleet }: Parts): Promise<Answer> {
   return { status: 200, ...represent(provider, request), lastModified: newest([modifiedAtMs(provider)]) };
 }
 
-async function create(request: ApiRequest, { database, fleet }: Parts): Promise<Answer> {
+async function create(request: ApiRequest, { fleet, providerWrites }: Parts): Promise<Answer> {
   const body = await request.json<typeof creation | typeof nestedCreation>(
     request.version >= nestedSince ? nestedCreation : creation,
   );
@@ -90,18 +91,19 @@ async function create(request: ApiRequest, { database, fleet }: Parts): Promise<
       'parent provider UUID cannot be same as UUID. Please set parent provider UUID to None if there is no parent.',
     );
   }
+  let shown: Fleet | undefined;
   try {
-    const created = await createProvider(database, { uuid, name: body.name, parentUuid });
-    if (!created) throw refuse('parent provider UUID does not exist.');
+    shown = await providerWrites.perform(createProvider({ uuid, name: body.name, parentUuid }));
   } catch (error) {
     if (!hasSqlstate(error, sqlstate.uniqueViolation)) throw error;
     // Where both clash it is the name that is told, as upstream does on PostgreSQL.
     const clash = (await fleet.fresh()).byName.has(body.name) ? `name: ${body.name}` : `uuid: ${uuid}`;
     throw conflict(`Conflicting resource provider ${clash} already exists.`, errorCodes.duplicateName);
   }
+  if (shown === undefined) throw refuse('parent provider UUID does not exist.');
   const location = `/resource_providers/${uuid}`;
   if (request.version < answeredPostSince) return { status: 201, location };
-  const provider = findProvider(await fleet.fresh(), uuid);
+  const provider = findProvider(shown, uuid);
   return { status: 200, location, ...represent(provider, request), lastModified: newest([modifiedAtMs(provider)]) };
 }
 

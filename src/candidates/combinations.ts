@@ -30,7 +30,7 @@ export function candidatesOf(request: ResolvedRequest, sharing: Sharing, order: 
   const { groups } = request;
   const [only] = groups;
   if (only === undefined || groups.length > 1) {
-    const sharedClasses = classesOfSeveral(groups);
+    const sharedClasses = classesOfSeveral(request);
     return (anchor) => combinationsAt(anchor, request, sharedClasses, sharing, order);
   }
   // Nothing to combine: half of all queries. And a flat host needs no generator either.

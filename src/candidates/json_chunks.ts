@@ -2,7 +2,14 @@
 export type JsonChunks = {
   /** Appends text, which must be ASCII. */
   text(text: string): void;
-  bytes(bytes: Uint8Array): void;
+  /** Appends bytes, without the first `skipped`. */
+  bytes(bytes: Uint8Array, skipped?: number): void;
+  /**
+   * Appends the last `length` bytes again, with another text at some places of them, counted from their beginning.
+   *
+   * @returns false where they were taken already
+   */
+  again(length: number, places: readonly number[], text: string): boolean;
   /** Whether there is enough for a chunk. */
   readonly isFull: boolean;
   /** Everything since the last chunk. Whoever lets others run in between takes all first: they write to the same place. */
@@ -31,10 +38,18 @@ export function jsonChunks(): JsonChunks {
       makeRoomFor(text.length);
       length += scratch.write(text, length, 'latin1');
     },
-    bytes: (bytes) => {
+    bytes: (bytes, skipped = 0) => {
       makeRoomFor(bytes.length);
-      scratch.set(bytes, length);
-      length += bytes.length;
+      scratch.set(skipped === 0 ? bytes : bytes.subarray(skipped), length);
+      length += bytes.length - skipped;
+    },
+    again: (repeated, places, text) => {
+      if (repeated > length) return false;
+      makeRoomFor(repeated);
+      scratch.copyWithin(length, length - repeated, length);
+      for (const place of places) scratch.write(text, length + place, 'latin1');
+      length += repeated;
+      return true;
     },
     get isFull() {
       return length >= enough;

@@ -33,36 +33,43 @@ export function* candidatesJson(
     if (shown !== noted) summarised.add(shown);
     noted = shown;
   };
-  let separator = '{"allocation_requests": [';
+  const noteAll = ({ group, providers }: Choice): void => {
+    if (group.resources.length > 0) for (const provider of providers) note(provider);
+  };
+  let before = '{"allocation_requests": [';
   for (const candidate of candidates) {
-    chunks.text(separator);
-    separator = ', ';
     const lone = loneProvider(candidate);
-    write(candidate, lone);
+    write(before, candidate, lone);
+    before = separator;
     if (lone !== undefined) note(lone);
-    else for (const { group, providers } of candidate) if (group.resources.length > 0) providers.forEach(note);
+    else for (const choice of candidate) noteAll(choice);
     if (chunks.isFull) yield chunks.take();
   }
-  chunks.text(separator === ', ' ? ']' : `${separator}]`);
-  separator = ', "provider_summaries": {';
+  chunks.text(`${before === separator ? '' : before}], "provider_summaries": {`);
+  before = '';
   for (const provider of summarised) {
     if (wholeTrees && provider.root !== provider) {
       // It got a parent while chunks were sent, so that its tree is that one's now, who comes yet.
       summarised.add(provider.root);
       continue;
     }
-    chunks.text(separator);
-    separator = ', ';
-    if (wholeTrees) chunks.bytes(treeSummary(fleet, provider));
-    else chunks.text(summaryText(fleet, provider, request, version));
+    if (wholeTrees) chunks.bytes(treeSummary(fleet, provider), before === '' ? separator.length : 0);
+    else chunks.text(before + summaryText(fleet, provider, request, version));
+    before = separator;
     if (chunks.isFull) yield chunks.take();
   }
-  chunks.text(separator === ', ' ? '}}' : `${separator}}}`);
+  chunks.text('}}');
   yield chunks.take();
 }
 
-/** Writes a candidate, of which the lone provider is known if it has one. */
-type Writer = (candidate: Candidate, lone: Provider | undefined) => void;
+/** Between the members of lists and objects. */
+const separator = ', ';
+
+/** The candidate that was written last, with the separator before it, where the next may differ from it by the UUID alone. */
+type LoneText = { readonly length: number; readonly uuidPlaces: readonly number[]; readonly uuidLength: number };
+
+/** Writes a text and a candidate, of which the lone provider is known if it has one. */
+type Writer = (before: string, candidate: Candidate, lone: Provider | undefined) => void;
 
 /** The provider of a candidate that takes all from one, for one group. */
 function loneProvider(candidate: Candidate): Provider | undefined {
@@ -84,19 +91,36 @@ function writeByProvider(fleet: Fleet, chunks: JsonChunks, withMappings: boolean
     return parts.map((part) => Buffer.from(part, 'latin1'));
   };
   let kept: { readonly group: Choice['group']; readonly parts: readonly Buffer[] } | undefined;
-  return (candidate, lone) => {
+  let written: LoneText | undefined;
+  const writeLone = (before: string, group: Choice['group'], { uuid }: Provider): void => {
+    if (kept?.group !== group) {
+      kept = { group, parts: partsOf(group) };
+      written = undefined;
+    }
+    if (written !== undefined && before === separator && written.uuidLength === uuid.length) {
+      if (chunks.again(written.length, written.uuidPlaces, uuid)) return;
+    }
+    chunks.text(before);
+    let length = before.length;
+    const uuidPlaces: number[] = [];
+    for (const [place, part] of kept.parts.entries()) {
+      if (place > 0) {
+        uuidPlaces.push(length);
+        chunks.text(uuid);
+        length += uuid.length;
+      }
+      chunks.bytes(part);
+      length += part.length;
+    }
+    written = before === separator ? { length, uuidPlaces, uuidLength: uuid.length } : undefined;
+  };
+  return (before, candidate, lone) => {
     const [first] = candidate;
     if (lone !== undefined && first !== undefined) {
-      if (kept?.group !== first.group) kept = { group: first.group, parts: partsOf(first.group) };
-      const [before, between, behind] = kept.parts;
-      if (before !== undefined) chunks.bytes(before);
-      chunks.text(lone.uuid);
-      if (between !== undefined) chunks.bytes(between);
-      if (behind === undefined) return;
-      chunks.text(lone.uuid);
-      chunks.bytes(behind);
+      writeLone(before, first.group, lone);
       return;
     }
+    written = undefined;
     let allocations = '';
     if (areApart(candidate)) {
       for (const choice of candidate) {
@@ -107,7 +131,7 @@ function writeByProvider(fleet: Fleet, chunks: JsonChunks, withMappings: boolean
       allocations = allocationsText(resourcesByProvider(candidate), resourcesText);
     }
     if (!withMappings) {
-      chunks.text(`{"allocations": {${allocations}}}`);
+      chunks.text(`${before}{"allocations": {${allocations}}}`);
       return;
     }
     let mappings = '';
@@ -115,7 +139,7 @@ function writeByProvider(fleet: Fleet, chunks: JsonChunks, withMappings: boolean
       const { mapping } = shown(choice);
       mappings += mappings === '' ? mapping : `, ${mapping}`;
     }
-    chunks.text(`{"allocations": {${allocations}}, "mappings": {${mappings}}}`);
+    chunks.text(`${before}{"allocations": {${allocations}}, "mappings": {${mappings}}}`);
   };
 }
 
@@ -135,10 +159,10 @@ function areApart(candidate: Candidate): boolean {
 /** Up to 1.11: a list, in the form that PUT /allocations had then. */
 function writeListed(fleet: Fleet, chunks: JsonChunks): Writer {
   const resourcesText = resourceTexts(fleet);
-  return (candidate) => {
+  return (before, candidate) => {
     const allocations = [...resourcesByProvider(candidate)].map(
       ([provider, resources]) => `${resourcesText(resources)}, "resource_provider": {"uuid": "${provider.uuid}"}}`,
     );
-    chunks.text(`{"allocations": [${allocations.join(', ')}]}`);
+    chunks.text(`${before}{"allocations": [${allocations.join(', ')}]}`);
   };
 }

@@ -43,7 +43,12 @@ export function search(fleet: Fleet, request: CandidateRequest, options: SearchO
 }
 
 function* chain(anchors: Iterable<Provider>, candidatesAt: CandidatesAt): Generator<Candidate> {
-  for (const anchor of anchors) yield* candidatesAt(anchor);
+  for (const anchor of anchors) {
+    const candidates = candidatesAt(anchor);
+    // Passing on what an array iterates over would cost more than finding the one it has.
+    if (!Array.isArray(candidates)) yield* candidates;
+    else if (candidates.length > 0) yield candidates[0];
+  }
 }
 
 /** The first of each, then the second of each, ...: looking at an anchor only when it is its turn. */

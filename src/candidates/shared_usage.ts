@@ -1,17 +1,25 @@
 import { inventoryOf, type Provider } from '../fleet/provider.ts';
 import { capacity } from '../placement/inventory.ts';
 import { type Choice, providerOf } from './candidate.ts';
-import type { ResolvedGroup } from './resolve.ts';
+import type { ResolvedRequest } from './resolve.ts';
 
-/** The classes that more than one group asks for. */
-export function classesOfSeveral(groups: readonly ResolvedGroup[]): ReadonlySet<number> {
-  const all = groups.flatMap(({ resources }) => resources.map(({ classId }) => classId));
-  return new Set(all.filter((classId, place) => all.indexOf(classId) !== place));
+/** The classes that two groups may ask of the same provider: of groups that are kept apart, only the one without suffix can. */
+export function classesOfSeveral({ groups, isolate }: ResolvedRequest): ReadonlySet<number> {
+  const classes = new Set<number>();
+  for (const [place, { granular, resources }] of groups.entries()) {
+    for (const other of groups.slice(0, place)) {
+      if (isolate && granular && other.granular) continue;
+      for (const { classId } of resources) {
+        if (other.resources.some((resource) => resource.classId === classId)) classes.add(classId);
+      }
+    }
+  }
+  return classes;
 }
 
 /** Keeps what several groups together take of the inventories that more than one of them asks for. */
 export class SharedUsage {
-  /** The classes that more than one group asks for. */
+  /** The classes that several groups may ask of the same provider. */
   readonly classes: ReadonlySet<number>;
   readonly #taken = new Map<Provider, Map<number, number>>();
 

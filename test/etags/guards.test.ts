@@ -11,7 +11,7 @@ import type { SeenAllocation } from '../../db/statements/seen_allocations.ts';
 import { setAggregates } from '../../db/statements/set_aggregates.ts';
 import { deleteTrait } from '../../db/statements/traits.ts';
 import { writeClaims } from '../../db/statements/write_claims.ts';
-import { type TwoConnections, whileOther, withTwoConnections } from '../races/two_connections.ts';
+import { isWritten, type TwoConnections, whileOther, withTwoConnections } from '../races/two_connections.ts';
 
 const asSeen = { name: 'rp1', parentId: null };
 
@@ -65,7 +65,7 @@ test('aggregates are replaced only as they were seen, though nobody moved the ge
       'insert into resource_provider_aggregates (resource_provider_id, aggregate_id) values (1, 1000)',
     ];
     const ours = (seen: readonly string[]) =>
-      setAggregates(database, { providerId: 1, generation: 5, uuids: ['ours'], seen });
+      isWritten(database, setAggregates({ providerId: 1, generation: 5, uuids: ['ours'], seen }));
     assert.equal(await whileOther(connections, below, () => ours([])), false);
     assert.equal(await ours(['other', 'theirs']), false);
     assert.equal(await ours(['theirs']), true);

@@ -58,7 +58,7 @@ export async function computedTags({ database, fleet }: PlacementService): Promi
   ]);
 
   async function computedOf(uuid: string): Promise<string | null> {
-    const rows = await readAllocations(database, uuid);
+    const rows = await readAllocations(database, [uuid]);
     const [first] = rows;
     if (first?.project_id == null || first.user_id == null) return null;
     const allocations = new Map<string, Map<string, number>>();

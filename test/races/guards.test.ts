@@ -13,7 +13,7 @@ import { setTraits } from '../../db/statements/set_traits.ts';
 import { deleteTrait } from '../../db/statements/traits.ts';
 import { writeClaims } from '../../db/statements/write_claims.ts';
 import { writeInventories } from '../../db/statements/write_inventories.ts';
-import { type TwoConnections, untilWaiting, whileOther, withTwoConnections } from './two_connections.ts';
+import { isWritten, type TwoConnections, untilWaiting, whileOther, withTwoConnections } from './two_connections.ts';
 
 const claim = (uuids: readonly string[], generation: number | null = null): ClaimWrite => ({
   providers: [{ providerId: 1, generation: 5, bump: 1 }],
@@ -154,8 +154,8 @@ test('inventories lose against a claim on their provider, and against the deleti
   await withTwoConnections(async (connections) => {
     const { database, other } = connections;
     await other.query(`insert into resource_classes (id, name) values (10000, 'CUSTOM_C')`);
-    const put = [{ ...inventory, classId: 10_000 }];
-    const ours = () => writeInventories(database, { providerId: 1, generation: 5, put, remove: [0] });
+    const put = [{ ...inventory, classId: 10_000, className: 'CUSTOM_C' }];
+    const ours = () => isWritten(database, writeInventories({ providerId: 1, generation: 5, put, remove: [0] }));
     assert.equal(await whileOther(connections, [bump], ours), false);
     await other.query('update resource_providers set generation = 5 where id = 1');
     assert.equal(await whileOther(connections, ['delete from resource_classes where id = 10000'], ours), false);
@@ -184,7 +184,7 @@ test('a class or trait that somebody takes up at the same time is not deleted', 
     );
 
     await other.query('delete from resource_provider_traits');
-    const ours = () => setTraits(database, { providerId: 2, generation: 5, traitIds: [1, 10_000] });
+    const ours = () => isWritten(database, setTraits({ providerId: 2, generation: 5, traitIds: [1, 10_000] }));
     await assert.rejects(whileOther(connections, ['delete from traits where id = 10000'], ours), (error) =>
       hasSqlstate(error, sqlstate.foreignKeyViolation),
     );
@@ -201,7 +201,7 @@ test('of aggregates without a generation the last writer wins, whole', async () 
       `insert into placement_aggregates (id, uuid) values (1000, 'theirs')`,
       'insert into resource_provider_aggregates (resource_provider_id, aggregate_id) values (1, 1000)',
     ];
-    const ours = () => setAggregates(database, { providerId: 1, generation: undefined, uuids: ['ours'] });
+    const ours = () => isWritten(database, setAggregates({ providerId: 1, generation: undefined, uuids: ['ours'] }));
     assert.equal(await whileOther(connections, theirs, ours), true);
     const { rows } = await other.query(`select uuid from resource_provider_aggregates m
       join placement_aggregates a on a.id = m.aggregate_id where m.resource_provider_id = 1`);
@@ -243,7 +243,7 @@ test('a child that waited for the move of its parent gets the new root', async (
       'update resource_providers set parent_provider_id = 2 where id = 1',
       'update resource_providers set root_provider_id = 2 where id in (1, 3)',
     ];
-    const ours = () => createProvider(connections.database, { uuid: 'rp4', name: 'rp4', parentUuid: 'rp3' });
+    const ours = () => isWritten(connections.database, createProvider({ uuid: 'rp4', name: 'rp4', parentUuid: 'rp3' }));
     assert.equal(await whileOther(connections, moved, ours), true);
     assert.deepEqual((await roots(connections)).at(-1), { uuid: 'rp4', root: 2 });
   });

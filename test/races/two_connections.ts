@@ -1,5 +1,6 @@
 import pg from 'pg';
 import { type Database, openDatabase } from '../../db/connect.ts';
+import { type ProviderWrite, writeProviders } from '../../db/statements/provider_write.ts';
 import { withFreshDatabase } from '../engines.ts';
 
 /** A database as the service uses it, and somebody else's connection to it, whose transactions end when the test says. */
@@ -58,3 +59,7 @@ export async function whileOther<T>(
   await other.query('commit');
   return done;
 }
+
+/** Does one write of a provider. @returns whether it was done */
+export const isWritten = async (database: Database, write: ProviderWrite): Promise<boolean> =>
+  (await writeProviders(database, [write])).has(write);

@@ -1,0 +1,118 @@
+/**
+ * Providers are written by what a process knows of them, together with what others write at the moment: it may know old things, and
+ * others may fail.
+ */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import pg from 'pg';
+import type { PlacementService } from '../../src/service.ts';
+import { engines, withFreshDatabase } from '../engines.ts';
+import { openServiceOn, withTestService } from '../services.ts';
+
+type Send = (method: string, path: string, body?: unknown, version?: string) => Promise<number>;
+
+const senderTo =
+  ({ app }: PlacementService): Send =>
+  async (method, path, body, version = '1.39') => {
+    const headers = {
+      'x-auth-token': 'admin',
+      'content-type': 'application/json',
+      'openstack-api-version': `placement ${version}`,
+    };
+    return (await app.request(path, { method, headers, ...(body === undefined ? {} : { body: JSON.stringify(body) }) }))
+      .status;
+  };
+
+const uuidOf = (number: number) => `00000000-0000-4000-8000-${String(number).padStart(12, '0')}`;
+const inventories = (resourceClass: string, generation: number) => ({
+  inventories: { [resourceClass]: { total: 8 } },
+  resource_provider_generation: generation,
+});
+
+test('what another process changed counts, though this one has not heard of it', async () => {
+  await withFreshDatabase('postgresql', async (database) => {
+    const services = [await openServiceOn(database), await openServiceOn(database)] as const;
+    try {
+      const [ours, theirs] = [senderTo(services[0]), senderTo(services[1])];
+      const one = `/resource_providers/${uuidOf(1)}`;
+      await theirs('POST', '/resource_providers', { name: 'one', uuid: uuidOf(1) });
+      assert.equal(await ours('PUT', `${one}/inventories`, inventories('VCPU', 0)), 200, 'a provider of theirs');
+      await theirs('PUT', `${one}/inventories`, inventories('VCPU', 1));
+      assert.equal(await ours('PUT', `${one}/inventories`, inventories('VCPU', 1)), 409, 'the generation of before');
+      assert.equal(await ours('PUT', `${one}/inventories`, inventories('VCPU', 2)), 200, 'the generation of now');
+
+      await ours('PUT', '/resource_classes/CUSTOM_OLD', undefined, '1.7');
+      await theirs('PUT', '/resource_classes/CUSTOM_OLD', { name: 'CUSTOM_NEW' }, '1.6');
+      assert.equal(await ours('PUT', `${one}/inventories`, inventories('CUSTOM_OLD', 3)), 400, 'a name of before');
+      assert.equal(await ours('PUT', `${one}/inventories`, inventories('CUSTOM_NEW', 3)), 200, 'the name of now');
+
+      const traits = { traits: ['CUSTOM_T'], resource_provider_generation: 4 };
+      await ours('PUT', '/traits/CUSTOM_T');
+      await ours('GET', '/traits');
+      await theirs('DELETE', '/traits/CUSTOM_T');
+      assert.equal(await ours('PUT', `${one}/traits`, traits), 400, 'a trait that is gone');
+      await theirs('PUT', '/traits/CUSTOM_T');
+      assert.equal(await ours('PUT', `${one}/traits`, traits), 200, 'and came again');
+      await theirs('PUT', `${one}/traits`, { traits: [], resource_provider_generation: 5 });
+      assert.equal(await ours('PUT', `${one}/traits`, { ...traits, resource_provider_generation: 5 }), 409);
+
+      await theirs('PUT', `${one}/aggregates`, { aggregates: [uuidOf(7)], resource_provider_generation: 6 });
+      const aggregates = { aggregates: [], resource_provider_generation: 6 };
+      assert.equal(await ours('PUT', `${one}/aggregates`, aggregates), 409);
+      assert.equal(await ours('PUT', `${one}/aggregates`, { ...aggregates, resource_provider_generation: 7 }), 200);
+      for (const part of ['inventories', 'traits']) await theirs('DELETE', `${one}/${part}`);
+      await theirs('DELETE', one);
+      assert.equal(await ours('PUT', `${one}/aggregates`, aggregates), 404, 'a provider that is gone');
+    } finally {
+      await Promise.all(services.map((service) => service.close()));
+    }
+  });
+});
+
+for (const engine of engines) {
+  test(`each of those who write at once is told what became of his own on ${engine}`, async () => {
+    await withTestService(engine, {}, async (service) => {
+      const send = senderTo(service);
+      const numbers = Array.from({ length: 12 }, (_, number) => number);
+      const create = (number: number, name: string) =>
+        send('POST', '/resource_providers', { name, uuid: uuidOf(number) });
+      // Every third takes a name that is taken already, or that another one of them takes.
+      await create(99, 'taken');
+      const made = await Promise.all(numbers.map((n) => create(n, n % 3 === 0 ? 'taken' : `name ${n}`)));
+      assert.deepEqual(
+        made,
+        numbers.map((n) => (n % 3 === 0 ? 409 : 200)),
+      );
+      const contested = await Promise.all([20, 21, 22].map((n) => create(n, 'contested')));
+      assert.deepEqual(contested.toSorted(), [200, 409, 409]);
+
+      // Of several who write the same provider one is first, and the others lose; who writes another is not concerned.
+      const put = (number: number) =>
+        send('PUT', `/resource_providers/${uuidOf(number)}/inventories`, inventories('VCPU', 0));
+      const written = await Promise.all([1, 1, 1, 2, 4, 0].map(put));
+      assert.deepEqual(written.slice(0, 3).toSorted(), [200, 409, 409]);
+      assert.deepEqual(written.slice(3), [200, 200, 404]);
+    });
+  });
+}
+
+test('who writes a provider that somebody holds waits in vain, and those who write others at the same time do not', async () => {
+  await withFreshDatabase('postgresql', async (database) => {
+    if (!('connection' in database.settings)) throw new Error('A lock needs a connection of its own.');
+    const client = new pg.Client({ connectionString: database.settings.connection });
+    await client.connect();
+    const service = await openServiceOn(database, { placementDatabase: { statementTimeout: 1 } });
+    try {
+      const send = senderTo(service);
+      for (const n of [1, 2, 3]) await send('POST', '/resource_providers', { name: `name ${n}`, uuid: uuidOf(n) });
+      await client.query('begin');
+      await client.query(`select from resource_providers where uuid = '${uuidOf(2)}' for update`);
+      // The first goes alone, since nobody writes yet; the others wait for it, and go together.
+      const put = (n: number) => send('PUT', `/resource_providers/${uuidOf(n)}/inventories`, inventories('VCPU', 0));
+      assert.deepEqual(await Promise.all([1, 2, 3].map(put)), [200, 503, 200]);
+    } finally {
+      await client.end();
+      await service.close();
+    }
+  });
+});
