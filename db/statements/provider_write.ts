@@ -1,4 +1,4 @@
-import { type CompiledQuery, type RawBuilder, sql } from 'kysely';
+import { type RawBuilder, sql } from 'kysely';
 import type { Database } from '../connect.ts';
 import { serverRun } from '../server_run.ts';
 import { utcNow } from '../utc_now.ts';
@@ -36,13 +36,12 @@ export const nextGeneration = (judged: JudgedProvider, condition = sql`true`): R
  * @throws what one of them throws; nothing of any was done then.
  */
 export async function writeProviders(
-  database: Pick<Database, 'kysely' | 'transaction'>,
+  { kysely, transaction }: Pick<Database, 'kysely' | 'transaction'>,
   writes: readonly ProviderWrite[],
 ): Promise<ReadonlySet<ProviderWrite>> {
   const sorted = writes.toSorted((a, b) => (a.providerId ?? 0) - (b.providerId ?? 0));
-  const rows = await rowsOf(
-    database,
-    sorted.flatMap(({ statements }) => statements.map((statement) => statement.compile(database.kysely))),
+  const rows = await transaction(
+    sorted.flatMap(({ statements }) => statements.map((statement) => statement.compile(kysely))),
   );
   const done = new Set<ProviderWrite>();
   let place = 0;
@@ -51,14 +50,4 @@ export async function writeProviders(
     if (rows[place - 1]?.length === 1) done.add(write);
   }
   return done;
-}
-
-/** One statement is a transaction anyway. */
-async function rowsOf(
-  { kysely, transaction }: Pick<Database, 'kysely' | 'transaction'>,
-  queries: readonly CompiledQuery[],
-): Promise<readonly (readonly unknown[])[]> {
-  const [first] = queries;
-  if (first === undefined || queries.length > 1) return transaction(queries);
-  return [(await kysely.executeQuery(first)).rows];
 }

@@ -56,7 +56,7 @@ async function replace(request: ApiRequest, parts: Parts): Promise<Answer> {
     const write = setAggregates({
       providerId: provider.id,
       generation,
-      serverRun: parts.fleet.serverRun,
+      serverRun: parts.fleet.moment.serverRun,
       uuids: body.aggregates,
       seen: request.ifMatch && provider.aggregates,
     });

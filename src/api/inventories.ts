@@ -243,7 +243,7 @@ const inventoriesWrite = ({ fleet }: Parts, ...[provider, put, remove]: ChangeOf
   writeInventories({
     providerId: provider.id,
     generation: provider.generation,
-    serverRun: fleet.serverRun,
+    serverRun: fleet.moment.serverRun,
     put,
     remove: remove.map(({ classId }) => classId),
   });

@@ -92,7 +92,7 @@ async function remove(request: ApiRequest, parts: Parts): Promise<Answer> {
 }
 
 const write = ({ fleet }: Parts, { id, generation }: Provider, traitIds: readonly number[]) =>
-  setTraits({ providerId: id, generation, serverRun: fleet.serverRun, traitIds });
+  setTraits({ providerId: id, generation, serverRun: fleet.moment.serverRun, traitIds });
 
 const requireTraits = (request: ApiRequest, { uuid, traitIds }: Provider, fleet: Fleet): void =>
   requireMatch(request, `What resource provider ${uuid} has as traits`, () => traitsTagOf(fleet, traitIds));
