@@ -1,4 +1,5 @@
 import type { Database } from '../db/connect.ts';
+import { inTurn } from './in_turn.ts';
 import { onBehalfOf, type RequestIds, requestsServed } from './request_ids.ts';
 
 /** Tells each of a batch what became of what it asked for: it may throw for one alone, or let it wait longer, but not the next batch. */
@@ -6,24 +7,37 @@ export type Told<Item, Result> = (item: Item) => Result | Promise<Result>;
 
 /**
  * Does for many at once what they ask for one by one: those who ask while it is under way go together in the next, which
- * begins when it has ended. An idle process does it at once, for one; and nobody joins what was begun before he asked, so that
- * who reads sees what was committed before.
+ * begins when it has ended, or is held up. An idle process does it at once, for one; and nobody joins what was begun before he
+ * asked, so that who reads sees what was committed before.
  *
- * @param limit for how many at once
+ * @param options.limit for how many at once
+ * @param options.concerns what it takes a lock of: who asks for the same as somebody who is held up waits until that has ended
  * @param perform does it for some, in the order in which they asked. What it throws is told to all of them.
  */
 export function inBatches<Item, Result>(
-  { turn }: Pick<Database, 'turn'>,
-  limit: number,
+  database: Pick<Database, 'turn'>,
+  { limit, concerns = () => undefined }: { readonly limit: number; readonly concerns?: (item: Item) => unknown },
   perform: (items: readonly Item[]) => Promise<Told<Item, Result>>,
 ): (item: Item) => Promise<Result> {
   type Waiting = PromiseWithResolvers<Result> & { readonly item: Item; readonly askedBy: readonly RequestIds[] };
   let queue: Waiting[] = [];
-  let running = false;
+
+  const takeBatch = (heldUp: readonly (readonly Waiting[])[]): readonly Waiting[] | undefined => {
+    const held = new Set(heldUp.flat().map(({ item }) => concerns(item)));
+    held.delete(undefined);
+    const batch: Waiting[] = [];
+    const later: Waiting[] = [];
+    for (const waiting of queue) {
+      (batch.length < limit && !held.has(concerns(waiting.item)) ? batch : later).push(waiting);
+    }
+    queue = later;
+    return batch.length > 0 ? batch : undefined;
+  };
 
   const performBatch = async (batch: readonly Waiting[]): Promise<void> => {
+    const askedBy = batch.flatMap((waiting) => waiting.askedBy);
     try {
-      const told = await perform(batch.map(({ item }) => item));
+      const told = await onBehalfOf(askedBy, () => perform(batch.map(({ item }) => item)));
       for (const { item, resolve, reject } of batch) {
         try {
           resolve(told(item));
@@ -36,22 +50,12 @@ export function inBatches<Item, Result>(
     }
   };
 
-  const run = async (): Promise<void> => {
-    running = true;
-    while (queue.length > 0) {
-      await turn();
-      const batch = queue.slice(0, limit);
-      queue = queue.slice(limit);
-      const askedBy = batch.flatMap((waiting) => waiting.askedBy);
-      await onBehalfOf(askedBy, () => performBatch(batch));
-    }
-    running = false;
-  };
+  const wake = inTurn(database, takeBatch, performBatch);
 
   return (item) => {
     const waiting = { ...Promise.withResolvers<Result>(), item, askedBy: requestsServed() };
     queue.push(waiting);
-    if (!running) void run();
+    wake();
     return waiting.promise;
   };
 }

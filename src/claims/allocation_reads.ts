@@ -17,10 +17,10 @@ export type AllocationReads = {
 const batchLimit = 32;
 
 export function openAllocationReads(database: Database): AllocationReads {
-  const ofConsumer = inBatches(database, batchLimit, async (uuids: readonly string[]) =>
+  const ofConsumer = inBatches(database, { limit: batchLimit }, async (uuids: readonly string[]) =>
     grouped(await repeatLostRaces(() => readAllocations(database, wanted(uuids))), (row) => row.consumer_uuid),
   );
-  const onProvider = inBatches(database, batchLimit, async (uuids: readonly string[]) =>
+  const onProvider = inBatches(database, { limit: batchLimit }, async (uuids: readonly string[]) =>
     grouped(await repeatLostRaces(() => readProviderAllocations(database, wanted(uuids))), (row) => row.provider_uuid),
   );
   return { ofConsumer, onProvider };

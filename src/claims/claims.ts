@@ -8,10 +8,10 @@ import { type ConsumerState, readConsumers } from '../../db/statements/read_cons
 import { type WrittenClaims, writeClaims } from '../../db/statements/write_claims.ts';
 import type { FleetKeeper } from '../fleet/keeper.ts';
 import type { Inventory } from '../fleet/provider.ts';
+import { inTurn } from '../in_turn.ts';
 import { onBehalfOf, requestsServed } from '../request_ids.ts';
 import { type Claim, ClaimRefused, type RefusalReason } from './claim.ts';
 import { effectsOf, isForeseeable, type Judged, roomsOf } from './effects.ts';
-import { endsWithin } from './ends_within.ts';
 import { judge } from './judge.ts';
 import { consumersOf, takeBatch, type Waiting } from './waiting.ts';
 
@@ -23,11 +23,6 @@ export type Claims = {
 
 type Refused = { readonly waiting: Waiting; readonly refusal: ClaimRefused };
 type States = ReadonlyMap<string, ConsumerState>;
-
-/** After so long a statement waits for somebody else, and what does not concern the same goes on beside it. */
-const heldUpMs = 1_000;
-/** So many do at most: each holds a connection. */
-const heldUpLimit = 4;
 
 /** While others claim on the same providers the fleet is kept no older: every batch reads in the log what they did since. */
 const contestedAgeSeconds = 0.02;
@@ -41,9 +36,6 @@ export function openClaims(
   options: { readonly conflictRetryCount: number; readonly onRetry?: () => void },
 ): Claims {
   let queue: Waiting[] = [];
-  let running = false;
-  /** Batches whose statements take long. */
-  const heldUp = new Set<readonly Waiting[]>();
   /** Whether the fleet may lack something: what made a claim lose or be refused, or a write that it does not foresee. */
   let stale = false;
   /** How many more batches expect that others change their providers meanwhile: they lock them first, and give leeway. */
@@ -199,21 +191,6 @@ export function openClaims(
     await repeatLostRaces(() => ensureOwners(database, named));
   };
 
-  const run = async (): Promise<void> => {
-    running = true;
-    while (queue.length > 0) {
-      await database.turn();
-      const { batch, later } = takeBatch(queue, [...heldUp].flat());
-      queue = later;
-      // The others go on when what holds them up has ended.
-      if (batch.length === 0) break;
-      const processed = processAndTell(batch);
-      if (heldUp.size >= heldUpLimit) await processed;
-      else if (!(await endsWithin(processed, heldUpMs))) holdUp(batch, processed);
-    }
-    running = false;
-  };
-
   /** Never rejects. */
   const processAndTell = async (batch: readonly Waiting[]): Promise<void> => {
     const again: Waiting[] = [];
@@ -226,13 +203,15 @@ export function openClaims(
     queue.unshift(...again);
   };
 
-  const holdUp = (batch: readonly Waiting[], processed: Promise<void>): void => {
-    heldUp.add(batch);
-    void processed.then(() => {
-      heldUp.delete(batch);
-      if (!running) void run();
-    });
-  };
+  const wake = inTurn(
+    database,
+    (heldUp: readonly (readonly Waiting[])[]) => {
+      const { batch, later } = takeBatch(queue, heldUp.flat());
+      queue = later;
+      return batch.length > 0 ? batch : undefined;
+    },
+    processAndTell,
+  );
 
   return {
     write: (claim) =>
@@ -250,7 +229,7 @@ export function openClaims(
           resolve,
           reject,
         });
-        if (!running) void run();
+        wake();
       }),
   };
 }

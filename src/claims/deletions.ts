@@ -13,7 +13,7 @@ const batchLimit = 64;
 
 export function openDeletions(database: Database): Deletions {
   return {
-    delete: inBatches(database, batchLimit, async (uuids) => {
+    delete: inBatches(database, { limit: batchLimit, concerns: (uuid: string) => uuid }, async (uuids) => {
       const counts = new Map(await deleteAllocations(database, [...new Set(uuids)]));
       return (uuid) => {
         const count = counts.get(uuid) ?? 0;

@@ -18,12 +18,14 @@ export type ProviderWrites = {
 /** How many writes one transaction takes: their providers stay locked until all of them are done. */
 const batchLimit = 64;
 
+const providerOf = ({ providerId }: ProviderWrite) => providerId;
+
 export function openProviderWrites(database: Database, fleet: FleetKeeper): ProviderWrites {
   const write = (writes: readonly ProviderWrite[]) => repeatLostRaces(() => writeProviders(database, writes));
   const writeAlone = async (one: ProviderWrite): Promise<Fleet | undefined> =>
     (await write([one])).has(one) ? fleet.fresh() : undefined;
   return {
-    perform: inBatches(database, batchLimit, async (writes: readonly ProviderWrite[]) => {
+    perform: inBatches(database, { limit: batchLimit, concerns: providerOf }, async (writes) => {
       let done: ReadonlySet<ProviderWrite>;
       try {
         done = await write(writes);

@@ -7,7 +7,7 @@ const turn = async () => {};
 test('who asks while a batch is under way goes in the next, with all others who did, up to the limit', async () => {
   const batches: (readonly number[])[] = [];
   const ends: (() => void)[] = [];
-  const double = inBatches<number, number>({ turn }, 3, async (items) => {
+  const double = inBatches<number, number>({ turn }, { limit: 3 }, async (items) => {
     batches.push(items);
     await new Promise<void>((resolve) => ends.push(resolve));
     return (item) => 2 * item;
@@ -28,7 +28,7 @@ test('who asks while a batch is under way goes in the next, with all others who 
 });
 
 test('what fails for one is told to him alone, what fails for all to all, and the next batch is not concerned', async () => {
-  const check = inBatches<string, string>({ turn }, 9, async (items) => {
+  const check = inBatches<string, string>({ turn }, { limit: 9 }, async (items) => {
     if (items.includes('all')) throw new Error('all');
     return (item) => {
       if (item === 'one') throw new Error('one');
@@ -44,4 +44,24 @@ test('what fails for one is told to him alone, what fails for all to all, and th
   const failed = await Promise.allSettled([check('all'), check('all')]);
   assert.ok(failed.every(({ status }) => status === 'rejected'));
   assert.equal(await check('next'), 'next');
+});
+
+test('what takes long is left to itself: others go on, but for those who ask for the same', async () => {
+  const batches: (readonly string[])[] = [];
+  const release = Promise.withResolvers<void>();
+  const lock = inBatches<string, string>({ turn }, { limit: 9, concerns: (name) => name[0] }, async (names) => {
+    batches.push(names);
+    if (names.includes('a held')) await release.promise;
+    return (name) => name;
+  });
+  const held = lock('a held');
+  await turn();
+  await turn();
+  const same = lock('a later');
+  assert.equal(await lock('b'), 'b', 'while the first is under way still');
+  assert.equal(await lock('c'), 'c');
+  assert.deepEqual(batches, [['a held'], ['b'], ['c']]);
+  release.resolve();
+  assert.deepEqual(await Promise.all([held, same]), ['a held', 'a later']);
+  assert.deepEqual(batches.at(-1), ['a later']);
 });
