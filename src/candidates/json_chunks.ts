@@ -16,6 +16,9 @@ export type JsonChunks = {
   take(): Uint8Array<ArrayBuffer>;
 };
 
+/** Between the members of lists and objects. */
+export const separator = ', ';
+
 /** Up to this many bytes an answer is one chunk; the rest of a longer one comes in small ones, so that it needs no memory. */
 const firstChunkBytes = 8 * 1024 * 1024;
 const chunkBytes = 256 * 1024;

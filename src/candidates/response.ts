@@ -1,8 +1,9 @@
 import type { Fleet } from '../fleet/fleet.ts';
 import type { Provider } from '../fleet/provider.ts';
 import type { Candidate, Choice } from './candidate.ts';
-import { allocationsText, choiceTexts, onlyOne, resourcesByProvider, resourceTexts } from './choice_text.ts';
-import { type JsonChunks, jsonChunks } from './json_chunks.ts';
+import { allocationsText, choiceTexts, resourcesByProvider, resourceTexts } from './choice_text.ts';
+import { type JsonChunks, jsonChunks, separator } from './json_chunks.ts';
+import { loneCandidates, loneProvider } from './lone_candidates.ts';
 import type { CandidateRequest } from './request.ts';
 import { summaryText, treeSummary } from './summary.ts';
 
@@ -62,65 +63,26 @@ export function* candidatesJson(
   yield chunks.take();
 }
 
-/** Between the members of lists and objects. */
-const separator = ', ';
-
-/** The candidate that was written last, with the separator before it, where the next may differ from it by the UUID alone. */
-type LoneText = { readonly length: number; readonly uuidPlaces: readonly number[]; readonly uuidLength: number };
-
 /** Writes a text and a candidate, of which the lone provider is known if it has one. */
 type Writer = (before: string, candidate: Candidate, lone: Provider | undefined) => void;
-
-/** The provider of a candidate that takes all from one, for one group. */
-function loneProvider(candidate: Candidate): Provider | undefined {
-  const [first] = candidate;
-  if (candidate.length > 1 || first === undefined || first.group.resources.length === 0) return undefined;
-  return onlyOne(first.providers);
-}
 
 /** From 1.12 on: an object by provider, in the form of PUT /allocations, with the mappings from 1.34 on. */
 function writeByProvider(fleet: Fleet, chunks: JsonChunks, withMappings: boolean): Writer {
   const resourcesText = resourceTexts(fleet);
   const { groupText, shown } = choiceTexts(resourcesText);
-  /** Candidates that take one group's resources from one provider differ by its UUID only: this is before and behind it. */
-  const partsOf = (group: Choice['group']): readonly Buffer[] => {
+  const lones = loneCandidates(chunks, (group) => {
     const text = groupText(group);
-    const parts = withMappings
+    return withMappings
       ? ['{"allocations": {"', `": ${text}}}, "mappings": {"${group.suffix}": ["`, '"]}}']
       : ['{"allocations": {"', `": ${text}}}}`];
-    return parts.map((part) => Buffer.from(part, 'latin1'));
-  };
-  let kept: { readonly group: Choice['group']; readonly parts: readonly Buffer[] } | undefined;
-  let written: LoneText | undefined;
-  const writeLone = (before: string, group: Choice['group'], { uuid }: Provider): void => {
-    if (kept?.group !== group) {
-      kept = { group, parts: partsOf(group) };
-      written = undefined;
-    }
-    if (written !== undefined && before === separator && written.uuidLength === uuid.length) {
-      if (chunks.again(written.length, written.uuidPlaces, uuid)) return;
-    }
-    chunks.text(before);
-    let length = before.length;
-    const uuidPlaces: number[] = [];
-    for (const [place, part] of kept.parts.entries()) {
-      if (place > 0) {
-        uuidPlaces.push(length);
-        chunks.text(uuid);
-        length += uuid.length;
-      }
-      chunks.bytes(part);
-      length += part.length;
-    }
-    written = before === separator ? { length, uuidPlaces, uuidLength: uuid.length } : undefined;
-  };
+  });
   return (before, candidate, lone) => {
     const [first] = candidate;
     if (lone !== undefined && first !== undefined) {
-      writeLone(before, first.group, lone);
+      lones.write(before, first.group, lone);
       return;
     }
-    written = undefined;
+    lones.interrupt();
     let allocations = '';
     if (areApart(candidate)) {
       for (const choice of candidate) {
