@@ -10,9 +10,10 @@ import { count, fileReport, sum, type Totals, totalLine } from './gabbi/report.t
 import { startPostgresql } from './postgresql.ts';
 
 /*
- * All tests: every *.test.ts below test/, two files at a time, and then our gabbi files on both engines. With arguments
- * only the files whose path contains one of them. Those below test/upstream need programs that the system may lack: they run
- * where an argument begins with this folder. The last line is `N passed, N failed`.
+ * All tests: every *.test.ts below test/, three files at a time, since they wait as much as they compute and so keep two cores
+ * busy, and then our gabbi files on both engines. With arguments only the files whose path contains one of them. Those below
+ * test/upstream need programs that the system may lack: they run where an argument begins with this folder. The last line is
+ * `N passed, N failed`.
  */
 
 const project = path.join(import.meta.dirname, '..');
@@ -45,7 +46,7 @@ async function runTestFiles(): Promise<Totals> {
     const text = reason instanceof Error ? (reason.stack ?? reason.message) : inspect(reason);
     console.log(`  FAILED ${name}\n${text.replace(/^/gm, '    ')}`);
   };
-  const stream = run({ files, concurrency: 2, timeout: 900_000 });
+  const stream = run({ files, concurrency: 3, timeout: 900_000 });
   for await (const { type, data } of stream) {
     if (type === 'test:stdout') process.stdout.write(data.message);
     if (type === 'test:stderr') process.stderr.write(data.message);
