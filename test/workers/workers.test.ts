@@ -34,15 +34,18 @@ async function start({ folder, configFile }: CommandWorld, workers: number): Pro
   const [, url = ''] = await server.said(/^placement-api listens on (http:\/\/\S+)\n/m);
   const log = () =>
     text.split('\n').flatMap((line) => (line.startsWith('{') && line.endsWith('}') ? [JSON.parse(line)] : []));
-  return {
-    url,
-    server,
-    log,
-    pids: () =>
-      new Map(
-        log().flatMap(({ msg, worker, pid }) => (msg === 'This worker serves' ? [[Number(worker), Number(pid)]] : [])),
-      ),
-  };
+  const pids = () =>
+    new Map<number, number>(
+      log().flatMap(({ msg, worker, pid }) => (msg === 'This worker serves' ? [[Number(worker), Number(pid)]] : [])),
+    );
+  await until('all workers have said that they serve', () => pids().size === workers);
+  return { url, server, log, pids };
+}
+
+function pidOf(service: Service, worker: number): number {
+  const pid = service.pids().get(worker);
+  assert.ok(pid, `worker ${worker} serves`);
+  return pid;
 }
 
 const withWorkers = (workers: number, use: (service: Service, world: CommandWorld) => Promise<void>) =>
@@ -105,7 +108,7 @@ test('a worker that is killed under load is replaced, and each request is answer
       const before = load.answered();
       await until('answers before the kill', () => load.answered() > before + 100);
       const worker = (kill % 2) + 1;
-      const killed = service.pids().get(worker) ?? 0;
+      const killed = pidOf(service, worker);
       process.kill(killed, 'SIGKILL');
       await until('another process in its place', () => service.pids().get(worker) !== killed);
     }
@@ -125,7 +128,7 @@ test('SIGTERM under load cuts nothing, to the service or to one worker', async (
     const stock = await buildStockAt(service.url);
     const load = startLoad([service.url], stock, 12);
     await until('answers', () => load.answered() > 100);
-    const asked = service.pids().get(1) ?? 0;
+    const asked = pidOf(service, 1);
     process.kill(asked, 'SIGTERM');
     await until('another process in its place', () => service.pids().get(1) !== asked);
     assert.deepEqual(load.broken, []);
@@ -143,7 +146,7 @@ test('a worker that fails again and again is started at longer and longer interv
   await withWorkers(2, async (service) => {
     const ends = () => service.log().filter(({ msg }) => msg === 'A worker ended and is replaced');
     for (let kill = 1; kill <= 3; kill += 1) {
-      process.kill(service.pids().get(2) ?? 0, 'SIGKILL');
+      process.kill(pidOf(service, 2), 'SIGKILL');
       await until('its end', () => ends().length === kill);
       assert.equal((await fetch(`${service.url}/readyz`)).status, 200, 'the other worker serves');
       const { pid } = ends().at(-1) ?? {};
