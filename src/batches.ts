@@ -38,11 +38,11 @@ export function inBatches<Item, Result>(
     const askedBy = batch.flatMap((waiting) => waiting.askedBy);
     try {
       const told = await onBehalfOf(askedBy, () => perform(batch.map(({ item }) => item)));
-      for (const { item, resolve, reject } of batch) {
+      for (const waiting of batch) {
         try {
-          resolve(told(item));
+          waiting.resolve(onBehalfOf(waiting.askedBy, () => told(waiting.item)));
         } catch (error) {
-          reject(error);
+          waiting.reject(error);
         }
       }
     } catch (error) {

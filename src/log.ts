@@ -16,6 +16,9 @@ const maxWaitingBytes = 16 * 1024 * 1024;
 /** How long lines wait for others to be written with, in milliseconds: a write wakes a thread, which costs more than the line. */
 const gatheringMs = 10;
 
+/** So much is written to a pipe in one piece (PIPE_BUF), whoever else writes to it: the workers share standard error. */
+const pieceBytes = 4096;
+
 /**
  * The log of the process, on standard error or in the file that `[DEFAULT] log_file` and `log_dir` name, written without
  * blocking, and completely when the process ends by itself. A log that cannot be written does not end the process.
@@ -30,6 +33,7 @@ export function openLog(settings: Config['default'], worker?: number): Log {
     dest: file ?? process.stderr.fd,
     sync: false,
     maxLength: maxWaitingBytes,
+    maxWrite: pieceBytes,
     mode: 0o640,
   });
   surviveErrors(destination);
@@ -56,9 +60,10 @@ export function openLog(settings: Config['default'], worker?: number): Log {
   };
 }
 
-/** Writes together what comes within some milliseconds, and what is left when the process ends. */
+/** Writes together what comes within some milliseconds, in pieces of whole lines, and what is left when the process ends. */
 function gatherLines(destination: ReturnType<typeof pino.destination>) {
   let lines = '';
+  let bytes = 0;
   let timer: NodeJS.Timeout | undefined;
   const flush = (): void => {
     clearTimeout(timer);
@@ -66,6 +71,7 @@ function gatherLines(destination: ReturnType<typeof pino.destination>) {
     if (lines === '') return;
     const written = lines;
     lines = '';
+    bytes = 0;
     destination.write(written);
   };
   const flushSync = destination.flushSync.bind(destination);
@@ -74,7 +80,10 @@ function gatherLines(destination: ReturnType<typeof pino.destination>) {
     flushSync();
   };
   const write = (line: string): void => {
+    const added = Buffer.byteLength(line);
+    if (bytes + added > pieceBytes) flush();
     lines += line;
+    bytes += added;
     timer ??= setTimeout(flush, gatheringMs);
   };
   return { write, flush };

@@ -3,18 +3,20 @@ import { utcNow } from '../utc_now.ts';
 import type { ProviderWrite } from './provider_write.ts';
 
 /**
- * Inserts a provider. Its root is its parent's, or itself. The parent is locked against being re-rooted meanwhile.
+ * Inserts a provider. Its root is its parent's, or itself. The parent is locked against being re-rooted meanwhile, by the lock
+ * that writers of the parent take: of two transactions that first share one and then write neither would end.
  *
  * It is not done where the parent does not exist, and fails by a unique violation where the name or the UUID is taken.
  */
 export function createProvider(provider: {
   readonly uuid: string;
   readonly name: string;
-  readonly parentUuid: string | null;
+  readonly parent: { readonly id: number; readonly uuid: string } | undefined;
 }): ProviderWrite {
+  const parentUuid = provider.parent?.uuid ?? null;
   const insert = sql`
     with parent as (
-      select id, root_provider_id from resource_providers where uuid = ${provider.parentUuid}::text for share
+      select id, root_provider_id from resource_providers where uuid = ${parentUuid}::text for no key update
     ), way_up as (
       -- Only gone for a parent from before roots were noted, which the online data migration has not reached yet.
       with recursive up as (
@@ -31,7 +33,7 @@ export function createProvider(provider: {
       case when parent.id is null then new_id.id else coalesce(parent.root_provider_id, (select id from way_up)) end, ${utcNow},
       case when parent.id is null then ${utcNow} end -- upstream writes a root twice: its root is known only afterwards
     from new_id left join parent on true
-    where ${provider.parentUuid}::text is null or parent.id is not null
+    where ${parentUuid}::text is null or parent.id is not null
     returning id`;
-  return { statements: [insert] };
+  return { lockedId: provider.parent?.id, statements: [insert] };
 }

@@ -8,8 +8,8 @@ import { utcNow } from '../utc_now.ts';
  * was done, and none where the provider was not as it was judged.
  */
 export type ProviderWrite = {
-  /** Absent for one that is made. */
-  readonly providerId?: number;
+  /** The provider that it locks: which it writes, or the parent of one that it makes. Absent where it locks none. */
+  readonly lockedId?: number | undefined;
   readonly statements: readonly RawBuilder<unknown>[];
 };
 
@@ -30,7 +30,7 @@ export const nextGeneration = (judged: JudgedProvider, condition = sql`true`): R
 
 /**
  * Does some writes in one transaction and round trip. Each sees what the ones before it did; they are sorted by the
- * provider, so that two who write the same providers cannot wait for each other in a circle.
+ * provider that they lock, as claims are, so that two who lock the same providers cannot wait for each other in a circle.
  *
  * @returns which of them were done
  * @throws what one of them throws; nothing of any was done then.
@@ -39,7 +39,7 @@ export async function writeProviders(
   { kysely, transaction }: Pick<Database, 'kysely' | 'transaction'>,
   writes: readonly ProviderWrite[],
 ): Promise<ReadonlySet<ProviderWrite>> {
-  const sorted = writes.toSorted((a, b) => (a.providerId ?? 0) - (b.providerId ?? 0));
+  const sorted = writes.toSorted((a, b) => (a.lockedId ?? 0) - (b.lockedId ?? 0));
   const rows = await transaction(
     sorted.flatMap(({ statements }) => statements.map((statement) => statement.compile(kysely))),
   );

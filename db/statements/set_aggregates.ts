@@ -49,5 +49,5 @@ export function setAggregates(
       select guard.id, wanted.id, ${utcNow} from guard, wanted on conflict do nothing
     )
     select id from guard`;
-  return { providerId: write.providerId, statements: [ensure, lock, set] };
+  return { lockedId: write.providerId, statements: [ensure, lock, set] };
 }

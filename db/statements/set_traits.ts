@@ -19,5 +19,5 @@ export function setTraits(write: JudgedProvider & { readonly traitIds: readonly 
       on conflict do nothing
     )
     select id from guard`;
-  return { providerId: write.providerId, statements: [set] };
+  return { lockedId: write.providerId, statements: [set] };
 }

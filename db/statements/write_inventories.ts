@@ -47,5 +47,5 @@ export function writeInventories(
         step_size = excluded.step_size, allocation_ratio = excluded.allocation_ratio, updated_at = ${utcNow}
     )
     select id from guard`;
-  return { providerId: write.providerId, statements: [put] };
+  return { lockedId: write.providerId, statements: [put] };
 }

@@ -6,6 +6,7 @@ import { deleteProvider } from '../../db/statements/delete_provider.ts';
 import { badRequest, conflict, errorCodes, notFound } from '../errors.ts';
 import { providerTagOf } from '../fleet/entity_tags.ts';
 import type { Fleet } from '../fleet/fleet.ts';
+import type { FleetKeeper } from '../fleet/keeper.ts';
 import type { Provider } from '../fleet/provider.ts';
 import { normalUuid } from '../placement/uuid.ts';
 import { integer, list as listOf, object, text, uuidText } from '../schema/json_schema.ts';
@@ -91,21 +92,28 @@ async function create(request: ApiRequest, { fleet, providerWrites }: Parts): Pr
       'parent provider UUID cannot be same as UUID. Please set parent provider UUID to None if there is no parent.',
     );
   }
+  const noParent = () => refuse('parent provider UUID does not exist.');
+  const parent = parentUuid === null ? undefined : await findParent(fleet, parentUuid);
+  if (parentUuid !== null && parent === undefined) throw noParent();
   let shown: Fleet | undefined;
   try {
-    shown = await providerWrites.perform(createProvider({ uuid, name: body.name, parentUuid }));
+    shown = await providerWrites.perform(createProvider({ uuid, name: body.name, parent }));
   } catch (error) {
     if (!hasSqlstate(error, sqlstate.uniqueViolation)) throw error;
     // Where both clash it is the name that is told, as upstream does on PostgreSQL.
     const clash = (await fleet.fresh()).byName.has(body.name) ? `name: ${body.name}` : `uuid: ${uuid}`;
     throw conflict(`Conflicting resource provider ${clash} already exists.`, errorCodes.duplicateName);
   }
-  if (shown === undefined) throw refuse('parent provider UUID does not exist.');
+  if (shown === undefined) throw noParent();
   const location = `/resource_providers/${uuid}`;
   if (request.version < answeredPostSince) return { status: 201, location };
   const provider = findProvider(shown, uuid);
   return { status: 200, location, ...represent(provider, request), lastModified: newest([modifiedAtMs(provider)]) };
 }
+
+/** The parent of a new provider as it is known, which the write proves, or as it is now. */
+const findParent = async (fleet: FleetKeeper, uuid: string): Promise<Provider | undefined> =>
+  fleet.known.byUuid.get(uuid) ?? (await fleet.fresh()).byUuid.get(uuid);
 
 async function update(request: ApiRequest, parts: Parts): Promise<Answer> {
   const uuid = request.param('uuid');

@@ -243,7 +243,8 @@ test('a child that waited for the move of its parent gets the new root', async (
       'update resource_providers set parent_provider_id = 2 where id = 1',
       'update resource_providers set root_provider_id = 2 where id in (1, 3)',
     ];
-    const ours = () => isWritten(connections.database, createProvider({ uuid: 'rp4', name: 'rp4', parentUuid: 'rp3' }));
+    const ours = () =>
+      isWritten(connections.database, createProvider({ uuid: 'rp4', name: 'rp4', parent: { id: 3, uuid: 'rp3' } }));
     assert.equal(await whileOther(connections, moved, ours), true);
     assert.deepEqual((await roots(connections)).at(-1), { uuid: 'rp4', root: 2 });
   });
@@ -254,7 +255,7 @@ test('a move and a new child in the same tree do not wait in a circle', async ()
     const { database, other } = connections;
     await other.query('begin');
     // As createProvider does it: the parent first, and at the end, by the foreign key, the root.
-    await other.query('select id from resource_providers where id = 3 for share');
+    await other.query('select id from resource_providers where id = 3 for no key update');
     const moving = moveProvider(database, { ...move, judged });
     await untilWaiting(other); // it has the root, and waits for the parent
     await other.query(`insert into resource_providers (uuid, name, generation, parent_provider_id, root_provider_id)

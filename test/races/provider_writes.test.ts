@@ -4,10 +4,12 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import type { PlacementService } from '../../src/service.ts';
 import { engines, withFreshDatabase } from '../engines.ts';
 import { openServiceOn, withTestService } from '../services.ts';
+import { waitingCount } from './two_connections.ts';
 
 type Send = (method: string, path: string, body?: unknown, version?: string) => Promise<number>;
 
@@ -97,6 +99,39 @@ for (const engine of engines) {
 }
 
 test('who writes a provider that somebody holds waits in vain, and those who write others at the same time do not', async () => {
+  await withHeldProvider(async (send) => {
+    // The first goes alone, since nobody writes yet; the others wait for it, and go together.
+    const put = (n: number) => send('PUT', `/resource_providers/${uuidOf(n)}/inventories`, inventories('VCPU', 0));
+    assert.deepEqual(await Promise.all([1, 2, 3].map(put)), [200, 503, 200]);
+  });
+});
+
+test('those who write a provider that somebody holds, or make children of it, wait on one connection, however many', async () => {
+  await withHeldProvider(async (send, client) => {
+    const put = (n: number) => send('PUT', `/resource_providers/${uuidOf(n)}/inventories`, inventories('VCPU', 0));
+    const child = { name: 'child', uuid: uuidOf(4), parent_provider_uuid: uuidOf(2) };
+    let told = false;
+    const answers = Promise.all([
+      put(1),
+      ...Array.from({ length: 9 }, () => put(2)),
+      send('POST', '/resource_providers', child),
+      put(3),
+    ]);
+    void answers.then(() => {
+      told = true;
+    });
+    let most = 0;
+    while (!told) {
+      most = Math.max(most, await waitingCount(client));
+      await sleep(20);
+    }
+    assert.deepEqual(await answers, [200, ...Array.from({ length: 10 }, () => 503), 200]);
+    assert.equal(most, 1);
+  });
+});
+
+/** Runs a service with three providers, of which another connection holds the second. A statement may take a second. */
+async function withHeldProvider(use: (send: Send, client: pg.Client) => Promise<void>): Promise<void> {
   await withFreshDatabase('postgresql', async (database) => {
     if (!('connection' in database.settings)) throw new Error('A lock needs a connection of its own.');
     const client = new pg.Client({ connectionString: database.settings.connection });
@@ -107,12 +142,10 @@ test('who writes a provider that somebody holds waits in vain, and those who wri
       for (const n of [1, 2, 3]) await send('POST', '/resource_providers', { name: `name ${n}`, uuid: uuidOf(n) });
       await client.query('begin');
       await client.query(`select from resource_providers where uuid = '${uuidOf(2)}' for update`);
-      // The first goes alone, since nobody writes yet; the others wait for it, and go together.
-      const put = (n: number) => send('PUT', `/resource_providers/${uuidOf(n)}/inventories`, inventories('VCPU', 0));
-      assert.deepEqual(await Promise.all([1, 2, 3].map(put)), [200, 503, 200]);
+      await use(send, client);
     } finally {
       await client.end();
       await service.close();
     }
   });
-});
+}

@@ -35,14 +35,16 @@ const providersAndOwners = `
 /** Waits until as many connections of this database wait for a lock. */
 export async function untilWaiting(other: pg.Client, count = 1): Promise<void> {
   const deadline = Date.now() + 5_000;
-  for (;;) {
-    // Within a transaction the view shows the same each time, unless it is told not to.
-    await other.query('select pg_stat_clear_snapshot()');
-    const { rows } = await other.query(`select count(*)::integer as waiting from pg_stat_activity
-      where datname = current_database() and wait_event_type = 'Lock'`);
-    if (rows[0].waiting >= count) return;
-    if (Date.now() > deadline) throw new Error('Nobody waits for a lock.');
-  }
+  while ((await waitingCount(other)) < count) if (Date.now() > deadline) throw new Error('Nobody waits for a lock.');
+}
+
+/** How many connections of this database wait for a lock. */
+export async function waitingCount(other: pg.Client): Promise<number> {
+  // Within a transaction the view shows the same each time, unless it is told not to.
+  await other.query('select pg_stat_clear_snapshot()');
+  const { rows } = await other.query(`select count(*)::integer as waiting from pg_stat_activity
+    where datname = current_database() and wait_event_type = 'Lock'`);
+  return rows[0].waiting;
 }
 
 /** Runs the work of ours while a transaction of the other is open, which then commits. */

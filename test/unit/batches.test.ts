@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { inBatches } from '../../src/batches.ts';
+import { onBehalfOf, requestsServed } from '../../src/request_ids.ts';
 
 const turn = async () => {};
 
@@ -64,4 +65,21 @@ test('what takes long is left to itself: others go on, but for those who ask for
   release.resolve();
   assert.deepEqual(await Promise.all([held, same]), ['a held', 'a later']);
   assert.deepEqual(batches.at(-1), ['a later']);
+});
+
+test('what is done is done for all who asked, and what each is told, for him', async () => {
+  const served = () => requestsServed().map(({ requestId }) => requestId);
+  const ask = inBatches<string, readonly string[][]>({ turn }, { limit: 9 }, async () => {
+    const together = served();
+    return () => [together, served()];
+  });
+  const askAs = (requestId: string) => onBehalfOf([{ requestId, globalRequestId: undefined }], () => ask(requestId));
+  const first = askAs('a');
+  await turn();
+  await turn();
+  assert.deepEqual(await Promise.all([first, askAs('b'), askAs('c')]), [
+    [['a'], ['a']],
+    [['b', 'c'], ['b']],
+    [['b', 'c'], ['c']],
+  ]);
 });

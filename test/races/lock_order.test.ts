@@ -1,0 +1,40 @@
+/** Writes of providers that go together lock as claims do, in the order of the ids: nobody waits for another in a circle. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { createProvider } from '../../db/statements/create_provider.ts';
+import { writeProviders } from '../../db/statements/provider_write.ts';
+import { setTraits } from '../../db/statements/set_traits.ts';
+import { untilWaiting, withTwoConnections } from './two_connections.ts';
+
+/** A new child of provider 2. */
+const child = (name: string) => createProvider({ uuid: name, name, parent: { id: 2, uuid: 'rp2' } });
+const traitsOf = (providerId: number) => setTraits({ providerId, generation: 5, traitIds: [] });
+
+test('the parent of a new provider is locked in its turn', async () => {
+  await withTwoConnections(async ({ database, other }) => {
+    await other.query('begin; select from resource_providers where id = 1 for no key update');
+    const writes = [child('new'), traitsOf(1)];
+    const written = writeProviders(database, writes);
+    written.catch(() => {});
+    await untilWaiting(other);
+    await other.query('select from resource_providers where id = 2 for no key update');
+    await other.query('commit');
+    assert.deepEqual(await written, new Set(writes));
+  });
+});
+
+test('two who make children of a provider and then write it do not wait for each other', async () => {
+  await withTwoConnections(async ({ database, other }) => {
+    await other.query(`begin; insert into resource_providers (id, uuid, name, generation, root_provider_id)
+      values (9, 'rp9', 'first', 0, 9)`);
+    const writes = (name: string) => [child(name), traitsOf(2)];
+    const [first, second] = [writes('first'), writes('second')];
+    const written = [writeProviders(database, first)];
+    await untilWaiting(other); // for the name, after the parent was locked
+    written.push(writeProviders(database, second));
+    for (const each of written) each.catch(() => {});
+    await untilWaiting(other, 2);
+    await other.query('rollback');
+    assert.deepEqual(await Promise.all(written), [new Set(first), new Set(second.slice(0, 1))]);
+  });
+});
