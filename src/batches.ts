@@ -1,4 +1,5 @@
 import type { Database } from '../db/connect.ts';
+import { hasSqlstate, sqlstate } from '../db/sqlstate.ts';
 import { inTurn } from './in_turn.ts';
 import { onBehalfOf, type RequestIds, requestsServed } from './request_ids.ts';
 
@@ -12,14 +13,20 @@ export type Told<Item, Result> = (item: Item) => Result | Promise<Result>;
  *
  * @param options.limit for how many at once
  * @param options.concerns what it takes a lock of: who asks for the same as somebody who is held up waits until that has ended
- * @param perform does it for some, in the order in which they asked. What it throws is told to all of them.
+ * @param perform does it for some, in the order in which they asked. What it throws is told to all of them; but where somebody
+ *   holds what one of them needs (`lockNotAvailable`), it is asked to do each by itself.
  */
 export function inBatches<Item, Result>(
   database: Pick<Database, 'turn'>,
   { limit, concerns = () => undefined }: { readonly limit: number; readonly concerns?: (item: Item) => unknown },
   perform: (items: readonly Item[]) => Promise<Told<Item, Result>>,
 ): (item: Item) => Promise<Result> {
-  type Waiting = PromiseWithResolvers<Result> & { readonly item: Item; readonly askedBy: readonly RequestIds[] };
+  type Waiting = PromiseWithResolvers<Result> & {
+    readonly item: Item;
+    readonly askedBy: readonly RequestIds[];
+    /** Whether it was in a batch that waited for somebody else in vain: it goes by itself then. */
+    readonly alone: boolean;
+  };
   let queue: Waiting[] = [];
 
   const takeBatch = (heldUp: readonly (readonly Waiting[])[]): readonly Waiting[] | undefined => {
@@ -28,7 +35,8 @@ export function inBatches<Item, Result>(
     const batch: Waiting[] = [];
     const later: Waiting[] = [];
     for (const waiting of queue) {
-      (batch.length < limit && !held.has(concerns(waiting.item)) ? batch : later).push(waiting);
+      const isFull = batch.length >= (waiting.alone ? 1 : limit) || batch[0]?.alone === true;
+      (isFull || held.has(concerns(waiting.item)) ? later : batch).push(waiting);
     }
     queue = later;
     return batch.length > 0 ? batch : undefined;
@@ -46,14 +54,16 @@ export function inBatches<Item, Result>(
         }
       }
     } catch (error) {
-      for (const { reject } of batch) reject(error);
+      if (batch.length > 1 && hasSqlstate(error, sqlstate.lockNotAvailable)) {
+        queue.unshift(...batch.map((waiting) => ({ ...waiting, alone: true })));
+      } else for (const { reject } of batch) reject(error);
     }
   };
 
   const wake = inTurn(database, takeBatch, performBatch);
 
   return (item) => {
-    const waiting = { ...Promise.withResolvers<Result>(), item, askedBy: requestsServed() };
+    const waiting = { ...Promise.withResolvers<Result>(), item, askedBy: requestsServed(), alone: false };
     queue.push(waiting);
     wake();
     return waiting.promise;

@@ -1,5 +1,6 @@
 import { sql } from 'kysely';
 import type { Database } from '../connect.ts';
+import { waitBriefly } from './brief_wait.ts';
 import { type SeenAllocation, seenRows } from './seen_allocations.ts';
 import { tagsAreWritten } from './written_tags.ts';
 
@@ -12,6 +13,7 @@ import { tagsAreWritten } from './written_tags.ts';
  * finds them gone.
  *
  * @returns how many allocations each consumer had; those that had none are missing.
+ * @throws `lockNotAvailable` where somebody holds one of several consumers; nothing was deleted then.
  */
 export async function deleteAllocations(
   { kysely, transaction }: Database,
@@ -32,9 +34,11 @@ export async function deleteAllocations(
     delete from allocations a where consumer_id = ${uuids} and (${tagsAreWritten}) is not null
       and (consumer_id in (select uuid from gone) or not exists (select from consumers c where c.uuid = a.consumer_id))
     returning consumer_id as uuid`;
-  const [, , removed] = await transaction([lockOld, lock, remove].map((statement) => statement.compile(kysely)));
+  const before = consumerUuids.length > 1 ? [waitBriefly] : [];
+  const statements = [...before, lockOld, lock, remove];
+  const removed = (await transaction(statements.map((statement) => statement.compile(kysely)))).at(-1);
   const counts = new Map<string, number>();
-  // The rows of the third query, whose columns it names.
+  // The rows of the last query, whose columns it names.
   for (const { uuid } of (removed ?? []) as readonly { readonly uuid: string }[])
     counts.set(uuid, (counts.get(uuid) ?? 0) + 1);
   return counts;

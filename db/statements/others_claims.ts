@@ -1,4 +1,5 @@
 import { type RawBuilder, sql } from 'kysely';
+import { waitBriefly } from './brief_wait.ts';
 import { changesSince, isLogTooShort, type Moment } from './change_log.ts';
 import type { ClaimWrite } from './claim_write.ts';
 
@@ -21,6 +22,7 @@ export type Leeway = {
 export const lockProviders = (claims: readonly ClaimWrite[]): RawBuilder<unknown> => sql`
     select id from resource_providers
     where id = any(${claims.flatMap(({ providers }) => providers.map(({ providerId }) => providerId))}::integer[])
+      ${claims.length > 1 ? sql`and (${waitBriefly}) is not null` : sql``}
     order by id for no key update`;
 
 /** Tables of the statement; of `guard` it takes the providers, and `overtaken` has those of which others did more than they may. */

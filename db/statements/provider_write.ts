@@ -2,6 +2,7 @@ import { type RawBuilder, sql } from 'kysely';
 import type { Database } from '../connect.ts';
 import { serverRun } from '../server_run.ts';
 import { utcNow } from '../utc_now.ts';
+import { waitBriefly } from './brief_wait.ts';
 
 /**
  * A write of a provider or a part of it, to be done together with others: statements, of which the last gives a row where it
@@ -33,18 +34,19 @@ export const nextGeneration = (judged: JudgedProvider, condition = sql`true`): R
  * provider that they lock, as claims are, so that two who lock the same providers cannot wait for each other in a circle.
  *
  * @returns which of them were done
- * @throws what one of them throws; nothing of any was done then.
+ * @throws what one of them throws, or `lockNotAvailable` where somebody holds what one of several needs; nothing of any was done
+ *   then.
  */
 export async function writeProviders(
   { kysely, transaction }: Pick<Database, 'kysely' | 'transaction'>,
   writes: readonly ProviderWrite[],
 ): Promise<ReadonlySet<ProviderWrite>> {
   const sorted = writes.toSorted((a, b) => (a.lockedId ?? 0) - (b.lockedId ?? 0));
-  const rows = await transaction(
-    sorted.flatMap(({ statements }) => statements.map((statement) => statement.compile(kysely))),
-  );
+  const before = writes.length > 1 ? [waitBriefly] : [];
+  const statements = [...before, ...sorted.flatMap((write) => write.statements)];
+  const rows = await transaction(statements.map((statement) => statement.compile(kysely)));
   const done = new Set<ProviderWrite>();
-  let place = 0;
+  let place = before.length;
   for (const write of sorted) {
     place += write.statements.length;
     if (rows[place - 1]?.length === 1) done.add(write);

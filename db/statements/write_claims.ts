@@ -2,6 +2,7 @@ import { type RawBuilder, sql } from 'kysely';
 import type { Database } from '../connect.ts';
 import { serverRun } from '../server_run.ts';
 import { utcNow } from '../utc_now.ts';
+import { waitBriefly } from './brief_wait.ts';
 import {
   type ClaimWrite,
   type ConsumerWrite,
@@ -45,7 +46,8 @@ type WrittenRow = {
  * @param judgedOn the run of the server of which the generations are (db/server_run.ts): on another all providers are lost, since
  *   the same generations may be of something else where a failover lost transactions; null for whichever
  * @param leeway what others may do to the providers meanwhile; without it, nothing
- * @throws a unique violation where a consumer that should be new exists: then nothing at all was written.
+ * @throws a unique violation where a consumer that should be new exists, and `lockNotAvailable` where somebody holds what one
+ *   of several claims needs: then nothing at all was written.
  */
 export async function writeClaims(
   { kysely, transaction }: Database,
@@ -66,6 +68,7 @@ export async function writeClaims(
     allocation as (${newAllocations(claims)}),
     locked_provider as materialized (
       select id, coalesce(generation, 0) as generation from resource_providers where id in (select provider_id from guard)
+        ${claims.length > 1 ? sql`and (${waitBriefly}) is not null` : sql``}
       order by id for no key update
     ),
     locked_consumer as materialized (

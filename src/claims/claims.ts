@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Database } from '../../db/connect.ts';
 import { repeatLostRaces } from '../../db/lost_race.ts';
-import { hasSqlstate, isLostRace, sqlstate } from '../../db/sqlstate.ts';
+import { hasSqlstate, isLostRace, isTimedOut, sqlstate } from '../../db/sqlstate.ts';
 import type { ClaimWrite } from '../../db/statements/claim_write.ts';
 import { ensureOwners } from '../../db/statements/ensure_owners.ts';
 import { type ConsumerState, readConsumers } from '../../db/statements/read_consumers.ts';
@@ -13,7 +13,7 @@ import { onBehalfOf, requestsServed } from '../request_ids.ts';
 import { type Claim, ClaimRefused, type RefusalReason } from './claim.ts';
 import { effectsOf, isForeseeable, type Judged, roomsOf } from './effects.ts';
 import { judge } from './judge.ts';
-import { consumersOf, takeBatch, type Waiting } from './waiting.ts';
+import { concerning, consumersOf, takeBatch, type Waiting } from './waiting.ts';
 
 /** Writes claims; those that arrive while a write is under way go together in the next. */
 export type Claims = {
@@ -135,6 +135,10 @@ export function openClaims(
       );
     } catch (error) {
       stale = true;
+      if (judged.length > 1 && hasSqlstate(error, sqlstate.lockNotAvailable)) {
+        again.push(...judged.map(({ waiting }) => ({ ...waiting, alone: true })));
+        return;
+      }
       if (!hasSqlstate(error, sqlstate.uniqueViolation) && !isLostRace(error)) throw error;
       // Nothing of the batch was written, and all are judged again. A unique violation says that a consumer that should be
       // new is there: the race is one of those who wanted to make one.
@@ -199,8 +203,17 @@ export function openClaims(
       // Those that were answered are not concerned: a promise is settled once.
       const going = new Set(again.map(({ resolve }) => resolve));
       for (const { resolve, reject } of batch) if (!going.has(resolve)) reject(error);
+      if (isTimedOut(error)) rejectWhoWaitedAsLong(batch, error);
     });
     queue.unshift(...again);
+  };
+
+  /** Who was with it when it waited in vain first, and needs the same, would wait in vain once more. */
+  const rejectWhoWaitedAsLong = (timedOut: readonly Waiting[], error: unknown): void => {
+    const needsTheSame = concerning(timedOut);
+    const [asLong, others] = partition(queue, (waiting) => waiting.alone && needsTheSame(waiting));
+    queue = others;
+    for (const { reject } of asLong) reject(error);
   };
 
   const wake = inTurn(
@@ -226,6 +239,7 @@ export function openClaims(
           readsConsumers,
           refusedOnce: false,
           lostRaces: 0,
+          alone: false,
           resolve,
           reject,
         });

@@ -10,6 +10,8 @@ export type Waiting = {
   /** The refusal of a judgement on a picture that may have been old: given only if a fresh one repeats it. */
   readonly refusedOnce: boolean;
   readonly lostRaces: number;
+  /** Whether it was in a batch that waited for somebody else in vain: it goes by itself then. */
+  readonly alone: boolean;
   readonly resolve: () => void;
   readonly reject: (error: unknown) => void;
 };
@@ -19,7 +21,7 @@ const batchLimit = 256;
 
 /**
  * Takes the next claims, no two of which concern the same consumer: the later one must see what the earlier did. A claim that
- * brings inventories goes alone, since all others are judged by the inventories that are there.
+ * brings inventories goes by itself, since all others are judged by the inventories that are there.
  *
  * @param heldUp claims whose statement waits for somebody else: what concerns their consumers or providers would wait, too
  * @returns the batch, and who goes on waiting, in order
@@ -30,21 +32,28 @@ export function takeBatch(
 ): { readonly batch: readonly Waiting[]; readonly later: Waiting[] } {
   const batch: Waiting[] = [];
   const later: Waiting[] = [];
-  const takenConsumers = new Set(heldUp.flatMap(consumersOf));
-  const takenProviders = new Set(heldUp.flatMap(providersOf));
-  const mustWait = (waiting: Waiting): boolean =>
-    consumersOf(waiting).some((uuid) => takenConsumers.has(uuid)) ||
-    (takenProviders.size > 0 && providersOf(waiting).some((uuid) => takenProviders.has(uuid)));
+  const takenConsumers = new Set<string>();
+  const concernsHeldUp = concerning(heldUp);
   let limit = batchLimit;
   for (const waiting of queue) {
-    const goesAlone = waiting.claim.inventories.length > 0;
-    const isHeldUp = mustWait(waiting);
+    const goesAlone = waiting.alone || waiting.claim.inventories.length > 0;
+    const isHeldUp = consumersOf(waiting).some((uuid) => takenConsumers.has(uuid)) || concernsHeldUp(waiting);
     if (isHeldUp || batch.length >= (goesAlone ? 1 : limit)) later.push(waiting);
     else batch.push(waiting);
     if (goesAlone && !isHeldUp) limit = 0;
     for (const uuid of consumersOf(waiting)) takenConsumers.add(uuid);
   }
   return { batch, later };
+}
+
+/** Tells whether a claim concerns a consumer or a provider of some others. */
+export function concerning(others: readonly Waiting[]): (waiting: Waiting) => boolean {
+  if (others.length === 0) return () => false;
+  const consumers = new Set(others.flatMap(consumersOf));
+  const providers = new Set(others.flatMap(providersOf));
+  return (waiting) =>
+    consumersOf(waiting).some((uuid) => consumers.has(uuid)) ||
+    providersOf(waiting).some((uuid) => providers.has(uuid));
 }
 
 export const consumersOf = ({ claim }: Waiting): string[] => claim.consumers.map(({ uuid }) => uuid);

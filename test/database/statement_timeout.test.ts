@@ -131,6 +131,25 @@ suite('a statement that takes too long', () => {
       assert.match(metrics.text, /^placement_claims_total\{outcome="written"\} 4$/m);
     }));
 
+  test('that claims on one provider wait for in vain is waited for once', () =>
+    withService(async ({ service, other, entries }) => {
+      assert.equal((await claim(service)).status, 204, 'the owners are known');
+      await other.query('begin; select from resource_providers for update');
+      const first = claim(service);
+      await untilWaiting(other);
+      const others = [claim(service), claim(service), claim(service)];
+      const answers = await Promise.all([first, ...others]);
+      assert.deepEqual(
+        answers.map(({ status }) => status),
+        [503, 503, 503, 503],
+      );
+      // The first, then the three together and briefly, then one of them, as long as it may.
+      const waits = entries
+        .filter(({ msg }) => msg === 'Slow statement')
+        .map(({ ms }) => Math.round(Number(ms) / 1000));
+      assert.equal(waits.length, 3, `${waits}`);
+    }));
+
   test('that deletions wait for is logged with the ids of those that it was for', () =>
     withService(async ({ service, other, entries }) => {
       const consumers = [randomUUID(), randomUUID(), randomUUID()];

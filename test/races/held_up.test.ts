@@ -3,7 +3,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Claim } from '../../src/claims/claim.ts';
 import { openClaims } from '../../src/claims/claims.ts';
+import { openDeletions } from '../../src/claims/deletions.ts';
 import { openFleet } from '../../src/fleet/keeper.ts';
+import { until } from '../until.ts';
 import { untilWaiting, withTwoConnections } from './two_connections.ts';
 
 const claimOf = (uuid: string, provider: string): Claim => ({
@@ -67,5 +69,39 @@ test('several locks hold up no more than what they are for', async () => {
     assert.deepEqual(rows, [{ consumer: 'free' }]);
     await other.query('commit');
     await Promise.all(waiting);
+  });
+});
+
+test('of claims that were sent together only those wait that need what somebody holds', async () => {
+  await withTwoConnections(async ({ database, other }) => {
+    const claims = openClaims(database, await openFleet(database), { conflictRetryCount: 10 });
+    await other.query('begin; select from resource_providers where id = 1 for update');
+    const written: string[] = [];
+    const write = (uuid: string, provider: string): Promise<void> =>
+      claims.write(claimOf(uuid, provider)).then(() => void written.push(uuid));
+    // The first goes by itself, since nobody writes yet, and the others together.
+    const free = ['free 0', 'free 1', 'free 2', 'free 3'];
+    const all = [...free.slice(0, 2).map((uuid) => write(uuid, 'rp2')), write('held', 'rp1'), write('held too', 'rp1')];
+    await Promise.all([...all.slice(0, 2), ...free.slice(2).map((uuid) => write(uuid, 'rp2'))]);
+    assert.deepEqual(written.toSorted(), free);
+    await other.query('commit');
+    await Promise.all(all);
+    assert.deepEqual(written.slice(4).toSorted(), ['held', 'held too']);
+  });
+});
+
+test('of deletions that were sent together only the one waits whose consumer somebody holds', async () => {
+  await withTwoConnections(async ({ database, other }) => {
+    const claims = openClaims(database, await openFleet(database), { conflictRetryCount: 10 });
+    for (const uuid of ['a', 'b', 'c']) await claims.write(claimOf(uuid, 'rp2'));
+    await other.query(`begin; select from consumers where uuid = 'b' for update`);
+    const deletions = openDeletions(database);
+    const deleted = Promise.all(['a', 'b', 'c'].map((uuid) => deletions.delete(uuid)));
+    await until('the others are gone', async () => {
+      const consumers = await database.kysely.selectFrom('consumers').select('uuid').execute();
+      return consumers.map(({ uuid }) => uuid).join() === 'b';
+    });
+    await other.query('commit');
+    assert.deepEqual(await deleted, [1, 1, 1]);
   });
 });
