@@ -6,10 +6,10 @@ import type { Fleet } from '../fleet/fleet.ts';
 import { nameOf } from '../fleet/names.ts';
 import { type Inventory, inventoryOf, type Provider } from '../fleet/provider.ts';
 import type { InventoryFields } from '../placement/inventory.ts';
-import { exactNumber } from '../schema/exact_number.ts';
 import { integer, object, text } from '../schema/json_schema.ts';
 import { type Answer, type ApiRequest, type Endpoint, noContent } from './endpoint.ts';
-import { echoedTag, requireMatch, tagged, takesIfMatch } from './entity_tags.ts';
+import { echoedTag, requireMatch, takesIfMatch } from './entity_tags.ts';
+import { listAnswer, oneAnswer } from './inventory_answers.ts';
 import {
   checkCapacity,
   classNamePattern,
@@ -19,7 +19,7 @@ import {
 } from './inventory_body.ts';
 import { providerBody, writeJudged } from './judged_writes.ts';
 import type { Parts } from './parts.ts';
-import { findProvider, newest, noSuchClass, noSuchProvider } from './provider.ts';
+import { findProvider, noSuchClass, noSuchProvider } from './provider.ts';
 import { bySince } from './since.ts';
 
 // Routes
@@ -262,49 +262,3 @@ function writtenInventory(shown: Fleet, uuid: string, classId: number) {
   if (inventory === undefined) throw updateConflict(); // somebody removed it again already
   return { provider, inventory };
 }
-
-// Response shapes
-
-const shape = ({ fields }: Inventory) => ({
-  total: fields.total,
-  reserved: fields.reserved,
-  min_unit: fields.minUnit,
-  max_unit: fields.maxUnit,
-  step_size: fields.stepSize,
-  allocation_ratio: exactNumber(fields.allocationRatio),
-});
-
-const oneAnswer = (request: ApiRequest, status: number, provider: Provider, inventory: Inventory): Answer => ({
-  status,
-  ...tagged(
-    request,
-    {
-      ...shape(inventory),
-      // Upstream leaves a generation of 0 out.
-      ...(provider.generation === 0 ? {} : { resource_provider_generation: provider.generation }),
-    },
-    () => inventoryTagOf(inventory),
-  ),
-  lastModified: new Date(inventory.modifiedAtSeconds * 1000),
-});
-
-const listAnswer = (request: ApiRequest, provider: Provider, fleet: Fleet): Answer => ({
-  status: 200,
-  ...tagged(
-    request,
-    {
-      resource_provider_generation: provider.generation,
-      inventories: Object.fromEntries(
-        provider.inventories.map((inventory) => [
-          nameOf(fleet.classes, inventory.classId),
-          tagged(request, shape(inventory), () => inventoryTagOf(inventory)).json,
-        ]),
-      ),
-    },
-    () => inventoriesTagOf(fleet, provider),
-  ),
-  lastModified:
-    provider.inventories.length === 0
-      ? null
-      : newest(provider.inventories.map(({ modifiedAtSeconds }) => modifiedAtSeconds * 1000)),
-});

@@ -1,0 +1,55 @@
+import { inventoriesTagOf, inventoryTagOf } from '../fleet/entity_tags.ts';
+import type { Fleet } from '../fleet/fleet.ts';
+import { nameOf } from '../fleet/names.ts';
+import type { Inventory, Provider } from '../fleet/provider.ts';
+import { exactNumber } from '../schema/exact_number.ts';
+import type { Answer, ApiRequest } from './endpoint.ts';
+import { tagged } from './entity_tags.ts';
+import { newest } from './provider.ts';
+
+/** What is told of one inventory. */
+const shape = ({ fields }: Inventory) => ({
+  total: fields.total,
+  reserved: fields.reserved,
+  min_unit: fields.minUnit,
+  max_unit: fields.maxUnit,
+  step_size: fields.stepSize,
+  allocation_ratio: exactNumber(fields.allocationRatio),
+});
+
+/** The answer with one inventory of a provider. */
+export const oneAnswer = (request: ApiRequest, status: number, provider: Provider, inventory: Inventory): Answer => ({
+  status,
+  ...tagged(
+    request,
+    {
+      ...shape(inventory),
+      // Upstream leaves a generation of 0 out.
+      ...(provider.generation === 0 ? {} : { resource_provider_generation: provider.generation }),
+    },
+    () => inventoryTagOf(inventory),
+  ),
+  lastModified: new Date(inventory.modifiedAtSeconds * 1000),
+});
+
+/** The answer with all inventories of a provider. */
+export const listAnswer = (request: ApiRequest, provider: Provider, fleet: Fleet): Answer => ({
+  status: 200,
+  ...tagged(
+    request,
+    {
+      resource_provider_generation: provider.generation,
+      inventories: Object.fromEntries(
+        provider.inventories.map((inventory) => [
+          nameOf(fleet.classes, inventory.classId),
+          tagged(request, shape(inventory), () => inventoryTagOf(inventory)).json,
+        ]),
+      ),
+    },
+    () => inventoriesTagOf(fleet, provider),
+  ),
+  lastModified:
+    provider.inventories.length === 0
+      ? null
+      : newest(provider.inventories.map(({ modifiedAtSeconds }) => modifiedAtSeconds * 1000)),
+});
