@@ -38,6 +38,8 @@ export type ClaimWrite = {
   readonly providers: readonly ProviderGuard[];
   readonly consumers: readonly ConsumerWrite[];
   readonly inventories: readonly InventoryWrite[];
+  /** The custom classes of the allocations, which must still have these names: upstream lets them be renamed (before 1.7). */
+  readonly customClasses?: readonly { readonly classId: number; readonly name: string }[];
 };
 
 /*
@@ -85,6 +87,13 @@ export function newAllocations(claims: readonly ClaimWrite[]): RawBuilder<unknow
   return sql`select * from unnest(${claim}::integer[], ${column((a) => a.uuid)}::text[],
     ${column((a) => a.providerId)}::integer[], ${column((a) => a.classId)}::integer[], ${column((a) => a.used)}::integer[]
     ) as a (claim, consumer_uuid, provider_id, class_id, used)`;
+}
+
+/** Table `custom_class`: the names by which the clients know classes. */
+export function customClasses(claims: readonly ClaimWrite[]): RawBuilder<unknown> {
+  const { claim, column } = numbered(claims, (write) => write.customClasses ?? []);
+  return sql`select * from unnest(${claim}::integer[], ${column((c) => c.classId)}::integer[],
+    ${column((c) => c.name)}::text[]) as c (claim, class_id, name)`;
 }
 
 /** Table `inventory`: what the providers are to have. */

@@ -7,6 +7,7 @@ import {
   type ClaimWrite,
   type ConsumerWrite,
   claimedConsumers,
+  customClasses,
   inventoriesToRemove,
   newAllocations,
   newInventories,
@@ -58,6 +59,7 @@ export async function writeClaims(
   // Even on no rows a part costs its triggers; most batches have none of these.
   const parts = {
     inventories: claims.some(({ inventories }) => inventories.length > 0),
+    customClasses: claims.some((claim) => (claim.customClasses ?? []).length > 0),
     known: claims.some(({ consumers }) =>
       consumers.some(({ generation, hasOldAllocations }) => generation !== null || hasOldAllocations),
     ),
@@ -95,6 +97,7 @@ export async function writeClaims(
       union all
       select c.claim, 'owner' from consumer c where not c.emptied
         and (c.project_id is null or c.user_id is null or (c.type_name is not null and c.type_id is null))
+      ${parts.customClasses ? lostNames(claims) : sql``}
       ${parts.inventories ? lostClasses : sql``}
       ${lostSight(claims)}
     ),
@@ -193,6 +196,12 @@ const lockedClasses = (claims: readonly ClaimWrite[]): RawBuilder<unknown> => sq
     locked_class as materialized (
       select id from resource_classes where id in (select class_id from inventory) order by id for key share
     ),`;
+
+/** A part of `lost`: allocations of classes that have another name by now. */
+const lostNames = (claims: readonly ClaimWrite[]): RawBuilder<unknown> => sql`
+      union all
+      select c.claim, 'class' from (${customClasses(claims)}) as c
+      where not exists (select from resource_classes r where r.id = c.class_id and r.name = c.name)`;
 
 /** A part of `lost`: inventories of classes that are gone. */
 const lostClasses = sql`

@@ -58,8 +58,21 @@ export function judge(
       put: [...inventories].map(([classId, fields]) => ({ classId, ...fields })),
       remove: removed,
     })),
+    customClasses: customClassesOf(fleet, claim),
     demands,
   };
+}
+
+/** The custom classes that a claim names. */
+function customClassesOf(fleet: Fleet, { consumers }: Claim): { classId: number; name: string }[] {
+  const classes = new Map<string, number>();
+  for (const { allocations } of consumers) {
+    for (const name of [...allocations.values()].flatMap((resources) => [...resources.keys()])) {
+      const known = name.startsWith('CUSTOM_') ? fleet.classes.byName.get(name) : undefined;
+      if (known !== undefined) classes.set(name, known.id);
+    }
+  }
+  return [...classes].map(([name, classId]) => ({ name, classId }));
 }
 
 const guardOf = (provider: Provider, bump: number): ProviderGuard => ({

@@ -223,3 +223,22 @@ test('nothing is refused by an old picture', async () => {
     assert.equal(await outcomeOf(others.write(claimOf('d', 10, null, 'rp9'))), undefined, 'a provider that is new');
   });
 });
+
+test('a class is claimed by the name that it has, not by the one that it had when the fleet was read', async () => {
+  await withTwoConnections(async ({ database, other }) => {
+    await other.query(`insert into resource_classes (id, name) values (10000, 'CUSTOM_OLD');
+      insert into inventories (resource_provider_id, resource_class_id, total, reserved, min_unit, max_unit, step_size,
+        allocation_ratio) values (1, 10000, 10, 0, 1, 10, 1, 1)`);
+    const claims = openClaims(database, await openFleet(database), { conflictRetryCount: 10 });
+    const claim = (uuid: string, resourceClass: string): Promise<string | undefined> => {
+      const [consumer] = claimOf(uuid, 1, null).consumers;
+      assert.ok(consumer);
+      const allocations = new Map([['rp1', new Map([[resourceClass, 1]])]]);
+      return outcomeOf(claims.write({ consumers: [{ ...consumer, allocations }], inventories: [] }));
+    };
+    assert.equal(await claim('before', 'CUSTOM_OLD'), undefined);
+    await other.query(`update resource_classes set name = 'CUSTOM_NEW' where id = 10000`);
+    assert.equal(await claim('by its old name', 'CUSTOM_OLD'), 'unknown class');
+    assert.equal(await claim('by its new name', 'CUSTOM_NEW'), undefined);
+  });
+});
