@@ -51,19 +51,28 @@ export async function readChanges({ kysely }: Database, since: Moment): Promise<
         or ${isLogTooShort(since)} as reload,
       ${listOf(sql`select provider_id as provider, class_ids as classes, used_deltas as deltas from moved
         where class_ids is not null`)} as moved,
-      ${listOf(sql`select id, generation, created, updated from (${selectProviders}) as p
-        where id in (select provider_id from moved)`)} as touched,
+      ${listOf(sql`select id, generation, created, updated
+        from (${ofEach(sql`(select distinct provider_id as id from moved)`, sql`${selectProviders} where id = changed.id`)}) as p`)}
+        as touched,
       (select json_agg(id) from whole) as whole,
-      ${listOf(sql`${selectProviders} where id in (select id from whole)`)} as providers,
-      ${listOf(sql`${selectInventories} where i.resource_provider_id in (select id from whole)`)} as inventories,
-      ${listOf(sql`${selectTraits} where resource_provider_id in (select id from whole)`)} as traits,
-      ${listOf(sql`${selectAggregates} where m.resource_provider_id in (select id from whole) order by a.id`)} as aggregates,
+      ${listOf(ofEach(sql`whole`, sql`${selectProviders} where id = changed.id`))} as providers,
+      ${listOf(ofEach(sql`whole`, sql`${selectInventories} where i.resource_provider_id = changed.id`))} as inventories,
+      ${listOf(ofEach(sql`whole`, sql`${selectTraits} where resource_provider_id = changed.id`))} as traits,
+      ${listOf(ofEach(sql`whole`, sql`${selectAggregates} where m.resource_provider_id = changed.id order by a.id`))}
+        as aggregates,
       ${ifNamesChanged(selectTraitNames)} as "traitNames",
       ${ifNamesChanged(selectClassNames)} as "classNames"`.execute(kysely);
   const [changes] = rows;
   if (changes === undefined) throw new Error('A SELECT without FROM gave no row.');
   return changes;
 }
+
+/**
+ * What a query finds for each changed provider by itself: behind OFFSET no plan joins it with a whole table, which takes 1 ms for
+ * 1,000 providers and is chosen where the log was long when its statistics were made.
+ */
+const ofEach = (providers: RawBuilder<unknown>, query: RawBuilder<unknown>) =>
+  sql`select found.* from ${providers} as changed cross join lateral (${query} offset 0) as found`;
 
 const listOf = (query: RawBuilder<unknown>) => sql`(select json_agg(r) from (${query}) as r)`;
 
