@@ -10,7 +10,7 @@ import { randomFrom, seedFor } from './random.ts';
 import { startServer } from './server_process.ts';
 import type { Race } from './writer.ts';
 
-const kills = 20;
+const kills = 12;
 
 for (const engine of engines) {
   test(`${kills} times kill -9 on ${engine}`, async (t) => {
