@@ -1,4 +1,5 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely';
+import { onlyRow } from '../only_row.ts';
 import { serverRun } from '../server_run.ts';
 import type { Tables } from '../tables.ts';
 
@@ -6,13 +7,8 @@ import type { Tables } from '../tables.ts';
 export type Moment = { readonly snapshot: string; readonly serverRun: string };
 
 /** Tells the moment that a transaction shows, or that a statement of its own would show now. */
-export async function readMoment(db: Kysely<Tables>): Promise<Moment> {
-  const { rows } = await sql<Moment>`
-    select pg_current_snapshot()::text as snapshot, ${serverRun} as "serverRun"`.execute(db);
-  const [moment] = rows;
-  if (moment === undefined) throw new Error('A SELECT without FROM gave no row.');
-  return moment;
-}
+export const readMoment = (db: Kysely<Tables>): Promise<Moment> =>
+  onlyRow(db, sql<Moment>`select pg_current_snapshot()::text as snapshot, ${serverRun} as "serverRun"`);
 
 /**
  * The earlier snapshot. Behind a SELECT it is unknown to the planner, which keeps one plan then, instead of 0.8 ms of planning

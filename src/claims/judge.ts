@@ -1,6 +1,7 @@
 import type { ClaimWrite, ConsumerWrite, ProviderGuard } from '../../db/statements/claim_write.ts';
 import type { ConsumerState } from '../../db/statements/read_consumers.ts';
 import type { Fleet } from '../fleet/fleet.ts';
+import { nameOf } from '../fleet/names.ts';
 import type { Inventory, Provider } from '../fleet/provider.ts';
 import { allocationsTag } from '../placement/entity_tag.ts';
 import { type Claim, ClaimRefused, type ConsumerClaim } from './claim.ts';
@@ -58,22 +59,16 @@ export function judge(
       put: [...inventories].map(([classId, fields]) => ({ classId, ...fields })),
       remove: removed,
     })),
-    customClasses: customClassesOf(fleet, claim),
+    customClasses: customClassesOf(fleet, allocations.flat()),
     demands,
   };
 }
 
-/** The custom classes that a claim names. */
-function customClassesOf(fleet: Fleet, { consumers }: Claim): { classId: number; name: string }[] {
-  const classes = new Map<string, number>();
-  for (const { allocations } of consumers) {
-    for (const name of [...allocations.values()].flatMap((resources) => [...resources.keys()])) {
-      const known = name.startsWith('CUSTOM_') ? fleet.classes.byName.get(name) : undefined;
-      if (known !== undefined) classes.set(name, known.id);
-    }
-  }
-  return [...classes].map(([name, classId]) => ({ name, classId }));
-}
+/** The custom classes of allocations, by the names that the claim has for them. */
+const customClassesOf = (fleet: Fleet, allocations: readonly AllocationIds[]): { classId: number; name: string }[] =>
+  [...new Set(allocations.map(({ classId }) => classId))]
+    .map((classId) => ({ classId, name: nameOf(fleet.classes, classId) }))
+    .filter(({ name }) => name.startsWith('CUSTOM_'));
 
 const guardOf = (provider: Provider, bump: number): ProviderGuard => ({
   providerId: provider.id,

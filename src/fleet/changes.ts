@@ -1,9 +1,11 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { Database } from '../../db/connect.ts';
+import { onlyRow } from '../../db/only_row.ts';
 import { changesSince, isLogTooShort, type Moment } from '../../db/statements/change_log.ts';
 import {
   type AggregateRow,
   type InventoryRow,
+  listOf,
   type NameRow,
   type ProviderRow,
   selectAggregates,
@@ -38,8 +40,10 @@ export type Changes = {
 };
 
 /** Asks, in one statement and so in one snapshot, for everything that changed since an earlier one. */
-export async function readChanges({ kysely }: Database, since: Moment): Promise<Changes> {
-  const { rows } = await sql<Changes>`
+export const readChanges = ({ kysely }: Database, since: Moment): Promise<Changes> =>
+  onlyRow(
+    kysely,
+    sql<Changes>`
     with changes as materialized (${changesSince(since)}
     ), whole as (
       select distinct provider_id as id from changes where whole and provider_id is not null
@@ -61,11 +65,8 @@ export async function readChanges({ kysely }: Database, since: Moment): Promise<
       ${listOf(ofEach(sql`whole`, sql`${selectAggregates} where m.resource_provider_id = changed.id order by a.id`))}
         as aggregates,
       ${ifNamesChanged(selectTraitNames)} as "traitNames",
-      ${ifNamesChanged(selectClassNames)} as "classNames"`.execute(kysely);
-  const [changes] = rows;
-  if (changes === undefined) throw new Error('A SELECT without FROM gave no row.');
-  return changes;
-}
+      ${ifNamesChanged(selectClassNames)} as "classNames"`,
+  );
 
 /**
  * What a query finds for each changed provider by itself: behind OFFSET no plan joins it with a whole table, which takes 1 ms for
@@ -73,8 +74,6 @@ export async function readChanges({ kysely }: Database, since: Moment): Promise<
  */
 const ofEach = (providers: RawBuilder<unknown>, query: RawBuilder<unknown>) =>
   sql`select found.* from ${providers} as changed cross join lateral (${query} offset 0) as found`;
-
-const listOf = (query: RawBuilder<unknown>) => sql`(select json_agg(r) from (${query}) as r)`;
 
 const ifNamesChanged = (query: RawBuilder<unknown>) =>
   sql`case when exists (select from changes where provider_id is null and whole) then ${listOf(query)} end`;

@@ -3,7 +3,7 @@ import { type Names, namesOf } from './names.ts';
 import { partsReader } from './parts.ts';
 import { createPlaces, nowhere } from './places.ts';
 import { Postings } from './postings.ts';
-import { type Inventory, loneProvider, type Provider } from './provider.ts';
+import { blankProvider, type Inventory, type Provider } from './provider.ts';
 import type { FleetRows, NameRows, ProviderRow } from './rows.ts';
 import { linkTrees } from './trees.ts';
 
@@ -91,7 +91,7 @@ export function buildFleet({ traitNames, classNames }: NameRows): GrowingFleet {
     const relinked = new Set<Provider>();
     for (const row of rows) {
       const known = byId.get(row.id);
-      const provider = known ?? loneProvider(row.id);
+      const provider = known ?? blankProvider(row.id);
       if (known === undefined) {
         byId.set(row.id, provider);
         places.take(provider);

@@ -1,10 +1,12 @@
 import { type RawBuilder, sql, type Transaction } from 'kysely';
+import { onlyRow } from '../../db/only_row.ts';
 import type { Tables } from '../../db/tables.ts';
 import {
   between,
   type FleetRows,
   type IdRange,
   type InventoryRow,
+  listOf,
   type ProviderRow,
   selectInventoriesBetween,
   selectProviders,
@@ -46,9 +48,7 @@ type ListOf<Item> = readonly Item[] | null;
 
 /** Reads everything about the providers of a range. */
 export async function readPage(trx: Transaction<Tables>, range: IdRange): Promise<FleetRows> {
-  const { rows } = await selectPage(range).execute(trx);
-  const [page] = rows;
-  if (page === undefined) throw new Error('A SELECT without FROM gave no row.');
+  const page = await onlyRow(trx, selectPage(range));
   return {
     providers: (page.providers ?? []).map(
       ([id, uuid, name, generation, parent, created, updated]): ProviderRow => ({
@@ -94,5 +94,3 @@ function selectPage(range: IdRange): RawBuilder<Page> {
 }
 
 const providerColumns = sql.raw('id, uuid, name, generation, parent, created, updated');
-
-const listOf = (query: RawBuilder<unknown>) => sql`(select json_agg(r) from (${query}) as r)`;

@@ -30,9 +30,9 @@ export function partsReader(): (rows: FleetRows) => Generator<Parts> {
   };
 
   return function* (rows) {
-    const inventories = groupBy(rows.inventories);
-    const traits = groupBy(rows.traits);
-    const aggregates = groupBy(rows.aggregates);
+    const inventories = Map.groupBy(rows.inventories, providerOf);
+    const traits = Map.groupBy(rows.traits, providerOf);
+    const aggregates = Map.groupBy(rows.aggregates, providerOf);
     for (const { id } of rows.providers) {
       const traitIds = (traits.get(id) ?? none).map(({ trait }) => trait).sort((a, b) => a - b);
       const uuids = (aggregates.get(id) ?? none).map(({ aggregate }) => aggregate);
@@ -46,14 +46,6 @@ export function partsReader(): (rows: FleetRows) => Generator<Parts> {
   };
 }
 
-function groupBy<Row extends { readonly provider: number }>(rows: readonly Row[]): Map<number, Row[]> {
-  const groups = new Map<number, Row[]>();
-  for (const row of rows) {
-    const group = groups.get(row.provider);
-    if (group === undefined) groups.set(row.provider, [row]);
-    else group.push(row);
-  }
-  return groups;
-}
+const providerOf = ({ provider }: { readonly provider: number }): number => provider;
 
 const none: readonly never[] = [];

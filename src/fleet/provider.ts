@@ -47,7 +47,7 @@ export type Provider = {
 };
 
 /** A provider that has nothing yet, and no parent. */
-export function loneProvider(id: number): Provider {
+export function blankProvider(id: number): Provider {
   const provider: Omit<Provider, 'root'> & { root: Provider | undefined } = {
     id,
     uuid: '',

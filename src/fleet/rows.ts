@@ -91,3 +91,6 @@ export const selectAggregates = sql<AggregateRow>`
 export const selectTraitNames = sql<NameRow>`select id, name, ${created} as created, ${updated} as updated from traits`;
 export const selectClassNames = sql<NameRow>`
   select id, name, ${created} as created, ${updated} as updated from resource_classes`;
+
+/** The rows of a query as one value, a JSON list of objects; null where there are none. */
+export const listOf = (query: RawBuilder<unknown>) => sql`(select json_agg(r) from (${query}) as r)`;

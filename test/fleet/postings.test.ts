@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { createPlaces } from '../../src/fleet/places.ts';
 import { Postings } from '../../src/fleet/postings.ts';
-import { loneProvider, type Provider } from '../../src/fleet/provider.ts';
+import { blankProvider, type Provider } from '../../src/fleet/provider.ts';
 
 const providerCount = 300;
 const keys = ['of most', 'of some', 'of few'] as const;
@@ -24,7 +24,7 @@ test('whoever has a key is found under it, and nobody else, while providers come
       const postings = new Postings<string>(places);
       const known = new Map<number, { readonly provider: Provider; readonly keys: readonly string[] }>();
       for (const { id, gone, numbers } of steps) {
-        const provider = known.get(id)?.provider ?? loneProvider(id);
+        const provider = known.get(id)?.provider ?? blankProvider(id);
         if (!known.has(id)) places.take(provider);
         const has = gone ? [] : keys.filter((key, place) => (numbers[place] ?? 0) % oneOf[key] === 0);
         postings.move(provider, known.get(id)?.keys ?? [], has);
@@ -39,7 +39,7 @@ test('whoever has a key is found under it, and nobody else, while providers come
         assert.equal(found.size, holders.length);
         assert.deepEqual(ids(found), ids(holders));
         for (const { provider } of known.values()) assert.equal(found.has(provider), holders.includes(provider));
-        assert.ok(!found.has(loneProvider(-1)), 'somebody who is gone');
+        assert.ok(!found.has(blankProvider(-1)), 'somebody who is gone');
       }
     }),
     { numRuns: 50 },

@@ -2,7 +2,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { hasSqlstate, sqlstate } from '../../db/sqlstate.ts';
-import type { ClaimWrite } from '../../db/statements/claim_write.ts';
 import { createProvider } from '../../db/statements/create_provider.ts';
 import { deleteAllocations } from '../../db/statements/delete_allocations.ts';
 import { deleteProvider } from '../../db/statements/delete_provider.ts';
@@ -13,22 +12,9 @@ import { setTraits } from '../../db/statements/set_traits.ts';
 import { deleteTrait } from '../../db/statements/traits.ts';
 import { writeClaims } from '../../db/statements/write_claims.ts';
 import { writeInventories } from '../../db/statements/write_inventories.ts';
+import { claim } from './judged_claim.ts';
 import { isWritten, type TwoConnections, untilWaiting, whileOther, withTwoConnections } from './two_connections.ts';
 
-const claim = (uuids: readonly string[], generation: number | null = null): ClaimWrite => ({
-  providers: [{ providerId: 1, generation: 5, bump: 1 }],
-  consumers: uuids.map((uuid) => ({
-    uuid,
-    generation,
-    hasOldAllocations: false,
-    projectExternalId: 'project',
-    userExternalId: 'user',
-    consumerType: null,
-    etag: null,
-    allocations: [{ providerId: 1, classId: 0, used: 2 }],
-  })),
-  inventories: [],
-});
 const bump = 'update resource_providers set generation = generation + 1 where id = 1';
 const madeByOther = [
   `insert into consumers (uuid, project_id, user_id, generation) values ('c', 1, 1, 1)`,

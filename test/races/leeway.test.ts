@@ -2,28 +2,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type Moment, readMoment } from '../../db/statements/change_log.ts';
-import type { ClaimWrite } from '../../db/statements/claim_write.ts';
 import { writeClaims } from '../../db/statements/write_claims.ts';
 import { openClaims } from '../../src/claims/claims.ts';
 import { openFleet } from '../../src/fleet/keeper.ts';
+import { claim } from './judged_claim.ts';
 import { type TwoConnections, whileOther, withTwoConnections } from './two_connections.ts';
 
-const claim: ClaimWrite = {
-  providers: [{ providerId: 1, generation: 5, bump: 1 }],
-  consumers: [
-    {
-      uuid: 'ours',
-      generation: null,
-      hasOldAllocations: false,
-      projectExternalId: 'project',
-      userExternalId: 'user',
-      consumerType: null,
-      etag: null,
-      allocations: [{ providerId: 1, classId: 0, used: 2 }],
-    },
-  ],
-  inventories: [],
-};
+const ours = claim(['ours']);
 const bump = 'update resource_providers set generation = generation + 1 where id = 1';
 const otherClaim = (used: number, consumer = 'theirs') => [
   bump,
@@ -35,7 +20,7 @@ const now = ({ database }: TwoConnections): Promise<Moment> => readMoment(databa
 /** Writes the claim, which leaves so much room, as judged at a moment. @returns the guard it lost, if it did */
 async function write({ database }: TwoConnections, since: Moment, room: number, known: readonly string[] = []) {
   const rooms = [{ providerId: 1, classId: 0, room }];
-  const { lost, isContested } = await writeClaims(database, [claim], since.serverRun, { since, known, rooms });
+  const { lost, isContested } = await writeClaims(database, [ours], since.serverRun, { since, known, rooms });
   return { lost: lost[0], isContested };
 }
 
@@ -97,7 +82,7 @@ for (const [harm, statement] of Object.entries(harms)) {
       const written = await whileOther(connections, [bump, statement], () => write(connections, since, 8));
       assert.deepEqual(written, { lost: 'provider', isContested: true });
       // Judged again, on what there is now, it is written.
-      const later = { ...claim, providers: [{ providerId: 1, generation: 6, bump: 1 }] };
+      const later = { ...ours, providers: [{ providerId: 1, generation: 6, bump: 1 }] };
       assert.deepEqual((await writeClaims(connections.database, [later], since.serverRun)).lost, [undefined]);
     });
   });
