@@ -5,12 +5,7 @@ import type { ResolvedGroup } from './resolve.ts';
 export type Choice = {
   readonly group: ResolvedGroup;
   readonly providers: readonly Provider[];
-  /** How it is written, kept by whoever writes it: one choice is part of many candidates. */
-  shown: ShownChoice | undefined;
 };
-
-/** Members of the JSON objects `allocations` and `mappings`; the first is empty for a group that asks for no resources. */
-export type ShownChoice = { readonly allocations: string; readonly mapping: string };
 
 /** A candidate: a choice for each group of the request. */
 export type Candidate = readonly Choice[];

@@ -33,7 +33,7 @@ export function* choicesFor(
       const together = providers.length === 1 ? providers[0]?.traitIds : providers.flatMap(({ traitIds }) => traitIds);
       if (!hasRequiredTraits(together ?? [], required)) continue;
     }
-    yield { group, providers, shown: undefined };
+    yield { group, providers };
   }
 }
 
@@ -47,7 +47,7 @@ export function granularChoices(
   const choices = (providers: readonly Provider[]): Choice[] => {
     const found: Choice[] = [];
     for (const provider of providers) {
-      if (satisfiesGroup(provider, group)) found.push({ group, providers: [provider], shown: undefined });
+      if (satisfiesGroup(provider, group)) found.push({ group, providers: [provider] });
     }
     return found;
   };
@@ -86,5 +86,5 @@ export const isAlone = (anchor: Provider, usable: readonly Provider[]): boolean 
 /** What a group without suffix takes of a flat host: all, or nothing. */
 export const choiceAlone = (group: ResolvedGroup, anchor: Provider): Choice | undefined =>
   group.resources.length > 0 && satisfiesAlone(anchor, group)
-    ? { group, providers: group.resources.map(() => anchor), shown: undefined }
+    ? { group, providers: group.resources.map(() => anchor) }
     : undefined;

@@ -4,12 +4,6 @@ export type JsonChunks = {
   text(text: string): void;
   /** Appends bytes, without the first `skipped`. */
   bytes(bytes: Uint8Array, skipped?: number): void;
-  /**
-   * Appends the last `length` bytes again, with another text at some places of them, counted from their beginning.
-   *
-   * @returns false where they were taken already
-   */
-  again(length: number, places: readonly number[], text: string): boolean;
   /** Whether there is enough for a chunk. */
   readonly isFull: boolean;
   /** Everything since the last chunk. Whoever lets others run in between takes all first: they write to the same place. */
@@ -45,14 +39,6 @@ export function jsonChunks(): JsonChunks {
       makeRoomFor(bytes.length);
       scratch.set(skipped === 0 ? bytes : bytes.subarray(skipped), length);
       length += bytes.length - skipped;
-    },
-    again: (repeated, places, text) => {
-      if (repeated > length) return false;
-      makeRoomFor(repeated);
-      scratch.copyWithin(length, length - repeated, length);
-      for (const place of places) scratch.write(text, length + place, 'latin1');
-      length += repeated;
-      return true;
     },
     get isFull() {
       return length >= enough;

@@ -1,0 +1,67 @@
+import type { Fleet } from '../fleet/fleet.ts';
+import { nameOf } from '../fleet/names.ts';
+import type { Provider } from '../fleet/provider.ts';
+import { type Candidate, providerOf } from './candidate.ts';
+import { asciiJson } from './json_chunks.ts';
+
+/** How a candidate is written: pieces of ASCII text, and the providers whose UUIDs stand between them. */
+export type CandidateForm = (candidate: Candidate) => readonly (string | Provider)[];
+
+/** Microversions that changed how candidates are written. */
+const since = { byProvider: 12, mappings: 34 } as const;
+
+/** How candidates are written at a microversion. */
+export function candidateForm(fleet: Fleet, version: number): CandidateForm {
+  const takenOf = (candidate: Candidate) => takenByProvider(fleet, candidate);
+  // Up to 1.11 a list, in the form that PUT /allocations had then.
+  if (version < since.byProvider) {
+    return (candidate) => [
+      '{"allocations": [',
+      ...listed(takenOf(candidate), ([provider, resources]) => [
+        `{"resources": {${resources}}, "resource_provider": {"uuid": "`,
+        provider,
+        '"}}',
+      ]),
+      ']}',
+    ];
+  }
+  const allocations = (candidate: Candidate) =>
+    listed(takenOf(candidate), ([provider, resources]) => ['"', provider, `": {"resources": {${resources}}}`]);
+  if (version < since.mappings) return (candidate) => ['{"allocations": {', ...allocations(candidate), '}}'];
+  return (candidate) => [
+    '{"allocations": {',
+    ...allocations(candidate),
+    '}, "mappings": {',
+    // Suffixes are letters, digits, dashes and underscores: nothing needs escaping.
+    ...listed(candidate, ({ group, providers }) => [
+      `"${group.suffix}": [`,
+      ...listed([...new Set(providers)], (provider) => ['"', provider, '"']),
+      ']',
+    ]),
+    '}}',
+  ];
+}
+
+/** What a candidate takes of each provider, as members of a JSON object: of a class that several groups ask for, the sum. */
+function takenByProvider(fleet: Fleet, candidate: Candidate): readonly (readonly [Provider, string])[] {
+  const amounts = new Map<Provider, Map<number, number>>();
+  for (const choice of candidate) {
+    for (const [place, { classId, amount }] of choice.group.resources.entries()) {
+      const provider = providerOf(choice, place);
+      if (provider === undefined) continue;
+      const ofProvider = amounts.get(provider) ?? new Map<number, number>();
+      amounts.set(provider, ofProvider.set(classId, (ofProvider.get(classId) ?? 0) + amount));
+    }
+  }
+  return [...amounts].map(([provider, ofProvider]) => [
+    provider,
+    [...ofProvider].map(([classId, amount]) => `${asciiJson(nameOf(fleet.classes, classId))}: ${amount}`).join(', '),
+  ]);
+}
+
+/** The pieces of all items, with a comma between one and the next. */
+const listed = <Item>(
+  items: readonly Item[],
+  piecesOf: (item: Item) => readonly (string | Provider)[],
+): readonly (string | Provider)[] =>
+  items.flatMap((item, place) => (place === 0 ? piecesOf(item) : [', ', ...piecesOf(item)]));
