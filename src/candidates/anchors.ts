@@ -72,20 +72,38 @@ function* anchorsOf(providers: Iterable<Provider>, sharing: Sharing, order: Orde
 export const walk = <Item>(items: readonly Item[], order: Order): Iterable<Item> =>
   order === 'steady' || items.length < 2 ? items : wander(items, order);
 
-/**
- * Visits a list in a random order without shuffling it: from a random place by a random step that shares no divisor with its
- * length, so that every element is met once. Rotated, the step is one.
- */
+/** As `walk`, for lists so short that stopping in between saves nothing. */
+export function inOrder<Item>(items: readonly Item[], order: Order): readonly Item[] {
+  const { length } = items;
+  if (order === 'steady' || length < 2) return items;
+  const visited: Item[] = [];
+  let { place, step } = wayThrough(length, order);
+  for (let count = 0; count < length; count++) {
+    const item = items[place];
+    if (item !== undefined) visited.push(item);
+    place = (place + step) % length;
+  }
+  return visited;
+}
+
 function* wander<Item>(items: readonly Item[], order: Order): Generator<Item> {
-  const length = items.length;
-  let place = Math.floor(Math.random() * length);
-  let step = order === 'rotated' ? 1 : 1 + Math.floor(Math.random() * length);
-  while (greatestCommonDivisor(step, length) !== 1) step++;
+  const { length } = items;
+  let { place, step } = wayThrough(length, order);
   for (let visited = 0; visited < length; visited++) {
-    const item = items[place % length];
+    const item = items[place];
     if (item !== undefined) yield item;
     place = (place + step) % length;
   }
+}
+
+/**
+ * A random order without shuffling: from a random place by a random step that shares no divisor with the length of the list,
+ * so that every element is met once. Rotated, the step is one.
+ */
+function wayThrough(length: number, order: Order): { readonly place: number; readonly step: number } {
+  let step = order === 'rotated' ? 1 : 1 + Math.floor(Math.random() * length);
+  while (greatestCommonDivisor(step, length) !== 1) step++;
+  return { place: Math.floor(Math.random() * length), step };
 }
 
 const greatestCommonDivisor = (a: number, b: number): number => (b === 0 ? a : greatestCommonDivisor(b, a % b));

@@ -1,6 +1,6 @@
 import { hasRequiredTraits } from '../fleet/filters.ts';
 import type { Provider } from '../fleet/provider.ts';
-import { type Order, walk } from './anchors.ts';
+import { inOrder, type Order } from './anchors.ts';
 import type { Choice } from './candidate.ts';
 import { optionsByClass, satisfiesAlone, satisfiesGroup } from './options.ts';
 import type { ResolvedGroup } from './resolve.ts';
@@ -54,9 +54,6 @@ export function granularChoices(
   const own = inOrder(choices(anchor.tree), order);
   return usable.length === 0 ? own : [...own, ...inOrder(choices(usable), order)];
 }
-
-const inOrder = <Item>(items: readonly Item[], order: Order): readonly Item[] =>
-  order === 'steady' || items.length < 2 ? items : [...walk(items, order)];
 
 /** All ways to take one of each list, of which none is empty; the last list turns fastest. */
 function* product<Item>(lists: readonly (readonly Item[])[], order: Order): Generator<readonly Item[]> {

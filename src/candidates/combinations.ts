@@ -74,17 +74,23 @@ function* combinationsAt(
   if (steps === undefined) return;
   const { isolate, nested } = request;
   const depths = request.groups.map((_, place) => steps.findIndex((step) => step.place === place));
-  const subtrees = request.sameSubtrees.map((places) => places.map((place) => depths[place] ?? 0));
+  const subtrees = request.sameSubtrees.map((places) =>
+    places.map((place) => depths[place] ?? 0).sort((a, b) => a - b),
+  );
   const usage = new SharedUsage(sharedClasses);
   const chosen: Choice[] = [];
 
   const isPossible = (choice: Choice): boolean =>
     !(isolate && isTaken(choice, chosen)) && (nested || usesEachTreeOnce([...chosen, choice])) && usage.fits(choice);
 
-  const providersOf = (set: readonly number[]): Provider[] => set.flatMap((depth) => chosen[depth]?.providers ?? []);
+  const providersOf = (set: readonly number[]): readonly Provider[] => {
+    const providers: Provider[] = [];
+    for (const depth of set) for (const provider of chosen[depth]?.providers ?? none) providers.push(provider);
+    return providers;
+  };
   /** Whether each set that is complete with the last choice is one subtree. */
   const satisfiesSubtrees = (): boolean =>
-    subtrees.every((set) => Math.max(...set) !== chosen.length - 1 || isOneSubtree(providersOf(set)));
+    subtrees.every((set) => set.at(-1) !== chosen.length - 1 || isOneSubtree(providersOf(set)));
 
   const hasProspects = (): boolean => {
     const open = steps.map(({ choices }, depth) =>

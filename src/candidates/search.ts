@@ -46,7 +46,7 @@ function* chain(anchors: Iterable<Provider>, candidatesAt: CandidatesAt): Genera
   for (const anchor of anchors) {
     const candidates = candidatesAt(anchor);
     // Passing on what an array iterates over would cost more than finding the one it has.
-    if (!Array.isArray(candidates)) yield* candidates;
+    if (!Array.isArray(candidates)) for (const candidate of candidates) yield candidate;
     else if (candidates.length > 0) yield candidates[0];
   }
 }

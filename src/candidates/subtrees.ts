@@ -7,8 +7,15 @@ export function isWithin(provider: Provider, top: Provider): boolean {
 }
 
 /** Whether all of some providers are within one of them. */
-export const isOneSubtree = (providers: readonly Provider[]): boolean =>
-  providers.some((top) => providers.every((provider) => isWithin(provider, top)));
+export function isOneSubtree(providers: readonly Provider[]): boolean {
+  for (const top of providers) if (areWithin(providers, top)) return true;
+  return false;
+}
+
+function areWithin(providers: readonly Provider[], top: Provider): boolean {
+  for (const provider of providers) if (!isWithin(provider, top)) return false;
+  return true;
+}
 
 /**
  * Whether some providers, and one of each list of alternatives, can be one subtree.
@@ -18,7 +25,6 @@ export const isOneSubtree = (providers: readonly Provider[]): boolean =>
  */
 export function canBeOneSubtree(chosen: readonly Provider[], alternatives: readonly (readonly Provider[])[]): boolean {
   const isTop = (top: Provider): boolean =>
-    chosen.every((provider) => isWithin(provider, top)) &&
-    alternatives.every((list) => list.some((provider) => isWithin(provider, top)));
+    areWithin(chosen, top) && alternatives.every((list) => list.some((provider) => isWithin(provider, top)));
   return chosen.some(isTop) || alternatives.some((list) => list.some(isTop));
 }

@@ -36,12 +36,15 @@ function allocationRequest({ groups }: CandidateRequest, candidate: Candidate, v
   return { allocations: listed };
 }
 
-/** Those that are used, as they are first named; from 1.29 on their whole trees, parents before children. */
+/** Those that are used, in the order in which a candidate names them; from 1.29 on their whole trees, parents before children. */
 function summarised(topology: Topology, candidates: readonly Candidate[], version: number): readonly Node[] {
-  const uuids = candidates.flatMap((candidate) =>
-    candidate.flatMap(({ group, providers }) => (group.resources.length > 0 ? providers.map(({ uuid }) => uuid) : [])),
-  );
-  const places = [...new Set(uuids)].map((uuid) => topology.findIndex((node) => node.uuid === uuid));
+  const used = candidates.flatMap((candidate) => {
+    const usedBySome = new Set(
+      candidate.flatMap(({ group, providers }) => (group.resources.length > 0 ? providers : [])),
+    );
+    return candidate.flatMap(({ providers }) => providers.filter((provider) => usedBySome.has(provider)));
+  });
+  const places = [...new Set(used)].map(({ uuid }) => topology.findIndex((node) => node.uuid === uuid));
   const nodes = (each: Iterable<number>) => [...each].flatMap((place) => topology[place] ?? []);
   if (version < 29) return nodes(places);
   const below = (place: number): number[] => [
