@@ -1,3 +1,5 @@
+import { giveBackMemory, lendMemory } from '../answer_memory.ts';
+
 /** JSON under way: candidates and summaries are copied, as bytes, from what was written before. */
 export type JsonChunks = {
   /** Appends text, which must be ASCII. */
@@ -6,7 +8,10 @@ export type JsonChunks = {
   bytes(bytes: Uint8Array, skipped?: number): void;
   /** Whether there is enough for a chunk. */
   readonly isFull: boolean;
-  /** Everything since the last chunk. Whoever lets others run in between takes all first: they write to the same place. */
+  /**
+   * Everything since the last chunk, in lent memory. Whoever lets others run in between takes all first: they write to the same
+   * place.
+   */
   take(): Uint8Array<ArrayBuffer>;
 };
 
@@ -18,7 +23,7 @@ const firstChunkBytes = 8 * 1024 * 1024;
 const chunkBytes = 256 * 1024;
 
 /** Where chunks are made, all of them: what grows in a buffer of its own leaves several behind, which cost whole collections. */
-let scratch = Buffer.allocUnsafeSlow(chunkBytes);
+let scratch = lendMemory(chunkBytes);
 
 /** Copying bytes costs a fifth of joining strings: 1,000 flat candidates with their summaries take 0.09 ms instead of 0.46. */
 export function jsonChunks(): JsonChunks {
@@ -26,8 +31,9 @@ export function jsonChunks(): JsonChunks {
   let enough = firstChunkBytes;
   const makeRoomFor = (added: number): void => {
     if (length + added <= scratch.length) return;
-    const larger = Buffer.allocUnsafeSlow(2 * (length + added));
+    const larger = lendMemory(length + added);
     larger.set(scratch.subarray(0, length));
+    giveBackMemory(scratch);
     scratch = larger;
   };
   return {
@@ -44,8 +50,13 @@ export function jsonChunks(): JsonChunks {
       return length >= enough;
     },
     take: () => {
-      const taken = Buffer.allocUnsafeSlow(length);
-      taken.set(scratch.subarray(0, length));
+      let taken = scratch.subarray(0, length);
+      if (length > scratch.length / 2) {
+        scratch = lendMemory(scratch.length);
+      } else {
+        taken = lendMemory(length).subarray(0, length);
+        taken.set(scratch.subarray(0, length));
+      }
       length = 0;
       enough = chunkBytes;
       return taken;

@@ -1,3 +1,4 @@
+import type { HttpBindings } from '@hono/node-server';
 import type { Identity } from '../api/identity.ts';
 import type { ServedApi } from './served_api.ts';
 
@@ -29,4 +30,8 @@ export type Exchange = {
   quiet: boolean;
 };
 
-export type HonoEnv = { Variables: { exchange: Exchange } };
+export type HonoEnv = {
+  /** What Node.js has of the request; nothing where an app is asked without a server. */
+  Bindings: Partial<HttpBindings>;
+  Variables: { exchange: Exchange };
+};
