@@ -76,14 +76,8 @@ export const walk = <Item>(items: readonly Item[], order: Order): Iterable<Item>
 export function inOrder<Item>(items: readonly Item[], order: Order): readonly Item[] {
   const { length } = items;
   if (order === 'steady' || length < 2) return items;
-  const visited: Item[] = [];
-  let { place, step } = wayThrough(length, order);
-  for (let count = 0; count < length; count++) {
-    const item = items[place];
-    if (item !== undefined) visited.push(item);
-    place = (place + step) % length;
-  }
-  return visited;
+  const { place, step } = wayThrough(length, order);
+  return items.map((item, count) => items[(place + count * step) % length] ?? item);
 }
 
 function* wander<Item>(items: readonly Item[], order: Order): Generator<Item> {

@@ -83,14 +83,14 @@ function* combinationsAt(
   const isPossible = (choice: Choice): boolean =>
     !(isolate && isTaken(choice, chosen)) && (nested || usesEachTreeOnce([...chosen, choice])) && usage.fits(choice);
 
-  const providersOf = (set: readonly number[]): readonly Provider[] => {
-    const providers: Provider[] = [];
-    for (const depth of set) for (const provider of chosen[depth]?.providers ?? none) providers.push(provider);
-    return providers;
-  };
+  const providersOf = (set: readonly number[]) => set.map((depth) => chosen[depth]?.providers ?? none);
   /** Whether each set that is complete with the last choice is one subtree. */
-  const satisfiesSubtrees = (): boolean =>
-    subtrees.every((set) => set.at(-1) !== chosen.length - 1 || isOneSubtree(providersOf(set)));
+  const satisfiesSubtrees = (): boolean => {
+    for (const set of subtrees) {
+      if (set.at(-1) === chosen.length - 1 && !isOneSubtree(providersOf(set))) return false;
+    }
+    return true;
+  };
 
   const hasProspects = (): boolean => {
     const open = steps.map(({ choices }, depth) =>
@@ -131,12 +131,7 @@ function* combinationsAt(
         if (++vain < patience || hasProspects()) continue;
       } else {
         vain = 0;
-        const candidate: Choice[] = [];
-        for (const each of depths) {
-          const part = chosen[each];
-          if (part !== undefined) candidate.push(part);
-        }
-        yield candidate;
+        yield depths.map((each) => chosen[each] ?? choice);
       }
     }
     usage.giveBack(choice);
@@ -178,8 +173,20 @@ function stepsAt(
     if (isListed(choices) && choices.length === 0) return undefined;
     steps.push({ place, choices });
   }
-  const count = ({ choices }: Step): number => (isListed(choices) ? choices.length : 0);
-  return steps.sort((a, b) => count(a) - count(b));
+  return areSorted(steps) ? steps : steps.sort((a, b) => choiceCount(a) - choiceCount(b));
+}
+
+const choiceCount = ({ choices }: Step): number => (isListed(choices) ? choices.length : 0);
+
+/** Sorting takes as long as finding the choices, and most requests name what is rarest last. */
+function areSorted(steps: readonly Step[]): boolean {
+  let last = 0;
+  for (const step of steps) {
+    const count = choiceCount(step);
+    if (count < last) return false;
+    last = count;
+  }
+  return true;
 }
 
 function isTaken(choice: Choice, chosen: readonly Choice[]): boolean {

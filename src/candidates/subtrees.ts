@@ -6,25 +6,28 @@ export function isWithin(provider: Provider, top: Provider): boolean {
   return false;
 }
 
-/** Whether all of some providers are within one of them. */
-export function isOneSubtree(providers: readonly Provider[]): boolean {
-  for (const top of providers) if (areWithin(providers, top)) return true;
+/** Whether all providers of some lists are within one of them. */
+export function isOneSubtree(lists: readonly (readonly Provider[])[]): boolean {
+  for (const list of lists) for (const top of list) if (areWithin(lists, top)) return true;
   return false;
 }
 
-function areWithin(providers: readonly Provider[], top: Provider): boolean {
-  for (const provider of providers) if (!isWithin(provider, top)) return false;
+function areWithin(lists: readonly (readonly Provider[])[], top: Provider): boolean {
+  for (const list of lists) for (const provider of list) if (!isWithin(provider, top)) return false;
   return true;
 }
 
 /**
- * Whether some providers, and one of each list of alternatives, can be one subtree.
+ * Whether all providers of some lists, and one of each list of alternatives, can be one subtree.
  *
  * @param chosen who is in it
  * @param alternatives of each list one will be
  */
-export function canBeOneSubtree(chosen: readonly Provider[], alternatives: readonly (readonly Provider[])[]): boolean {
+export function canBeOneSubtree(
+  chosen: readonly (readonly Provider[])[],
+  alternatives: readonly (readonly Provider[])[],
+): boolean {
   const isTop = (top: Provider): boolean =>
     areWithin(chosen, top) && alternatives.every((list) => list.some((provider) => isWithin(provider, top)));
-  return chosen.some(isTop) || alternatives.some((list) => list.some(isTop));
+  return chosen.some((list) => list.some(isTop)) || alternatives.some((list) => list.some(isTop));
 }

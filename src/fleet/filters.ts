@@ -7,15 +7,25 @@ export type TraitIds = { readonly required: readonly (readonly number[])[]; read
 export const satisfiesTraits = (traitIds: readonly number[], filter: TraitIds): boolean =>
   hasRequiredTraits(traitIds, filter.required) && !hasAnyTrait(traitIds, filter.forbidden);
 
-export const hasRequiredTraits = (traitIds: readonly number[], required: TraitIds['required']): boolean =>
-  required.every((anyOf) => anyOf.some((id) => traitIds.includes(id)));
+export function hasRequiredTraits(traitIds: readonly number[], required: TraitIds['required']): boolean {
+  for (const anyOf of required) if (!hasAny(traitIds, anyOf)) return false;
+  return true;
+}
 
 export const hasAnyTrait = (traitIds: readonly number[], unwanted: readonly number[]): boolean =>
-  unwanted.length > 0 && unwanted.some((id) => traitIds.includes(id));
+  hasAny(traitIds, unwanted);
 
 /** Whether the provider itself is in one aggregate of each inner list. */
-export const isMemberOf = (provider: Provider, required: readonly (readonly string[])[]): boolean =>
-  required.every((anyOf) => isInAny(provider, anyOf));
+export function isMemberOf(provider: Provider, required: readonly (readonly string[])[]): boolean {
+  for (const anyOf of required) if (!isInAny(provider, anyOf)) return false;
+  return true;
+}
 
 export const isInAny = (provider: Provider, aggregates: readonly string[]): boolean =>
-  aggregates.some((uuid) => provider.aggregates.includes(uuid));
+  hasAny(provider.aggregates, aggregates);
+
+/** A plain loop: a function made for each provider that is looked at would be garbage at once. */
+function hasAny<Item>(list: readonly Item[], wanted: readonly Item[]): boolean {
+  for (const item of wanted) if (list.includes(item)) return true;
+  return false;
+}

@@ -32,7 +32,7 @@ export function mountEndpoints(app: Hono<HonoEnv>, endpoints: readonly Endpoint[
       exchange.quiet = endpoint.quiet ?? false;
       authorize(endpoint, request, policy, exchange.api.dialect);
       const answer = await endpoint.handle(request, parts);
-      giveBackWhenSent(answer, c.env.outgoing);
+      giveBackWhenSent(answer, c.env?.outgoing);
       return renderAnswer(answer, exchange.version, exchange.origin + exchange.prefix);
     });
   }

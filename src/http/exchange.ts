@@ -31,7 +31,7 @@ export type Exchange = {
 };
 
 export type HonoEnv = {
-  /** What Node.js has of the request; nothing where an app is asked without a server. */
+  /** What Node.js has of the request; undefined where an app is asked without a server, which Hono's types do not know. */
   Bindings: Partial<HttpBindings>;
   Variables: { exchange: Exchange };
 };
