@@ -1,42 +1,52 @@
 import type { Database } from '../db/connect.ts';
-import { hasSqlstate, sqlstate } from '../db/sqlstate.ts';
 import { inTurn } from './in_turn.ts';
+import { type Partable, parted, refuseWhoNeedsTheSame } from './parting.ts';
 import { onBehalfOf, type RequestIds, requestsServed } from './request_ids.ts';
 
 /** Tells each of a batch what became of what it asked for: it may throw for one alone, or let it wait longer, but not the next batch. */
 export type Told<Item, Result> = (item: Item) => Result | Promise<Result>;
+
+export type BatchOptions<Item> = {
+  /** For how many at once. */
+  readonly limit: number;
+  /**
+   * What it takes a lock of: who asks for the same as somebody who is held up waits until that has ended, and is refused with
+   * it where they were parted and that one waited in vain. Undefined where it takes none.
+   */
+  readonly concerns?: (item: Item) => unknown;
+  /** Whether an error is of one of them, while nothing was done for any: each goes by itself then, one after the other. */
+  readonly isOfOne?: (error: unknown) => boolean;
+};
 
 /**
  * Does for many at once what they ask for one by one: those who ask while it is under way go together in the next, which
  * begins when it has ended, or is held up. An idle process does it at once, for one; and nobody joins what was begun before he
  * asked, so that who reads sees what was committed before.
  *
- * @param options.limit for how many at once
- * @param options.concerns what it takes a lock of: who asks for the same as somebody who is held up waits until that has ended
- * @param perform does it for some, in the order in which they asked. What it throws is told to all of them; but where somebody
- *   holds what one of them needs (`lockNotAvailable`), it is asked to do each by itself.
+ * @param perform does it for some, in the order in which they asked. What it throws is told to all of them, unless `isOfOne`.
  */
 export function inBatches<Item, Result>(
   database: Pick<Database, 'turn'>,
-  { limit, concerns = () => undefined }: { readonly limit: number; readonly concerns?: (item: Item) => unknown },
+  { limit, concerns = () => undefined, isOfOne = () => false }: BatchOptions<Item>,
   perform: (items: readonly Item[]) => Promise<Told<Item, Result>>,
 ): (item: Item) => Promise<Result> {
-  type Waiting = PromiseWithResolvers<Result> & {
-    readonly item: Item;
-    readonly askedBy: readonly RequestIds[];
-    /** Whether it was in a batch that waited for somebody else in vain: it goes by itself then. */
-    readonly alone: boolean;
-  };
+  type Waiting = Partable &
+    PromiseWithResolvers<Result> & { readonly item: Item; readonly askedBy: readonly RequestIds[] };
   let queue: Waiting[] = [];
 
+  const concerning = (others: readonly Waiting[]): ((waiting: Waiting) => boolean) => {
+    const concerned = new Set(others.map(({ item }) => concerns(item)));
+    concerned.delete(undefined);
+    return ({ item }) => concerned.has(concerns(item));
+  };
+
   const takeBatch = (heldUp: readonly (readonly Waiting[])[]): readonly Waiting[] | undefined => {
-    const held = new Set(heldUp.flat().map(({ item }) => concerns(item)));
-    held.delete(undefined);
+    const concernsHeldUp = concerning(heldUp.flat());
     const batch: Waiting[] = [];
     const later: Waiting[] = [];
     for (const waiting of queue) {
       const isFull = batch.length >= (waiting.alone ? 1 : limit) || batch[0]?.alone === true;
-      (isFull || held.has(concerns(waiting.item)) ? later : batch).push(waiting);
+      (isFull || concernsHeldUp(waiting) ? later : batch).push(waiting);
     }
     queue = later;
     return batch.length > 0 ? batch : undefined;
@@ -54,9 +64,11 @@ export function inBatches<Item, Result>(
         }
       }
     } catch (error) {
-      if (batch.length > 1 && hasSqlstate(error, sqlstate.lockNotAvailable)) {
-        queue.unshift(...batch.map((waiting) => ({ ...waiting, alone: true })));
-      } else for (const { reject } of batch) reject(error);
+      if (batch.length > 1 && isOfOne(error)) queue.unshift(...parted(batch));
+      else {
+        for (const { reject } of batch) reject(error);
+        queue = refuseWhoNeedsTheSame(queue, concerning(batch), error);
+      }
     }
   };
 

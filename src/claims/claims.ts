@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Database } from '../../db/connect.ts';
 import { repeatLostRaces } from '../../db/lost_race.ts';
-import { hasSqlstate, isLostRace, isTimedOut, sqlstate } from '../../db/sqlstate.ts';
+import { hasSqlstate, isLostRace, sqlstate } from '../../db/sqlstate.ts';
 import type { ClaimWrite } from '../../db/statements/claim_write.ts';
 import { ensureOwners } from '../../db/statements/ensure_owners.ts';
 import { type ConsumerState, readConsumers } from '../../db/statements/read_consumers.ts';
@@ -9,6 +9,7 @@ import { type WrittenClaims, writeClaims } from '../../db/statements/write_claim
 import type { FleetKeeper } from '../fleet/keeper.ts';
 import type { Inventory } from '../fleet/provider.ts';
 import { inTurn } from '../in_turn.ts';
+import { parted, refuseWhoNeedsTheSame } from '../parting.ts';
 import { onBehalfOf, requestsServed } from '../request_ids.ts';
 import { type Claim, ClaimRefused, type RefusalReason } from './claim.ts';
 import { effectsOf, isForeseeable, type Judged, roomsOf } from './effects.ts';
@@ -136,7 +137,7 @@ export function openClaims(
     } catch (error) {
       stale = true;
       if (judged.length > 1 && hasSqlstate(error, sqlstate.lockNotAvailable)) {
-        again.push(...judged.map(({ waiting }) => ({ ...waiting, alone: true })));
+        again.push(...parted(judged.map(({ waiting }) => waiting)));
         return;
       }
       if (!hasSqlstate(error, sqlstate.uniqueViolation) && !isLostRace(error)) throw error;
@@ -203,17 +204,9 @@ export function openClaims(
       // Those that were answered are not concerned: a promise is settled once.
       const going = new Set(again.map(({ resolve }) => resolve));
       for (const { resolve, reject } of batch) if (!going.has(resolve)) reject(error);
-      if (isTimedOut(error)) rejectWhoWaitedAsLong(batch, error);
+      queue = refuseWhoNeedsTheSame(queue, concerning(batch), error);
     });
     queue.unshift(...again);
-  };
-
-  /** Who was with it when it waited in vain first, and needs the same, would wait in vain once more. */
-  const rejectWhoWaitedAsLong = (timedOut: readonly Waiting[], error: unknown): void => {
-    const needsTheSame = concerning(timedOut);
-    const [asLong, others] = partition(queue, (waiting) => waiting.alone && needsTheSame(waiting));
-    queue = others;
-    for (const { reject } of asLong) reject(error);
   };
 
   const wake = inTurn(

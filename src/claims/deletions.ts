@@ -1,4 +1,5 @@
 import type { Database } from '../../db/connect.ts';
+import { hasSqlstate, sqlstate } from '../../db/sqlstate.ts';
 import { deleteAllocations } from '../../db/statements/delete_allocations.ts';
 import { inBatches } from '../batches.ts';
 
@@ -12,8 +13,10 @@ export type Deletions = {
 const batchLimit = 64;
 
 export function openDeletions(database: Database): Deletions {
+  const concerns = (uuid: string): unknown => uuid;
+  const isOfOne = (error: unknown): boolean => hasSqlstate(error, sqlstate.lockNotAvailable);
   return {
-    delete: inBatches(database, { limit: batchLimit, concerns: (uuid: string) => uuid }, async (uuids) => {
+    delete: inBatches(database, { limit: batchLimit, concerns, isOfOne }, async (uuids) => {
       const counts = new Map(await deleteAllocations(database, [...new Set(uuids)]));
       return (uuid) => {
         const count = counts.get(uuid) ?? 0;

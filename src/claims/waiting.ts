@@ -1,8 +1,9 @@
+import type { Partable } from '../parting.ts';
 import type { RequestIds } from '../request_ids.ts';
 import type { Claim } from './claim.ts';
 
 /** A claim that waits to be written. */
-export type Waiting = {
+export type Waiting = Partable & {
   readonly claim: Claim;
   readonly askedBy: readonly RequestIds[];
   /** Whether the consumers' present state must be read: a claim for new consumers goes without, and the write proves it. */
@@ -10,10 +11,7 @@ export type Waiting = {
   /** The refusal of a judgement on a picture that may have been old: given only if a fresh one repeats it. */
   readonly refusedOnce: boolean;
   readonly lostRaces: number;
-  /** Whether it was in a batch that waited for somebody else in vain: it goes by itself then. */
-  readonly alone: boolean;
   readonly resolve: () => void;
-  readonly reject: (error: unknown) => void;
 };
 
 /** How many claims one statement takes: beyond this, waiting for the next costs less than a longer one. */

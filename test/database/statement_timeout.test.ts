@@ -150,6 +150,24 @@ suite('a statement that takes too long', () => {
       assert.equal(waits.length, 3, `${waits}`);
     }));
 
+  test('that deletions of one consumer wait for in vain is waited for once', () =>
+    withService(async ({ service, other, entries }) => {
+      const [held, free] = [randomUUID(), randomUUID()];
+      for (const consumer of [held, free]) assert.equal((await claim(service, consumer)).status, 204);
+      await other.query(`begin; select from consumers where uuid = '${held}' for update`);
+      // The first goes by itself, since nobody deletes yet, and the others together.
+      const first = send(service, 'DELETE', `/allocations/${randomUUID()}`);
+      const others = [held, held, free].map((consumer) => send(service, 'DELETE', `/allocations/${consumer}`));
+      const answers = await Promise.all([first, ...others]);
+      assert.deepEqual(
+        answers.map(({ status }) => status),
+        [404, 503, 503, 204],
+      );
+      // All together and briefly, then one of them, as long as it may.
+      const waits = entries.filter(({ msg, sql: text }) => msg === 'Slow statement' && /locked as/.test(String(text)));
+      assert.equal(waits.length, 2, `${waits.map(({ ms }) => ms)}`);
+    }));
+
   test('that deletions wait for is logged with the ids of those that it was for', () =>
     withService(async ({ service, other, entries }) => {
       const consumers = [randomUUID(), randomUUID(), randomUUID()];

@@ -5,11 +5,15 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { sql } from 'kysely';
 import pg from 'pg';
+import type { ProviderWrite } from '../../db/statements/provider_write.ts';
+import { openFleet } from '../../src/fleet/keeper.ts';
+import { openProviderWrites } from '../../src/fleet/provider_writes.ts';
 import type { PlacementService } from '../../src/service.ts';
 import { engines, withFreshDatabase } from '../engines.ts';
 import { openServiceOn, withTestService } from '../services.ts';
-import { waitingCount } from './two_connections.ts';
+import { waitingCount, withTwoConnections } from './two_connections.ts';
 
 type Send = (method: string, path: string, body?: unknown, version?: string) => Promise<number>;
 
@@ -97,6 +101,41 @@ for (const engine of engines) {
     });
   });
 }
+
+test('where one of many who write at once fails, the others go on one after the other, on few connections', async () => {
+  await withTestService('postgresql', {}, async (service) => {
+    const send = senderTo(service);
+    const names = ['first', ...Array.from({ length: 64 }, (_, n) => (n === 30 ? 'first' : `name ${n}`))];
+    const made = await Promise.all(names.map((name) => send('POST', '/resource_providers', { name })));
+    assert.deepEqual(
+      made,
+      names.map((_, place) => (place === 31 ? 409 : 200)),
+    );
+    const { open } = service.database.connections();
+    assert.ok(open <= 3, `${open} connections`);
+  });
+});
+
+test('what was written, but cannot be shown, is not written once more', async () => {
+  await withTwoConnections(async ({ database }) => {
+    const fleet = await openFleet(database);
+    // The database refuses to tell what changed, after it has changed it.
+    const fresh = () => sql`select 1 / 0`.execute(database.kysely).then(() => fleet.fresh());
+    const { perform } = openProviderWrites(database, { ...fleet, fresh });
+    const count = (id: number): ProviderWrite => ({
+      lockedId: id,
+      statements: [sql`update resource_providers set generation = generation + 1 where id = ${id} returning id`],
+    });
+    const told = await Promise.allSettled([1, 2, 2].map((id) => perform(count(id))));
+    assert.deepEqual(
+      told.map(({ status }) => status),
+      ['rejected', 'rejected', 'rejected'],
+    );
+    const providers = await database.kysely.selectFrom('resource_providers').select(['id', 'generation']).execute();
+    const generations = new Map(providers.map(({ id, generation }) => [id, generation]));
+    assert.deepEqual([generations.get(1), generations.get(2)], [6, 7]);
+  });
+});
 
 test('who writes a provider that somebody holds waits in vain, and those who write others at the same time do not', async () => {
   await withHeldProvider(async (send) => {

@@ -1,9 +1,42 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { inBatches } from '../../src/batches.ts';
+import { setImmediate } from 'node:timers/promises';
+import { sqlstate } from '../../db/sqlstate.ts';
+import { type BatchOptions, inBatches } from '../../src/batches.ts';
 import { onBehalfOf, requestsServed } from '../../src/request_ids.ts';
 
 const turn = async () => {};
+
+const refusal = (code: string) => Object.assign(new Error(code), { severity: 'ERROR', code });
+
+/**
+ * Does what is asked for in batches, and keeps a record of them.
+ *
+ * @param failure what a batch fails by, where it does.
+ */
+function inRecordedBatches(options: BatchOptions<string>, failure: (items: readonly string[]) => unknown) {
+  const batches: (readonly string[])[] = [];
+  let underWay = 0;
+  const ask = inBatches<string, string>({ turn }, options, async (items) => {
+    batches.push(items);
+    underWay += 1;
+    assert.equal(underWay, 1, 'one after the other');
+    await setImmediate();
+    underWay -= 1;
+    const error = failure(items);
+    if (error !== undefined) throw error;
+    const askedBy = requestsServed().map(({ requestId }) => requestId);
+    return (item) => `${item}, for ${askedBy}`;
+  });
+  /** What each is told, who asks on behalf of a request of its name. */
+  const outcomesOf = (...items: string[]): Promise<string[]> =>
+    Promise.all(
+      items.map((item) =>
+        onBehalfOf([{ requestId: item, globalRequestId: undefined }], () => ask(item)).catch(({ message }) => message),
+      ),
+    );
+  return { batches, outcomesOf };
+}
 
 test('who asks while a batch is under way goes in the next, with all others who did, up to the limit', async () => {
   const batches: (readonly number[])[] = [];
@@ -82,4 +115,44 @@ test('what is done is done for all who asked, and what each is told, for him', a
     [['b', 'c'], ['b']],
     [['b', 'c'], ['c']],
   ]);
+});
+
+test('where several fail for the sake of one, each is done by itself, before those who came later', async () => {
+  const { batches, outcomesOf } = inRecordedBatches({ limit: 9, isOfOne: () => true }, (items) =>
+    items.includes('bad') ? new Error('of one') : undefined,
+  );
+  const together = outcomesOf('a', 'bad', 'b');
+  while (batches.length < 1) await turn();
+  const later = outcomesOf('later', 'too');
+  assert.deepEqual(await together, ['a, for a', 'of one', 'b, for b']);
+  assert.deepEqual(await later, ['later, for later,too', 'too, for later,too']);
+  assert.deepEqual(batches, [['a', 'bad', 'b'], ['a'], ['bad'], ['b'], ['later', 'too']]);
+});
+
+test('what fails otherwise is told to all, and not done once more', async () => {
+  const { batches, outcomesOf } = inRecordedBatches({ limit: 9, isOfOne: () => false }, () => new Error('of all'));
+  assert.deepEqual(await outcomesOf('a', 'b', 'c'), ['of all', 'of all', 'of all']);
+  assert.deepEqual(batches, [['a', 'b', 'c']]);
+});
+
+test('of those who were parted and need the same lock one waits in vain for all', async () => {
+  const concerns = (name: string) => (name.startsWith('free') ? undefined : name[0]);
+  const { batches, outcomesOf } = inRecordedBatches({ limit: 9, concerns, isOfOne: () => true }, (items) => {
+    if (!items.some((name) => name.includes('held'))) return undefined;
+    return refusal(items.length > 1 ? sqlstate.lockNotAvailable : sqlstate.queryCanceled);
+  });
+  const together = outcomesOf('free held', 'free', 'a held', 'a', 'b', 'a too');
+  while (batches.length < 1) await turn();
+  const later = outcomesOf('a later');
+  const inVain = sqlstate.queryCanceled;
+  assert.deepEqual(await together, [inVain, 'free, for free', inVain, inVain, 'b, for b', inVain]);
+  assert.deepEqual(await later, ['a later, for a later'], 'which was not together with it');
+  assert.deepEqual(batches.slice(1), [['free held'], ['free'], ['a held'], ['b'], ['a later']]);
+});
+
+test('who was parted and loses otherwise does not cost those who need the same', async () => {
+  const { outcomesOf } = inRecordedBatches({ limit: 9, concerns: () => 'same', isOfOne: () => true }, (items) =>
+    items.includes('bad') ? refusal(sqlstate.uniqueViolation) : undefined,
+  );
+  assert.deepEqual(await outcomesOf('bad', 'a', 'b'), [sqlstate.uniqueViolation, 'a, for a', 'b, for b']);
 });
