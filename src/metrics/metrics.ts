@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { Database } from '../../db/connect.ts';
 import { ClaimRefused } from '../claims/claim.ts';
@@ -29,6 +30,9 @@ export type Metrics = {
   scrape(): Promise<string>;
 };
 
+/** A database that has not answered by now is taken for one that will not: Prometheus gives up after 10 s as a rule. */
+const databasePatienceMs = 2_000;
+
 /**
  * @param options.providerLimit of how many providers the capacity is told: -1 is all, 0 none.
  * @param options.gathering where this process is one of several that serve one port
@@ -41,8 +45,16 @@ export function openMetrics(
   const { gathering } = options;
   const register = new Registry();
   register.setDefaultLabels(gathering?.labels ?? {});
-  gathering?.offer(() => register.getMetricsAsJSON());
+  gathering?.offer(async () => {
+    const figures = await register.getMetricsAsJSON();
+    // Whoever is scraped makes its own fleet fresh; so do the others, once they have told its age.
+    if (underWay === undefined) fleet.fresh().catch(() => {});
+    return figures;
+  });
   const registers = [register];
+  /** The scrape that this process was asked for, and how old the fleet was before it. */
+  let underWay: Promise<string> | undefined;
+  let ageBeforeScrape: number | undefined;
   collectDefaultMetrics({ register });
   // Sums of series that are there by type; their names are those of counters, which promtool complains of.
   for (const sum of ['handles', 'requests', 'resources']) register.removeSingleMetric(`nodejs_active_${sum}_total`);
@@ -66,7 +78,6 @@ export function openMetrics(
     labelNames: ['outcome'],
     registers,
   });
-  let ageBeforeScrape: number | undefined;
   const gauges: readonly [name: string, help: string, value: () => number][] = [
     ['placement_providers', 'Resource providers in the fleet.', () => fleet.known.byId.size],
     ['placement_provider_trees', 'Trees of resource providers in the fleet.', () => fleet.known.roots.length],
@@ -105,12 +116,12 @@ export function openMetrics(
     });
   }
 
-  let underWay: Promise<string> | undefined;
   const scrape = async (): Promise<string> => {
     // Before the scrape itself makes it fresh.
     ageBeforeScrape = fleet.ageSeconds();
     // Without the database there is no capacity to tell; what the process does is then wanted the most.
-    const current = await fleet.fresh().catch(() => undefined);
+    const late = sleep(databasePatienceMs, undefined, { ref: false });
+    const current = await Promise.race([fleet.fresh().catch(() => undefined), late]);
     const ofProcesses = await (gathering === undefined ? register.metrics() : textOf(await gathering.gather()));
     return current === undefined ? ofProcesses : ofProcesses + capacityText(current, options.providerLimit);
   };

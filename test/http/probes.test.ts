@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { sql } from 'kysely';
 import type { PlacementService } from '../../src/service.ts';
 import { engines } from '../engines.ts';
 import { withTestService } from '../services.ts';
@@ -148,6 +150,30 @@ suite('/metrics', () => {
         assert.ok(text.includes(`\n${line}\n`), `${line} is not in\n${text.match(/^placement_.*$/gm)?.join('\n')}`);
       }
     }));
+
+  test('tells what it can within seconds while the database does not answer', () =>
+    withHost(async ({ app, database }) => {
+      const { promise: unlocked, resolve: unlock } = Promise.withResolvers<void>();
+      const { promise: locked, resolve: lock } = Promise.withResolvers<void>();
+      const holder = database.patient.transaction().execute(async (transaction) => {
+        await sql`lock table provider_changes in access exclusive mode`.execute(transaction);
+        lock();
+        await unlocked;
+      });
+      await locked;
+      try {
+        const late = sleep(15_000, undefined, { ref: false });
+        const answer = await Promise.race([app.request('/metrics'), late]);
+        assert.ok(answer, 'Prometheus waits for 10 s only');
+        const text = await answer.text();
+        assert.match(text, /^placement_fleet_age_seconds \d/m);
+        assert.doesNotMatch(text, /openstack_placement/);
+      } finally {
+        unlock();
+        await holder;
+      }
+      assert.match(await (await app.request('/metrics')).text(), /openstack_placement/);
+    }, 'postgresql'));
 
   test('tells of as many providers as wanted, and is absent where it is switched off', async () => {
     await withTestService('embedded', { metrics: { enabled: true, providerLimit: 0 } }, async ({ app }) => {

@@ -100,6 +100,26 @@ test('connections are spread evenly, the log tells which worker answered, and /m
   });
 });
 
+test('a scrape makes the fleet fresh in all workers, not in the one alone that is asked', async () => {
+  await withWorkers(2, async (service) => {
+    const idleSeconds = 3;
+    await sleep(idleSeconds * 1000);
+    // One connection that is kept, so one worker; nobody asks the other for anything.
+    const ages = async () => {
+      const text = await (await fetch(`${service.url}/metrics`)).text();
+      return [...text.matchAll(/^placement_fleet_age_seconds\{worker="\d"\} (\S+)$/gm)].map(([, age]) => Number(age));
+    };
+    const first = await ages();
+    assert.equal(first.length, 2);
+    assert.ok(
+      first.every((age) => age >= idleSeconds),
+      `they tell the age before the scrape: ${first}`,
+    );
+    await until('both are young', async () => (await ages()).every((age) => age < idleSeconds));
+    await end(service);
+  });
+});
+
 test('a worker that is killed under load is replaced, and each request is answered when it is sent once more', async (t) => {
   await withWorkers(2, async (service, world) => {
     const stock = await buildStockAt(service.url);
