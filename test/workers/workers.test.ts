@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
 import http from 'node:http';
 import path from 'node:path';
+import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type CommandWorld, runToEnd, startCommand, withCommands } from '../manage/commands.ts';
@@ -104,10 +105,14 @@ test('a scrape makes the fleet fresh in all workers, not in the one alone that i
   await withWorkers(2, async (service) => {
     const idleSeconds = 3;
     await sleep(idleSeconds * 1000);
-    // One connection that is kept, so one worker; nobody asks the other for anything.
+    // One connection, so one worker; nobody asks the other for anything.
+    const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
     const ages = async () => {
-      const text = await (await fetch(`${service.url}/metrics`)).text();
-      return [...text.matchAll(/^placement_fleet_age_seconds\{worker="\d"\} (\S+)$/gm)].map(([, age]) => Number(age));
+      const [answer] = await once(http.get(`${service.url}/metrics`, { agent }), 'response');
+      const scraped = await text(answer);
+      const asked = [...scraped.matchAll(/^placement_requests_total\{.*worker="(\d)"/gm)].map(([, worker]) => worker);
+      assert.ok(new Set(asked).size <= 1, 'one worker is asked');
+      return [...scraped.matchAll(/^placement_fleet_age_seconds\{.*\} (\S+)$/gm)].map(([, age]) => Number(age));
     };
     const first = await ages();
     assert.equal(first.length, 2);
@@ -116,6 +121,7 @@ test('a scrape makes the fleet fresh in all workers, not in the one alone that i
       `they tell the age before the scrape: ${first}`,
     );
     await until('both are young', async () => (await ages()).every((age) => age < idleSeconds));
+    agent.destroy();
     await end(service);
   });
 });
