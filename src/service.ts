@@ -24,6 +24,7 @@ import { type Keystone, openKeystone } from './keystone/authenticate.ts';
 import type { Gathering } from './metrics/gathering.ts';
 import { openMetrics } from './metrics/metrics.ts';
 import { openConfiguredDatabase } from './open_database.ts';
+import { openOutages } from './outages.ts';
 import { openPolicy } from './policy/policy.ts';
 import { prepareDatabase } from './prepare_database.ts';
 import { logSlowStatements } from './slow_statements.ts';
@@ -72,7 +73,8 @@ export async function openService(
   });
   try {
     await prepareDatabase(database, config.placementDatabase);
-    const fleet = await openFleet(database);
+    const outages = openOutages(logger);
+    const fleet = await openFleet(database, outages);
     const stopPruning = pruneChanges(database, logger);
     const { gathering } = options;
     const metrics = config.metrics.enabled ? openMetrics(database, fleet, { ...config.metrics, gathering }) : undefined;
@@ -102,6 +104,7 @@ export async function openService(
       authentication: authenticationBy(keystone, config.keystoneAuthtoken),
       policy,
       probed: { check: () => fleet.fresh(), metrics },
+      outages,
       logger,
     });
     return {

@@ -2,6 +2,7 @@ import type { Database } from '../../db/connect.ts';
 import { repeatLostRaces } from '../../db/lost_race.ts';
 import { isUnavailable } from '../../db/sqlstate.ts';
 import type { Moment } from '../../db/statements/change_log.ts';
+import type { Outages } from '../outages.ts';
 import { onBehalfOf, type RequestIds, requestsServed } from '../request_ids.ts';
 import { readChanges } from './changes.ts';
 import type { Fleet } from './fleet.ts';
@@ -33,8 +34,12 @@ export type FleetKeeper = {
 /** So many foreseen writes are followed by a refresh, though nobody asks for one: the change log must not be left behind. */
 const foreseenLimit = 64;
 
-/** Loads the fleet and returns its keeper. */
-export async function openFleet(database: Database): Promise<FleetKeeper> {
+/**
+ * Loads the fleet and returns its keeper.
+ *
+ * @param outages is told whether the database could be reached
+ */
+export async function openFleet(database: Database, outages?: Outages): Promise<FleetKeeper> {
   const load = async () => {
     await forgetForeignChanges(database);
     const loaded = await loadFleet(database);
@@ -56,6 +61,7 @@ export async function openFleet(database: Database): Promise<FleetKeeper> {
   const refresh = (): Promise<Fleet> =>
     bringUpToDate().catch((error: unknown) => {
       lostSight ||= isUnavailable(error);
+      outages?.notice(error);
       throw error;
     });
   const bringUpToDate = async (): Promise<Fleet> => {
@@ -77,6 +83,7 @@ export async function openFleet(database: Database): Promise<FleetKeeper> {
     for (const write of foreseen) showEffects(living.fleet, write, 1);
     lostSight = false;
     trueAtMs = startedMs;
+    outages?.answered(startedMs);
     return living.fleet;
   };
 

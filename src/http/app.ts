@@ -4,6 +4,7 @@ import { isLostRace, isTimedOut, isUnavailable } from '../../db/sqlstate.ts';
 import { versionText } from '../api/microversions.ts';
 import type { Config } from '../config/config.ts';
 import { ApiError, conflict, errorCodes } from '../errors.ts';
+import type { Outages } from '../outages.ts';
 import type { Policy } from '../policy/policy.ts';
 import { identifyAndLog } from './access_log.ts';
 import type { Authentication } from './authentication.ts';
@@ -20,6 +21,7 @@ export type AppOptions = {
   readonly authentication: Authentication;
   readonly policy: Policy;
   readonly probed: Probed;
+  readonly outages: Outages;
   readonly logger: Logger;
 };
 
@@ -30,7 +32,7 @@ export type AppOptions = {
  */
 export function createApp(
   apis: readonly [...ServedApi[], ServedApi],
-  { config, authentication, policy, probed, logger }: AppOptions,
+  { config, authentication, policy, probed, outages, logger }: AppOptions,
 ): Hono<HonoEnv> {
   const app = new Hono<HonoEnv>({
     getPath: (request, options) => routedPath(targetOf(request.url, incomingOf(options?.env))),
@@ -46,7 +48,7 @@ export function createApp(
     const { service } = exchange.api.parts;
     const { dialect } = exchange.api;
     const isTold = error instanceof ApiError;
-    if (!isTold) {
+    if (!isTold && !outages.notice(error)) {
       const { requestId, globalRequestId } = exchange;
       logger.error({ err: error, requestId, globalRequestId }, 'Unexpected error');
     }

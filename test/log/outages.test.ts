@@ -1,0 +1,79 @@
+/** While PostgreSQL is away the log has no line but that of the access for each request. */
+import assert from 'node:assert/strict';
+import { readFile, writeFile } from 'node:fs/promises';
+import { test } from 'node:test';
+import { freePort } from '../free_port.ts';
+import { startCommand, withCommands } from '../manage/commands.ts';
+import { openClient } from '../races/client.ts';
+import { openSwitch } from '../races/switch.ts';
+import { until } from '../until.ts';
+
+test('the log says once that the database is away, with the reason, and once that it is back', async () => {
+  await withCommands('postgresql', 'migrated', async ({ folder, configFile, config }) => {
+    const real = new URL(config.connection ?? '');
+    const address = await openSwitch(Number(real.port));
+    try {
+      const written = await readFile(configFile, 'utf8');
+      await writeFile(configFile, written.replace(`:${real.port}/`, `:${address.port}/`));
+      const server = startCommand('placement-api', ['--config-file', configFile], folder);
+      const [, url = ''] = await server.said(/listens on (http:\S+)/);
+      const client = openClient(url);
+      const name = { name: 'made while the database is away' };
+      const statuses = async () =>
+        (
+          await Promise.all([
+            client.send('GET', '/resource_providers', 39),
+            client.send('GET', '/allocation_candidates?resources=VCPU:1', 39),
+            client.send('POST', '/resource_providers', 39, name),
+            client.send('PUT', '/traits/CUSTOM_AWAY', 39),
+          ])
+        ).map(({ status }) => status);
+
+      address.lead(await freePort());
+      for (let turn = 1; turn <= 3; turn += 1) assert.deepEqual(await statuses(), [503, 503, 503, 503]);
+      address.lead(Number(real.port));
+      await until('it serves again', async () => (await client.send('GET', '/resource_providers', 39)).status === 200);
+      client.close();
+      server.child.kill('SIGTERM');
+      const { stderr } = await server.ended;
+
+      const entries = stderr
+        .trimEnd()
+        .split('\n')
+        .map((line) => JSON.parse(line));
+      assert.ok(entries.filter(({ msg, status }) => msg === 'request' && status === 503).length >= 12);
+      const others = entries.filter(({ msg }) => msg !== 'request' && !msg.startsWith('Ending'));
+      assert.deepEqual(
+        others.map(({ level, msg }) => [level, msg]),
+        [
+          ['warn', 'The database cannot be reached: requests are answered 503 until it can'],
+          ['info', 'The database can be reached again'],
+        ],
+      );
+      assert.match(others[0].reason, /Connection terminated|ECONNRE/);
+      assert.ok(others[1].seconds >= 0);
+      assert.doesNotMatch(stderr, /"stack"/);
+    } finally {
+      address.close();
+    }
+  });
+});
+
+test('an error that nobody foresaw has its stack in the log', async () => {
+  await withCommands('postgresql', 'migrated', async ({ folder, configFile, withDatabase }) => {
+    const server = startCommand('placement-api', ['--config-file', configFile], folder);
+    const [, url = ''] = await server.said(/listens on (http:\S+)/);
+    await withDatabase(({ kysely }) => kysely.schema.alterTable('provider_changes').renameTo('elsewhere').execute());
+    const client = openClient(url);
+    assert.equal((await client.send('GET', '/resource_providers', 39)).status, 500);
+    client.close();
+    server.child.kill('SIGTERM');
+    const entries = (await server.ended).stderr
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line));
+    const [error] = entries.filter(({ level }) => level === 'error');
+    assert.equal(error.msg, 'Unexpected error');
+    assert.match(error.err.stack, /provider_changes.*\n\s+at /);
+  });
+});
