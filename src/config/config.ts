@@ -215,6 +215,7 @@ export const defaultConfig: Config = deepFreeze({
       'X-Subject-Token',
       'X-Service-Token',
       'OpenStack-API-Version',
+      'ETag',
     ],
     maxAge: 3600,
     allowMethods: ['GET', 'PUT', 'POST', 'DELETE', 'PATCH'],
@@ -227,6 +228,7 @@ export const defaultConfig: Config = deepFreeze({
       'X-User-Id',
       'X-Tenant-Id',
       'OpenStack-API-Version',
+      'If-Match',
     ],
   },
   keystoneAuthtoken: {

@@ -37,6 +37,11 @@ const mistakes: readonly (readonly [what: string, text: string, says: string])[]
     `${conf}:2: [placement] max_allocation_candidates = "-2": must be an integer of at least -1.`,
   ],
   [
+    'a service user without a password',
+    '[keystone_authtoken]\nauth_type = v3applicationcredential',
+    `${conf}:2: [keystone_authtoken] auth_type = "v3applicationcredential": must be one of password, v3password.`,
+  ],
+  [
     'comment after a value',
     '[api]\nport = 8778 # ours',
     `${conf}:2: [api] port = "8778 # ours": must be an integer from 0 to 65535.`,
