@@ -41,6 +41,8 @@ export async function runCommand(
   exitCodes: ExitCodes,
   explain: (problem: unknown) => unknown = (problem) => problem,
 ): Promise<void> {
+  // Who reads may go early, as head does. console.log does not mind that, and nor is help to.
+  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
   throwInsteadOfExit(command.version(version, '--version', 'print the version of this program'));
   try {
     await command.parseAsync();

@@ -3,6 +3,7 @@ import {
   type ConsumerAllocations,
   isNotFound,
   type Placement,
+  type Provider,
   type Resources,
   retryConflicts,
 } from '../client/index.ts';
@@ -11,11 +12,11 @@ import { findProvider, namesOf } from './find_provider.ts';
 import { forEach, shellOf } from './shell.ts';
 import { fields, table } from './table.ts';
 
-/** What is to be taken of one provider. */
-type Part = { readonly provider: string; readonly resources: Resources };
+/** What one option takes of a provider. */
+type Part<Which> = { readonly provider: Which; readonly amounts: readonly (readonly [name: string, amount: number])[] };
 
 type SetOptions = {
-  readonly allocation: readonly Part[];
+  readonly allocation: readonly Part<string>[];
   readonly project?: string;
   readonly user?: string;
   readonly type?: string;
@@ -65,11 +66,11 @@ export function addAllocationCommands(program: Command): void {
     )
     .action(async (consumer: string, options: SetOptions, command: Command) => {
       const { placement, print } = shellOf(command);
-      const parts = await forEach(options.allocation, async ({ provider, resources }) => ({
+      const parts = await forEach(options.allocation, async ({ provider, amounts }) => ({
         provider: await findProvider(placement, provider),
-        resources,
+        amounts,
       }));
-      const allocations = Object.fromEntries(parts.map(({ provider, resources }) => [provider.uuid, { resources }]));
+      const allocations = allocationsOf(parts, command);
       const names = new Map(parts.map(({ provider }) => [provider.uuid, provider.name]));
       await retryConflicts(() => claim(placement, consumer, allocations, options));
       const held = await placement.allocations.show(consumer);
@@ -89,6 +90,27 @@ export function addAllocationCommands(program: Command): void {
       }
       print({ consumer }, () => `Consumer ${consumer} has nothing any more.`);
     });
+}
+
+/** Puts together what the options take of each provider, which one may name and another give by UUID. */
+function allocationsOf(
+  parts: readonly Part<Provider>[],
+  command: Command,
+): { readonly [provider: string]: { readonly resources: Resources } } {
+  const byProvider = new Map<string, Resources>();
+  for (const { provider, amounts } of parts) {
+    for (const [name, amount] of amounts) {
+      const before = byProvider.get(provider.uuid) ?? {};
+      if (before[name] !== undefined) {
+        command.error(
+          `error: option '-a, --allocation' gives ${name} of provider ${provider.name} twice. ` +
+            'Give each class of a provider once.',
+        );
+      }
+      byProvider.set(provider.uuid, { ...before, [name]: amount });
+    }
+  }
+  return Object.fromEntries([...byProvider].map(([uuid, resources]) => [uuid, { resources }]));
 }
 
 async function claim(
@@ -128,10 +150,9 @@ function heldText(consumer: string, held: ConsumerAllocations, nameOf: (uuid: st
 }
 
 /** Reads `rp=host-1,VCPU=2,MEMORY_MB=2048`; amounts are what ends with `CLASS=AMOUNT`, so that names may have commas. */
-function collectParts(text: string, before: readonly Part[] = []): readonly Part[] {
+function collectParts(text: string, before: readonly Part<string>[] = []): readonly Part<string>[] {
   const match = /^rp=(.+?)((?:,[A-Z0-9_]+=[^,]*)+)$/.exec(text);
   const [, provider = '', amounts = ''] = match ?? [];
   if (match === null) throw new InvalidArgumentError('Write it as rp=PROVIDER,CLASS=AMOUNT, such as rp=host-1,VCPU=2.');
-  const resources = Object.fromEntries(amounts.slice(1).split(',').map(amountOf));
-  return [...before, { provider, resources }];
+  return [...before, { provider, amounts: amounts.slice(1).split(',').map(amountOf) }];
 }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { after, test } from 'node:test';
-import { killLeftovers, runToEnd } from './commands.ts';
+import { killLeftovers, runToEnd, startCommand } from './commands.ts';
 
 const programs = ['placement', 'placement-api', 'placement-manage', 'placement-status'] as const;
 
@@ -16,5 +16,13 @@ test('each program prints the version of the package', async () => {
       { code: 0, stdout: `${version}\n`, stderr: '' },
       program,
     );
+  }
+});
+
+test('help for a reader who has gone ends without a word', async () => {
+  for (const program of programs) {
+    const { child, ended } = startCommand(program, ['--help'], '/');
+    child.stdout.destroy();
+    assert.deepEqual(await ended, { code: 0, stdout: '', stderr: '' }, program);
   }
 });
