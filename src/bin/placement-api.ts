@@ -14,6 +14,7 @@ import { openLog } from '../log.ts';
 import { openService } from '../service.ts';
 import { checkAuthentication, checkWorkers, exposureWarning, unconfiguredNotice } from '../startup.ts';
 import { onStopSignal } from '../stop_signal.ts';
+import { version } from '../version.ts';
 import { serveByWorkers } from '../workers/serve.ts';
 
 type Flags = ConfigFlags & {
@@ -77,7 +78,7 @@ async function serve(flags: Flags): Promise<void> {
       (err) => logger.error({ err }, 'The TLS certificate stays as it was'),
     );
   });
-  console.log(`placement-api listens on ${server.url}`);
+  console.log(`placement-api ${version} listens on ${server.url}`);
 }
 
 async function serveAlone(config: Config, tls: Tls | undefined, logger: Logger): Promise<Listening> {

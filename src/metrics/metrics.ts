@@ -4,6 +4,7 @@ import type { Database } from '../../db/connect.ts';
 import { ClaimRefused } from '../claims/claim.ts';
 import type { Claims } from '../claims/claims.ts';
 import type { FleetKeeper } from '../fleet/keeper.ts';
+import { version } from '../version.ts';
 import { capacityText } from './capacity.ts';
 import { type Gathering, textOf } from './gathering.ts';
 
@@ -59,6 +60,12 @@ export function openMetrics(
   // Sums of series that are there by type; their names are those of counters, which promtool complains of.
   for (const sum of ['handles', 'requests', 'resources']) register.removeSingleMetric(`nodejs_active_${sum}_total`);
 
+  new Gauge({
+    name: 'placement_build_info',
+    help: 'The version that the process runs; its value is always 1.',
+    labelNames: ['version'],
+    registers,
+  }).set({ version }, 1);
   const requests = new Counter({
     name: 'placement_requests_total',
     help: 'Requests that were answered.',

@@ -3,6 +3,7 @@ import { suite, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { sql } from 'kysely';
 import type { PlacementService } from '../../src/service.ts';
+import { version } from '../../src/version.ts';
 import { engines } from '../engines.ts';
 import { withTestService } from '../services.ts';
 
@@ -146,6 +147,7 @@ suite('/metrics', () => {
         'placement_claims_total{outcome="written"} 1',
         'placement_claims_total{outcome="invalid inventory"} 1',
         'placement_providers 1',
+        `placement_build_info{version="${version}"} 1`,
       ]) {
         assert.ok(text.includes(`\n${line}\n`), `${line} is not in\n${text.match(/^placement_.*$/gm)?.join('\n')}`);
       }

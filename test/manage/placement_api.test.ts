@@ -6,6 +6,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { version } from '../../src/version.ts';
 import { killLeftovers, runToEnd, startCommand, withCommands } from './commands.ts';
 
 async function inFolder(use: (folder: string) => Promise<void>): Promise<void> {
@@ -18,7 +19,7 @@ async function inFolder(use: (folder: string) => Promise<void>): Promise<void> {
   }
 }
 
-const listens = /^placement-api listens on (http:\/\/\S+)\n/m;
+const listens = /^placement-api \d\S* listens on (http:\/\/\S+)\n/m;
 
 test('without any configuration it says what holds, and listens on 127.0.0.1', async () => {
   await inFolder(async (folder) => {
@@ -31,6 +32,7 @@ test('without any configuration it says what holds, and listens on 127.0.0.1', a
     server.child.kill('SIGINT');
     const { code, stdout, stderr } = await server.ended;
     assert.equal(code, 0);
+    assert.ok(stdout.endsWith(`\nplacement-api ${version} listens on ${url}\n`), stdout);
     assert.match(
       stdout,
       /^No configuration was found: embedded database in \.\/placement-data, no authentication \(noauth2\), 127\.0\.0\.1 only\.\n/,

@@ -28,7 +28,7 @@ test('a rolling upgrade under load: nothing answered is lost, and what fails is 
     const start = async (port: number) => {
       const args = ['--config-file', world.configFile, '--port', String(port)];
       const server = startCommand('placement-api', args, world.folder);
-      await server.said(/^placement-api listens on /m);
+      await server.said(/^placement-api \S+ listens on /m);
       return server;
     };
     const servers = new Map<number, Awaited<ReturnType<typeof start>>>();

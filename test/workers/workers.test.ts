@@ -7,6 +7,7 @@ import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { version } from '../../src/version.ts';
 import { type CommandWorld, runToEnd, startCommand, withCommands } from '../manage/commands.ts';
 import { execute } from '../postgresql.ts';
 import { openClient } from '../races/client.ts';
@@ -32,7 +33,7 @@ async function start({ folder, configFile }: CommandWorld, workers: number): Pro
   server.child.stderr.on('data', (chunk: string) => {
     text += chunk;
   });
-  const [, url = ''] = await server.said(/^placement-api listens on (http:\/\/\S+)\n/m);
+  const [, url = ''] = await server.said(/^placement-api \d\S* listens on (http:\/\/\S+)\n/m);
   const log = () =>
     text.split('\n').flatMap((line) => (line.startsWith('{') && line.endsWith('}') ? [JSON.parse(line)] : []));
   const pids = () =>
@@ -86,6 +87,7 @@ test('connections are spread evenly, the log tells which worker answered, and /m
     const text = await (await fetch(`${service.url}/metrics`)).text();
     for (const worker of [1, 2, 3]) {
       assert.match(text, new RegExp(`^placement_requests_total\\{.*route="/traits",.*worker="${worker}"\\} 2$`, 'm'));
+      assert.match(text, new RegExp(`^placement_build_info\\{version="${version}",worker="${worker}"\\} 1$`, 'm'));
       assert.match(text, new RegExp(`^process_start_time_seconds\\{worker="${worker}"\\} \\d`, 'm'));
     }
     assert.match(text, /^placement_workers 3$/m);
