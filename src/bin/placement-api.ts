@@ -14,6 +14,7 @@ import { openLog } from '../log.ts';
 import { openService } from '../service.ts';
 import { checkAuthentication, checkWorkers, exposureWarning, unconfiguredNotice } from '../startup.ts';
 import { onStopSignal } from '../stop_signal.ts';
+import { tellSystemd } from '../systemd.ts';
 import { version } from '../version.ts';
 import { serveByWorkers } from '../workers/serve.ts';
 
@@ -78,7 +79,9 @@ async function serve(flags: Flags): Promise<void> {
       (err) => logger.error({ err }, 'The TLS certificate stays as it was'),
     );
   });
-  console.log(`placement-api ${version} listens on ${server.url}`);
+  const listens = `placement-api ${version} listens on ${server.url}`;
+  console.log(listens);
+  tellSystemd(listens, logger);
 }
 
 async function serveAlone(config: Config, tls: Tls | undefined, logger: Logger): Promise<Listening> {

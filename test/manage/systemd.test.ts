@@ -1,0 +1,47 @@
+/** What the systemd unit relies on: the service says when it serves, so that `systemctl restart` can wait for it. */
+import assert from 'node:assert/strict';
+import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { test } from 'node:test';
+import { until } from '../until.ts';
+import { startCommand, withCommands } from './commands.ts';
+
+const listens = /^placement-api \S+ listens on (http:\/\/\S+)\n/m;
+
+test('a service of Type=notify tells systemd when it listens, and where', async () => {
+  const unit = await readFile(path.join(import.meta.dirname, '..', '..', 'deploy', 'placement-api.service'), 'utf8');
+  assert.match(unit, /^Type=notify$/m);
+  assert.match(unit, /^NotifyAccess=all$/m);
+  await withCommands('embedded', 'migrated', async ({ folder, configFile }) => {
+    // In the place of systemd's own, which is not on every machine and needs a socket that Node.js cannot open.
+    const programs = path.join(folder, 'programs');
+    const told = path.join(folder, 'told');
+    await mkdir(programs);
+    await writeFile(
+      path.join(programs, 'systemd-notify'),
+      `#!/bin/sh\nprintf '%s\\n' "$NOTIFY_SOCKET" "$@" >'${told}'\n`,
+    );
+    await chmod(path.join(programs, 'systemd-notify'), 0o755);
+    const environment = { PATH: programs, NOTIFY_SOCKET: '/run/systemd/notify' };
+    const server = startCommand('placement-api', ['--config-file', configFile], folder, environment);
+    const [line, url = ''] = await server.said(listens);
+    const expected = ['/run/systemd/notify', '--ready', `--status=${line}`].join('\n');
+    await until('systemd is told', async () => (await readFile(told, 'utf8').catch(() => '')) === expected);
+    assert.equal((await fetch(`${url}/readyz`)).status, 200);
+    server.child.kill('SIGTERM');
+    assert.equal((await server.ended).code, 0);
+  });
+});
+
+test('a service that cannot tell systemd says so, and serves', async () => {
+  await withCommands('embedded', 'migrated', async ({ folder, configFile }) => {
+    const environment = { PATH: folder, NOTIFY_SOCKET: '/run/systemd/notify' };
+    const server = startCommand('placement-api', ['--config-file', configFile], folder, environment);
+    const [, url = ''] = await server.said(listens);
+    assert.equal((await fetch(`${url}/readyz`)).status, 200);
+    server.child.kill('SIGTERM');
+    const { code, stderr } = await server.ended;
+    assert.equal(code, 0);
+    assert.match(stderr, /spawn systemd-notify ENOENT.*systemd could not be told that the service is ready/);
+  });
+});
