@@ -2,9 +2,9 @@
 
 .PHONY: serve test test-upstream check bench conformance
 
-# Serves on the embedded database in ./placement-data, at http://127.0.0.1:8778.
+# Serves on the embedded database in ./placement-data, at http://127.0.0.1:8778; make serve ARGS='--port 8801', or ARGS=--help.
 serve: node_modules
-	@npm start --silent
+	@npm start --silent -- $(ARGS)
 
 # Tests on the embedded database and on a real PostgreSQL, which an npm package brings.
 test: node_modules

@@ -31,7 +31,8 @@ function cannotListen(error: NodeJS.ErrnoException, { host, port }: Address): Er
 }
 
 const listenProblems: Readonly<Record<string, string>> = {
-  EADDRINUSE: 'another program does. Stop it, or choose another port by --port or [api] port.',
+  EADDRINUSE:
+    'another program does. Stop it, or choose another port by --port (with make: ARGS="--port 8801") or [api] port.',
   EACCES: 'this user may not. Choose a port of 1024 or above by --port or [api] port.',
   EADDRNOTAVAIL: 'this machine has no such address. Choose one that it has by --host or [api] host.',
   ENOTFOUND: 'the host is unknown. Choose an address of this machine by --host or [api] host.',

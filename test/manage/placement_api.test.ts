@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import http from 'node:http';
 import net from 'node:net';
@@ -6,6 +7,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { promisify } from 'node:util';
 import { version } from '../../src/version.ts';
 import { killLeftovers, runToEnd, startCommand, withCommands } from './commands.ts';
 
@@ -57,7 +59,11 @@ test('a mistake ends the start with one line and exit code 1', async () => {
       ['', [], /auth_strategy = keystone.*set \[api\] auth_strategy = noauth2/],
       ['[api]\nauth_strategy = none\n', [], /placement\.conf:2: \[api\] auth_strategy = "none":? must be one of/],
       [noauth, ['--port', 'http'], /--port: \[api\] port = "http":? must be/],
-      [noauth, ['--port', String(port)], /Cannot listen on 127\.0\.0\.1:\d+: another program does\. .*--port/],
+      [
+        noauth,
+        ['--port', String(port)],
+        /Cannot listen on 127\.0\.0\.1:\d+: another program does\. .*--port \(with make: ARGS=/,
+      ],
       [noauth, ['--host', '192.0.2.1', '--port', '0'], /Cannot listen on 192\.0\.2\.1:0: this machine has no such/],
       [
         `${noauth}connection = postgresql://u:secret@127.0.0.1:1/d\n`,
@@ -81,6 +87,15 @@ test('a mistake ends the start with one line and exit code 1', async () => {
     assert.equal(missing.code, 1);
     assert.match(missing.stderr, /^placement-api: .*none\.conf: the configuration file cannot be read.*\n$/);
   });
+});
+
+test('make serve takes the flags of placement-api in ARGS', async () => {
+  const checkout = path.join(import.meta.dirname, '..', '..');
+  const environment = { PATH: process.env.PATH, HOME: os.tmpdir() };
+  // What is installed is taken for new enough; nothing is served.
+  const args = ['--old-file=node_modules', 'serve', 'ARGS=--port 8801 --show-config'];
+  const { stdout } = await promisify(execFile)('make', args, { cwd: checkout, env: environment });
+  assert.match(stdout, /# --port\nport = 8801\n/);
 });
 
 test('noauth2 for other machines is warned of, and [api] max_microversion holds', async () => {
