@@ -9,7 +9,7 @@ import { createFleet } from '../fleet/made_up_fleet.ts';
 import { naiveAnswer } from './naive_answer.ts';
 import { anyRequest } from './random_request.ts';
 import { anyTopology } from './random_topology.ts';
-import { rowsOf } from './topology.ts';
+import { type Node, providerUuid, rowsOf, type Topology } from './topology.ts';
 
 /** The versions at which the answer changes, and those just before. */
 const versions = [10, 11, 12, 16, 17, 26, 27, 28, 29, 33, 34, 39];
@@ -19,6 +19,13 @@ const textAt = (fleet: Fleet, request: CandidateRequest, version: number): strin
   return Buffer.concat([...candidatesJson(fleet, request, candidates, version)]).toString();
 };
 
+/** Topologies in which some UUIDs have no dashes, as other programs may have written them to the database. */
+const mixedTopology: fc.Arbitrary<Topology> = fc
+  .tuple(anyTopology, fc.subarray([0, 1, 2, 3, 4, 5, 6]))
+  .map(([topology, places]) =>
+    topology.map((node, place) => (places.includes(place) ? { ...node, uuid: node.uuid.replaceAll('-', '') } : node)),
+  );
+
 /** No name or UUID in a topology has a space: what is left is the text itself. */
 const withoutSpaces = (text: string): string => text.replaceAll(/([,:]) /g, '$1');
 
@@ -26,7 +33,7 @@ suite('answers to candidates queries', () => {
   test('the text is that of the same answer built as objects, at each version', () => {
     let candidates = 0;
     fc.assert(
-      fc.property(anyTopology, anyRequest, fc.constantFrom(...versions), (topology, request, version) => {
+      fc.property(mixedTopology, anyRequest, fc.constantFrom(...versions), (topology, request, version) => {
         const { fleet } = createFleet(rowsOf(topology));
         const all = [...search(fleet, request, { strategy: 'depth-first', randomize: false, limited: false })];
         candidates += all.length;
@@ -38,6 +45,38 @@ suite('answers to candidates queries', () => {
       { numRuns: 1500 },
     );
     assert.ok(candidates > 1500, `only ${candidates} candidates`);
+  });
+
+  test('groups can be shared out in more ways than are kept', () => {
+    const stock = { total: 8, reserved: 0, min_unit: 1, max_unit: 8, step_size: 1, allocation_ratio: 1, used: 0 };
+    const device = (_: unknown, place: number): Node => ({
+      uuid: providerUuid(place),
+      parent: place === 0 ? undefined : 0,
+      stock: { VCPU: stock, MEMORY_MB: undefined, DISK_GB: undefined, SRIOV_NET_VF: undefined },
+      traits: [],
+      aggregates: [],
+    });
+    // Eight groups on four devices or fewer: 2,795 ways.
+    const topology = Array.from({ length: 4 }, device);
+    const anything = { traits: { required: [], forbidden: [] }, aggregates: { required: [], forbidden: [] } };
+    const request: CandidateRequest = {
+      groups: Array.from({ length: 8 }, (_, place) => ({
+        suffix: `_${place}`,
+        resources: new Map([['VCPU', 1]]),
+        ...anything,
+        inTree: undefined,
+      })),
+      limit: undefined,
+      isolate: false,
+      rootTraits: { required: [], forbidden: [] },
+      sameSubtrees: [],
+      nested: true,
+    };
+    const { fleet } = createFleet(rowsOf(topology));
+    const all = search(fleet, request, { strategy: 'depth-first', randomize: false, limited: false });
+    const some = [...all].filter((_, place) => place % 5 === 0);
+    const text = Buffer.concat([...candidatesJson(fleet, request, some, 39)]).toString();
+    assert.ok(withoutSpaces(text) === JSON.stringify(naiveAnswer(topology, request, some, 39)));
   });
 
   test('an answer without candidates has both keys', () => {
