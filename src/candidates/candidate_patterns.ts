@@ -40,10 +40,13 @@ export function candidatePatterns(
 ): (candidate: Candidate) => Uint8Array {
   const patterns = new Map<number, Pattern>();
   let latest: Pattern | undefined;
-  /** The providers of the present candidate, by the order of their first mention, as far as its pattern has some. */
+  /** The providers of the present candidate, by the order of their first mention; behind them may be some of others. */
   const present: Provider[] = [];
 
-  /** Whether a candidate has a pattern. The loops are plain ones since every candidate passes through them. */
+  /**
+   * Whether a candidate has a pattern; its providers are in `present` then. The loops are plain ones since every candidate
+   * passes through them.
+   */
   const has = ({ shape, shown }: Pattern, candidate: Candidate): boolean => {
     let mentions = 0;
     let known = 0;
