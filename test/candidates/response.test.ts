@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import fc from 'fast-check';
+import { parseCandidateRequest } from '../../src/candidates/query.ts';
 import type { CandidateRequest } from '../../src/candidates/request.ts';
 import { candidatesJson } from '../../src/candidates/response.ts';
 import { search } from '../../src/candidates/search.ts';
 import type { Fleet } from '../../src/fleet/fleet.ts';
+import { parseQuery } from '../../src/query/query_string.ts';
 import { createFleet } from '../fleet/made_up_fleet.ts';
 import { naiveAnswer } from './naive_answer.ts';
 import { anyRequest } from './random_request.ts';
@@ -58,20 +60,8 @@ suite('answers to candidates queries', () => {
     });
     // Eight groups on four devices or fewer: 2,795 ways.
     const topology = Array.from({ length: 4 }, device);
-    const anything = { traits: { required: [], forbidden: [] }, aggregates: { required: [], forbidden: [] } };
-    const request: CandidateRequest = {
-      groups: Array.from({ length: 8 }, (_, place) => ({
-        suffix: `_${place}`,
-        resources: new Map([['VCPU', 1]]),
-        ...anything,
-        inTree: undefined,
-      })),
-      limit: undefined,
-      isolate: false,
-      rootTraits: { required: [], forbidden: [] },
-      sameSubtrees: [],
-      nested: true,
-    };
+    const groups = Array.from({ length: 8 }, (_, place) => `resources_${place}=VCPU:1`);
+    const request = parseCandidateRequest(parseQuery(`${groups.join('&')}&group_policy=none`), 39);
     const { fleet } = createFleet(rowsOf(topology));
     const all = search(fleet, request, { strategy: 'depth-first', randomize: false, limited: false });
     const some = [...all].filter((_, place) => place % 5 === 0);
