@@ -131,6 +131,7 @@ function* combinationsAt(
         if (++vain < patience || hasProspects()) continue;
       } else {
         vain = 0;
+        // Every depth has its choice here.
         yield depths.map((each) => chosen[each] ?? choice);
       }
     }
