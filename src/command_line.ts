@@ -3,6 +3,7 @@ import { type Command, CommanderError } from 'commander';
 import { ConfigError } from './config/config_error.ts';
 import { type LoadedConfig, load } from './config/load.ts';
 import type { Override } from './config/sources.ts';
+import { version } from './version.ts';
 
 /** The flags by which every command finds its configuration. */
 export type ConfigFlags = { readonly configFile?: readonly string[]; readonly configDir?: readonly string[] };
@@ -40,7 +41,9 @@ export async function runCommand(
   exitCodes: ExitCodes,
   explain: (problem: unknown) => unknown = (problem) => problem,
 ): Promise<void> {
-  throwInsteadOfExit(command);
+  // Who reads may go early, as head does. console.log does not mind that, and nor is help to.
+  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
+  throwInsteadOfExit(command.version(version, '--version', 'print the version of this program'));
   try {
     await command.parseAsync();
   } catch (thrown) {

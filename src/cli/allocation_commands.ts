@@ -3,30 +3,34 @@ import {
   type ConsumerAllocations,
   isNotFound,
   type Placement,
+  type Provider,
   type Resources,
   retryConflicts,
 } from '../client/index.ts';
+import { isUuidLike, normalUuid } from '../placement/uuid.ts';
 import { amountOf, resourcesText } from './amounts.ts';
 import { findProvider, namesOf } from './find_provider.ts';
 import { forEach, shellOf } from './shell.ts';
 import { fields, table } from './table.ts';
 
-/** What is to be taken of one provider. */
-type Part = { readonly provider: string; readonly resources: Resources };
+/** What one option takes of a provider. */
+type Part<Which> = { readonly provider: Which; readonly amounts: readonly (readonly [name: string, amount: number])[] };
 
 type SetOptions = {
-  readonly allocation: readonly Part[];
+  readonly allocation: readonly Part<string>[];
   readonly project?: string;
   readonly user?: string;
   readonly type?: string;
 };
+
+const consumerArgument = ['<consumer>', 'its UUID', readConsumer] as const;
 
 export function addAllocationCommands(program: Command): void {
   const allocation = program.command('allocation').description('what consumers have of providers');
   allocation
     .command('show')
     .description('show what a consumer has')
-    .argument('<consumer>', 'its UUID')
+    .argument(...consumerArgument)
     .action(async (consumer: string, _options: object, command: Command) => {
       const { placement, print } = shellOf(command);
       const held = await placement.allocations.show(consumer);
@@ -50,7 +54,7 @@ export function addAllocationCommands(program: Command): void {
   allocation
     .command('set')
     .description('give a consumer these allocations and no others')
-    .argument('<consumer>', 'its UUID')
+    .argument(...consumerArgument)
     .requiredOption(
       '-a, --allocation <rp=PROVIDER,CLASS=AMOUNT,...>',
       'what it has of a provider; may be repeated',
@@ -65,11 +69,11 @@ export function addAllocationCommands(program: Command): void {
     )
     .action(async (consumer: string, options: SetOptions, command: Command) => {
       const { placement, print } = shellOf(command);
-      const parts = await forEach(options.allocation, async ({ provider, resources }) => ({
+      const parts = await forEach(options.allocation, async ({ provider, amounts }) => ({
         provider: await findProvider(placement, provider),
-        resources,
+        amounts,
       }));
-      const allocations = Object.fromEntries(parts.map(({ provider, resources }) => [provider.uuid, { resources }]));
+      const allocations = allocationsOf(parts, command);
       const names = new Map(parts.map(({ provider }) => [provider.uuid, provider.name]));
       await retryConflicts(() => claim(placement, consumer, allocations, options));
       const held = await placement.allocations.show(consumer);
@@ -78,7 +82,7 @@ export function addAllocationCommands(program: Command): void {
   allocation
     .command('delete')
     .description('give back everything that a consumer has')
-    .argument('<consumer>', 'its UUID')
+    .argument(...consumerArgument)
     .action(async (consumer: string, _options: object, command: Command) => {
       const { placement, print } = shellOf(command);
       try {
@@ -89,6 +93,27 @@ export function addAllocationCommands(program: Command): void {
       }
       print({ consumer }, () => `Consumer ${consumer} has nothing any more.`);
     });
+}
+
+/** Puts together what the options take of each provider, which one may name and another give by UUID. */
+function allocationsOf(
+  parts: readonly Part<Provider>[],
+  command: Command,
+): { readonly [provider: string]: { readonly resources: Resources } } {
+  const byProvider = new Map<string, Resources>();
+  for (const { provider, amounts } of parts) {
+    for (const [name, amount] of amounts) {
+      const before = byProvider.get(provider.uuid) ?? {};
+      if (before[name] !== undefined) {
+        command.error(
+          `error: option '-a, --allocation' gives ${name} of provider ${provider.name} twice. ` +
+            'Give each class of a provider once.',
+        );
+      }
+      byProvider.set(provider.uuid, { ...before, [name]: amount });
+    }
+  }
+  return Object.fromEntries([...byProvider].map(([uuid, resources]) => [uuid, { resources }]));
 }
 
 async function claim(
@@ -127,11 +152,16 @@ function heldText(consumer: string, held: ConsumerAllocations, nameOf: (uuid: st
   return `${about}\n${table(['provider', 'uuid', 'resources'], rows)}`;
 }
 
+/** The server finds nothing for what is no UUID, and writes claims under the usual spelling of one. */
+function readConsumer(text: string): string {
+  if (isUuidLike(text)) return normalUuid(text);
+  throw new InvalidArgumentError('A consumer is known by its UUID, an instance by that of the instance.');
+}
+
 /** Reads `rp=host-1,VCPU=2,MEMORY_MB=2048`; amounts are what ends with `CLASS=AMOUNT`, so that names may have commas. */
-function collectParts(text: string, before: readonly Part[] = []): readonly Part[] {
+function collectParts(text: string, before: readonly Part<string>[] = []): readonly Part<string>[] {
   const match = /^rp=(.+?)((?:,[A-Z0-9_]+=[^,]*)+)$/.exec(text);
   const [, provider = '', amounts = ''] = match ?? [];
   if (match === null) throw new InvalidArgumentError('Write it as rp=PROVIDER,CLASS=AMOUNT, such as rp=host-1,VCPU=2.');
-  const resources = Object.fromEntries(amounts.slice(1).split(',').map(amountOf));
-  return [...before, { provider, resources }];
+  return [...before, { provider, amounts: amounts.slice(1).split(',').map(amountOf) }];
 }

@@ -12,9 +12,10 @@ export function amountOf(text: string): readonly [resourceClass: string, amount:
   return [name, Number(amount)];
 }
 
-/** For options and arguments that may be repeated. */
+/** For options and arguments that may be repeated, with another class each time. @throws InvalidArgumentError */
 export const collectAmounts = (text: string, before: Resources = {}): Resources => {
   const [name, amount] = amountOf(text);
+  if (before[name] !== undefined) throw new InvalidArgumentError(`${name} is given twice. Give each class once.`);
   return { ...before, [name]: amount };
 };
 
@@ -46,9 +47,15 @@ export function collectInventory(text: string, before: InventoryChanges = {}): I
     throw new InvalidArgumentError(`There is no field ${field}. Choose one of ${inventoryFields.join(', ')}.`);
   }
   const number = Number(value);
-  const isRight = known === 'allocation_ratio' ? number > 0 : Number.isInteger(number) && number >= 0;
-  if (!isRight || !Number.isFinite(number))
-    throw new InvalidArgumentError(`${field} must be a number, not "${value}".`);
+  const isRatio = known === 'allocation_ratio';
+  const isRight = isRatio ? number > 0 && Number.isFinite(number) : Number.isInteger(number) && number >= 0;
+  if (!isRight) {
+    const right = isRatio ? 'a number above 0' : 'a whole number from 0 on';
+    throw new InvalidArgumentError(`${field} must be ${right}, not "${value}".`);
+  }
+  if (before[name]?.[known] !== undefined) {
+    throw new InvalidArgumentError(`The ${field} of ${name} is given twice. Give each field once.`);
+  }
   return { ...before, [name]: { ...before[name], [known]: number } };
 }
 

@@ -1,6 +1,6 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import type { CandidateQuery, ProviderFilter, Resources } from '../client/index.ts';
-import { amountOf, resourcesText } from './amounts.ts';
+import { collectAmounts, resourcesText } from './amounts.ts';
 import { findProvider, namesOf } from './find_provider.ts';
 import { shellOf } from './shell.ts';
 import { table } from './table.ts';
@@ -27,24 +27,17 @@ const defaultLimit = 20;
 export function addCandidateCommands(program: Command): void {
   const candidate = program.command('candidate').description('where something fits');
   let groups: readonly Group[] = [newGroup('')];
-  const change = (next: (group: Group) => Group) => {
-    groups = groups.map((group, place) => (place === groups.length - 1 ? next(group) : group));
+  const change = (next: (group: Group) => Group, changed = groups.length - 1) => {
+    groups = groups.map((group, place) => (place === changed ? next(group) : group));
   };
+  const ask = (text: string) => (group: Group) => ({ ...group, resources: collectAmounts(text, group.resources) });
   candidate
     .command('list')
     .description('list where resources fit; each number is one way to take all of them')
-    .argument(
-      '[CLASS=AMOUNT...]',
-      'what is needed of any provider of a tree',
-      (text: string, before: Resources = {}) => {
-        const [name, amount] = amountOf(text);
-        return { ...before, [name]: amount };
-      },
+    .argument('[CLASS=AMOUNT...]', 'what is needed of any provider of a tree', (text: string) => change(ask(text), 0))
+    .option('-r, --resource <CLASS=AMOUNT>', 'the same; behind --group, what that group needs', (text: string) =>
+      change(ask(text)),
     )
-    .option('-r, --resource <CLASS=AMOUNT>', 'the same; behind --group, what that group needs', (text: string) => {
-      const [name, amount] = amountOf(text);
-      change((group) => ({ ...group, resources: { ...group.resources, [name]: amount } }));
-    })
     .option('--required <trait>', 'with a trait, without it: !TRAIT, or with one of several: in:A,B', (trait: string) =>
       change((group) => ({ ...group, required: [...group.required, trait] })),
     )
@@ -52,13 +45,21 @@ export function addCandidateCommands(program: Command): void {
       change((group) => ({ ...group, member_of: [...group.member_of, uuid] })),
     )
     .option('--in-tree <provider>', 'in the tree of this provider', (provider: string) =>
-      change((group) => ({ ...group, in_tree: provider })),
+      change((group) => {
+        if (group.in_tree === undefined) return { ...group, in_tree: provider };
+        throw new InvalidArgumentError('It is given twice. Give it once for each group.');
+      }),
     )
     .option(
       '-g, --group <suffix>',
       'begin a group that one provider must have alone, such as 1 or _GPU',
       (suffix: string) => {
         if (!/^[a-zA-Z0-9_-]{1,64}$/.test(suffix)) throw new InvalidArgumentError('It has letters, digits, - and _.');
+        if (groups.some((group) => group.suffix === suffix)) {
+          throw new InvalidArgumentError(
+            `Group ${suffix} is given twice. Give it once, with all its options behind it.`,
+          );
+        }
         groups = [...groups, newGroup(suffix)];
       },
     )
@@ -78,7 +79,7 @@ export function addCandidateCommands(program: Command): void {
       '\nOptions behind --group belong to that group, those before the first to any provider of a tree.\n' +
         'Example: placement candidate list VCPU=2 MEMORY_MB=2048 --required HW_CPU_X86_VMX -g _NIC -r SRIOV_NET_VF=1',
     )
-    .action(async (amounts: Resources | undefined, options: ListOptions, command: Command) => {
+    .action(async (_amounts: unknown, options: ListOptions, command: Command) => {
       const shell = shellOf(command);
       const [plain = newGroup(''), ...granular] = await Promise.all(
         groups.map(async (group) =>
@@ -87,7 +88,7 @@ export function addCandidateCommands(program: Command): void {
             : { ...group, in_tree: (await findProvider(shell.placement, group.in_tree)).uuid },
         ),
       );
-      await list(shell, { ...plain, resources: { ...amounts, ...plain.resources } }, granular, options);
+      await list(shell, plain, granular, options);
     });
 }
 

@@ -84,7 +84,7 @@ export function addProviderCommands(program: Command): void {
         ]),
       );
     });
-  provider
+  const set = provider
     .command('set')
     .description('rename a provider, or move it to another parent')
     .argument('<provider>', 'its name or UUID')
@@ -115,6 +115,7 @@ export function addProviderCommands(program: Command): void {
         print(changed, () => `Provider ${changed.name} (${changed.uuid}) is changed.`);
       },
     );
+  refuseBothParents(set);
   provider
     .command('delete')
     .description('delete a provider that nothing is allocated on and that has no children')
@@ -125,4 +126,15 @@ export function addProviderCommands(program: Command): void {
       await placement.providers.delete(found.uuid);
       print(found, () => `Provider ${found.name} (${found.uuid}) is deleted.`);
     });
+}
+
+/** To commander --parent and --no-parent are one option, of which the last would win. */
+function refuseBothParents(set: Command): void {
+  const given = new Set<string>();
+  for (const name of ['parent', 'no-parent']) {
+    set.on(`option:${name}`, () => {
+      if (given.add(name).size === 1) return;
+      set.error("error: option '--no-parent' cannot be used with option '--parent <provider>'. Give one of them.");
+    });
+  }
 }

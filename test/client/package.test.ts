@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
@@ -90,6 +90,11 @@ for (const version of ['22', '24'] as const) {
     assert.match(said, new RegExp(`^v${version}\\.`));
     const home = path.join(folder, `home-${version}`);
     await mkdir(home);
+
+    const { version: packed } = JSON.parse(await readFile(path.join(project, 'package.json'), 'utf8'));
+    for (const name of ['placement', 'placement-api', 'placement-manage', 'placement-status']) {
+      assert.equal((await runCommand(node, name, ['--version'], home)).stdout, `${packed}\n`, name);
+    }
 
     const { child, url } = await serve(node, home);
     try {

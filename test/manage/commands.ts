@@ -7,7 +7,7 @@ import type { Config } from '../../src/config/config.ts';
 import { type Engine, freshDatabase, postgresqlServer } from '../engines.ts';
 import { createDatabase } from '../postgresql.ts';
 
-export type CommandName = 'placement-api' | 'placement-manage' | 'placement-status';
+export type CommandName = 'placement' | 'placement-api' | 'placement-manage' | 'placement-status';
 
 export type Ended = { readonly code: number | null; readonly stdout: string; readonly stderr: string };
 

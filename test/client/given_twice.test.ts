@@ -1,0 +1,74 @@
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { placement } from './command.ts';
+import { startServer, type TestServer } from './servers.ts';
+
+/* What a command line gives twice is refused: the last would win otherwise, and the first be lost without a word. */
+
+let server: TestServer;
+before(async () => {
+  server = await startServer();
+});
+after(() => server.close());
+
+const run = (...args: readonly string[]) => placement(args, { OS_ENDPOINT: server.url, OS_TOKEN: 'admin' });
+
+const consumer = 'b1d0c1a4-52a1-4a5e-8f0c-000000000001';
+const host = '0057c0de-0000-4000-8000-000000000001';
+const claim = ['allocation', 'set', consumer, '--project', 'web', '--user', 'ada'];
+
+test('options for one provider, by name and by UUID, make one claim together', async () => {
+  assert.equal((await run('provider', 'create', 'host-1', '--uuid', host)).code, 0);
+  assert.equal((await run('inventory', 'set', 'host-1', 'VCPU=8', 'MEMORY_MB=64', 'DISK_GB=10')).code, 0);
+  const parts = ['-a', 'rp=host-1,VCPU=2', '-a', 'rp=host-1,MEMORY_MB=4', '-a', `rp=${host},DISK_GB=1`];
+  const { code, stdout, stderr } = await run(...claim, ...parts, '--json');
+  assert.equal(code, 0, stderr);
+  assert.deepEqual(JSON.parse(stdout).allocations[host].resources, { VCPU: 2, MEMORY_MB: 4, DISK_GB: 1 });
+});
+
+const refused: readonly (readonly [args: readonly string[], says: RegExp])[] = [
+  [[...claim, '-a', 'rp=host-1,VCPU=3,VCPU=1'], /'-a, --allocation' gives VCPU of provider host-1 twice\. Give each/],
+  [[...claim, '-a', 'rp=host-1,VCPU=3', '-a', 'rp=host-1,VCPU=1'], /gives VCPU of provider host-1 twice/],
+  [[...claim, '-a', 'rp=host-1,VCPU=3', '-a', `rp=${host},VCPU=1`], /gives VCPU of provider host-1 twice/],
+  [['candidate', 'list', 'VCPU=2', 'VCPU=3'], /'VCPU=3' is invalid.* VCPU is given twice\. Give each class once/],
+  [['candidate', 'list', 'VCPU=2', '-r', 'VCPU=3'], /VCPU is given twice/],
+  [['candidate', 'list', '-g', '1', '-r', 'VCPU=2', '-r', 'VCPU=3'], /VCPU is given twice/],
+  [
+    ['candidate', 'list', 'VCPU=2', '-g', '1', '-r', 'MEMORY_MB=2', '-g', '1', '-r', 'DISK_GB=1'],
+    /'-g, --group <suffix>' argument '1' is invalid\. Group 1 is given twice\. Give it once, with all its options behind/,
+  ],
+  [['candidate', 'list', 'VCPU=2', '--in-tree', 'host-1', '--in-tree', 'host-2'], /'--in-tree .* given twice/],
+  [['provider', 'list', '-r', 'VCPU=2', '-r', 'VCPU=3'], /VCPU is given twice/],
+  [['inventory', 'set', 'host-1', 'VCPU=2', 'VCPU=3'], /'VCPU=3' is invalid.* total of VCPU is given twice/],
+  [['inventory', 'set', 'host-1', 'VCPU:reserved=2', 'VCPU:reserved=3'], /reserved of VCPU is given twice/],
+  [
+    ['provider', 'set', 'host-1', '--parent', 'n1', '--no-parent'],
+    /'--no-parent' cannot be used with option '--parent/,
+  ],
+  [
+    ['provider', 'set', 'host-1', '--no-parent', '--parent', 'n1'],
+    /'--no-parent' cannot be used with option '--parent/,
+  ],
+];
+
+for (const [args, says] of refused) {
+  test(`refused: ${args.join(' ')}`, async () => {
+    const before = server.seen.length;
+    const { code, stdout, stderr } = await run(...args);
+    assert.deepEqual([code, stdout], [2, ''], stderr);
+    assert.match(stderr, says);
+    const asked = server.seen.slice(before);
+    assert.ok(
+      asked.every(({ method, url }) => method === 'GET' && !url.includes('candidates')),
+      JSON.stringify(asked),
+    );
+  });
+}
+
+test('one class for several groups, and one provider for several of their trees, is not twice', async () => {
+  const groups = ['VCPU=1', '--in-tree', 'host-1', '-g', '1', '-r', 'VCPU=2', '--in-tree', 'host-1'];
+  const { code, stdout, stderr } = await run('candidate', 'list', ...groups, '--json');
+  assert.equal(code, 0, stderr);
+  const [only, ...more] = JSON.parse(stdout).allocation_requests;
+  assert.deepEqual([only.allocations, more], [{ [host]: { resources: { VCPU: 3 } } }, []]);
+});
