@@ -1,7 +1,6 @@
 #!/usr/bin/env node
 import { Command } from 'commander';
 import type { Database } from '../../db/connect.ts';
-import { migrateToLatest } from '../../db/migrate.ts';
 import { onlineMigrations } from '../../db/online/run.ts';
 import { readRevision, stampRevision } from '../../db/revision.ts';
 import { addConfigFlags, type ConfigFlags, loadConfig, runCommand } from '../command_line.ts';
@@ -9,6 +8,7 @@ import type { Config } from '../config/config.ts';
 import { addImportCommand } from '../manage/import_command.ts';
 import { readMaxCount, runOnlineDataMigrations } from '../manage/online_data_migrations.ts';
 import { addPolicyCommands } from '../manage/policy_commands.ts';
+import { syncSchema } from '../manage/sync_schema.ts';
 import { openConfiguredDatabase } from '../open_database.ts';
 
 const program = addConfigFlags(new Command('placement-manage')).description('Manages the database of Placement.');
@@ -17,7 +17,7 @@ const db = program.command('db').description('database commands');
 db.action(() => db.outputHelp());
 db.command('sync')
   .description('bring the schema of the database to the current version')
-  .action(() => withDatabase((database) => migrateToLatest(database)));
+  .action(() => withDatabase(syncSchema));
 db.command('version')
   .description('print the revision of the database')
   .action(() =>
