@@ -3,13 +3,13 @@ import { Command } from 'commander';
 import type { Database } from '../../db/connect.ts';
 import { onlineMigrations } from '../../db/online/run.ts';
 import { readRevision, stampRevision } from '../../db/revision.ts';
-import { addConfigFlags, type ConfigFlags, loadConfig, runCommand } from '../command_line.ts';
+import { addConfigFlags, type ConfigFlags, loadConfig, printWarnings, runCommand } from '../command_line.ts';
 import type { Config } from '../config/config.ts';
+import { withConfiguredDatabase } from '../manage/configured_database.ts';
 import { addImportCommand } from '../manage/import_command.ts';
 import { readMaxCount, runOnlineDataMigrations } from '../manage/online_data_migrations.ts';
 import { addPolicyCommands } from '../manage/policy_commands.ts';
 import { syncSchema } from '../manage/sync_schema.ts';
-import { openConfiguredDatabase } from '../open_database.ts';
 
 const program = addConfigFlags(new Command('placement-manage')).description('Manages the database of Placement.');
 
@@ -36,7 +36,11 @@ for (const command of [db.command('online_data_migrations'), program.command('on
     .action(migrateData);
 }
 addImportCommand(program, withDatabase);
-addPolicyCommands(program, () => loadConfig(program.opts<ConfigFlags>()).config.osloPolicy);
+addPolicyCommands(program, () => {
+  const { config, warnings } = loadConfig(program.opts<ConfigFlags>());
+  printWarnings(warnings);
+  return config.osloPolicy;
+});
 await runCommand(program, { failed: 1, noCommand: 1 });
 
 async function migrateData(flags: { readonly maxCount?: string }): Promise<void> {
@@ -55,12 +59,6 @@ async function migrateData(flags: { readonly maxCount?: string }): Promise<void>
   });
 }
 
-async function withDatabase(use: (database: Database, config: Config) => Promise<void>): Promise<void> {
-  const { config } = loadConfig(program.opts<ConfigFlags>());
-  const database = await openConfiguredDatabase(config, { warn: (line) => console.error(line) });
-  try {
-    await use(database, config);
-  } finally {
-    await database.close();
-  }
+function withDatabase(use: (database: Database, config: Config) => Promise<void>): Promise<void> {
+  return withConfiguredDatabase(program.opts<ConfigFlags>(), use);
 }

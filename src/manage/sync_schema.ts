@@ -13,5 +13,5 @@ export async function syncSchema(database: Database, { placementDatabase }: Conf
   const name = describeDatabase(placementDatabase);
   const state = `${Object.keys(migrations).at(-1)}, revision ${await readRevision(database)}`;
   const did = applied.length === 0 ? 'nothing had to be migrated' : `applied ${applied.join(', ')}`;
-  console.error(`${name} is at ${state}: ${did}.`);
+  console.error(`The ${name} is at ${state}: ${did}.`);
 }
