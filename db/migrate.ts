@@ -54,6 +54,11 @@ export async function newerMigrations(database: Database, all = migrations): Pro
   return (await executedMigrations(database)).filter((name) => all[name] === undefined);
 }
 
+/** That the database needs migrations, and what to do. */
+export const olderSchema = (pending: readonly string[]): string =>
+  `The database lacks the migrations ${pending.join(', ')}. Run "placement-manage db sync", or set [placement_database] ` +
+  'sync_on_startup = true.';
+
 /** That the database is of a newer release, and what to do. */
 export const newerSchema = (newer: readonly string[]): string =>
   `The database is of a newer release of this service, which brought the migrations ${newer.join(', ')}. Use that release, or ` +

@@ -9,6 +9,7 @@ import { withConfiguredDatabase } from '../manage/configured_database.ts';
 import { addImportCommand } from '../manage/import_command.ts';
 import { readMaxCount, runOnlineDataMigrations } from '../manage/online_data_migrations.ts';
 import { addPolicyCommands } from '../manage/policy_commands.ts';
+import { schemaProblem } from '../manage/schema_state.ts';
 import { syncSchema } from '../manage/sync_schema.ts';
 
 const program = addConfigFlags(new Command('placement-manage')).description('Manages the database of Placement.');
@@ -51,6 +52,13 @@ async function migrateData(flags: { readonly maxCount?: string }): Promise<void>
     return;
   }
   await withDatabase(async (database, { placement }) => {
+    const schema = await schemaProblem(database);
+    if (schema !== undefined && schema.is !== 'newer') {
+      console.error(`placement-manage: ${schema.problem}`);
+      // 1 would say that there is more to do.
+      process.exitCode = 2;
+      return;
+    }
     const migrations = onlineMigrations(database, {
       projectId: placement.incompleteConsumerProjectId,
       userId: placement.incompleteConsumerUserId,
