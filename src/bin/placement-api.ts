@@ -1,4 +1,5 @@
 #!/usr/bin/env -S node --max-semi-space-size=16
+import '../node_version.ts';
 import path from 'node:path';
 import { Command } from 'commander';
 import type { Logger } from 'pino';

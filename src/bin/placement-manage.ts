@@ -1,4 +1,5 @@
 #!/usr/bin/env node
+import '../node_version.ts';
 import { Command } from 'commander';
 import type { Database } from '../../db/connect.ts';
 import { onlineMigrations } from '../../db/online/run.ts';

@@ -1,4 +1,5 @@
 #!/usr/bin/env node
+import '../node_version.ts';
 import { Command } from 'commander';
 import { addConfigFlags, type ConfigFlags, runCommand } from '../command_line.ts';
 import { withConfiguredDatabase } from '../manage/configured_database.ts';
