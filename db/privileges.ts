@@ -14,10 +14,10 @@ export async function withPrivilegeRemedy<T>(database: Database, change: () => P
   } catch (error) {
     if (!(error instanceof Error) || !hasSqlstate(error, sqlstate.insufficientPrivilege)) throw error;
     const { role, name } = await whoAndWhere(database);
-    // "must be owner of table ..." is about tables that are there: those of an OpenStack Placement with another role.
-    const remedy = error.message.startsWith('must be owner')
-      ? 'Set [placement_database] connection to the role that owns the tables.'
-      : `Let it own the database, as a superuser: alter database ${name} owner to ${role};`;
+    // Anything else is about tables that are there: those of an OpenStack Placement with another role.
+    const remedy = /^permission denied for (schema|database)/.test(error.message)
+      ? `Let it own the database, as a superuser: alter database ${name} owner to ${role};`
+      : 'Set [placement_database] connection to the role that owns the tables.';
     throw new Error(`Role ${role} may not change the schema of database ${name}: ${error.message}. ${remedy}`, {
       cause: error,
     });

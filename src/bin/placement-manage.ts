@@ -3,6 +3,7 @@ import '../node_version.ts';
 import { Command } from 'commander';
 import type { Database } from '../../db/connect.ts';
 import { onlineMigrations } from '../../db/online/run.ts';
+import { withPrivilegeRemedy } from '../../db/privileges.ts';
 import { readRevision, stampRevision } from '../../db/revision.ts';
 import { addConfigFlags, type ConfigFlags, loadConfig, printWarnings, runCommand } from '../command_line.ts';
 import type { Config } from '../config/config.ts';
@@ -30,7 +31,9 @@ db.command('version')
 db.command('stamp')
   .description('say that the database is at a revision, and change nothing else')
   .argument('<version>', 'the revision; head, or base for none')
-  .action((version: string) => withDatabase((database) => stampRevision(database, version)));
+  .action((version: string) =>
+    withDatabase((database) => withPrivilegeRemedy(database, () => stampRevision(database, version))),
+  );
 for (const command of [db.command('online_data_migrations'), program.command('online-data-migrations')]) {
   command
     .description('migrate old data, in batches, while the service serves')
