@@ -35,6 +35,11 @@ test('without any configuration it says what holds, and listens on 127.0.0.1', a
       stdout,
       /^No configuration was found: embedded database in \.\/placement-data, no authentication \(noauth2\), 127\.0\.0\.1 only\.\n/,
     );
+    const data = path.join(folder, 'placement-data');
+    assert.match(
+      stdout,
+      new RegExp(`^placement-api serves the embedded database in ${data}\nplacement-api listens`, 'm'),
+    );
     const lines = stderr.trim().split('\n');
     const requests = lines.map((line) => JSON.parse(line)).filter(({ msg }) => msg === 'request');
     assert.equal(requests.length, 1, 'one line for each request');
@@ -73,11 +78,51 @@ test('a mistake ends the start with one line and exit code 1', async () => {
       assert.match(lines.at(-1) ?? '', /^placement-api: /);
       assert.match(lines.at(-1) ?? '', message);
       const warnings = lines.slice(0, -1);
-      assert.ok(warnings.every((line) => line.startsWith('Warning: ')) && warnings.length <= 1, stderr);
+      assert.ok(warnings.every((line) => line.startsWith('Warning: ')) && warnings.length <= 2, stderr);
     }
     const missing = await runToEnd('placement-api', ['--config-file', path.join(folder, 'none.conf')], folder);
     assert.equal(missing.code, 1);
     assert.match(missing.stderr, /^placement-api: .*none\.conf: the configuration file cannot be read.*\n$/);
+  });
+});
+
+test('a configuration without a database is warned of, also where a section is misspelled', async () => {
+  await inFolder(async (folder) => {
+    const config = path.join(folder, 'placement.conf');
+    await writeFile(
+      config,
+      '[api]\nauth_strategy = noauth2\n[oslo_policy]\npolicy_file = rules.yaml\n' +
+        '[placement_databse]\nconnection = postgresql://u:hunter2@127.0.0.1:1/d\n',
+    );
+    const warnings =
+      /^Warning: .*\[placement_databse\].* Did you mean \[placement_database\]\?\nWarning: .*:4: \[oslo_policy\] policy_file .* no such file.*\nWarning: .*neither \[placement_database\] connection nor embedded_path is set, .* embedded database in \/\S+\/placement-data\. /;
+    const server = startCommand('placement-api', ['--config-file', config, '--port', '0'], folder);
+    await server.said(listens);
+    server.child.kill('SIGTERM');
+    assert.match((await server.ended).stderr, warnings);
+
+    const sync = await runToEnd('placement-manage', ['--config-file', config, 'db', 'sync'], folder);
+    assert.equal(sync.code, 0);
+    assert.match(sync.stderr, warnings);
+    assert.match(sync.stderr, new RegExp(`\nThe embedded database in ${folder}/placement-data is at .*\n$`));
+    assert.doesNotMatch(sync.stderr, /hunter2/);
+    const check = await runToEnd('placement-status', ['--config-file', config, 'upgrade', 'check'], folder);
+    assert.equal(check.code, 0);
+    assert.match(check.stderr, warnings);
+  });
+});
+
+test('the PostgreSQL database that is served is told without its password', async () => {
+  await withCommands('postgresql', 'migrated', async ({ folder, config }) => {
+    const url = new URL(config.connection ?? '');
+    url.password = 'hunter2';
+    const server = startCommand('placement-api', ['--port', '0'], folder, { DATABASE_URL: url.href });
+    await server.said(listens);
+    server.child.kill('SIGTERM');
+    const { stdout, stderr } = await server.ended;
+    const name = url.pathname.slice(1);
+    assert.match(stdout, new RegExp(`^placement-api serves the PostgreSQL database ${name} at ${url.host}$`, 'm'));
+    assert.doesNotMatch(stdout + stderr, /hunter2|Warning/);
   });
 });
 
@@ -98,7 +143,7 @@ test('noauth2 for other machines is warned of, and [api] max_microversion holds'
       assert.equal(JSON.parse(await above.text()).errors[0].max_version, '1.30');
       server.child.kill('SIGTERM');
       const ended = await server.ended;
-      assert.match(ended.stderr, /^Warning: with \[api\] auth_strategy = noauth2 whoever can reach 0\.0\.0\.0 may/);
+      assert.match(ended.stderr, /^Warning: With \[api\] auth_strategy = noauth2 whoever can reach 0\.0\.0\.0 may/);
 
       const shown = await runToEnd('placement-api', [...args, '--port', '1234', '--show-config'], folder);
       assert.equal(shown.code, 0);
