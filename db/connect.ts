@@ -3,7 +3,7 @@ import { type CompiledQuery, Kysely, PostgresDialect } from 'kysely';
 import pg from 'pg';
 import { openEmbedded } from './embedded.ts';
 import { keepUp } from './embedded_upkeep.ts';
-import { graceMs, limitStatements, type OnStatement, openPool, preparing } from './pool.ts';
+import { graceMs, type OnStatement, openPool, prepareConnection, preparing } from './pool.ts';
 import type { Tables } from './tables.ts';
 
 /** Where the data is: a PostgreSQL server, or a folder that an embedded PostgreSQL keeps (`memory://` keeps nothing). */
@@ -76,13 +76,14 @@ export async function openDatabase(settings: DatabaseSettings): Promise<Database
       // A server that cannot be heard any more does not end a statement: then the connection is given up.
       ...(statementTimeoutMs === 0 ? {} : { query_timeout: statementTimeoutMs + graceMs }),
     });
-    if (statementTimeoutMs > 0) pool.on('connect', (client) => limitStatements(client, statementTimeoutMs));
+    pool.on('connect', (client) => prepareConnection(client, statementTimeoutMs));
     const patientPool = openPool({ ...common, max: 1 });
     const patient = new Kysely<Tables>({ dialect: new PostgresDialect({ pool: patientPool }) });
     return database(pool, { engine: 'postgresql', patient, onStatement, closeEngine: () => patientPool.end() });
   }
   const embedded = await openEmbedded(settings);
   const pool = new pg.Pool({ ...embedded.poolConfig, types: utcTypes });
+  pool.on('connect', (client) => prepareConnection(client, 0));
   const opened = database(pool, {
     engine: 'embedded',
     onStatement: settings.onStatement,

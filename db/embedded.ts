@@ -5,6 +5,7 @@ import { setTimeout as sleep, setImmediate as untilIdle } from 'node:timers/prom
 import { PGlite } from '@electric-sql/pglite';
 import { createPgConfig } from '@electric-sql/pglite/node-postgres';
 import type pg from 'pg';
+import { folderFailure, startFailure } from './embedded_failures.ts';
 
 export type Embedded = { readonly poolConfig: pg.PoolConfig; close(): Promise<void> };
 
@@ -12,14 +13,18 @@ export type Embedded = { readonly poolConfig: pg.PoolConfig; close(): Promise<vo
  * Starts the embedded PostgreSQL (PGlite, in this process) on its folder, or makes the folder. It must be closed, or the
  * process stays.
  *
- * @throws Error where another process has the folder.
+ * @throws Error with the remedy where another process has the folder, or it cannot be used.
  */
 export async function openEmbedded(settings: {
   readonly embeddedPath: string;
   readonly template?: Blob;
 }): Promise<Embedded> {
   const inMemory = settings.embeddedPath.startsWith('memory://');
-  const unlock = inMemory ? async () => {} : await lockFolder(settings.embeddedPath);
+  const unlock = inMemory
+    ? async () => {}
+    : await lockFolder(settings.embeddedPath).catch((error: unknown) => {
+        throw folderFailure(settings.embeddedPath, error);
+      });
   try {
     const pglite = await PGlite.create({
       dataDir: inMemory ? 'memory://' : path.join(settings.embeddedPath, 'postgresql'),
@@ -37,7 +42,7 @@ export async function openEmbedded(settings: {
     };
   } catch (error) {
     await unlock();
-    throw error;
+    throw startFailure(settings.embeddedPath, error);
   }
 }
 

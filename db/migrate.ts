@@ -1,10 +1,13 @@
 import { type Migration, Migrator } from 'kysely';
 import type { Database } from './connect.ts';
+import { executedMigrations } from './executed_migrations.ts';
 import { repeatLostRaces } from './lost_race.ts';
 import * as placementSchema from './migrations/001_placement_schema.ts';
 import * as changeLog from './migrations/002_change_log.ts';
 import * as services from './migrations/003_services.ts';
 import * as entityTags from './migrations/004_entity_tags.ts';
+import { withPrivilegeRemedy } from './privileges.ts';
+import { correctRevision, refuseForeignDatabase } from './revision.ts';
 
 /** All migrations in order. They are imported, not read from a folder, so that the published package carries them. */
 export const migrations: Readonly<Record<string, Migration>> = {
@@ -19,16 +22,25 @@ const migrator = (database: Database, all: typeof migrations) =>
 
 /**
  * Brings the schema to the newest version. Kysely's Migrator takes an advisory lock, so concurrent starters wait for each
- * other. A database that upstream's Placement made is adopted: see migration 001.
+ * other. A database that upstream's Placement made is adopted (see migration 001), one of another service refused.
  *
  * @param all the migrations, in a test those of another version
- * @throws the first error of a migration; nothing of that migration is kept.
+ * @returns the names of those that were needed.
+ * @throws Error with the remedy where the database is another service's or of a newer release, or the role may not change it;
+ *   else the first error of a migration. Nothing of that migration is kept.
  */
-export function migrateToLatest(database: Database, all = migrations): Promise<void> {
-  return repeatLostRaces(async () => {
-    const { error } = await migrator(database, all).migrateToLatest();
-    if (error !== undefined) throw error;
-  });
+export function migrateToLatest(database: Database, all = migrations): Promise<readonly string[]> {
+  return repeatLostRaces(() => withPrivilegeRemedy(database, () => migrate(database, all)));
+}
+
+async function migrate(database: Database, all: typeof migrations): Promise<readonly string[]> {
+  await refuseForeignDatabase(database);
+  const newer = await newerMigrations(database, all);
+  if (newer.length > 0) throw new Error(newerSchema(newer));
+  const { error, results = [] } = await migrator(database, all).migrateToLatest();
+  if (error !== undefined) throw error;
+  await correctRevision(database);
+  return results.map(({ migrationName }) => migrationName);
 }
 
 /** The names of the migrations that the database still lacks, oldest first. */
@@ -36,3 +48,18 @@ export async function pendingMigrations(database: Database): Promise<readonly st
   const all = await migrator(database, migrations).getMigrations();
   return all.filter((migration) => migration.executedAt === undefined).map((migration) => migration.name);
 }
+
+/** The names of the migrations that the database has had and this release does not know, oldest first. */
+export async function newerMigrations(database: Database, all = migrations): Promise<readonly string[]> {
+  return (await executedMigrations(database)).filter((name) => all[name] === undefined);
+}
+
+/** That the database needs migrations, and what to do. */
+export const olderSchema = (pending: readonly string[]): string =>
+  `The database lacks the migrations ${pending.join(', ')}. Run "placement-manage db sync", or set [placement_database] ` +
+  'sync_on_startup = true.';
+
+/** That the database is of a newer release, and what to do. */
+export const newerSchema = (newer: readonly string[]): string =>
+  `The database is of a newer release of this service, which brought the migrations ${newer.join(', ')}. Use that release, or ` +
+  'go back to the backup that was made before the upgrade: no migration is undone.';

@@ -26,11 +26,20 @@ export const graceMs = 5_000;
 /**
  * Sent ahead of the connection's first statement. Not among the parameters of the connection, which poolers such as
  * PgBouncer refuse.
+ *
+ * A statement is planned once, often while there is little yet, for lists of any length: as on a disk that is slow to seek, the
+ * server would read all of a table of a thousand rows then, where a few look-ups in an index do. What is read all the time is
+ * in memory.
+ *
+ * @param timeoutMs how long a statement may take; 0 for as long as it likes
  */
-export function limitStatements(client: pg.PoolClient, timeoutMs: number): void {
-  const settings = ['statement_timeout', 'idle_in_transaction_session_timeout'];
+export function prepareConnection(client: pg.PoolClient, timeoutMs: number): void {
+  const limits = ['statement_timeout', 'idle_in_transaction_session_timeout'].map(
+    (name) => `set ${name} = ${timeoutMs}`,
+  );
+  const settings = ['set random_page_cost = 1.1', ...(timeoutMs > 0 ? limits : [])];
   // Where this fails, so does the statement behind it: the connection is broken.
-  client.query(settings.map((name) => `set ${name} = ${timeoutMs}`).join(';')).catch(() => {});
+  client.query(settings.join(';')).catch(() => {});
 }
 
 /**

@@ -9,6 +9,7 @@ export const sqlstate = {
   serializationFailure: '40001',
   lockNotAvailable: '55P03',
   undefinedTable: '42P01',
+  insufficientPrivilege: '42501',
   queryCanceled: '57014',
 } as const;
 

@@ -10,7 +10,7 @@ const leastBytes = 64 * 1024;
 /** As much is kept for the next answers: eight of 5 MB, which are on their way at once. */
 const idleLimitBytes = 64 * 1024 * 1024;
 
-/** Memory of at least so many bytes, whatever is in it. It may be given back, once nobody reads or writes it any more. */
+/** Memory of at least so many bytes, whatever is in it. It may come back, once nobody reads or writes it any more. */
 export function lendMemory(bytes: number): Buffer<ArrayBuffer> {
   if (bytes < leastBytes) return Buffer.allocUnsafeSlow(bytes);
   const size = 2 ** Math.ceil(Math.log2(bytes));
@@ -21,10 +21,13 @@ export function lendMemory(bytes: number): Buffer<ArrayBuffer> {
   return memory;
 }
 
-/** Takes back memory by any part of it; whatever was not lent, or came back before, is none of its business. */
-export function giveBackMemory({ buffer }: Uint8Array<ArrayBuffer>): void {
+/**
+ * Takes back memory by any part of it; whatever was not lent, or came back before, is none of its business. What has lain idle
+ * longest goes where there is too much: answers may have another size now.
+ */
+export function takeBackMemory({ buffer }: Uint8Array<ArrayBuffer>): void {
   if (!lent.delete(buffer)) return;
-  const memory = Buffer.from(buffer);
-  const idleBytes = idle.reduce((sum, { length }) => sum + length, 0);
-  if (idleBytes + memory.length <= idleLimitBytes) idle.push(memory);
+  idle.push(Buffer.from(buffer));
+  let idleBytes = idle.reduce((sum, { length }) => sum + length, 0);
+  while (idleBytes > idleLimitBytes) idleBytes -= idle.shift()?.length ?? idleBytes;
 }

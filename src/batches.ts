@@ -1,6 +1,6 @@
 import type { Database } from '../db/connect.ts';
-import { inTurn } from './in_turn.ts';
-import { type Partable, parted, refuseWhoNeedsTheSame } from './parting.ts';
+import { heldUpLimit, inTurn } from './in_turn.ts';
+import { type Partable, parted, refuseWhoNeedsTheSame, takingTurns } from './parting.ts';
 import { onBehalfOf, type RequestIds, requestsServed } from './request_ids.ts';
 
 /** Tells each of a batch what became of what it asked for: it may throw for one alone, or let it wait longer, but not the next batch. */
@@ -14,7 +14,7 @@ export type BatchOptions<Item> = {
    * it where they were parted and that one waited in vain. Undefined where it takes none.
    */
   readonly concerns?: (item: Item) => unknown;
-  /** Whether an error is of one of them, while nothing was done for any: each goes by itself then, one after the other. */
+  /** Whether an error is of one of them, while nothing was done for any: each goes by itself then, a few at once. */
   readonly isOfOne?: (error: unknown) => boolean;
 };
 
@@ -40,16 +40,36 @@ export function inBatches<Item, Result>(
     return ({ item }) => concerned.has(concerns(item));
   };
 
+  const isAloneNext = takingTurns();
+  /** Those who go by themselves end one by one, while the others of their turn may be held up. */
+  const ended = new WeakSet<Waiting>();
+
   const takeBatch = (heldUp: readonly (readonly Waiting[])[]): readonly Waiting[] | undefined => {
-    const concernsHeldUp = concerning(heldUp.flat());
-    const batch: Waiting[] = [];
-    const later: Waiting[] = [];
-    for (const waiting of queue) {
-      const isFull = batch.length >= (waiting.alone ? 1 : limit) || batch[0]?.alone === true;
-      (isFull || concernsHeldUp(waiting) ? later : batch).push(waiting);
-    }
-    queue = later;
-    return batch.length > 0 ? batch : undefined;
+    const underWay = heldUp.map((batch) => batch.filter((waiting) => !ended.has(waiting)));
+    const concernsHeldUp = concerning(underWay.flat());
+    const alone = queue.filter((waiting) => waiting.alone);
+    const concernsAlone = concerning(alone);
+    const free = firstOfEachConcern(alone.filter((waiting) => !concernsHeldUp(waiting)));
+    const others = queue
+      .filter((waiting) => !waiting.alone && !concernsHeldUp(waiting) && !concernsAlone(waiting))
+      .slice(0, limit);
+    const connections = underWay.reduce((sum, batch) => sum + (batch[0]?.alone === true ? batch.length : 1), 0);
+    const waits = { heldUp: connections, alone: free.length > 0, others: others.length > 0 };
+    // Several go by themselves at once, as many as may be held up.
+    const batch = new Set(isAloneNext(waits) ? free.slice(0, heldUpLimit - connections) : others);
+    queue = queue.filter((waiting) => !batch.has(waiting));
+    return batch.size > 0 ? [...batch] : undefined;
+  };
+
+  /** All who concern nothing, and of those who concern the same the first. */
+  const firstOfEachConcern = (some: readonly Waiting[]): readonly Waiting[] => {
+    const concerned = new Set<unknown>();
+    return some.filter(({ item }) => {
+      const concern = concerns(item);
+      const isFirst = concern === undefined || !concerned.has(concern);
+      concerned.add(concern);
+      return isFirst;
+    });
   };
 
   const performBatch = async (batch: readonly Waiting[]): Promise<void> => {
@@ -70,9 +90,13 @@ export function inBatches<Item, Result>(
         queue = refuseWhoNeedsTheSame(queue, concerning(batch), error);
       }
     }
+    for (const waiting of batch) ended.add(waiting);
   };
 
-  const wake = inTurn(database, takeBatch, performBatch);
+  const wake = inTurn(database, takeBatch, async (batch) => {
+    const each = batch[0]?.alone === true ? batch.map((waiting) => [waiting]) : [batch];
+    await Promise.all(each.map(performBatch));
+  });
 
   return (item) => {
     const waiting = { ...Promise.withResolvers<Result>(), item, askedBy: requestsServed(), alone: false };

@@ -27,6 +27,11 @@ export function loadConfig(flags: ConfigFlags, overrides: readonly Override[] = 
   });
 }
 
+/** Prints what is no reason to end, a line each, on standard error. */
+export function printWarnings(warnings: readonly (string | undefined)[]): void {
+  for (const warning of warnings) if (warning !== undefined) console.error(`Warning: ${warning}`);
+}
+
 /** How a command ends that did not run: where it failed, and where its name was followed by no command. */
 export type ExitCodes = { readonly failed: number; readonly noCommand: number };
 

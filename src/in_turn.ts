@@ -3,7 +3,7 @@ import type { Database } from '../db/connect.ts';
 /** After so long, in milliseconds, a batch waits for somebody else, and the next begins beside it. */
 const heldUpMs = 1_000;
 /** So many are left to themselves at most: each holds a connection. */
-const heldUpLimit = 4;
+export const heldUpLimit = 4;
 
 /**
  * Performs batches one after the other. One that takes long, since somebody in the database holds what it needs, is left to

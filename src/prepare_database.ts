@@ -1,5 +1,5 @@
 import type { Database } from '../db/connect.ts';
-import { migrateToLatest, pendingMigrations } from '../db/migrate.ts';
+import { migrateToLatest, olderSchema, pendingMigrations } from '../db/migrate.ts';
 import { isImportUnfinished } from '../db/statements/unfinished_import.ts';
 import { syncStandardNames } from '../db/sync_standard_names.ts';
 
@@ -15,12 +15,7 @@ export async function prepareDatabase(
 ): Promise<void> {
   if (database.engine === 'embedded' || syncOnStartup) await migrateToLatest(database);
   const pending = await pendingMigrations(database);
-  if (pending.length > 0) {
-    throw new Error(
-      `The database lacks the migrations ${pending.join(', ')}. Run "placement-manage db sync", or set ` +
-        '[placement_database] sync_on_startup = true.',
-    );
-  }
+  if (pending.length > 0) throw new Error(olderSchema(pending));
   if (await isImportUnfinished(database)) {
     throw new Error(
       'The database holds an unfinished import. Run the same "placement-manage import" again: it goes on where it ended.',

@@ -35,7 +35,7 @@ export function unconfiguredNotice({ api, placementDatabase }: Config): string {
 export function exposureWarning({ api }: Config): string | undefined {
   if (api.authStrategy !== 'noauth2' || isLoopback(api.host)) return undefined;
   return (
-    `Warning: with [api] auth_strategy = noauth2 whoever can reach ${api.host} may read and change everything. ` +
+    `With [api] auth_strategy = noauth2 whoever can reach ${api.host} may read and change everything. ` +
     'Listen on 127.0.0.1 ([api] host), or let nobody but trusted machines reach the port.'
   );
 }

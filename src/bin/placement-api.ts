@@ -1,12 +1,15 @@
 #!/usr/bin/env -S node --max-semi-space-size=16
+import '../node_version.ts';
 import path from 'node:path';
 import { Command } from 'commander';
 import type { Logger } from 'pino';
-import { addConfigFlags, type ConfigFlags, loadConfig, runCommand } from '../command_line.ts';
+import { addConfigFlags, type ConfigFlags, loadConfig, printWarnings, runCommand } from '../command_line.ts';
 import type { Config } from '../config/config.ts';
 import { showConfig } from '../config/show.ts';
 import type { Override } from '../config/sources.ts';
 import { isUnconfigured, withoutAuthentication } from '../config/unconfigured.ts';
+import { databaseWarning } from '../config/warnings.ts';
+import { describeDatabase } from '../describe_database.ts';
 import { giveBackMemory } from '../give_back_memory.ts';
 import { type Listening, listen } from '../http/listen.ts';
 import { readTls, type Tls } from '../http/tls_files.ts';
@@ -62,8 +65,7 @@ async function serve(flags: Flags): Promise<void> {
     await close();
   });
   if (unconfigured) console.log(unconfiguredNotice(config));
-  const warning = exposureWarning(config);
-  if (warning !== undefined) console.error(warning);
+  printWarnings([...loaded.warnings, databaseWarning(loaded), exposureWarning(config)]);
 
   const server =
     config.api.workers === 1
@@ -79,6 +81,7 @@ async function serve(flags: Flags): Promise<void> {
       (err) => logger.error({ err }, 'The TLS certificate stays as it was'),
     );
   });
+  console.log(`placement-api serves the ${describeDatabase(config.placementDatabase)}`);
   const listens = `placement-api ${version} listens on ${server.url}`;
   console.log(listens);
   tellSystemd(listens, logger);

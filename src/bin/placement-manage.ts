@@ -1,15 +1,18 @@
 #!/usr/bin/env node
+import '../node_version.ts';
 import { Command } from 'commander';
 import type { Database } from '../../db/connect.ts';
-import { migrateToLatest } from '../../db/migrate.ts';
 import { onlineMigrations } from '../../db/online/run.ts';
+import { withPrivilegeRemedy } from '../../db/privileges.ts';
 import { readRevision, stampRevision } from '../../db/revision.ts';
-import { addConfigFlags, type ConfigFlags, loadConfig, runCommand } from '../command_line.ts';
+import { addConfigFlags, type ConfigFlags, loadConfig, printWarnings, runCommand } from '../command_line.ts';
 import type { Config } from '../config/config.ts';
+import { withConfiguredDatabase } from '../manage/configured_database.ts';
 import { addImportCommand } from '../manage/import_command.ts';
 import { readMaxCount, runOnlineDataMigrations } from '../manage/online_data_migrations.ts';
 import { addPolicyCommands } from '../manage/policy_commands.ts';
-import { openConfiguredDatabase } from '../open_database.ts';
+import { schemaProblem } from '../manage/schema_state.ts';
+import { syncSchema } from '../manage/sync_schema.ts';
 
 const program = addConfigFlags(new Command('placement-manage')).description('Manages the database of Placement.');
 
@@ -17,7 +20,7 @@ const db = program.command('db').description('database commands');
 db.action(() => db.outputHelp());
 db.command('sync')
   .description('bring the schema of the database to the current version')
-  .action(() => withDatabase((database) => migrateToLatest(database)));
+  .action(() => withDatabase(syncSchema));
 db.command('version')
   .description('print the revision of the database')
   .action(() =>
@@ -28,7 +31,9 @@ db.command('version')
 db.command('stamp')
   .description('say that the database is at a revision, and change nothing else')
   .argument('<version>', 'the revision; head, or base for none')
-  .action((version: string) => withDatabase((database) => stampRevision(database, version)));
+  .action((version: string) =>
+    withDatabase((database) => withPrivilegeRemedy(database, () => stampRevision(database, version))),
+  );
 for (const command of [db.command('online_data_migrations'), program.command('online-data-migrations')]) {
   command
     .description('migrate old data, in batches, while the service serves')
@@ -36,7 +41,11 @@ for (const command of [db.command('online_data_migrations'), program.command('on
     .action(migrateData);
 }
 addImportCommand(program, withDatabase);
-addPolicyCommands(program, () => loadConfig(program.opts<ConfigFlags>()).config.osloPolicy);
+addPolicyCommands(program, () => {
+  const { config, warnings } = loadConfig(program.opts<ConfigFlags>());
+  printWarnings(warnings);
+  return config.osloPolicy;
+});
 await runCommand(program, { failed: 1, noCommand: 1 });
 
 async function migrateData(flags: { readonly maxCount?: string }): Promise<void> {
@@ -47,6 +56,13 @@ async function migrateData(flags: { readonly maxCount?: string }): Promise<void>
     return;
   }
   await withDatabase(async (database, { placement }) => {
+    const schema = await schemaProblem(database);
+    if (schema !== undefined && schema.is !== 'newer') {
+      console.error(`placement-manage: ${schema.problem}`);
+      // 1 would say that there is more to do.
+      process.exitCode = 2;
+      return;
+    }
     const migrations = onlineMigrations(database, {
       projectId: placement.incompleteConsumerProjectId,
       userId: placement.incompleteConsumerUserId,
@@ -55,12 +71,6 @@ async function migrateData(flags: { readonly maxCount?: string }): Promise<void>
   });
 }
 
-async function withDatabase(use: (database: Database, config: Config) => Promise<void>): Promise<void> {
-  const { config } = loadConfig(program.opts<ConfigFlags>());
-  const database = await openConfiguredDatabase(config, { warn: (line) => console.error(line) });
-  try {
-    await use(database, config);
-  } finally {
-    await database.close();
-  }
+function withDatabase(use: (database: Database, config: Config) => Promise<void>): Promise<void> {
+  return withConfiguredDatabase(program.opts<ConfigFlags>(), use);
 }

@@ -1,9 +1,10 @@
 #!/usr/bin/env node
+import '../node_version.ts';
 import { Command } from 'commander';
-import { addConfigFlags, type ConfigFlags, loadConfig, runCommand } from '../command_line.ts';
+import { addConfigFlags, type ConfigFlags, runCommand } from '../command_line.ts';
+import { withConfiguredDatabase } from '../manage/configured_database.ts';
 import { checkUpgrade } from '../manage/upgrade_checks.ts';
 import { reportJson, reportTable } from '../manage/upgrade_report.ts';
-import { openConfiguredDatabase } from '../open_database.ts';
 
 const program = addConfigFlags(new Command('placement-status')).description('Tells the state of Placement.');
 
@@ -19,13 +20,9 @@ upgrade
 await runCommand(program, { failed: 255, noCommand: 2 });
 
 async function check(): Promise<void> {
-  const { config } = loadConfig(program.opts<ConfigFlags>());
-  const database = await openConfiguredDatabase(config, { warn: (line) => console.error(line) });
-  try {
-    const results = await checkUpgrade(database, config.osloPolicy.policyFile);
+  await withConfiguredDatabase(program.opts<ConfigFlags>(), async (database, { osloPolicy }) => {
+    const results = await checkUpgrade(database, osloPolicy.policyFile);
     console.log(upgrade.opts<{ json?: true }>().json ? reportJson(results) : reportTable(results));
     process.exitCode = Math.max(...results.map(({ result }) => result));
-  } finally {
-    await database.close();
-  }
+  });
 }

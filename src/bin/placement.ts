@@ -1,4 +1,5 @@
 #!/usr/bin/env node
+import '../node_version.ts';
 import { placementCommand } from '../cli/program.ts';
 import { withRemedy } from '../cli/remedies.ts';
 import { runCommand } from '../command_line.ts';

@@ -1,8 +1,8 @@
 import { hasRequiredTraits } from '../fleet/filters.ts';
 import type { Provider } from '../fleet/provider.ts';
-import { inOrder, type Order } from './anchors.ts';
 import type { Choice } from './candidate.ts';
 import { optionsByClass, satisfiesAlone, satisfiesGroup } from './options.ts';
+import { inOrder, type Order } from './order.ts';
 import type { ResolvedGroup } from './resolve.ts';
 
 /**

@@ -1,7 +1,7 @@
 import type { Provider } from '../fleet/provider.ts';
-import type { Order } from './anchors.ts';
 import type { Candidate, Choice } from './candidate.ts';
 import { choiceAlone, choicesFor, granularChoices, isAlone } from './choices.ts';
+import type { Order } from './order.ts';
 import { haveProspects } from './prospects.ts';
 import type { ResolvedGroup, ResolvedRequest } from './resolve.ts';
 import { classesOfSeveral, SharedUsage } from './shared_usage.ts';
@@ -131,6 +131,7 @@ function* combinationsAt(
         if (++vain < patience || hasProspects()) continue;
       } else {
         vain = 0;
+        // Every depth has its choice here.
         yield depths.map((each) => chosen[each] ?? choice);
       }
     }

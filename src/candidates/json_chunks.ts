@@ -1,4 +1,4 @@
-import { giveBackMemory, lendMemory } from '../answer_memory.ts';
+import { lendMemory, takeBackMemory } from '../answer_memory.ts';
 
 /** JSON under way: candidates and summaries are copied, as bytes, from what was written before. */
 export type JsonChunks = {
@@ -9,7 +9,7 @@ export type JsonChunks = {
   /** Whether there is enough for a chunk. */
   readonly isFull: boolean;
   /**
-   * Everything since the last chunk, in lent memory. Whoever lets others run in between takes all first: they write to the same
+   * Everything since the last chunk; the first in lent memory. Whoever lets others run in between takes all first: they write to the same
    * place.
    */
   take(): Uint8Array<ArrayBuffer>;
@@ -18,9 +18,12 @@ export type JsonChunks = {
 /** Between the members of lists and objects. */
 export const separator = ', ';
 
-/** Up to this many bytes an answer is one chunk; the rest of a longer one comes in small ones, so that it needs no memory. */
-const firstChunkBytes = 8 * 1024 * 1024;
 const chunkBytes = 256 * 1024;
+/**
+ * Up to this many bytes an answer is one chunk; the rest of a longer one comes in small ones, so that it needs no memory. With
+ * what makes it full it fits into 8 MB, a size in which memory is lent.
+ */
+const firstChunkBytes = 8 * 1024 * 1024 - chunkBytes;
 
 /** Where chunks are made, all of them: what grows in a buffer of its own leaves several behind, which cost whole collections. */
 let scratch = lendMemory(chunkBytes);
@@ -33,7 +36,7 @@ export function jsonChunks(): JsonChunks {
     if (length + added <= scratch.length) return;
     const larger = lendMemory(length + added);
     larger.set(scratch.subarray(0, length));
-    giveBackMemory(scratch);
+    takeBackMemory(scratch);
     scratch = larger;
   };
   return {
@@ -54,7 +57,8 @@ export function jsonChunks(): JsonChunks {
       if (length > scratch.length / 2) {
         scratch = lendMemory(scratch.length);
       } else {
-        taken = lendMemory(length).subarray(0, length);
+        // Only what is sent as a whole comes back.
+        taken = enough === firstChunkBytes ? lendMemory(length).subarray(0, length) : Buffer.allocUnsafeSlow(length);
         taken.set(scratch.subarray(0, length));
       }
       length = 0;

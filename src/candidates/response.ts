@@ -21,15 +21,17 @@ export function* candidatesJson(
   version: number,
 ): Generator<Uint8Array<ArrayBuffer>> {
   const chunks = jsonChunks();
-  // From 1.29 on a summary stands for every provider of a tree of which anything is used, so its root is noted.
-  const wholeTrees = version >= sinceNested;
-  const summarised = new Set<Provider>();
-  let noted: Provider | undefined;
-  const note = (provider: Provider): void => {
-    const shown = wholeTrees ? provider.root : provider;
-    if (shown !== noted) summarised.add(shown);
-    noted = shown;
+  // From 1.29 on the trees of which anything is used, each with its summaries as they are when it is found: while chunks are
+  // sent a provider may go, or go to another tree.
+  const trees = new Map<Provider['tree'], Buffer>();
+  const providers = new Set<Provider>();
+  let noted: Provider['tree'] | undefined;
+  const noteTree = ({ root }: Provider): void => {
+    const { tree } = root;
+    if (tree !== noted && !trees.has(tree)) trees.set(tree, treeSummary(fleet, root));
+    noted = tree;
   };
+  const note = version >= sinceNested ? noteTree : (provider: Provider) => providers.add(provider);
   const bytesOf = candidatePatterns(candidateForm(fleet, version), note);
   let skipped: number = separator.length;
   chunks.text('{"allocation_requests": [');
@@ -40,14 +42,13 @@ export function* candidatesJson(
   }
   chunks.text('], "provider_summaries": {');
   skipped = separator.length;
-  for (const provider of summarised) {
-    if (wholeTrees && provider.root !== provider) {
-      // It got a parent while chunks were sent, so that its tree is that one's now, who comes yet.
-      summarised.add(provider.root);
-      continue;
-    }
-    if (wholeTrees) chunks.bytes(treeSummary(fleet, provider), skipped);
-    else chunks.text(separator.slice(skipped) + summaryText(fleet, provider, request, version));
+  for (const summaries of trees.values()) {
+    chunks.bytes(summaries, skipped);
+    skipped = 0;
+    if (chunks.isFull) yield chunks.take();
+  }
+  for (const provider of providers) {
+    chunks.text(separator.slice(skipped) + summaryText(fleet, provider, request, version));
     skipped = 0;
     if (chunks.isFull) yield chunks.take();
   }

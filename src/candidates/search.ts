@@ -1,9 +1,10 @@
 import type { Fleet } from '../fleet/fleet.ts';
 import type { Provider } from '../fleet/provider.ts';
-import { anchorsFor, type Order } from './anchors.ts';
+import { anchorsFor } from './anchors.ts';
 import type { Candidate } from './candidate.ts';
 import { choicesFor } from './choices.ts';
 import { type CandidatesAt, candidatesOf } from './combinations.ts';
+import type { Order } from './order.ts';
 import type { CandidateRequest } from './request.ts';
 import { resolveRequest } from './resolve.ts';
 import { type Sharing, sharingIn } from './sharing.ts';

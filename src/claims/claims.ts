@@ -9,7 +9,7 @@ import { type WrittenClaims, writeClaims } from '../../db/statements/write_claim
 import type { FleetKeeper } from '../fleet/keeper.ts';
 import type { Inventory } from '../fleet/provider.ts';
 import { inTurn } from '../in_turn.ts';
-import { parted, refuseWhoNeedsTheSame } from '../parting.ts';
+import { parted, refuseWhoNeedsTheSame, takingTurns } from '../parting.ts';
 import { onBehalfOf, requestsServed } from '../request_ids.ts';
 import { type Claim, ClaimRefused, type RefusalReason } from './claim.ts';
 import { effectsOf, isForeseeable, type Judged, roomsOf } from './effects.ts';
@@ -209,10 +209,11 @@ export function openClaims(
     queue.unshift(...again);
   };
 
+  const isAloneNext = takingTurns();
   const wake = inTurn(
     database,
     (heldUp: readonly (readonly Waiting[])[]) => {
-      const { batch, later } = takeBatch(queue, heldUp.flat());
+      const { batch, later } = takeBatch(queue, heldUp, isAloneNext);
       queue = later;
       return batch.length > 0 ? batch : undefined;
     },

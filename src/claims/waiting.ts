@@ -1,4 +1,4 @@
-import type { Partable } from '../parting.ts';
+import type { IsAloneNext, Partable } from '../parting.ts';
 import type { RequestIds } from '../request_ids.ts';
 import type { Claim } from './claim.ts';
 
@@ -21,27 +21,35 @@ const batchLimit = 256;
  * Takes the next claims, no two of which concern the same consumer: the later one must see what the earlier did. A claim that
  * brings inventories goes by itself, since all others are judged by the inventories that are there.
  *
- * @param heldUp claims whose statement waits for somebody else: what concerns their consumers or providers would wait, too
+ * @param heldUp batches whose statement waits for somebody else: what concerns their consumers or providers would wait, too
  * @returns the batch, and who goes on waiting, in order
  */
 export function takeBatch(
   queue: readonly Waiting[],
-  heldUp: readonly Waiting[],
+  heldUp: readonly (readonly Waiting[])[],
+  isAloneNext: IsAloneNext,
 ): { readonly batch: readonly Waiting[]; readonly later: Waiting[] } {
-  const batch: Waiting[] = [];
-  const later: Waiting[] = [];
+  const concernsHeldUp = concerning(heldUp.flat());
+  const concernsAlone = concerning(queue.filter(({ alone }) => alone));
   const takenConsumers = new Set<string>();
-  const concernsHeldUp = concerning(heldUp);
+  const others: Waiting[] = [];
+  let alone: Waiting | undefined;
   let limit = batchLimit;
   for (const waiting of queue) {
-    const goesAlone = waiting.alone || waiting.claim.inventories.length > 0;
     const isHeldUp = consumersOf(waiting).some((uuid) => takenConsumers.has(uuid)) || concernsHeldUp(waiting);
-    if (isHeldUp || batch.length >= (goesAlone ? 1 : limit)) later.push(waiting);
-    else batch.push(waiting);
-    if (goesAlone && !isHeldUp) limit = 0;
     for (const uuid of consumersOf(waiting)) takenConsumers.add(uuid);
+    if (isHeldUp) continue;
+    if (waiting.alone) alone ??= waiting;
+    else if (!concernsAlone(waiting)) {
+      const bringsInventories = waiting.claim.inventories.length > 0;
+      if (others.length < (bringsInventories ? Math.min(1, limit) : limit)) others.push(waiting);
+      if (bringsInventories) limit = 0;
+    }
   }
-  return { batch, later };
+  const goesAlone = isAloneNext({ heldUp: heldUp.length, alone: alone !== undefined, others: others.length > 0 });
+  const batch = goesAlone && alone !== undefined ? [alone] : others;
+  const taken = new Set(batch);
+  return { batch, later: queue.filter((waiting) => !taken.has(waiting)) };
 }
 
 /** Tells whether a claim concerns a consumer or a provider of some others. */

@@ -7,6 +7,7 @@ import {
   type Resources,
   retryConflicts,
 } from '../client/index.ts';
+import { isUuidLike, normalUuid } from '../placement/uuid.ts';
 import { amountOf, resourcesText } from './amounts.ts';
 import { findProvider, namesOf } from './find_provider.ts';
 import { forEach, shellOf } from './shell.ts';
@@ -22,12 +23,14 @@ type SetOptions = {
   readonly type?: string;
 };
 
+const consumerArgument = ['<consumer>', 'its UUID', readConsumer] as const;
+
 export function addAllocationCommands(program: Command): void {
   const allocation = program.command('allocation').description('what consumers have of providers');
   allocation
     .command('show')
     .description('show what a consumer has')
-    .argument('<consumer>', 'its UUID')
+    .argument(...consumerArgument)
     .action(async (consumer: string, _options: object, command: Command) => {
       const { placement, print } = shellOf(command);
       const held = await placement.allocations.show(consumer);
@@ -51,7 +54,7 @@ export function addAllocationCommands(program: Command): void {
   allocation
     .command('set')
     .description('give a consumer these allocations and no others')
-    .argument('<consumer>', 'its UUID')
+    .argument(...consumerArgument)
     .requiredOption(
       '-a, --allocation <rp=PROVIDER,CLASS=AMOUNT,...>',
       'what it has of a provider; may be repeated',
@@ -79,7 +82,7 @@ export function addAllocationCommands(program: Command): void {
   allocation
     .command('delete')
     .description('give back everything that a consumer has')
-    .argument('<consumer>', 'its UUID')
+    .argument(...consumerArgument)
     .action(async (consumer: string, _options: object, command: Command) => {
       const { placement, print } = shellOf(command);
       try {
@@ -147,6 +150,12 @@ function heldText(consumer: string, held: ConsumerAllocations, nameOf: (uuid: st
   ]);
   const rows = entries.map(([uuid, { resources }]) => [nameOf(uuid), uuid, resourcesText(resources)]);
   return `${about}\n${table(['provider', 'uuid', 'resources'], rows)}`;
+}
+
+/** The server finds nothing for what is no UUID, and writes claims under the usual spelling of one. */
+function readConsumer(text: string): string {
+  if (isUuidLike(text)) return normalUuid(text);
+  throw new InvalidArgumentError('A consumer is known by its UUID, an instance by that of the instance.');
 }
 
 /** Reads `rp=host-1,VCPU=2,MEMORY_MB=2048`; amounts are what ends with `CLASS=AMOUNT`, so that names may have commas. */

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { shellOf } from './shell.ts';
+import { inTurn, shellOf } from './shell.ts';
 import { table } from './table.ts';
 
 export function addClassCommands(program: Command): void {
@@ -25,8 +25,9 @@ export function addClassCommands(program: Command): void {
     .argument('<CUSTOM_NAME...>', 'their names, which begin with CUSTOM_')
     .action(async (names: readonly string[], _options: object, command: Command) => {
       const { placement, print } = shellOf(command);
-      for (const name of names) await placement.resourceClasses.ensure(name);
-      print(names, () => `There is ${names.join(', ')} now.`);
+      await inTurn(names, placement.resourceClasses.ensure, (made) =>
+        print(made, () => `There is ${made.join(', ')} now.`),
+      );
     });
   resourceClass
     .command('delete')
@@ -34,7 +35,6 @@ export function addClassCommands(program: Command): void {
     .argument('<CUSTOM_NAME...>', 'their names')
     .action(async (names: readonly string[], _options: object, command: Command) => {
       const { placement, print } = shellOf(command);
-      for (const name of names) await placement.resourceClasses.delete(name);
-      print(names, () => `${names.join(', ')} deleted.`);
+      await inTurn(names, placement.resourceClasses.delete, (gone) => print(gone, () => `${gone.join(', ')} deleted.`));
     });
 }

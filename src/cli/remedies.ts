@@ -2,6 +2,14 @@ import { ApiError } from '../client/index.ts';
 
 /** What to do about refusals, by what the server says. */
 const remedies: readonly (readonly [says: RegExp, remedy: string])[] = [
+  [
+    /Class is in use in inventory/,
+    '"placement provider tree --usage" shows which providers have it, "placement inventory delete" takes it from one.',
+  ],
+  [
+    /trait .* is in use by a resource provider/,
+    '"placement provider list --required TRAIT" shows which have it, "placement trait remove" takes it from one.',
+  ],
   [/has allocations|in use/i, '"placement allocation list PROVIDER" shows who has something of it.'],
   [/has child resource providers/, 'Delete them first; "placement provider tree" shows them.'],
   [
@@ -13,7 +21,10 @@ const remedies: readonly (readonly [says: RegExp, remedy: string])[] = [
     /exceed the capacity/,
     '"placement usage show PROVIDER" tells what is free, "placement candidate list" where it fits.',
   ],
-  [/min_unit, max_unit, or step_size/, '"placement inventory list PROVIDER" shows these limits.'],
+  [
+    /violate inventory constraints|Inventory for .* invalid/,
+    '"placement inventory list PROVIDER" shows what it has, with min_unit, max_unit and step_size.',
+  ],
 ];
 
 const remediesByStatus: Readonly<Record<number, string>> = {

@@ -18,6 +18,23 @@ export function shellOf(command: Command): Shell {
   };
 }
 
+/** Calls for each name, one after the other, and prints those for which that was done, even where the next one fails. */
+export async function inTurn(
+  names: readonly string[],
+  call: (name: string) => Promise<unknown>,
+  printDone: (done: readonly string[]) => void,
+): Promise<void> {
+  const done: string[] = [];
+  try {
+    for (const name of names) {
+      await call(name);
+      done.push(name);
+    }
+  } finally {
+    if (done.length > 0) printDone(done);
+  }
+}
+
 /** For long lists: maps with so many calls at a time. */
 const atOnce = 8;
 

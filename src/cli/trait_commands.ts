@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { type Placement, retryConflicts } from '../client/index.ts';
 import { findProvider } from './find_provider.ts';
-import { shellOf } from './shell.ts';
+import { inTurn, shellOf } from './shell.ts';
 import { table } from './table.ts';
 
 export function addTraitCommands(program: Command): void {
@@ -56,8 +56,7 @@ export function addTraitCommands(program: Command): void {
     .argument('<CUSTOM_NAME...>', 'their names, which begin with CUSTOM_')
     .action(async (names: readonly string[], _options: object, command: Command) => {
       const { placement, print } = shellOf(command);
-      for (const name of names) await placement.traits.ensure(name);
-      print(names, () => `There is ${names.join(', ')} now.`);
+      await inTurn(names, placement.traits.ensure, (made) => print(made, () => `There is ${made.join(', ')} now.`));
     });
   trait
     .command('delete')
@@ -65,8 +64,7 @@ export function addTraitCommands(program: Command): void {
     .argument('<CUSTOM_NAME...>', 'their names')
     .action(async (names: readonly string[], _options: object, command: Command) => {
       const { placement, print } = shellOf(command);
-      for (const name of names) await placement.traits.delete(name);
-      print(names, () => `${names.join(', ')} deleted.`);
+      await inTurn(names, placement.traits.delete, (gone) => print(gone, () => `${gone.join(', ')} deleted.`));
     });
 }
 

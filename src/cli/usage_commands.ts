@@ -25,7 +25,8 @@ export function addUsageCommands(program: Command): void {
           ['class', 'used', 'capacity', 'free'],
           Object.entries(inventories).map(([name, inventory]) => {
             const amount = used.usages[name] ?? 0;
-            return [name, amount, capacityOf(inventory), Math.max(0, capacityOf(inventory) - amount)];
+            // Below zero where more is used than there is now, as after a total was lowered: that is what people look for.
+            return [name, amount, capacityOf(inventory), capacityOf(inventory) - amount];
           }),
         ),
       );

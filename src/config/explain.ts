@@ -34,6 +34,7 @@ function quote(texts: readonly string[]): string {
 }
 
 function redact([text = '']: readonly string[]): string {
+  if (text === '') return '""';
   const scheme = /^(?:mysql|mariadb|sqlite|postgres(?:ql)?)(?:\+\w+)?:\/\//.exec(text)?.[0] ?? '';
   return `${scheme}***`;
 }

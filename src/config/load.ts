@@ -5,6 +5,7 @@ import { type Option, options } from './options.ts';
 import { type Found, findConfig, locate, type Surroundings } from './search.ts';
 import { type Override, openSources, type Sources, type Written } from './sources.ts';
 import { substitute } from './substitution.ts';
+import { findWarnings } from './warnings.ts';
 
 /** An option with the value that holds, for people. */
 export type Setting = {
@@ -23,6 +24,8 @@ export type LoadedConfig = {
   readonly settings: readonly Setting[];
   /** The files that were read, in order; the later one wins. */
   readonly files: readonly string[];
+  /** What is probably a mistake and yet no error, a sentence each. */
+  readonly warnings: readonly string[];
 };
 
 /**
@@ -34,9 +37,15 @@ export type LoadedConfig = {
  */
 export function load(input: Surroundings & { readonly overrides?: readonly Override[] }): LoadedConfig {
   const found = findConfig(input);
-  const { settings, problems } = settleAll(openSources(found.files, input.env, input.overrides ?? []), found);
+  const sources = openSources(found.files, input.env, input.overrides ?? []);
+  const { settings, problems } = settleAll(sources, found);
   if (problems.length > 0) throw new ConfigError(problems);
-  return { config: deepFreeze(assemble(settings)), settings, files: found.files.map(({ file }) => file) };
+  return {
+    config: deepFreeze(assemble(settings)),
+    settings,
+    files: found.files.map(({ file }) => file),
+    warnings: findWarnings(found.files, settings, sources.pluginGroup),
+  };
 }
 
 /** Gives each option its value; those that a value refers to are settled first. */

@@ -6,6 +6,7 @@ import {
   endpointInterface,
   integer,
   list,
+  mainDatabaseUrl,
   microversion,
   type OptionType,
   text,
@@ -60,7 +61,7 @@ const specs: { readonly [G in keyof Config]: { readonly [O in keyof Config[G]]: 
   },
   placementDatabase: {
     connection: {
-      type: databaseUrl,
+      type: mainDatabaseUrl,
       secret: true,
       help: 'The PostgreSQL database, postgresql://user:password@host/database; unset for the embedded one.',
     },

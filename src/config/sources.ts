@@ -37,6 +37,8 @@ export type Sources = {
   readonly find: (option: Option) => Written | undefined;
   /** What `$name` or `$group.name` in the value of an option refers to; undefined where there is no such name. */
   readonly named: (name: string, from: Option) => { readonly option: Option } | { readonly text: string } | undefined;
+  /** The section of the options of Keystone's authentication plugin. */
+  readonly pluginGroup: string;
 };
 
 type Place = readonly [group: string, name: string];
@@ -124,5 +126,5 @@ export function openSources(
     return undefined;
   }
 
-  return { find, named };
+  return { find, named, pluginGroup };
 }

@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import { giveBackMemory } from '../answer_memory.ts';
+import { takeBackMemory } from '../answer_memory.ts';
 import type { Answer } from '../api/endpoint.ts';
 
 /** Microversion 1.15 brought last-modified and cache-control headers. */
@@ -28,11 +28,11 @@ export function renderAnswer(answer: Answer, minorVersion: number, origin: strin
 }
 
 /**
- * Lets the memory of a body be used again once Node.js has handed all of it to the kernel, or never will. What is sent in
+ * Takes back the memory of a body once Node.js has handed all of it to the kernel, or never will. What is sent in
  * pieces, or to nobody, is left to the garbage collection.
  */
-export function giveBackWhenSent({ body }: Answer, outgoing: ServerResponse | undefined): void {
-  if (body instanceof Uint8Array) outgoing?.once('close', () => giveBackMemory(body));
+export function takeBackWhenSent({ body }: Answer, outgoing: ServerResponse | undefined): void {
+  if (body instanceof Uint8Array) outgoing?.once('close', () => takeBackMemory(body));
 }
 
 /** An answer that says how long its body is, for the log as well. */

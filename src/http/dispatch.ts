@@ -6,7 +6,7 @@ import type { IfMatch } from '../placement/entity_tag.ts';
 import type { Policy } from '../policy/policy.ts';
 import { parseQuery, type Query } from '../query/query_string.ts';
 import { accepts } from './accept.ts';
-import { giveBackWhenSent, renderAnswer } from './answer.ts';
+import { renderAnswer, takeBackWhenSent } from './answer.ts';
 import { readJson } from './body.ts';
 import type { Dialect } from './dialect.ts';
 import type { Exchange, HonoEnv } from './exchange.ts';
@@ -32,7 +32,7 @@ export function mountEndpoints(app: Hono<HonoEnv>, endpoints: readonly Endpoint[
       exchange.quiet = endpoint.quiet ?? false;
       authorize(endpoint, request, policy, exchange.api.dialect);
       const answer = await endpoint.handle(request, parts);
-      giveBackWhenSent(answer, c.env?.outgoing);
+      takeBackWhenSent(answer, c.env?.outgoing);
       return renderAnswer(answer, exchange.version, exchange.origin + exchange.prefix);
     });
   }

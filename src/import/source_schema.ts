@@ -1,4 +1,4 @@
-import { revisions } from '../../db/revision.ts';
+import { isKnownRevision, revisions } from '../../db/revision.ts';
 import { type CopiedTable, copiedTables } from './copied_tables.ts';
 import type { Source } from './source.ts';
 import { readColumn } from './source_columns.ts';
@@ -62,7 +62,7 @@ async function readRevision(source: Source, has: SourceSchema['has']): Promise<s
     ? await source.query('select version_num from alembic_version')
     : [];
   const revision = row?.[0] ?? undefined;
-  if (revision !== undefined && revisions.includes(revision)) return revision;
+  if (revision !== undefined && isKnownRevision(revision)) return revision;
   const what = revision === undefined ? 'no database of OpenStack Placement' : `at the unknown revision ${revision}`;
   throw new Error(
     `The source ${source.name} is ${what}. Name a database of Placement (not Nova's) at one of the revisions ` +

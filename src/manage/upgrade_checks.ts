@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { sql } from 'kysely';
 import type { Database } from '../../db/connect.ts';
-import { hasSqlstate, sqlstate } from '../../db/sqlstate.ts';
+import { schemaProblem } from './schema_state.ts';
 
 /** As upstream counts them; the highest is the exit code. */
 export const success = 0;
@@ -15,15 +15,15 @@ export type CheckResult = {
 };
 
 /**
- * Whether a deployment is ready for an upgrade: the checks of upstream's `placement-status upgrade check`, in its words.
+ * Whether a deployment is ready for an upgrade: the checks of upstream's `placement-status upgrade check`, in its words, and one
+ * whether the schema is that of this release.
  *
  * @throws Error with the remedy where the database has no schema.
  */
 export async function checkUpgrade(database: Database, policyFile: string): Promise<readonly CheckResult[]> {
-  const rootless = await someProviderLacksItsRoot(database).catch((error: unknown) => {
-    if (!hasSqlstate(error, sqlstate.undefinedTable)) throw error;
-    throw new Error('The database has no tables yet. Run "placement-manage db sync".', { cause: error });
-  });
+  const schema = await schemaProblem(database);
+  if (schema?.is === 'empty') throw new Error(schema.problem);
+  const rootless = await someProviderLacksItsRoot(database);
   const incomplete = await countIncompleteConsumers(database);
   const policyIsJson = await isJson(policyFile);
   return [
@@ -47,6 +47,10 @@ export async function checkUpgrade(database: Database, policyFile: string): Prom
       result: policyIsJson ? failure : success,
       details: policyIsJson ? policyRemedy : null,
     },
+    // Not upstream's, so it is told only where it fails: what reads the report of a good deployment finds what it knows.
+    ...(schema === undefined
+      ? []
+      : [{ check: 'Schema Migrations', result: failure, details: schema.problem } as const]),
   ];
 }
 

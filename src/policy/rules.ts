@@ -1,4 +1,5 @@
 import type { Identity } from '../api/identity.ts';
+import { nearName } from '../near_name.ts';
 import { type Check, printCheck, referredRules } from './check.ts';
 import { computeRuleDefaults } from './compute_defaults.ts';
 import { credentialsOf, type Scope, scopeOf } from './credentials.ts';
@@ -101,8 +102,9 @@ export function isInScope(rules: Rules, name: string, scope: Scope): boolean {
 }
 
 /** What is wrong between the rules, a sentence each. */
-export function ruleComplaints({ byName }: Rules): readonly string[] {
-  const complaints: string[] = [];
+export function ruleComplaints(rules: Rules): readonly string[] {
+  const { byName } = rules;
+  const complaints = [...unusedRules(rules)];
   for (const { name, check } of byName.values()) {
     const undefinedOnes = referredRules(check).filter((referred) => !byName.has(referred));
     if (undefinedOnes.length > 0) {
@@ -113,6 +115,24 @@ export function ruleComplaints({ byName }: Rules): readonly string[] {
     }
   }
   return complaints;
+}
+
+/** Rules of files that nobody asks for: names of older releases, or misspelled ones, so that the default holds instead. */
+function unusedRules({ byName, settings }: Rules): readonly string[] {
+  const used = new Set([
+    settings.policyDefaultRule,
+    ...allDefaults.flatMap(({ deprecated }) => deprecated?.name ?? []),
+    ...[...byName.values()].flatMap(({ check }) => referredRules(check)),
+  ]);
+  const unused = [...byName.values()].filter((rule) => rule.default === undefined && !used.has(rule.name));
+  return unused.map(({ name, file }) => {
+    const meant = nearName(
+      name,
+      allDefaults.map((rule) => rule.name),
+    );
+    const question = meant === undefined ? '' : ` Did you mean ${meant}?`;
+    return `The policy rule ${name} of ${file} has no effect: no request and no other rule asks for it.${question}`;
+  });
 }
 
 function isInCircle(name: string, byName: ReadonlyMap<string, Rule>): boolean {

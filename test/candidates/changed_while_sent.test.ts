@@ -3,6 +3,8 @@ import { test } from 'node:test';
 import { parseCandidateRequest } from '../../src/candidates/query.ts';
 import { candidatesJson } from '../../src/candidates/response.ts';
 import { search } from '../../src/candidates/search.ts';
+import type { Changes } from '../../src/fleet/changes.ts';
+import type { LivingFleet } from '../../src/fleet/fleet.ts';
 import { parseQuery } from '../../src/query/query_string.ts';
 import { createFleet } from '../fleet/made_up_fleet.ts';
 import { type Node, providerUuid, rowsOf } from './topology.ts';
@@ -19,9 +21,11 @@ const host = (_: unknown, place: number): Node => ({
   aggregates: [],
 });
 
-test('while an answer is sent one host may go and another get a parent: the others are in it, and it is JSON', () => {
-  const rows = rowsOf(Array.from({ length: hostCount }, host));
-  const { fleet, apply } = createFleet(rows);
+/** What of a fleet changes while an answer is sent. */
+type Change = Pick<Changes, 'whole' | 'providers' | 'inventories'>;
+
+/** The answer to a query for all hosts, of a fleet that changes when the first chunk of it was sent. */
+function answerOf({ fleet, apply }: LivingFleet, change: Change) {
   const request = parseCandidateRequest(parseQuery('resources=VCPU:1'), 39);
   const candidates = search(fleet, request, { strategy: 'depth-first', randomize: false, limited: false });
   let text = '';
@@ -29,25 +33,42 @@ test('while an answer is sent one host may go and another get a parent: the othe
   for (const chunk of candidatesJson(fleet, request, candidates, 39)) {
     text += chunk;
     if (chunkCount++ > 0) continue;
-    const [gone, child, parent] = [1, hostCount - 1, hostCount];
-    apply({
-      snapshot: '',
-      reload: false,
-      moved: null,
-      touched: null,
-      whole: [gone, child],
-      providers: rows.providers.filter(({ id }) => id === child).map((row) => ({ ...row, parent })),
-      inventories: rows.inventories.filter(({ provider }) => provider === child),
-      traits: null,
-      aggregates: null,
-      traitNames: null,
-      classNames: null,
-    });
+    const rest = { moved: null, touched: null, traits: null, aggregates: null, traitNames: null, classNames: null };
+    apply({ ...rest, ...change, snapshot: '', reload: false });
   }
   assert.ok(chunkCount > 1, 'or this test proves nothing');
   const { allocation_requests: requests, provider_summaries: summaries } = JSON.parse(text);
+  return { requests, summaries };
+}
+
+test('while an answer is sent one host may go and another get a parent: the others are in it, and it is JSON', () => {
+  const rows = rowsOf(Array.from({ length: hostCount }, host));
+  const [gone, child, parent] = [1, hostCount - 1, hostCount];
+  const { requests, summaries } = answerOf(createFleet(rows), {
+    whole: [gone, child],
+    providers: rows.providers.filter(({ id }) => id === child).map((row) => ({ ...row, parent })),
+    inventories: rows.inventories.filter(({ provider }) => provider === child),
+  });
   assert.equal(requests.length, hostCount, 'the first was told of before it went');
-  const child = providerUuid(hostCount - 2);
-  assert.equal(summaries[child].parent_provider_uuid, providerUuid(hostCount - 1));
+  const uuid = providerUuid(child - 1);
+  assert.equal(summaries[uuid].parent_provider_uuid, providerUuid(parent - 1));
   assert.equal(Object.keys(summaries).length, hostCount);
+});
+
+test('who went to another tree after it was told of has its summary all the same', () => {
+  const [child, formerParent, parent] = [2, 1, 3];
+  const hosts = Array.from({ length: hostCount }, host);
+  const rows = rowsOf(
+    hosts.map((node, place) => ({
+      ...node,
+      ...(place === child - 1 ? { parent: formerParent - 1 } : {}),
+      ...(place === parent - 1 ? { stock: { ...node.stock, VCPU: undefined } } : {}),
+    })),
+  );
+  const { summaries } = answerOf(createFleet(rows), {
+    whole: [child],
+    providers: rows.providers.filter(({ id }) => id === child).map((row) => ({ ...row, parent })),
+    inventories: rows.inventories.filter(({ provider }) => provider === child),
+  });
+  assert.ok(providerUuid(child - 1) in summaries);
 });

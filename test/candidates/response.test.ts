@@ -1,15 +1,17 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import fc from 'fast-check';
+import { parseCandidateRequest } from '../../src/candidates/query.ts';
 import type { CandidateRequest } from '../../src/candidates/request.ts';
 import { candidatesJson } from '../../src/candidates/response.ts';
 import { search } from '../../src/candidates/search.ts';
 import type { Fleet } from '../../src/fleet/fleet.ts';
+import { parseQuery } from '../../src/query/query_string.ts';
 import { createFleet } from '../fleet/made_up_fleet.ts';
 import { naiveAnswer } from './naive_answer.ts';
 import { anyRequest } from './random_request.ts';
 import { anyTopology } from './random_topology.ts';
-import { rowsOf } from './topology.ts';
+import { type Node, providerUuid, rowsOf, sharingTrait, type Topology } from './topology.ts';
 
 /** The versions at which the answer changes, and those just before. */
 const versions = [10, 11, 12, 16, 17, 26, 27, 28, 29, 33, 34, 39];
@@ -19,6 +21,23 @@ const textAt = (fleet: Fleet, request: CandidateRequest, version: number): strin
   return Buffer.concat([...candidatesJson(fleet, request, candidates, version)]).toString();
 };
 
+const stock = { total: 8, reserved: 0, min_unit: 1, max_unit: 8, step_size: 1, allocation_ratio: 1, used: 0 };
+const host = (place: number, more: Partial<Node>): Node => ({
+  uuid: providerUuid(place),
+  parent: undefined,
+  stock: { VCPU: stock, MEMORY_MB: undefined, DISK_GB: undefined, SRIOV_NET_VF: undefined },
+  traits: [],
+  aggregates: [],
+  ...more,
+});
+
+/** Topologies in which some UUIDs have no dashes, as other programs may have written them to the database. */
+const mixedTopology: fc.Arbitrary<Topology> = fc
+  .tuple(anyTopology, fc.subarray([0, 1, 2, 3, 4, 5, 6]))
+  .map(([topology, places]) =>
+    topology.map((node, place) => (places.includes(place) ? { ...node, uuid: node.uuid.replaceAll('-', '') } : node)),
+  );
+
 /** No name or UUID in a topology has a space: what is left is the text itself. */
 const withoutSpaces = (text: string): string => text.replaceAll(/([,:]) /g, '$1');
 
@@ -26,7 +45,7 @@ suite('answers to candidates queries', () => {
   test('the text is that of the same answer built as objects, at each version', () => {
     let candidates = 0;
     fc.assert(
-      fc.property(anyTopology, anyRequest, fc.constantFrom(...versions), (topology, request, version) => {
+      fc.property(mixedTopology, anyRequest, fc.constantFrom(...versions), (topology, request, version) => {
         const { fleet } = createFleet(rowsOf(topology));
         const all = [...search(fleet, request, { strategy: 'depth-first', randomize: false, limited: false })];
         candidates += all.length;
@@ -38,6 +57,28 @@ suite('answers to candidates queries', () => {
       { numRuns: 1500 },
     );
     assert.ok(candidates > 1500, `only ${candidates} candidates`);
+  });
+
+  test('groups can be shared out in more ways than are kept', () => {
+    // Eight groups on four devices or fewer: 2,795 ways.
+    const topology = [0, 1, 2, 3].map((place) => host(place, { parent: place === 0 ? undefined : 0 }));
+    const groups = Array.from({ length: 8 }, (_, place) => `resources_${place}=VCPU:1`);
+    const request = parseCandidateRequest(parseQuery(`${groups.join('&')}&group_policy=none`), 39);
+    const { fleet } = createFleet(rowsOf(topology));
+    const all = search(fleet, request, { strategy: 'depth-first', randomize: false, limited: false });
+    const some = [...all].filter((_, place) => place % 5 === 0);
+    const text = Buffer.concat([...candidatesJson(fleet, request, some, 39)]).toString();
+    assert.ok(withoutSpaces(text) === JSON.stringify(naiveAnswer(topology, request, some, 39)));
+  });
+
+  test('who shares, and of whom nothing is taken, has no summary', () => {
+    const aggregates = [providerUuid(9)];
+    const topology = [host(0, { aggregates }), host(1, { aggregates, traits: [sharingTrait, 'CUSTOM_RARE'] })];
+    const query = 'resources_1=VCPU:1&required_1=!CUSTOM_RARE&required_2=CUSTOM_RARE&same_subtree=_2&group_policy=none';
+    const text = textAt(createFleet(rowsOf(topology)).fleet, parseCandidateRequest(parseQuery(query), 39), 39);
+    const { allocation_requests: requests, provider_summaries: summaries } = JSON.parse(text);
+    assert.deepEqual(requests[0].mappings, { _1: [providerUuid(0)], _2: [providerUuid(1)] });
+    assert.deepEqual(Object.keys(summaries), [providerUuid(0)]);
   });
 
   test('an answer without candidates has both keys', () => {

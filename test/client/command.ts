@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import path from 'node:path';
 import { project } from './documentation.ts';
@@ -14,4 +15,17 @@ export function placement(args: readonly string[], env: Readonly<Record<string, 
       resolve({ code: typeof error?.code === 'number' ? error.code : error === null ? 0 : -1, stdout, stderr });
     });
   });
+}
+
+/** Runs a command line that must fail with this text, without a stack. */
+export async function mustFail(
+  expected: RegExp,
+  args: readonly string[],
+  env: Readonly<Record<string, string>>,
+): Promise<void> {
+  const { code, stdout, stderr } = await placement(args, env);
+  assert.notEqual(code, 0);
+  assert.equal(stdout, '');
+  assert.match(stderr, expected);
+  assert.doesNotMatch(stderr, /^ +at /m);
 }

@@ -17,8 +17,8 @@ const minutes = 60_000;
 
 let folder: string;
 
-/** Where each Node.js is; 24 is the one that runs the tests. */
-const nodes: Record<'22' | '24', string> = { '22': '', '24': process.execPath };
+/** Where each Node.js is; 20 can install the package only, and 24 is the one that runs the tests. */
+const nodes: Record<'20' | '22' | '24', string> = { '20': '', '22': '', '24': process.execPath };
 
 const npm = (args: readonly string[], cwd: string) =>
   exec('npm', [...args, '--no-audit', '--no-fund', '--prefer-offline', '--loglevel=error'], {
@@ -47,12 +47,14 @@ before(
     await writeFile(path.join(folder, 'package.json'), '{"type": "module", "private": true}');
     await npm(['install', path.join(folder, stdout.trim().split('\n').at(-1) ?? '')], folder);
     // A folder of its own: the empty one has nothing but the package.
-    const other = path.join(folder, 'node-22');
     const name = `node-${process.platform === 'win32' ? 'win' : process.platform}-${process.arch}`;
-    await mkdir(other);
-    await writeFile(path.join(other, 'package.json'), '{"private": true}');
-    await npm(['install', `${name}@22`], other);
-    nodes['22'] = path.join(other, 'node_modules', name, 'bin', 'node');
+    for (const version of ['20', '22'] as const) {
+      const other = path.join(folder, `node-${version}`);
+      await mkdir(other);
+      await writeFile(path.join(other, 'package.json'), '{"private": true}');
+      await npm(['install', `${name}@${version}`], other);
+      nodes[version] = path.join(other, 'node_modules', name, 'bin', 'node');
+    }
   },
   { timeout: 10 * minutes },
 );
@@ -81,6 +83,17 @@ test('the types of placement/client compile, without the types of Node.js too', 
   const examples = (await readExamples()).map(({ name, code }) => [`${name}.ts`, code] as const);
   const typeRoots = [path.join(project, 'node_modules', '@types')];
   await compile('examples', Object.fromEntries(examples), { lib: ['es2024'], typeRoots, types: ['node'] });
+});
+
+test('with Node.js 20 each command says what it needs', { timeout: minutes }, async () => {
+  for (const name of ['placement', 'placement-api', 'placement-manage', 'placement-status']) {
+    const refused = await runCommand(nodes['20'], name, ['--help'], folder).then(
+      () => assert.fail(`${name} runs`),
+      (ended) => ended,
+    );
+    assert.equal(refused.code, name === 'placement-status' ? 255 : 1);
+    assert.match(refused.stderr, new RegExp(`^${name}: This is Node\\.js 20\\..* too old: 22 or newer is needed.*\n$`));
+  }
 });
 
 for (const version of ['22', '24'] as const) {

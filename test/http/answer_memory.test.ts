@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import http from 'node:http';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { giveBackMemory, lendMemory } from '../../src/answer_memory.ts';
+import { lendMemory, takeBackMemory } from '../../src/answer_memory.ts';
 import { listen } from '../../src/http/listen.ts';
 import { flatHost } from '../bench/data_set.ts';
 import { loadTrees } from '../bench/load_by_sql.ts';
@@ -15,12 +15,12 @@ test('memory is lent to one at a time, and again once it came back', () => {
   const first = lendMemory(100_000);
   assert.ok(first.length >= 100_000);
   assert.notEqual(lendMemory(100_000).buffer, first.buffer);
-  giveBackMemory(first.subarray(10, 20));
-  giveBackMemory(first);
+  takeBackMemory(first.subarray(10, 20));
+  takeBackMemory(first);
   assert.equal(lendMemory(100_000).buffer, first.buffer);
   assert.notEqual(lendMemory(100_000).buffer, first.buffer, 'what came back twice is there once');
   const own = Buffer.alloc(first.length);
-  giveBackMemory(own);
+  takeBackMemory(own);
   assert.notEqual(lendMemory(100_000).buffer, own.buffer, 'what was not lent is not taken');
 });
 
@@ -38,7 +38,7 @@ test('long answers at the same time stay apart, however they are read', () =>
       assert.equal(new Set(right.values()).size, queries.length);
       const memory = lendMemory(Buffer.byteLength(right.get('MEMORY_MB:1&limit=9000') ?? ''));
       assert.match(memory.toString('latin1', 0, 30), /^\{"allocation_requests"/, 'nothing was given back');
-      giveBackMemory(memory);
+      takeBackMemory(memory);
 
       let compared = 0;
       const client = async (number: number): Promise<void> => {
@@ -57,6 +57,14 @@ test('long answers at the same time stay apart, however they are read', () =>
       await service.close();
     }
   }));
+
+test('memory of a size that is not asked for any more makes room for what is', () => {
+  const large = Array.from({ length: 9 }, () => lendMemory(8 * 1024 * 1024));
+  for (const memory of large) takeBackMemory(memory);
+  const small = lendMemory(100_000);
+  takeBackMemory(small);
+  assert.equal(lendMemory(100_000).buffer, small.buffer);
+});
 
 const manners = ['at once', 'late', 'in part'] as const;
 

@@ -34,10 +34,17 @@ test('without any configuration it says what holds, and listens on 127.0.0.1', a
     server.child.kill('SIGINT');
     const { code, stdout, stderr } = await server.ended;
     assert.equal(code, 0);
-    assert.ok(stdout.endsWith(`\nplacement-api ${version} listens on ${url}\n`), stdout);
     assert.match(
       stdout,
       /^No configuration was found: embedded database in \.\/placement-data, no authentication \(noauth2\), 127\.0\.0\.1 only\.\n/,
+    );
+    const data = path.join(folder, 'placement-data');
+    assert.match(
+      stdout,
+      new RegExp(
+        `^placement-api serves the embedded database in ${data}\nplacement-api ${version} listens on ${url}\n$`,
+        'm',
+      ),
     );
     const lines = stderr.trim().split('\n');
     const requests = lines.map((line) => JSON.parse(line)).filter(({ msg }) => msg === 'request');
@@ -81,7 +88,7 @@ test('a mistake ends the start with one line and exit code 1', async () => {
       assert.match(lines.at(-1) ?? '', /^placement-api: /);
       assert.match(lines.at(-1) ?? '', message);
       const warnings = lines.slice(0, -1);
-      assert.ok(warnings.every((line) => line.startsWith('Warning: ')) && warnings.length <= 1, stderr);
+      assert.ok(warnings.every((line) => line.startsWith('Warning: ')) && warnings.length <= 2, stderr);
     }
     const missing = await runToEnd('placement-api', ['--config-file', path.join(folder, 'none.conf')], folder);
     assert.equal(missing.code, 1);
@@ -96,6 +103,46 @@ test('make serve takes the flags of placement-api in ARGS', async () => {
   const args = ['--old-file=node_modules', 'serve', 'ARGS=--port 8801 --show-config'];
   const { stdout } = await promisify(execFile)('make', args, { cwd: checkout, env: environment });
   assert.match(stdout, /# --port\nport = 8801\n/);
+});
+
+test('a configuration without a database is warned of, also where a section is misspelled', async () => {
+  await inFolder(async (folder) => {
+    const config = path.join(folder, 'placement.conf');
+    await writeFile(
+      config,
+      '[api]\nauth_strategy = noauth2\n[oslo_policy]\npolicy_file = rules.yaml\n' +
+        '[placement_databse]\nconnection = postgresql://u:hunter2@127.0.0.1:1/d\n',
+    );
+    const warnings =
+      /^Warning: .*\[placement_databse\].* Did you mean \[placement_database\]\?\nWarning: .*:4: \[oslo_policy\] policy_file .* no such file.*\nWarning: .*neither \[placement_database\] connection nor embedded_path is set, .* embedded database in \/\S+\/placement-data\. /;
+    const server = startCommand('placement-api', ['--config-file', config, '--port', '0'], folder);
+    await server.said(listens);
+    server.child.kill('SIGTERM');
+    assert.match((await server.ended).stderr, warnings);
+
+    const sync = await runToEnd('placement-manage', ['--config-file', config, 'db', 'sync'], folder);
+    assert.equal(sync.code, 0);
+    assert.match(sync.stderr, warnings);
+    assert.match(sync.stderr, new RegExp(`\nThe embedded database in ${folder}/placement-data is at .*\n$`));
+    assert.doesNotMatch(sync.stderr, /hunter2/);
+    const check = await runToEnd('placement-status', ['--config-file', config, 'upgrade', 'check'], folder);
+    assert.equal(check.code, 0);
+    assert.match(check.stderr, warnings);
+  });
+});
+
+test('the PostgreSQL database that is served is told without its password', async () => {
+  await withCommands('postgresql', 'migrated', async ({ folder, config }) => {
+    const url = new URL(config.connection ?? '');
+    url.password = 'hunter2';
+    const server = startCommand('placement-api', ['--port', '0'], folder, { DATABASE_URL: url.href });
+    await server.said(listens);
+    server.child.kill('SIGTERM');
+    const { stdout, stderr } = await server.ended;
+    const name = url.pathname.slice(1);
+    assert.match(stdout, new RegExp(`^placement-api serves the PostgreSQL database ${name} at ${url.host}$`, 'm'));
+    assert.doesNotMatch(stdout + stderr, /hunter2|Warning/);
+  });
 });
 
 test('noauth2 for other machines is warned of, and [api] max_microversion holds', async () => {
@@ -115,7 +162,7 @@ test('noauth2 for other machines is warned of, and [api] max_microversion holds'
       assert.equal(JSON.parse(await above.text()).errors[0].max_version, '1.30');
       server.child.kill('SIGTERM');
       const ended = await server.ended;
-      assert.match(ended.stderr, /^Warning: with \[api\] auth_strategy = noauth2 whoever can reach 0\.0\.0\.0 may/);
+      assert.match(ended.stderr, /^Warning: With \[api\] auth_strategy = noauth2 whoever can reach 0\.0\.0\.0 may/);
 
       const shown = await runToEnd('placement-api', [...args, '--port', '1234', '--show-config'], folder);
       assert.equal(shown.code, 0);

@@ -3,8 +3,10 @@ import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { test } from 'node:test';
 import { engines } from '../engines.ts';
+import { execute } from '../postgresql.ts';
 import { withCommands } from './commands.ts';
 import { insertOldAllocations, insertOldProvider, newUuids } from './old_data.ts';
+import { upstreamSchemas } from './upstream_schema.ts';
 
 /* The boxes are those of upstream's command, to the character. */
 
@@ -109,6 +111,51 @@ for (const engine of engines) {
     });
   });
 }
+
+const laterMigration = "insert into kysely_migration values ('999_future', '2030-01-01')";
+const schemas: Readonly<Record<string, readonly [change: string, says: RegExp]>> = {
+  'lacks a migration': [
+    "delete from kysely_migration where name like '004%'",
+    /^The database lacks the migrations 004_entity_tags\. Run "placement-manage db sync"/,
+  ],
+  'has a migration of a newer release': [
+    laterMigration,
+    /^The database is of a newer release .* 999_future\. Use that/,
+  ],
+};
+
+for (const [what, [change, says]] of Object.entries(schemas)) {
+  test(`placement-status upgrade check fails where the schema ${what}`, async () => {
+    await withCommands('postgresql', 'migrated', async ({ run, config }) => {
+      await execute(config.connection ?? '', change);
+      const { code, stdout } = await run('placement-status', 'upgrade', 'check', '--json');
+      assert.equal(code, 2);
+      const { check, result, details } = JSON.parse(stdout).checks.at(-1);
+      assert.deepEqual([check, result], ['Schema Migrations', 2]);
+      assert.match(details, says);
+      assert.match(
+        (await run('placement-status', 'upgrade', 'check')).stdout,
+        /Check: Schema Migrations .*\n.*Failure/,
+      );
+    });
+  });
+}
+
+test('online-data-migrations before db sync says what is missing, with the exit code of a failure', async () => {
+  await withCommands('postgresql', 'empty', async ({ run, config }) => {
+    const url = config.connection ?? '';
+    const migrate = () => run('placement-manage', 'online-data-migrations', '--max-count', '5');
+    const none = 'placement-manage: The database has no tables yet. Run "placement-manage db sync".\n';
+    assert.deepEqual(await migrate(), { code: 2, stdout: '', stderr: none });
+    await execute(url, upstreamSchemas.a082b8bb98d0 ?? '');
+    const unmigrated = await migrate();
+    assert.deepEqual([unmigrated.code, unmigrated.stdout], [2, '']);
+    assert.match(unmigrated.stderr, /^placement-manage: The database lacks the migrations 001_placement_schema, .*\n$/);
+    await run('placement-manage', 'db', 'sync');
+    await execute(url, laterMigration);
+    assert.equal((await migrate()).code, 0, 'a newer release only adds');
+  });
+});
 
 test('placement-status upgrade check without a schema is unexpected', async () => {
   await withCommands('postgresql', 'empty', async ({ run }) => {

@@ -40,7 +40,7 @@ test('policy list prints a policy file of the rules that hold, and where they co
 
 test('policy list can be used as the policy file that it describes', async () => {
   let first = '';
-  await withPolicy('ours: not role:x\n', async (run) => {
+  await withPolicy('ours: not role:x\n"placement:traits:list": rule:ours\n', async (run) => {
     first = (await run('list')).stdout;
   });
   await withPolicy(first, async (run) => {
@@ -74,6 +74,25 @@ test('policy check explains, and its exit code tells', async () => {
     assert.match(unknown.stdout, /There is no rule placement:nothing/);
 
     assert.equal((await run('check')).code, 2);
+  });
+});
+
+test('a rule that nobody asks for is told, with the one that was probably meant', async () => {
+  const policy =
+    '"placement:trait:list": role:reader\nolder_api: role:x\nours: role:y\n"placement:usages": rule:ours\n' +
+    'default: "!"\n"rule:admin_api": role:boss\n';
+  await withPolicy(policy, async (run) => {
+    const { code, stderr } = await run('check', 'placement:traits:list', '--roles', 'reader');
+    assert.equal(code, 1);
+    assert.deepEqual(
+      stderr.replaceAll(/\/\S*\//g, '').split('\n'),
+      [
+        'The policy rule placement:trait:list of policy.yaml has no effect: no request and no other rule asks for it. Did you mean placement:traits:list?',
+        'The policy rule older_api of policy.yaml has no effect: no request and no other rule asks for it.',
+        '',
+      ],
+      'the others are asked for',
+    );
   });
 });
 

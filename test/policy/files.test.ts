@@ -59,7 +59,7 @@ const allows = (policy: Policy, roles: readonly string[], rule = listing): boole
 suite('the rules that hold', () => {
   test('a file goes before the defaults, folders before the file, later files before earlier ones', () => {
     inPlace(({ settings, log, write, logged }) => {
-      write('policy.yaml', '"placement:traits:list": role:a\n"placement:traits:show": role:a\nown: role:a\n');
+      write('policy.yaml', '"placement:traits:list": role:a\n"placement:traits:show": rule:own\nown: role:a\n');
       write('policy.d/10-b.yaml', '"placement:traits:list": role:b\n"placement:usages": role:b\n');
       write('policy.d/20-c.json', '{"placement:usages": "role:c"}');
       write('policy.d/.hidden.yaml', '"placement:usages": role:hidden\n');
@@ -68,10 +68,18 @@ suite('the rules that hold', () => {
       const text = (name: string): string => printCheck(byName.get(name)?.check ?? assert.fail(name));
       assert.deepEqual(
         [text('placement:traits:show'), text('placement:traits:list'), text('placement:usages'), text('own')],
-        ['role:a', 'role:b', 'role:c', 'role:a'],
+        ['rule:own', 'role:b', 'role:c', 'role:a'],
       );
       assert.equal(text('placement:traits:update'), 'rule:admin_or_service_api');
       assert.deepEqual(logged(), []);
+    });
+  });
+
+  test('a rule that nobody asks for is warned of at the start', () => {
+    inPlace(({ settings, log, logged, write }) => {
+      write('policy.yaml', 'ours: role:x\n');
+      openPolicy(settings, log);
+      assert.match(logged().join(), /^warn: The policy rule ours of policy\.yaml has no effect/);
     });
   });
 

@@ -47,7 +47,7 @@ suite('a PostgreSQL database of OpenStack Placement', () => {
     const sync = await runToEnd('placement-manage', ['db', 'sync'], '/', { DATABASE_URL: database.url });
     const tookMs = Date.now() - begunMs;
     t.diagnostic(`adopted in ${tookMs} ms`);
-    assert.deepEqual(sync, { code: 0, stdout: '', stderr: '' });
+    assert.deepEqual({ code: sync.code, stdout: sync.stdout }, { code: 0, stdout: '' });
     assert.ok(tookMs < 10_000, `it took ${tookMs} ms`);
     assert.deepEqual(await readTables(sql), before);
   });

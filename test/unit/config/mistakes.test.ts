@@ -62,6 +62,11 @@ const mistakes: readonly (readonly [what: string, text: string, says: string])[]
     `${conf}:2: [placement_database] connection = sqlite://***: SQLite is not supported. Leave the option unset to use the embedded database, or write postgresql://user:password@host/database.`,
   ],
   [
+    'an empty connection',
+    '[placement_database]\nconnection =',
+    `${conf}:2: [placement_database] connection = "": must not be empty. Write postgresql://user:password@host/database, or leave the option out for the embedded database.`,
+  ],
+  [
     'no URL',
     '[placement_database]\nslave_connection = hunter2',
     `${conf}:2: [placement_database] slave_connection = ***: must be a URL of the form postgresql://user:password@host:port/database.`,

@@ -139,11 +139,12 @@ suite('one option', () => {
   });
 
   test('an empty text or number is the default', () => {
-    const text = '[api]\nhost =\nport =\n[placement_database]\nconnection =\n[keystone_authtoken]\npassword = ""\n';
+    const text =
+      '[api]\nhost =\nport =\n[placement_database]\nslave_connection =\n[keystone_authtoken]\npassword = ""\n';
     withConf(text, ({ load }) => {
       const { api, placementDatabase, keystoneAuthtoken } = load({ env: { DATABASE_URL: '' } }).config;
       assert.deepEqual([api.host, api.port], ['127.0.0.1', 8778]);
-      assert.deepEqual([placementDatabase.connection, keystoneAuthtoken.password], [undefined, undefined]);
+      assert.deepEqual([placementDatabase.slaveConnection, keystoneAuthtoken.password], [undefined, undefined]);
     });
   });
 

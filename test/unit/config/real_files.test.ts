@@ -6,7 +6,14 @@ import { withConf } from './place.ts';
 
 function configOf(name: string): Config {
   const text = readFileSync(new URL(`./files/${name}`, import.meta.url), 'utf8');
-  return withConf(text, ({ load }) => load().config);
+  return withConf(text, ({ load }) => {
+    const { config, warnings } = load();
+    assert.deepEqual(
+      warnings.filter((warning) => /Did you mean/.test(warning)),
+      [],
+    );
+    return config;
+  });
 }
 
 suite('files as deployment tools write them', () => {

@@ -1,0 +1,57 @@
+import { existsSync } from 'node:fs';
+import { describeDatabase } from '../describe_database.ts';
+import { nearName } from '../near_name.ts';
+import { explain } from './explain.ts';
+import type { LoadedConfig, Setting } from './load.ts';
+import { options } from './options.ts';
+import type { ConfigFile } from './search.ts';
+
+const groups = new Set(options.map(({ group }) => group));
+
+/**
+ * What is probably a mistake and yet no error, a sentence each.
+ *
+ * @param pluginGroup the section that `auth_section` names, which may have any name
+ */
+export function findWarnings(
+  files: readonly ConfigFile[],
+  settings: readonly Setting[],
+  pluginGroup: string,
+): readonly string[] {
+  return [...misspelledSections(files, pluginGroup), ...missingPolicyFile(settings)];
+}
+
+/** Real files carry sections of many libraries, so only a name that is almost one of ours is told. */
+function misspelledSections(files: readonly ConfigFile[], pluginGroup: string): readonly string[] {
+  return files.flatMap(({ file, sections }) =>
+    [...sections.keys()].flatMap((section) => {
+      if (groups.has(section) || section === pluginGroup) return [];
+      const meant = nearName(section, groups);
+      return meant === undefined
+        ? []
+        : [`${file}: section [${section}] has no option of this service and is ignored. Did you mean [${meant}]?`];
+    }),
+  );
+}
+
+function missingPolicyFile(settings: readonly Setting[]): readonly string[] {
+  const setting = settings.find(({ option }) => option.group === 'oslo_policy' && option.name === 'policy_file');
+  if (!setting?.written?.texts.at(-1) || existsSync(String(setting.value))) return [];
+  const problem = 'there is no such file, so the default rules hold';
+  return [explain(setting.option, setting.written, problem, [String(setting.value)])];
+}
+
+/**
+ * Warns where files configure the service, but not where its data is: then it is in a folder that depends on where a command
+ * runs, and a deployment that has a database finds an empty one. For those who open the database.
+ */
+export function databaseWarning({ files, settings, config }: LoadedConfig): string | undefined {
+  const deciding = settings.filter(
+    ({ option }) => option.group === 'placement_database' && ['connection', 'embedded_path'].includes(option.name),
+  );
+  if (files.length === 0 || deciding.some(({ written }) => written !== undefined)) return undefined;
+  return (
+    `${files.join(', ')}: neither [placement_database] connection nor embedded_path is set, which leaves the ` +
+    `${describeDatabase(config.placementDatabase)}. Set connection to a PostgreSQL database, or embedded_path to this folder.`
+  );
+}

@@ -1,0 +1,74 @@
+import assert from 'node:assert/strict';
+import { chmod, chown, mkdir, mkdtemp, rm, truncate, writeFile } from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
+import { test } from 'node:test';
+import { openDatabase } from '../../db/connect.ts';
+
+async function inFolder(use: (folder: string) => Promise<void>): Promise<void> {
+  const folder = await mkdtemp(path.join(os.tmpdir(), 'placement-embedded-'));
+  try {
+    await use(folder);
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+const open = async (embeddedPath: string): Promise<void> => (await openDatabase({ embeddedPath })).close();
+
+const cannotBeIn = (folder: string, reason: string) => ({
+  message:
+    `The embedded database cannot be in ${folder}: ${reason}. Set [placement_database] embedded_path to a folder that this ` +
+    'user may write to, or connection to a PostgreSQL server.',
+});
+
+test('a file in the place of the folder, or on the way to it, is told', async () => {
+  await inFolder(async (folder) => {
+    const file = path.join(folder, 'data');
+    await writeFile(file, '');
+    await assert.rejects(open(file), cannotBeIn(file, 'there is a file of this name'));
+    const below = path.join(file, 'below');
+    await assert.rejects(open(below), cannotBeIn(below, 'a part of the path is a file'));
+  });
+});
+
+test('a folder that this user may not write to is told', async () => {
+  await inFolder(async (folder) => {
+    const data = path.join(folder, 'data');
+    await mkdir(data);
+    const wanted = [
+      [path.join(data, 'more'), cannotBeIn(path.join(data, 'more'), 'this user may not write there')],
+      [data, cannotBeIn(data, 'this user may not write there')],
+    ] as const;
+    await chmod(data, 0o500);
+    await withoutRoot(folder, async () => {
+      for (const [where, refusal] of wanted) await assert.rejects(open(where), refusal);
+    });
+  });
+});
+
+/** Root may write everywhere: for the time of the call back this process is nobody, who owns the folder. */
+async function withoutRoot(folder: string, call: () => Promise<void>): Promise<void> {
+  if (process.geteuid?.() !== 0) return call();
+  const nobody = 65_534;
+  for (const each of [folder, path.join(folder, 'data')]) await chown(each, nobody, nobody);
+  process.seteuid?.(nobody);
+  try {
+    await call();
+  } finally {
+    process.seteuid?.(0);
+  }
+}
+
+test('damaged files are told as such, and another folder is not concerned', async () => {
+  await inFolder(async (folder) => {
+    const data = path.join(folder, 'data');
+    await open(data);
+    await truncate(path.join(data, 'postgresql', 'global', 'pg_control'), 100);
+    const refusal =
+      /^Error: The embedded database in \/\S+\/data cannot be opened: its files are damaged, .* embedded_path to/;
+    await assert.rejects(open(data), refusal);
+    await assert.rejects(open(data), refusal, 'and is not taken for one in use');
+    await open(path.join(folder, 'other'));
+  });
+});

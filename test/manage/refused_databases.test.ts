@@ -1,0 +1,144 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { migrations } from '../../db/migrate.ts';
+import { revisions } from '../../db/revision.ts';
+import { postgresqlServer } from '../engines.ts';
+import { createDatabase, execute } from '../postgresql.ts';
+import { type CommandWorld, runToEnd, withCommands } from './commands.ts';
+import { upstreamSchemas } from './upstream_schema.ts';
+
+/** What another OpenStack service's database looks like from here. */
+const keystone = `
+create table "user" (id varchar(64) primary key, extra text);
+create table project (id varchar(64) primary key, name varchar(64) not null);
+create table alembic_version (version_num varchar(32) not null constraint alembic_version_pkc primary key);
+insert into alembic_version values ('29e87d24a316');`;
+
+const newerUpstream = `${upstreamSchemas.a082b8bb98d0} update alembic_version set version_num = 'feedbeef0000';`;
+
+const urlOf = ({ config }: CommandWorld): string => config.connection ?? '';
+
+/** The names of the tables and what alembic_version says. */
+async function stateOf(url: string): Promise<readonly unknown[]> {
+  const { rows: tables } = await execute(
+    url,
+    "select tablename from pg_tables where schemaname = 'public' order by tablename",
+  );
+  const { rows: revision } = await execute(url, 'select version_num from alembic_version order by version_num');
+  return [...tables, ...revision];
+}
+
+const foreign: Readonly<Record<string, readonly [schema: string, found: RegExp]>> = {
+  "another service's": [keystone, /at revision 29e87d24a316,/],
+  'with a second head': [`${keystone} insert into alembic_version values ('a082b8bb98d0');`, /29e87d24a316,/],
+  "a newer upstream's": [newerUpstream, /at revision feedbeef0000,/],
+};
+
+for (const [whose, [schema, found]] of Object.entries(foreign)) {
+  test(`a database ${whose} is refused by everything that would change it, and left as it is`, async () => {
+    await withCommands('postgresql', 'empty', async (world) => {
+      const url = urlOf(world);
+      await execute(url, schema);
+      const before = await stateOf(url);
+      const syncOnStartup = { DATABASE_URL: url, OS_PLACEMENT_DATABASE__SYNC_ON_STARTUP: 'true' };
+      const ends = [
+        await world.run('placement-manage', 'db', 'sync'),
+        await world.run('placement-manage', 'db', 'stamp', 'head'),
+        await runToEnd('placement-api', ['--port', '0'], world.folder, {
+          ...syncOnStartup,
+          OS_API__AUTH_STRATEGY: 'noauth2',
+        }),
+      ];
+      for (const { code, stdout, stderr } of ends) {
+        assert.deepEqual([code, stdout], [1, '']);
+        const lines = stderr.trim().split('\n');
+        assert.equal(lines.length, 1, stderr);
+        assert.match(stderr, found);
+        for (const revision of revisions) assert.ok(stderr.includes(revision), stderr);
+        assert.match(stderr, /Nothing was changed\. Correct \[placement_database\] connection/);
+      }
+      assert.deepEqual(await stateOf(url), before);
+    });
+  });
+}
+
+test('a migration of a newer release is told as that, by db sync and a start that migrates', async () => {
+  await withCommands('postgresql', 'migrated', async (world) => {
+    const url = urlOf(world);
+    await execute(url, "insert into kysely_migration values ('999_future', '2030-01-01')");
+    const newer = /The database is of a newer release of this service, .* 999_future\. Use that release, or .*backup/;
+    const sync = await world.run('placement-manage', 'db', 'sync');
+    assert.equal(sync.code, 1);
+    assert.match(sync.stderr, newer);
+    const api = await runToEnd('placement-api', ['--config-file', world.configFile], world.folder, {
+      OS_PLACEMENT_DATABASE__SYNC_ON_STARTUP: 'true',
+    });
+    assert.equal(api.code, 1);
+    assert.match(api.stderr, newer);
+  });
+});
+
+test('db sync puts a revision right that a stamp made too old, and leaves one that it does not know', async () => {
+  await withCommands('postgresql', 'migrated', async ({ run, ...world }) => {
+    const version = async () => (await run('placement-manage', 'db', 'version')).stdout;
+    for (const stamp of ['b4ed3a175331', 'base']) {
+      await run('placement-manage', 'db', 'stamp', stamp);
+      assert.notEqual(await version(), 'a082b8bb98d0\n');
+      assert.equal((await run('placement-manage', 'db', 'sync')).code, 0);
+      assert.equal(await version(), 'a082b8bb98d0\n');
+    }
+    // A newer upstream that serves the same database migrated it after this service had adopted it.
+    await execute(world.config.connection ?? '', "update alembic_version set version_num = 'feedbeef0000'");
+    assert.equal((await run('placement-manage', 'db', 'sync')).code, 0);
+    assert.equal(await version(), 'feedbeef0000\n');
+  });
+});
+
+/** Calls back with the URL of a new database as a role of its own sees it, which owns nothing. */
+async function withRole(
+  use: (urls: { readonly role: string; readonly admin: string; readonly as: string }) => Promise<void>,
+) {
+  const { url, drop } = await createDatabase(await postgresqlServer());
+  const role = `role_${new URL(url).pathname.slice(-12)}`;
+  await execute(url, `create role ${role} login`);
+  try {
+    const as = new URL(url);
+    as.username = role;
+    await use({ role, admin: url, as: as.href });
+  } finally {
+    await drop();
+    await execute(await postgresqlServer(), `drop role ${role}`);
+  }
+}
+
+test('a role that may not make tables is told the statement that lets it, which does', async () => {
+  await withRole(async ({ role, admin, as }) => {
+    const sync = () => runToEnd('placement-manage', ['db', 'sync'], '/', { DATABASE_URL: as });
+    const refused = await sync();
+    assert.equal(refused.code, 1);
+    const [, statement] = /permission denied for schema public\. .*as a superuser: (alter database .*;)\n$/.exec(
+      refused.stderr,
+    ) ?? [refused.stderr];
+    assert.match(refused.stderr, new RegExp(`^placement-manage: Role ${role} may not change the schema`));
+    await execute(admin, statement ?? refused.stderr);
+    const { code, stderr } = await sync();
+    assert.equal(code, 0, stderr);
+    assert.match(stderr, new RegExp(`applied ${Object.keys(migrations).join(', ')}\\.\n$`));
+  });
+});
+
+test("a role that does not own upstream's tables is told to be the one that does", async () => {
+  await withRole(async ({ role, admin, as }) => {
+    await execute(admin, upstreamSchemas.a082b8bb98d0 ?? '');
+    const sync = () => runToEnd('placement-manage', ['db', 'sync'], '/', { DATABASE_URL: as });
+    const remedy = 'Set [placement_database] connection to the role that owns the tables.\n';
+    const unread = await sync();
+    assert.equal(unread.code, 1);
+    assert.ok(unread.stderr.endsWith(`: permission denied for table alembic_version. ${remedy}`), unread.stderr);
+    await execute(admin, `grant all on schema public to ${role}; grant all on all tables in schema public to ${role}`);
+    const unchanged = await sync();
+    assert.equal(unchanged.code, 1);
+    assert.match(unchanged.stderr, /: must be owner of table \w+\. /);
+    assert.ok(unchanged.stderr.endsWith(remedy), unchanged.stderr);
+  });
+});
