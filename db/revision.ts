@@ -18,9 +18,9 @@ export async function readRevision(database: Database): Promise<string | undefin
 }
 
 /** Other services than Placement may have several. */
-async function readRevisions({ kysely }: Database): Promise<readonly string[]> {
+async function readRevisions({ patient }: Database): Promise<readonly string[]> {
   try {
-    const rows = await kysely.selectFrom('alembic_version').select('version_num').orderBy('version_num').execute();
+    const rows = await patient.selectFrom('alembic_version').select('version_num').orderBy('version_num').execute();
     return rows.map(({ version_num }) => version_num);
   } catch (error) {
     if (hasSqlstate(error, sqlstate.undefinedTable)) return [];
@@ -63,7 +63,7 @@ export async function correctRevision(database: Database): Promise<void> {
 export async function stampRevision(database: Database, name: string): Promise<void> {
   const revision = findRevision(name);
   await refuseForeignDatabase(database);
-  await database.kysely.transaction().execute(async (trx) => {
+  await database.patient.transaction().execute(async (trx) => {
     await sql`create table if not exists alembic_version (
       version_num varchar(32) not null constraint alembic_version_pkc primary key)`.execute(trx);
     // Of two at a time the second must see the row of the first.
