@@ -82,7 +82,7 @@ suite('the log of a running service', () => {
     serving('[DEFAULT]\nuse_json = false\nlog_file = placement.log\nlog_dir = .\n', async (server, url, folder) => {
       const file = path.join(folder, 'placement.log');
       const lineWith = async (text: string): Promise<string> => {
-        for (const until = Date.now() + 10_000; Date.now() < until; await sleep(20)) {
+        for (const until = Date.now() + 60_000; Date.now() < until; await sleep(20)) {
           const found = (await readFile(file, 'utf8').catch(() => '')).split('\n').find((line) => line.includes(text));
           if (found !== undefined) return found;
         }
