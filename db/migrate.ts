@@ -17,9 +17,6 @@ export const migrations: Readonly<Record<string, Migration>> = {
   '004_entity_tags': entityTags,
 };
 
-const migrator = (database: Database, all: typeof migrations) =>
-  new Migrator({ db: database.patient, provider: { getMigrations: async () => ({ ...all }) } });
-
 /**
  * Brings the schema to the newest version. Kysely's Migrator takes an advisory lock, so concurrent starters wait for each
  * other. A database that upstream's Placement made is adopted (see migration 001), one of another service refused.
@@ -37,7 +34,8 @@ async function migrate(database: Database, all: typeof migrations): Promise<read
   await refuseForeignDatabase(database);
   const newer = await newerMigrations(database, all);
   if (newer.length > 0) throw new Error(newerSchema(newer));
-  const { error, results = [] } = await migrator(database, all).migrateToLatest();
+  const migrator = new Migrator({ db: database.patient, provider: { getMigrations: async () => ({ ...all }) } });
+  const { error, results = [] } = await migrator.migrateToLatest();
   if (error !== undefined) throw error;
   await correctRevision(database);
   return results.map(({ migrationName }) => migrationName);
@@ -45,8 +43,8 @@ async function migrate(database: Database, all: typeof migrations): Promise<read
 
 /** The names of the migrations that the database still lacks, oldest first. */
 export async function pendingMigrations(database: Database): Promise<readonly string[]> {
-  const all = await migrator(database, migrations).getMigrations();
-  return all.filter((migration) => migration.executedAt === undefined).map((migration) => migration.name);
+  const executed = await executedMigrations(database);
+  return Object.keys(migrations).filter((name) => !executed.includes(name));
 }
 
 /** The names of the migrations that the database has had and this release does not know, oldest first. */

@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import type { Database } from './connect.ts';
 import { executedMigrations } from './executed_migrations.ts';
-import { hasSqlstate, sqlstate } from './sqlstate.ts';
+import { noneWithoutTable } from './missing_table.ts';
 
 /** The revisions of upstream's schema, oldest first. Ours is the last, with additions that Kysely's own table counts. */
 export const revisions: readonly string[] = [
@@ -19,13 +19,8 @@ export async function readRevision(database: Database): Promise<string | undefin
 
 /** Other services than Placement may have several. */
 async function readRevisions({ patient }: Database): Promise<readonly string[]> {
-  try {
-    const rows = await patient.selectFrom('alembic_version').select('version_num').orderBy('version_num').execute();
-    return rows.map(({ version_num }) => version_num);
-  } catch (error) {
-    if (hasSqlstate(error, sqlstate.undefinedTable)) return [];
-    throw error;
-  }
+  const query = patient.selectFrom('alembic_version').select('version_num').orderBy('version_num');
+  return (await noneWithoutTable(query.execute())).map(({ version_num }) => version_num);
 }
 
 /** Whether it is a revision of Placement's schema, and none of another service's or of a newer Placement's. */

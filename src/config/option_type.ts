@@ -83,26 +83,22 @@ export const texts: OptionType<readonly string[]> = {
   read: (written) => ({ value: written }),
 };
 
+/** @param empty what the empty text means */
+const postgresqlUrl = (empty: Reading<string>): OptionType<string> => ({
+  ...single('postgresql://user:password@host:port/database', (written) =>
+    written === '' ? empty : readDatabaseUrl(written),
+  ),
+  url: true,
+});
+
 /**
  * The URL of the database that everything is in. The empty text, perhaps a template that was not filled in, does not mean the
  * embedded database: that would serve an empty one.
  */
-export const mainDatabaseUrl: OptionType<string> = {
-  ...single('postgresql://user:password@host:port/database', (written) =>
-    written === ''
-      ? {
-          problem:
-            'must not be empty. Write postgresql://user:password@host/database, or leave the option out for the embedded database',
-        }
-      : readDatabaseUrl(written),
-  ),
-  url: true,
-};
+export const mainDatabaseUrl = postgresqlUrl({
+  problem:
+    'must not be empty. Write postgresql://user:password@host/database, or leave the option out for the embedded database',
+});
 
 /** A URL of a PostgreSQL database; the empty text leaves it unset. */
-export const databaseUrl: OptionType<string> = {
-  ...single('postgresql://user:password@host:port/database', (written) =>
-    written === '' ? { value: undefined } : readDatabaseUrl(written),
-  ),
-  url: true,
-};
+export const databaseUrl = postgresqlUrl({ value: undefined });

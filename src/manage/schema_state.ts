@@ -1,6 +1,7 @@
 import { sql } from 'kysely';
 import type { Database } from '../../db/connect.ts';
 import { newerMigrations, newerSchema, olderSchema, pendingMigrations } from '../../db/migrate.ts';
+import { onlyRow } from '../../db/only_row.ts';
 
 /** How the schema of a database differs from that of this release, with the remedy. */
 export type SchemaProblem = { readonly is: 'empty' | 'older' | 'newer'; readonly problem: string };
@@ -17,7 +18,6 @@ export async function schemaProblem(database: Database): Promise<SchemaProblem |
 }
 
 async function hasTables({ kysely }: Database): Promise<boolean> {
-  const { rows } = await sql<{ there: boolean }>`
-    select to_regclass('resource_providers') is not null as there`.execute(kysely);
-  return rows[0]?.there === true;
+  const query = sql<{ there: boolean }>`select to_regclass('resource_providers') is not null as there`;
+  return (await onlyRow(kysely, query)).there;
 }

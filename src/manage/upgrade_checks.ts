@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { sql } from 'kysely';
 import type { Database } from '../../db/connect.ts';
+import { onlyRow } from '../../db/only_row.ts';
 import { schemaProblem } from './schema_state.ts';
 
 /** As upstream counts them; the highest is the exit code. */
@@ -62,16 +63,16 @@ const policyRemedy =
   'https://docs.openstack.org/oslo.policy/latest/cli/oslopolicy-convert-json-to-yaml.html.';
 
 async function someProviderLacksItsRoot({ kysely }: Database): Promise<boolean> {
-  const { rows } = await sql<{ found: boolean }>`
-    select exists (select from resource_providers where root_provider_id is null) as found`.execute(kysely);
-  return rows[0]?.found === true;
+  const query = sql<{ found: boolean }>`
+    select exists (select from resource_providers where root_provider_id is null) as found`;
+  return (await onlyRow(kysely, query)).found;
 }
 
 async function countIncompleteConsumers({ kysely }: Database): Promise<number> {
-  const { rows } = await sql<{ count: number }>`
+  const query = sql<{ count: number }>`
     select count(distinct consumer_id)::integer as count from allocations a
-    where not exists (select from consumers c where c.uuid = a.consumer_id)`.execute(kysely);
-  return rows[0]?.count ?? 0;
+    where not exists (select from consumers c where c.uuid = a.consumer_id)`;
+  return (await onlyRow(kysely, query)).count;
 }
 
 /** A policy file need not exist; an empty one is YAML. */
