@@ -1,8 +1,13 @@
 import { sql } from 'kysely';
 
 /**
- * Has the locks of this transaction waited for half a second each at most, where it is evaluated before them: for what many
- * share, who are each to go by themselves then, so that only those wait who need what somebody else holds. It fails with
- * `lockNotAvailable`, and nothing was done.
+ * How long what many share waits for a lock, in milliseconds: then each of them goes by itself, so that only those wait who need
+ * what somebody else holds.
  */
-export const waitBriefly = sql`select set_config('lock_timeout', '500ms', true)`;
+export const briefWaitMs = 500;
+
+/**
+ * Has the locks of a single statement waited for no longer, where it is evaluated before them. It fails with `lockNotAvailable`,
+ * and nothing was done.
+ */
+export const waitBriefly = sql`select set_config('lock_timeout', ${sql.lit(`${briefWaitMs}ms`)}, true)`;
