@@ -5,7 +5,7 @@ import { withPlace } from '../races/place.ts';
 import { type ServerProcess, startServer } from '../races/server_process.ts';
 
 const writers = 8;
-const rounds = 100;
+const rounds = 40;
 
 type Reply = {
   readonly status: number;
