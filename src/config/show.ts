@@ -1,7 +1,7 @@
+import { strip } from '../python_strip.ts';
 import { maskUrls } from './database_url.ts';
 import { sourceName } from './explain.ts';
 import type { LoadedConfig, Setting } from './load.ts';
-import { trim } from './oslo_ini.ts';
 import { escapeDollars } from './substitution.ts';
 
 /**
@@ -32,7 +32,7 @@ function showSetting({ option, value, written, secret }: Setting): readonly stri
 function writeText(text: string): string {
   const escaped = escapeDollars(maskUrls(text));
   const [first = '', ...further] = escaped.split('\n');
-  const bare = trim(first) === first && !(/^["']/.test(first) && first.endsWith(first.charAt(0)));
+  const bare = strip(first) === first && !(/^["']/.test(first) && first.endsWith(first.charAt(0)));
   const quoted = bare ? first : `"${first}"`;
   return [quoted, ...further].join('\n  ');
 }
