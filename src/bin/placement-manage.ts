@@ -37,7 +37,7 @@ db.command('stamp')
 for (const command of [db.command('online_data_migrations'), program.command('online-data-migrations')]) {
   command
     .description('migrate old data, in batches, while the service serves')
-    .option('--max-count <number>', 'migrate at most so many rows; without it, 50 at a time until nothing is left')
+    .option('--max-count <number>', 'migrate at most so many rows; without it, 500 at a time until nothing is left')
     .action(migrateData);
 }
 addImportCommand(program, withDatabase);
