@@ -10,8 +10,8 @@ import { consumersBodies, putBodies } from './allocation_bodies.ts';
 import { allocationsOf, consumerClaim, expectKnownOnly, writeClaim } from './claim_requests.ts';
 import { type Answer, type ApiRequest, type Endpoint, noContent } from './endpoint.ts';
 import { preconditionFailed, requireMatch, tagged, takesIfMatch } from './entity_tags.ts';
+import { newest } from './last_modified.ts';
 import type { Parts } from './parts.ts';
-import { newest } from './provider.ts';
 import { bySince } from './since.ts';
 
 // Routes

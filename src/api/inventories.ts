@@ -1,6 +1,14 @@
 import * as v from 'valibot';
 import { writeInventories } from '../../db/statements/write_inventories.ts';
-import { badRequest, conflict, errorCodes, notFound, notFoundWithoutVary } from '../errors.ts';
+import {
+  badRequest,
+  concurrentlyUpdated,
+  conflict,
+  errorCodes,
+  noSuchClass,
+  notFound,
+  notFoundWithoutVary,
+} from '../errors.ts';
 import { inventoriesTagOf, inventoryTagOf } from '../fleet/entity_tags.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import { nameOf } from '../fleet/names.ts';
@@ -19,7 +27,7 @@ import {
 } from './inventory_body.ts';
 import { providerBody, writeJudged } from './judged_writes.ts';
 import type { Parts } from './parts.ts';
-import { findProvider, noSuchClass, noSuchProvider } from './provider.ts';
+import { findProvider, noSuchProvider } from './provider.ts';
 import { bySince } from './since.ts';
 
 // Routes
@@ -197,7 +205,6 @@ async function removeOne(request: ApiRequest, parts: Parts): Promise<Answer> {
 
 // Checks
 
-const concurrentlyUpdated = 'Another thread concurrently updated the resource provider data. Please retry your update';
 const updateConflict = () => conflict(`update conflict: ${concurrentlyUpdated}`, errorCodes.concurrentUpdate);
 
 function checkGeneration(provider: Provider, generation: number): void {
