@@ -1,5 +1,5 @@
 /** Logs lines of several lengths, as the worker that the argument names. */
-import { defaultConfig } from '../../src/config/config.ts';
+import { defaultConfig } from '../../src/config/default_config.ts';
 import { openLog } from '../../src/log.ts';
 
 const { logger } = openLog({ ...defaultConfig.default, useJson: true }, Number(process.argv[2]));
