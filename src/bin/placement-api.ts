@@ -36,7 +36,7 @@ const program = addConfigFlags(new Command('placement-api'))
   .option('--host <address>', 'the address to listen on, instead of [api] host')
   .option('--port <number>', 'the port to listen on, instead of [api] port; 0 for any free one')
   .option('--workers <number>', 'how many processes serve the port, instead of [api] workers; needs PostgreSQL')
-  .option('--show-config', 'print the configuration that holds, and where each value comes from')
+  .option('--show-config', 'print each option: what it is for, its value, and where that comes from')
   .action(serve);
 await runCommand(program, { failed: 1, noCommand: 1 });
 

@@ -36,7 +36,7 @@ export type Config = {
   readonly placementDatabase: {
     /** `postgresql://...`; undefined for the embedded database. */
     readonly connection: string | undefined;
-    /** A read-only replica, `postgresql://...`. */
+    /** A read-only replica, `postgresql://...`: accepted and not used. */
     readonly slaveConnection: string | undefined;
     /** The folder of the embedded database; `memory://` keeps nothing. */
     readonly embeddedPath: string;
@@ -134,6 +134,7 @@ export type Config = {
     readonly keyfile: string | undefined;
     /** Do not verify Keystone's certificate. */
     readonly insecure: boolean;
+    /** Accepted and not used, as `interface`: Keystone is asked at `authUrl`. */
     readonly regionName: string | undefined;
     readonly interface: 'public' | 'internal' | 'admin';
     readonly serviceTokenRoles: readonly string[];
@@ -142,7 +143,7 @@ export type Config = {
     readonly serviceType: string | undefined;
     /** Seconds; -1 is no cache. */
     readonly tokenCacheTime: number;
-    /** Seconds; undefined for the HTTP client's own time-out. */
+    /** Seconds; undefined for 10. */
     readonly httpConnectTimeout: number | undefined;
     readonly httpRequestMaxRetries: number;
     readonly includeServiceCatalog: boolean;

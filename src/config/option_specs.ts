@@ -16,6 +16,7 @@ import {
 /** What may be written for an option, and how it is read. */
 export type OptionSpec<T> = {
   readonly type: OptionType<T>;
+  /** What it is for, a sentence for operators. */
   readonly help: string;
   /** The value is never shown; of a database URL all but the password is. */
   readonly secret?: true;
@@ -68,7 +69,11 @@ export const optionSpecs: {
       secret: true,
       help: 'The PostgreSQL database, postgresql://user:password@host/database; unset for the embedded one.',
     },
-    slaveConnection: { type: databaseUrl, secret: true, help: 'A read-only replica of the database.' },
+    slaveConnection: {
+      type: databaseUrl,
+      secret: true,
+      help: 'Accepted for compatibility: a replica is not read from.',
+    },
     embeddedPath: { type: text, help: 'The folder of the embedded database.' },
     maxPoolSize: { type: integer(0), help: 'How many connections to PostgreSQL are kept at most; 0 for no limit.' },
     connectionRecycleTime: { type: integer(-1), help: 'Seconds after which a connection is replaced; -1 for never.' },
@@ -215,13 +220,13 @@ export const optionSpecs: {
     certfile: { type: text, help: 'PEM file with a client certificate for Keystone.' },
     keyfile: { type: text, help: 'PEM file with the key of the client certificate.' },
     insecure: { type: boolean, help: "Do not verify Keystone's certificate." },
-    regionName: { type: text, help: 'The region of Keystone.' },
-    interface: { type: endpointInterface, help: 'Which endpoint of Keystone is used.' },
+    regionName: { type: text, help: 'Accepted for compatibility: Keystone is asked at auth_url.' },
+    interface: { type: endpointInterface, help: 'Accepted for compatibility: Keystone is asked at auth_url.' },
     serviceTokenRoles: { type: list, help: 'A service token counts with one of these roles.' },
     serviceTokenRolesRequired: { type: boolean, help: 'Refuse service tokens with none of these roles.' },
     serviceType: { type: text, help: 'The type of service that access rules of tokens must name.' },
     tokenCacheTime: { type: integer(-1), help: 'Seconds that a valid token is remembered; -1 for not at all.' },
-    httpConnectTimeout: { type: integer(0), help: 'Seconds that Keystone may take to answer.' },
+    httpConnectTimeout: { type: integer(0), help: 'Seconds that Keystone may take to answer; unset for 10.' },
     httpRequestMaxRetries: { type: integer(0), help: 'How often a request that did not reach Keystone is repeated.' },
     includeServiceCatalog: { type: boolean, help: 'Ask Keystone for the catalog along with a token.' },
     delayAuthDecision: { type: boolean, help: 'Let requests without a valid token pass, for policy to decide.' },
