@@ -26,9 +26,8 @@ export type AppOptions = {
 };
 
 /**
- * Assembles what every request passes through, outside in: proxy headers, request id and log, CORS, probes and metrics,
- * authentication, faults,
- * microversion, and then the endpoints. The order is upstream's and shows: a 401 carries no microversion, a fault neither.
+ * Assembles what every request passes through, outside in: request id, proxy headers and log, CORS, probes and metrics,
+ * authentication, microversion, and then the endpoints. The order is upstream's and shows: a 401 carries no microversion.
  */
 export function createApp(
   apis: readonly [...ServedApi[], ServedApi],
