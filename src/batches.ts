@@ -1,6 +1,7 @@
 import type { Database } from '../db/connect.ts';
+import { isTimedOut } from '../db/sqlstate.ts';
 import { heldUpLimit, inTurn } from './in_turn.ts';
-import { type Partable, parted, refuseWhoNeedsTheSame, takingTurns } from './parting.ts';
+import { type Partable, parted, refuseParted, takingTurns } from './parting.ts';
 import { onBehalfOf, type RequestIds, requestsServed } from './request_ids.ts';
 
 /** Gives each of a batch its result. It may throw for one of them, or take longer: neither the others nor the next batch wait. */
@@ -87,7 +88,7 @@ export function inBatches<Item, Result>(
       if (batch.length > 1 && isOfOne(error)) queue.unshift(...parted(batch));
       else {
         for (const { reject } of batch) reject(error);
-        queue = refuseWhoNeedsTheSame(queue, concerning(batch), error);
+        if (isTimedOut(error)) queue = refuseParted(queue, concerning(batch), error);
       }
     }
     for (const waiting of batch) ended.add(waiting);

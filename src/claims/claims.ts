@@ -1,20 +1,21 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Database } from '../../db/connect.ts';
 import { repeatLostRaces } from '../../db/lost_race.ts';
-import { hasSqlstate, isLostRace, sqlstate } from '../../db/sqlstate.ts';
+import { hasSqlstate, isLostRace, isTimedOut, sqlstate } from '../../db/sqlstate.ts';
 import type { ClaimWrite } from '../../db/statements/claim_write.ts';
 import { ensureOwners } from '../../db/statements/ensure_owners.ts';
+import { findLastingLocks } from '../../db/statements/lasting_locks.ts';
 import { type ConsumerState, readConsumers } from '../../db/statements/read_consumers.ts';
 import { type WrittenClaims, writeClaims } from '../../db/statements/write_claims.ts';
 import type { FleetKeeper } from '../fleet/keeper.ts';
 import type { Inventory } from '../fleet/provider.ts';
 import { inTurn } from '../in_turn.ts';
-import { parted, refuseWhoNeedsTheSame, takingTurns } from '../parting.ts';
+import { parted, refuseParted, takingTurns } from '../parting.ts';
 import { onBehalfOf, requestsServed } from '../request_ids.ts';
 import { type Claim, ClaimRefused, type RefusalReason } from './claim.ts';
 import { effectsOf, isForeseeable, type Judged, roomsOf } from './effects.ts';
 import { judge } from './judge.ts';
-import { concerning, consumersOf, takeBatch, type Waiting } from './waiting.ts';
+import { concerning, consumersOf, needing, rowsOf, takeBatch, type Waiting } from './waiting.ts';
 
 /** Writes claims; those that arrive while a write is under way go together in the next. */
 export type Claims = {
@@ -200,13 +201,24 @@ export function openClaims(
   const processAndTell = async (batch: readonly Waiting[]): Promise<void> => {
     const again: Waiting[] = [];
     const askedBy = batch.flatMap((waiting) => waiting.askedBy);
-    await onBehalfOf(askedBy, () => processBatch(batch, again)).catch((error: unknown) => {
+    await onBehalfOf(askedBy, () => processBatch(batch, again)).catch(async (error: unknown) => {
       // Those that were answered are not concerned: a promise is settled once.
       const going = new Set(again.map(({ resolve }) => resolve));
       for (const { resolve, reject } of batch) if (!going.has(resolve)) reject(error);
-      queue = refuseWhoNeedsTheSame(queue, concerning(batch), error);
+      if (isTimedOut(error)) await refuseWhoNeedsLocked(batch, error);
     });
     queue.unshift(...again);
+  };
+
+  /** Of those who were parted from one in vain: while it is asked what is locked, none of them goes. */
+  const refuseWhoNeedsLocked = async (inVain: readonly Waiting[], error: unknown): Promise<void> => {
+    const concernsIt = concerning(inVain);
+    const concerned = queue.filter((waiting) => waiting.alone && concernsIt(waiting));
+    if (concerned.length === 0) return;
+    const rows = rowsOf(concerned);
+    // Where even that takes too long, all may be locked.
+    const needsLocked = needing(await findLastingLocks(database, rows).catch(() => rows));
+    queue = refuseParted(queue, (waiting) => concernsIt(waiting) && needsLocked(waiting), error);
   };
 
   const isAloneNext = takingTurns();
