@@ -21,13 +21,13 @@ import { type Authentication, byKeystone, withoutKeystone } from './http/authent
 import { placementDialect } from './http/dialect.ts';
 import type { HonoEnv } from './http/exchange.ts';
 import { type Keystone, openKeystone } from './keystone/authenticate.ts';
+import { openOutages } from './log/outages.ts';
+import { logSlowStatements } from './log/slow_statements.ts';
 import type { Gathering } from './metrics/gathering.ts';
 import { openMetrics } from './metrics/metrics.ts';
 import { openConfiguredDatabase } from './open_database.ts';
-import { openOutages } from './outages.ts';
 import { openPolicy } from './policy/policy.ts';
 import { prepareDatabase } from './prepare_database.ts';
-import { logSlowStatements } from './slow_statements.ts';
 
 /** The whole service, without a socket: `app.request(...)` is a request to it. */
 export type PlacementService = {

@@ -13,7 +13,7 @@ import { describeDatabase } from '../describe_database.ts';
 import { giveBackMemory } from '../give_back_memory.ts';
 import { type Listening, listen } from '../http/listen.ts';
 import { readTls, type Tls } from '../http/tls_files.ts';
-import { openLog } from '../log.ts';
+import { openLog } from '../log/log.ts';
 import { openService } from '../service.ts';
 import { checkAuthentication, checkWorkers, exposureWarning, unconfiguredNotice } from '../startup.ts';
 import { onStopSignal } from '../stop_signal.ts';
