@@ -54,7 +54,8 @@ export async function runCommand(
   } catch (thrown) {
     const error = explain(thrown);
     if (error instanceof CommanderError) {
-      process.exitCode = error.code === 'commander.help' ? exitCodes.noCommand : error.exitCode === 0 ? 0 : 2;
+      // Help that was asked for has the same code as help instead of a command.
+      process.exitCode = error.exitCode === 0 ? 0 : error.code === 'commander.help' ? exitCodes.noCommand : 2;
       return;
     }
     const problems = error instanceof ConfigError ? error.problems : [error instanceof Error ? error.message : error];

@@ -1,4 +1,3 @@
-import { isTimedOut } from '../db/sqlstate.ts';
 import { heldUpLimit } from './in_turn.ts';
 
 /** What waits for its turn, which it may have in a batch with others. */
@@ -13,19 +12,18 @@ export const parted = <Waiting extends Partable>(batch: readonly Waiting[]): Wai
   batch.map((waiting) => ({ ...waiting, alone: true }));
 
 /**
- * What was parted from one that waited for a lock in vain, and may need the same lock, would wait in vain as long once more: it
- * is refused with it.
+ * What was parted from one that waited for a lock in vain, and needs the same lock, would wait in vain as long once more: it is
+ * refused with it.
  *
- * @param needsTheSame whether it needs anything that the one in vain needed: which of that is locked nobody knows
- * @param error what that one failed by: nobody is refused for another reason than that it took too long
+ * @param error what that one failed by
  * @returns those who go on waiting
  */
-export function refuseWhoNeedsTheSame<Waiting extends Partable>(
+export function refuseParted<Waiting extends Partable>(
   queue: readonly Waiting[],
   needsTheSame: (waiting: Waiting) => boolean,
   error: unknown,
 ): Waiting[] {
-  const isRefused = (waiting: Waiting): boolean => isTimedOut(error) && waiting.alone && needsTheSame(waiting);
+  const isRefused = (waiting: Waiting): boolean => waiting.alone && needsTheSame(waiting);
   for (const waiting of queue) if (isRefused(waiting)) waiting.reject(error);
   return queue.filter((waiting) => !isRefused(waiting));
 }

@@ -1,6 +1,6 @@
 import type { Database } from '../db/connect.ts';
 import { migrateToLatest, olderSchema, pendingMigrations } from '../db/migrate.ts';
-import { isImportUnfinished } from '../db/statements/unfinished_import.ts';
+import { isImportUnfinished, unfinishedImportProblem } from '../db/statements/unfinished_import.ts';
 import { syncStandardNames } from '../db/sync_standard_names.ts';
 
 /**
@@ -16,10 +16,6 @@ export async function prepareDatabase(
   if (database.engine === 'embedded' || syncOnStartup) await migrateToLatest(database);
   const pending = await pendingMigrations(database);
   if (pending.length > 0) throw new Error(olderSchema(pending));
-  if (await isImportUnfinished(database)) {
-    throw new Error(
-      'The database holds an unfinished import. Run the same "placement-manage import" again: it goes on where it ended.',
-    );
-  }
+  if (await isImportUnfinished(database)) throw new Error(unfinishedImportProblem);
   await syncStandardNames(database);
 }

@@ -1,8 +1,8 @@
 import { sql } from 'kysely';
 
 /**
- * Has the locks of this transaction waited for half a second each at most, where it is evaluated before them: for what many
- * share, who are each to go by themselves then, so that only those wait who need what somebody else holds. It fails with
- * `lockNotAvailable`, and nothing was done.
+ * Limits the wait for each lock of this transaction to half a second, where it is evaluated before them. For transactions that
+ * many share: where one of them needs what somebody else holds, the transaction fails with `lockNotAvailable`, nothing was done,
+ * and each goes by itself, so that only those wait that need the lock.
  */
 export const waitBriefly = sql`select set_config('lock_timeout', '500ms', true)`;

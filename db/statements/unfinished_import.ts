@@ -15,6 +15,10 @@ export type UnfinishedImport = {
   readonly copied: Readonly<Record<string, readonly number[]>>;
 };
 
+/** For people, with the remedy. */
+export const unfinishedImportProblem =
+  'The database holds an unfinished import. Run the same "placement-manage import" again: it goes on where it ended.';
+
 type Target = Pick<Database, 'kysely'>;
 
 export const isImportUnfinished = (target: Target): Promise<boolean> => hasTable(target, 'unfinished_import');

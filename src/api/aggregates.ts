@@ -1,8 +1,10 @@
+import * as v from 'valibot';
 import { setAggregates } from '../../db/statements/set_aggregates.ts';
 import { concurrentlyUpdated, conflict, errorCodes } from '../errors.ts';
 import { aggregatesTagOf } from '../fleet/entity_tags.ts';
 import type { Provider } from '../fleet/provider.ts';
 import { aggregatesTag } from '../placement/entity_tag.ts';
+import { failed } from '../schema/complaint.ts';
 import { integer, list, object, uuidText } from '../schema/json_schema.ts';
 import type { Answer, ApiRequest, Endpoint } from './endpoint.ts';
 import { echoedTag, requireMatch, tagged, takesIfMatch } from './entity_tags.ts';
@@ -26,7 +28,16 @@ export const aggregateEndpoints: readonly Endpoint[] = [
 /** From microversion 1.19 on, the generation of the provider guards its aggregates. */
 const guardedSince = 19;
 
-const uuids = list(uuidText, { unique: true });
+/** Aggregates are kept as they are spelt, in a column of 36 characters; a UUID may be spelt longer, as `urn:uuid:...`. */
+const columnLength = 36;
+const aggregateUuid = v.pipe(
+  uuidText,
+  v.check(
+    (value) => value.length <= columnLength,
+    failed('maxLength', (value) => `${value} is too long`),
+  ),
+);
+const uuids = list(aggregateUuid, { unique: true });
 const guarded = { aggregates: uuids, resource_provider_generation: integer() };
 const guardedSchemas = [
   { since: 40, schema: object({ ...guarded, ...echoedTag }) },

@@ -1,9 +1,11 @@
 import type { Database } from '../../db/connect.ts';
 import { repeatLostRaces } from '../../db/lost_race.ts';
+import { isTimedOut } from '../../db/sqlstate.ts';
+import { findLastingLocks } from '../../db/statements/lasting_locks.ts';
 import { type ConsumerState, readConsumers } from '../../db/statements/read_consumers.ts';
 import type { FleetKeeper } from '../fleet/keeper.ts';
 import { inTurn } from '../in_turn.ts';
-import { refuseWhoNeedsTheSame, takingTurns } from '../parting.ts';
+import { refuseParted, takingTurns } from '../parting.ts';
 import { onBehalfOf } from '../request_ids.ts';
 import type { Claim } from './claim.ts';
 import { giveRefusals } from './give_refusals.ts';
@@ -13,7 +15,9 @@ import {
   concerning,
   consumersOf,
   isByTag,
+  needing,
   needsOwner,
+  rowsOf,
   suspected,
   takeBatch,
   type Waiting,
@@ -67,13 +71,24 @@ export function openClaims(database: Database, fleet: FleetKeeper, options: Batc
   const processAndTell = async (batch: readonly Waiting[]): Promise<void> => {
     const again: Waiting[] = [];
     const askedBy = batch.flatMap((waiting) => waiting.askedBy);
-    await onBehalfOf(askedBy, () => processBatch(batch, again)).catch((error: unknown) => {
+    await onBehalfOf(askedBy, () => processBatch(batch, again)).catch(async (error: unknown) => {
       // Those that were answered are not concerned: a promise is settled once.
       const going = new Set(again.map(({ resolve }) => resolve));
       for (const { resolve, reject } of batch) if (!going.has(resolve)) reject(error);
-      queue = refuseWhoNeedsTheSame(queue, concerning(batch), error);
+      if (isTimedOut(error)) await refuseWhoNeedsLocked(batch, error);
     });
     queue.unshift(...again);
+  };
+
+  /** Of those who were parted from one in vain: while it is asked what is locked, none of them goes. */
+  const refuseWhoNeedsLocked = async (inVain: readonly Waiting[], error: unknown): Promise<void> => {
+    const concernsIt = concerning(inVain);
+    const concerned = queue.filter((waiting) => waiting.alone && concernsIt(waiting));
+    if (concerned.length === 0) return;
+    const rows = rowsOf(concerned);
+    // Where even that takes too long, all may be locked.
+    const needsLocked = needing(await findLastingLocks(database, rows).catch(() => rows));
+    queue = refuseParted(queue, (waiting) => concernsIt(waiting) && needsLocked(waiting), error);
   };
 
   const isAloneNext = takingTurns();

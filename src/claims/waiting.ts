@@ -1,3 +1,4 @@
+import type { ClaimedRows } from '../../db/statements/lasting_locks.ts';
 import type { IsAloneNext, Partable } from '../parting.ts';
 import { type RequestIds, requestsServed } from '../request_ids.ts';
 import type { Claim } from './claim.ts';
@@ -71,14 +72,21 @@ export function takeBatch(
 }
 
 /** Tells whether a claim concerns a consumer or a provider of some others. */
-export function concerning(others: readonly Waiting[]): (waiting: Waiting) => boolean {
-  if (others.length === 0) return () => false;
-  const consumers = new Set(others.flatMap(consumersOf));
-  const providers = new Set(others.flatMap(providersOf));
+export const concerning = (others: readonly Waiting[]): ((waiting: Waiting) => boolean) => needing(rowsOf(others));
+
+/** Tells whether a claim needs any of some rows. */
+export function needing({ providers, consumers }: ClaimedRows): (waiting: Waiting) => boolean {
+  if (providers.size + consumers.size === 0) return () => false;
   return (waiting) =>
     consumersOf(waiting).some((uuid) => consumers.has(uuid)) ||
     providersOf(waiting).some((uuid) => providers.has(uuid));
 }
+
+/** What some claims need. */
+export const rowsOf = (claims: readonly Waiting[]): ClaimedRows => ({
+  providers: new Set(claims.flatMap(providersOf)),
+  consumers: new Set(claims.flatMap(consumersOf)),
+});
 
 export const consumersOf = ({ claim }: Waiting): string[] => claim.consumers.map(({ uuid }) => uuid);
 

@@ -1,4 +1,4 @@
-import { type Command, InvalidArgumentError } from 'commander';
+import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { CandidateQuery, ProviderFilter, Resources } from '../client/index.ts';
 import { collect, collectAmounts, resourcesText } from './amounts.ts';
 import { findProvider, namesOf } from './find_provider.ts';
@@ -16,7 +16,7 @@ type Group = {
 
 type ListOptions = {
   readonly limit: number;
-  readonly groupPolicy?: string;
+  readonly groupPolicy?: 'none' | 'isolate';
   readonly rootRequired?: readonly string[];
   readonly sameSubtree?: readonly (readonly string[])[];
 };
@@ -63,9 +63,11 @@ export function addCandidateCommands(program: Command): void {
         groups = [...groups, newGroup(suffix)];
       },
     )
-    .option(
-      '--group-policy <policy>',
-      'none or isolate: whether groups may share a provider (default with groups: none)',
+    .addOption(
+      new Option(
+        '--group-policy <policy>',
+        'whether groups may share a provider; with groups none unless given',
+      ).choices(['none', 'isolate']),
     )
     .option('--root-required <trait>', 'a trait of the root, or !TRAIT', collect)
     .option('--same-subtree <suffixes>', 'groups below one of them, separated by commas', collectSubtrees)
@@ -77,6 +79,9 @@ export function addCandidateCommands(program: Command): void {
     )
     .action(async (_amounts: unknown, options: ListOptions, command: Command) => {
       const shell = shellOf(command);
+      if (groups.every(({ resources }) => Object.keys(resources).length === 0)) {
+        command.error('error: Nothing is asked for. Say what is needed, such as VCPU=2 MEMORY_MB=2048.');
+      }
       const [plain = newGroup(''), ...granular] = await Promise.all(
         groups.map(async (group) =>
           group.in_tree === undefined
@@ -96,12 +101,6 @@ async function list(
   granular: readonly Group[],
   { limit, groupPolicy, rootRequired, sameSubtree }: ListOptions,
 ): Promise<void> {
-  if ([plain, ...granular].every(({ resources }) => Object.keys(resources).length === 0)) {
-    throw new Error('Nothing is asked for. Say what is needed, such as VCPU=2 MEMORY_MB=2048.');
-  }
-  if (groupPolicy !== undefined && groupPolicy !== 'none' && groupPolicy !== 'isolate') {
-    throw new Error(`--group-policy is none or isolate, not "${groupPolicy}".`);
-  }
   const query: CandidateQuery = {
     ...filterOf(plain),
     groups: Object.fromEntries(granular.map((group) => [group.suffix, filterOf(group)])),

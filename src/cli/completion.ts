@@ -1,4 +1,4 @@
-import type { Command } from 'commander';
+import { Argument, type Command } from 'commander';
 
 /** What could stand as the last of these words: commands and options that begin like it. */
 export function completions(program: Command, words: readonly string[]): readonly string[] {
@@ -41,13 +41,9 @@ export function addCompletion(program: Command): void {
   program
     .command('completion')
     .description('print a script that completes commands and options')
-    .argument('<shell>', 'bash, zsh or fish')
+    .addArgument(new Argument('<shell>', 'the shell').choices(Object.keys(scripts)))
     .addHelpText('after', '\nExample: source <(placement completion bash)')
-    .action((shell: string) => {
-      const script = scripts[shell];
-      if (script === undefined) throw new Error(`There is no completion for ${shell}. Choose bash, zsh or fish.`);
-      console.log(script);
-    });
+    .action((shell: string) => console.log(scripts[shell]));
   program
     .command('__complete', { hidden: true })
     .argument('[words...]')

@@ -57,7 +57,9 @@ export function addInventoryCommands(program: Command): void {
     .option('--all', 'all classes')
     .action(async (which: string, classes: readonly string[], { all }: { readonly all?: true }, command: Command) => {
       const { placement, print } = shellOf(command);
-      if ((classes.length === 0) === (all === undefined)) throw new Error('Give the classes to delete, or --all.');
+      if ((classes.length === 0) === (all === undefined)) {
+        command.error('error: Give the classes to delete, or --all.');
+      }
       const { uuid, name } = await findProvider(placement, which);
       const written = await change(placement, uuid, (old) => {
         if (all) return {};

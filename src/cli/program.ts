@@ -5,6 +5,7 @@ import { addCandidateCommands } from './candidate_commands.ts';
 import { addClassCommands } from './class_commands.ts';
 import { addCompletion } from './completion.ts';
 import { addConnectionOptions } from './connection.ts';
+import { refuseGivenTwice } from './given_twice.ts';
 import { addInventoryCommands } from './inventory_commands.ts';
 import { addProviderCommands } from './provider_commands.ts';
 import { shellOf } from './shell.ts';
@@ -43,5 +44,10 @@ export function placementCommand(): Command {
       );
     });
   addCompletion(program);
+  program.addHelpText(
+    'after',
+    '\nIt ends with 0 where all was done, with 2 where the command line or the environment is wrong, else with 1.',
+  );
+  refuseGivenTwice(program);
   return program;
 }

@@ -100,7 +100,7 @@ export function addProviderCommands(program: Command): void {
         const { placement, print } = shellOf(command);
         const { name, parent } = options;
         if (name === undefined && (parent === undefined || parent === true)) {
-          throw new Error('Nothing is to be changed. Give --name, --parent or --no-parent.');
+          command.error('error: Nothing is to be changed. Give --name, --parent or --no-parent.');
         }
         const changed = await retryConflicts(async () => {
           const found = await findProvider(placement, which);

@@ -13,9 +13,18 @@ export type Shell = {
 export function shellOf(command: Command): Shell {
   const flags = command.optsWithGlobals<ConnectionFlags & { readonly json?: true }>();
   return {
-    placement: openPlacement(flags, process.env),
+    placement: connected(command, flags),
     print: (value, text) => console.log(flags.json ? JSON.stringify(value, null, 2) : text()),
   };
+}
+
+/** What does not suffice to reach the service is wrong usage. */
+function connected(command: Command, flags: ConnectionFlags): Placement {
+  try {
+    return openPlacement(flags, process.env);
+  } catch (error) {
+    return command.error(`error: ${error instanceof Error ? error.message : error}`);
+  }
 }
 
 /** Calls for each name, one after the other, and prints those for which that was done, even where the next one fails. */

@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { sql } from 'kysely';
 import type { Database } from '../../db/connect.ts';
 import { onlyRow } from '../../db/only_row.ts';
+import { isImportUnfinished, unfinishedImportProblem } from '../../db/statements/unfinished_import.ts';
 import { schemaProblem } from './schema_state.ts';
 
 /** As upstream counts them; the highest is the exit code. */
@@ -16,8 +17,8 @@ export type CheckResult = {
 };
 
 /**
- * Whether a deployment is ready for an upgrade: the checks of upstream's `placement-status upgrade check`, in its words, and one
- * whether the schema is that of this release.
+ * Whether a deployment is ready for an upgrade: the checks of upstream's `placement-status upgrade check`, in its words, and
+ * whether the schema is that of this release, and no import unfinished.
  *
  * @throws Error with the remedy where the database has no schema.
  */
@@ -27,6 +28,7 @@ export async function checkUpgrade(database: Database, policyFile: string): Prom
   const rootless = await someProviderLacksItsRoot(database);
   const incomplete = await countIncompleteConsumers(database);
   const policyIsJson = await isJson(policyFile);
+  const importIsUnfinished = await isImportUnfinished(database);
   return [
     {
       check: 'Missing Root Provider IDs',
@@ -48,12 +50,13 @@ export async function checkUpgrade(database: Database, policyFile: string): Prom
       result: policyIsJson ? failure : success,
       details: policyIsJson ? policyRemedy : null,
     },
-    // Not upstream's, so it is told only where it fails: what reads the report of a good deployment finds what it knows.
-    ...(schema === undefined
-      ? []
-      : [{ check: 'Schema Migrations', result: failure, details: schema.problem } as const]),
+    // Not upstream's, so they are told only where they fail: what reads the report of a good deployment finds what it knows.
+    ...(schema === undefined ? [] : [failed('Schema Migrations', schema.problem)]),
+    ...(importIsUnfinished ? [failed('Unfinished Import', unfinishedImportProblem)] : []),
   ];
 }
+
+const failed = (check: string, details: string): CheckResult => ({ check, result: failure, details });
 
 const remedy = 'Run the "placement-manage db online_data_migrations" command.';
 const policyRemedy =

@@ -22,6 +22,9 @@ async function run(...args: readonly string[]): Promise<string> {
 
 const fails = (expected: RegExp, args: readonly string[], more = {}) => mustFail(expected, args, { ...env(), ...more });
 
+const isWrongUsage = (expected: RegExp, args: readonly string[], more = {}) =>
+  mustFail(expected, args, { ...env(), ...more }, 2);
+
 /** The cells of a table, without its head, after making sure that it is one. */
 function cells(text: string): readonly (readonly string[])[] {
   const lines = text.trimEnd().split('\n');
@@ -123,23 +126,28 @@ test('refusals say what to do', async () => {
     'CUSTOM_SLOW',
   ]);
   await fails(/No such resource class CUSTOM_X[\s\S]*"placement class list"/, ['candidate', 'list', 'CUSTOM_X=1']);
-  await fails(/Write it as CLASS=AMOUNT, such as VCPU=2/, ['candidate', 'list', 'VCPU']);
-  await fails(/Nothing is asked for/, ['candidate', 'list']);
-  await fails(/There is no field size\. Choose one of total/, ['inventory', 'set', 'host-1', 'VCPU:size=1']);
+  await isWrongUsage(/Write it as CLASS=AMOUNT, such as VCPU=2/, ['candidate', 'list', 'VCPU']);
+  await isWrongUsage(/Nothing is asked for/, ['candidate', 'list']);
+  await isWrongUsage(/Allowed choices are none, isolate/, ['candidate', 'list', 'VCPU=1', '--group-policy', 'all']);
+  await isWrongUsage(/Nothing is to be changed\. Give --name/, ['provider', 'set', 'host-1']);
+  await isWrongUsage(/Give the classes to delete, or --all/, ['inventory', 'delete', 'host-1']);
+  await isWrongUsage(/Give the classes to delete, or --all/, ['inventory', 'delete', 'host-1', 'VCPU', '--all']);
+  await isWrongUsage(/Usage: placement provider /, ['provider']);
+  await isWrongUsage(/There is no field size\. Choose one of total/, ['inventory', 'set', 'host-1', 'VCPU:size=1']);
   await fails(/There is no inventory of VCPU yet: give its total too/, [
     'inventory',
     'set',
     'host-1',
     'VCPU:reserved=1',
   ]);
-  await fails(/'VCPU:allocation_ratio=0'.*allocation_ratio must be a number above 0, not "0"/, [
+  await isWrongUsage(/'VCPU:allocation_ratio=0'.*allocation_ratio must be a number above 0, not "0"/, [
     'inventory',
     'set',
     'host-1',
     'VCPU:allocation_ratio=0',
   ]);
-  await fails(/total must be a whole number from 0 on, not "1\.5"/, ['inventory', 'set', 'host-1', 'VCPU=1.5']);
-  await fails(/Did you mean provider\?/, ['provder', 'list']);
+  await isWrongUsage(/total must be a whole number from 0 on, not "1\.5"/, ['inventory', 'set', 'host-1', 'VCPU=1.5']);
+  await isWrongUsage(/Did you mean provider\?/, ['provder', 'list']);
   await fails(/403 Forbidden[\s\S]*role admin/, ['provider', 'list'], { OS_TOKEN: 'joe' });
 });
 
@@ -195,7 +203,7 @@ test('the version can be named, by option or environment', async () => {
       JSON.parse(await run('provider', 'list', '--json', '--os-placement-api-version', '1.10'))[0]
     ),
   );
-  await fails(/"spam" is no microversion/, ['provider', 'list'], { OS_PLACEMENT_API_VERSION: 'spam' });
+  await isWrongUsage(/"spam" is no microversion/, ['provider', 'list'], { OS_PLACEMENT_API_VERSION: 'spam' });
   const old = ['provider', 'list', '--in-tree', 'host-1', '--os-placement-api-version', '1.10'];
   await fails(/in_tree=.* needs microversion 1\.14.*The server speaks up to 1\.40/, old);
   assert.deepEqual(cells(await run('version', '--os-placement-api-version', 'latest'))[0], ['spoken', '1.40']);

@@ -17,15 +17,15 @@ export function placement(args: readonly string[], env: Readonly<Record<string, 
   });
 }
 
-/** Runs a command line that must fail with this text, without a stack. */
+/** Runs a command line that must fail with this text, without a stack. @param code 2 for wrong usage */
 export async function mustFail(
   expected: RegExp,
   args: readonly string[],
   env: Readonly<Record<string, string>>,
+  code = 1,
 ): Promise<void> {
-  const { code, stdout, stderr } = await placement(args, env);
-  assert.notEqual(code, 0);
-  assert.equal(stdout, '');
+  const { stdout, stderr, ...ended } = await placement(args, env);
+  assert.deepEqual([ended.code, stdout], [code, ''], stderr);
   assert.match(stderr, expected);
   assert.doesNotMatch(stderr, /^ +at /m);
 }

@@ -42,6 +42,6 @@ test('there are scripts for zsh and fish too, and for nothing else', async () =>
   for (const shell of ['zsh', 'fish'])
     assert.match((await placement(['completion', shell])).stdout, /placement __complete/);
   const { code, stderr } = await placement(['completion', 'tcsh']);
-  assert.equal(code, 1);
-  assert.match(stderr, /Choose bash, zsh or fish/);
+  assert.equal(code, 2);
+  assert.match(stderr, /Allowed choices are bash, zsh, fish/);
 });

@@ -41,6 +41,15 @@ const refused: readonly (readonly [args: readonly string[], says: RegExp])[] = [
   [['provider', 'list', '-r', 'VCPU=2', '-r', 'VCPU=3'], /VCPU is given twice/],
   [['inventory', 'set', 'host-1', 'VCPU=2', 'VCPU=3'], /'VCPU=3' is invalid.* total of VCPU is given twice/],
   [['inventory', 'set', 'host-1', 'VCPU:reserved=2', 'VCPU:reserved=3'], /reserved of VCPU is given twice/],
+  [['provider', 'list', '--name', 'a', '--name', 'b'], /'--name <name>' is given twice\. Give it once/],
+  [['provider', 'set', 'host-1', '--parent', 'n1', '--parent', 'n2'], /'--parent <provider>' is given twice/],
+  [['candidate', 'list', 'VCPU=2', '--limit', '1', '--limit=2'], /'--limit <number>' is given twice/],
+  [
+    ['candidate', 'list', 'VCPU=2', '--group-policy', 'none', '--group-policy', 'isolate'],
+    /'--group-policy <policy>' is given twice/,
+  ],
+  [[...claim, '-a', 'rp=host-1,VCPU=3', '--project', 'db'], /'--project <id>' is given twice/],
+  [['--os-token', 'joe', 'provider', 'list', '--os-token', 'admin'], /'--os-token <token>' is given twice/],
   [
     ['provider', 'set', 'host-1', '--parent', 'n1', '--no-parent'],
     /'--no-parent' cannot be used with option '--parent/,
@@ -64,6 +73,11 @@ for (const [args, says] of refused) {
     );
   });
 }
+
+test('an option that stands in the environment, too, is not given twice', async () => {
+  const { code, stderr } = await run('version', '--os-token', 'joe');
+  assert.equal(code, 0, stderr);
+});
 
 test('one class for several groups, and one provider for several of their trees, is not twice', async () => {
   const groups = ['VCPU=1', '--in-tree', 'host-1', '-g', '1', '-r', 'VCPU=2', '--in-tree', 'host-1'];

@@ -25,14 +25,20 @@ const send = async ({ app }: PlacementService, method: string, path: string, bod
   return { status: answer.status, headers: answer.headers, text: await answer.text() };
 };
 
-const claim = (service: PlacementService, consumer: string = randomUUID()) =>
+const claim = (service: PlacementService, consumer: string = randomUUID(), providers: readonly string[] = [host]) =>
   send(service, 'PUT', `/allocations/${consumer}`, {
-    allocations: { [host]: { resources: { VCPU: 1 } } },
+    allocations: Object.fromEntries(providers.map((uuid) => [uuid, { resources: { VCPU: 1 } }])),
     project_id: 'p',
     user_id: 'u',
     consumer_generation: null,
     consumer_type: 'INSTANCE',
   });
+
+const createProvider = async (service: PlacementService, uuid: string): Promise<void> => {
+  await send(service, 'POST', '/resource_providers', { uuid, name: uuid });
+  const stocked = { resource_provider_generation: 0, inventories: { VCPU: { total: 100 } } };
+  assert.equal((await send(service, 'PUT', `/resource_providers/${uuid}/inventories`, stocked)).status, 200);
+};
 
 type Place = {
   readonly service: PlacementService;
@@ -56,10 +62,7 @@ async function withService(
     const other = new pg.Client({ connectionString: connection });
     try {
       await other.connect();
-      await send(service, 'POST', '/resource_providers', { uuid: host, name: 'host' });
-      const inventories = { VCPU: { total: 100 } };
-      const stocked = { resource_provider_generation: 0, inventories };
-      assert.equal((await send(service, 'PUT', `/resource_providers/${host}/inventories`, stocked)).status, 200);
+      await createProvider(service, host);
       await use({ service, other, entries });
     } finally {
       await other.end();
@@ -148,6 +151,24 @@ suite('a statement that takes too long', () => {
         .filter(({ msg }) => msg === 'Slow statement')
         .map(({ ms }) => Math.round(Number(ms) / 1000));
       assert.equal(waits.length, 3, `${waits}`);
+    }));
+
+  test('that claims wait for in vain, for a host, costs those nothing that share another provider with them', () =>
+    withService(async ({ service, other, entries }) => {
+      const [storage, free] = [randomUUID(), randomUUID()];
+      for (const uuid of [storage, free]) await createProvider(service, uuid);
+      assert.equal((await claim(service)).status, 204, 'the owners are known');
+      await other.query(`begin; select from resource_providers where uuid = '${host}' for update`);
+      // The first goes by itself, since nobody writes yet, and the others together.
+      const hosts = [[free], [host, storage], [host, storage], [free, storage], [storage, free]];
+      const answers = await Promise.all(hosts.map((providers) => claim(service, randomUUID(), providers)));
+      assert.deepEqual(
+        answers.map(({ status }) => status),
+        [204, 503, 503, 204, 204],
+      );
+      // All together and briefly, then one of them, as long as it may.
+      const waits = entries.filter(({ msg }) => msg === 'Slow statement').map(({ ms }) => Number(ms));
+      assert.equal(waits.length, 2, `${waits}`);
     }));
 
   test('that deletions of one consumer wait for in vain is waited for once', () =>

@@ -36,6 +36,7 @@ test('requests cost no more than their length', () =>
       ['spaces in a list of traits', `/resource_providers?required=A${'+'.repeat(long)}B`],
       ['spaces in a list of aggregates', `/resource_providers?member_of=in:a${'+'.repeat(long)}b`],
       ['spaces in a tree', `/allocation_candidates?resources=VCPU:1&in_tree=a${'+'.repeat(long)}b`],
+      ['a long beginning of traits', `/traits?name=startswith:${'('.repeat(long)}`],
       ['braces in a UUID', `/resource_providers?uuid=a${'{'.repeat(long)}b`],
       ['braces in an aggregate', `/resource_providers?member_of=a${'{'.repeat(long)}b`],
     ];

@@ -42,6 +42,7 @@ test('help and wrong usage', async () => {
     ['placement-manage', 1, /Usage: placement-manage .*online-data-migrations/s],
     ['placement-manage db', 0, /Usage: placement-manage db .*sync.*version.*stamp.*online_data_migrations/s],
     ['placement-manage --help', 0, /--config-file/],
+    ['placement-manage help', 0, /--config-file/],
     ['placement-manage no-such', 2, /unknown command 'no-such'/],
     ['placement-manage db stamp', 2, /missing required argument 'version'/],
     ['placement-status', 2, /Usage: placement-status/],

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { test } from 'node:test';
+import { beginImport, endImport } from '../../db/statements/unfinished_import.ts';
 import { engines } from '../engines.ts';
 import { execute } from '../postgresql.ts';
 import { withCommands } from './commands.ts';
@@ -140,6 +141,23 @@ for (const [what, [change, says]] of Object.entries(schemas)) {
     });
   });
 }
+
+test('placement-status upgrade check fails where an import is unfinished', async () => {
+  await withCommands('embedded', 'migrated', async ({ run, withDatabase }) => {
+    const check = (...args: readonly string[]) => run('placement-status', 'upgrade', 'check', ...args);
+    await withDatabase((database) => beginImport(database, 'mysql://db.example.com:3306/placement'));
+    const { code, stdout } = await check('--json');
+    assert.equal(code, 2);
+    assert.deepEqual(JSON.parse(stdout).checks.at(-1), {
+      check: 'Unfinished Import',
+      result: 2,
+      details:
+        'The database holds an unfinished import. Run the same "placement-manage import" again: it goes on where it ended.',
+    });
+    await withDatabase(endImport);
+    assert.deepEqual(await check(), { code: 0, stdout: allWell, stderr: '' });
+  });
+});
 
 test('online-data-migrations before db sync says what is missing, with the exit code of a failure', async () => {
   await withCommands('postgresql', 'empty', async ({ run, config }) => {

@@ -17,6 +17,9 @@ suite('sections that are probably misspelled are told', () => {
     ['oslo.policy', 'oslo_policy'],
     ['default', 'DEFAULT'],
     ['core', 'cors'],
+    ['apii', 'api'],
+    ['SL', 'ssl'],
+    ['pai', 'api'],
   ]) {
     test(`${written}`, () => {
       const [warning = '', ...more] = warningsOf(`[${written}]\nconnection = postgresql://u:hunter2@h/d\n`);
@@ -36,6 +39,7 @@ suite('sections that are probably misspelled are told', () => {
         'cors.subdomain',
         'healthcheck',
         'sql',
+        'ssh',
         'pci',
         'app',
         'placement_policy',
@@ -43,6 +47,19 @@ suite('sections that are probably misspelled are told', () => {
         'service_user',
       ],
       ...['oslo_messaging_rabbit', 'oslo_versionedobjects', 'keystone_auth', 'service_auth', 'audit', 'coordination'],
+    ];
+    assert.deepEqual(warningsOf(sections.map((section) => `[${section}]\nname = value\n`).join('')), []);
+  });
+
+  test('nor are ours, in any case', () => {
+    const sections = [
+      'API',
+      'SSL',
+      'Placement_Database',
+      'keystone_authtoken',
+      'oslo_policy',
+      'oslo_middleware',
+      'cors',
     ];
     assert.deepEqual(warningsOf(sections.map((section) => `[${section}]\nname = value\n`).join('')), []);
   });
