@@ -1,11 +1,10 @@
 #!/usr/bin/env node
-import '../node_version.ts';
+import '../process/node_version.ts';
 import { Command } from 'commander';
 import type { Database } from '../../db/connect.ts';
 import { onlineMigrations } from '../../db/online/run.ts';
 import { withPrivilegeRemedy } from '../../db/privileges.ts';
 import { readRevision, stampRevision } from '../../db/revision.ts';
-import { addConfigFlags, type ConfigFlags, loadConfig, printWarnings, runCommand } from '../command_line.ts';
 import type { Config } from '../config/config.ts';
 import { withConfiguredDatabase } from '../manage/configured_database.ts';
 import { addImportCommand } from '../manage/import_command.ts';
@@ -13,6 +12,7 @@ import { readMaxCount, runOnlineDataMigrations } from '../manage/online_data_mig
 import { addPolicyCommands } from '../manage/policy_commands.ts';
 import { schemaProblem } from '../manage/schema_state.ts';
 import { syncSchema } from '../manage/sync_schema.ts';
+import { addConfigFlags, type ConfigFlags, loadConfig, printWarnings, runCommand } from '../process/command_line.ts';
 
 const program = addConfigFlags(new Command('placement-manage')).description('Manages the database of Placement.');
 

@@ -2,7 +2,7 @@ import type { Database } from '../../db/connect.ts';
 import { repeatLostRaces } from '../../db/lost_race.ts';
 import { isUnavailable } from '../../db/sqlstate.ts';
 import type { Moment } from '../../db/statements/change_log.ts';
-import type { Outages } from '../outages.ts';
+import type { Outages } from '../log/outages.ts';
 import { readChanges } from './changes.ts';
 import type { Fleet } from './fleet.ts';
 import { forgetForeignChanges } from './foreign_changes.ts';

@@ -4,7 +4,7 @@ import { isLostRace, isTimedOut, isUnavailable } from '../../db/sqlstate.ts';
 import { versionText } from '../api/microversions.ts';
 import type { Config } from '../config/config.ts';
 import { ApiError, conflict, errorCodes } from '../errors.ts';
-import type { Outages } from '../outages.ts';
+import type { Outages } from '../log/outages.ts';
 import type { Policy } from '../policy/policy.ts';
 import { identifyAndLog } from './access_log.ts';
 import type { Authentication } from './authentication.ts';

@@ -1,7 +1,7 @@
 import { closeSync, openSync } from 'node:fs';
 import path from 'node:path';
 import { type DestinationStream, type Logger, pino } from 'pino';
-import type { Config } from './config/config.ts';
+import type { Config } from '../config/config.ts';
 import { osloLine } from './oslo_line.ts';
 
 export type Log = {
