@@ -28,6 +28,8 @@ export type DatabaseSettings =
       readonly warn?: (line: string) => void;
     };
 
+type TransactionOptions = { readonly lockTimeoutMs?: number };
+
 export type Database = {
   readonly kysely: Kysely<Tables>;
   /** The same database for what may take long, such as migrations: a connection of its own, on which no time-out holds. */
@@ -37,9 +39,14 @@ export type Database = {
    * Sends the queries as one transaction without waiting between them: one round trip on PostgreSQL. Each statement sees
    * what was committed before it began, and what the ones before it did.
    *
-   * @returns the rows of each query; the first error otherwise, and then nothing was changed.
+   * @param options.lockTimeoutMs how long it may wait for each lock; without it, as long as a statement may take
+   * @returns the rows of each query
+   * @throws the first error, `lockNotAvailable` where a lock was not given in time; then nothing was changed.
    */
-  transaction(queries: readonly CompiledQuery[]): Promise<readonly (readonly unknown[])[]>;
+  transaction(
+    queries: readonly CompiledQuery[],
+    options?: TransactionOptions,
+  ): Promise<readonly (readonly unknown[])[]>;
   /**
    * Resolves when what waits at the sockets was read, for those who collect callers for one statement. The embedded engine
    * keeps the process busy while it works, so that they would never find a second caller; on PostgreSQL it resolves at once.
@@ -118,7 +125,7 @@ function database(
     kysely,
     patient: patient ?? kysely,
     engine,
-    transaction: (queries) => transaction(prepared, engine, queries),
+    transaction: (queries, options) => transaction(prepared, engine, queries, options),
     turn: engine === 'embedded' ? eventLoopTurn : async () => {},
     connections: () => ({ open: pool.totalCount, idle: pool.idleCount, waiting: pool.waitingCount }),
     close: async () => {
@@ -138,21 +145,25 @@ async function transaction(
   pool: Pick<pg.Pool, 'connect'>,
   engine: Database['engine'],
   queries: readonly CompiledQuery[],
+  { lockTimeoutMs }: TransactionOptions = {},
 ) {
   const client = await pool.connect();
   let broken: unknown;
   // A single statement is a transaction already.
-  const isSingle = queries.length === 1;
+  const isSingle = queries.length === 1 && lockTimeoutMs === undefined;
+  const begin = lockTimeoutMs === undefined ? 'begin' : `begin; set local lock_timeout = ${lockTimeoutMs}`;
   try {
-    const texts = isSingle
-      ? queries
-      : [{ sql: 'begin', parameters: [] }, ...queries, { sql: 'commit', parameters: [] }];
+    const texts = isSingle ? queries : [{ sql: begin, parameters: [] }, ...queries, { sql: 'commit', parameters: [] }];
     const sent: Promise<pg.QueryResult>[] = [];
+    // All are sent by one write, instead of one each: a tenth of the CPU time of creating a provider.
+    const stream = engine === 'postgresql' ? client.connection.stream : undefined;
+    stream?.cork();
     for (const { sql, parameters } of texts) {
       sent.push(client.query(sql, [...parameters]));
       // The embedded engine takes one query at a time; a failed one is found below, behind the rolled back commit.
       if (engine === 'embedded') await sent.at(-1)?.catch(() => {});
     }
+    stream?.uncork();
     const settled = await Promise.allSettled(sent);
     const failed = settled.find((result) => result.status === 'rejected');
     if (failed !== undefined) throw failed.reason;

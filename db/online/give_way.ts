@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type CompiledQuery, sql } from 'kysely';
+import type { CompiledQuery } from 'kysely';
 import type { Database } from '../connect.ts';
 import { hasSqlstate, sqlstate } from '../sqlstate.ts';
 
 /** Well below PostgreSQL's deadlock_timeout (1 s): it is always the migration that gives way, never a request. */
-const lockTimeout = '100ms';
+const lockTimeoutMs = 100;
 const attempts = 100;
 
 /**
@@ -14,10 +14,9 @@ const attempts = 100;
  * @throws the last refusal where other transactions hold the rows for longer than some ten seconds.
  */
 export async function givingWay<Row>(database: Database, query: CompiledQuery<Row>): Promise<readonly Row[]> {
-  const limit = sql`set local lock_timeout = ${sql.lit(lockTimeout)}`.compile(database.kysely);
   for (let attempt = 1; ; attempt += 1) {
     try {
-      const [, rows] = await database.transaction([limit, query]);
+      const [rows] = await database.transaction([query], { lockTimeoutMs });
       return (rows ?? []) as readonly Row[]; // the rows of the second query, whose type it carries
     } catch (error) {
       const lost = [sqlstate.lockNotAvailable, sqlstate.deadlockDetected, sqlstate.serializationFailure];

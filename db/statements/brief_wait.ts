@@ -1,8 +1,13 @@
 import { sql } from 'kysely';
 
 /**
- * Limits the wait for each lock of this transaction to half a second, where it is evaluated before them. For transactions that
- * many share: where one of them needs what somebody else holds, the transaction fails with `lockNotAvailable`, nothing was done,
- * and each goes by itself, so that only those wait that need the lock.
+ * How long a transaction that many share waits for a lock, in milliseconds. Then it fails, and each of them goes by itself, so that
+ * only those wait that need what somebody else holds.
  */
-export const waitBriefly = sql`select set_config('lock_timeout', '500ms', true)`;
+export const briefWaitMs = 500;
+
+/**
+ * Limits the wait for each lock of a single statement to that, where it is evaluated before them. It fails with
+ * `lockNotAvailable`, and nothing was done.
+ */
+export const waitBriefly = sql`select set_config('lock_timeout', ${sql.lit(`${briefWaitMs}ms`)}, true)`;

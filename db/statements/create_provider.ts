@@ -2,19 +2,30 @@ import { sql } from 'kysely';
 import { utcNow } from '../utc_now.ts';
 import type { ProviderWrite } from './provider_write.ts';
 
+type Named = { readonly uuid: string; readonly name: string };
+
 /**
  * Inserts a provider. Its root is its parent's, or itself. The parent is locked against being re-rooted meanwhile, with the lock
  * that writers of the parent take: two transactions that shared a weaker one, and then wrote, would wait for each other.
  *
  * It is not done where the parent does not exist, and fails by a unique violation where the name or the UUID is taken.
  */
-export function createProvider(provider: {
-  readonly uuid: string;
-  readonly name: string;
-  readonly parent: { readonly id: number; readonly uuid: string } | undefined;
-}): ProviderWrite {
-  const parentUuid = provider.parent?.uuid ?? null;
-  const insert = sql`
+export function createProvider(
+  provider: Named & { readonly parent: { readonly id: number; readonly uuid: string } | undefined },
+): ProviderWrite {
+  const insert = provider.parent === undefined ? insertRoot(provider) : insertChild(provider, provider.parent.uuid);
+  return { lockedId: provider.parent?.id, statements: [insert] };
+}
+
+const newId = sql`select nextval(pg_get_serial_sequence('resource_providers', 'id'))::integer as id`;
+
+/** Upstream writes a root twice, since its root is known only afterwards: so it has been updated. */
+const insertRoot = ({ uuid, name }: Named) => sql`
+    insert into resource_providers (id, uuid, name, generation, root_provider_id, created_at, updated_at)
+    select id, ${uuid}::text, ${name}::text, 0, id, ${utcNow}, ${utcNow} from (${newId}) as new_id
+    returning id`;
+
+const insertChild = ({ uuid, name }: Named, parentUuid: string) => sql`
     with parent as (
       select id, root_provider_id from resource_providers where uuid = ${parentUuid}::text for no key update
     ), way_up as (
@@ -24,16 +35,9 @@ export function createProvider(provider: {
         union
         select p.id, p.parent_provider_id from up join resource_providers p on p.id = up.parent_provider_id
       ) select id from up where parent_provider_id is null
-    ), new_id as (
-      select nextval(pg_get_serial_sequence('resource_providers', 'id'))::integer as id
-    )
-    insert into resource_providers (id, uuid, name, generation, parent_provider_id, root_provider_id, created_at,
-      updated_at)
-    select new_id.id, ${provider.uuid}::text, ${provider.name}::text, 0, parent.id,
-      case when parent.id is null then new_id.id else coalesce(parent.root_provider_id, (select id from way_up)) end, ${utcNow},
-      case when parent.id is null then ${utcNow} end -- upstream writes a root twice: its root is known only afterwards
-    from new_id left join parent on true
-    where ${parentUuid}::text is null or parent.id is not null
+    ), new_id as (${newId})
+    insert into resource_providers (id, uuid, name, generation, parent_provider_id, root_provider_id, created_at)
+    select new_id.id, ${uuid}::text, ${name}::text, 0, parent.id,
+      coalesce(parent.root_provider_id, (select id from way_up)), ${utcNow}
+    from new_id, parent
     returning id`;
-  return { lockedId: provider.parent?.id, statements: [insert] };
-}

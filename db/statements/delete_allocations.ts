@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import type { Database } from '../connect.ts';
-import { waitBriefly } from './brief_wait.ts';
+import { briefWaitMs } from './brief_wait.ts';
 import { type SeenAllocation, seenRows } from './seen_allocations.ts';
 import { tagsAreWritten } from './written_tags.ts';
 
@@ -35,9 +35,10 @@ export async function deleteAllocations(
     delete from allocations a where consumer_id = ${uuids} and (${tagsAreWritten}) is not null
       and (consumer_id in (select uuid from gone) or ${isOld})
     returning consumer_id as uuid`;
-  const before = consumerUuids.length > 1 ? [waitBriefly] : [];
-  const statements = [...before, lockOld, lock, remove];
-  const removed = (await transaction(statements.map((statement) => statement.compile(kysely)))).at(-1);
+  const [, , removed] = await transaction(
+    [lockOld, lock, remove].map((statement) => statement.compile(kysely)),
+    consumerUuids.length > 1 ? { lockTimeoutMs: briefWaitMs } : {},
+  );
   const counts = new Map<string, number>();
   // The rows of the last query, whose columns it names.
   for (const { uuid } of (removed ?? []) as readonly { readonly uuid: string }[])

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { sql } from 'kysely';
 import type { Database } from '../connect.ts';
-import { waitBriefly } from './brief_wait.ts';
+import { briefWaitMs } from './brief_wait.ts';
 
 /** What claims lock: providers and consumers, by their UUIDs. */
 export type ClaimedRows = { readonly providers: ReadonlySet<string>; readonly consumers: ReadonlySet<string> };
@@ -50,6 +50,6 @@ async function lockedNow({ kysely, transaction }: Database, rows: ClaimedRows): 
     select 'consumers', uuid, xmax::text from consumers
     where uuid = any(${consumers}) and id not in (select id from free_consumer)`.compile(kysely);
   // A locked table is not skipped.
-  const [, locked = []] = await transaction([waitBriefly.compile(kysely), statement]);
+  const [locked = []] = await transaction([statement], { lockTimeoutMs: briefWaitMs });
   return locked as readonly LockedRow[]; // the rows of `statement`, whose type it carries
 }

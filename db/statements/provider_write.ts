@@ -2,7 +2,7 @@ import { type RawBuilder, sql } from 'kysely';
 import type { Database } from '../connect.ts';
 import { serverRun } from '../server_run.ts';
 import { utcNow } from '../utc_now.ts';
-import { waitBriefly } from './brief_wait.ts';
+import { briefWaitMs } from './brief_wait.ts';
 
 /**
  * A write of a provider or a part of it, to be done together with others: statements, of which the last gives a row where it
@@ -42,11 +42,13 @@ export async function writeProviders(
   writes: readonly ProviderWrite[],
 ): Promise<ReadonlySet<ProviderWrite>> {
   const sorted = writes.toSorted((a, b) => (a.lockedId ?? 0) - (b.lockedId ?? 0));
-  const before = writes.length > 1 ? [waitBriefly] : [];
-  const statements = [...before, ...sorted.flatMap((write) => write.statements)];
-  const rows = await transaction(statements.map((statement) => statement.compile(kysely)));
+  const statements = sorted.flatMap((write) => write.statements);
+  const rows = await transaction(
+    statements.map((statement) => statement.compile(kysely)),
+    writes.length > 1 ? { lockTimeoutMs: briefWaitMs } : {},
+  );
   const done = new Set<ProviderWrite>();
-  let place = before.length;
+  let place = 0;
   for (const write of sorted) {
     place += write.statements.length;
     if (rows[place - 1]?.length === 1) done.add(write);

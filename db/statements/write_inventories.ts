@@ -28,15 +28,17 @@ export function writeInventories(
 ): ProviderWrite {
   const column = (name: keyof InventoryValues | 'className') => write.put.map((inventory) => inventory[name]);
   const classesAreThere = sql`(select count(*) from classes) = ${write.put.length}`;
+  // Even on no rows a deletion costs its trigger.
+  const removed = sql`removed as (
+      delete from inventories i using guard
+      where i.resource_provider_id = guard.id and i.resource_class_id = any(${write.remove}::integer[])
+    ),`;
   const put = sql`
     with classes as (
       select id from resource_classes
       where (id, name) in (select * from unnest(${column('classId')}::integer[], ${column('className')}::text[])) for key share
     ), guard as (${nextGeneration(write, classesAreThere)}
-    ), removed as (
-      delete from inventories i using guard
-      where i.resource_provider_id = guard.id and i.resource_class_id = any(${write.remove}::integer[])
-    ), put as (
+    ), ${write.remove.length > 0 ? removed : sql``} put as (
       insert into inventories (resource_provider_id, resource_class_id, total, reserved, min_unit, max_unit, step_size,
         allocation_ratio, created_at)
       select guard.id, values.*, ${utcNow} from guard, unnest(${column('classId')}::integer[], ${column('total')}::integer[],
