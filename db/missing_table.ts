@@ -1,4 +1,12 @@
+import { sql } from 'kysely';
+import type { Database } from './connect.ts';
+import { onlyRow } from './only_row.ts';
 import { hasSqlstate, sqlstate } from './sqlstate.ts';
+
+/** Whether the database has a table of this name. */
+export async function hasTable({ kysely }: Pick<Database, 'kysely'>, name: string): Promise<boolean> {
+  return (await onlyRow(kysely, sql<{ there: boolean }>`select to_regclass(${name}) is not null as there`)).there;
+}
 
 /** The rows of a query; none where its table is not there, as in a database that was never migrated. */
 export async function noneWithoutTable<Row>(rows: Promise<readonly Row[]>): Promise<readonly Row[]> {

@@ -19,8 +19,8 @@ type External = Stamps & { readonly id: Generated<number>; readonly external_id:
 
 /**
  * The tables of the database. Names, columns and meaning are those of OpenStack Placement (revision a082b8bb98d0), so that
- * its databases are adopted in place; `provider_changes`, `provider_changes_horizon`, `cells`, `services`, `resource_provider_etags` and the
- * columns `etag` are additions.
+ * its databases are adopted in place; `provider_changes`, `provider_changes_horizon`, `cells`, `services`,
+ * `resource_provider_etags` and the columns `etag` are additions.
  */
 export type Tables = {
   readonly resource_providers: Stamps & {

@@ -4,27 +4,27 @@ import { heldUpLimit, inTurn } from './in_turn.ts';
 import { type Partable, parted, refuseParted, takingTurns } from './parting.ts';
 import { onBehalfOf, type RequestIds, requestsServed } from './request_ids.ts';
 
-/** Tells each of a batch what became of what it asked for: it may throw for one alone, or let it wait longer, but not the next batch. */
+/** Gives each of a batch its result. It may throw for one of them, or take longer: neither the others nor the next batch wait. */
 export type Told<Item, Result> = (item: Item) => Result | Promise<Result>;
 
 export type BatchOptions<Item> = {
-  /** For how many at once. */
+  /** How many go together at most. */
   readonly limit: number;
   /**
-   * What it takes a lock of: who asks for the same as somebody who is held up waits until that has ended, and is refused with
-   * it where they were parted and that one waited in vain. Undefined where it takes none.
+   * What an item locks in the database; undefined where it locks nothing. An item waits while another that locks the same is
+   * held up; and where both were parted from one batch and that one waited in vain, it is refused with it.
    */
   readonly concerns?: (item: Item) => unknown;
-  /** Whether an error is of one of them, while nothing was done for any: each goes by itself then, a few at once. */
+  /** Whether an error is the fault of one of them, and nothing was done for any: then each goes by itself, a few at once. */
   readonly isOfOne?: (error: unknown) => boolean;
 };
 
 /**
- * Does for many at once what they ask for one by one: those who ask while it is under way go together in the next, which
- * begins when it has ended, or is held up. An idle process does it at once, for one; and nobody joins what was begun before he
- * asked, so that who reads sees what was committed before.
+ * Does for many at once what they ask for one by one: those who ask while a batch is under way go together in the next, which
+ * begins when that one has ended, or is held up. An idle process serves the first who asks at once. Nobody joins a batch that
+ * began before he asked, so that a reader sees what was committed before.
  *
- * @param perform does it for some, in the order in which they asked. What it throws is told to all of them, unless `isOfOne`.
+ * @param perform serves a batch, in the order in which they asked. What it throws is told to all of them, unless `isOfOne`.
  */
 export function inBatches<Item, Result>(
   database: Pick<Database, 'turn'>,

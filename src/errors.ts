@@ -14,6 +14,12 @@ export const errorCodes = {
   preconditionFailed: 'placement.precondition_failed',
 } as const;
 
+/** What a write that lost a race is told: upstream's words, which clients match on. */
+export const concurrentlyUpdated =
+  'Another thread concurrently updated the resource provider data. Please retry your update';
+
+export const noSuchClass = (name: string): string => `No such resource class ${name}.`;
+
 export type ErrorCode = (typeof errorCodes)[keyof typeof errorCodes];
 
 type Options = {

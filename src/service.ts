@@ -13,6 +13,8 @@ import { retireSilentServices } from './compute/retirement.ts';
 import { computeRoutes } from './compute/routes.ts';
 import { openPaths as computeOpenPaths } from './compute/versions.ts';
 import type { Config } from './config/config.ts';
+import { openConfiguredDatabase } from './database/open_database.ts';
+import { prepareDatabase } from './database/prepare_database.ts';
 import { type FleetKeeper, openFleet } from './fleet/keeper.ts';
 import { openProviderWrites } from './fleet/provider_writes.ts';
 import { pruneChanges } from './fleet/prune.ts';
@@ -21,13 +23,11 @@ import { type Authentication, byKeystone, withoutKeystone } from './http/authent
 import { placementDialect } from './http/dialect.ts';
 import type { HonoEnv } from './http/exchange.ts';
 import { type Keystone, openKeystone } from './keystone/authenticate.ts';
+import { openOutages } from './log/outages.ts';
+import { logSlowStatements } from './log/slow_statements.ts';
 import type { Gathering } from './metrics/gathering.ts';
 import { openMetrics } from './metrics/metrics.ts';
-import { openConfiguredDatabase } from './open_database.ts';
-import { openOutages } from './outages.ts';
 import { openPolicy } from './policy/policy.ts';
-import { prepareDatabase } from './prepare_database.ts';
-import { logSlowStatements } from './slow_statements.ts';
 
 /** The whole service, without a socket: `app.request(...)` is a request to it. */
 export type PlacementService = {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { giveBackMemory } from '../src/give_back_memory.ts';
+import { giveBackMemory } from '../src/process/give_back_memory.ts';
 
 const million = 1_000_000;
 

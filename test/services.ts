@@ -1,4 +1,5 @@
-import { type Config, defaultConfig } from '../src/config/config.ts';
+import type { Config } from '../src/config/config.ts';
+import { defaultConfig } from '../src/config/default_config.ts';
 import { openService, type PlacementService } from '../src/service.ts';
 import { type Engine, freshDatabase, type TestDatabase } from './engines.ts';
 

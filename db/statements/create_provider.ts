@@ -5,8 +5,8 @@ import type { ProviderWrite } from './provider_write.ts';
 type Named = { readonly uuid: string; readonly name: string };
 
 /**
- * Inserts a provider. Its root is its parent's, or itself. The parent is locked against being re-rooted meanwhile, by the lock
- * that writers of the parent take: of two transactions that first share one and then write neither would end.
+ * Inserts a provider. Its root is its parent's, or itself. The parent is locked against being re-rooted meanwhile, with the lock
+ * that writers of the parent take: two transactions that shared a weaker one, and then wrote, would wait for each other.
  *
  * It is not done where the parent does not exist, and fails by a unique violation where the name or the UUID is taken.
  */
@@ -29,7 +29,7 @@ const insertChild = ({ uuid, name }: Named, parentUuid: string) => sql`
     with parent as (
       select id, root_provider_id from resource_providers where uuid = ${parentUuid}::text for no key update
     ), way_up as (
-      -- Only gone for a parent from before roots were noted, which the online data migration has not reached yet.
+      -- Only followed for a parent from before roots were noted, which the online data migration has not reached yet.
       with recursive up as (
         select id, parent_provider_id from resource_providers where id = (select id from parent)
         union

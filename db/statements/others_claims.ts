@@ -4,8 +4,8 @@ import { changesSince, isLogTooShort, type Moment } from './change_log.ts';
 import type { ClaimWrite } from './claim_write.ts';
 
 /**
- * What others may do between the judgement of claims and their writing, without these losing their guards: claim on the same
- * providers as long as they leave room, and delete allocations there.
+ * What others may do between the judgement of claims and their writing, without the claims losing their guards: claim on
+ * the same providers as long as they leave room, and delete allocations there.
  */
 export type Leeway = {
   /** What the claims were judged by: a moment, and these transactions besides. */
@@ -17,7 +17,7 @@ export type Leeway = {
 
 /**
  * Locks the providers of claims, ahead of the statement that writes them: whoever made their usages grow has committed when
- * that begins, and nobody else does until it ends.
+ * that statement begins, and nobody else does until it ends.
  */
 export const lockProviders = (claims: readonly ClaimWrite[]): RawBuilder<unknown> => sql`
     select id from resource_providers
@@ -25,7 +25,7 @@ export const lockProviders = (claims: readonly ClaimWrite[]): RawBuilder<unknown
       ${claims.length > 1 ? sql`and (${waitBriefly}) is not null` : sql``}
     order by id for no key update`;
 
-/** Tables of the statement; of `guard` it takes the providers, and `overtaken` has those of which others did more than they may. */
+/** Tables of that statement: `overtaken` has the providers of `guard` to which others did more than the leeway allows. */
 export const overtakenProviders = ({ since, known, rooms }: Leeway): RawBuilder<unknown> => sql`
     change as materialized (
       select provider_id, whole, class_ids, used_deltas from (${changesSince(since)}) as since

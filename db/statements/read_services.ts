@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import type { Database } from '../connect.ts';
-import { type ServiceRow, serviceColumns } from './service_row.ts';
+import { hasUuid, type KnownService, type ServiceRow, serviceColumns } from './service_row.ts';
 
 /** Which services are read; what is absent does not matter. */
 export type ServiceFilter = {
@@ -19,7 +19,7 @@ export async function readServices(
   database: Database,
   filter: ServiceFilter,
   downTimeSeconds: number,
-): Promise<readonly (ServiceRow & { readonly uuid: string })[]> {
+): Promise<readonly KnownService[]> {
   for (;;) {
     const rows = await select(database, filter, downTimeSeconds);
     const whole = rows.filter(hasUuid);
@@ -27,8 +27,6 @@ export async function readServices(
     await mendUuids(database, filter);
   }
 }
-
-const hasUuid = (row: ServiceRow): row is ServiceRow & { readonly uuid: string } => row.uuid !== null;
 
 async function select({ kysely }: Database, filter: ServiceFilter, downTimeSeconds: number) {
   const { rows } = await sql<ServiceRow>`select ${serviceColumns(downTimeSeconds)} from services s

@@ -24,6 +24,11 @@ export type ServiceRow = {
   readonly updatedAt: string | null;
 };
 
+/** A service that has its uuid. */
+export type KnownService = ServiceRow & { readonly uuid: string };
+
+export const hasUuid = (row: ServiceRow): row is KnownService => row.uuid !== null;
+
 /**
  * The columns of a ServiceRow, of `services s`.
  *

@@ -1,5 +1,6 @@
 import { sql } from 'kysely';
 import type { Database } from '../connect.ts';
+import { hasTable } from '../missing_table.ts';
 import type { Tables } from '../tables.ts';
 
 /*
@@ -20,11 +21,7 @@ export const unfinishedImportProblem =
 
 type Target = Pick<Database, 'kysely'>;
 
-export async function isImportUnfinished({ kysely }: Target): Promise<boolean> {
-  const { rows } = await sql<{ there: boolean }>`
-    select to_regclass('unfinished_import') is not null as there`.execute(kysely);
-  return rows[0]?.there === true;
-}
+export const isImportUnfinished = (target: Target): Promise<boolean> => hasTable(target, 'unfinished_import');
 
 export async function readUnfinishedImport(target: Target): Promise<UnfinishedImport | undefined> {
   if (!(await isImportUnfinished(target))) return undefined;

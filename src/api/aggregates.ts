@@ -1,11 +1,14 @@
+import * as v from 'valibot';
 import { setAggregates } from '../../db/statements/set_aggregates.ts';
-import { conflict, errorCodes } from '../errors.ts';
+import { concurrentlyUpdated, conflict, errorCodes } from '../errors.ts';
+import { aggregatesTagOf } from '../fleet/entity_tags.ts';
 import type { Provider } from '../fleet/provider.ts';
 import { aggregatesTag } from '../placement/entity_tag.ts';
+import { failed } from '../schema/complaint.ts';
 import { integer, list, object, uuidText } from '../schema/json_schema.ts';
 import type { Answer, ApiRequest, Endpoint } from './endpoint.ts';
 import { echoedTag, requireMatch, tagged, takesIfMatch } from './entity_tags.ts';
-import { providerBody, writeJudged } from './judged_writes.ts';
+import { providerBody, requireGeneration, writeJudged } from './judged_writes.ts';
 import type { Parts } from './parts.ts';
 import { findProvider } from './provider.ts';
 import { bySince } from './since.ts';
@@ -25,7 +28,16 @@ export const aggregateEndpoints: readonly Endpoint[] = [
 /** From microversion 1.19 on, the generation of the provider guards its aggregates. */
 const guardedSince = 19;
 
-const uuids = list(uuidText, { unique: true });
+/** Aggregates are kept as they are spelt, in a column of 36 characters; a UUID may be spelt longer, as `urn:uuid:...`. */
+const columnLength = 36;
+const aggregateUuid = v.pipe(
+  uuidText,
+  v.check(
+    (value) => value.length <= columnLength,
+    failed('maxLength', (value) => `${value} is too long`),
+  ),
+);
+const uuids = list(aggregateUuid, { unique: true });
 const guarded = { aggregates: uuids, resource_provider_generation: integer() };
 const guardedSchemas = [
   { since: 40, schema: object({ ...guarded, ...echoedTag }) },
@@ -47,12 +59,7 @@ async function replace(request: ApiRequest, parts: Parts): Promise<Answer> {
   const done = await writeJudged(parts, request, (fleet) => {
     const provider = findProvider(fleet, uuid);
     requireAggregates(request, provider);
-    if (provider.generation !== generation) {
-      throw conflict(
-        "Resource provider's generation already changed. Please update the generation and try again.",
-        errorCodes.concurrentUpdate,
-      );
-    }
+    requireGeneration(provider, generation);
     const write = setAggregates({
       providerId: provider.id,
       generation,
@@ -64,10 +71,7 @@ async function replace(request: ApiRequest, parts: Parts): Promise<Answer> {
   });
   if (done !== undefined) return answer(request, body.aggregates, generation + 1);
   requireAggregates(request, findProvider(await parts.fleet.fresh(), uuid));
-  throw conflict(
-    'Update conflict: Another thread concurrently updated the resource provider data. Please retry your update',
-    errorCodes.concurrentUpdate,
-  );
+  throw conflict(`Update conflict: ${concurrentlyUpdated}`, errorCodes.concurrentUpdate);
 }
 
 async function replaceUnguarded(request: ApiRequest, { fleet, providerWrites }: Parts): Promise<Answer> {
@@ -77,8 +81,8 @@ async function replaceUnguarded(request: ApiRequest, { fleet, providerWrites }: 
   return answer(request, wanted, provider.generation);
 }
 
-const requireAggregates = (request: ApiRequest, { uuid, aggregates }: Provider): void =>
-  requireMatch(request, `What resource provider ${uuid} is a member of`, () => aggregatesTag(aggregates));
+const requireAggregates = (request: ApiRequest, provider: Provider): void =>
+  requireMatch(request, `What resource provider ${provider.uuid} is a member of`, () => aggregatesTagOf(provider));
 
 // Response shapes
 

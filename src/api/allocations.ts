@@ -10,8 +10,8 @@ import { consumersBodies, putBodies } from './allocation_bodies.ts';
 import { allocationsOf, consumerClaim, expectKnownOnly, writeClaim } from './claim_requests.ts';
 import { type Answer, type ApiRequest, type Endpoint, noContent } from './endpoint.ts';
 import { preconditionFailed, requireMatch, tagged, takesIfMatch } from './entity_tags.ts';
+import { newest } from './last_modified.ts';
 import type { Parts } from './parts.ts';
-import { newest } from './provider.ts';
 import { bySince } from './since.ts';
 
 // Routes
@@ -94,8 +94,11 @@ async function remove(request: ApiRequest, parts: Parts): Promise<Answer> {
   const uuid = request.param('consumer_uuid');
   for (;;) {
     try {
-      const deleted = await (request.ifMatch === undefined ? removeAny : removeSeen)(uuid, request, parts);
-      if (deleted) return noContent;
+      if (request.ifMatch === undefined) {
+        await removeAny(uuid, parts);
+        return noContent;
+      }
+      if (await removeSeen(uuid, request, parts)) return noContent;
     } catch (error) {
       if (!isLostRace(error)) throw error;
     }
@@ -104,9 +107,8 @@ async function remove(request: ApiRequest, parts: Parts): Promise<Answer> {
 
 const nothingToDelete = (uuid: string) => notFound(`No allocations for consumer '${uuid}'`);
 
-async function removeAny(uuid: string, _request: ApiRequest, { deletions }: Parts): Promise<boolean> {
-  if (isStorable(uuid) && (await deletions.delete(uuid)) > 0) return true;
-  throw nothingToDelete(uuid);
+async function removeAny(uuid: string, { deletions }: Parts): Promise<void> {
+  if (!isStorable(uuid) || (await deletions.delete(uuid)) === 0) throw nothingToDelete(uuid);
 }
 
 /** @returns false where they were changed since they were read here, so that the client's tag must be looked at again. */

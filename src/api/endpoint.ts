@@ -37,7 +37,7 @@ export type Endpoint = {
   /** The rule that lets a request through; absent where everybody may. */
   readonly policy?: string;
   readonly policyTarget?: (request: ApiRequest) => PolicyTarget;
-  /** It answers JSON only, and says 406 to whom cannot take it. */
+  /** It answers JSON only: 406 to a client that does not accept that. */
   readonly answersJson?: boolean;
   /** It wants a JSON body. */
   readonly wantsJson?: boolean;

@@ -1,14 +1,20 @@
 import * as v from 'valibot';
 import { writeInventories } from '../../db/statements/write_inventories.ts';
-import { badRequest, conflict, errorCodes, notFound, notFoundWithoutVary } from '../errors.ts';
-import { inventoriesTagOf, inventoryTagOf } from '../fleet/entity_tags.ts';
+import {
+  badRequest,
+  concurrentlyUpdated,
+  conflict,
+  errorCodes,
+  noSuchClass,
+  notFound,
+  notFoundWithoutVary,
+} from '../errors.ts';
 import type { Fleet } from '../fleet/fleet.ts';
-import { nameOf } from '../fleet/names.ts';
 import { type Inventory, inventoryOf, type Provider } from '../fleet/provider.ts';
 import type { InventoryFields } from '../placement/inventory.ts';
 import { integer, object, text } from '../schema/json_schema.ts';
 import { type Answer, type ApiRequest, type Endpoint, noContent } from './endpoint.ts';
-import { echoedTag, requireMatch, takesIfMatch } from './entity_tags.ts';
+import { echoedTag, takesIfMatch } from './entity_tags.ts';
 import { listAnswer, oneAnswer } from './inventory_answers.ts';
 import {
   checkCapacity,
@@ -17,9 +23,16 @@ import {
   inventoryFields,
   providerInventoriesBodies,
 } from './inventory_body.ts';
+import {
+  checkGeneration,
+  inUseAmong,
+  requireInventories,
+  requireInventory,
+  updateConflict,
+} from './inventory_checks.ts';
 import { providerBody, writeJudged } from './judged_writes.ts';
 import type { Parts } from './parts.ts';
-import { findProvider, noSuchClass, noSuchProvider } from './provider.ts';
+import { findProvider, noSuchProvider } from './provider.ts';
 import { bySince } from './since.ts';
 
 // Routes
@@ -195,39 +208,7 @@ async function removeOne(request: ApiRequest, parts: Parts): Promise<Answer> {
   }
 }
 
-// Checks
-
-const concurrentlyUpdated = 'Another thread concurrently updated the resource provider data. Please retry your update';
-const updateConflict = () => conflict(`update conflict: ${concurrentlyUpdated}`, errorCodes.concurrentUpdate);
-
-function checkGeneration(provider: Provider, generation: number): void {
-  if (provider.generation !== generation) {
-    throw conflict('resource provider generation conflict', errorCodes.concurrentUpdate);
-  }
-}
-
-/** @throws ApiError 412 where all inventories together are not what If-Match says. */
-const requireInventories = (request: ApiRequest, provider: Provider, fleet: Fleet): void =>
-  requireMatch(request, `What resource provider ${provider.uuid} has`, () => inventoriesTagOf(fleet, provider));
-
-/** @throws ApiError 412 where the inventory that the request names is not what If-Match says. */
-function requireInventory(request: ApiRequest, provider: Provider, fleet: Fleet): void {
-  const name = request.param('resource_class');
-  const inventory = inventoryOf(provider, fleet.classes.byName.get(name)?.id ?? -1);
-  requireMatch(
-    request,
-    `What resource provider ${provider.uuid} has of ${name}`,
-    () => inventory && inventoryTagOf(inventory),
-  );
-}
-
-/** What says that some of these inventories have allocations, if any has. */
-function inUseAmong(inventories: readonly Inventory[], provider: Provider, fleet: Fleet): string | undefined {
-  const used = inventories.filter((inventory) => inventory.used > 0);
-  if (used.length === 0) return undefined;
-  const names = used.map((inventory) => nameOf(fleet.classes, inventory.classId)).join(', ');
-  return `Inventory for '${names}' on resource provider '${provider.uuid}' in use.`;
-}
+// Writes
 
 /** @returns the fleet, which shows it; undefined where the provider was not as it was judged. */
 const write = (parts: Parts, ...change: ChangeOfInventories): Promise<Fleet | undefined> =>

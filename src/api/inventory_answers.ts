@@ -5,7 +5,7 @@ import type { Inventory, Provider } from '../fleet/provider.ts';
 import { exactNumber } from '../schema/exact_number.ts';
 import type { Answer, ApiRequest } from './endpoint.ts';
 import { tagged } from './entity_tags.ts';
-import { newest } from './provider.ts';
+import { newest } from './last_modified.ts';
 
 /** What is told of one inventory. */
 const shape = ({ fields }: Inventory) => ({

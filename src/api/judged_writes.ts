@@ -1,8 +1,9 @@
 import type * as v from 'valibot';
 import { hasSqlstate, sqlstate } from '../../db/sqlstate.ts';
 import type { ProviderWrite } from '../../db/statements/provider_write.ts';
-import { ApiError } from '../errors.ts';
+import { ApiError, conflict, errorCodes } from '../errors.ts';
 import type { Fleet } from '../fleet/fleet.ts';
+import type { Provider } from '../fleet/provider.ts';
 import type { ApiRequest } from './endpoint.ts';
 import type { Parts } from './parts.ts';
 import { findProvider } from './provider.ts';
@@ -46,6 +47,15 @@ export async function providerBody<Schema extends v.GenericSchema>(
     findProvider(await fleet.fresh(), request.param('uuid'));
     throw error;
   }
+}
+
+/** @throws ApiError 409 where the provider is not at the generation that the client knows. */
+export function requireGeneration(provider: Provider, known: number): void {
+  if (provider.generation === known) return;
+  throw conflict(
+    "Resource provider's generation already changed. Please update the generation and try again.",
+    errorCodes.concurrentUpdate,
+  );
 }
 
 function unlessRefused<T>(judge: () => T): T | undefined {

@@ -1,7 +1,8 @@
 import { notFound } from '../errors.ts';
 import type { Answer, ApiRequest, Endpoint } from './endpoint.ts';
+import { newest } from './last_modified.ts';
 import type { Parts } from './parts.ts';
-import { newest, noSuchProvider } from './provider.ts';
+import { noSuchProvider } from './provider.ts';
 
 // Routes
 

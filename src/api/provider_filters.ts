@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import { badRequest } from '../errors.ts';
+import { badRequest, noSuchClass } from '../errors.ts';
 import { hasAnyTrait, hasRequiredTraits, isInAny, isMemberOf } from '../fleet/filters.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import { inventoryOf, type Provider } from '../fleet/provider.ts';
@@ -81,7 +81,7 @@ export function filterProviders(query: Query, version: number): (fleet: Fleet) =
     for (const [name, amount] of resources) {
       const resourceClass = fleet.classes.byName.get(name);
       if (resourceClass === undefined) {
-        throw badRequest(`Invalid resource class in resources parameter: No such resource class ${name}.`);
+        throw badRequest(`Invalid resource class in resources parameter: ${noSuchClass(name)}`);
       }
       found = [...found].filter((provider) => {
         const inventory = inventoryOf(provider, resourceClass.id);

@@ -1,15 +1,16 @@
 import { hasSqlstate, sqlstate } from '../../db/sqlstate.ts';
 import { setTraits } from '../../db/statements/set_traits.ts';
-import { badRequest, conflict, errorCodes, notFound } from '../errors.ts';
+import { badRequest, concurrentlyUpdated, conflict, errorCodes, notFound } from '../errors.ts';
 import { traitsTagOf } from '../fleet/entity_tags.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import type { Provider } from '../fleet/provider.ts';
 import { integer, list, object, text } from '../schema/json_schema.ts';
 import { type Answer, type ApiRequest, type Endpoint, noContent } from './endpoint.ts';
 import { echoedTag, requireMatch, tagged, takesIfMatch } from './entity_tags.ts';
-import { writeJudged } from './judged_writes.ts';
+import { requireGeneration, writeJudged } from './judged_writes.ts';
+import { modifiedAtMs, newest } from './last_modified.ts';
 import type { Parts } from './parts.ts';
-import { findProvider, modifiedAtMs, newest, noSuchProvider } from './provider.ts';
+import { findProvider, noSuchProvider } from './provider.ts';
 import { bySince } from './since.ts';
 
 // Routes
@@ -52,12 +53,7 @@ async function replace(request: ApiRequest, parts: Parts): Promise<Answer> {
   const judge = (fleet: Fleet) => {
     const provider = findProvider(fleet, uuid);
     requireTraits(request, provider, fleet);
-    if (provider.generation !== generation) {
-      throw conflict(
-        "Resource provider's generation already changed. Please update the generation and try again.",
-        errorCodes.concurrentUpdate,
-      );
-    }
+    requireGeneration(provider, generation);
     const unknown = new Set(body.traits.filter((name) => !fleet.traits.byName.has(name)));
     if (unknown.size > 0) throw badRequest(`No such trait ${[...unknown].join(', ')}`);
     const wanted = new Set(body.traits.flatMap((name) => fleet.traits.byName.get(name)?.id ?? []));
@@ -100,11 +96,7 @@ const requireTraits = (request: ApiRequest, { uuid, traitIds }: Provider, fleet:
 const isSame = (a: readonly number[], b: readonly number[]): boolean =>
   a.length === b.length && a.every((id, place) => id === b[place]);
 
-const concurrentUpdate = () =>
-  conflict(
-    'Another thread concurrently updated the resource provider data. Please retry your update',
-    errorCodes.concurrentUpdate,
-  );
+const concurrentUpdate = () => conflict(concurrentlyUpdated, errorCodes.concurrentUpdate);
 
 // Response shapes
 

@@ -5,7 +5,7 @@ import {
   firstCustomClassId,
   renameResourceClass,
 } from '../../db/statements/resource_classes.ts';
-import { badRequest, conflict, notFoundWithoutVary } from '../errors.ts';
+import { badRequest, conflict, noSuchClass, notFoundWithoutVary } from '../errors.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import type { Name } from '../fleet/names.ts';
 import { nameTag } from '../placement/entity_tag.ts';
@@ -13,8 +13,8 @@ import { checkValue } from '../schema/check.ts';
 import { object, text } from '../schema/json_schema.ts';
 import { type Answer, type ApiRequest, type Endpoint, noContent } from './endpoint.ts';
 import { headerTag, requireMatch, tagged, takesIfMatch } from './entity_tags.ts';
+import { modifiedAtMs, newest } from './last_modified.ts';
 import type { Parts } from './parts.ts';
-import { modifiedAtMs, newest, noSuchClass } from './provider.ts';
 
 // Routes
 

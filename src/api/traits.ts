@@ -9,8 +9,8 @@ import { checkQuery } from '../query/schema.ts';
 import { object, text } from '../schema/json_schema.ts';
 import { type Answer, type ApiRequest, type Endpoint, noContent } from './endpoint.ts';
 import { headerTag, requireMatch, takesIfMatch } from './entity_tags.ts';
+import { modifiedAtMs, newest } from './last_modified.ts';
 import type { Parts } from './parts.ts';
-import { modifiedAtMs, newest } from './provider.ts';
 
 // Routes
 

@@ -1,23 +1,23 @@
 #!/usr/bin/env -S node --max-semi-space-size=16
-import '../node_version.ts';
+import '../process/node_version.ts';
 import path from 'node:path';
 import { Command } from 'commander';
 import type { Logger } from 'pino';
-import { addConfigFlags, type ConfigFlags, loadConfig, printWarnings, runCommand } from '../command_line.ts';
 import type { Config } from '../config/config.ts';
 import { showConfig } from '../config/show.ts';
 import type { Override } from '../config/sources.ts';
 import { isUnconfigured, withoutAuthentication } from '../config/unconfigured.ts';
 import { databaseWarning } from '../config/warnings.ts';
-import { describeDatabase } from '../describe_database.ts';
-import { giveBackMemory } from '../give_back_memory.ts';
+import { describeDatabase } from '../database/describe_database.ts';
 import { type Listening, listen } from '../http/listen.ts';
 import { readTls, type Tls } from '../http/tls_files.ts';
-import { openLog } from '../log.ts';
+import { openLog } from '../log/log.ts';
+import { addConfigFlags, type ConfigFlags, loadConfig, printWarnings, runCommand } from '../process/command_line.ts';
+import { giveBackMemory } from '../process/give_back_memory.ts';
+import { checkAuthentication, checkWorkers, exposureWarning, unconfiguredNotice } from '../process/startup.ts';
+import { onStopSignal } from '../process/stop_signal.ts';
+import { tellSystemd } from '../process/systemd.ts';
 import { openService } from '../service.ts';
-import { checkAuthentication, checkWorkers, exposureWarning, unconfiguredNotice } from '../startup.ts';
-import { onStopSignal } from '../stop_signal.ts';
-import { tellSystemd } from '../systemd.ts';
 import { version } from '../version.ts';
 import { serveByWorkers } from '../workers/serve.ts';
 
@@ -36,7 +36,7 @@ const program = addConfigFlags(new Command('placement-api'))
   .option('--host <address>', 'the address to listen on, instead of [api] host')
   .option('--port <number>', 'the port to listen on, instead of [api] port; 0 for any free one')
   .option('--workers <number>', 'how many processes serve the port, instead of [api] workers; needs PostgreSQL')
-  .option('--show-config', 'print the configuration that holds, and where each value comes from')
+  .option('--show-config', 'print each option: what it is for, its value, and where that comes from')
   .action(serve);
 await runCommand(program, { failed: 1, noCommand: 1 });
 

@@ -1,11 +1,10 @@
 #!/usr/bin/env node
-import '../node_version.ts';
+import '../process/node_version.ts';
 import { Command } from 'commander';
 import type { Database } from '../../db/connect.ts';
 import { onlineMigrations } from '../../db/online/run.ts';
 import { withPrivilegeRemedy } from '../../db/privileges.ts';
 import { readRevision, stampRevision } from '../../db/revision.ts';
-import { addConfigFlags, type ConfigFlags, loadConfig, printWarnings, runCommand } from '../command_line.ts';
 import type { Config } from '../config/config.ts';
 import { withConfiguredDatabase } from '../manage/configured_database.ts';
 import { addImportCommand } from '../manage/import_command.ts';
@@ -13,6 +12,7 @@ import { readMaxCount, runOnlineDataMigrations } from '../manage/online_data_mig
 import { addPolicyCommands } from '../manage/policy_commands.ts';
 import { schemaProblem } from '../manage/schema_state.ts';
 import { syncSchema } from '../manage/sync_schema.ts';
+import { addConfigFlags, type ConfigFlags, loadConfig, printWarnings, runCommand } from '../process/command_line.ts';
 
 const program = addConfigFlags(new Command('placement-manage')).description('Manages the database of Placement.');
 
@@ -37,7 +37,7 @@ db.command('stamp')
 for (const command of [db.command('online_data_migrations'), program.command('online-data-migrations')]) {
   command
     .description('migrate old data, in batches, while the service serves')
-    .option('--max-count <number>', 'migrate at most so many rows; without it, 50 at a time until nothing is left')
+    .option('--max-count <number>', 'migrate at most so many rows; without it, 500 at a time until nothing is left')
     .action(migrateData);
 }
 addImportCommand(program, withDatabase);

@@ -1,10 +1,10 @@
 #!/usr/bin/env node
-import '../node_version.ts';
+import '../process/node_version.ts';
 import { Command } from 'commander';
-import { addConfigFlags, type ConfigFlags, runCommand } from '../command_line.ts';
 import { withConfiguredDatabase } from '../manage/configured_database.ts';
 import { checkUpgrade } from '../manage/upgrade_checks.ts';
 import { reportJson, reportTable } from '../manage/upgrade_report.ts';
+import { addConfigFlags, type ConfigFlags, runCommand } from '../process/command_line.ts';
 
 const program = addConfigFlags(new Command('placement-status')).description('Tells the state of Placement.');
 

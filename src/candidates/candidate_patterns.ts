@@ -5,7 +5,7 @@ import { separator } from './json_chunks.ts';
 
 /**
  * Candidates that share out their groups among providers in the same way differ by UUIDs only: the text is kept, and the
- * UUIDs of the one before are overwritten where they are others.
+ * UUIDs of the candidate before are overwritten where they differ.
  */
 type Pattern = {
   /** For each provider of each choice, in order, which of the candidate's providers it is, by the order of their first mention. */

@@ -9,8 +9,8 @@ export type JsonChunks = {
   /** Whether there is enough for a chunk. */
   readonly isFull: boolean;
   /**
-   * Everything since the last chunk; the first in lent memory. Whoever lets others run in between takes all first: they write to the same
-   * place.
+   * Everything since the last chunk; the first chunk is in lent memory. All chunks are made in the same place: whoever lets
+   * other code run takes what there is first.
    */
   take(): Uint8Array<ArrayBuffer>;
 };

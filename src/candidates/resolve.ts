@@ -1,4 +1,4 @@
-import { badRequest } from '../errors.ts';
+import { badRequest, noSuchClass } from '../errors.ts';
 import { isMemberOf, satisfiesTraits, type TraitIds } from '../fleet/filters.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import type { Provider } from '../fleet/provider.ts';
@@ -75,7 +75,7 @@ function resolveGroup(fleet: Fleet, group: RequestGroup): ResolvedGroup | 'nothi
   const resources = [...group.resources].map(([name, amount]) => {
     const resourceClass = fleet.classes.byName.get(name);
     if (resourceClass === undefined) {
-      throw badRequest(`Invalid resource class in resources parameter: No such resource class ${name}.`);
+      throw badRequest(`Invalid resource class in resources parameter: ${noSuchClass(name)}`);
     }
     return { classId: resourceClass.id, amount };
   });

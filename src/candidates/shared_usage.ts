@@ -5,16 +5,14 @@ import type { ResolvedRequest } from './resolve.ts';
 
 /** The classes that two groups may ask of the same provider: of groups that are kept apart, only the one without suffix can. */
 export function classesOfSeveral({ groups, isolate }: ResolvedRequest): ReadonlySet<number> {
-  const classes = new Set<number>();
-  for (const [place, { granular, resources }] of groups.entries()) {
-    for (const other of groups.slice(0, place)) {
-      if (isolate && granular && other.granular) continue;
-      for (const { classId } of resources) {
-        if (other.resources.some((resource) => resource.classId === classId)) classes.add(classId);
-      }
-    }
-  }
-  return classes;
+  const asking = Map.groupBy(
+    groups.flatMap(({ granular, resources }) => resources.map(({ classId }) => ({ classId, granular }))),
+    ({ classId }) => classId,
+  );
+  const shared = [...asking].filter(
+    ([, those]) => those.length > 1 && !(isolate && those.every(({ granular }) => granular)),
+  );
+  return new Set(shared.map(([classId]) => classId));
 }
 
 /** Keeps what several groups together take of the inventories that more than one of them asks for. */

@@ -9,10 +9,10 @@ import type { Waiting } from './waiting.ts';
 /** A claim that is allowed by what the fleet shows, and what it changes. */
 export type Judged = { readonly waiting: Waiting; readonly write: ClaimWrite; readonly demands: readonly Demand[] };
 
-/** Whether all that a claim changes is in its effects: inventories are read anew. */
+/** Whether all that a claim changes is in its effects; inventories are not, and are read anew. */
 export const isForeseeable = ({ write }: Judged): boolean => write.inventories.length === 0;
 
-/** What the fleet shows of a claim from when it is written. */
+/** What the fleet shows of a claim as soon as it is written. */
 export const effectsOf = ({ write, demands }: Judged): Effect[] => [
   ...write.providers.map(({ providerId, bump }) => ({ providerId, bump, used: [] })),
   ...demands.map(({ provider, classId, wanted, freed }) => ({
@@ -22,7 +22,7 @@ export const effectsOf = ({ write, demands }: Judged): Effect[] => [
   })),
 ];
 
-/** What the claims leave of what they take from: so much more others may take meanwhile. */
+/** How much room the claims leave in the inventories that they take from: others may take that much meanwhile. */
 export function roomsOf(judged: readonly Judged[]): Leeway['rooms'] {
   const rooms = new Map<Inventory, { providerId: number; classId: number; room: number }>();
   for (const { provider, classId, inventory, freed, wanted } of judged.flatMap(({ demands }) => demands)) {

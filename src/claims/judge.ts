@@ -1,16 +1,14 @@
 import type { ClaimWrite, ConsumerWrite, ProviderGuard } from '../../db/statements/claim_write.ts';
 import type { ConsumerState } from '../../db/statements/read_consumers.ts';
+import { noSuchClass } from '../errors.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import { nameOf } from '../fleet/names.ts';
 import type { Inventory, Provider } from '../fleet/provider.ts';
 import { allocationsTag } from '../placement/entity_tag.ts';
 import { type Claim, ClaimRefused, type ConsumerClaim } from './claim.ts';
 import { checkExpectations } from './expectations.ts';
-import { type Demand, judgeCapacity } from './judge_capacity.ts';
+import { type AllocationIds, type Demand, judgeCapacity } from './judge_capacity.ts';
 import { checkNothingLeft, judgeInventories } from './judge_inventories.ts';
-
-/** Allocations by id, as the database keeps them. */
-type AllocationIds = { readonly providerId: number; readonly classId: number; readonly used: number };
 
 /**
  * Judges a claim by the fleet and by what the database has of its consumers, and says what is to be written and which
@@ -101,7 +99,7 @@ function findClasses(fleet: Fleet, wanted: readonly [Provider, ReadonlyMap<strin
   return wanted.flatMap(([provider, resources]) =>
     [...resources].map(([name, used]) => {
       const resourceClass = fleet.classes.byName.get(name);
-      if (resourceClass === undefined) throw new ClaimRefused('unknown class', `No such resource class ${name}.`);
+      if (resourceClass === undefined) throw new ClaimRefused('unknown class', noSuchClass(name));
       return { providerId: provider.id, classId: resourceClass.id, used };
     }),
   );

@@ -5,7 +5,8 @@ import { exactCapacity, fitsUnits, type InventoryFields } from '../placement/inv
 import { ClaimRefused } from './claim.ts';
 import type { NewInventories } from './judge_inventories.ts';
 
-type AllocationIds = { readonly providerId: number; readonly classId: number; readonly used: number };
+/** An allocation by ids, as the database keeps it. */
+export type AllocationIds = { readonly providerId: number; readonly classId: number; readonly used: number };
 
 /** What a claim changes of the usage of one class on one provider. */
 export type Demand = {

@@ -1,3 +1,4 @@
+import { noSuchClass } from '../errors.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import { nameOf } from '../fleet/names.ts';
 import type { Provider } from '../fleet/provider.ts';
@@ -41,7 +42,7 @@ export function judgeInventories(fleet: Fleet, claims: readonly InventoryClaim[]
       const inventories = new Map<number, InventoryFields>();
       for (const [name, fields] of claim.inventories) {
         const resourceClass = fleet.classes.byName.get(name);
-        if (resourceClass === undefined) throw new ClaimRefused('unknown class', `No such resource class ${name}.`);
+        if (resourceClass === undefined) throw new ClaimRefused('unknown class', noSuchClass(name));
         inventories.set(resourceClass.id, fields);
       }
       const removed = provider.inventories.map(({ classId }) => classId).filter((id) => !inventories.has(id));

@@ -1,6 +1,6 @@
 import type { ClaimedRows } from '../../db/statements/lasting_locks.ts';
 import type { IsAloneNext, Partable } from '../parting.ts';
-import type { RequestIds } from '../request_ids.ts';
+import { type RequestIds, requestsServed } from '../request_ids.ts';
 import type { Claim } from './claim.ts';
 
 /** A claim that waits to be written. */
@@ -14,6 +14,24 @@ export type Waiting = Partable & {
   readonly lostRaces: number;
   readonly resolve: () => void;
 };
+
+/** A claim that has just come, with whom to tell. */
+export const waitingFor = (claim: Claim, resolve: () => void, reject: (error: unknown) => void): Waiting => ({
+  claim,
+  askedBy: requestsServed(),
+  readsConsumers: claim.consumers.some(
+    ({ knownGeneration, allocations, expected }) =>
+      knownGeneration !== null || allocations.size === 0 || expected !== undefined,
+  ),
+  refusedOnce: false,
+  lostRaces: 0,
+  alone: false,
+  resolve,
+  reject,
+});
+
+/** A claim that was refused by a picture that may have been old, as it goes again. */
+export const suspected = (waiting: Waiting): Waiting => ({ ...waiting, refusedOnce: true, readsConsumers: true });
 
 /** How many claims one statement takes: beyond this, waiting for the next costs less than a longer one. */
 const batchLimit = 256;
@@ -76,3 +94,10 @@ const providersOf = ({ claim }: Waiting): string[] => [
   ...claim.consumers.flatMap(({ allocations }) => [...allocations.keys()]),
   ...claim.inventories.map(({ providerUuid }) => providerUuid),
 ];
+
+/** Whether a claim was sent for one entity tag of what a consumer has. */
+export const isByTag = ({ claim }: Waiting): boolean => claim.consumers.some(({ expected }) => expected !== undefined);
+
+/** Whether a claim keeps the consumer's type, which its entity tag is of, or was sent for one tag of owner and type and all. */
+export const needsOwner = ({ claim }: Waiting): boolean =>
+  claim.consumers.some(({ consumerType, expected }) => consumerType === undefined || expected !== undefined);

@@ -9,7 +9,7 @@ import {
 } from '../client/index.ts';
 import { isUuidLike, normalUuid } from '../placement/uuid.ts';
 import { amountOf, resourcesText } from './amounts.ts';
-import { findProvider, namesOf } from './find_provider.ts';
+import { findProvider, namesOf, providerArgument } from './find_provider.ts';
 import { forEach, shellOf } from './shell.ts';
 import { fields, table } from './table.ts';
 
@@ -40,7 +40,7 @@ export function addAllocationCommands(program: Command): void {
   allocation
     .command('list')
     .description('list who has something of a provider')
-    .argument('<provider>', 'its name or UUID')
+    .argument(...providerArgument)
     .action(async (which: string, _options: object, command: Command) => {
       const { placement, print } = shellOf(command);
       const { uuid } = await findProvider(placement, which);

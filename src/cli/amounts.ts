@@ -19,6 +19,7 @@ export const collectAmounts = (text: string, before: Resources = {}): Resources 
   return { ...before, [name]: amount };
 };
 
+/** For options that may be repeated. */
 export const collect = (text: string, before: readonly string[] = []): readonly string[] => [...before, text];
 
 const inventoryFields: readonly (keyof Inventory)[] = [

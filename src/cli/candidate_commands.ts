@@ -1,6 +1,6 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { CandidateQuery, ProviderFilter, Resources } from '../client/index.ts';
-import { collectAmounts, resourcesText } from './amounts.ts';
+import { collect, collectAmounts, resourcesText } from './amounts.ts';
 import { findProvider, namesOf } from './find_provider.ts';
 import { shellOf } from './shell.ts';
 import { table } from './table.ts';
@@ -69,13 +69,9 @@ export function addCandidateCommands(program: Command): void {
         'whether groups may share a provider; with groups none unless given',
       ).choices(['none', 'isolate']),
     )
-    .option(
-      '--root-required <trait>',
-      'a trait of the root, or !TRAIT',
-      (trait: string, before: readonly string[] = []) => [...before, trait],
-    )
+    .option('--root-required <trait>', 'a trait of the root, or !TRAIT', collect)
     .option('--same-subtree <suffixes>', 'groups below one of them, separated by commas', collectSubtrees)
-    .option('--limit <number>', `how many; 0 for all`, readLimit, defaultLimit)
+    .option('--limit <number>', 'how many; 0 for all', readLimit, defaultLimit)
     .addHelpText(
       'after',
       '\nOptions behind --group belong to that group, those before the first to any provider of a tree.\n' +

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { inTurn, shellOf } from './shell.ts';
-import { table } from './table.ts';
+import { column } from './table.ts';
 
 export function addClassCommands(program: Command): void {
   const resourceClass = program.command('class').description('resource classes: the kinds of things that are counted');
@@ -12,12 +12,7 @@ export function addClassCommands(program: Command): void {
       const { placement, print } = shellOf(command);
       const all = await placement.resourceClasses.list();
       const names = custom ? all.filter((name) => name.startsWith('CUSTOM_')) : all;
-      print(names, () =>
-        table(
-          ['class'],
-          names.map((name) => [name]),
-        ),
-      );
+      print(names, () => column('class', names));
     });
   resourceClass
     .command('create')

@@ -3,6 +3,9 @@ import { forEach } from './shell.ts';
 
 const uuidPattern = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
+/** How commands take a provider. */
+export const providerArgument = ['<provider>', 'its name or UUID'] as const;
+
 /** A provider by its name or UUID. @throws Error with a hint where there is none */
 export async function findProvider(placement: Placement, nameOrUuid: string): Promise<Provider> {
   if (uuidPattern.test(nameOrUuid)) {

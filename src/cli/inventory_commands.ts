@@ -1,11 +1,9 @@
 import type { Command } from 'commander';
 import { type Inventories, type NewInventory, type Placement, retryConflicts } from '../client/index.ts';
 import { changedInventory, collectInventory, type InventoryChanges } from './amounts.ts';
-import { findProvider } from './find_provider.ts';
+import { findProvider, providerArgument } from './find_provider.ts';
 import { inventoryTable } from './provider_picture.ts';
 import { shellOf } from './shell.ts';
-
-const providerArgument = ['<provider>', 'its name or UUID'] as const;
 
 export function addInventoryCommands(program: Command): void {
   const inventory = program.command('inventory').description('what providers have, by resource class');

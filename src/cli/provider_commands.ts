@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { retryConflicts } from '../client/index.ts';
 import { collect, collectAmounts } from './amounts.ts';
-import { findProvider, namesOf } from './find_provider.ts';
+import { findProvider, namesOf, providerArgument } from './find_provider.ts';
 import { readPicture, showPicture } from './provider_picture.ts';
 import { addProviderTree } from './provider_tree.ts';
 import { shellOf } from './shell.ts';
@@ -52,7 +52,7 @@ export function addProviderCommands(program: Command): void {
   provider
     .command('show')
     .description('show a provider with all that it has')
-    .argument('<provider>', 'its name or UUID')
+    .argument(...providerArgument)
     .action(async (which: string, _options: object, command: Command) => {
       const { placement, print } = shellOf(command);
       const picture = await readPicture(placement, await findProvider(placement, which));
@@ -87,7 +87,7 @@ export function addProviderCommands(program: Command): void {
   const set = provider
     .command('set')
     .description('rename a provider, or move it to another parent')
-    .argument('<provider>', 'its name or UUID')
+    .argument(...providerArgument)
     .option('--name <name>', 'the new name')
     .option('--parent <provider>', 'the new parent')
     .option('--no-parent', 'make it a root')
@@ -119,7 +119,7 @@ export function addProviderCommands(program: Command): void {
   provider
     .command('delete')
     .description('delete a provider that nothing is allocated on and that has no children')
-    .argument('<provider>', 'its name or UUID')
+    .argument(...providerArgument)
     .action(async (which: string, _options: object, command: Command) => {
       const { placement, print } = shellOf(command);
       const found = await findProvider(placement, which);

@@ -24,6 +24,13 @@ export const fields = (values: readonly (readonly [name: string, value: Cell])[]
     values.map(([name, value]) => [name, value === undefined ? '' : String(value)]),
   );
 
+/** A table of one column. */
+export const column = (head: string, values: readonly string[]): string =>
+  table(
+    [head],
+    values.map((value) => [value]),
+  );
+
 /** What is no printable text is spelt out: names come from others, and terminals obey what they are sent. */
 function cellText(cell: Cell): string {
   return String(cell ?? '').replaceAll(

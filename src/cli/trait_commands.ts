@@ -1,8 +1,9 @@
 import type { Command } from 'commander';
 import { type Placement, retryConflicts } from '../client/index.ts';
-import { findProvider } from './find_provider.ts';
+import { findProvider, providerArgument } from './find_provider.ts';
+import { listChanges } from './list_changes.ts';
 import { inTurn, shellOf } from './shell.ts';
-import { table } from './table.ts';
+import { column } from './table.ts';
 
 export function addTraitCommands(program: Command): void {
   const trait = program.command('trait').description('qualities that providers have or lack');
@@ -20,19 +21,14 @@ export function addTraitCommands(program: Command): void {
       ) => {
         const { placement, print } = shellOf(command);
         const traits = await read(placement, which, options);
-        print(traits, () =>
-          table(
-            ['trait'],
-            traits.map((name) => [name]),
-          ),
-        );
+        print(traits, () => column('trait', traits));
       },
     );
-  for (const { verb, description, decide } of changes) {
+  for (const { verb, description } of changes) {
     trait
       .command(verb)
       .description(description)
-      .argument('<provider>', 'its name or UUID')
+      .argument(...providerArgument)
       .argument(verb === 'set' ? '[TRAIT...]' : '<TRAIT...>', 'the traits')
       .action(async (which: string, names: readonly string[], _options: object, command: Command) => {
         const { placement, print } = shellOf(command);
@@ -40,14 +36,12 @@ export function addTraitCommands(program: Command): void {
         if (verb !== 'remove') await checkKnown(placement, names);
         const { traits } = await retryConflicts(async () => {
           const { traits: old, resource_provider_generation } = await placement.providerTraits.show(uuid);
-          return placement.providerTraits.set(uuid, { traits: decide(old, names), resource_provider_generation });
+          return placement.providerTraits.set(uuid, {
+            traits: listChanges[verb](old, names),
+            resource_provider_generation,
+          });
         });
-        print(traits, () =>
-          table(
-            ['trait'],
-            traits.map((name) => [name]),
-          ),
-        );
+        print(traits, () => column('trait', traits));
       });
   }
   trait
@@ -68,25 +62,11 @@ export function addTraitCommands(program: Command): void {
     });
 }
 
-type Change = {
-  readonly verb: 'set' | 'add' | 'remove';
-  readonly description: string;
-  readonly decide: (old: readonly string[], names: readonly string[]) => readonly string[];
-};
-
-const changes: readonly Change[] = [
-  {
-    verb: 'set',
-    description: 'give a provider these traits and no others',
-    decide: (_old, names) => [...new Set(names)],
-  },
-  { verb: 'add', description: 'give a provider more traits', decide: (old, names) => [...new Set([...old, ...names])] },
-  {
-    verb: 'remove',
-    description: 'take traits from a provider',
-    decide: (old, names) => old.filter((name) => !names.includes(name)),
-  },
-];
+const changes = [
+  { verb: 'set', description: 'give a provider these traits and no others' },
+  { verb: 'add', description: 'give a provider more traits' },
+  { verb: 'remove', description: 'take traits from a provider' },
+] as const;
 
 async function read(
   placement: Placement,

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { isByType } from '../client/index.ts';
 import { capacityOf } from './amounts.ts';
-import { findProvider } from './find_provider.ts';
+import { findProvider, providerArgument } from './find_provider.ts';
 import { shellOf } from './shell.ts';
 import { table } from './table.ts';
 
@@ -12,7 +12,7 @@ export function addUsageCommands(program: Command): void {
   usage
     .command('show')
     .description('show what is used of a provider')
-    .argument('<provider>', 'its name or UUID')
+    .argument(...providerArgument)
     .action(async (which: string, _options: object, command: Command) => {
       const { placement, print } = shellOf(command);
       const { uuid } = await findProvider(placement, which);

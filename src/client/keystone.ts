@@ -85,12 +85,24 @@ async function logIn({ authUrl, credentials, scope, fetch = globalThis.fetch }: 
   }
   const token = answer.headers.get('x-subject-token');
   if (answer.status !== 201 || token === null) throw refused(url, credentials, answer);
-  // By Keystone's API a token in JSON, with a date; the catalog is missing for a token that is for nothing.
-  const { token: told } = JSON.parse(answer.text) as {
-    readonly token: { readonly expires_at: string; readonly catalog?: Catalog };
-  };
+  const told = describedIn(answer.text);
+  if (told === undefined) throw noKeystone(url);
   return { token, expiresAtMs: Date.parse(told.expires_at), catalog: told.catalog ?? [] };
 }
+
+type Described = { readonly expires_at: string; readonly catalog?: Catalog };
+
+/** What an answer says of its token; the catalog is missing for a token that is for nothing. Undefined where it is not Keystone's. */
+function describedIn(text: string): Described | undefined {
+  try {
+    const { token } = JSON.parse(text) as { readonly token?: Partial<Described> }; // by Keystone's API; what is read first is checked
+    return typeof token?.expires_at === 'string' ? { ...token, expires_at: token.expires_at } : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+const noKeystone = (url: string): AuthError => new AuthError(`There is no Keystone v3 at ${url}. Check authUrl.`);
 
 function refused(url: string, credentials: Credentials, answer: WireAnswer): AuthError {
   const { detail } = refusalOf(answer);
@@ -100,8 +112,7 @@ function refused(url: string, credentials: Credentials, answer: WireAnswer): Aut
       `Keystone at ${url} does not let ${who} in: ${detail} Check user, password, project and their domains.`,
     );
   }
-  if (answer.status < 300 || answer.status === 404)
-    return new AuthError(`There is no Keystone v3 at ${url}. Check authUrl.`);
+  if (answer.status < 300 || answer.status === 404) return noKeystone(url);
   return new AuthError(`Keystone at ${url} gave no token (${answer.status}): ${detail}`);
 }
 

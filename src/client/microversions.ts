@@ -12,9 +12,6 @@ export type Microversion = (typeof microversions)[number];
 /** The newest minor version that this client knows. */
 export const newestMinor = microversions.length - 1;
 
-/** The N of `1.N`. */
-export const minorOf = (version: Microversion): number => Number(version.slice('1.'.length));
-
 /** A microversion and all newer ones: `From<'1.38'>` is `'1.38' | '1.39' | '1.40'`. */
 export type From<First extends Microversion> = FromIn<First, typeof microversions>;
 type FromIn<First, List extends readonly unknown[]> = List extends readonly [infer Head, ...infer Tail]

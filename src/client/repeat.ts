@@ -21,8 +21,8 @@ const firstWaitMs = 100;
 const longestWaitMs = 5_000;
 
 /**
- * Makes attempts until one is done, there were enough, or the deadline is near, and then gives what the last one came to. Waits are random between
- * nothing and a bound that doubles, so that clients that failed together do not come back together.
+ * Makes attempts until one is done, there were enough, or the deadline is near, and then gives what the last one came to. Waits
+ * are random between nothing and a bound that doubles, so that clients that failed together do not come back together.
  *
  * @param attempt is told its number, from 1 on, and a signal that ends it with the call
  * @throws what attempts throw, the reason of `signal`, or ConnectionError where the deadline interrupts an attempt.

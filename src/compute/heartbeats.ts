@@ -2,13 +2,12 @@ import type { Database } from '../../db/connect.ts';
 import { repeatLostRaces } from '../../db/lost_race.ts';
 import { disabledTrait, repairDisabledTrait } from '../../db/statements/agree_disabled_trait.ts';
 import { type Registration, registerServices } from '../../db/statements/register_services.ts';
-import { computeBinary, type ServiceRow } from '../../db/statements/service_row.ts';
+import { computeBinary, hasUuid, type KnownService, type ServiceRow } from '../../db/statements/service_row.ts';
 import { writeHeartbeats } from '../../db/statements/write_heartbeats.ts';
 import { conflict } from '../errors.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import type { FleetKeeper } from '../fleet/keeper.ts';
 import { onBehalfOf, type RequestIds, requestsServed } from '../request_ids.ts';
-import type { KnownService } from './service_view.ts';
 
 /** Notes that services are alive; those that come within a moment of each other are written together. */
 export type Heartbeats = {
@@ -73,6 +72,7 @@ export function openHeartbeats(database: Database, fleet: FleetKeeper, serviceDo
       for (const waiting of group) {
         const { registration } = waiting;
         const row = known.get(registration.host);
+        // Registering again gives an old row its uuid, too.
         if (row !== undefined && isAsRegistered(row, registration) && hasUuid(row)) written.push({ waiting, row });
         else if (unknown.has(registration.host)) again.push(waiting);
         else unknown.set(registration.host, waiting);
@@ -147,6 +147,3 @@ function agrees({ byName, traits }: Fleet, { host, binary, disabled }: ServiceRo
 
 const isAsRegistered = (row: ServiceRow, { topic, zone }: Registration): boolean =>
   (topic === undefined || topic === row.topic) && (zone === undefined || zone === row.zone);
-
-/** Registering again gives old rows theirs. */
-const hasUuid = (row: ServiceRow): row is KnownService => row.uuid !== null;

@@ -1,9 +1,8 @@
 import { readServices } from '../../db/statements/read_services.ts';
-import { computeBinary } from '../../db/statements/service_row.ts';
+import { computeBinary, type KnownService } from '../../db/statements/service_row.ts';
 import type { Parts } from '../api/parts.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import type { Provider } from '../fleet/provider.ts';
-import type { KnownService } from './service_view.ts';
 
 /** A root provider, and the compute service of the host with its name. A root without one is no hypervisor. */
 export type Hypervisor = { readonly root: Provider; readonly service: KnownService };

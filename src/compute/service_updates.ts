@@ -1,6 +1,6 @@
 import * as v from 'valibot';
 import { readServices } from '../../db/statements/read_services.ts';
-import { computeBinary } from '../../db/statements/service_row.ts';
+import { computeBinary, type KnownService } from '../../db/statements/service_row.ts';
 import { type ServiceUpdate, updateService } from '../../db/statements/update_service.ts';
 import type { Answer, ApiRequest } from '../api/endpoint.ts';
 import type { Parts } from '../api/parts.ts';
@@ -9,7 +9,7 @@ import { badRequest, notFound } from '../errors.ts';
 import { isUuidLike, normalUuid } from '../placement/uuid.ts';
 import { object, oneOf } from '../schema/json_schema.ts';
 import { since } from './microversions.ts';
-import { type KnownService, serviceView } from './service_view.ts';
+import { serviceView } from './service_view.ts';
 import { hostName, readBody, shortText, truth } from './validation.ts';
 
 // Request schemas

@@ -1,8 +1,5 @@
-import { computeBinary, type ServiceRow } from '../../db/statements/service_row.ts';
+import { computeBinary, type KnownService, type ServiceRow } from '../../db/statements/service_row.ts';
 import { since } from './microversions.ts';
-
-/** A service whose uuid is there. */
-export type KnownService = ServiceRow & { readonly uuid: string };
 
 /** The id that clients know a service by: unique within its cell below 2.53, and everywhere from it. */
 export const serviceId = (service: KnownService, version: number): string | number =>

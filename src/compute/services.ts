@@ -2,7 +2,7 @@ import * as v from 'valibot';
 import { hasSqlstate, sqlstate } from '../../db/sqlstate.ts';
 import { deleteService } from '../../db/statements/delete_service.ts';
 import { readServices } from '../../db/statements/read_services.ts';
-import { computeBinary } from '../../db/statements/service_row.ts';
+import { computeBinary, type KnownService } from '../../db/statements/service_row.ts';
 import { type Answer, type ApiRequest, type Endpoint, noContent } from '../api/endpoint.ts';
 import type { Parts } from '../api/parts.ts';
 import { badRequest, conflict, notFound } from '../errors.ts';
@@ -10,7 +10,7 @@ import { isUuidLike, normalUuid } from '../placement/uuid.ts';
 import { list as items, object, text } from '../schema/json_schema.ts';
 import { since } from './microversions.ts';
 import { changeService, runAction } from './service_updates.ts';
-import { type KnownService, serviceView } from './service_view.ts';
+import { serviceView } from './service_view.ts';
 import { checkBody, hostName, integerId, readAnyBody, readQuery, shortText } from './validation.ts';
 
 // Routes

@@ -1,6 +1,7 @@
 /**
  * Every option that the service reads, typed and validated. Groups and options have upstream's names, in camelCase;
- * `./options.ts` says of each what may be written in a file, `./load.ts` where values come from.
+ * `./default_config.ts` says what each is unless something else is written, `./option_specs.ts` what may be written,
+ * `./load.ts` where values come from.
  */
 export type Config = {
   readonly default: {
@@ -35,7 +36,7 @@ export type Config = {
   readonly placementDatabase: {
     /** `postgresql://...`; undefined for the embedded database. */
     readonly connection: string | undefined;
-    /** A read-only replica, `postgresql://...`. */
+    /** A read-only replica, `postgresql://...`: accepted and not used. */
     readonly slaveConnection: string | undefined;
     /** The folder of the embedded database; `memory://` keeps nothing. */
     readonly embeddedPath: string;
@@ -133,6 +134,7 @@ export type Config = {
     readonly keyfile: string | undefined;
     /** Do not verify Keystone's certificate. */
     readonly insecure: boolean;
+    /** Accepted and not used, as `interface`: Keystone is asked at `authUrl`. */
     readonly regionName: string | undefined;
     readonly interface: 'public' | 'internal' | 'admin';
     readonly serviceTokenRoles: readonly string[];
@@ -141,131 +143,10 @@ export type Config = {
     readonly serviceType: string | undefined;
     /** Seconds; -1 is no cache. */
     readonly tokenCacheTime: number;
-    /** Seconds; undefined for the HTTP client's own time-out. */
+    /** Seconds; undefined for 10. */
     readonly httpConnectTimeout: number | undefined;
     readonly httpRequestMaxRetries: number;
     readonly includeServiceCatalog: boolean;
     readonly delayAuthDecision: boolean;
   };
 };
-
-const noConsumer = '00000000-0000-0000-0000-000000000000';
-
-/** What holds where nothing is configured: upstream's defaults, and the embedded database on 127.0.0.1. */
-export const defaultConfig: Config = deepFreeze({
-  default: {
-    debug: false,
-    useJson: true,
-    logFile: undefined,
-    logDir: undefined,
-    loggingContextFormatString:
-      '%(asctime)s.%(msecs)03d %(process)d %(levelname)s %(name)s [%(global_request_id)s %(request_id)s ' +
-      '%(user_identity)s] %(instance)s%(message)s',
-    loggingDefaultFormatString:
-      '%(asctime)s.%(msecs)03d %(process)d %(levelname)s %(name)s [-] %(instance)s%(message)s',
-    loggingUserIdentityFormat: '%(user)s %(project)s %(domain)s %(system_scope)s %(user_domain)s %(project_domain)s',
-  },
-  api: {
-    authStrategy: 'keystone',
-    maxMicroversion: '1.40',
-    host: '127.0.0.1',
-    port: 8778,
-    workers: 1,
-    clientTimeout: 60,
-  },
-  ssl: { certFile: undefined, keyFile: undefined },
-  placementDatabase: {
-    connection: undefined,
-    slaveConnection: undefined,
-    embeddedPath: './placement-data',
-    maxPoolSize: 10,
-    connectionRecycleTime: 3600,
-    maxRetries: 10,
-    retryInterval: 10,
-    poolTimeout: 30,
-    statementTimeout: 30,
-    slowStatementMs: 1000,
-    syncOnStartup: false,
-  },
-  placement: {
-    randomizeAllocationCandidates: false,
-    incompleteConsumerProjectId: noConsumer,
-    incompleteConsumerUserId: noConsumer,
-    allocationConflictRetryCount: 10,
-    maxAllocationCandidates: -1,
-    allocationCandidatesGenerationStrategy: 'depth-first',
-  },
-  compute: { enabled: false, serviceDownTime: 60, retireAfter: 0, maxLimit: 1000 },
-  metrics: { enabled: true, providerLimit: -1 },
-  workarounds: { optimizeForWideProviderTrees: false },
-  osloPolicy: {
-    policyFile: 'policy.yaml',
-    policyDirs: ['policy.d'],
-    policyDefaultRule: 'default',
-    enforceScope: true,
-    enforceNewDefaults: true,
-  },
-  osloMiddleware: { enableProxyHeadersParsing: false, maxRequestBodySize: 114_688 },
-  cors: {
-    allowedOrigin: [],
-    allowCredentials: true,
-    exposeHeaders: [
-      'X-Auth-Token',
-      'X-Openstack-Request-Id',
-      'X-Subject-Token',
-      'X-Service-Token',
-      'OpenStack-API-Version',
-      'ETag',
-    ],
-    maxAge: 3600,
-    allowMethods: ['GET', 'PUT', 'POST', 'DELETE', 'PATCH'],
-    allowHeaders: [
-      'X-Auth-Token',
-      'X-Openstack-Request-Id',
-      'X-Identity-Status',
-      'X-Roles',
-      'X-Service-Catalog',
-      'X-User-Id',
-      'X-Tenant-Id',
-      'OpenStack-API-Version',
-      'If-Match',
-    ],
-  },
-  keystoneAuthtoken: {
-    wwwAuthenticateUri: undefined,
-    authUrl: undefined,
-    authType: 'password',
-    username: undefined,
-    userId: undefined,
-    password: undefined,
-    projectName: undefined,
-    projectId: undefined,
-    userDomainName: undefined,
-    userDomainId: undefined,
-    projectDomainName: undefined,
-    projectDomainId: undefined,
-    defaultDomainName: undefined,
-    defaultDomainId: undefined,
-    systemScope: undefined,
-    cafile: undefined,
-    certfile: undefined,
-    keyfile: undefined,
-    insecure: false,
-    regionName: undefined,
-    interface: 'internal',
-    serviceTokenRoles: ['service'],
-    serviceTokenRolesRequired: true,
-    serviceType: undefined,
-    tokenCacheTime: 300,
-    httpConnectTimeout: undefined,
-    httpRequestMaxRetries: 3,
-    includeServiceCatalog: true,
-    delayAuthDecision: false,
-  },
-});
-
-/** Freezes an object and everything in it. */
-export function deepFreeze<T>(value: T): T {
-  if (typeof value === 'object' && value !== null) for (const part of Object.values(value)) deepFreeze(part);
-  return Object.freeze(value);
-}

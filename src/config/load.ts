@@ -1,5 +1,6 @@
-import { type Config, deepFreeze } from './config.ts';
+import type { Config } from './config.ts';
 import { ConfigError } from './config_error.ts';
+import { deepFreeze } from './deep_freeze.ts';
 import { explain } from './explain.ts';
 import { type Option, options } from './options.ts';
 import { type Found, findConfig, locate, type Surroundings } from './search.ts';

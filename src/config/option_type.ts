@@ -1,5 +1,5 @@
+import { strip } from '../python_strip.ts';
 import { readDatabaseUrl } from './database_url.ts';
-import { trim } from './oslo_ini.ts';
 
 /** What a text means; `value` is undefined where an empty text leaves the default. `problem` ends "option = value: ...". */
 export type Reading<T> = { readonly value: T | undefined } | { readonly problem: string };
@@ -43,7 +43,7 @@ export function integer(min: number, max = Number.MAX_SAFE_INTEGER): OptionType<
   const expected =
     max === Number.MAX_SAFE_INTEGER ? `an integer of at least ${min}` : `an integer from ${min} to ${max}`;
   return single(expected, (written) => {
-    const digits = trim(written);
+    const digits = strip(written);
     if (digits === '') return { value: undefined };
     const value = /^[+-]?\d+(?:_\d+)*$/.test(digits) ? Number(digits.replaceAll('_', '')) : Number.NaN;
     return value >= min && value <= max ? { value: value + 0 } : { problem: `must be ${expected}` };
@@ -72,8 +72,8 @@ export const microversion: OptionType<string> = single('a version from 1.0 to 1.
 
 /** Texts with commas between (oslo.config's ListOpt); commas at the end do not count. */
 export const list: OptionType<readonly string[]> = single('a list with commas between', (written) => {
-  const content = trim(written).replace(/,+$/, '');
-  return { value: content === '' ? [] : content.split(',').map(trim) };
+  const content = strip(written).replace(/,+$/, '');
+  return { value: content === '' ? [] : content.split(',').map(strip) };
 });
 
 /** A text for each assignment (oslo.config's MultiStrOpt). */

@@ -1,3 +1,4 @@
+import { lstrip, rstrip, strip } from '../python_strip.ts';
 import { ConfigError } from './config_error.ts';
 
 /** One assignment: the value after unquoting and joining, and the line (from 1) that its key is on. */
@@ -43,7 +44,7 @@ export function parseOsloIni(text: string, file: string): IniSections {
     .entries()) {
     const number = index + 1;
     const fail = (problem: string): ConfigError => new ConfigError([`${file}:${number}: ${problem}`]);
-    const line = trimEnd(untrimmed);
+    const line = rstrip(untrimmed);
     if (line === '') {
       close();
     } else if (line.startsWith(' ') || line.startsWith('\t')) {
@@ -52,7 +53,7 @@ export function parseOsloIni(text: string, file: string): IniSections {
           'this line starts with white space, but there is no value above that it could continue. Unindent it.',
         );
       }
-      open.parts.push(trimStart(line));
+      open.parts.push(lstrip(line));
     } else if (line.startsWith('[')) {
       close();
       if (!line.endsWith(']')) throw fail('a section must end with "]" and nothing after it.');
@@ -66,11 +67,11 @@ export function parseOsloIni(text: string, file: string): IniSections {
       close();
       const separator = line.search(/[:=]/);
       if (separator === -1) throw fail('a line must be "option = value", but this one has neither "=" nor ":".');
-      const name = trim(line.slice(0, separator));
+      const name = strip(line.slice(0, separator));
       if (name === '') throw fail('there is no option before the separator. Write "option = value".');
       if (options === undefined)
         throw fail(`${name} stands before any section. Write [DEFAULT] or another section above it.`);
-      open = { name, line: number, parts: [unquote(trim(line.slice(separator + 1)))] };
+      open = { name, line: number, parts: [unquote(strip(line.slice(separator + 1)))] };
     }
   }
   close();
@@ -81,13 +82,3 @@ function unquote(value: string): string {
   const first = value.at(0);
   return (first === '"' || first === "'") && value.endsWith(first) ? value.slice(1, -1) : value;
 }
-
-// What Python's str.strip takes for white space; JavaScript's trim differs by a few characters.
-const blank = '[\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]';
-const leading = new RegExp(`^${blank}+`);
-// Without the look-behind a long run of blanks inside of a line would take quadratic time.
-const trailing = new RegExp(`(?<!${blank})${blank}+$`);
-const trimStart = (text: string): string => text.replace(leading, '');
-const trimEnd = (text: string): string => text.replace(trailing, '');
-/** Python's `str.strip()`. */
-export const trim = (text: string): string => trimStart(trimEnd(text));

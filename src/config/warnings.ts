@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { describeDatabase } from '../describe_database.ts';
+import { describeDatabase } from '../database/describe_database.ts';
 import { nearName } from '../near_name.ts';
 import { explain } from './explain.ts';
 import type { LoadedConfig, Setting } from './load.ts';

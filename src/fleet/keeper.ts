@@ -2,13 +2,13 @@ import type { Database } from '../../db/connect.ts';
 import { repeatLostRaces } from '../../db/lost_race.ts';
 import { isUnavailable } from '../../db/sqlstate.ts';
 import type { Moment } from '../../db/statements/change_log.ts';
-import type { Outages } from '../outages.ts';
-import { onBehalfOf, type RequestIds, requestsServed } from '../request_ids.ts';
+import type { Outages } from '../log/outages.ts';
 import { readChanges } from './changes.ts';
 import type { Fleet } from './fleet.ts';
 import { forgetForeignChanges } from './foreign_changes.ts';
 import { loadFleet } from './load.ts';
 import { type OwnWrite, sees, showEffects } from './own_writes.ts';
+import { shareRefreshes } from './shared_refreshes.ts';
 
 /** Keeps one fleet true to the database. */
 export type FleetKeeper = {
@@ -87,51 +87,16 @@ export async function openFleet(database: Database, outages?: Outages): Promise<
     return living.fleet;
   };
 
-  let running = false;
-  /** The refresh that is about to begin, for all who ask until it does; and the one after that which is under way. */
-  let gathering: Promise<Fleet> | undefined;
-  let next: PromiseWithResolvers<Fleet> | undefined;
-  let askedFor: RequestIds[] = [];
-  const start = (): Promise<Fleet> => {
-    running = true;
-    const refreshed = gather();
-    // The next begins before anybody hears of this one: whoever asks again at once must not begin a second beside it, since
-    // both would take over the same changes.
-    const end = (): void => {
-      running = false;
-      const waited = next;
-      next = undefined;
-      waited?.resolve(start());
-    };
-    refreshed.then(end, end);
-    gathering = refreshed;
-    return refreshed;
-  };
-  const gather = async (): Promise<Fleet> => {
-    await database.turn();
-    const requests = askedFor;
-    askedFor = [];
-    gathering = undefined;
-    return onBehalfOf(requests, refresh);
-  };
-
-  const fresh = (): Promise<Fleet> => {
-    askedFor.push(...requestsServed());
-    if (gathering !== undefined) return gathering;
-    // A refresh under way may have begun before this call, so it is the one after it that is shared.
-    if (!running) return start();
-    next ??= Promise.withResolvers();
-    return next.promise;
-  };
+  const refreshes = shareRefreshes(database, refresh);
 
   return {
-    fresh,
+    fresh: refreshes.next,
     foresee: (write) => {
       if (sees(moment.snapshot, write.xid)) return;
       foreseen.push(write);
       showEffects(living.fleet, write, 1);
       // Nobody waits for it: where the database is away, the next to ask will hear of it.
-      if (foreseen.length >= foreseenLimit && !running) fresh().catch(() => {});
+      if (foreseen.length >= foreseenLimit && !refreshes.isRunning()) refreshes.next().catch(() => {});
     },
     get known() {
       return living.fleet;

@@ -33,7 +33,8 @@ export function openProviderWrites(database: Database, fleet: FleetKeeper): Prov
 }
 
 /**
- * What the database refuses it refuses for the sake of one: a name that is taken, a lock that somebody holds. But where it went
- * away it is not known whether they were done; and where it is too slow it is so for all, since several wait for locks but briefly.
+ * Whether an error is the fault of one of several writes: a name that is taken, a lock that somebody holds. Not where the database
+ * went away, since nobody knows then whether they were done; nor where it took too long: several wait for locks only briefly, so
+ * that the database is slow for all of them.
  */
 const isOfOne = (error: unknown): boolean => isDatabaseError(error) && !isUnavailable(error) && !isTimedOut(error);

@@ -47,7 +47,7 @@ function parseAccept(accept: string): readonly Range[] | undefined {
   return ranges;
 }
 
-/** The quality by the most specific range that matches; parameters keep a range from being that of one of our offers alone. */
+/** The quality of the most specific range that matches. A range with parameters matches none of our offers, which have none. */
 function quality(offer: string, ranges: readonly Range[]): number {
   const [type, subtype] = offer.split('/');
   let found = { specificity: 0, q: 0 };

@@ -4,7 +4,7 @@ import { isLostRace, isTimedOut, isUnavailable } from '../../db/sqlstate.ts';
 import { versionText } from '../api/microversions.ts';
 import type { Config } from '../config/config.ts';
 import { ApiError, conflict, errorCodes } from '../errors.ts';
-import type { Outages } from '../outages.ts';
+import type { Outages } from '../log/outages.ts';
 import type { Policy } from '../policy/policy.ts';
 import { identifyAndLog } from './access_log.ts';
 import type { Authentication } from './authentication.ts';
@@ -26,9 +26,8 @@ export type AppOptions = {
 };
 
 /**
- * Assembles what every request passes through, outside in: proxy headers, request id and log, CORS, probes and metrics,
- * authentication, faults,
- * microversion, and then the endpoints. The order is upstream's and shows: a 401 carries no microversion, a fault neither.
+ * Assembles what every request passes through, outside in: request id, proxy headers and log, CORS, probes and metrics,
+ * authentication, microversion, and then the endpoints. The order is upstream's and shows: a 401 carries no microversion.
  */
 export function createApp(
   apis: readonly [...ServedApi[], ServedApi],

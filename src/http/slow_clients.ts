@@ -3,7 +3,7 @@ import type { IncomingMessage, Server, ServerOptions, ServerResponse } from 'nod
 /** How often clients are looked at, for a time in milliseconds that they have. */
 const checkEveryMs = (timeoutMs: number): number => Math.min(30_000, Math.ceil(timeoutMs / 4));
 
-/** What of Node.js cuts a client that does not send its request within `timeoutMs`, the headers within a minute. */
+/** Lets Node.js cut off a client that does not send its request within `timeoutMs`, or the headers within a minute. */
 export const slowSenders = (timeoutMs: number): ServerOptions => ({
   headersTimeout: Math.min(60_000, timeoutMs),
   requestTimeout: timeoutMs,
@@ -11,8 +11,8 @@ export const slowSenders = (timeoutMs: number): ServerOptions => ({
 });
 
 /**
- * Cuts a client that does not take what it asked for within `timeoutMs`: an answer, or of one that is made while it is sent the
- * part that is there. Until then it is kept in memory.
+ * Cuts off a client that does not take its answer within `timeoutMs`, or, of an answer that is made while it is sent, the part
+ * that is there: until it is taken, it is kept in memory.
  */
 export function cutSlowReaders(server: Server, timeoutMs: number): void {
   const waitsSinceMs = new Map<ServerResponse, number>();

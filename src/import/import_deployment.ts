@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { sql } from 'kysely';
 import type { Database } from '../../db/connect.ts';
 import { migrateToLatest } from '../../db/migrate.ts';
+import { onlyRow } from '../../db/only_row.ts';
 import {
   beginImport,
   endImport,
@@ -68,9 +69,9 @@ export async function importDeployment(source: Source, database: Database, repor
 
 /** Until the connection is closed. */
 async function takeLock({ kysely }: Target): Promise<void> {
-  const { rows } = await sql<{ taken: boolean }>`
-    select pg_try_advisory_lock(hashtext('placement import')) as taken`.execute(kysely);
-  if (rows[0]?.taken !== true) throw new Error('Another import into this database is running. Wait for its end.');
+  const lock = sql<{ taken: boolean }>`select pg_try_advisory_lock(hashtext('placement import')) as taken`;
+  if (!(await onlyRow(kysely, lock)).taken)
+    throw new Error('Another import into this database is running. Wait for its end.');
 }
 
 function refuseContent(content: readonly string[]): void {

@@ -1,8 +1,8 @@
 import type { Database } from '../../db/connect.ts';
-import { type ConfigFlags, loadConfig, printWarnings } from '../command_line.ts';
 import type { Config } from '../config/config.ts';
 import { databaseWarning } from '../config/warnings.ts';
-import { openConfiguredDatabase } from '../open_database.ts';
+import { openConfiguredDatabase } from '../database/open_database.ts';
+import { type ConfigFlags, loadConfig, printWarnings } from '../process/command_line.ts';
 
 /** Opens the database that the flags of a command lead to, and closes it behind the call back. Warnings go to standard error. */
 export async function withConfiguredDatabase(

@@ -1,23 +1,17 @@
-import { sql } from 'kysely';
 import type { Database } from '../../db/connect.ts';
 import { newerMigrations, newerSchema, olderSchema, pendingMigrations } from '../../db/migrate.ts';
-import { onlyRow } from '../../db/only_row.ts';
+import { hasTable } from '../../db/missing_table.ts';
 
 /** How the schema of a database differs from that of this release, with the remedy. */
 export type SchemaProblem = { readonly is: 'empty' | 'older' | 'newer'; readonly problem: string };
 
 /** @returns undefined where the schema is that of this release. */
 export async function schemaProblem(database: Database): Promise<SchemaProblem | undefined> {
-  if (!(await hasTables(database))) {
+  if (!(await hasTable(database, 'resource_providers'))) {
     return { is: 'empty', problem: 'The database has no tables yet. Run "placement-manage db sync".' };
   }
   const pending = await pendingMigrations(database);
   if (pending.length > 0) return { is: 'older', problem: olderSchema(pending) };
   const newer = await newerMigrations(database);
   return newer.length > 0 ? { is: 'newer', problem: newerSchema(newer) } : undefined;
-}
-
-async function hasTables({ kysely }: Database): Promise<boolean> {
-  const query = sql<{ there: boolean }>`select to_regclass('resource_providers') is not null as there`;
-  return (await onlyRow(kysely, query)).there;
 }

@@ -2,7 +2,7 @@ import type { Database } from '../../db/connect.ts';
 import { migrateToLatest, migrations } from '../../db/migrate.ts';
 import { readRevision } from '../../db/revision.ts';
 import type { Config } from '../config/config.ts';
-import { describeDatabase } from '../describe_database.ts';
+import { describeDatabase } from '../database/describe_database.ts';
 
 /**
  * `placement-manage db sync`. Standard output stays empty, as upstream's does; standard error has one line about which database

@@ -7,6 +7,7 @@ import type { FleetKeeper } from '../fleet/keeper.ts';
 import { version } from '../version.ts';
 import { capacityText } from './capacity.ts';
 import { type Gathering, textOf } from './gathering.ts';
+import { registerState } from './state.ts';
 
 /** One request, when it was answered. */
 export type ObservedRequest = {
@@ -85,43 +86,7 @@ export function openMetrics(
     labelNames: ['outcome'],
     registers,
   });
-  const gauges: readonly [name: string, help: string, value: () => number][] = [
-    ['placement_providers', 'Resource providers in the fleet.', () => fleet.known.byId.size],
-    ['placement_provider_trees', 'Trees of resource providers in the fleet.', () => fleet.known.roots.length],
-    [
-      'placement_fleet_age_seconds',
-      'How long before this scrape the fleet was true to the database.',
-      () => ageBeforeScrape ?? fleet.ageSeconds(),
-    ],
-    ['placement_database_connections', 'Connections to the database.', () => database.connections().open],
-    ['placement_database_connections_idle', 'Of these, those not in use.', () => database.connections().idle],
-    ['placement_database_waiting', 'Requests that wait for a connection.', () => database.connections().waiting],
-  ];
-  for (const [name, help, value] of gauges) {
-    new Gauge({
-      name,
-      help,
-      registers,
-      collect() {
-        this.set(value());
-      },
-    });
-  }
-  const counters: readonly [name: string, help: string, value: () => number][] = [
-    ['placement_fleet_refreshes_total', 'How often the fleet was brought up to date.', () => fleet.counts.refreshes],
-    ['placement_fleet_loads_total', 'How often the fleet was loaded whole.', () => fleet.counts.loads],
-  ];
-  for (const [name, help, value] of counters) {
-    new Counter({
-      name,
-      help,
-      registers,
-      collect() {
-        this.reset();
-        this.inc(value());
-      },
-    });
-  }
+  registerState(register, database, fleet, () => ageBeforeScrape ?? fleet.ageSeconds());
 
   const scrape = async (): Promise<string> => {
     // Before the scrape itself makes it fresh.

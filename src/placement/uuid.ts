@@ -1,8 +1,12 @@
+/** Without the look-behind a long run of braces in the middle of a text would take time by the square. */
+const lastBraces = /(?<![{}])[{}]+$/;
+
 const uuidDigits = (value: string): string =>
   value
     .replaceAll('urn:', '')
     .replaceAll('uuid:', '')
-    .replaceAll(/^[{}]+|[{}]+$/g, '')
+    .replace(/^[{}]+/, '')
+    .replace(lastBraces, '')
     .replaceAll('-', '')
     .toLowerCase();
 

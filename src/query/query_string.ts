@@ -24,10 +24,17 @@ export function parseQuery(search: string): Query {
     const value = equals === -1 ? '' : part.slice(equals + 1);
     entries.push([decode(name), decode(value)]);
   }
+  // By name, since a query may have thousands of groups, each of which is asked for four names.
+  const byName = new Map<string, string[]>();
+  for (const [name, value] of entries) {
+    const values = byName.get(name);
+    if (values === undefined) byName.set(name, [value]);
+    else values.push(value);
+  }
   return {
     entries,
-    last: (name) => entries.findLast(([key]) => key === name)?.[1],
-    all: (name) => entries.filter(([key]) => key === name).map(([, value]) => value),
+    last: (name) => byName.get(name)?.at(-1),
+    all: (name) => byName.get(name) ?? [],
   };
 }
 

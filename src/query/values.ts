@@ -1,5 +1,6 @@
 import { badRequest } from '../errors.ts';
 import { isUuidLike } from '../placement/uuid.ts';
+import { strip } from '../python_strip.ts';
 import type { Query } from './query_string.ts';
 
 /** Traits in conjunctive form: of each inner list at least one. */
@@ -49,13 +50,6 @@ export function parseInteger(text: string): number | undefined {
   const plain = text.replaceAll(/\p{Nd}/gu, (digit) => String(digitValue(digit.codePointAt(0) ?? 0)));
   return /^[+-]?\d+(_\d+)*$/.test(strip(plain)) ? Number(strip(plain).replaceAll('_', '')) : undefined;
 }
-
-/** White space as Python has it: unlike JavaScript with some control characters, and without the byte order mark. */
-const space = '[\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]';
-const outerSpace = new RegExp(`^${space}+|${space}+$`, 'g');
-
-/** A text without the white space around it, as Python's strip() leaves it. */
-const strip = (text: string): string => text.replaceAll(outerSpace, '');
 
 /** Scripts have their ten digits in a row; some rows follow each other. */
 function digitValue(codePoint: number): number {

@@ -2,11 +2,11 @@ import net from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { Config } from '../config/config.ts';
+import { openConfiguredDatabase } from '../database/open_database.ts';
+import { prepareDatabase } from '../database/prepare_database.ts';
 import { bind } from '../http/bind.ts';
 import { acceptMs, type Listening } from '../http/listen.ts';
 import type { Tls } from '../http/tls_files.ts';
-import { openConfiguredDatabase } from '../open_database.ts';
-import { prepareDatabase } from '../prepare_database.ts';
 import { openHandOver } from './hand_over.ts';
 import { startWorkers } from './supervisor.ts';
 

@@ -1,6 +1,6 @@
-import { giveBackMemory } from '../give_back_memory.ts';
 import { createApiServer } from '../http/server.ts';
-import { openLog } from '../log.ts';
+import { openLog } from '../log/log.ts';
+import { giveBackMemory } from '../process/give_back_memory.ts';
 import { openService } from '../service.ts';
 import { takeConnections } from './connections.ts';
 import { openGathering } from './gathering.ts';

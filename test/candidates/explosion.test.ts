@@ -173,7 +173,8 @@ suite('explosions of combinations', () => {
     }
     t.diagnostic(`${Math.round(bytes / 1e6)} MB of text, at most ${(most / 1e6).toFixed(1)} MB of heap`);
     assert.ok(bytes > 200e6, `${bytes} bytes`);
-    assert.ok(most > 0 && most < 40e6, `${most} bytes of heap`);
+    // The heap may end up below what it was before: all that matters is that it was looked at.
+    assert.ok(chunks >= 100 && most < 40e6, `${most} bytes of heap in ${chunks} chunks`);
   });
 
   test('max_allocation_candidates cuts what has no limit', async () => {

@@ -119,6 +119,25 @@ test('what goes wrong with Keystone says what to do', () =>
     await assert.rejects(failing({ interface: 'admin' }), says(/no admin endpoint/));
   }));
 
+test('a token without a description is no token of Keystone', async () => {
+  for (const body of ['', 'welcome', 'null', '{}', '{"token": {}}', '{"token": {"expires_at": 1}}']) {
+    const front = await startFront(async (_incoming, response) => {
+      response.writeHead(201, { 'X-Subject-Token': 'admin' }).end(body);
+    });
+    try {
+      const auth = keystone({ authUrl: front.url, credentials: password, scope: project });
+      const failing = connect({ auth }).providers.list();
+      await assert.rejects(
+        failing,
+        (error) => error instanceof AuthError && /no Keystone v3 at/.test(error.message),
+        body,
+      );
+    } finally {
+      await front.close();
+    }
+  }
+});
+
 test('a signal ends the wait for a login, and the login goes on for others', () =>
   withKeystone({}, async ({ url: authUrl, logins }) => {
     const placement = connect({

@@ -1,12 +1,13 @@
-/** What an input costs that no token is needed for. */
+/** What an input costs, without a token and with one. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { lines, withHostileServer } from './server.ts';
 
-test('requests without a token cost no more than their length', () =>
+test('requests cost no more than their length', () =>
   withHostileServer(async (server) => {
     const long = 100_000;
     const spaces = ' '.repeat(long);
+    const newest = 'OpenStack-API-Version: placement 1.39';
     const headers: readonly (readonly [what: string, header: string])[] = [
       ['spaces in Accept', `Accept: a/b,${spaces}@`],
       ['parameters in Accept', `Accept: a/b${';a=b'.repeat(long / 4)}@`],
@@ -31,6 +32,13 @@ test('requests without a token cost no more than their length', () =>
       ['line feeds', `/${'%0A'.repeat(long / 3)}x`],
       ['question marks', `/${'?'.repeat(long)}`],
       ['hashes', `/?${'%23'.repeat(long / 3)}`],
+      ['spaces in an amount', `/resource_providers?resources=VCPU:1${'+'.repeat(long)}x`],
+      ['spaces in a list of traits', `/resource_providers?required=A${'+'.repeat(long)}B`],
+      ['spaces in a list of aggregates', `/resource_providers?member_of=in:a${'+'.repeat(long)}b`],
+      ['spaces in a tree', `/allocation_candidates?resources=VCPU:1&in_tree=a${'+'.repeat(long)}b`],
+      ['a long beginning of traits', `/traits?name=startswith:${'('.repeat(long)}`],
+      ['braces in a UUID', `/resource_providers?uuid=a${'{'.repeat(long)}b`],
+      ['braces in an aggregate', `/resource_providers?member_of=a${'{'.repeat(long)}b`],
     ];
     for (const token of [[], ['X-Auth-Token: admin']]) {
       const rest = ['Host: localhost', 'Connection: close', ...token];
@@ -39,7 +47,7 @@ test('requests without a token cost no more than their length', () =>
         ...headers.map(
           ([what, header]) => [what, lines('POST /resource_providers HTTP/1.1', header, ...rest)] as const,
         ),
-        ...targets.map(([what, target]) => [what, lines(`GET ${target} HTTP/1.1`, ...rest)] as const),
+        ...targets.map(([what, target]) => [what, lines(`GET ${target} HTTP/1.1`, newest, ...rest)] as const),
       ];
       for (const [what, request] of requests) {
         const before = await server.cpuSeconds();

@@ -1,5 +1,5 @@
 import type { Identity } from '../../src/api/identity.ts';
-import { defaultConfig } from '../../src/config/config.ts';
+import { defaultConfig } from '../../src/config/default_config.ts';
 import { type Keystone, type Outcome, openKeystone } from '../../src/keystone/authenticate.ts';
 import type { KeystoneSettings } from '../../src/keystone/settings.ts';
 import { type StandIn, settingsFor, withStandIn } from './stand_in.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
-import { defaultConfig } from '../../src/config/config.ts';
-import { osloLine } from '../../src/oslo_line.ts';
+import { defaultConfig } from '../../src/config/default_config.ts';
+import { osloLine } from '../../src/log/oslo_line.ts';
 
 /** The formats that nobody configured: upstream's. */
 const formats = defaultConfig.default;

@@ -1,12 +1,9 @@
 /** Holds one request to the registry of services, and its answer, against openapi-compute.yaml. */
-import { computeChanges, computeService } from '../../src/compute/microversions.ts';
+import { computeService } from '../../src/compute/microversions.ts';
 import { contractFor, validator } from './contract.ts';
 import { computeDocument, isObject, objectAt } from './document.ts';
 import type { Exchange } from './exchange.ts';
 import { requestComplaints } from './request.ts';
-
-/** The versions at which something is different from the one before. */
-export const changedMinors: readonly number[] = Object.keys(computeChanges).map(Number);
 
 export const isComputePath = (path: string): boolean => /^\/compute(?:$|[/?])/.test(path);
 

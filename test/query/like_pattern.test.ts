@@ -28,6 +28,12 @@ test('it says what a search of all places says', () => {
   }
 });
 
+test('what is longer than any name matches none', () => {
+  for (const long of ['a'.repeat(100_000), `${'_'.repeat(100_000)}%`, `%${'('.repeat(100_000)}%`]) {
+    equal(likePattern(long).test('a'.repeat(255)), false);
+  }
+});
+
 test('many wildcards do not take long', { timeout: 5_000 }, () => {
   equal(likePattern(`${'%a'.repeat(100)}b`).test('a'.repeat(255)), false);
   equal(likePattern(`%${'%a'.repeat(100)}%`).test('a'.repeat(255)), true);

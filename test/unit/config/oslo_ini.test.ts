@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import fc from 'fast-check';
 import { ConfigError } from '../../../src/config/config_error.ts';
-import { parseOsloIni, trim } from '../../../src/config/oslo_ini.ts';
+import { parseOsloIni } from '../../../src/config/oslo_ini.ts';
+import { strip } from '../../../src/python_strip.ts';
 
 const parse = (text: string): unknown =>
   Object.fromEntries(
@@ -85,7 +86,7 @@ suite('mistakes in the grammar name file and line, and show no value', () => {
 });
 
 const word = fc.stringMatching(/^[a-z][a-z0-9_]{0,8}$/);
-const inline = fc.string({ unit: 'grapheme' }).map((text) => trim(text.replace(/[\r\n]/g, ' ')));
+const inline = fc.string({ unit: 'grapheme' }).map((text) => strip(text.replace(/[\r\n]/g, ' ')));
 const value = fc.tuple(
   inline,
   fc.array(

@@ -40,6 +40,12 @@ suite('--show-config', () => {
     for (const { group, name } of options) assert.equal(shown(lines, group, name).length, 2, `[${group}] ${name}`);
   });
 
+  test('says what each option is for and what may be written', () => {
+    const lines = shownLines('');
+    for (const { help, type } of options) assert.ok(lines.includes(`# ${help} (${type.expected})`), help);
+    assert.ok(lines.includes('# The port to listen on; 0 for any free one. (an integer from 0 to 65535)'));
+  });
+
   test('says that no file was found', () => {
     withPlace({}, ({ load }) => assert.match(showConfig(load()), /^# No configuration file was found\.\n/));
   });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import { databaseWarning } from '../../../src/config/warnings.ts';
-import { describeDatabase } from '../../../src/describe_database.ts';
+import { describeDatabase } from '../../../src/database/describe_database.ts';
 import { withConf, withPlace } from './place.ts';
 
 const conf = '/etc/placement/placement.conf';

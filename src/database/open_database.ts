@@ -1,8 +1,8 @@
-import { type Database, openDatabase } from '../db/connect.ts';
-import type { OnStatement } from '../db/pool.ts';
-import { failureOf, pause, reach } from '../db/reach.ts';
-import type { Config } from './config/config.ts';
-import { maskUrls } from './config/database_url.ts';
+import { type Database, openDatabase } from '../../db/connect.ts';
+import type { OnStatement } from '../../db/pool.ts';
+import { failureOf, pause, reach } from '../../db/reach.ts';
+import type { Config } from '../config/config.ts';
+import { maskUrls } from '../config/database_url.ts';
 
 /**
  * Opens the database that the configuration names: a PostgreSQL server, which is waited for as long as `max_retries` and

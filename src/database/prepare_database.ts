@@ -1,7 +1,7 @@
-import type { Database } from '../db/connect.ts';
-import { migrateToLatest, olderSchema, pendingMigrations } from '../db/migrate.ts';
-import { isImportUnfinished, unfinishedImportProblem } from '../db/statements/unfinished_import.ts';
-import { syncStandardNames } from '../db/sync_standard_names.ts';
+import type { Database } from '../../db/connect.ts';
+import { migrateToLatest, olderSchema, pendingMigrations } from '../../db/migrate.ts';
+import { isImportUnfinished, unfinishedImportProblem } from '../../db/statements/unfinished_import.ts';
+import { syncStandardNames } from '../../db/sync_standard_names.ts';
 
 /**
  * Makes sure that the schema is up to date, by migrating it where that is asked for (always on the embedded database), and

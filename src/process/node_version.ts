@@ -3,7 +3,7 @@
  * the rest of it needs, at some point and with a stack. So this may use nothing that is new.
  */
 
-/** The oldest major version that the tests run. */
+/** The oldest major version that the tests run on. */
 const oldest = 22;
 
 const program = (process.argv[1] ?? 'placement').replace(/^.*[/\\]|\.[jt]s$/g, '');

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
-import type { OnStatement } from '../db/pool.ts';
-import { requestsServed } from './request_ids.ts';
+import type { OnStatement } from '../../db/pool.ts';
+import { requestsServed } from '../request_ids.ts';
 
 /**
  * Logs each statement that took `slowMs` or longer: its text, in which values are `$1`, and the requests that waited for it.

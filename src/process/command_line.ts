@@ -1,9 +1,9 @@
 import os from 'node:os';
 import { type Command, CommanderError } from 'commander';
-import { ConfigError } from './config/config_error.ts';
-import { type LoadedConfig, load } from './config/load.ts';
-import type { Override } from './config/sources.ts';
-import { version } from './version.ts';
+import { ConfigError } from '../config/config_error.ts';
+import { type LoadedConfig, load } from '../config/load.ts';
+import type { Override } from '../config/sources.ts';
+import { version } from '../version.ts';
 
 /** The flags by which every command finds its configuration. */
 export type ConfigFlags = { readonly configFile?: readonly string[]; readonly configDir?: readonly string[] };

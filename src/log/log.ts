@@ -1,7 +1,7 @@
 import { closeSync, openSync } from 'node:fs';
 import path from 'node:path';
 import { type DestinationStream, type Logger, pino } from 'pino';
-import type { Config } from './config/config.ts';
+import type { Config } from '../config/config.ts';
 import { osloLine } from './oslo_line.ts';
 
 export type Log = {
@@ -90,8 +90,8 @@ function gatherLines(destination: ReturnType<typeof pino.destination>) {
 }
 
 /**
- * Lets the process go on where the disk is full, and end: what is left is written at the end, and tried without end where
- * that fails.
+ * Lets the process go on, and end, where the disk is full: what is left is written when the process ends, and would be tried
+ * for ever where writing fails.
  */
 function surviveErrors(destination: ReturnType<typeof pino.destination>): void {
   let failed = false;

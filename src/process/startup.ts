@@ -1,6 +1,6 @@
 import net from 'node:net';
-import type { Config } from './config/config.ts';
-import { keystoneProblems } from './keystone/settings.ts';
+import type { Config } from '../config/config.ts';
+import { keystoneProblems } from '../keystone/settings.ts';
 
 /** @throws Error where the configuration asks for Keystone and does not say how to reach it. */
 export function checkAuthentication({ api, keystoneAuthtoken }: Config): void {

@@ -1,4 +1,4 @@
-import type { Config } from './config/config.ts';
+import type { Config } from '../config/config.ts';
 
 /** The forms that oslo.log's options of the same names give a line. */
 export type OsloFormats = Pick<

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
-import { failureOf } from '../db/reach.ts';
-import { isUnavailable } from '../db/sqlstate.ts';
+import { failureOf } from '../../db/reach.ts';
+import { isUnavailable } from '../../db/sqlstate.ts';
 
 /** Tells the log once when the database cannot be reached, and once when it can again, however many requests ask meanwhile. */
 export type Outages = {

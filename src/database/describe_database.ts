@@ -1,6 +1,6 @@
 import path from 'node:path';
-import type { Config } from './config/config.ts';
-import { splitDatabaseUrl } from './config/database_url.ts';
+import type { Config } from '../config/config.ts';
+import { splitDatabaseUrl } from '../config/database_url.ts';
 
 /**
  * Which database a configuration means, for people and without a password: "PostgreSQL database placement at

@@ -1,0 +1,39 @@
+import { concurrentlyUpdated, conflict, errorCodes } from '../errors.ts';
+import { inventoriesTagOf, inventoryTagOf } from '../fleet/entity_tags.ts';
+import type { Fleet } from '../fleet/fleet.ts';
+import { nameOf } from '../fleet/names.ts';
+import { type Inventory, inventoryOf, type Provider } from '../fleet/provider.ts';
+import type { ApiRequest } from './endpoint.ts';
+import { requireMatch } from './entity_tags.ts';
+
+export const updateConflict = () => conflict(`update conflict: ${concurrentlyUpdated}`, errorCodes.concurrentUpdate);
+
+/** @throws ApiError 409 where the provider is not at this generation. */
+export function checkGeneration(provider: Provider, generation: number): void {
+  if (provider.generation !== generation) {
+    throw conflict('resource provider generation conflict', errorCodes.concurrentUpdate);
+  }
+}
+
+/** @throws ApiError 412 where all inventories together are not what If-Match says. */
+export const requireInventories = (request: ApiRequest, provider: Provider, fleet: Fleet): void =>
+  requireMatch(request, `What resource provider ${provider.uuid} has`, () => inventoriesTagOf(fleet, provider));
+
+/** @throws ApiError 412 where the inventory that the request names is not what If-Match says. */
+export function requireInventory(request: ApiRequest, provider: Provider, fleet: Fleet): void {
+  const name = request.param('resource_class');
+  const inventory = inventoryOf(provider, fleet.classes.byName.get(name)?.id ?? -1);
+  requireMatch(
+    request,
+    `What resource provider ${provider.uuid} has of ${name}`,
+    () => inventory && inventoryTagOf(inventory),
+  );
+}
+
+/** What says that some of these inventories have allocations, if any has. */
+export function inUseAmong(inventories: readonly Inventory[], provider: Provider, fleet: Fleet): string | undefined {
+  const used = inventories.filter((inventory) => inventory.used > 0);
+  if (used.length === 0) return undefined;
+  const names = used.map((inventory) => nameOf(fleet.classes, inventory.classId)).join(', ');
+  return `Inventory for '${names}' on resource provider '${provider.uuid}' in use.`;
+}

@@ -1,0 +1,40 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { ConsumerState } from '../../db/statements/read_consumers.ts';
+import type { ClaimRefused, RefusalReason } from './claim.ts';
+import { consumersOf, type Waiting } from './waiting.ts';
+
+/** A claim that a fresh fleet does not allow, and why. */
+export type Refused = { readonly waiting: Waiting; readonly refusal: ClaimRefused };
+
+type States = ReadonlyMap<string, ConsumerState>;
+
+/**
+ * Refuses claims for good. Capacity is judged by the usage in the fleet less what the consumers have, which two statements read:
+ * such a refusal holds if the consumers have the same before the fleet was read and after it, so that both were true at one moment.
+ *
+ * @param before the consumers as they were read before the fleet
+ * @param readStates reads them again
+ * @returns those whose consumers changed, which must be judged again
+ */
+export async function giveRefusals(
+  refused: readonly Refused[],
+  before: States,
+  readStates: (batch: readonly Waiting[]) => Promise<States>,
+): Promise<readonly Waiting[]> {
+  for (const { waiting, refusal } of refused) if (!isByCapacity(refusal)) waiting.reject(refusal);
+  const byCapacity = refused.filter(({ refusal }) => isByCapacity(refusal));
+  const now = await readStates(byCapacity.map(({ waiting }) => waiting));
+  const changed: Waiting[] = [];
+  for (const { waiting, refusal } of byCapacity) {
+    if (consumersOf(waiting).every((uuid) => hasTheSame(before.get(uuid), now.get(uuid)))) waiting.reject(refusal);
+    else changed.push(waiting);
+  }
+  return changed;
+}
+
+/** Refusals that compare the fleet with what the consumers have. */
+const capacityReasons: ReadonlySet<RefusalReason> = new Set(['invalid inventory', 'inventory in use']);
+const isByCapacity = ({ reason }: ClaimRefused): boolean => capacityReasons.has(reason);
+
+const hasTheSame = (a: ConsumerState | undefined, b: ConsumerState | undefined): boolean =>
+  a?.generation === b?.generation && isDeepStrictEqual(a?.allocations, b?.allocations);
