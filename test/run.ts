@@ -24,7 +24,7 @@ const isWanted = (file: string) =>
   (wanted.length === 0 || wanted.some((part) => file.includes(part)));
 
 // Every file is a process, and many start others: none compiles again what another one has.
-process.env.NODE_COMPILE_CACHE ??= path.join(project, 'node_modules', '.cache', 'node');
+process.env.NODE_COMPILE_CACHE ??= path.join(project, 'node_modules', '.cache');
 const server = await startPostgresql();
 process.env.TEST_POSTGRESQL_URL = server.url;
 const total = sum([await runTestFiles(), await runGabbits()]);
