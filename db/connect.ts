@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers/promises';
-import { type CompiledQuery, Kysely, PostgresDialect } from 'kysely';
+import { type CompiledQuery, Kysely, PostgresDialect, type RawBuilder } from 'kysely';
 import pg from 'pg';
 import { openEmbedded } from './embedded.ts';
 import { keepUp } from './embedded_upkeep.ts';
@@ -30,23 +30,28 @@ export type DatabaseSettings =
 
 type TransactionOptions = { readonly lockTimeoutMs?: number };
 
+/** The rows of some statements, as each of them declares its own. */
+export type RowsOf<Statements extends readonly RawBuilder<unknown>[]> = {
+  readonly [Place in keyof Statements]: Statements[Place] extends RawBuilder<infer Row> ? readonly Row[] : never;
+};
+
 export type Database = {
   readonly kysely: Kysely<Tables>;
   /** The same database for what may take long, such as migrations: a connection of its own, on which no time-out holds. */
   readonly patient: Kysely<Tables>;
   readonly engine: 'postgresql' | 'embedded';
   /**
-   * Sends the queries as one transaction without waiting between them: one round trip on PostgreSQL. Each statement sees
+   * Sends the statements as one transaction without waiting between them: one round trip on PostgreSQL. Each statement sees
    * what was committed before it began, and what the ones before it did.
    *
    * @param options.lockTimeoutMs how long it may wait for each lock; without it, as long as a statement may take
-   * @returns the rows of each query
+   * @returns the rows of each statement
    * @throws the first error, `lockNotAvailable` where a lock was not given in time; then nothing was changed.
    */
-  transaction(
-    queries: readonly CompiledQuery[],
+  transaction<const Statements extends readonly RawBuilder<unknown>[]>(
+    statements: Statements,
     options?: TransactionOptions,
-  ): Promise<readonly (readonly unknown[])[]>;
+  ): Promise<RowsOf<Statements>>;
   /**
    * Resolves when what waits at the sockets was read, for those who collect callers for one statement. The embedded engine
    * keeps the process busy while it works, so that they would never find a second caller; on PostgreSQL it resolves at once.
@@ -125,7 +130,14 @@ function database(
     kysely,
     patient: patient ?? kysely,
     engine,
-    transaction: (queries, options) => transaction(prepared, engine, queries, options),
+    transaction: async <const Statements extends readonly RawBuilder<unknown>[]>(
+      statements: Statements,
+      options?: TransactionOptions,
+    ) => {
+      const queries = statements.map((statement) => statement.compile(kysely));
+      const rows: readonly (readonly unknown[])[] = await transaction(prepared, engine, queries, options);
+      return rows as RowsOf<Statements>; // the same number, in the same order
+    },
     turn: engine === 'embedded' ? eventLoopTurn : async () => {},
     connections: () => ({ open: pool.totalCount, idle: pool.idleCount, waiting: pool.waitingCount }),
     close: async () => {

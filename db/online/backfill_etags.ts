@@ -29,8 +29,7 @@ export function backfillEtags(database: Database): OnlineMigration {
       while (done < maxCount && !finished) {
         const step = steps[place];
         if (step === undefined) throw new Error('The place is that of a step.');
-        const statement = sql<Batch>`${step(after, maxCount - done)}`.compile(database.kysely);
-        const [batch] = await givingWay(database, statement);
+        const [batch] = await givingWay(database, sql<Batch>`${step(after, maxCount - done)}`);
         done += batch?.done ?? 0;
         doneInPass += batch?.done ?? 0;
         if (batch === undefined || batch.last === null) next();

@@ -8,15 +8,15 @@ export function backfillServiceUuids(database: Database): OnlineMigration {
   return {
     name: 'backfill_service_uuids',
     runBatch: async (maxCount) => {
-      const { length } = await givingWay(database, giveUuids(database, maxCount));
+      const { length } = await givingWay(database, giveUuids(maxCount));
       return { found: length, done: length };
     },
   };
 }
 
-const giveUuids = ({ kysely }: Database, limit: number) =>
+const giveUuids = (limit: number) =>
   sql<{ readonly id: number }>`
     update services s set uuid = gen_random_uuid()::text
     from (select cell_id, id from services where uuid is null order by cell_id, id limit ${limit} for update) as old
     where s.cell_id = old.cell_id and s.id = old.id
-    returning s.id`.compile(kysely);
+    returning s.id`;

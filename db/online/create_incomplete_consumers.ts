@@ -49,7 +49,7 @@ export function createIncompleteConsumers(database: Database, owner: IncompleteO
           ownerExists = true;
         }
         const batch = waiting.slice(0, maxCount - done);
-        const created = await givingWay(database, createConsumers(database, owner, batch));
+        const created = await givingWay(database, createConsumers(owner, batch));
         waiting = waiting.slice(batch.length);
         // The others of the batch have a record by now, or no allocations any more: a request was faster.
         done += created.length;
@@ -82,7 +82,7 @@ async function readWindow({ kysely }: Database, after: string | undefined): Prom
  * The allocations are locked against being deleted meanwhile, and those deleted already count no more: no consumer is left
  * without any. Each consumer is looked up by itself, so that no plan reads the whole table, however old its statistics are.
  */
-const createConsumers = ({ kysely }: Database, owner: IncompleteOwner, uuids: readonly string[]) =>
+const createConsumers = (owner: IncompleteOwner, uuids: readonly string[]) =>
   sql<{ readonly id: number }>`
     insert into consumers (uuid, project_id, user_id, generation, created_at)
     select distinct wanted.uuid, p.id, u.id, 0, ${utcNow}
@@ -92,4 +92,4 @@ const createConsumers = ({ kysely }: Database, owner: IncompleteOwner, uuids: re
     ) as held
     cross join projects p cross join users u
     where p.external_id = ${owner.projectId} and u.external_id = ${owner.userId}
-    order by 1 on conflict (uuid) do nothing returning id`.compile(kysely);
+    order by 1 on conflict (uuid) do nothing returning id`;

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { CompiledQuery } from 'kysely';
+import type { RawBuilder } from 'kysely';
 import type { Database } from '../connect.ts';
 import { hasSqlstate, sqlstate } from '../sqlstate.ts';
 
@@ -13,11 +13,11 @@ const attempts = 100;
  *
  * @throws the last refusal where other transactions hold the rows for longer than some ten seconds.
  */
-export async function givingWay<Row>(database: Database, query: CompiledQuery<Row>): Promise<readonly Row[]> {
+export async function givingWay<Row>(database: Database, statement: RawBuilder<Row>): Promise<readonly Row[]> {
   for (let attempt = 1; ; attempt += 1) {
     try {
-      const [rows] = await database.transaction([query], { lockTimeoutMs });
-      return (rows ?? []) as readonly Row[]; // the rows of the second query, whose type it carries
+      const [rows] = await database.transaction([statement], { lockTimeoutMs });
+      return rows;
     } catch (error) {
       const lost = [sqlstate.lockNotAvailable, sqlstate.deadlockDetected, sqlstate.serializationFailure];
       if (attempt === attempts || !hasSqlstate(error, ...lost)) throw error;

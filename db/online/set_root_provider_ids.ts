@@ -17,7 +17,7 @@ export function setRootProviderIds(database: Database): OnlineMigration {
       let found = 0;
       let done = 0;
       while (done < maxCount && !finished) {
-        const [batch] = await givingWay(database, setRoots(database, after, maxCount - done));
+        const [batch] = await givingWay(database, setRoots(after, maxCount - done));
         finished = batch === undefined || batch.last === null;
         if (batch === undefined || batch.last === null || batch.moved) continue;
         found += batch.found;
@@ -42,7 +42,7 @@ type Batch = {
  * The way up to each root is read first and locked then, in the order of ids as a move of a provider does; where a parent
  * is another one by then, the batch must be read again.
  */
-const setRoots = ({ kysely }: Database, after: number, limit: number) =>
+const setRoots = (after: number, limit: number) =>
   sql<Batch>`
     with recursive rootless as materialized (
       select id from resource_providers where root_provider_id is null and id > ${after} order by id limit ${limit}
@@ -63,4 +63,4 @@ const setRoots = ({ kysely }: Database, after: number, limit: number) =>
       returning p.id
     )
     select (select count(*)::integer from rootless) as found, (select count(*)::integer from updated) as done,
-      (select max(id) from rootless) as last, exists (select from moved) as moved`.compile(kysely);
+      (select max(id) from rootless) as last, exists (select from moved) as moved`;

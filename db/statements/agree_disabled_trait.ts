@@ -39,7 +39,7 @@ export const agreeDisabledTrait = (hosts: readonly string[]): readonly RawBuilde
 ];
 
 /** Does so for a service that is as it was: its provider is new, or somebody else wrote the provider's traits. */
-export async function repairDisabledTrait({ kysely, transaction }: Database, host: string): Promise<void> {
+export async function repairDisabledTrait({ transaction }: Pick<Database, 'transaction'>, host: string): Promise<void> {
   const lock = sql`select id from services where host = ${host} and "binary" = ${computeBinary} for no key update`;
-  await transaction([lock, ...agreeDisabledTrait([host])].map((statement) => statement.compile(kysely)));
+  await transaction([lock, ...agreeDisabledTrait([host])]);
 }

@@ -16,7 +16,7 @@ import { tagsAreWritten } from './written_tags.ts';
  * @throws `lockNotAvailable` where somebody holds one of several consumers; nothing was deleted then.
  */
 export async function deleteAllocations(
-  { kysely, transaction }: Database,
+  { transaction }: Pick<Database, 'transaction'>,
   consumerUuids: readonly string[],
 ): Promise<ReadonlyMap<string, number>> {
   // Behind a SELECT the planner does not know how many there are, and keeps one plan.
@@ -28,7 +28,7 @@ export async function deleteAllocations(
     with locked as (select id from consumers where uuid = ${uuids} order by uuid for update)
     select set_config('placement.locked_consumers', coalesce(array_agg(id), '{}')::text, true) from locked`;
   // A consumer that came after the lock stays: its newest allocations might be unseen, and would be left without it.
-  const remove = sql`
+  const remove = sql<{ readonly uuid: string }>`
     with gone as (
       delete from consumers where id = any(current_setting('placement.locked_consumers')::integer[]) returning uuid
     )
@@ -36,13 +36,11 @@ export async function deleteAllocations(
       and (consumer_id in (select uuid from gone) or ${isOld})
     returning consumer_id as uuid`;
   const [, , removed] = await transaction(
-    [lockOld, lock, remove].map((statement) => statement.compile(kysely)),
+    [lockOld, lock, remove],
     consumerUuids.length > 1 ? { lockTimeoutMs: briefWaitMs } : {},
   );
   const counts = new Map<string, number>();
-  // The rows of the last query, whose columns it names.
-  for (const { uuid } of (removed ?? []) as readonly { readonly uuid: string }[])
-    counts.set(uuid, (counts.get(uuid) ?? 0) + 1);
+  for (const { uuid } of removed) counts.set(uuid, (counts.get(uuid) ?? 0) + 1);
   return counts;
 }
 
@@ -54,7 +52,7 @@ export async function deleteAllocations(
  * @returns how many allocations there were; 0 where they are other ones.
  */
 export async function deleteSeenAllocations(
-  { kysely, transaction }: Database,
+  { transaction }: Pick<Database, 'transaction'>,
   consumerUuid: string,
   seen: { readonly generation: number | null; readonly allocations: readonly SeenAllocation[] },
 ): Promise<number> {
@@ -76,8 +74,6 @@ export async function deleteSeenAllocations(
     )
     delete from allocations where consumer_id = ${consumerUuid} and exists (select from same)
       and (${tagsAreWritten}) is not null returning id`;
-  const [, , removed] = await transaction(
-    [lock, lockAllocations, remove].map((statement) => statement.compile(kysely)),
-  );
-  return removed?.length ?? 0;
+  const [, , removed] = await transaction([lock, lockAllocations, remove]);
+  return removed.length;
 }

@@ -12,12 +12,12 @@ import { isAsSeen, type SeenProvider } from './seen_provider.ts';
  * @returns what kept it, if anything did: `gone` where there was no such row, `changed` where it is not as seen.
  */
 export async function deleteProvider(
-  { kysely, transaction }: Database,
+  { transaction }: Pick<Database, 'transaction'>,
   id: number,
   seen?: SeenProvider,
 ): Promise<'deleted' | 'gone' | 'changed' | 'has children' | 'in use'> {
   const lock = sql`select id from resource_providers where id = ${id} for update`;
-  const remove = sql`
+  const remove = sql<{ has_children: boolean; in_use: boolean; changed: boolean; gone: boolean }>`
     with kept as (
       select exists (
           select from resource_providers where (parent_provider_id = ${id} or root_provider_id = ${id}) and id <> ${id}
@@ -36,9 +36,8 @@ export async function deleteProvider(
       delete from resource_providers p using free where p.id = free.id returning p.id
     )
     select has_children, in_use, changed, exists (select from provider_gone) as gone from kept`;
-  const [, rows] = await transaction([lock.compile(kysely), remove.compile(kysely)]);
-  // The select's columns.
-  const found = rows?.[0] as { has_children: boolean; in_use: boolean; changed: boolean; gone: boolean } | undefined;
+  const [, rows] = await transaction([lock, remove]);
+  const [found] = rows;
   if (found?.changed) return 'changed';
   if (found?.has_children) return 'has children';
   if (found?.in_use) return 'in use';

@@ -7,15 +7,15 @@ import { utcNow } from '../utc_now.ts';
  * a circle.
  */
 export async function ensureOwners(
-  { kysely, transaction }: Database,
+  { transaction }: Pick<Database, 'transaction'>,
   names: { readonly projects: readonly string[]; readonly users: readonly string[]; readonly types: readonly string[] },
 ): Promise<void> {
   const insert = (table: string, column: string, values: readonly string[]) =>
     sql`insert into ${sql.table(table)} (${sql.ref(column)}, created_at)
       select distinct value, ${utcNow} from unnest(${values}::text[]) as value order by value on conflict do nothing`;
   await transaction([
-    insert('projects', 'external_id', names.projects).compile(kysely),
-    insert('users', 'external_id', names.users).compile(kysely),
-    insert('consumer_types', 'name', names.types).compile(kysely),
+    insert('projects', 'external_id', names.projects),
+    insert('users', 'external_id', names.users),
+    insert('consumer_types', 'name', names.types),
   ]);
 }

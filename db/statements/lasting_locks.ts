@@ -36,7 +36,10 @@ type LockedRow = {
 const lockOf = ({ table, uuid, holder }: LockedRow): string => `${table} ${uuid} ${holder}`;
 
 /** Locks what it can, for the length of this transaction: the rest somebody else has locked. */
-async function lockedNow({ kysely, transaction }: Database, rows: ClaimedRows): Promise<readonly LockedRow[]> {
+async function lockedNow(
+  { transaction }: Pick<Database, 'transaction'>,
+  rows: ClaimedRows,
+): Promise<readonly LockedRow[]> {
   const providers = sql`${[...rows.providers]}::text[]`;
   const consumers = sql`${[...rows.consumers]}::text[]`;
   const statement = sql<LockedRow>`
@@ -48,8 +51,8 @@ async function lockedNow({ kysely, transaction }: Database, rows: ClaimedRows): 
     where uuid = any(${providers}) and id not in (select id from free_provider)
     union all
     select 'consumers', uuid, xmax::text from consumers
-    where uuid = any(${consumers}) and id not in (select id from free_consumer)`.compile(kysely);
+    where uuid = any(${consumers}) and id not in (select id from free_consumer)`;
   // A locked table is not skipped.
-  const [locked = []] = await transaction([statement], { lockTimeoutMs: briefWaitMs });
-  return locked as readonly LockedRow[]; // the rows of `statement`, whose type it carries
+  const [locked] = await transaction([statement], { lockTimeoutMs: briefWaitMs });
+  return locked;
 }

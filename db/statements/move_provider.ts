@@ -18,7 +18,7 @@ export type JudgedNode = { readonly id: number; readonly parentId: number | null
  * @throws a unique violation where the name is taken.
  */
 export async function moveProvider(
-  { kysely, transaction }: Database,
+  { transaction }: Pick<Database, 'transaction'>,
   move: {
     readonly id: number;
     readonly name: string;
@@ -51,6 +51,6 @@ export async function moveProvider(
     where id = any(${move.subtreeIds}::integer[]) and not exists (select from changed)
       and exists (select from resource_providers p where p.id = ${move.id} and ${isAsSeen(move.seen)})
     returning id`;
-  const [, rows] = await transaction([lock.compile(kysely), write.compile(kysely)]);
-  return rows !== undefined && rows.length > 0;
+  const [, rows] = await transaction([lock, write]);
+  return rows.length > 0;
 }

@@ -38,15 +38,12 @@ export const nextGeneration = (judged: JudgedProvider, condition = sql`true`): R
  *   then.
  */
 export async function writeProviders(
-  { kysely, transaction }: Pick<Database, 'kysely' | 'transaction'>,
+  { transaction }: Pick<Database, 'transaction'>,
   writes: readonly ProviderWrite[],
 ): Promise<ReadonlySet<ProviderWrite>> {
   const sorted = writes.toSorted((a, b) => (a.lockedId ?? 0) - (b.lockedId ?? 0));
   const statements = sorted.flatMap((write) => write.statements);
-  const rows = await transaction(
-    statements.map((statement) => statement.compile(kysely)),
-    writes.length > 1 ? { lockTimeoutMs: briefWaitMs } : {},
-  );
+  const rows = await transaction(statements, writes.length > 1 ? { lockTimeoutMs: briefWaitMs } : {});
   const done = new Set<ProviderWrite>();
   let place = 0;
   for (const write of sorted) {

@@ -23,20 +23,19 @@ export type Registration = {
  * @throws a unique violation of uniq_services0compute_host where another cell has a host: then none was registered.
  */
 export async function registerServices(
-  { kysely, transaction }: Database,
+  { transaction }: Pick<Database, 'transaction'>,
   { cell, binary }: Pick<Registration, 'cell' | 'binary'>,
   registrations: readonly Registration[],
   downTimeSeconds: number,
 ): Promise<readonly ServiceRow[]> {
   const hosts = registrations.map(({ host }) => host);
-  const [, , rows] = await transaction(
-    [
-      sql`insert into cells (uuid, name, created_at) values (gen_random_uuid()::text, ${cell}, ${utcNow})
+  const [, , rows] = await transaction([
+    sql`insert into cells (uuid, name, created_at) values (gen_random_uuid()::text, ${cell}, ${utcNow})
         on conflict (name) do nothing`,
-      sql`update cells c set updated_at = ${utcNow}, last_service_id = ${hosts.length}::integer +
+    sql`update cells c set updated_at = ${utcNow}, last_service_id = ${hosts.length}::integer +
           greatest(c.last_service_id, (select max(s.id) from services s where s.cell_id = c.id))
         where c.name = ${cell}`,
-      sql`insert into services as s (cell_id, id, uuid, host, "binary", topic, zone, created_at, last_seen_up)
+    sql<ServiceRow>`insert into services as s (cell_id, id, uuid, host, "binary", topic, zone, created_at, last_seen_up)
         select c.id, c.last_service_id - ${hosts.length}::integer + place, gen_random_uuid()::text, r.host, ${binary}::varchar,
           r.topic, r.zone, ${utcNow}, ${utcNow}
         from cells c, unnest(${hosts}::varchar[], ${registrations.map(({ topic }) => topic ?? null)}::varchar[],
@@ -46,8 +45,7 @@ export async function registerServices(
           uuid = coalesce(s.uuid, excluded.uuid), topic = coalesce(excluded.topic, s.topic),
           zone = coalesce(excluded.zone, s.zone)
         returning ${serviceColumns(downTimeSeconds)}`,
-      ...(binary === computeBinary ? agreeDisabledTrait(hosts) : []),
-    ].map((statement) => statement.compile(kysely)),
-  );
-  return (rows ?? []) as readonly ServiceRow[]; // the columns of serviceColumns
+    ...(binary === computeBinary ? agreeDisabledTrait(hosts) : []),
+  ]);
+  return rows;
 }

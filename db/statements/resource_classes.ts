@@ -50,13 +50,13 @@ export async function renameResourceClass({ kysely }: Database, id: number, name
 
 /** Deletes a class that has this name, and that no inventory has. The lock comes first, so that an inventory written before it is seen. */
 export async function deleteResourceClass(
-  { kysely, transaction }: Database,
+  { transaction }: Pick<Database, 'transaction'>,
   { id, name }: { readonly id: number; readonly name: string },
 ): Promise<'deleted' | 'gone' | 'in use'> {
   const lock = sql`select id from resource_classes where id = ${id} and name = ${name} for update`;
   const remove = sql`delete from resource_classes where id = ${id} and name = ${name}
     and not exists (select from inventories where resource_class_id = ${id}) returning id`;
-  const [locked, removed] = await transaction([lock.compile(kysely), remove.compile(kysely)]);
-  if (locked?.length === 0) return 'gone';
-  return removed?.length === 1 ? 'deleted' : 'in use';
+  const [locked, removed] = await transaction([lock, remove]);
+  if (locked.length === 0) return 'gone';
+  return removed.length === 1 ? 'deleted' : 'in use';
 }

@@ -17,12 +17,12 @@ export type ServiceUpdate = {
  * @returns undefined where the service is gone.
  */
 export async function updateService(
-  { kysely, transaction }: Database,
+  { transaction }: Pick<Database, 'transaction'>,
   { cellId, id, host }: Pick<ServiceRow, 'cellId' | 'id' | 'host'>,
   { status, forcedDown }: ServiceUpdate,
   downTimeSeconds: number,
 ): Promise<ServiceRow | undefined> {
-  const update = sql`
+  const update = sql<ServiceRow>`
     update services s set updated_at = ${utcNow},
       disabled = coalesce(${status?.disabled ?? null}::boolean, s.disabled),
       disabled_reason = case when ${status === undefined}::boolean then s.disabled_reason
@@ -30,8 +30,6 @@ export async function updateService(
       forced_down = coalesce(${forcedDown ?? null}::boolean, s.forced_down)
     where s.cell_id = ${cellId} and s.id = ${id} and s.host = ${host}
     returning ${serviceColumns(downTimeSeconds)}`;
-  const [rows] = await transaction(
-    [update, ...agreeDisabledTrait([host])].map((statement) => statement.compile(kysely)),
-  );
-  return rows?.[0] as ServiceRow | undefined; // the columns of serviceColumns
+  const [rows] = await transaction([update, ...agreeDisabledTrait([host])]);
+  return rows[0];
 }

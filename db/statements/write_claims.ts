@@ -51,7 +51,7 @@ type WrittenRow = {
  *   of several claims needs: then nothing at all was written.
  */
 export async function writeClaims(
-  { kysely, transaction }: Database,
+  { transaction }: Pick<Database, 'transaction'>,
   claims: readonly ClaimWrite[],
   judgedOn: string | null = null,
   leeway?: Leeway,
@@ -123,12 +123,12 @@ export async function writeClaims(
     select pg_current_xact_id()::text as xid, lost.claim, lost.what, exists (
         select from guard g join locked_provider p on p.id = g.provider_id where p.generation <> g.generation
       ) as "isContested"
-    from (${tagsAreWritten}) as tags left join lost on true`.compile(kysely);
+    from (${tagsAreWritten}) as tags left join lost on true`;
   const emptied = claims.flatMap(({ consumers }) => consumers.filter(isEmptiedOldOne).map(({ uuid }) => uuid));
-  const before = leeway === undefined ? [] : [lockProviders(claims).compile(kysely)];
-  const after = emptied.length === 0 ? [] : removeLateConsumers(emptied).map((query) => query.compile(kysely));
+  const before = leeway === undefined ? [] : [lockProviders(claims)];
+  const after = emptied.length === 0 ? [] : removeLateConsumers(emptied);
   const results = await transaction([...before, statement, ...after]);
-  const rows = (results[before.length] ?? []) as readonly WrittenRow[]; // the rows of `statement`, whose type it carries
+  const rows = (results[before.length] ?? []) as readonly WrittenRow[]; // the rows of `statement`
   const lost: LostGuard[] = claims.map(() => undefined);
   for (const { claim, what } of rows) if (claim !== null) lost[claim] = what;
   return { lost, xid: rows[0]?.xid ?? '0', isContested: rows[0]?.isContested ?? false };
