@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
 import type { Placement } from '../client/index.ts';
+import { messageOf } from '../message_of.ts';
 import { type ConnectionFlags, openPlacement } from './connection.ts';
 
 /** What every command works with. */
@@ -23,7 +24,7 @@ function connected(command: Command, flags: ConnectionFlags): Placement {
   try {
     return openPlacement(flags, process.env);
   } catch (error) {
-    return command.error(`error: ${error instanceof Error ? error.message : error}`);
+    return command.error(`error: ${messageOf(error)}`);
   }
 }
 

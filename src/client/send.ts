@@ -1,3 +1,4 @@
+import { messageOf } from '../message_of.ts';
 import { ConnectionError } from './errors.ts';
 
 export type Fetch = typeof globalThis.fetch;
@@ -59,7 +60,7 @@ function lost(url: string, error: unknown): Error {
     remedies[code] ??
     (isCertificateProblem(code)
       ? `its certificate is not trusted (${code}). Name the authority's certificate in NODE_EXTRA_CA_CERTS, or OS_CACERT for the command.`
-      : `the connection was lost (${cause instanceof Error ? cause.message : String(cause)}).`);
+      : `the connection was lost (${messageOf(cause)}).`);
   return new ConnectionError(`No answer from ${new URL(url).origin}: ${reason}`, { unsent, cause: error });
 }
 

@@ -1,5 +1,6 @@
 import type * as v from 'valibot';
 import { ApiError, badRequest } from '../errors.ts';
+import { messageOf } from '../message_of.ts';
 import { checkValue } from '../schema/check.ts';
 
 /**
@@ -50,6 +51,6 @@ function parseJson(bytes: Uint8Array): unknown {
   try {
     return JSON.parse(text);
   } catch (error) {
-    throw badRequest(`Malformed JSON: ${error instanceof Error ? error.message : String(error)}`);
+    throw badRequest(`Malformed JSON: ${messageOf(error)}`);
   }
 }

@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { createSecureContext } from 'node:tls';
 import type { Config } from '../config/config.ts';
+import { messageOf } from '../message_of.ts';
 
 /** A certificate chain and its key as PEM text. */
 export type Tls = { readonly cert: string; readonly key: string };
@@ -18,7 +19,7 @@ export async function readTls({ certFile, keyFile }: Config['ssl']): Promise<Tls
     createSecureContext({ cert, key });
   } catch (error) {
     throw new Error(
-      `TLS cannot be set up by [ssl] cert_file = ${certFile} and key_file = ${keyFile}: ${reason(error)}. Both must be PEM ` +
+      `TLS cannot be set up by [ssl] cert_file = ${certFile} and key_file = ${keyFile}: ${messageOf(error)}. Both must be PEM ` +
         'files, and the key that of the first certificate.',
       { cause: error },
     );
@@ -30,8 +31,6 @@ async function readPem(option: string, file: string): Promise<string> {
   try {
     return await readFile(file, 'utf8');
   } catch (error) {
-    throw new Error(`The file of [ssl] ${option} cannot be read: ${reason(error)}.`, { cause: error });
+    throw new Error(`The file of [ssl] ${option} cannot be read: ${messageOf(error)}.`, { cause: error });
   }
 }
-
-const reason = (error: unknown): string => (error instanceof Error ? error.message : String(error));

@@ -1,5 +1,6 @@
 import { insertRows } from '../../db/statements/insert_rows.ts';
 import { recordCopied } from '../../db/statements/unfinished_import.ts';
+import { messageOf } from '../message_of.ts';
 import type { ColumnKind, CopiedTable } from './copied_tables.ts';
 import type { ImportReport } from './import_report.ts';
 import type { RowKey } from './key_order.ts';
@@ -55,10 +56,9 @@ async function writePage(target: Target, { name, columns }: CopiedTable, { rows,
   try {
     await insertRows(target, name, ofRows);
   } catch (error) {
-    throw new Error(
-      `The rows of ${name} up to ${last.join(', ')} cannot be stored: ${error instanceof Error ? error.message : error}.`,
-      { cause: error },
-    );
+    throw new Error(`The rows of ${name} up to ${last.join(', ')} cannot be stored: ${messageOf(error)}.`, {
+      cause: error,
+    });
   }
   await recordCopied(target, name, last);
 }

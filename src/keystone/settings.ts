@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import type { Config } from '../config/config.ts';
+import { messageOf } from '../message_of.ts';
 
 /** `[keystone_authtoken]` */
 export type KeystoneSettings = Config['keystoneAuthtoken'];
@@ -71,7 +72,7 @@ function readPem(option: string, file: string): string {
   try {
     return readFileSync(file, 'utf8');
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = messageOf(error);
     throw new Error(`The file of [keystone_authtoken] ${option} cannot be read: ${reason}.`, { cause: error });
   }
 }

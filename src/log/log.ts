@@ -2,6 +2,7 @@ import { closeSync, openSync } from 'node:fs';
 import path from 'node:path';
 import { type DestinationStream, type Logger, pino } from 'pino';
 import type { Config } from '../config/config.ts';
+import { messageOf } from '../message_of.ts';
 import { osloLine } from './oslo_line.ts';
 
 export type Log = {
@@ -117,7 +118,7 @@ function checkWritable(file: string): void {
   try {
     closeSync(openSync(file, 'a', 0o640));
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = messageOf(error);
     throw new Error(
       `The log file ${file} ([DEFAULT] log_file and log_dir) cannot be opened: ${reason}. Let this user write there, or ` +
         'leave both options out for standard error.',

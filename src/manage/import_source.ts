@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { parseOsloIni } from '../config/oslo_ini.ts';
 import { substitute } from '../config/substitution.ts';
 import { readSourceUrl, type SourceSettings } from '../import/source_url.ts';
+import { messageOf } from '../message_of.ts';
 
 /** Where `placement-manage import` is told what to import. */
 export type SourceFlags = { readonly from?: string; readonly fromConfig?: string };
@@ -34,7 +35,7 @@ function readConnection(file: string): string | undefined {
   try {
     text = readFileSync(file, 'utf8');
   } catch (error) {
-    throw new Error(`${file} cannot be read: ${error instanceof Error ? error.message : error}.`, { cause: error });
+    throw new Error(`${file} cannot be read: ${messageOf(error)}.`, { cause: error });
   }
   const written = parseOsloIni(text, file).get('placement_database')?.get('connection')?.at(-1)?.value;
   return written === undefined ? undefined : substitute(written, () => undefined);

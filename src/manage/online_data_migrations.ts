@@ -1,5 +1,6 @@
 import type { OnlineMigration, Progress } from '../../db/online/online_migration.ts';
 import { runBatch } from '../../db/online/run.ts';
+import { messageOf } from '../message_of.ts';
 import { centredTable } from './boxed_table.ts';
 
 /** Some 20 ms of work, during which requests may wait for its rows; batches of upstream's 50 take two to three times as long in all. */
@@ -47,5 +48,3 @@ export async function runOnlineDataMigrations(
   }
   return done > 0 ? 1 : 0;
 }
-
-const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

@@ -1,5 +1,6 @@
 import type { Identity } from '../api/identity.ts';
 import { ConfigError } from '../config/config_error.ts';
+import { messageOf } from '../message_of.ts';
 import { findPolicyFiles, type PolicyFiles, type PolicySettings, readRules } from './read_files.ts';
 import { decide, type Rules } from './rules.ts';
 import type { Values } from './template.ts';
@@ -38,7 +39,7 @@ export function openPolicy(settings: PolicySettings, log: PolicyLog): Policy {
     try {
       found = findPolicyFiles(settings);
     } catch (error) {
-      keep([`The policy files cannot be read: ${error instanceof Error ? error.message : String(error)}.`]);
+      keep([`The policy files cannot be read: ${messageOf(error)}.`]);
       return;
     }
     if (found.fingerprint === seen.fingerprint && !seen.unsettled) return;
@@ -77,9 +78,7 @@ function findOrThrow(settings: PolicySettings): PolicyFiles {
   try {
     return findPolicyFiles(settings);
   } catch (error) {
-    throw new ConfigError([
-      `The policy files cannot be read: ${error instanceof Error ? error.message : String(error)}.`,
-    ]);
+    throw new ConfigError([`The policy files cannot be read: ${messageOf(error)}.`]);
   }
 }
 

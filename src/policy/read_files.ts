@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync, type Stats, statSync } from 'node:fs';
 import path from 'node:path';
+import { messageOf } from '../message_of.ts';
 import { parsePolicyFile } from './parse_file.ts';
 import { assembleRules, type FileRule, type RuleSettings, type Rules, ruleComplaints } from './rules.ts';
 
@@ -65,7 +66,7 @@ export function readRules(files: readonly string[], settings: RuleSettings): Rea
     try {
       return parsePolicyFile(readUtf8(file), file);
     } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
+      const reason = messageOf(error);
       return { rules: [], warnings: [], problems: [`The policy file ${file} cannot be read: ${reason}.`] };
     }
   });

@@ -3,6 +3,7 @@ import { type Command, CommanderError } from 'commander';
 import { ConfigError } from '../config/config_error.ts';
 import { type LoadedConfig, load } from '../config/load.ts';
 import type { Override } from '../config/sources.ts';
+import { messageOf } from '../message_of.ts';
 import { version } from '../version.ts';
 
 /** The flags by which every command finds its configuration. */
@@ -58,7 +59,7 @@ export async function runCommand(
       process.exitCode = error.exitCode === 0 ? 0 : error.code === 'commander.help' ? exitCodes.noCommand : 2;
       return;
     }
-    const problems = error instanceof ConfigError ? error.problems : [error instanceof Error ? error.message : error];
+    const problems = error instanceof ConfigError ? error.problems : [messageOf(error)];
     for (const problem of problems) console.error(`${command.name()}: ${problem}`);
     process.exitCode = exitCodes.failed;
   }

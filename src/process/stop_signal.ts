@@ -1,3 +1,5 @@
+import { messageOf } from '../message_of.ts';
+
 /** How long an orderly end may take, in milliseconds; whoever supervises the process waits 30 s, as a rule. */
 const patience = 29_000;
 
@@ -19,6 +21,6 @@ export function onStopSignal(stop: (signal: NodeJS.Signals) => Promise<void>): v
 }
 
 function fail(reason: unknown): never {
-  console.error(`The process could not end in order: ${reason instanceof Error ? reason.message : reason}`);
+  console.error(`The process could not end in order: ${messageOf(reason)}`);
   process.exit(1);
 }
