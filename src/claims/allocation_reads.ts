@@ -3,7 +3,7 @@ import { repeatLostRaces } from '../../db/lost_race.ts';
 import { type ConsumerAllocationRow, readAllocations } from '../../db/statements/read_allocations.ts';
 import { type ProviderAllocationRow, readProviderAllocations } from '../../db/statements/read_provider_allocations.ts';
 import { isStorable } from '../../db/storable.ts';
-import { inBatches } from '../batches.ts';
+import { inBatches } from '../turns/batches.ts';
 
 /** Reads allocations as they are in the database; reads that are asked for while one is under way go together in the next. */
 export type AllocationReads = {

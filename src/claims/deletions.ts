@@ -1,7 +1,7 @@
 import type { Database } from '../../db/connect.ts';
 import { hasSqlstate, sqlstate } from '../../db/sqlstate.ts';
 import { deleteAllocations } from '../../db/statements/delete_allocations.ts';
-import { inBatches } from '../batches.ts';
+import { inBatches } from '../turns/batches.ts';
 
 /** Deletes all that consumers have; deletions that are asked for while one is under way go together in the next. */
 export type Deletions = {

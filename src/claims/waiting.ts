@@ -1,6 +1,6 @@
 import type { ClaimedRows } from '../../db/statements/lasting_locks.ts';
-import type { IsAloneNext, Partable } from '../parting.ts';
 import { type RequestIds, requestsServed } from '../request_ids.ts';
+import type { IsAloneNext, Partable } from '../turns/parting.ts';
 import type { Claim } from './claim.ts';
 
 /** A claim that waits to be written. */

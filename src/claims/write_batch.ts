@@ -6,7 +6,7 @@ import { ensureOwners } from '../../db/statements/ensure_owners.ts';
 import { type WrittenClaims, writeClaims } from '../../db/statements/write_claims.ts';
 import { concurrentlyUpdated } from '../errors.ts';
 import type { FleetKeeper } from '../fleet/keeper.ts';
-import { parted } from '../parting.ts';
+import { parted } from '../turns/parting.ts';
 import { ClaimRefused } from './claim.ts';
 import { effectsOf, isForeseeable, type Judged, roomsOf } from './effects.ts';
 import type { StaleFleet } from './stale_fleet.ts';

@@ -2,7 +2,7 @@ import { type Database, isDatabaseError } from '../../db/connect.ts';
 import { repeatLostRaces } from '../../db/lost_race.ts';
 import { isTimedOut, isUnavailable } from '../../db/sqlstate.ts';
 import { type ProviderWrite, writeProviders } from '../../db/statements/provider_write.ts';
-import { inBatches } from '../batches.ts';
+import { inBatches } from '../turns/batches.ts';
 import type { Fleet } from './fleet.ts';
 import type { FleetKeeper } from './keeper.ts';
 

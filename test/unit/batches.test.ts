@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import { sqlstate } from '../../db/sqlstate.ts';
-import { type BatchOptions, inBatches } from '../../src/batches.ts';
 import { onBehalfOf, requestsServed } from '../../src/request_ids.ts';
+import { type BatchOptions, inBatches } from '../../src/turns/batches.ts';
 
 const turn = async () => {};
 

@@ -1,8 +1,8 @@
-import type { Database } from '../db/connect.ts';
-import { isTimedOut } from '../db/sqlstate.ts';
+import type { Database } from '../../db/connect.ts';
+import { isTimedOut } from '../../db/sqlstate.ts';
+import { onBehalfOf, type RequestIds, requestsServed } from '../request_ids.ts';
 import { heldUpLimit, inTurn } from './in_turn.ts';
 import { type Partable, parted, refuseParted, takingTurns } from './parting.ts';
-import { onBehalfOf, type RequestIds, requestsServed } from './request_ids.ts';
 
 /** Gives each of a batch its result. It may throw for one of them, or take longer: neither the others nor the next batch wait. */
 export type Told<Item, Result> = (item: Item) => Result | Promise<Result>;

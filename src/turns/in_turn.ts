@@ -1,4 +1,4 @@
-import type { Database } from '../db/connect.ts';
+import type { Database } from '../../db/connect.ts';
 
 /** After so long, in milliseconds, a batch waits for somebody else, and the next begins beside it. */
 const heldUpMs = 1_000;
