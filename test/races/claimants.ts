@@ -71,7 +71,7 @@ export function startClaimants(app: App, host: string, clients: number): Claiman
 }
 
 /** Waits until so many more claims were answered 204. @throws where that takes longer. */
-export async function untilClaimed({ acknowledged }: Claimants, more: number, withinMs = 5_000): Promise<void> {
+export async function untilClaimed({ acknowledged }: Claimants, more: number, withinMs = 30_000): Promise<void> {
   const before = acknowledged.length;
   const startedMs = Date.now();
   while (acknowledged.length < before + more) {
