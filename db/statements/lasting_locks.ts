@@ -10,7 +10,7 @@ export type ClaimedRows = { readonly providers: ReadonlySet<string>; readonly co
  * Which rows one transaction holds for half a second at least. What others lock one after the other is not among them.
  *
  * @param pause between the two looks at them
- * @throws `lockNotAvailable`, soon, where a table is locked as a whole
+ * @throws `lockNotAvailable`, soon, where a table that claims write is locked as a whole
  */
 export async function findLastingLocks(
   database: Database,
@@ -35,6 +35,9 @@ type LockedRow = {
 
 const lockOf = ({ table, uuid, holder }: LockedRow): string => `${table} ${uuid} ${holder}`;
 
+/** As claims lock the tables that they write: who builds an index, or vacuums in full, keeps all of them waiting. */
+const lockTables = sql`lock table allocations, consumers, resource_providers, provider_changes in row exclusive mode`;
+
 /** Locks what it can, for the length of this transaction: the rest somebody else has locked. */
 async function lockedNow(
   { transaction }: Pick<Database, 'transaction'>,
@@ -52,7 +55,6 @@ async function lockedNow(
     union all
     select 'consumers', uuid, xmax::text from consumers
     where uuid = any(${consumers}) and id not in (select id from free_consumer)`;
-  // A locked table is not skipped.
-  const [locked] = await transaction([statement], { lockTimeoutMs: briefWaitMs });
+  const [, locked] = await transaction([lockTables, statement], { lockTimeoutMs: briefWaitMs });
   return locked;
 }

@@ -77,9 +77,12 @@ export const optionSpecs: {
     embeddedPath: { type: text, help: 'The folder of the embedded database.' },
     maxPoolSize: { type: integer(0), help: 'How many connections to PostgreSQL are kept at most; 0 for no limit.' },
     connectionRecycleTime: { type: integer(-1), help: 'Seconds after which a connection is replaced; -1 for never.' },
-    maxRetries: { type: integer(-1), help: 'How often reaching the database is tried at start; -1 for without end.' },
+    maxRetries: {
+      type: integer(-1),
+      help: 'How often reaching the database is tried again at start; -1 for without end.',
+    },
     retryInterval: { type: integer(0), help: 'Seconds between these tries.' },
-    poolTimeout: { type: integer(0), help: 'Seconds that a request waits for a free connection.' },
+    poolTimeout: { type: integer(0), help: 'Seconds that a request waits for a free connection; 0 for no limit.' },
     statementTimeout: {
       type: integer(0, 86_400),
       help: 'Seconds that a statement of a request may take on PostgreSQL; 0 for no limit.',
@@ -229,6 +232,9 @@ export const optionSpecs: {
     httpConnectTimeout: { type: integer(0), help: 'Seconds that Keystone may take to answer; unset for 10.' },
     httpRequestMaxRetries: { type: integer(0), help: 'How often a request that did not reach Keystone is repeated.' },
     includeServiceCatalog: { type: boolean, help: 'Ask Keystone for the catalog along with a token.' },
-    delayAuthDecision: { type: boolean, help: 'Let requests without a valid token pass, for policy to decide.' },
+    delayAuthDecision: {
+      type: boolean,
+      help: 'Answer 401, and not 503, where Keystone cannot be asked, and ignore service tokens that do not count.',
+    },
   },
 };

@@ -32,9 +32,13 @@ test('a row that is locked again and again, for a moment each time, is not found
   });
 });
 
-test('of a table that is locked as a whole it is not told, soon', async () => {
-  await withTwoConnections(async ({ database, other }) => {
-    await other.query('begin; lock table consumers in access exclusive mode');
-    await assert.rejects(findLastingLocks(database, claimed), (error) => hasSqlstate(error, sqlstate.lockNotAvailable));
+for (const table of ['allocations', 'consumers', 'resource_providers', 'provider_changes']) {
+  test(`where ${table} is locked as a whole, as for an index, it throws soon`, async () => {
+    await withTwoConnections(async ({ database, other }) => {
+      await other.query(`begin; lock table ${table} in share mode`);
+      await assert.rejects(findLastingLocks(database, claimed), (error) =>
+        hasSqlstate(error, sqlstate.lockNotAvailable),
+      );
+    });
   });
-});
+}
