@@ -12,8 +12,8 @@ import { withTestService } from '../services.ts';
 import { type Node, providerUuid, rowsOf, type Stock, type Topology } from './topology.ts';
 
 /*
- * What would explode if combinations were tried one by one. Work is counted in looks at inventories: a search cannot judge a
- * provider without one, and unlike time they are the same on every machine.
+ * What would explode if combinations were tried one by one. Work is counted in looks at inventories and parents: a search cannot
+ * judge a provider or a subtree without them, and unlike time they are the same on every machine.
  */
 
 const nothing = { VCPU: undefined, MEMORY_MB: undefined, DISK_GB: undefined, SRIOV_NET_VF: undefined };
@@ -46,13 +46,15 @@ function counted(topology: Topology): { readonly fleet: Fleet; readonly looks: (
   const { fleet } = createFleet(rowsOf(topology));
   let looks = 0;
   for (const provider of fleet.byId.values()) {
-    const { inventories } = provider;
-    Object.defineProperty(provider, 'inventories', {
-      get: () => {
-        looks++;
-        return inventories;
-      },
-    });
+    for (const name of ['inventories', 'parent'] as const) {
+      const value = provider[name];
+      Object.defineProperty(provider, name, {
+        get: () => {
+          looks++;
+          return value;
+        },
+      });
+    }
   }
   return { fleet, looks: () => looks };
 }
@@ -104,6 +106,20 @@ suite('explosions of combinations', () => {
       assert.ok(looks() < 1000, `${looks()} looks to refuse`);
     });
   }
+
+  test('two hundred groups for as many devices and a few more', () => {
+    const { fleet, looks } = counted(hosts(1, 210, 1));
+    assert.equal(taken(fleet, functions(200), 1), 1);
+    assert.ok(looks() < 1_000_000, `${looks()} looks for one candidate`);
+  });
+
+  test('sixty groups within a subtree, on a hundred devices of which none is below another', () => {
+    const { fleet, looks } = counted(hosts(1, 100, 1));
+    const { groups } = functions(60);
+    const sameSubtrees = [new Set(groups.map(({ suffix }) => suffix))];
+    assert.equal(taken(fleet, functions(0, { groups, sameSubtrees }), 1), 0);
+    assert.ok(looks() < 200_000, `${looks()} looks to refuse`);
+  });
 
   test('ten groups for ten devices, where the first choices are those that others need', () => {
     const traits: Node['traits'][] = Array.from({ length: 10 }, (_, place) => (place < 5 ? ['CUSTOM_FAST'] : []));
