@@ -1,3 +1,4 @@
+import { type ApiError, badRequest } from '../errors.ts';
 import type { Provider } from '../fleet/provider.ts';
 import type { Candidate, Choice } from './candidate.ts';
 import { choiceAlone, choicesFor, granularChoices, isAlone } from './choices.ts';
@@ -11,6 +12,12 @@ import { canBeOneSubtree, isOneSubtree } from './subtrees.ts';
 
 /** After this many steps in vain, a combination is looked at for whether it has prospects before it is taken further. */
 const patience = 32;
+
+/**
+ * After so many looks at choices in vain an anchor is given up, with an error: sharing out unlike amounts is bin packing, which
+ * may take longer than anybody waits, and nobody else is served meanwhile. It is a few seconds.
+ */
+const mostVainLooks = 50_000_000;
 
 /** From so many groups on, an anchor is looked at before the first step: eleven groups for ten devices are refused at once. */
 const manyGroups = 6;
@@ -63,6 +70,8 @@ function* loneChoicesAt(
  *
  * The work for a candidate depends on the number of groups and providers, not on that of combinations, but for one thing:
  * groups that want unlike amounts of the same class may pass for satisfiable together when they are not (bin packing).
+ *
+ * @throws ApiError 400 where that takes too long
  */
 function* combinationsAt(
   anchor: Provider,
@@ -141,7 +150,10 @@ function* combinationsAt(
   let vain = 0;
   let nextLook = patience;
   let gap = 1;
+  let looks = 0;
+  const looksForProspects = steps.reduce((sum, step) => sum + choiceCount(step), 0);
   for (;;) {
+    if (++looks > mostVainLooks) throw tooManyWays(anchor, steps.length);
     const depth = chosen.length;
     const choice = choiceAt(steps[depth], nextPlaces, depth);
     if (choice === undefined) {
@@ -157,23 +169,32 @@ function* combinationsAt(
       vain = 0;
       nextLook = patience;
       gap = 1;
+      looks = 0;
       // Every depth has its choice here.
       yield depths.map((each) => chosen[each] ?? choice);
       giveBack();
     } else if (++vain >= nextLook) {
       // A look costs as much as many steps, so while all is well it is taken ever more rarely. What was wrong since the look
       // before is all given up.
+      looks += looksForProspects;
       const goesOn = hasProspects();
       gap = goesOn ? gap * 2 : 1;
       nextLook = vain + gap;
       if (goesOn) continue;
       do {
+        looks += looksForProspects;
         nextPlaces[chosen.length] = 0;
         giveBack();
       } while (chosen.length > 0 && !hasProspects());
     }
   }
 }
+
+const tooManyWays = ({ uuid }: Provider, groups: number): ApiError =>
+  badRequest(
+    `The search for allocation candidates was given up at resource provider ${uuid}: ${groups} request groups can be shared ` +
+      'out in too many ways there, of which very many do not fit. Ask for fewer groups, or for equal amounts of a resource class.',
+  );
 
 /** The next choice at a depth, undefined after the last. */
 function choiceAt(step: Step | undefined, nextPlaces: number[], depth: number): Choice | undefined {

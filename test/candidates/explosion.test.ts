@@ -121,6 +121,16 @@ suite('explosions of combinations', () => {
     assert.ok(looks() < 200_000, `${looks()} looks to refuse`);
   });
 
+  test('unlike amounts that pass for possible are given up rather than tried for ever', () => {
+    // Twelve devices are left with one of four, which is of no use, and the other eight have 16 pairs for 17 groups.
+    const { fleet } = createFleet(rowsOf(hosts(1, 20, 4)));
+    const groups = functions(29).groups.map((group, place) => ({
+      ...group,
+      resources: new Map([['SRIOV_NET_VF', place < 12 ? 3 : 2]]),
+    }));
+    assert.throws(() => taken(fleet, functions(0, { groups }), 1), { status: 400, message: /29 request groups/ });
+  });
+
   test('ten groups for ten devices, where the first choices are those that others need', () => {
     const traits: Node['traits'][] = Array.from({ length: 10 }, (_, place) => (place < 5 ? ['CUSTOM_FAST'] : []));
     const { fleet, looks } = counted(hosts(1, 10, 1, traits));
