@@ -165,6 +165,35 @@ suite('explosions of combinations', () => {
     assert.ok(looks() < 20_000, `${looks()} looks for 8 candidates`);
   });
 
+  test('a trait that no provider of the classes has ends the search for the group without suffix', () => {
+    const rich = { VCPU: some(8), MEMORY_MB: some(8), DISK_GB: some(8), SRIOV_NET_VF: some(8) };
+    const [root, ...devices] = hosts(1, 60, 1);
+    assert.ok(root !== undefined);
+    const topology = [
+      { ...root, traits: ['CUSTOM_FAST'] as const },
+      ...devices.map((node) => ({ ...node, stock: rich })),
+    ];
+    const { fleet } = createFleet(rowsOf(topology));
+    // Of each combination, of which there are 13 million, the traits of all providers were read.
+    let reads = 0;
+    for (const provider of fleet.byId.values()) {
+      const { traitIds } = provider;
+      Object.defineProperty(provider, 'traitIds', {
+        get: () => {
+          reads++;
+          return traitIds;
+        },
+      });
+    }
+    const plain = {
+      ...oneFunction(''),
+      resources: new Map(Object.keys(rich).map((name) => [name, 1])),
+      traits: { required: [['CUSTOM_FAST']], forbidden: [] },
+    };
+    assert.equal(taken(fleet, functions(0, { groups: [plain] }), 1), 0);
+    assert.ok(reads < 2000, `${reads} looks at traits`);
+  });
+
   test('ten of two thousand hosts cost no more than ten', () => {
     const { fleet, looks } = counted(hosts(2000, 2, 4));
     assert.equal(taken(fleet, functions(2), 10), 10);
