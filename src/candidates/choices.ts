@@ -1,4 +1,4 @@
-import { hasRequiredTraits } from '../fleet/filters.ts';
+import { hasAnyTrait } from '../fleet/filters.ts';
 import type { Provider } from '../fleet/provider.ts';
 import type { Choice } from './candidate.ts';
 import { optionsByClass, satisfiesAlone, satisfiesGroup } from './options.ts';
@@ -25,16 +25,26 @@ export function* choicesFor(
     if (choice !== undefined) yield choice;
     return;
   }
-  const { required } = group.traits;
   const options = optionsByClass(anchor, usable, group);
   if (options === undefined) return;
-  for (const providers of product(options, order)) {
-    if (required.length > 0) {
-      const together = providers.length === 1 ? providers[0]?.traitIds : providers.flatMap(({ traitIds }) => traitIds);
-      if (!hasRequiredTraits(together ?? [], required)) continue;
-    }
-    yield { group, providers };
-  }
+  for (const providers of product(options, order, mayHaveTraits(options, group))) yield { group, providers };
+}
+
+/**
+ * Whether the providers taken so far, with some of those that are still to be chosen from, may have the traits that a group
+ * requires of all its providers together; once all are taken, whether they have. A trait that nobody has ends the
+ * search at once: three classes on five hundred devices are 125 million ways to be without it.
+ */
+function mayHaveTraits(
+  options: readonly (readonly Provider[])[],
+  { traits: { required } }: ResolvedGroup,
+): ((taken: readonly Provider[]) => boolean) | undefined {
+  if (required.length === 0) return undefined;
+  const has = (anyOf: readonly number[]) => (provider: Provider) => hasAnyTrait(provider.traitIds, anyOf);
+  // Of each trait, up to which place in the options somebody has it.
+  const lastPlaces = required.map((anyOf) => options.findLastIndex((ofClass) => ofClass.some(has(anyOf))));
+  return (taken) =>
+    required.every((anyOf, place) => (lastPlaces[place] ?? -1) >= taken.length || taken.some(has(anyOf)));
 }
 
 /** The choices of a granular group, each a provider by itself; those of the tree come before those that share with it. */
@@ -55,24 +65,37 @@ export function granularChoices(
   return usable.length === 0 ? own : [...own, ...inOrder(choices(usable), order)];
 }
 
-/** All ways to take one of each list, of which none is empty; the last list turns fastest. */
-function* product<Item>(lists: readonly (readonly Item[])[], order: Order): Generator<readonly Item[]> {
+/**
+ * All ways to take one of each list, of which none is empty; the last list turns fastest.
+ *
+ * @param goesOn whether what was taken of the first lists may lead to anything
+ */
+function* product<Item>(
+  lists: readonly (readonly Item[])[],
+  order: Order,
+  goesOn?: (taken: readonly Item[]) => boolean,
+): Generator<readonly Item[]> {
   const wheels = order === 'steady' ? lists : lists.map((list) => inOrder(list, order));
   const turned = wheels.map(() => 0);
+  const taken: Item[] = [];
   for (;;) {
-    const taken: Item[] = [];
-    for (const [place, wheel] of wheels.entries()) {
-      const item = wheel[turned[place] ?? 0];
-      if (item !== undefined) taken.push(item);
+    const depth = taken.length;
+    const next = turned[depth] ?? 0;
+    const item = wheels[depth]?.[next];
+    if (item === undefined) {
+      if (depth === 0) return;
+      turned[depth] = 0;
+      taken.pop();
+      continue;
     }
-    yield taken;
-    let place = wheels.length - 1;
-    for (; place >= 0; place--) {
-      const next = (turned[place] ?? 0) + 1;
-      turned[place] = next < (wheels[place]?.length ?? 0) ? next : 0;
-      if (turned[place] !== 0) break;
+    turned[depth] = next + 1;
+    taken.push(item);
+    if (goesOn?.(taken) === false) {
+      taken.pop();
+    } else if (taken.length === wheels.length) {
+      yield taken.slice();
+      taken.pop();
     }
-    if (place < 0) return;
   }
 }
 

@@ -1,6 +1,8 @@
+import { type ApiError, badRequest } from '../errors.ts';
 import type { Provider } from '../fleet/provider.ts';
 import type { Candidate, Choice } from './candidate.ts';
 import { choiceAlone, choicesFor, granularChoices, isAlone } from './choices.ts';
+import { occupancyOf, usesEachTreeOnce } from './occupancy.ts';
 import type { Order } from './order.ts';
 import { haveProspects } from './prospects.ts';
 import type { ResolvedGroup, ResolvedRequest } from './resolve.ts';
@@ -10,6 +12,12 @@ import { canBeOneSubtree, isOneSubtree } from './subtrees.ts';
 
 /** After this many steps in vain, a combination is looked at for whether it has prospects before it is taken further. */
 const patience = 32;
+
+/**
+ * After so many looks at choices in vain an anchor is given up, with an error: sharing out unlike amounts is bin packing, which
+ * may take longer than anybody waits, and nobody else is served meanwhile. It is a few seconds.
+ */
+const mostVainLooks = 50_000_000;
 
 /** From so many groups on, an anchor is looked at before the first step: eleven groups for ten devices are refused at once. */
 const manyGroups = 6;
@@ -53,7 +61,7 @@ function* loneChoicesAt(
   order: Order,
 ): Generator<Candidate> {
   for (const choice of choicesFor(group, anchor, sharing.usableBy(anchor), order)) {
-    if (nested || usesEachTreeOnce([choice])) yield [choice];
+    if (nested || usesEachTreeOnce(choice)) yield [choice];
   }
 }
 
@@ -62,6 +70,8 @@ function* loneChoicesAt(
  *
  * The work for a candidate depends on the number of groups and providers, not on that of combinations, but for one thing:
  * groups that want unlike amounts of the same class may pass for satisfiable together when they are not (bin packing).
+ *
+ * @throws ApiError 400 where that takes too long
  */
 function* combinationsAt(
   anchor: Provider,
@@ -72,16 +82,28 @@ function* combinationsAt(
 ): Generator<Candidate> {
   const steps = stepsAt(anchor, request, sharing, order);
   if (steps === undefined) return;
-  const { isolate, nested } = request;
+  const { isolate } = request;
   const depths = request.groups.map((_, place) => steps.findIndex((step) => step.place === place));
   const subtrees = request.sameSubtrees.map((places) =>
     places.map((place) => depths[place] ?? 0).sort((a, b) => a - b),
   );
   const usage = new SharedUsage(sharedClasses);
+  const occupancy = occupancyOf(request);
   const chosen: Choice[] = [];
 
-  const isPossible = (choice: Choice): boolean =>
-    !(isolate && isTaken(choice, chosen)) && (nested || usesEachTreeOnce([...chosen, choice])) && usage.fits(choice);
+  const isPossible = (choice: Choice): boolean => occupancy.leavesRoomFor(choice) && usage.fits(choice);
+  const take = (choice: Choice): void => {
+    chosen.push(choice);
+    occupancy.add(choice);
+    usage.take(choice);
+  };
+  const giveBack = (): boolean => {
+    const last = chosen.pop();
+    if (last === undefined) return false;
+    occupancy.remove(last);
+    usage.giveBack(last);
+    return true;
+  };
 
   const providersOf = (set: readonly number[]) => set.map((depth) => chosen[depth]?.providers ?? none);
   /** Whether each set that is complete with the last choice is one subtree. */
@@ -92,53 +114,87 @@ function* combinationsAt(
     return true;
   };
 
+  /** Of each set all who may be its top. */
+  const members = subtrees.map(
+    (set) => new Set(set.flatMap((depth) => listedAt(steps, depth).flatMap(({ providers }) => providers))),
+  );
+
   const hasProspects = (): boolean => {
-    const open = steps.map(({ choices }, depth) =>
-      depth < chosen.length || !Array.isArray(choices) ? undefined : choices.filter(isPossible),
-    );
-    const alternatives = (depth: number) => {
-      const choices = open[depth];
-      return choices === undefined ? [] : [choices.flatMap(({ providers }) => providers)];
+    const open: (readonly Choice[] | undefined)[] = [];
+    const openAt = (depth: number): readonly Choice[] => {
+      const known = open[depth] ?? listedAt(steps, depth).filter(isPossible);
+      open[depth] = known;
+      return known;
     };
-    return (
-      haveProspects(
-        open.flatMap((choices) => (choices === undefined ? [] : [choices])),
-        usage,
-        isolate,
-      ) && subtrees.every((set) => canBeOneSubtree(providersOf(set), set.flatMap(alternatives)))
+    // The cheaper one first: it often needs one of the lists only.
+    for (const [place, set] of subtrees.entries()) {
+      const alternatives = set
+        .filter((depth) => depth >= chosen.length)
+        .map((depth) => ({
+          [Symbol.iterator]: () =>
+            openAt(depth)
+              .flatMap(({ providers }) => providers)
+              .values(),
+        }));
+      if (!canBeOneSubtree(providersOf(set), alternatives, members[place] ?? new Set())) return false;
+    }
+    const undecided = steps.flatMap(({ choices }, depth) =>
+      depth >= chosen.length && isListed(choices) ? [openAt(depth)] : [],
     );
+    return haveProspects(undecided, usage, isolate);
   };
 
   // Without recursion, since a candidate would pass through a generator for each group on its way out.
   const nextPlaces = steps.map(() => 0);
   if (steps.length >= manyGroups && !hasProspects()) return;
   let vain = 0;
+  let nextLook = patience;
+  let gap = 1;
+  let looks = 0;
+  const looksForProspects = steps.reduce((sum, step) => sum + choiceCount(step), 0);
   for (;;) {
+    if (++looks > mostVainLooks) throw tooManyWays(anchor, steps.length);
     const depth = chosen.length;
     const choice = choiceAt(steps[depth], nextPlaces, depth);
     if (choice === undefined) {
       nextPlaces[depth] = 0;
-      const last = chosen.pop();
-      if (last === undefined) return;
-      usage.giveBack(last);
+      if (!giveBack()) return;
       continue;
     }
     if (!isPossible(choice)) continue;
-    chosen.push(choice);
-    usage.take(choice);
-    if (subtrees.length === 0 || satisfiesSubtrees()) {
-      if (chosen.length < steps.length) {
-        if (++vain < patience || hasProspects()) continue;
-      } else {
-        vain = 0;
-        // Every depth has its choice here.
-        yield depths.map((each) => chosen[each] ?? choice);
-      }
+    take(choice);
+    if (subtrees.length > 0 && !satisfiesSubtrees()) {
+      giveBack();
+    } else if (chosen.length === steps.length) {
+      vain = 0;
+      nextLook = patience;
+      gap = 1;
+      looks = 0;
+      // Every depth has its choice here.
+      yield depths.map((each) => chosen[each] ?? choice);
+      giveBack();
+    } else if (++vain >= nextLook) {
+      // A look costs as much as many steps, so while all is well it is taken ever more rarely. What was wrong since the look
+      // before is all given up.
+      looks += looksForProspects;
+      const goesOn = hasProspects();
+      gap = goesOn ? gap * 2 : 1;
+      nextLook = vain + gap;
+      if (goesOn) continue;
+      do {
+        looks += looksForProspects;
+        nextPlaces[chosen.length] = 0;
+        giveBack();
+      } while (chosen.length > 0 && !hasProspects());
     }
-    usage.giveBack(choice);
-    chosen.pop();
   }
 }
+
+const tooManyWays = ({ uuid }: Provider, groups: number): ApiError =>
+  badRequest(
+    `The search for allocation candidates was given up at resource provider ${uuid}: ${groups} request groups can be shared ` +
+      'out in too many ways there, of which very many do not fit. Ask for fewer groups, or for equal amounts of a resource class.',
+  );
 
 /** The next choice at a depth, undefined after the last. */
 function choiceAt(step: Step | undefined, nextPlaces: number[], depth: number): Choice | undefined {
@@ -152,6 +208,11 @@ function choiceAt(step: Step | undefined, nextPlaces: number[], depth: number): 
   nextPlaces[depth] = place + 1;
   return choices[place];
 }
+
+const listedAt = (steps: readonly Step[], depth: number): readonly Choice[] => {
+  const choices = steps[depth]?.choices;
+  return choices !== undefined && isListed(choices) ? choices : none;
+};
 
 const isListed = (choices: Step['choices']): choices is readonly Choice[] => Array.isArray(choices);
 
@@ -188,15 +249,4 @@ function areSorted(steps: readonly Step[]): boolean {
     last = count;
   }
   return true;
-}
-
-function isTaken(choice: Choice, chosen: readonly Choice[]): boolean {
-  for (const { group, providers } of chosen) if (group.granular && providers[0] === choice.providers[0]) return true;
-  return false;
-}
-
-/** Before 1.29 trees are invisible: no two providers of one. */
-function usesEachTreeOnce(choices: readonly Choice[]): boolean {
-  const providers = new Set(choices.flatMap((choice) => choice.providers));
-  return new Set([...providers].map(({ root }) => root)).size === providers.size;
 }

@@ -29,22 +29,41 @@ const providersOf = (choices: readonly Choice[]): readonly Provider[] => choices
 
 /**
  * Whether everybody finds a seat at one of the providers they would go to: by augmenting paths (Kuhn), moving those who sit
- * already wherever that makes room.
+ * already wherever that makes room. The paths are looked for breadth first: hundreds of guests would be as many calls deep.
  */
 function canSeat(guests: readonly (readonly Provider[])[], seatsAt: (provider: Provider) => number): boolean {
-  const seated = new Map<Provider, number[]>();
-  const seat = (guest: number, asked: Set<Provider>): boolean => {
-    for (const provider of guests[guest] ?? []) {
-      if (asked.has(provider)) continue;
-      asked.add(provider);
-      const there = seated.get(provider) ?? [];
-      const place = there.length < seatsAt(provider) ? there.length : there.findIndex((other) => seat(other, asked));
-      if (place === -1) continue;
-      there[place] = guest;
-      seated.set(provider, there);
-      return true;
+  const seated = new Map<Provider, Set<number>>();
+  const seatOf = new Map<number, Provider>();
+  /** @param comers who would go to each provider, if there were a seat */
+  const moveAlong = (free: Provider, comers: ReadonlyMap<Provider, number>): void => {
+    for (let provider: Provider | undefined = free; provider !== undefined; ) {
+      const guest = comers.get(provider);
+      if (guest === undefined) return;
+      const left = seatOf.get(guest);
+      if (left !== undefined) seated.get(left)?.delete(guest);
+      seatOf.set(guest, provider);
+      const there = seated.get(provider);
+      if (there === undefined) seated.set(provider, new Set([guest]));
+      else there.add(guest);
+      provider = left;
+    }
+  };
+  const seat = (newcomer: number): boolean => {
+    const comers = new Map<Provider, number>();
+    const waiting = [newcomer];
+    for (const guest of waiting) {
+      for (const provider of guests[guest] ?? []) {
+        if (comers.has(provider)) continue;
+        comers.set(provider, guest);
+        const there = seated.get(provider);
+        if ((there?.size ?? 0) < seatsAt(provider)) {
+          moveAlong(provider, comers);
+          return true;
+        }
+        for (const other of there ?? []) waiting.push(other);
+      }
     }
     return false;
   };
-  return guests.every((_, guest) => seat(guest, new Set()));
+  return guests.every((_, guest) => seat(guest));
 }

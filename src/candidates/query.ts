@@ -106,7 +106,8 @@ function parseRootRequired(query: Query): CandidateRequest['rootTraits'] {
   }
   const { required: anyOfs, forbidden } = parseTraits(value, { allowForbidden: true, allowAny: false });
   const required = [...new Set(anyOfs.flat())];
-  const conflicts = required.filter((name) => forbidden.includes(name));
+  const unwanted = new Set(forbidden);
+  const conflicts = required.filter((name) => unwanted.has(name));
   if (conflicts.length > 0) {
     throw badRequest(
       `Conflicting required and forbidden traits found in root_required: ${conflicts.join(', ')}`,
@@ -137,11 +138,12 @@ function checkGroups(
   if (version >= since.sameSubtree) checkResourceless(groups, sameSubtrees);
   else checkOrphans(groups);
   if (version < since.forbiddenTraits) return;
-  const conflicts = groups.flatMap(({ suffix, traits }) =>
-    traits.required
-      .filter((anyOf) => anyOf.every((name) => traits.forbidden.includes(name)))
-      .map((anyOf) => `required${suffix}: (${[...anyOf].sort().join(', ')})`),
-  );
+  const conflicts = groups.flatMap(({ suffix, traits }) => {
+    const unwanted = new Set(traits.forbidden);
+    return traits.required
+      .filter((anyOf) => anyOf.every((name) => unwanted.has(name)))
+      .map((anyOf) => `required${suffix}: (${[...anyOf].sort().join(', ')})`);
+  });
   if (conflicts.length > 0) {
     throw badRequest(
       `Conflicting required and forbidden traits found in the following traits keys: ${conflicts.sort().join(', ')}`,
@@ -156,7 +158,7 @@ function checkResourceless(groups: readonly RequestGroup[], sameSubtrees: readon
     throw badRequest('There must be at least one resources or resources[$S] parameter.', errorCodes.missingQueryValue);
   }
   const named = new Set(sameSubtrees.flatMap((suffixes) => [...suffixes]));
-  const known = groups.map(({ suffix }) => suffix);
+  const known = new Set(groups.map(({ suffix }) => suffix));
   const unnamed = resourceless.filter((suffix) => !named.has(suffix));
   if (unnamed.length > 0) {
     throw badRequest(
@@ -165,10 +167,10 @@ function checkResourceless(groups: readonly RequestGroup[], sameSubtrees: readon
       errorCodes.badQueryValue,
     );
   }
-  const unknown = [...named].filter((suffix) => !known.includes(suffix));
+  const unknown = [...named].filter((suffix) => !known.has(suffix));
   if (unknown.length > 0) {
     throw badRequest(
-      `Real suffixes should be specified in \`same_subtree\`: ${listed(unknown)} not found in ${listed(known)}.`,
+      `Real suffixes should be specified in \`same_subtree\`: ${listed(unknown)} not found in ${listed([...known])}.`,
       errorCodes.badQueryValue,
     );
   }

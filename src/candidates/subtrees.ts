@@ -8,11 +8,11 @@ export function isWithin(provider: Provider, top: Provider): boolean {
 
 /** Whether all providers of some lists are within one of them. */
 export function isOneSubtree(lists: readonly (readonly Provider[])[]): boolean {
-  for (const list of lists) for (const top of list) if (areWithin(lists, top)) return true;
-  return false;
-}
-
-function areWithin(lists: readonly (readonly Provider[])[], top: Provider): boolean {
+  let top: Provider | undefined;
+  for (const list of lists) {
+    for (const provider of list) if (top === undefined || isWithin(top, provider)) top = provider;
+  }
+  if (top === undefined) return false;
   for (const list of lists) for (const provider of list) if (!isWithin(provider, top)) return false;
   return true;
 }
@@ -20,14 +20,37 @@ function areWithin(lists: readonly (readonly Provider[])[], top: Provider): bool
 /**
  * Whether all providers of some lists, and one of each list of alternatives, can be one subtree.
  *
+ * A hundred groups may have five hundred alternatives each, of which any could be the top: so each list is gone through once,
+ * not once for each top, and no more of them once there is no top left.
+ *
  * @param chosen who is in it
- * @param alternatives of each list one will be
+ * @param alternatives of each list one will be; gone through twice
+ * @param members all who may ever be the top
  */
 export function canBeOneSubtree(
   chosen: readonly (readonly Provider[])[],
-  alternatives: readonly (readonly Provider[])[],
+  alternatives: readonly Iterable<Provider>[],
+  members: ReadonlySet<Provider>,
 ): boolean {
-  const isTop = (top: Provider): boolean =>
-    areWithin(chosen, top) && alternatives.every((list) => list.some((provider) => isWithin(provider, top)));
-  return chosen.some((list) => list.some(isTop)) || alternatives.some((list) => list.some(isTop));
+  const inside = new Set(chosen.flat());
+  let tops = members;
+  for (const provider of inside) tops = tops.intersection(atOrAbove([provider]));
+  for (const list of alternatives) {
+    if (tops.size === 0) return false;
+    tops = tops.intersection(atOrAbove(list));
+  }
+  for (const top of tops) if (inside.has(top)) return true;
+  for (const list of alternatives) for (const provider of list) if (tops.has(provider)) return true;
+  return false;
+}
+
+/** All that have one of the providers within. */
+function atOrAbove(providers: Iterable<Provider>): ReadonlySet<Provider> {
+  const found = new Set<Provider>();
+  for (const provider of providers) {
+    for (let node: Provider | undefined = provider; node !== undefined && !found.has(node); node = node.parent) {
+      found.add(node);
+    }
+  }
+  return found;
 }

@@ -5,6 +5,9 @@ import { newRequestId, requestIdHeader } from './request_id.ts';
 /** Query strings of large candidate requests are real; upstream's servers are set to at least this. */
 export const maxHeaderBytes = 128 * 1024;
 
+/** Node's parser refuses a request that has more, by the same error as one that is too long. */
+const maxHeaders = 1000;
+
 /** What Node's parser refuses never becomes a request; it is answered in the API's form all the same. */
 export function answerUnparsed(error: NodeJS.ErrnoException, socket: Socket): void {
   if (!socket.writable || error.code === 'ECONNRESET') {
@@ -36,7 +39,7 @@ const problems: Readonly<Record<string, readonly [status: number, title: string,
   HPE_HEADER_OVERFLOW: [
     431,
     'Request Header Fields Too Large',
-    `The request line and headers may have ${maxHeaderBytes} bytes`,
+    `The request line and headers may have ${maxHeaderBytes} bytes, and there may be ${maxHeaders} headers`,
   ],
   ERR_HTTP_REQUEST_TIMEOUT: [408, 'Request Timeout', 'The request did not arrive in time'],
 };

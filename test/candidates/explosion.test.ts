@@ -12,8 +12,8 @@ import { withTestService } from '../services.ts';
 import { type Node, providerUuid, rowsOf, type Stock, type Topology } from './topology.ts';
 
 /*
- * What would explode if combinations were tried one by one. Work is counted in looks at inventories: a search cannot judge a
- * provider without one, and unlike time they are the same on every machine.
+ * What would explode if combinations were tried one by one. Work is counted in looks at inventories and parents: a search cannot
+ * judge a provider or a subtree without them, and unlike time they are the same on every machine.
  */
 
 const nothing = { VCPU: undefined, MEMORY_MB: undefined, DISK_GB: undefined, SRIOV_NET_VF: undefined };
@@ -46,13 +46,15 @@ function counted(topology: Topology): { readonly fleet: Fleet; readonly looks: (
   const { fleet } = createFleet(rowsOf(topology));
   let looks = 0;
   for (const provider of fleet.byId.values()) {
-    const { inventories } = provider;
-    Object.defineProperty(provider, 'inventories', {
-      get: () => {
-        looks++;
-        return inventories;
-      },
-    });
+    for (const name of ['inventories', 'parent'] as const) {
+      const value = provider[name];
+      Object.defineProperty(provider, name, {
+        get: () => {
+          looks++;
+          return value;
+        },
+      });
+    }
   }
   return { fleet, looks: () => looks };
 }
@@ -105,6 +107,30 @@ suite('explosions of combinations', () => {
     });
   }
 
+  test('two hundred groups for as many devices and a few more', () => {
+    const { fleet, looks } = counted(hosts(1, 210, 1));
+    assert.equal(taken(fleet, functions(200), 1), 1);
+    assert.ok(looks() < 1_000_000, `${looks()} looks for one candidate`);
+  });
+
+  test('sixty groups within a subtree, on a hundred devices of which none is below another', () => {
+    const { fleet, looks } = counted(hosts(1, 100, 1));
+    const { groups } = functions(60);
+    const sameSubtrees = [new Set(groups.map(({ suffix }) => suffix))];
+    assert.equal(taken(fleet, functions(0, { groups, sameSubtrees }), 1), 0);
+    assert.ok(looks() < 200_000, `${looks()} looks to refuse`);
+  });
+
+  test('unlike amounts that pass for possible are given up rather than tried for ever', () => {
+    // Twelve devices are left with one of four, which is of no use, and the other eight have 16 pairs for 17 groups.
+    const { fleet } = createFleet(rowsOf(hosts(1, 20, 4)));
+    const groups = functions(29).groups.map((group, place) => ({
+      ...group,
+      resources: new Map([['SRIOV_NET_VF', place < 12 ? 3 : 2]]),
+    }));
+    assert.throws(() => taken(fleet, functions(0, { groups }), 1), { status: 400, message: /29 request groups/ });
+  });
+
   test('ten groups for ten devices, where the first choices are those that others need', () => {
     const traits: Node['traits'][] = Array.from({ length: 10 }, (_, place) => (place < 5 ? ['CUSTOM_FAST'] : []));
     const { fleet, looks } = counted(hosts(1, 10, 1, traits));
@@ -137,6 +163,35 @@ suite('explosions of combinations', () => {
     const { fleet, looks } = counted(hosts(1, 8, 8));
     assert.equal(taken(fleet, functions(8, { nested: false }), 1000), 8);
     assert.ok(looks() < 20_000, `${looks()} looks for 8 candidates`);
+  });
+
+  test('a trait that no provider of the classes has ends the search for the group without suffix', () => {
+    const rich = { VCPU: some(8), MEMORY_MB: some(8), DISK_GB: some(8), SRIOV_NET_VF: some(8) };
+    const [root, ...devices] = hosts(1, 60, 1);
+    assert.ok(root !== undefined);
+    const topology = [
+      { ...root, traits: ['CUSTOM_FAST'] as const },
+      ...devices.map((node) => ({ ...node, stock: rich })),
+    ];
+    const { fleet } = createFleet(rowsOf(topology));
+    // Of each combination, of which there are 13 million, the traits of all providers were read.
+    let reads = 0;
+    for (const provider of fleet.byId.values()) {
+      const { traitIds } = provider;
+      Object.defineProperty(provider, 'traitIds', {
+        get: () => {
+          reads++;
+          return traitIds;
+        },
+      });
+    }
+    const plain = {
+      ...oneFunction(''),
+      resources: new Map(Object.keys(rich).map((name) => [name, 1])),
+      traits: { required: [['CUSTOM_FAST']], forbidden: [] },
+    };
+    assert.equal(taken(fleet, functions(0, { groups: [plain] }), 1), 0);
+    assert.ok(reads < 2000, `${reads} looks at traits`);
   });
 
   test('ten of two thousand hosts cost no more than ten', () => {

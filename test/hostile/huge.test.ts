@@ -96,3 +96,17 @@ test('requests that are huge or deeply nested are refused', () =>
       assert.equal(await server.status('/resource_providers'), 200, what);
     }
   }));
+
+test('1,000 headers are read, and a request that has more is told how many it may have', () =>
+  withHostileServer(async (server) => {
+    const request = (count: number) =>
+      lines(
+        'GET /resource_providers HTTP/1.1',
+        ...goodHeaders,
+        ...Array.from({ length: count - goodHeaders.length }, (_, place) => `X-${place}: a`),
+      );
+    assert.deepEqual((await server.send(request(1000))).statuses, [200]);
+    const { statuses, text } = await server.send(request(1001));
+    assert.deepEqual(statuses, [431]);
+    assert.match(text, /there may be 1000 headers/);
+  }));
