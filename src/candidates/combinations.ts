@@ -114,10 +114,14 @@ function* combinationsAt(
     return true;
   };
 
-  /** Of each set all who may be its top. */
-  const members = subtrees.map(
-    (set) => new Set(set.flatMap((depth) => listedAt(steps, depth).flatMap(({ providers }) => providers))),
-  );
+  /** Of each set all who may be its top; made when they are first asked for, since most anchors need no look. */
+  const topsOf: Set<Provider>[] = [];
+  const possibleTops = (place: number, set: readonly number[]): ReadonlySet<Provider> => {
+    const known =
+      topsOf[place] ?? new Set(set.flatMap((depth) => listedAt(steps, depth).flatMap(({ providers }) => providers)));
+    topsOf[place] = known;
+    return known;
+  };
 
   const hasProspects = (): boolean => {
     const open: (readonly Choice[] | undefined)[] = [];
@@ -136,7 +140,7 @@ function* combinationsAt(
               .flatMap(({ providers }) => providers)
               .values(),
         }));
-      if (!canBeOneSubtree(providersOf(set), alternatives, members[place] ?? new Set())) return false;
+      if (!canBeOneSubtree(providersOf(set), alternatives, possibleTops(place, set))) return false;
     }
     const undecided = steps.flatMap(({ choices }, depth) =>
       depth >= chosen.length && isListed(choices) ? [openAt(depth)] : [],

@@ -19,6 +19,7 @@ const mostInList = 8;
  * judged for each. With isolation no two granular groups use one provider; before 1.29 no two providers of one tree are used.
  */
 export function occupancyOf({ isolate, nested }: Pick<ResolvedRequest, 'isolate' | 'nested'>): Occupancy {
+  if (nested && !isolate) return unlimited;
   const few: Provider[] = [];
   const others = new Set<Provider>();
   const isIsolated = (provider: Provider): boolean =>
@@ -59,6 +60,8 @@ export function occupancyOf({ isolate, nested }: Pick<ResolvedRequest, 'isolate'
     },
   };
 }
+
+const unlimited: Occupancy = { leavesRoomFor: () => true, add: () => {}, remove: () => {} };
 
 /** Before 1.29 trees are invisible: no two providers of one. */
 export function usesEachTreeOnce({ providers }: Choice): boolean {
