@@ -31,20 +31,20 @@ export async function registerServices(
   const hosts = registrations.map(({ host }) => host);
   const [, , rows] = await transaction([
     sql`insert into cells (uuid, name, created_at) values (gen_random_uuid()::text, ${cell}, ${utcNow})
-        on conflict (name) do nothing`,
+      on conflict (name) do nothing`,
     sql`update cells c set updated_at = ${utcNow}, last_service_id = ${hosts.length}::integer +
-          greatest(c.last_service_id, (select max(s.id) from services s where s.cell_id = c.id))
-        where c.name = ${cell}`,
+        greatest(c.last_service_id, (select max(s.id) from services s where s.cell_id = c.id))
+      where c.name = ${cell}`,
     sql<ServiceRow>`insert into services as s (cell_id, id, uuid, host, "binary", topic, zone, created_at, last_seen_up)
-        select c.id, c.last_service_id - ${hosts.length}::integer + place, gen_random_uuid()::text, r.host, ${binary}::varchar,
-          r.topic, r.zone, ${utcNow}, ${utcNow}
-        from cells c, unnest(${hosts}::varchar[], ${registrations.map(({ topic }) => topic ?? null)}::varchar[],
-          ${registrations.map(({ zone }) => zone ?? null)}::varchar[]) with ordinality as r (host, topic, zone, place)
-        where c.name = ${cell} order by r.host -- so that two who register the same do not wait for each other in a circle
-        on conflict (host, "binary", cell_id) do update set last_seen_up = excluded.last_seen_up,
-          uuid = coalesce(s.uuid, excluded.uuid), topic = coalesce(excluded.topic, s.topic),
-          zone = coalesce(excluded.zone, s.zone)
-        returning ${serviceColumns(downTimeSeconds)}`,
+      select c.id, c.last_service_id - ${hosts.length}::integer + place, gen_random_uuid()::text, r.host, ${binary}::varchar,
+        r.topic, r.zone, ${utcNow}, ${utcNow}
+      from cells c, unnest(${hosts}::varchar[], ${registrations.map(({ topic }) => topic ?? null)}::varchar[],
+        ${registrations.map(({ zone }) => zone ?? null)}::varchar[]) with ordinality as r (host, topic, zone, place)
+      where c.name = ${cell} order by r.host -- so that two who register the same do not wait for each other in a circle
+      on conflict (host, "binary", cell_id) do update set last_seen_up = excluded.last_seen_up,
+        uuid = coalesce(s.uuid, excluded.uuid), topic = coalesce(excluded.topic, s.topic),
+        zone = coalesce(excluded.zone, s.zone)
+      returning ${serviceColumns(downTimeSeconds)}`,
     ...(binary === computeBinary ? agreeDisabledTrait(hosts) : []),
   ]);
   return rows;

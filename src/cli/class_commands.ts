@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { inTurn, shellOf } from './shell.ts';
+import { oneAfterTheOther, shellOf } from './shell.ts';
 import { column } from './table.ts';
 
 export function addClassCommands(program: Command): void {
@@ -20,7 +20,7 @@ export function addClassCommands(program: Command): void {
     .argument('<CUSTOM_NAME...>', 'their names, which begin with CUSTOM_')
     .action(async (names: readonly string[], _options: object, command: Command) => {
       const { placement, print } = shellOf(command);
-      await inTurn(names, placement.resourceClasses.ensure, (made) =>
+      await oneAfterTheOther(names, placement.resourceClasses.ensure, (made) =>
         print(made, () => `There is ${made.join(', ')} now.`),
       );
     });
@@ -30,6 +30,8 @@ export function addClassCommands(program: Command): void {
     .argument('<CUSTOM_NAME...>', 'their names')
     .action(async (names: readonly string[], _options: object, command: Command) => {
       const { placement, print } = shellOf(command);
-      await inTurn(names, placement.resourceClasses.delete, (gone) => print(gone, () => `${gone.join(', ')} deleted.`));
+      await oneAfterTheOther(names, placement.resourceClasses.delete, (gone) =>
+        print(gone, () => `${gone.join(', ')} deleted.`),
+      );
     });
 }

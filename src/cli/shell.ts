@@ -29,7 +29,7 @@ function connected(command: Command, flags: ConnectionFlags): Placement {
 }
 
 /** Calls for each name, one after the other, and prints those for which that was done, even where the next one fails. */
-export async function inTurn(
+export async function oneAfterTheOther(
   names: readonly string[],
   call: (name: string) => Promise<unknown>,
   printDone: (done: readonly string[]) => void,

@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { type Placement, retryConflicts } from '../client/index.ts';
 import { findProvider, providerArgument } from './find_provider.ts';
 import { listChanges } from './list_changes.ts';
-import { inTurn, shellOf } from './shell.ts';
+import { oneAfterTheOther, shellOf } from './shell.ts';
 import { column } from './table.ts';
 
 export function addTraitCommands(program: Command): void {
@@ -50,7 +50,9 @@ export function addTraitCommands(program: Command): void {
     .argument('<CUSTOM_NAME...>', 'their names, which begin with CUSTOM_')
     .action(async (names: readonly string[], _options: object, command: Command) => {
       const { placement, print } = shellOf(command);
-      await inTurn(names, placement.traits.ensure, (made) => print(made, () => `There is ${made.join(', ')} now.`));
+      await oneAfterTheOther(names, placement.traits.ensure, (made) =>
+        print(made, () => `There is ${made.join(', ')} now.`),
+      );
     });
   trait
     .command('delete')
@@ -58,7 +60,9 @@ export function addTraitCommands(program: Command): void {
     .argument('<CUSTOM_NAME...>', 'their names')
     .action(async (names: readonly string[], _options: object, command: Command) => {
       const { placement, print } = shellOf(command);
-      await inTurn(names, placement.traits.delete, (gone) => print(gone, () => `${gone.join(', ')} deleted.`));
+      await oneAfterTheOther(names, placement.traits.delete, (gone) =>
+        print(gone, () => `${gone.join(', ')} deleted.`),
+      );
     });
 }
 
