@@ -59,17 +59,21 @@ const numbered = <Row>(claims: readonly ClaimWrite[], rowsOf: (claim: ClaimWrite
 export function claimedConsumers(claims: readonly ClaimWrite[]): RawBuilder<unknown> {
   const { claim, column } = numbered(claims, ({ consumers }) => consumers);
   return sql`
-    select c.*, p.id as project_id, u.id as user_id, t.id as type_id
+    select c.*, (select id from projects where external_id = c.project_name) as project_id,
+      (select id from users where external_id = c.user_name) as user_id,
+      (select id from consumer_types where name = c.type_name) as type_id
     from unnest(${claim}::integer[], ${column((c) => c.uuid)}::text[], ${column((c) => c.generation)}::integer[],
       ${column((c) => c.hasOldAllocations)}::boolean[], ${column((c) => c.allocations.length === 0)}::boolean[],
       ${column((c) => c.projectExternalId)}::text[], ${column((c) => c.userExternalId)}::text[],
       ${column((c) => c.consumerType)}::text[], ${column((c) => c.etag)}::text[],
       ${column((c) => c.recordId ?? null)}::integer[]
-    ) as c (claim, uuid, generation, has_old, emptied, project_name, user_name, type_name, etag, record_id)
-    left join projects p on p.external_id = c.project_name
-    left join users u on u.external_id = c.user_name
-    left join consumer_types t on t.name = c.type_name`;
+    ) as c (claim, uuid, generation, has_old, emptied, project_name, user_name, type_name, etag, record_id)`;
 }
+
+/** All of them, each once. */
+export const providerIds = (claims: readonly ClaimWrite[]): readonly number[] => [
+  ...new Set(claims.flatMap(({ providers }) => providers.map(({ providerId }) => providerId))),
+];
 
 /** Table `guard`: the providers by which the claims were judged. */
 export function providerGuards(claims: readonly ClaimWrite[]): RawBuilder<unknown> {

@@ -1,20 +1,27 @@
-import { type RawBuilder, sql } from 'kysely';
+import { sql } from 'kysely';
 import type { Database } from '../connect.ts';
 import { serverRun } from '../server_run.ts';
 import { utcNow } from '../utc_now.ts';
 import { waitBriefly } from './brief_wait.ts';
 import {
+  lockedAllocations,
+  lockedClasses,
+  lockedConsumers,
+  lostClasses,
+  lostEmptied,
+  lostGenerations,
+  lostNames,
+  lostSight,
+} from './claim_guards.ts';
+import {
   type ClaimWrite,
   type ConsumerWrite,
   claimedConsumers,
-  customClasses,
-  inventoriesToRemove,
   newAllocations,
-  newInventories,
   providerGuards,
+  providerIds,
 } from './claim_write.ts';
 import { type Leeway, lockProviders, overtakenProviders } from './others_claims.ts';
-import { seenRows } from './seen_allocations.ts';
 import { tagsAreWritten } from './written_tags.ts';
 
 /** Which guard a claim lost; undefined where it was written. `owner`: a project, user or consumer type does not exist yet. */
@@ -56,56 +63,51 @@ export async function writeClaims(
   judgedOn: string | null = null,
   leeway?: Leeway,
 ): Promise<WrittenClaims> {
-  // Even on no rows a part costs its triggers; most batches have none of these.
+  // Even on no rows a part costs its start and its triggers; most batches have none of these.
+  const consumers = claims.flatMap((claim) => claim.consumers);
   const parts = {
     inventories: claims.some(({ inventories }) => inventories.length > 0),
     customClasses: claims.some((claim) => (claim.customClasses ?? []).length > 0),
-    known: claims.some(({ consumers }) =>
-      consumers.some(({ generation, hasOldAllocations }) => generation !== null || hasOldAllocations),
-    ),
+    known: consumers.some(({ generation, hasOldAllocations }) => generation !== null || hasOldAllocations),
+    recorded: consumers.some(({ generation, seen }) => generation !== null || seen !== undefined),
+    emptied: consumers.some(isEmptiedOldOne),
   };
   const statement = sql<WrittenRow>`
     with consumer as materialized (${claimedConsumers(claims)}),
-    guard as materialized (${providerGuards(claims)}),
     allocation as (${newAllocations(claims)}),
     locked_provider as materialized (
-      select id, coalesce(generation, 0) as generation from resource_providers where id in (select provider_id from guard)
+      select id, coalesce(generation, 0) as generation from resource_providers where id = any(${providerIds(claims)}::integer[])
         ${claims.length > 1 ? sql`and (${waitBriefly}) is not null` : sql``}
       order by id for no key update
     ),
-    locked_consumer as materialized (
-      select id, uuid, generation from consumers where uuid in (select uuid from consumer where generation is not null)
-        and (select count(*) from locked_provider) is not null -- after the providers
-      order by uuid for update
+    guard as materialized (
+      select g.*, p.generation as present from (${providerGuards(claims)}) as g left join locked_provider p on p.id = g.provider_id
     ),
+    ${parts.recorded ? lockedConsumers : sql``}
     ${parts.inventories ? lockedClasses(claims) : sql``}
     ${lockedAllocations(claims, parts.inventories)}
     ${leeway === undefined ? sql`` : overtakenProviders(leeway)}
     lost as materialized (
-      select guard.claim, 'provider' as what from guard left join locked_provider p on p.id = guard.provider_id
-      where p.id is null or ${serverRun} <> ${judgedOn}::text
-        or p.generation <> guard.generation ${leeway === undefined ? sql`` : sql`and p.id in (select provider_id from overtaken)`}
+      select claim, 'provider' as what from guard
+      where present is null or ${serverRun} <> ${judgedOn}::text
+        or present <> generation ${leeway === undefined ? sql`` : sql`and provider_id in (select provider_id from overtaken)`}
+      ${parts.recorded ? lostGenerations : sql``}
       union all
-      select c.claim, 'consumer' from consumer c left join locked_consumer l on l.uuid = c.uuid
-      where c.generation is not null and (l.generation is distinct from c.generation or l.id <> c.record_id)
+      select claim, 'consumer' from consumer where generation is null and not has_old
+        and exists (select from allocations where consumer_id = consumer.uuid)
+      ${parts.emptied ? lostEmptied : sql``}
       union all
-      select c.claim, 'consumer' from consumer c where c.generation is null and not c.has_old
-        and exists (select from allocations a where a.consumer_id = c.uuid)
-      union all
-      select c.claim, 'consumer' from consumer c where c.generation is null and c.emptied
-        and exists (select from consumers k where k.uuid = c.uuid)
-      union all
-      select c.claim, 'owner' from consumer c where not c.emptied
-        and (c.project_id is null or c.user_id is null or (c.type_name is not null and c.type_id is null))
+      select claim, 'owner' from consumer where not emptied
+        and (project_id is null or user_id is null or (type_name is not null and type_id is null))
       ${parts.customClasses ? lostNames(claims) : sql``}
       ${parts.inventories ? lostClasses : sql``}
       ${lostSight(claims)}
     ),
-    won as materialized (select * from consumer where claim not in (select claim from lost)),
+    won as (select * from consumer where claim <> all(${lostOnes})),
     bumped as (
       update resource_providers p set generation = coalesce(p.generation, 0) + g.bump, updated_at = ${utcNow}
       from (
-        select provider_id, sum(bump)::integer as bump from guard where claim not in (select claim from lost) group by 1
+        select provider_id, sum(bump)::integer as bump from guard where claim <> all(${lostOnes}) group by 1
       ) as g where p.id = g.provider_id
     ),
     ${parts.inventories ? writtenInventories : sql``}
@@ -113,16 +115,15 @@ export async function writeClaims(
     created as (
       insert into consumers (uuid, project_id, user_id, consumer_type_id, generation, created_at, etag)
       select uuid, project_id, user_id, type_id, 1, ${utcNow}, etag from won where generation is null and not emptied
-      order by uuid -- so that two statements that make the same ones do not wait for each other in a circle
+      order by uuid collate "C" -- so that two statements that make the same ones do not wait for each other in a circle
     ),
     inserted as (
       insert into allocations (resource_provider_id, resource_class_id, consumer_id, used, created_at)
       select provider_id, class_id, consumer_uuid, used, ${utcNow}
-      from allocation where claim not in (select claim from lost)
+      from allocation where claim <> all(${lostOnes})
     )
-    select pg_current_xact_id()::text as xid, lost.claim, lost.what, exists (
-        select from guard g join locked_provider p on p.id = g.provider_id where p.generation <> g.generation
-      ) as "isContested"
+    select pg_current_xact_id()::text as xid, lost.claim, lost.what,
+      exists (select from guard where present <> generation) as "isContested"
     from (${tagsAreWritten}) as tags left join lost on true`;
   const emptied = claims.flatMap(({ consumers }) => consumers.filter(isEmptiedOldOne).map(({ uuid }) => uuid));
   const before = leeway === undefined ? [] : [lockProviders(claims)];
@@ -133,6 +134,9 @@ export async function writeClaims(
   for (const { claim, what } of rows) if (claim !== null) lost[claim] = what;
   return { lost, xid: rows[0]?.xid ?? '0', isContested: rows[0]?.isContested ?? false };
 }
+
+/** Behind ARRAY they are read once for each part, and not hashed, which costs a small batch more. */
+const lostOnes = sql`array(select claim from lost)`;
 
 const isEmptiedOldOne = (consumer: ConsumerWrite): boolean =>
   consumer.generation === null && consumer.hasOldAllocations && consumer.allocations.length === 0;
@@ -147,66 +151,6 @@ const removeLateConsumers = (uuids: readonly string[]) => [
   sql`delete from consumers c where c.uuid = any(${uuids}::text[])
     and not exists (select from allocations a where a.consumer_id = c.uuid)`,
 ];
-
-/** The consumers of which a claim knows what they must still have. Most batches have none, and a statement without these parts. */
-const seenConsumers = (claims: readonly ClaimWrite[]) =>
-  claims.flatMap(({ consumers }, claim) =>
-    consumers.flatMap(({ uuid, seen }) => (seen === undefined ? [] : [{ claim, uuid, seen }])),
-  );
-
-/** Locks their allocations, after everything else, and puts beside them what was seen. */
-function lockedAllocations(claims: readonly ClaimWrite[], areClassesLocked: boolean): RawBuilder<unknown> {
-  const consumers = seenConsumers(claims);
-  if (consumers.length === 0) return sql``;
-  const uuids = consumers.flatMap(({ uuid, seen }) => seen.map(() => uuid));
-  return sql`
-    locked_allocation as materialized (
-      select id, consumer_id, resource_provider_id as provider_id, resource_class_id as class_id, used from allocations
-      where consumer_id = any(${consumers.map(({ uuid }) => uuid)}::text[])
-        and (select count(*) from locked_consumer) is not null
-        ${areClassesLocked ? sql`and (select count(*) from locked_class) is not null` : sql``}
-      order by id for update
-    ),
-    seen_allocation as materialized (
-      select * from rows from (unnest(${uuids}::text[]), ${seenRows(consumers.flatMap(({ seen }) => seen))}
-      ) as s (consumer_id, id, provider_id, class_id, used)
-    ),`;
-}
-
-/** A part of `lost`: consumers whose allocations are not those that were seen. */
-function lostSight(claims: readonly ClaimWrite[]): RawBuilder<unknown> {
-  const consumers = seenConsumers(claims);
-  if (consumers.length === 0) return sql``;
-  return sql`
-      union all
-      select c.claim, 'consumer' from unnest(${consumers.map(({ claim }) => claim)}::integer[],
-        ${consumers.map(({ uuid }) => uuid)}::text[]) as c (claim, uuid)
-      where c.uuid in (
-        select coalesce(l.consumer_id, s.consumer_id) from locked_allocation l full join seen_allocation s
-          on l.id = s.id and l.consumer_id = s.consumer_id and l.provider_id = s.provider_id and l.class_id = s.class_id
-            and l.used = s.used
-        where l.id is null or s.id is null
-      )`;
-}
-
-/** The inventories that are to be, and their classes, which must not vanish meanwhile. */
-const lockedClasses = (claims: readonly ClaimWrite[]): RawBuilder<unknown> => sql`
-    inventory as (${newInventories(claims)}),
-    inventory_to_remove as (${inventoriesToRemove(claims)}),
-    locked_class as materialized (
-      select id from resource_classes where id in (select class_id from inventory) order by id for key share
-    ),`;
-
-/** A part of `lost`: allocations of classes that have another name by now. */
-const lostNames = (claims: readonly ClaimWrite[]): RawBuilder<unknown> => sql`
-      union all
-      select c.claim, 'class' from (${customClasses(claims)}) as c
-      where not exists (select from resource_classes r where r.id = c.class_id and r.name = c.name)`;
-
-/** A part of `lost`: inventories of classes that are gone. */
-const lostClasses = sql`
-      union all
-      select i.claim, 'class' from inventory i where i.class_id not in (select id from locked_class)`;
 
 const writtenInventories = sql`
     removed_inventories as (
