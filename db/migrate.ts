@@ -6,6 +6,7 @@ import * as placementSchema from './migrations/001_placement_schema.ts';
 import * as changeLog from './migrations/002_change_log.ts';
 import * as services from './migrations/003_services.ts';
 import * as entityTags from './migrations/004_entity_tags.ts';
+import * as broughtTags from './migrations/005_brought_tags.ts';
 import { withPrivilegeRemedy } from './privileges.ts';
 import { correctRevision, refuseForeignDatabase } from './revision.ts';
 
@@ -15,6 +16,7 @@ export const migrations: Readonly<Record<string, Migration>> = {
   '002_change_log': changeLog,
   '003_services': services,
   '004_entity_tags': entityTags,
+  '005_brought_tags': broughtTags,
 };
 
 /**

@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import type { Database } from '../connect.ts';
 import { briefWaitMs } from './brief_wait.ts';
 import { type SeenAllocation, seenRows } from './seen_allocations.ts';
-import { tagsAreWritten } from './written_tags.ts';
+import { consumerTagsAreWritten } from './written_tags.ts';
 
 /**
  * Deletes all allocations of some consumers, and the consumers, whatever their generations are, in one transaction.
@@ -32,7 +32,7 @@ export async function deleteAllocations(
     with gone as (
       delete from consumers where id = any(current_setting('placement.locked_consumers')::integer[]) returning uuid
     )
-    delete from allocations a where consumer_id = ${uuids} and (${tagsAreWritten}) is not null
+    delete from allocations a where consumer_id = ${uuids} and (${consumerTagsAreWritten}) is not null
       and (consumer_id in (select uuid from gone) or ${isOld})
     returning consumer_id as uuid`;
   const [, , removed] = await transaction(
@@ -73,7 +73,7 @@ export async function deleteSeenAllocations(
       delete from consumers where uuid = ${consumerUuid} and exists (select from same)
     )
     delete from allocations where consumer_id = ${consumerUuid} and exists (select from same)
-      and (${tagsAreWritten}) is not null returning id`;
+      and (${consumerTagsAreWritten}) is not null returning id`;
   const [, , removed] = await transaction([lock, lockAllocations, remove]);
   return removed.length;
 }

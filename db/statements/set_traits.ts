@@ -1,23 +1,33 @@
 import { sql } from 'kysely';
 import { utcNow } from '../utc_now.ts';
 import { type JudgedProvider, nextGeneration, type ProviderWrite } from './provider_write.ts';
+import { providerTagsAreWritten, writtenTag } from './written_tags.ts';
 
 /**
  * Gives a provider exactly these traits, guarded by its generation, which grows by one.
  *
- * It is not done where the generation is another one, and fails by a foreign key violation where a trait was deleted.
+ * It is not done where the generation is another one, or a trait is not there under its name.
  */
-export function setTraits(write: JudgedProvider & { readonly traitIds: readonly number[] }): ProviderWrite {
+export function setTraits(
+  write: JudgedProvider & {
+    readonly traits: readonly { readonly id: number; readonly name: string }[];
+    /** Their entity tag. */
+    readonly tag: string;
+  },
+): ProviderWrite {
+  const ids = write.traits.map(({ id }) => id);
+  const names = write.traits.map(({ name }) => name);
   const set = sql`
-    with guard as (${nextGeneration(write)}
+    with wanted as materialized (
+      select id from traits where (id, name) in (select * from unnest(${ids}::integer[], ${names}::text[])) for key share
+    ), guard as (${nextGeneration(write, sql`(select count(*) from wanted) = ${ids.length}`)}
     ), removed as (
       delete from resource_provider_traits t using guard
-      where t.resource_provider_id = guard.id and t.trait_id <> all(${write.traitIds}::integer[])
+      where t.resource_provider_id = guard.id and t.trait_id <> all(${ids}::integer[])
     ), added as (
       insert into resource_provider_traits (resource_provider_id, trait_id, created_at)
-      select guard.id, trait_id, ${utcNow} from guard, unnest(${write.traitIds}::integer[]) as trait_id
-      on conflict do nothing
-    )
-    select id from guard`;
+      select guard.id, wanted.id, ${utcNow} from guard, wanted on conflict do nothing
+    ), ${writtenTag('traits', write.tag)}
+    select id from guard, ${providerTagsAreWritten}`;
   return { lockedId: write.providerId, statements: [set] };
 }

@@ -22,7 +22,7 @@ import {
   providerIds,
 } from './claim_write.ts';
 import { type Leeway, lockProviders, overtakenProviders } from './others_claims.ts';
-import { tagsAreWritten } from './written_tags.ts';
+import { consumerTagsAreWritten } from './written_tags.ts';
 
 /** Which guard a claim lost; undefined where it was written. `owner`: a project, user or consumer type does not exist yet. */
 export type LostGuard = 'provider' | 'consumer' | 'class' | 'owner' | undefined;
@@ -124,7 +124,7 @@ export async function writeClaims(
     )
     select pg_current_xact_id()::text as xid, lost.claim, lost.what,
       exists (select from guard where present <> generation) as "isContested"
-    from (${tagsAreWritten}) as tags left join lost on true`;
+    from (${consumerTagsAreWritten}) as tags left join lost on true`;
   const emptied = claims.flatMap(({ consumers }) => consumers.filter(isEmptiedOldOne).map(({ uuid }) => uuid));
   const before = leeway === undefined ? [] : [lockProviders(claims)];
   const after = emptied.length === 0 ? [] : removeLateConsumers(emptied);

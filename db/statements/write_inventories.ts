@@ -1,6 +1,7 @@
 import { sql } from 'kysely';
 import { utcNow } from '../utc_now.ts';
 import { type JudgedProvider, nextGeneration, type ProviderWrite } from './provider_write.ts';
+import { providerTagsAreWritten, writtenTag } from './written_tags.ts';
 
 /** An inventory as the table keeps it. */
 export type InventoryValues = {
@@ -16,18 +17,23 @@ export type InventoryValues = {
 /**
  * Adds or replaces some inventories of a provider and removes others, guarded by the provider's generation, which grows by
  * one. Whether those to remove are in use was judged under that generation: usage only grows together with it. The classes
- * are locked against being deleted meanwhile.
+ * are locked against being deleted or renamed meanwhile.
  *
  * It is not done where the generation is another one, or a class is not there under its name.
  */
 export function writeInventories(
   write: JudgedProvider & {
-    readonly put: readonly (InventoryValues & { readonly className: string })[];
+    readonly put: readonly (InventoryValues & { readonly className: string; readonly tag: string })[];
     readonly remove: readonly number[];
+    /** The classes of those that it has besides. */
+    readonly kept: readonly { readonly id: number; readonly name: string }[];
+    /** The entity tag of all that it has then. */
+    readonly tag: string;
   },
 ): ProviderWrite {
-  const column = (name: keyof InventoryValues | 'className') => write.put.map((inventory) => inventory[name]);
-  const classesAreThere = sql`(select count(*) from classes) = ${write.put.length}`;
+  const column = (name: keyof InventoryValues | 'tag') => write.put.map((inventory) => inventory[name]);
+  const classes = [...write.put.map(({ classId, className }) => ({ id: classId, name: className })), ...write.kept];
+  const classesAreThere = sql`(select count(*) from classes) = ${classes.length}`;
   // Even on no rows a deletion costs its trigger.
   const removed = sql`removed as (
       delete from inventories i using guard
@@ -36,18 +42,21 @@ export function writeInventories(
   const put = sql`
     with classes as (
       select id from resource_classes
-      where (id, name) in (select * from unnest(${column('classId')}::integer[], ${column('className')}::text[])) for key share
+      where (id, name) in (
+        select * from unnest(${classes.map(({ id }) => id)}::integer[], ${classes.map(({ name }) => name)}::text[])
+      ) for key share
     ), guard as (${nextGeneration(write, classesAreThere)}
     ), ${write.remove.length > 0 ? removed : sql``} put as (
       insert into inventories (resource_provider_id, resource_class_id, total, reserved, min_unit, max_unit, step_size,
-        allocation_ratio, created_at)
-      select guard.id, values.*, ${utcNow} from guard, unnest(${column('classId')}::integer[], ${column('total')}::integer[],
+        allocation_ratio, etag, created_at)
+      select guard.id, values.*, ${utcNow} from guard, ${providerTagsAreWritten}, unnest(${column('classId')}::integer[], ${column('total')}::integer[],
         ${column('reserved')}::integer[], ${column('minUnit')}::integer[], ${column('maxUnit')}::integer[],
-        ${column('stepSize')}::integer[], ${column('allocationRatio')}::float8[]) as values
+        ${column('stepSize')}::integer[], ${column('allocationRatio')}::float8[], ${column('tag')}::text[]) as values
       on conflict (resource_provider_id, resource_class_id) do update set total = excluded.total,
         reserved = excluded.reserved, min_unit = excluded.min_unit, max_unit = excluded.max_unit,
-        step_size = excluded.step_size, allocation_ratio = excluded.allocation_ratio, updated_at = ${utcNow}
-    )
-    select id from guard`;
+        step_size = excluded.step_size, allocation_ratio = excluded.allocation_ratio, etag = excluded.etag,
+        updated_at = ${utcNow}
+    ), ${writtenTag('inventories', write.tag)}
+    select id from guard, ${providerTagsAreWritten}`;
   return { lockedId: write.providerId, statements: [put] };
 }

@@ -65,6 +65,7 @@ async function replace(request: ApiRequest, parts: Parts): Promise<Answer> {
       generation,
       serverRun: parts.fleet.moment.serverRun,
       uuids: body.aggregates,
+      tag: aggregatesTag(body.aggregates),
       seen: request.ifMatch && provider.aggregates,
     });
     return { write };
@@ -75,10 +76,15 @@ async function replace(request: ApiRequest, parts: Parts): Promise<Answer> {
 }
 
 async function replaceUnguarded(request: ApiRequest, { fleet, providerWrites }: Parts): Promise<Answer> {
-  const provider = findProvider(await fleet.fresh(), request.param('uuid'));
+  const uuid = request.param('uuid');
+  let provider = findProvider(await fleet.fresh(), uuid);
   const wanted = await request.json(uuids);
-  await providerWrites.perform(setAggregates({ providerId: provider.id, generation: undefined, uuids: wanted }));
-  return answer(request, wanted, provider.generation);
+  const tag = aggregatesTag(wanted);
+  for (;;) {
+    const write = setAggregates({ providerId: provider.id, generation: undefined, uuids: wanted, tag });
+    if (await providerWrites.perform(write)) return answer(request, wanted, provider.generation);
+    provider = findProvider(await fleet.fresh(), uuid);
+  }
 }
 
 const requireAggregates = (request: ApiRequest, provider: Provider): void =>

@@ -1,5 +1,4 @@
 import * as v from 'valibot';
-import { writeInventories } from '../../db/statements/write_inventories.ts';
 import {
   badRequest,
   concurrentlyUpdated,
@@ -10,8 +9,7 @@ import {
   notFoundWithoutVary,
 } from '../errors.ts';
 import type { Fleet } from '../fleet/fleet.ts';
-import { type Inventory, inventoryOf, type Provider } from '../fleet/provider.ts';
-import type { InventoryFields } from '../placement/inventory.ts';
+import { inventoryOf, type Provider } from '../fleet/provider.ts';
 import { integer, object, text } from '../schema/json_schema.ts';
 import { type Answer, type ApiRequest, type Endpoint, noContent } from './endpoint.ts';
 import { echoedTag, takesIfMatch } from './entity_tags.ts';
@@ -30,6 +28,7 @@ import {
   requireInventory,
   updateConflict,
 } from './inventory_checks.ts';
+import { inventoriesWrite, write } from './inventory_writes.ts';
 import { providerBody, writeJudged } from './judged_writes.ts';
 import type { Parts } from './parts.ts';
 import { findProvider, noSuchProvider } from './provider.ts';
@@ -208,26 +207,7 @@ async function removeOne(request: ApiRequest, parts: Parts): Promise<Answer> {
   }
 }
 
-// Writes
-
-/** @returns the fleet, which shows it; undefined where the provider was not as it was judged. */
-const write = (parts: Parts, ...change: ChangeOfInventories): Promise<Fleet | undefined> =>
-  parts.providerWrites.perform(inventoriesWrite(parts, ...change));
-
-type ChangeOfInventories = [
-  provider: Provider,
-  put: readonly (InventoryFields & { readonly classId: number; readonly className: string })[],
-  remove: readonly Inventory[],
-];
-
-const inventoriesWrite = ({ fleet }: Parts, ...[provider, put, remove]: ChangeOfInventories) =>
-  writeInventories({
-    providerId: provider.id,
-    generation: provider.generation,
-    serverRun: fleet.moment.serverRun,
-    put,
-    remove: remove.map(({ classId }) => classId),
-  });
+// Providers and inventories
 
 /** The provider of a read; upstream words its absence in a way of its own here. */
 function readProvider(fleet: Fleet, request: ApiRequest): Provider {

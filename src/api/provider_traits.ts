@@ -1,8 +1,8 @@
-import { hasSqlstate, sqlstate } from '../../db/sqlstate.ts';
 import { setTraits } from '../../db/statements/set_traits.ts';
 import { badRequest, concurrentlyUpdated, conflict, errorCodes, notFound } from '../errors.ts';
 import { traitsTagOf } from '../fleet/entity_tags.ts';
 import type { Fleet } from '../fleet/fleet.ts';
+import { nameOf } from '../fleet/names.ts';
 import type { Provider } from '../fleet/provider.ts';
 import { integer, list, object, text } from '../schema/json_schema.ts';
 import { type Answer, type ApiRequest, type Endpoint, noContent } from './endpoint.ts';
@@ -58,17 +58,15 @@ async function replace(request: ApiRequest, parts: Parts): Promise<Answer> {
     if (unknown.size > 0) throw badRequest(`No such trait ${[...unknown].join(', ')}`);
     const wanted = new Set(body.traits.flatMap((name) => fleet.traits.byName.get(name)?.id ?? []));
     const traitIds = [...wanted].sort((a, b) => a - b);
-    return { traitIds, write: isSame(traitIds, provider.traitIds) ? undefined : write(parts, provider, traitIds) };
+    return {
+      traitIds,
+      write: isSame(traitIds, provider.traitIds) ? undefined : write(parts, provider, fleet, traitIds),
+    };
   };
-  try {
-    const done = await writeJudged(parts, request, judge);
-    if (done !== undefined) {
-      const { traitIds, write } = done.plan;
-      return answer(request, done.shown, traitIds, write === undefined ? generation : generation + 1);
-    }
-  } catch (error) {
-    if (!hasSqlstate(error, sqlstate.foreignKeyViolation)) throw error;
-    throw badRequest(`No such trait: one of ${body.traits.join(', ')} was deleted just now`);
+  const done = await writeJudged(parts, request, judge);
+  if (done !== undefined) {
+    const { traitIds, write } = done.plan;
+    return answer(request, done.shown, traitIds, write === undefined ? generation : generation + 1);
   }
   const after = await parts.fleet.fresh();
   requireTraits(request, findProvider(after, uuid), after);
@@ -81,14 +79,20 @@ async function remove(request: ApiRequest, parts: Parts): Promise<Answer> {
     const provider = findProvider(current, request.param('uuid'));
     requireTraits(request, provider, current);
     if (provider.traitIds.length === 0) return noContent;
-    if ((await parts.providerWrites.perform(write(parts, provider, []))) !== undefined) return noContent;
+    if ((await parts.providerWrites.perform(write(parts, provider, current, []))) !== undefined) return noContent;
     // Who said what is to be deleted is concerned by another content only, and not by another generation.
     if (request.ifMatch === undefined) throw concurrentUpdate();
   }
 }
 
-const write = ({ fleet }: Parts, { id, generation }: Provider, traitIds: readonly number[]) =>
-  setTraits({ providerId: id, generation, serverRun: fleet.moment.serverRun, traitIds });
+const write = (parts: Parts, { id, generation }: Provider, fleet: Fleet, traitIds: readonly number[]) =>
+  setTraits({
+    providerId: id,
+    generation,
+    serverRun: parts.fleet.moment.serverRun,
+    traits: traitIds.map((traitId) => ({ id: traitId, name: nameOf(fleet.traits, traitId) })),
+    tag: traitsTagOf(fleet, traitIds),
+  });
 
 const requireTraits = (request: ApiRequest, { uuid, traitIds }: Provider, fleet: Fleet): void =>
   requireMatch(request, `What resource provider ${uuid} has as traits`, () => traitsTagOf(fleet, traitIds));

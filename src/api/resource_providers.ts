@@ -4,7 +4,7 @@ import { hasSqlstate, sqlstate } from '../../db/sqlstate.ts';
 import { createProvider } from '../../db/statements/create_provider.ts';
 import { deleteProvider } from '../../db/statements/delete_provider.ts';
 import { badRequest, conflict, errorCodes, notFound } from '../errors.ts';
-import { providerTagOf } from '../fleet/entity_tags.ts';
+import { newProviderTags, providerTagOf } from '../fleet/entity_tags.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import type { FleetKeeper } from '../fleet/keeper.ts';
 import type { Provider } from '../fleet/provider.ts';
@@ -96,9 +96,10 @@ async function create(request: ApiRequest, { fleet, providerWrites }: Parts): Pr
   const noParent = () => refuse('parent provider UUID does not exist.');
   const parent = parentUuid === null ? undefined : await findParent(fleet, parentUuid);
   if (parentUuid !== null && parent === undefined) throw noParent();
+  const tags = newProviderTags({ uuid, name: body.name, parentUuid: parent?.uuid ?? null });
   let shown: Fleet | undefined;
   try {
-    shown = await providerWrites.perform(createProvider({ uuid, name: body.name, parent }));
+    shown = await providerWrites.perform(createProvider({ uuid, name: body.name, parent, tags }));
   } catch (error) {
     if (!hasSqlstate(error, sqlstate.uniqueViolation)) throw error;
     // Where both clash it is the name that is told, as upstream does on PostgreSQL.

@@ -27,3 +27,11 @@ export const traitsTagOf = (fleet: Fleet, traitIds: readonly number[]): EntityTa
   traitsTag(traitIds.flatMap((id) => fleet.traits.byId.get(id)?.name ?? []));
 
 export const aggregatesTagOf = ({ aggregates }: Provider): EntityTag => aggregatesTag(aggregates);
+
+const ofNothing = { inventories: inventoriesTag([]), traits: traitsTag([]), aggregates: aggregatesTag([]) };
+
+/** Those of a provider that is yet to be, and has nothing. */
+export const newProviderTags = (provider: Parameters<typeof providerTag>[0]) => ({
+  provider: providerTag(provider),
+  ...ofNothing,
+});

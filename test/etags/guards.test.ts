@@ -1,4 +1,5 @@
 /** The tag is held against what was read, and the write against the database: nothing comes in between, statement by statement. */
+
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ClaimWrite } from '../../db/statements/claim_write.ts';
@@ -9,8 +10,11 @@ import { renameProvider } from '../../db/statements/rename_provider.ts';
 import { deleteResourceClass } from '../../db/statements/resource_classes.ts';
 import type { SeenAllocation } from '../../db/statements/seen_allocations.ts';
 import { setAggregates } from '../../db/statements/set_aggregates.ts';
+import { setTraits } from '../../db/statements/set_traits.ts';
 import { deleteTrait } from '../../db/statements/traits.ts';
 import { writeClaims } from '../../db/statements/write_claims.ts';
+import { writeInventories } from '../../db/statements/write_inventories.ts';
+import { aggregatesTag, inventoriesTag, traitsTag } from '../../src/placement/entity_tag.ts';
 import { isWritten, type TwoConnections, whileOther, withTwoConnections } from '../races/two_connections.ts';
 
 const asSeen = { name: 'rp1', parentId: null };
@@ -59,16 +63,41 @@ test('a provider is renamed, moved or deleted only as it was seen', async () => 
 test('aggregates are replaced only as they were seen, though nobody moved the generation', async () => {
   await withTwoConnections(async (connections) => {
     const { database } = connections;
+    const tag = aggregatesTag(['ours']);
     const below = [
       'select id from resource_providers where id = 1 for no key update',
       `insert into placement_aggregates (id, uuid) values (1000, 'theirs')`,
       'insert into resource_provider_aggregates (resource_provider_id, aggregate_id) values (1, 1000)',
     ];
     const ours = (seen: readonly string[]) =>
-      isWritten(database, setAggregates({ providerId: 1, generation: 5, uuids: ['ours'], seen }));
+      isWritten(database, setAggregates({ providerId: 1, generation: 5, uuids: ['ours'], tag, seen }));
     assert.equal(await whileOther(connections, below, () => ours([])), false);
     assert.equal(await ours(['other', 'theirs']), false);
     assert.equal(await ours(['theirs']), true);
+  });
+});
+
+test('what a provider has is not written by names that others change meanwhile: its tag would be of those', async () => {
+  await withTwoConnections(async (connections) => {
+    const { database, other } = connections;
+    await other.query(`insert into resource_classes (id, name) values (10000, 'CUSTOM_C')`);
+    await other.query(`insert into traits (id, name) values (10000, 'CUSTOM_T')`);
+    const inventories = writeInventories({
+      providerId: 1,
+      generation: 5,
+      put: [],
+      remove: [0],
+      kept: [{ id: 10_000, name: 'CUSTOM_C' }],
+      tag: inventoriesTag([]),
+    });
+    const renamedClass = [`update resource_classes set name = 'CUSTOM_D' where id = 10000`];
+    assert.equal(await whileOther(connections, renamedClass, () => isWritten(database, inventories)), false);
+    const worn = [{ id: 10_000, name: 'CUSTOM_T' }];
+    const traits = setTraits({ providerId: 1, generation: 5, traits: worn, tag: traitsTag(['CUSTOM_T']) });
+    const renamedTrait = [`update traits set name = 'CUSTOM_U' where id = 10000`];
+    assert.equal(await whileOther(connections, renamedTrait, () => isWritten(database, traits)), false);
+    const { rows } = await other.query('select generation from resource_providers where id = 1');
+    assert.deepEqual(rows, [{ generation: 5 }]);
   });
 });
 

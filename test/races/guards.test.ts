@@ -2,7 +2,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { hasSqlstate, sqlstate } from '../../db/sqlstate.ts';
-import { createProvider } from '../../db/statements/create_provider.ts';
 import { deleteAllocations } from '../../db/statements/delete_allocations.ts';
 import { deleteProvider } from '../../db/statements/delete_provider.ts';
 import { moveProvider } from '../../db/statements/move_provider.ts';
@@ -12,8 +11,16 @@ import { setTraits } from '../../db/statements/set_traits.ts';
 import { deleteTrait } from '../../db/statements/traits.ts';
 import { writeClaims } from '../../db/statements/write_claims.ts';
 import { writeInventories } from '../../db/statements/write_inventories.ts';
+import { aggregatesTag, inventoriesTag, inventoryTag, traitsTag } from '../../src/placement/entity_tag.ts';
 import { claim } from './judged_claim.ts';
-import { isWritten, type TwoConnections, untilWaiting, whileOther, withTwoConnections } from './two_connections.ts';
+import {
+  isWritten,
+  newChild,
+  type TwoConnections,
+  untilWaiting,
+  whileOther,
+  withTwoConnections,
+} from './two_connections.ts';
 
 const bump = 'update resource_providers set generation = generation + 1 where id = 1';
 const madeByOther = [
@@ -140,8 +147,10 @@ test('inventories lose against a claim on their provider, and against the deleti
   await withTwoConnections(async (connections) => {
     const { database, other } = connections;
     await other.query(`insert into resource_classes (id, name) values (10000, 'CUSTOM_C')`);
-    const put = [{ ...inventory, classId: 10_000, className: 'CUSTOM_C' }];
-    const ours = () => isWritten(database, writeInventories({ providerId: 1, generation: 5, put, remove: [0] }));
+    const put = [{ ...inventory, classId: 10_000, className: 'CUSTOM_C', tag: inventoryTag(inventory) }];
+    const tag = inventoriesTag([['CUSTOM_C', inventory]]);
+    const ours = () =>
+      isWritten(database, writeInventories({ providerId: 1, generation: 5, put, remove: [0], kept: [], tag }));
     assert.equal(await whileOther(connections, [bump], ours), false);
     await other.query('update resource_providers set generation = 5 where id = 1');
     assert.equal(await whileOther(connections, ['delete from resource_classes where id = 10000'], ours), false);
@@ -170,10 +179,10 @@ test('a class or trait that somebody takes up at the same time is not deleted', 
     );
 
     await other.query('delete from resource_provider_traits');
-    const ours = () => isWritten(database, setTraits({ providerId: 2, generation: 5, traitIds: [1, 10_000] }));
-    await assert.rejects(whileOther(connections, ['delete from traits where id = 10000'], ours), (error) =>
-      hasSqlstate(error, sqlstate.foreignKeyViolation),
-    );
+    const traits = [{ id: 10_000, name: 'CUSTOM_T' }];
+    const write = setTraits({ providerId: 2, generation: 5, traits, tag: traitsTag(['CUSTOM_T']) });
+    const gone = ['delete from traits where id = 10000'];
+    assert.equal(await whileOther(connections, gone, () => isWritten(database, write)), false);
     const { rows } = await other.query('select generation from resource_providers where id = 2');
     assert.deepEqual(rows, [{ generation: 5 }]);
   });
@@ -187,7 +196,9 @@ test('of aggregates without a generation the last writer wins, whole', async () 
       `insert into placement_aggregates (id, uuid) values (1000, 'theirs')`,
       'insert into resource_provider_aggregates (resource_provider_id, aggregate_id) values (1, 1000)',
     ];
-    const ours = () => isWritten(database, setAggregates({ providerId: 1, generation: undefined, uuids: ['ours'] }));
+    const tag = aggregatesTag(['ours']);
+    const ours = () =>
+      isWritten(database, setAggregates({ providerId: 1, generation: undefined, uuids: ['ours'], tag }));
     assert.equal(await whileOther(connections, theirs, ours), true);
     const { rows } = await other.query(`select uuid from resource_provider_aggregates m
       join placement_aggregates a on a.id = m.aggregate_id where m.resource_provider_id = 1`);
@@ -229,8 +240,7 @@ test('a child that waited for the move of its parent gets the new root', async (
       'update resource_providers set parent_provider_id = 2 where id = 1',
       'update resource_providers set root_provider_id = 2 where id in (1, 3)',
     ];
-    const ours = () =>
-      isWritten(connections.database, createProvider({ uuid: 'rp4', name: 'rp4', parent: { id: 3, uuid: 'rp3' } }));
+    const ours = () => isWritten(connections.database, newChild('rp4', { id: 3, uuid: 'rp3' }));
     assert.equal(await whileOther(connections, moved, ours), true);
     assert.deepEqual((await roots(connections)).at(-1), { uuid: 'rp4', root: 2 });
   });

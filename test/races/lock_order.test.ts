@@ -1,14 +1,14 @@
 /** Writes of providers that go together lock as claims do, in the order of the ids: nobody waits for another in a circle. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createProvider } from '../../db/statements/create_provider.ts';
 import { writeProviders } from '../../db/statements/provider_write.ts';
 import { setTraits } from '../../db/statements/set_traits.ts';
-import { untilWaiting, withTwoConnections } from './two_connections.ts';
+import { traitsTag } from '../../src/placement/entity_tag.ts';
+import { newChild, untilWaiting, withTwoConnections } from './two_connections.ts';
 
 /** A new child of provider 2. */
-const child = (name: string) => createProvider({ uuid: name, name, parent: { id: 2, uuid: 'rp2' } });
-const traitsOf = (providerId: number) => setTraits({ providerId, generation: 5, traitIds: [] });
+const child = (name: string) => newChild(name, { id: 2, uuid: 'rp2' });
+const traitsOf = (providerId: number) => setTraits({ providerId, generation: 5, traits: [], tag: traitsTag([]) });
 
 test('the parent of a new provider is locked in its turn', async () => {
   await withTwoConnections(async ({ database, other }) => {

@@ -1,6 +1,8 @@
 import pg from 'pg';
 import { type Database, openDatabase } from '../../db/connect.ts';
+import { createProvider } from '../../db/statements/create_provider.ts';
 import { type ProviderWrite, writeProviders } from '../../db/statements/provider_write.ts';
+import { newProviderTags } from '../../src/fleet/entity_tags.ts';
 import { withFreshDatabase } from '../engines.ts';
 
 /** A database as the service uses it, and somebody else's connection to it, whose transactions end when the test says. */
@@ -31,6 +33,12 @@ const providersAndOwners = `
     values (1, 0, 10, 0, 1, 10, 1, 1), (2, 0, 10, 0, 1, 10, 1, 1);
   insert into projects (id, external_id) values (1, 'project');
   insert into users (id, external_id) values (1, 'user');`;
+
+/** Makes a child of one of these providers. */
+export function newChild(name: string, parent: { readonly id: number; readonly uuid: string }): ProviderWrite {
+  const tags = newProviderTags({ uuid: name, name, parentUuid: parent.uuid });
+  return createProvider({ uuid: name, name, parent, tags });
+}
 
 /** Waits until as many connections of this database wait for a lock. */
 export async function untilWaiting(other: pg.Client, count = 1): Promise<void> {
