@@ -1,12 +1,14 @@
 import { sql } from 'kysely';
 import type { Database } from '../connect.ts';
 import { isAsSeen, type SeenProvider } from './seen_provider.ts';
+import { providerTagsAreWritten } from './written_tags.ts';
 
 /**
  * Deletes a provider with its inventories, traits and aggregates, unless it has children or allocations.
  *
  * The row is locked first, and then looked at by a second statement, which sees every claim that was before the lock;
- * claims after it find no row to guard. Providers that only name it as their root keep it too: the foreign key would.
+ * claims after it find no row to guard. Providers that only name it as their root keep it too: the foreign key would. The entity
+ * tags go with the row, so that those of its parts need not be made anew before.
  *
  * @param seen what the provider must still be
  * @returns what kept it, if anything did: `gone` where there was no such row, `changed` where it is not as seen.
@@ -25,7 +27,7 @@ export async function deleteProvider(
         exists (select from allocations where resource_provider_id = ${id}) as in_use,
         exists (select from resource_providers p where p.id = ${id} and not ${isAsSeen(seen)}) as changed
     ), free as (
-      select ${id}::integer as id from kept where not has_children and not in_use and not changed
+      select ${id}::integer as id from kept, ${providerTagsAreWritten} where not has_children and not in_use and not changed
     ), inventories_gone as (
       delete from inventories i using free where i.resource_provider_id = free.id
     ), aggregates_gone as (

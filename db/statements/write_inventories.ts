@@ -49,7 +49,8 @@ export function writeInventories(
     ), ${write.remove.length > 0 ? removed : sql``} put as (
       insert into inventories (resource_provider_id, resource_class_id, total, reserved, min_unit, max_unit, step_size,
         allocation_ratio, etag, created_at)
-      select guard.id, values.*, ${utcNow} from guard, ${providerTagsAreWritten}, unnest(${column('classId')}::integer[], ${column('total')}::integer[],
+      select guard.id, values.*, ${utcNow}
+      from guard, ${providerTagsAreWritten}, unnest(${column('classId')}::integer[], ${column('total')}::integer[],
         ${column('reserved')}::integer[], ${column('minUnit')}::integer[], ${column('maxUnit')}::integer[],
         ${column('stepSize')}::integer[], ${column('allocationRatio')}::float8[], ${column('tag')}::text[]) as values
       on conflict (resource_provider_id, resource_class_id) do update set total = excluded.total,
