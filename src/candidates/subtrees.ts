@@ -1,7 +1,7 @@
 import type { Provider } from '../fleet/provider.ts';
 
 /** Whether a provider is another one or below it. */
-export function isWithin(provider: Provider, top: Provider): boolean {
+function isWithin(provider: Provider, top: Provider): boolean {
   for (let node: Provider | undefined = provider; node !== undefined; node = node.parent) if (node === top) return true;
   return false;
 }
