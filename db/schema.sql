@@ -350,6 +350,16 @@ AS $function$begin
   update consumers c set etag = etag_of_allocations(c) where uuid = any(uuids);
 end$function$;
 
+CREATE OR REPLACE FUNCTION public.etag_doubted()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$begin
+  if new.inventories is null then perform etag_parts('inventories', array[new.resource_provider_id]); end if;
+  if new.traits is null then perform etag_parts('resource_provider_traits', array[new.resource_provider_id]); end if;
+  if new.aggregates is null then perform etag_parts('resource_provider_aggregates', array[new.resource_provider_id]); end if;
+  return null;
+end$function$;
+
 CREATE OR REPLACE FUNCTION public.etag_inventory(i inventories)
  RETURNS text
  LANGUAGE sql
@@ -504,7 +514,7 @@ CREATE OR REPLACE FUNCTION public.etag_parts(part text, ids integer[])
  SET enable_seqscan TO 'off'
 AS $function$begin
   insert into resource_provider_etags (resource_provider_id)
-    select id from resource_providers where id = any(ids) order by id on conflict do nothing;
+    select id from resource_providers where id = any(ids) order by id for key share on conflict do nothing;
   perform from resource_provider_etags where resource_provider_id = any(ids) order by resource_provider_id for update;
   if part = 'inventories' then
     update resource_provider_etags set inventories = etag_of_inventories(resource_provider_id)
@@ -750,6 +760,8 @@ CREATE TRIGGER log_insert AFTER INSERT ON public.resource_provider_aggregates RE
 CREATE TRIGGER log_truncate AFTER TRUNCATE ON public.resource_provider_aggregates FOR EACH STATEMENT EXECUTE FUNCTION log_truncated();
 
 CREATE TRIGGER log_update AFTER UPDATE ON public.resource_provider_aggregates REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION log_provider_parts_updated();
+
+CREATE TRIGGER etag_doubted AFTER UPDATE OF inventories, traits, aggregates ON public.resource_provider_etags FOR EACH ROW WHEN ((((new.inventories IS NULL) AND (old.inventories IS NOT NULL)) OR ((new.traits IS NULL) AND (old.traits IS NOT NULL)) OR ((new.aggregates IS NULL) AND (old.aggregates IS NOT NULL)))) EXECUTE FUNCTION etag_doubted();
 
 CREATE TRIGGER etag_truncate AFTER TRUNCATE ON public.resource_provider_traits FOR EACH STATEMENT EXECUTE FUNCTION etag_truncated();
 

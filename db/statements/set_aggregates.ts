@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import { utcNow } from '../utc_now.ts';
 import { type JudgedProvider, nextGeneration, type ProviderWrite } from './provider_write.ts';
-import { providerTagsAreWritten, writtenTag } from './written_tags.ts';
+import { type PartTags, providerTagsAreWritten, writtenTag } from './written_tags.ts';
 
 /**
  * Puts a provider into exactly these aggregates, which come into being by being named. With a generation it is guarded by
@@ -14,13 +14,12 @@ import { providerTagsAreWritten, writtenTag } from './written_tags.ts';
  *   leave it as it is
  */
 export function setAggregates(
-  write: Omit<JudgedProvider, 'generation'> & {
-    readonly generation: number | undefined;
-    readonly uuids: readonly string[];
-    /** Their entity tag. */
-    readonly tag: string;
-    readonly seen?: readonly string[] | undefined;
-  },
+  write: Omit<JudgedProvider, 'generation'> &
+    PartTags & {
+      readonly generation: number | undefined;
+      readonly uuids: readonly string[];
+      readonly seen?: readonly string[] | undefined;
+    },
 ): ProviderWrite {
   // In the order of the UUIDs, so that two writers that name new ones cannot wait for each other in a circle.
   const ensure = sql`insert into placement_aggregates (uuid, created_at)
@@ -52,7 +51,7 @@ export function setAggregates(
     ), added as (
       insert into resource_provider_aggregates (resource_provider_id, aggregate_id, created_at)
       select guard.id, wanted.id, ${utcNow} from guard, wanted on conflict do nothing
-    ), ${writtenTag('aggregates', write.tag)}
+    ), ${writtenTag('aggregates', write)}
     select id from guard, ${providerTagsAreWritten}`;
   return { lockedId: write.providerId, statements: [ensure, lock, set] };
 }

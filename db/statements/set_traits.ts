@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import { utcNow } from '../utc_now.ts';
 import { type JudgedProvider, nextGeneration, type ProviderWrite } from './provider_write.ts';
-import { providerTagsAreWritten, writtenTag } from './written_tags.ts';
+import { type PartTags, providerTagsAreWritten, writtenTag } from './written_tags.ts';
 
 /**
  * Gives a provider exactly these traits, guarded by its generation, which grows by one.
@@ -9,11 +9,7 @@ import { providerTagsAreWritten, writtenTag } from './written_tags.ts';
  * It is not done where the generation is another one, or a trait is not there under its name.
  */
 export function setTraits(
-  write: JudgedProvider & {
-    readonly traits: readonly { readonly id: number; readonly name: string }[];
-    /** Their entity tag. */
-    readonly tag: string;
-  },
+  write: JudgedProvider & PartTags & { readonly traits: readonly { readonly id: number; readonly name: string }[] },
 ): ProviderWrite {
   const ids = write.traits.map(({ id }) => id);
   const names = write.traits.map(({ name }) => name);
@@ -27,7 +23,7 @@ export function setTraits(
     ), added as (
       insert into resource_provider_traits (resource_provider_id, trait_id, created_at)
       select guard.id, wanted.id, ${utcNow} from guard, wanted on conflict do nothing
-    ), ${writtenTag('traits', write.tag)}
+    ), ${writtenTag('traits', write)}
     select id from guard, ${providerTagsAreWritten}`;
   return { lockedId: write.providerId, statements: [set] };
 }

@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import { utcNow } from '../utc_now.ts';
 import { type JudgedProvider, nextGeneration, type ProviderWrite } from './provider_write.ts';
-import { providerTagsAreWritten, writtenTag } from './written_tags.ts';
+import { type PartTags, providerTagsAreWritten, writtenTag } from './written_tags.ts';
 
 /** An inventory as the table keeps it. */
 export type InventoryValues = {
@@ -22,14 +22,13 @@ export type InventoryValues = {
  * It is not done where the generation is another one, or a class is not there under its name.
  */
 export function writeInventories(
-  write: JudgedProvider & {
-    readonly put: readonly (InventoryValues & { readonly className: string; readonly tag: string })[];
-    readonly remove: readonly number[];
-    /** The classes of those that it has besides. */
-    readonly kept: readonly { readonly id: number; readonly name: string }[];
-    /** The entity tag of all that it has then. */
-    readonly tag: string;
-  },
+  write: JudgedProvider &
+    PartTags & {
+      readonly put: readonly (InventoryValues & { readonly className: string; readonly tag: string })[];
+      readonly remove: readonly number[];
+      /** The classes of those that it has besides. */
+      readonly kept: readonly { readonly id: number; readonly name: string }[];
+    },
 ): ProviderWrite {
   const column = (name: keyof InventoryValues | 'tag') => write.put.map((inventory) => inventory[name]);
   const classes = [...write.put.map(({ classId, className }) => ({ id: classId, name: className })), ...write.kept];
@@ -57,7 +56,7 @@ export function writeInventories(
         reserved = excluded.reserved, min_unit = excluded.min_unit, max_unit = excluded.max_unit,
         step_size = excluded.step_size, allocation_ratio = excluded.allocation_ratio, etag = excluded.etag,
         updated_at = ${utcNow}
-    ), ${writtenTag('inventories', write.tag)}
+    ), ${writtenTag('inventories', write)}
     select id from guard, ${providerTagsAreWritten}`;
   return { lockedId: write.providerId, statements: [put] };
 }

@@ -66,6 +66,7 @@ async function replace(request: ApiRequest, parts: Parts): Promise<Answer> {
       serverRun: parts.fleet.moment.serverRun,
       uuids: body.aggregates,
       tag: aggregatesTag(body.aggregates),
+      tagBefore: aggregatesTagOf(provider),
       seen: request.ifMatch && provider.aggregates,
     });
     return { write };
@@ -81,7 +82,8 @@ async function replaceUnguarded(request: ApiRequest, { fleet, providerWrites }: 
   const wanted = await request.json(uuids);
   const tag = aggregatesTag(wanted);
   for (;;) {
-    const write = setAggregates({ providerId: provider.id, generation: undefined, uuids: wanted, tag });
+    const tagBefore = aggregatesTagOf(provider);
+    const write = setAggregates({ providerId: provider.id, generation: undefined, uuids: wanted, tag, tagBefore });
     if (await providerWrites.perform(write)) return answer(request, wanted, provider.generation);
     provider = findProvider(await fleet.fresh(), uuid);
   }

@@ -1,4 +1,5 @@
 import { writeInventories } from '../../db/statements/write_inventories.ts';
+import { inventoriesTagOf } from '../fleet/entity_tags.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import { nameOf } from '../fleet/names.ts';
 import type { Inventory, Provider } from '../fleet/provider.ts';
@@ -32,5 +33,6 @@ export function inventoriesWrite({ fleet }: Parts, ...[provider, put, remove]: C
       ...put.map((inventory) => [inventory.className, inventory] as const),
       ...kept.map(({ classId, fields }) => [nameOf(classes, classId), fields] as const),
     ]),
+    tagBefore: inventoriesTagOf(fleet.known, provider),
   });
 }

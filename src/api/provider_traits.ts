@@ -85,13 +85,14 @@ async function remove(request: ApiRequest, parts: Parts): Promise<Answer> {
   }
 }
 
-const write = (parts: Parts, { id, generation }: Provider, fleet: Fleet, traitIds: readonly number[]) =>
+const write = (parts: Parts, provider: Provider, fleet: Fleet, traitIds: readonly number[]) =>
   setTraits({
-    providerId: id,
-    generation,
+    providerId: provider.id,
+    generation: provider.generation,
     serverRun: parts.fleet.moment.serverRun,
     traits: traitIds.map((traitId) => ({ id: traitId, name: nameOf(fleet.traits, traitId) })),
     tag: traitsTagOf(fleet, traitIds),
+    tagBefore: traitsTagOf(fleet, provider.traitIds),
   });
 
 const requireTraits = (request: ApiRequest, { uuid, traitIds }: Provider, fleet: Fleet): void =>

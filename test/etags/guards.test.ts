@@ -70,7 +70,7 @@ test('aggregates are replaced only as they were seen, though nobody moved the ge
       'insert into resource_provider_aggregates (resource_provider_id, aggregate_id) values (1, 1000)',
     ];
     const ours = (seen: readonly string[]) =>
-      isWritten(database, setAggregates({ providerId: 1, generation: 5, uuids: ['ours'], tag, seen }));
+      isWritten(database, setAggregates({ providerId: 1, generation: 5, uuids: ['ours'], tag, tagBefore: tag, seen }));
     assert.equal(await whileOther(connections, below, () => ours([])), false);
     assert.equal(await ours(['other', 'theirs']), false);
     assert.equal(await ours(['theirs']), true);
@@ -89,11 +89,18 @@ test('what a provider has is not written by names that others change meanwhile: 
       remove: [0],
       kept: [{ id: 10_000, name: 'CUSTOM_C' }],
       tag: inventoriesTag([]),
+      tagBefore: inventoriesTag([]),
     });
     const renamedClass = [`update resource_classes set name = 'CUSTOM_D' where id = 10000`];
     assert.equal(await whileOther(connections, renamedClass, () => isWritten(database, inventories)), false);
     const worn = [{ id: 10_000, name: 'CUSTOM_T' }];
-    const traits = setTraits({ providerId: 1, generation: 5, traits: worn, tag: traitsTag(['CUSTOM_T']) });
+    const traits = setTraits({
+      providerId: 1,
+      generation: 5,
+      traits: worn,
+      tag: traitsTag(['CUSTOM_T']),
+      tagBefore: traitsTag([]),
+    });
     const renamedTrait = [`update traits set name = 'CUSTOM_U' where id = 10000`];
     assert.equal(await whileOther(connections, renamedTrait, () => isWritten(database, traits)), false);
     const { rows } = await other.query('select generation from resource_providers where id = 1');

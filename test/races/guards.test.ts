@@ -150,7 +150,10 @@ test('inventories lose against a claim on their provider, and against the deleti
     const put = [{ ...inventory, classId: 10_000, className: 'CUSTOM_C', tag: inventoryTag(inventory) }];
     const tag = inventoriesTag([['CUSTOM_C', inventory]]);
     const ours = () =>
-      isWritten(database, writeInventories({ providerId: 1, generation: 5, put, remove: [0], kept: [], tag }));
+      isWritten(
+        database,
+        writeInventories({ providerId: 1, generation: 5, put, remove: [0], kept: [], tag, tagBefore: tag }),
+      );
     assert.equal(await whileOther(connections, [bump], ours), false);
     await other.query('update resource_providers set generation = 5 where id = 1');
     assert.equal(await whileOther(connections, ['delete from resource_classes where id = 10000'], ours), false);
@@ -180,7 +183,13 @@ test('a class or trait that somebody takes up at the same time is not deleted', 
 
     await other.query('delete from resource_provider_traits');
     const traits = [{ id: 10_000, name: 'CUSTOM_T' }];
-    const write = setTraits({ providerId: 2, generation: 5, traits, tag: traitsTag(['CUSTOM_T']) });
+    const write = setTraits({
+      providerId: 2,
+      generation: 5,
+      traits,
+      tag: traitsTag(['CUSTOM_T']),
+      tagBefore: traitsTag([]),
+    });
     const gone = ['delete from traits where id = 10000'];
     assert.equal(await whileOther(connections, gone, () => isWritten(database, write)), false);
     const { rows } = await other.query('select generation from resource_providers where id = 2');
@@ -198,7 +207,10 @@ test('of aggregates without a generation the last writer wins, whole', async () 
     ];
     const tag = aggregatesTag(['ours']);
     const ours = () =>
-      isWritten(database, setAggregates({ providerId: 1, generation: undefined, uuids: ['ours'], tag }));
+      isWritten(
+        database,
+        setAggregates({ providerId: 1, generation: undefined, uuids: ['ours'], tag, tagBefore: tag }),
+      );
     assert.equal(await whileOther(connections, theirs, ours), true);
     const { rows } = await other.query(`select uuid from resource_provider_aggregates m
       join placement_aggregates a on a.id = m.aggregate_id where m.resource_provider_id = 1`);

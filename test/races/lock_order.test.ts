@@ -8,7 +8,8 @@ import { newChild, untilWaiting, withTwoConnections } from './two_connections.ts
 
 /** A new child of provider 2. */
 const child = (name: string) => newChild(name, { id: 2, uuid: 'rp2' });
-const traitsOf = (providerId: number) => setTraits({ providerId, generation: 5, traits: [], tag: traitsTag([]) });
+const traitsOf = (providerId: number) =>
+  setTraits({ providerId, generation: 5, traits: [], tag: traitsTag([]), tagBefore: traitsTag([]) });
 
 test('the parent of a new provider is locked in its turn', async () => {
   await withTwoConnections(async ({ database, other }) => {
