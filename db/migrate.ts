@@ -7,7 +7,6 @@ import * as changeLog from './migrations/002_change_log.ts';
 import * as services from './migrations/003_services.ts';
 import * as entityTags from './migrations/004_entity_tags.ts';
 import * as broughtTags from './migrations/005_brought_tags.ts';
-import * as doubtedTags from './migrations/006_doubted_tags.ts';
 import { withPrivilegeRemedy } from './privileges.ts';
 import { correctRevision, refuseForeignDatabase } from './revision.ts';
 
@@ -18,7 +17,6 @@ export const migrations: Readonly<Record<string, Migration>> = {
   '003_services': services,
   '004_entity_tags': entityTags,
   '005_brought_tags': broughtTags,
-  '006_doubted_tags': doubtedTags,
 };
 
 /**

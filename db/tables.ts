@@ -11,7 +11,7 @@ type Stamps = {
 /** A named thing with an id: resource classes, traits, consumer types. */
 type Named = Stamps & { readonly id: Generated<number>; readonly name: string };
 
-/** The entity tag of a row, which its writer brings along, or triggers keep right (migrations 004 to 006); null in old rows. */
+/** The entity tag of a row, which its writer brings along, or triggers keep right (migrations 004 and 005); null in old rows. */
 type Tagged = { readonly etag: string | null };
 
 /** Something known to Keystone by an identifier of its own: projects and users. */
@@ -71,7 +71,7 @@ export type Tables = {
     readonly resource_provider_id: number;
     readonly aggregate_id: number;
   };
-  /** The entity tags of a provider and of its parts, which their writer brings along, or triggers keep right (migrations 004 to 006). */
+  /** The entity tags of a provider and of its parts, which their writer brings along, or triggers keep right (migrations 004 and 005). */
   readonly resource_provider_etags: {
     readonly resource_provider_id: number;
     readonly provider: string | null;

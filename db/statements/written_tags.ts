@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
 
 /*
- * Who writes brings the entity tags along that he makes others, and tells the triggers so (migrations 004 to 006), which give
+ * Who writes brings the entity tags along that he makes others, and tells the triggers so (migrations 004 and 005), which give
  * everybody else's writes theirs: computed by SQL they took the database a quarter of the time of creating a provider.
  */
 
@@ -20,7 +20,7 @@ export type PartTags = { readonly tag: string; readonly tagBefore: string };
 /**
  * A part of a statement that gives the provider in the table `guard` the tag of a part of it; older ones may have no row. Where
  * the part has another tag than its writer knows, others changed it, maybe while the statement ran: what they wrote stays beside
- * ours then, and a trigger computes the tag of all (migration 006).
+ * ours then, and a trigger computes the tag of all (migration 005).
  */
 export const writtenTag = (
   part: 'inventories' | 'traits' | 'aggregates',
