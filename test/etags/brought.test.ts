@@ -41,6 +41,9 @@ for (const engine of engines) {
       const database = await openDatabase(settings);
       const write = async (change: ProviderWrite): Promise<void> => assert.ok(await isWritten(database, change));
       try {
+        // Left from a provider of before, and in nobody's way.
+        await sql`insert into resource_provider_etags (resource_provider_id, provider)
+          select id, 'old' from generate_series(1, 10) as id`.execute(database.kysely);
         await write(createProvider({ uuid: 'rp', name: 'rp', parent: undefined, tags: newTags }));
         assert.deepEqual(await stored(database, 'rp'), { ...newTags, inventory: null });
         const { id } = await database.kysely.selectFrom('resource_providers').select('id').executeTakeFirstOrThrow();
