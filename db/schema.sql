@@ -633,7 +633,7 @@ CREATE OR REPLACE FUNCTION public.log_provider_parts_deleted()
 AS $function$begin
   insert into provider_changes (provider_id, whole)
     select distinct resource_provider_id, true from old_rows;
-  if found and not (current_setting('placement.etags', true) is not distinct from 'providers') then
+  if found and current_setting('placement.etags', true) is distinct from 'providers' then
     perform etag_parts(tg_table_name, array(select distinct resource_provider_id from old_rows));
   end if;
   return null;
@@ -645,7 +645,7 @@ CREATE OR REPLACE FUNCTION public.log_provider_parts_inserted()
 AS $function$begin
   insert into provider_changes (provider_id, whole)
     select distinct resource_provider_id, true from new_rows;
-  if found and not (current_setting('placement.etags', true) is not distinct from 'providers') then
+  if found and current_setting('placement.etags', true) is distinct from 'providers' then
     perform etag_parts(tg_table_name, array(select distinct resource_provider_id from new_rows));
   end if;
   return null;
@@ -658,7 +658,7 @@ AS $function$begin
   if current_setting('placement.etags', true) = 'only' then return null; end if;
   insert into provider_changes (provider_id, whole)
     select distinct resource_provider_id, true from (select resource_provider_id from old_rows union select resource_provider_id from new_rows) as rows;
-  if found and not (current_setting('placement.etags', true) is not distinct from 'providers') then
+  if found and current_setting('placement.etags', true) is distinct from 'providers' then
     perform etag_parts(tg_table_name, array(select distinct resource_provider_id from (select resource_provider_id from old_rows union select resource_provider_id from new_rows) as rows));
   end if;
   return null;
@@ -717,7 +717,7 @@ CREATE TRIGGER etag_made BEFORE INSERT ON public.consumers FOR EACH ROW WHEN ((n
 
 CREATE TRIGGER etag_row BEFORE UPDATE ON public.consumers FOR EACH ROW WHEN (((NOT ((new.etag)::text IS DISTINCT FROM (old.etag)::text)) AND (((new.uuid)::text IS DISTINCT FROM (old.uuid)::text) OR (new.project_id IS DISTINCT FROM old.project_id) OR (new.user_id IS DISTINCT FROM old.user_id) OR (new.consumer_type_id IS DISTINCT FROM old.consumer_type_id)))) EXECUTE FUNCTION etag_consumer_row();
 
-CREATE TRIGGER etag_row BEFORE INSERT OR UPDATE OF total, reserved, min_unit, max_unit, step_size, allocation_ratio ON public.inventories FOR EACH ROW WHEN ((NOT (NOT (current_setting('placement.etags'::text, true) IS DISTINCT FROM 'providers'::text)))) EXECUTE FUNCTION etag_inventory_row();
+CREATE TRIGGER etag_row BEFORE INSERT OR UPDATE OF total, reserved, min_unit, max_unit, step_size, allocation_ratio ON public.inventories FOR EACH ROW WHEN ((current_setting('placement.etags'::text, true) IS DISTINCT FROM 'providers'::text)) EXECUTE FUNCTION etag_inventory_row();
 
 CREATE TRIGGER etag_truncate AFTER TRUNCATE ON public.inventories FOR EACH STATEMENT EXECUTE FUNCTION etag_truncated();
 
@@ -777,7 +777,7 @@ CREATE TRIGGER etag_changed AFTER UPDATE OF uuid, name, parent_provider_id ON pu
 
 CREATE TRIGGER etag_gone AFTER DELETE ON public.resource_providers FOR EACH ROW EXECUTE FUNCTION etag_provider_gone();
 
-CREATE TRIGGER etag_made AFTER INSERT ON public.resource_providers FOR EACH ROW WHEN ((NOT (NOT (current_setting('placement.etags'::text, true) IS DISTINCT FROM 'providers'::text)))) EXECUTE FUNCTION etag_provider_made();
+CREATE TRIGGER etag_made AFTER INSERT ON public.resource_providers FOR EACH ROW WHEN ((current_setting('placement.etags'::text, true) IS DISTINCT FROM 'providers'::text)) EXECUTE FUNCTION etag_provider_made();
 
 CREATE TRIGGER etag_truncate AFTER TRUNCATE ON public.resource_providers FOR EACH STATEMENT EXECUTE FUNCTION etag_truncated();
 

@@ -17,11 +17,11 @@ export async function up(db: Kysely<unknown>): Promise<void> {
   for (const trigger of triggers) await sql.raw(`create or replace trigger ${trigger}`).execute(db);
 }
 
-const areBrought = `current_setting('placement.etags', true) is not distinct from 'providers'`;
+const areNotBrought = `current_setting('placement.etags', true) is distinct from 'providers'`;
 
 const logParts = (rows: string) => `insert into provider_changes (provider_id, whole)
     select distinct resource_provider_id, true from ${rows};
-  if found and not (${areBrought}) then
+  if found and ${areNotBrought} then
     perform etag_parts(tg_table_name, array(select distinct resource_provider_id from ${rows}));
   end if;
   return null`;
@@ -56,9 +56,9 @@ const isTaken = (part: string) => `(new.${part} is null and old.${part} is not n
 
 const triggers: readonly string[] = [
   `etag_row before insert or update of total, reserved, min_unit, max_unit, step_size, allocation_ratio on inventories
-    for each row when (not (${areBrought})) execute function etag_inventory_row()`,
+    for each row when (${areNotBrought}) execute function etag_inventory_row()`,
   `etag_made after insert on resource_providers
-    for each row when (not (${areBrought})) execute function etag_provider_made()`,
+    for each row when (${areNotBrought}) execute function etag_provider_made()`,
   `etag_doubted after update of inventories, traits, aggregates on resource_provider_etags for each row
     when (${['inventories', 'traits', 'aggregates'].map(isTaken).join(' or ')}) execute function etag_doubted()`,
 ];

@@ -7,8 +7,8 @@ import type { OnlineMigration } from './online_migration.ts';
  * Gives rows from before migration 004 their entity tags. Each table is gone through by id, and again from the beginning until
  * a pass finds nothing, since other migrations may bring rows meanwhile.
  *
- * Whoever changes a row meanwhile gives it its tag (the triggers of migration 004 do), and has the last word: the rows are locked
- * before it is looked whether they have none, and a tag that is there is never replaced.
+ * Whoever changes a row meanwhile gives it its tag, by himself or by the triggers of migration 004, and has the last word: the rows
+ * are locked before it is looked whether they have none, and a tag that is there is never replaced.
  */
 export function backfillEtags(database: Database): OnlineMigration {
   let place = 0;

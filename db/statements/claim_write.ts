@@ -70,7 +70,7 @@ export function claimedConsumers(claims: readonly ClaimWrite[]): RawBuilder<unkn
     ) as c (claim, uuid, generation, has_old, emptied, project_name, user_name, type_name, etag, record_id)`;
 }
 
-/** All of them, each once. */
+/** The providers of the guards, each once. */
 export const providerIds = (claims: readonly ClaimWrite[]): readonly number[] => [
   ...new Set(claims.flatMap(({ providers }) => providers.map(({ providerId }) => providerId))),
 ];

@@ -59,8 +59,11 @@ const insertChild = ({ uuid, name, tags }: NewProvider, parentUuid: string) => s
     ), ${madeTags(tags)}
     select id from made`;
 
+/** A row of this id may be left from a provider of before, whose deletion crossed the online data migration: it counts for nothing. */
 const madeTags = ({ provider, inventories, traits, aggregates }: NewProvider['tags']) => sql`
     tagged as (
       insert into resource_provider_etags (resource_provider_id, provider, inventories, traits, aggregates)
       select id, ${provider}::text, ${inventories}::text, ${traits}::text, ${aggregates}::text from made
+      on conflict (resource_provider_id) do update set provider = excluded.provider, inventories = excluded.inventories,
+        traits = excluded.traits, aggregates = excluded.aggregates
     )`;

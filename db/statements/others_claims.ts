@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import { waitBriefly } from './brief_wait.ts';
 import { changesSince, isLogTooShort, type Moment } from './change_log.ts';
-import type { ClaimWrite } from './claim_write.ts';
+import { type ClaimWrite, providerIds } from './claim_write.ts';
 
 /**
  * What others may do between the judgement of claims and their writing, without the claims losing their guards: claim on
@@ -21,7 +21,7 @@ export type Leeway = {
  */
 export const lockProviders = (claims: readonly ClaimWrite[]): RawBuilder<unknown> => sql`
     select id from resource_providers
-    where id = any(${claims.flatMap(({ providers }) => providers.map(({ providerId }) => providerId))}::integer[])
+    where id = any(${providerIds(claims)}::integer[])
       ${claims.length > 1 ? sql`and (${waitBriefly}) is not null` : sql``}
     order by id for no key update`;
 

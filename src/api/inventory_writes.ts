@@ -17,7 +17,7 @@ type ChangeOfInventories = [
 export const write = (parts: Parts, ...change: ChangeOfInventories): Promise<Fleet | undefined> =>
   parts.providerWrites.perform(inventoriesWrite(parts, ...change));
 
-/** The classes and their names are those by which it was judged: a guard of the write. */
+/** The names of the classes, of which its tag is made, are a guard of the write. */
 export function inventoriesWrite({ fleet }: Parts, ...[provider, put, remove]: ChangeOfInventories) {
   const { classes } = fleet.known;
   const changed = new Set([...put, ...remove].map(({ classId }) => classId));

@@ -1,5 +1,4 @@
 import type * as v from 'valibot';
-import { hasSqlstate, sqlstate } from '../../db/sqlstate.ts';
 import type { ProviderWrite } from '../../db/statements/provider_write.ts';
 import { ApiError, conflict, errorCodes } from '../errors.ts';
 import type { Fleet } from '../fleet/fleet.ts';
@@ -14,7 +13,7 @@ export type Plan = { readonly write: ProviderWrite | undefined };
 /**
  * Judges a request by the fleet as it is known, and writes what it comes to, guarded by what it was judged by. Where it is
  * refused, needs no write, or loses its guard, it is judged again by a fresh fleet; and by that alone where If-Match asks for a
- * content, since no guard proves names.
+ * content, since no guard proves the names of what is taken away.
  *
  * @param judge throws ApiError where the request is refused
  * @returns what was done, and the fleet that shows it; undefined where somebody else was faster twice.
@@ -26,7 +25,7 @@ export async function writeJudged<P extends Plan>(
 ): Promise<{ readonly plan: P; readonly shown: Fleet } | undefined> {
   const plan = request.ifMatch === undefined ? unlessRefused(() => judge(fleet.known)) : undefined;
   if (plan?.write !== undefined) {
-    const shown = await providerWrites.perform(plan.write).catch(lostToDeletion);
+    const shown = await providerWrites.perform(plan.write);
     if (shown !== undefined) return { plan, shown };
   }
   const current = await fleet.fresh();
@@ -65,9 +64,4 @@ function unlessRefused<T>(judge: () => T): T | undefined {
     if (error instanceof ApiError) return undefined;
     throw error;
   }
-}
-
-/** What the write refers to is not there any more: a fresh fleet tells what. */
-function lostToDeletion(error: unknown): undefined {
-  if (!hasSqlstate(error, sqlstate.foreignKeyViolation)) throw error;
 }

@@ -1,0 +1,83 @@
+/** Who brings a tag along has it stored as it is: no trigger makes it again, which tags of no content tell. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { sql } from 'kysely';
+import { type Database, openDatabase } from '../../db/connect.ts';
+import { createProvider } from '../../db/statements/create_provider.ts';
+import type { ProviderWrite } from '../../db/statements/provider_write.ts';
+import { setAggregates } from '../../db/statements/set_aggregates.ts';
+import { setTraits } from '../../db/statements/set_traits.ts';
+import { writeInventories } from '../../db/statements/write_inventories.ts';
+import { engines, withFreshDatabase } from '../engines.ts';
+import { isWritten } from '../races/two_connections.ts';
+
+type Stored = Readonly<Record<'provider' | 'inventories' | 'inventory' | 'traits' | 'aggregates', string | null>>;
+
+async function stored({ kysely }: Database, uuid: string): Promise<Stored | undefined> {
+  const { rows } = await sql<Stored>`
+    select e.provider, e.inventories, e.traits, e.aggregates,
+      (select string_agg(etag, ' ' order by resource_class_id) from inventories where resource_provider_id = p.id) as inventory
+    from resource_providers p join resource_provider_etags e on e.resource_provider_id = p.id
+    where p.uuid = ${uuid}`.execute(kysely);
+  return rows[0];
+}
+
+const inventory = (classId: number, className: string, tag: string) => ({
+  classId,
+  className,
+  tag,
+  total: 10,
+  reserved: 0,
+  minUnit: 1,
+  maxUnit: 10,
+  stepSize: 1,
+  allocationRatio: 1,
+});
+const newTags = { provider: 'p', inventories: 'i', traits: 't', aggregates: 'a' };
+
+for (const engine of engines) {
+  test(`tags that are brought along are stored as they are on ${engine}`, async () => {
+    await withFreshDatabase(engine, async ({ settings }) => {
+      const database = await openDatabase(settings);
+      const write = async (change: ProviderWrite): Promise<void> => assert.ok(await isWritten(database, change));
+      try {
+        // Left from a provider of before, and in nobody's way.
+        await sql`insert into resource_provider_etags (resource_provider_id, provider)
+          select id, 'old' from generate_series(1, 10) as id`.execute(database.kysely);
+        await write(createProvider({ uuid: 'rp', name: 'rp', parent: undefined, tags: newTags }));
+        assert.deepEqual(await stored(database, 'rp'), { ...newTags, inventory: null });
+        const { id } = await database.kysely.selectFrom('resource_providers').select('id').executeTakeFirstOrThrow();
+        await write(createProvider({ uuid: 'child', name: 'child', parent: { id, uuid: 'rp' }, tags: newTags }));
+        assert.deepEqual(await stored(database, 'child'), { ...newTags, inventory: null });
+
+        const guard = (generation: number) => ({ providerId: id, generation });
+        const both = [inventory(0, 'VCPU', 'vcpu 1'), inventory(1, 'MEMORY_MB', 'memory')];
+        await write(writeInventories({ ...guard(0), put: both, remove: [], kept: [], tag: 'i1', tagBefore: 'i' }));
+        assert.deepEqual(await stored(database, 'rp'), { ...newTags, inventories: 'i1', inventory: 'vcpu 1 memory' });
+        const vcpu = { ...inventory(0, 'VCPU', 'vcpu 2'), total: 11 };
+        await write(writeInventories({ ...guard(1), put: [vcpu], remove: [1], kept: [], tag: 'i2', tagBefore: 'i1' }));
+        assert.deepEqual(await stored(database, 'rp'), { ...newTags, inventories: 'i2', inventory: 'vcpu 2' });
+        await write(writeInventories({ ...guard(2), put: [], remove: [0], kept: [], tag: 'i3', tagBefore: 'i2' }));
+
+        const traits = await database.kysely.selectFrom('traits').select(['id', 'name']).limit(2).execute();
+        for (const [place, tag] of ['t1', 't2', 't3'].entries()) {
+          const tagBefore = place === 0 ? 't' : `t${place}`;
+          await write(setTraits({ ...guard(3 + place), traits: traits.slice(place), tag, tagBefore }));
+          assert.equal((await stored(database, 'rp'))?.traits, tag);
+        }
+        await write(setAggregates({ ...guard(6), uuids: ['one', 'other'], tag: 'a1', tagBefore: 'a' }));
+        assert.equal((await stored(database, 'rp'))?.aggregates, 'a1');
+        await write(setAggregates({ providerId: id, generation: undefined, uuids: [], tag: 'a2', tagBefore: 'a1' }));
+        const last = { provider: 'p', inventories: 'i3', inventory: null, traits: 't3', aggregates: 'a2' };
+        assert.deepEqual(await stored(database, 'rp'), last);
+
+        // What this transaction brought along says nothing about the next.
+        await sql`insert into resource_provider_traits (resource_provider_id, trait_id)
+          select ${id}, id from traits limit 1`.execute(database.kysely);
+        assert.match((await stored(database, 'rp'))?.traits ?? '', /^W\/"/);
+      } finally {
+        await database.close();
+      }
+    });
+  });
+}
