@@ -55,16 +55,23 @@ const numbered = <Row>(claims: readonly ClaimWrite[], rowsOf: (claim: ClaimWrite
   };
 };
 
-/** Table `consumer`: the consumers, with the ids of their owners and types, null where these do not exist. */
+/**
+ * Table `consumer`: the consumers, with the ids of their owners and types, null where these do not exist. Owners are looked for all
+ * at once: a plan of a time when there were few may read all of them each time that it looks.
+ */
 export function claimedConsumers(claims: readonly ClaimWrite[]): RawBuilder<unknown> {
   const { claim, column } = numbered(claims, ({ consumers }) => consumers);
+  const projects = column((c) => c.projectExternalId);
+  const users = column((c) => c.userExternalId);
   return sql`
-    select c.*, (select id from projects where external_id = c.project_name) as project_id,
-      (select id from users where external_id = c.user_name) as user_id,
+    with project as materialized (select id, external_id from projects where external_id = any(${[...new Set(projects)]}::text[])),
+      owner as materialized (select id, external_id from users where external_id = any(${[...new Set(users)]}::text[]))
+    select c.*, (select id from project where external_id = c.project_name) as project_id,
+      (select id from owner where external_id = c.user_name) as user_id,
       (select id from consumer_types where name = c.type_name) as type_id
     from unnest(${claim}::integer[], ${column((c) => c.uuid)}::text[], ${column((c) => c.generation)}::integer[],
       ${column((c) => c.hasOldAllocations)}::boolean[], ${column((c) => c.allocations.length === 0)}::boolean[],
-      ${column((c) => c.projectExternalId)}::text[], ${column((c) => c.userExternalId)}::text[],
+      ${projects}::text[], ${users}::text[],
       ${column((c) => c.consumerType)}::text[], ${column((c) => c.etag)}::text[],
       ${column((c) => c.recordId ?? null)}::integer[]
     ) as c (claim, uuid, generation, has_old, emptied, project_name, user_name, type_name, etag, record_id)`;
