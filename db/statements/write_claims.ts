@@ -63,14 +63,15 @@ export async function writeClaims(
   judgedOn: string | null = null,
   leeway?: Leeway,
 ): Promise<WrittenClaims> {
-  // Even on no rows a part costs its start and its triggers; most batches have none of these.
   const consumers = claims.flatMap((claim) => claim.consumers);
+  const emptied = consumers.filter(isEmptiedOldOne).map(({ uuid }) => uuid);
+  // Even on no rows a part costs its start and its triggers; most batches have none of these.
   const parts = {
     inventories: claims.some(({ inventories }) => inventories.length > 0),
     customClasses: claims.some((claim) => (claim.customClasses ?? []).length > 0),
     known: consumers.some(({ generation, hasOldAllocations }) => generation !== null || hasOldAllocations),
     recorded: consumers.some(({ generation, seen }) => generation !== null || seen !== undefined),
-    emptied: consumers.some(isEmptiedOldOne),
+    emptied: emptied.length > 0,
   };
   const statement = sql<WrittenRow>`
     with consumer as materialized (${claimedConsumers(claims)}),
@@ -125,9 +126,8 @@ export async function writeClaims(
     select pg_current_xact_id()::text as xid, lost.claim, lost.what,
       exists (select from guard where present <> generation) as "isContested"
     from (${consumerTagsAreWritten}) as tags left join lost on true`;
-  const emptied = claims.flatMap(({ consumers }) => consumers.filter(isEmptiedOldOne).map(({ uuid }) => uuid));
   const before = leeway === undefined ? [] : [lockProviders(claims)];
-  const after = emptied.length === 0 ? [] : removeLateConsumers(emptied);
+  const after = parts.emptied ? removeLateConsumers(emptied) : [];
   const results = await transaction([...before, statement, ...after]);
   const rows = (results[before.length] ?? []) as readonly WrittenRow[]; // the rows of `statement`
   const lost: LostGuard[] = claims.map(() => undefined);

@@ -28,7 +28,7 @@ import {
   requireInventory,
   updateConflict,
 } from './inventory_checks.ts';
-import { inventoriesWrite, write } from './inventory_writes.ts';
+import { changeInventories, inventoriesWrite } from './inventory_writes.ts';
 import { providerBody, writeJudged } from './judged_writes.ts';
 import type { Parts } from './parts.ts';
 import { findProvider, noSuchProvider } from './provider.ts';
@@ -99,7 +99,12 @@ async function create(request: ApiRequest, parts: Parts): Promise<Answer> {
         errorCodes.concurrentUpdate,
       );
     }
-    const shown = await write(parts, provider, [{ classId, className: body.resource_class, ...fields }], []);
+    const shown = await changeInventories(
+      parts,
+      provider,
+      [{ classId, className: body.resource_class, ...fields }],
+      [],
+    );
     if (shown !== undefined) {
       const written = writtenInventory(shown, uuid, classId);
       const location = `/resource_providers/${uuid}/inventories/${body.resource_class}`;
@@ -145,7 +150,7 @@ async function removeAll(request: ApiRequest, parts: Parts): Promise<Answer> {
     requireInventories(request, provider, current);
     const inUse = inUseAmong(provider.inventories, provider, current);
     if (inUse !== undefined) throw conflict(inUse, errorCodes.inventoryInUse);
-    if (await write(parts, provider, [], provider.inventories)) return noContent;
+    if (await changeInventories(parts, provider, [], provider.inventories)) return noContent;
     // Who said what is to be deleted is concerned by another content only, and not by another generation.
     if (request.ifMatch !== undefined) continue;
     throw conflict(
@@ -202,7 +207,7 @@ async function removeOne(request: ApiRequest, parts: Parts): Promise<Answer> {
     requireInventory(request, provider, current);
     const inUse = inUseAmong([inventory], provider, current);
     if (inUse !== undefined) throw refused(inUse);
-    if (await write(parts, provider, [], [inventory])) return noContent;
+    if (await changeInventories(parts, provider, [], [inventory])) return noContent;
     if (request.ifMatch === undefined) throw refused(concurrentlyUpdated);
   }
 }

@@ -14,7 +14,7 @@ type ChangeOfInventories = [
 ];
 
 /** @returns the fleet, which shows it; undefined where the provider was not as it was judged. */
-export const write = (parts: Parts, ...change: ChangeOfInventories): Promise<Fleet | undefined> =>
+export const changeInventories = (parts: Parts, ...change: ChangeOfInventories): Promise<Fleet | undefined> =>
   parts.providerWrites.perform(inventoriesWrite(parts, ...change));
 
 /** The names of the classes, of which its tag is made, are a guard of the write. */

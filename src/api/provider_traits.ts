@@ -58,10 +58,7 @@ async function replace(request: ApiRequest, parts: Parts): Promise<Answer> {
     if (unknown.size > 0) throw badRequest(`No such trait ${[...unknown].join(', ')}`);
     const wanted = new Set(body.traits.flatMap((name) => fleet.traits.byName.get(name)?.id ?? []));
     const traitIds = [...wanted].sort((a, b) => a - b);
-    return {
-      traitIds,
-      write: isSame(traitIds, provider.traitIds) ? undefined : write(parts, provider, fleet, traitIds),
-    };
+    return { traitIds, write: isSame(traitIds, provider.traitIds) ? undefined : write(parts, provider, traitIds) };
   };
   const done = await writeJudged(parts, request, judge);
   if (done !== undefined) {
@@ -79,20 +76,20 @@ async function remove(request: ApiRequest, parts: Parts): Promise<Answer> {
     const provider = findProvider(current, request.param('uuid'));
     requireTraits(request, provider, current);
     if (provider.traitIds.length === 0) return noContent;
-    if ((await parts.providerWrites.perform(write(parts, provider, current, []))) !== undefined) return noContent;
+    if ((await parts.providerWrites.perform(write(parts, provider, []))) !== undefined) return noContent;
     // Who said what is to be deleted is concerned by another content only, and not by another generation.
     if (request.ifMatch === undefined) throw concurrentUpdate();
   }
 }
 
-const write = (parts: Parts, provider: Provider, fleet: Fleet, traitIds: readonly number[]) =>
+const write = ({ fleet }: Parts, provider: Provider, traitIds: readonly number[]) =>
   setTraits({
     providerId: provider.id,
     generation: provider.generation,
-    serverRun: parts.fleet.moment.serverRun,
-    traits: traitIds.map((traitId) => ({ id: traitId, name: nameOf(fleet.traits, traitId) })),
-    tag: traitsTagOf(fleet, traitIds),
-    tagBefore: traitsTagOf(fleet, provider.traitIds),
+    serverRun: fleet.moment.serverRun,
+    traits: traitIds.map((id) => ({ id, name: nameOf(fleet.known.traits, id) })),
+    tag: traitsTagOf(fleet.known, traitIds),
+    tagBefore: traitsTagOf(fleet.known, provider.traitIds),
   });
 
 const requireTraits = (request: ApiRequest, { uuid, traitIds }: Provider, fleet: Fleet): void =>
