@@ -35,12 +35,11 @@ export async function saveProvider(
     const previouslyUpdatedAtSeconds = provider.updatedAtSeconds;
     requireMatch(request, `Resource provider ${uuid}`, () => providerTagOf(provider));
     const seen = request.ifMatch && seenOf(provider);
-    const parent = judgeParent(current, provider, change, request.version);
+    const parent = judgeParent(current, provider, change.parent_provider_uuid, request.version);
     try {
-      if (parent === provider.parent) {
+      if (parent === 'kept' || (parent?.id ?? null) === provider.parentId) {
         if (!(await renameProvider(database, provider.id, change.name, seen))) continue;
       } else {
-        const subtree = subtreeOf(provider);
         const root = parent?.root ?? provider;
         const judged = new Set([...provider.root.tree, ...root.tree]);
         const moved = await moveProvider(database, {
@@ -48,8 +47,8 @@ export async function saveProvider(
           name: change.name,
           parentId: parent?.id ?? null,
           rootId: root.id,
-          subtreeIds: subtree.map((node) => node.id),
-          judged: [...judged].map((node) => ({ id: node.id, parentId: node.parent?.id ?? null })),
+          subtreeIds: allBelow(provider).map(({ id }) => id),
+          judged: [...judged].map(({ id, parentId }) => ({ id, parentId })),
           seen,
         });
         if (!moved) continue;
@@ -64,26 +63,38 @@ export async function saveProvider(
 }
 
 /** What the entity tag of a provider is of, for a statement that must find it so. */
-export const seenOf = ({ name, parent }: Provider): SeenProvider => ({ name, parentId: parent?.id ?? null });
+export const seenOf = ({ name, parentId }: Provider): SeenProvider => ({ name, parentId });
 
-/** The parent that the provider is to have. @throws ApiError 400 where it may not have it. */
-function judgeParent(fleet: Fleet, provider: Provider, change: Change, version: number): Provider | undefined {
-  if (!('parent_provider_uuid' in change) || change.parent_provider_uuid === undefined) return provider.parent;
+/** The parent that the provider is to have, `undefined` for none. @throws ApiError 400 where it may not have it. */
+function judgeParent(
+  fleet: Fleet,
+  provider: Provider,
+  parentUuid: string | null | undefined,
+  version: number,
+): Provider | undefined | 'kept' {
+  if (parentUuid === undefined) return 'kept';
   const refuse = (action: string, reason: string) =>
     badRequest(`Unable to save resource provider ${provider.uuid}: Object action ${action} failed because: ${reason}`);
-  if (change.parent_provider_uuid === null) {
+  if (parentUuid === null) {
     if (provider.parent !== undefined && version < reparentingSince) {
       throw refuse('update', 'un-parenting a provider is not currently allowed.');
     }
     return undefined;
   }
-  const parent = fleet.byUuid.get(change.parent_provider_uuid);
+  const parent = fleet.byUuid.get(parentUuid);
   if (parent === undefined) throw refuse('create', 'parent provider UUID does not exist.');
   if (provider.parent !== undefined && provider.parent !== parent && version < reparentingSince) {
     throw refuse('update', 're-parenting a provider is not currently allowed.');
   }
-  if (subtreeOf(provider).includes(parent)) {
+  if (allBelow(provider).includes(parent)) {
     throw refuse('update', 'creating loop in the provider tree is not allowed.');
   }
   return parent;
+}
+
+/** The provider and all its descendants in the database: where that has a loop, each of it is below every other. */
+function allBelow(provider: Provider): readonly Provider[] {
+  const { root } = provider;
+  const subtree = subtreeOf(provider);
+  return subtree.some(({ id }) => id === root.parentId) ? root.tree : subtree;
 }

@@ -97,7 +97,8 @@ export function buildFleet({ traitNames, classNames }: NameRows): GrowingFleet {
         places.take(provider);
         if (row.parent === null) setRoot(provider, true);
       }
-      if ((provider.parent?.id ?? null) !== row.parent) relinked.add(provider);
+      if (provider.parentId !== row.parent) relinked.add(provider);
+      provider.parentId = row.parent;
       provider.uuid = row.uuid;
       provider.name = row.name ?? '';
       provider.generation = row.generation;
@@ -131,7 +132,7 @@ export function buildFleet({ traitNames, classNames }: NameRows): GrowingFleet {
     for (const { id } of rows.providers) gone.delete(id);
     const goneProviders = [...gone].flatMap((id) => byId.get(id) ?? []);
     for (const provider of goneProviders) remove(provider);
-    linkTrees(byId, rows.providers, relinked, goneProviders, setRoot);
+    linkTrees(byId, relinked, goneProviders, setRoot);
     takeParts(rows);
   };
 
@@ -169,15 +170,14 @@ export function buildFleet({ traitNames, classNames }: NameRows): GrowingFleet {
   };
 
   // A parent may come behind its children.
-  const unlinked: ProviderRow[] = [];
+  const unlinked = new Set<Provider>();
   return {
     add: (rows) => {
-      takeProviders(rows.providers);
+      for (const provider of takeProviders(rows.providers)) unlinked.add(provider);
       takeParts(rows);
-      for (const row of rows.providers) if (row.parent !== null) unlinked.push(row);
     },
     finish: () => {
-      linkTrees(byId, unlinked, new Set(unlinked.flatMap(({ id }) => byId.get(id) ?? [])), [], setRoot);
+      linkTrees(byId, unlinked, [], setRoot);
       return { fleet, apply };
     },
   };

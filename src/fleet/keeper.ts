@@ -42,7 +42,7 @@ const foreseenLimit = 64;
 export async function openFleet(database: Database, outages?: Outages): Promise<FleetKeeper> {
   const load = async () => {
     await forgetForeignChanges(database);
-    const loaded = await loadFleet(database);
+    const loaded = await repeatLostRaces(() => loadFleet(database)); // TRUNCATE may wait in a circle with it
     counts.loads++;
     return loaded;
   };

@@ -24,6 +24,9 @@ export type Provider = {
   /** In seconds since 1970, as when it was updated. */
   createdAtSeconds: number | undefined;
   updatedAtSeconds: number | undefined;
+  /** The id of its parent in the database. */
+  parentId: number | null;
+  /** None also where following parents would come back to it: see `breakLoops`. */
   parent: Provider | undefined;
   /** The root of the tree, which for a root is the provider itself. */
   root: Provider;
@@ -55,6 +58,7 @@ export function blankProvider(id: number): Provider {
     generation: 0,
     createdAtSeconds: undefined,
     updatedAtSeconds: undefined,
+    parentId: null,
     parent: undefined,
     root: undefined,
     place: nowhere,

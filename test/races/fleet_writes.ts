@@ -144,9 +144,10 @@ export async function writeBySql(client: pg.Client, random: Random): Promise<voi
     `update resource_providers set uuid = '${uuid}' where id = ${provider}`,
     `update resource_providers set generation = coalesce(generation, 0) + 1, updated_at = now() where ${some()}`,
     `update resource_providers set created_at = now(), updated_at = null where ${some()}`,
-    // A new parent that has a smaller id, so that no circle comes about.
+    // Two ways to a new parent: one that seldom makes a loop, and one that often does.
     `update resource_providers c set parent_provider_id = p.id, root_provider_id = null
      from (select id from resource_providers order by random() limit 1) as p where p.id < c.id and ${some(30)}`,
+    `update resource_providers set parent_provider_id = ${provider} where id = ${provider}`,
     `update resource_providers set parent_provider_id = null where ${some()}`,
     `update resource_providers set root_provider_id = null where ${some(50)}`,
     `delete from resource_providers p where not exists (select from resource_providers c where c.parent_provider_id = p.id or
