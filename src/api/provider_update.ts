@@ -35,9 +35,9 @@ export async function saveProvider(
     const previouslyUpdatedAtSeconds = provider.updatedAtSeconds;
     requireMatch(request, `Resource provider ${uuid}`, () => providerTagOf(provider));
     const seen = request.ifMatch && seenOf(provider);
-    const parent = judgeParent(current, provider, change.parent_provider_uuid, request.version);
+    const parent = judgeParent(current, provider, change, request.version);
     try {
-      if (parent === 'kept' || (parent?.id ?? null) === provider.parentId) {
+      if (parent === provider.parent) {
         if (!(await renameProvider(database, provider.id, change.name, seen))) continue;
       } else {
         const root = parent?.root ?? provider;
@@ -48,7 +48,7 @@ export async function saveProvider(
           parentId: parent?.id ?? null,
           rootId: root.id,
           subtreeIds: allBelow(provider).map(({ id }) => id),
-          judged: [...judged].map(({ id, parentId }) => ({ id, parentId })),
+          judged: [...judged].map((node) => ({ id: node.id, parentId: node.parent?.id ?? null })),
           seen,
         });
         if (!moved) continue;
@@ -63,25 +63,20 @@ export async function saveProvider(
 }
 
 /** What the entity tag of a provider is of, for a statement that must find it so. */
-export const seenOf = ({ name, parentId }: Provider): SeenProvider => ({ name, parentId });
+export const seenOf = ({ name, parent }: Provider): SeenProvider => ({ name, parentId: parent?.id ?? null });
 
-/** The parent that the provider is to have, `undefined` for none. @throws ApiError 400 where it may not have it. */
-function judgeParent(
-  fleet: Fleet,
-  provider: Provider,
-  parentUuid: string | null | undefined,
-  version: number,
-): Provider | undefined | 'kept' {
-  if (parentUuid === undefined) return 'kept';
+/** The parent that the provider is to have. @throws ApiError 400 where it may not have it. */
+function judgeParent(fleet: Fleet, provider: Provider, change: Change, version: number): Provider | undefined {
+  if (!('parent_provider_uuid' in change) || change.parent_provider_uuid === undefined) return provider.parent;
   const refuse = (action: string, reason: string) =>
     badRequest(`Unable to save resource provider ${provider.uuid}: Object action ${action} failed because: ${reason}`);
-  if (parentUuid === null) {
+  if (change.parent_provider_uuid === null) {
     if (provider.parent !== undefined && version < reparentingSince) {
       throw refuse('update', 'un-parenting a provider is not currently allowed.');
     }
     return undefined;
   }
-  const parent = fleet.byUuid.get(parentUuid);
+  const parent = fleet.byUuid.get(change.parent_provider_uuid);
   if (parent === undefined) throw refuse('create', 'parent provider UUID does not exist.');
   if (provider.parent !== undefined && provider.parent !== parent && version < reparentingSince) {
     throw refuse('update', 're-parenting a provider is not currently allowed.');
@@ -92,9 +87,9 @@ function judgeParent(
   return parent;
 }
 
-/** The provider and all its descendants in the database: where that has a loop, each of it is below every other. */
+/** The provider and all its descendants in the database: where parents form a loop, each of them is below every other. */
 function allBelow(provider: Provider): readonly Provider[] {
   const { root } = provider;
   const subtree = subtreeOf(provider);
-  return subtree.some(({ id }) => id === root.parentId) ? root.tree : subtree;
+  return root.parent !== undefined && subtree.includes(root.parent) ? root.tree : subtree;
 }

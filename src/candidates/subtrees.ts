@@ -1,8 +1,9 @@
-import type { Provider } from '../fleet/provider.ts';
+import { aboveOf, type Provider } from '../fleet/provider.ts';
 
 /** Whether a provider is another one or below it. */
 function isWithin(provider: Provider, top: Provider): boolean {
-  for (let node: Provider | undefined = provider; node !== undefined; node = node.parent) if (node === top) return true;
+  for (let node: Provider | undefined = provider; node !== undefined; node = aboveOf(node))
+    if (node === top) return true;
   return false;
 }
 
@@ -48,7 +49,7 @@ export function canBeOneSubtree(
 function atOrAbove(providers: Iterable<Provider>): ReadonlySet<Provider> {
   const found = new Set<Provider>();
   for (const provider of providers) {
-    for (let node: Provider | undefined = provider; node !== undefined && !found.has(node); node = node.parent) {
+    for (let node: Provider | undefined = provider; node !== undefined && !found.has(node); node = aboveOf(node)) {
       found.add(node);
     }
   }

@@ -37,11 +37,11 @@ export function addProviderTree(provider: Command): void {
     });
 }
 
-/** Providers as trees. A parent that is not among them is as good as none. */
+/** Providers as trees. A parent that is not among them is as good as none, and so is that of a root: other programs can make loops. */
 export function treesOf(providers: readonly Node[]): readonly TreeNode[] {
   const uuids = new Set(providers.map(({ uuid }) => uuid));
-  const byParent = Map.groupBy(providers, ({ parent_provider_uuid: parent }) =>
-    parent && uuids.has(parent) ? parent : undefined,
+  const byParent = Map.groupBy(providers, ({ uuid, parent_provider_uuid: parent, root_provider_uuid: root }) =>
+    parent && uuids.has(parent) && root !== uuid ? parent : undefined,
   );
   const grown = (parent: string | undefined): readonly TreeNode[] =>
     (byParent.get(parent) ?? [])

@@ -97,8 +97,7 @@ export function buildFleet({ traitNames, classNames }: NameRows): GrowingFleet {
         places.take(provider);
         if (row.parent === null) setRoot(provider, true);
       }
-      if (provider.parentId !== row.parent) relinked.add(provider);
-      provider.parentId = row.parent;
+      if ((provider.parent?.id ?? null) !== row.parent) relinked.add(provider);
       provider.uuid = row.uuid;
       provider.name = row.name ?? '';
       provider.generation = row.generation;
@@ -132,7 +131,7 @@ export function buildFleet({ traitNames, classNames }: NameRows): GrowingFleet {
     for (const { id } of rows.providers) gone.delete(id);
     const goneProviders = [...gone].flatMap((id) => byId.get(id) ?? []);
     for (const provider of goneProviders) remove(provider);
-    linkTrees(byId, relinked, goneProviders, setRoot);
+    linkTrees(byId, rows.providers, relinked, goneProviders, setRoot);
     takeParts(rows);
   };
 
@@ -170,14 +169,15 @@ export function buildFleet({ traitNames, classNames }: NameRows): GrowingFleet {
   };
 
   // A parent may come behind its children.
-  const unlinked = new Set<Provider>();
+  const unlinked: ProviderRow[] = [];
   return {
     add: (rows) => {
-      for (const provider of takeProviders(rows.providers)) unlinked.add(provider);
+      takeProviders(rows.providers);
       takeParts(rows);
+      for (const row of rows.providers) if (row.parent !== null) unlinked.push(row);
     },
     finish: () => {
-      linkTrees(byId, unlinked, [], setRoot);
+      linkTrees(byId, unlinked, new Set(unlinked.flatMap(({ id }) => byId.get(id) ?? [])), [], setRoot);
       return { fleet, apply };
     },
   };

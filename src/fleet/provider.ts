@@ -24,11 +24,8 @@ export type Provider = {
   /** In seconds since 1970, as when it was updated. */
   createdAtSeconds: number | undefined;
   updatedAtSeconds: number | undefined;
-  /** The id of its parent in the database. */
-  parentId: number | null;
-  /** None also where following parents would come back to it: see `breakLoops`. */
   parent: Provider | undefined;
-  /** The root of the tree, which for a root is the provider itself. */
+  /** The root of the tree, which for a root is the provider itself. Where parents form a loop, the root has a parent, too. */
   root: Provider;
   /** Its place among the providers of the fleet, in no particular order; -1 where it is gone. */
   place: number;
@@ -58,7 +55,6 @@ export function blankProvider(id: number): Provider {
     generation: 0,
     createdAtSeconds: undefined,
     updatedAtSeconds: undefined,
-    parentId: null,
     parent: undefined,
     root: undefined,
     place: nowhere,
@@ -83,6 +79,10 @@ export function inventoryOf(provider: Provider, classId: number): Inventory | un
   for (const inventory of provider.inventories) if (inventory.classId === classId) return inventory;
   return undefined;
 }
+
+/** What is above the provider in its tree. Who follows it comes to an end, also where parents form a loop. */
+export const aboveOf = (provider: Provider): Provider | undefined =>
+  provider === provider.root ? undefined : provider.parent;
 
 /** The provider and all its descendants, parents before children. Without recursion: nothing bounds the depth of a tree. */
 export function subtreeOf(provider: Provider): Provider[] {
