@@ -36,5 +36,5 @@ export function isLogTooShort(moment: Moment): RawBuilder<boolean> {
   const snapshot = snapshotOf(moment);
   return sql`(pg_snapshot_xmax(pg_current_snapshot()) < pg_snapshot_xmax(${snapshot})
         or ${serverRun} <> ${moment.serverRun}
-        or coalesce((select xid >= pg_snapshot_xmin(${snapshot}) from provider_changes_horizon), true))`;
+        or coalesce((select bool_or(xid >= pg_snapshot_xmin(${snapshot})) from provider_changes_horizon), true))`;
 }

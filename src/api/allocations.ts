@@ -43,12 +43,13 @@ const postBodies = consumersBodies(1);
 async function show(request: ApiRequest, { allocationReads, config }: Parts): Promise<Answer> {
   const uuid = request.param('consumer_uuid');
   const rows = await allocationReads.ofConsumer(uuid);
-  const allocations: Record<string, { resources: Record<string, number>; generation: number }> = {};
+  const byProvider = new Map<string, { resources: Record<string, number>; generation: number }>();
   for (const { provider_uuid, provider_generation, class_name, used } of rows) {
-    allocations[provider_uuid] ??= { resources: {}, generation: provider_generation };
-    const entry = allocations[provider_uuid];
+    const entry = byProvider.get(provider_uuid) ?? { resources: {}, generation: provider_generation };
     entry.resources[class_name] = used;
+    byProvider.set(provider_uuid, entry);
   }
+  const allocations = Object.fromEntries(byProvider);
   const lastModified = newest(rows.map(({ modified }) => modified ?? undefined));
   const content = contentOf(rows, config);
   // Who has nothing is not there, and has no tag either.

@@ -1,14 +1,12 @@
 import * as v from 'valibot';
 import type { ApiError } from '../errors.ts';
-import { capacity, type InventoryFields, inventoryDefaults, maxInteger } from '../placement/inventory.ts';
+import { capacity, type InventoryFields, inventoryDefaults, maxInteger, maxRatio } from '../placement/inventory.ts';
 import { integer, keyed, number, object } from '../schema/json_schema.ts';
 import { echoedTag } from './entity_tags.ts';
 
 export const classNamePattern = /^[A-Z0-9_]+$/;
 
 const positive = integer({ minimum: 1, maximum: maxInteger });
-/** The largest ratio: what fits a float column of MySQL, upstream's SQL_SP_FLOAT_MAX. */
-const maxRatio = 3.40282e38;
 
 /** The fields of an inventory in a request. */
 export const inventoryEntries = {

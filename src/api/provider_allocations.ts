@@ -27,19 +27,19 @@ async function show(request: ApiRequest, { allocationReads }: Parts): Promise<An
   const rows = await allocationReads.onProvider(uuid);
   const [first] = rows;
   if (first === undefined) throw notFound(`Resource provider '${uuid}' not found: ${noSuchProvider(uuid)}`);
-  const allocations: Record<string, { resources: Record<string, number>; consumer_generation?: number | null }> = {};
+  const allocations = new Map<string, { resources: Record<string, number>; consumer_generation?: number | null }>();
   for (const { consumer_uuid, consumer_generation, class_name, used } of rows) {
     if (consumer_uuid === null || class_name === null || used === null) continue;
-    allocations[consumer_uuid] ??= {
+    const entry = allocations.get(consumer_uuid) ?? {
       resources: {},
       ...(request.version >= consumerGenerationSince ? { consumer_generation } : {}),
     };
-    const entry = allocations[consumer_uuid];
     entry.resources[class_name] = used;
+    allocations.set(consumer_uuid, entry);
   }
   return {
     status: 200,
-    json: { allocations, resource_provider_generation: first.provider_generation },
+    json: { allocations: Object.fromEntries(allocations), resource_provider_generation: first.provider_generation },
     lastModified: newest(rows.map(({ modified }) => modified ?? undefined)),
   };
 }

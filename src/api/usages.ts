@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import { readUsages } from '../../db/statements/read_usages.ts';
+import { readUsages, type UsageRow } from '../../db/statements/read_usages.ts';
 import { notFound } from '../errors.ts';
 import { nameOf } from '../fleet/names.ts';
 import { checkQuery } from '../query/schema.ts';
@@ -71,11 +71,16 @@ async function ofProject(request: ApiRequest, { config, database }: Parts): Prom
     consumerType: grouped ? values.consumer_type : 'all',
     incomplete: { projectId: incompleteConsumerProjectId, userId: incompleteConsumerUserId },
   });
-  const usages: Record<string, Record<string, number>> = {};
-  for (const { consumer_type, consumer_count, class_name, used } of rows) {
-    usages[consumer_type] ??= grouped ? { consumer_count } : {};
-    const group = usages[consumer_type];
-    group[class_name] = used;
-  }
+  const usages = Object.fromEntries(
+    Array.from(Map.groupBy(rows, typeOf), ([type, group]) => [
+      type,
+      Object.fromEntries([
+        ...(grouped ? group.slice(0, 1).map(({ consumer_count }) => ['consumer_count', consumer_count]) : []),
+        ...group.map(({ class_name, used }) => [class_name, used]),
+      ]),
+    ]),
+  );
   return { status: 200, json: { usages: grouped ? usages : (usages.all ?? {}) }, lastModified: new Date() };
 }
+
+const typeOf = ({ consumer_type }: UsageRow): string => consumer_type;

@@ -1,11 +1,12 @@
 import type { Database } from '../../db/connect.ts';
 import { migrateToLatest, olderSchema, pendingMigrations } from '../../db/migrate.ts';
+import { raiseSequences } from '../../db/statements/raise_sequences.ts';
 import { isImportUnfinished, unfinishedImportProblem } from '../../db/statements/unfinished_import.ts';
 import { syncStandardNames } from '../../db/sync_standard_names.ts';
 
 /**
- * Makes sure that the schema is up to date, by migrating it where that is asked for (always on the embedded database), and
- * that the standard traits and classes exist.
+ * Makes sure that the schema is up to date, by migrating it where that is asked for (always on the embedded database),
+ * that the standard traits and classes exist, and that new rows get ids that are free.
  *
  * @throws Error where the schema is missing or old and may not be migrated, or an import is unfinished, with the remedy.
  */
@@ -17,5 +18,6 @@ export async function prepareDatabase(
   const pending = await pendingMigrations(database);
   if (pending.length > 0) throw new Error(olderSchema(pending));
   if (await isImportUnfinished(database)) throw new Error(unfinishedImportProblem);
+  await raiseSequences(database);
   await syncStandardNames(database);
 }

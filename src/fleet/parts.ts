@@ -1,4 +1,4 @@
-import type { InventoryFields } from '../placement/inventory.ts';
+import { type InventoryFields, usableRatio } from '../placement/inventory.ts';
 import { interning } from './interned.ts';
 import type { Inventory, Provider } from './provider.ts';
 import type { FleetRows, InventoryRow } from './rows.ts';
@@ -22,7 +22,7 @@ export function partsReader(): (rows: FleetRows) => Generator<Parts> {
         minUnit: min_unit,
         maxUnit: max_unit,
         stepSize: step_size,
-        allocationRatio: allocation_ratio,
+        allocationRatio: usableRatio(Number(allocation_ratio)),
       }),
       used: row.used,
       modifiedAtSeconds: row.modified ?? 0,

@@ -21,7 +21,8 @@ export type InventoryRow = {
   readonly min_unit: number;
   readonly max_unit: number;
   readonly step_size: number;
-  readonly allocation_ratio: number;
+  /** JSON has the last three as text. */
+  readonly allocation_ratio: number | 'NaN' | 'Infinity' | '-Infinity';
   readonly modified: number | null;
   readonly used: number;
 };

@@ -11,7 +11,7 @@ export function renderAnswer(answer: Answer, minorVersion: number, origin: strin
   if (answer.etag !== undefined) headers.etag = answer.etag;
   if (answer.lastModified !== undefined && minorVersion >= cacheHeadersSince) {
     headers['cache-control'] = 'no-cache';
-    if (answer.lastModified !== null) headers['last-modified'] = answer.lastModified.toUTCString();
+    if (answer.lastModified !== null) headers['last-modified'] = pastDate(answer.lastModified);
   }
   if (answer.body !== undefined) {
     headers['content-type'] = 'application/json';
@@ -25,6 +25,16 @@ export function renderAnswer(answer: Answer, minorVersion: number, origin: strin
   }
   headers['content-type'] = 'application/json';
   return respondWith(JSON.stringify(answer.json), answer.status, headers);
+}
+
+/**
+ * A time as a header says it, which is never in the future (RFC 9110, 8.8.2.1) nor before 1970: the database also has infinities
+ * and years of more than four digits.
+ */
+function pastDate(time: Date): string {
+  const nowMs = Date.now();
+  const timeMs = time.getTime();
+  return new Date(Number.isNaN(timeMs) ? nowMs : Math.max(0, Math.min(timeMs, nowMs))).toUTCString();
 }
 
 /**

@@ -3,6 +3,7 @@ import { sql } from 'kysely';
 import type { Database } from '../../db/connect.ts';
 import { migrateToLatest } from '../../db/migrate.ts';
 import { onlyRow } from '../../db/only_row.ts';
+import { raiseSequences } from '../../db/statements/raise_sequences.ts';
 import {
   beginImport,
   endImport,
@@ -24,7 +25,6 @@ import {
   lockTables,
   logChange,
   readContent,
-  setSequences,
   type Target,
 } from './target.ts';
 
@@ -57,7 +57,7 @@ export async function importDeployment(source: Source, database: Database, repor
     const imported = await verify(source, target, tables);
     report.note('Verified: every table has the same number of rows and the same checksum in source and target.');
     await inTransaction(target, async (transaction) => {
-      await setSequences(transaction);
+      await raiseSequences(transaction);
       await analyzeTables(transaction);
       await logChange(transaction);
       await endImport(transaction);

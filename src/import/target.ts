@@ -39,14 +39,6 @@ export async function readContent({ kysely }: Target): Promise<readonly string[]
   return content;
 }
 
-/** Lets the next id of each table be above those that were copied. */
-export async function setSequences({ kysely }: Target): Promise<void> {
-  for (const { name } of copiedTables.filter(({ key }) => key[0] === 'id')) {
-    await sql`select setval(pg_get_serial_sequence(${name}, 'id'), coalesce(max(id), 1), max(id) is not null)
-      from ${sql.table(name)}`.execute(kysely);
-  }
-}
-
 /** Without statistics PostgreSQL would plan the first queries for empty tables. */
 export async function analyzeTables({ kysely }: Target): Promise<void> {
   await sql`analyze ${allTables}`.execute(kysely);

@@ -1,6 +1,18 @@
 /** The largest value of the integer columns: upstream's `MAX_INT`. */
 export const maxInteger = 2_147_483_647;
 
+/** The largest ratio: what fits a float column of MySQL, upstream's SQL_SP_FLOAT_MAX. */
+export const maxRatio = 3.40282e38;
+
+/**
+ * A ratio by which capacity can be reckoned. The column also takes NaN, which upstream's reshaper stores as well, and infinities:
+ * any claim would fit, and JSON knows neither.
+ *
+ * @returns 0 for NaN, so that nothing fits; else the nearest that an inventory may have
+ */
+export const usableRatio = (stored: number): number =>
+  Number.isNaN(stored) ? 0 : Math.max(-maxRatio, Math.min(stored, maxRatio));
+
 /** What a provider has of one resource class, in units of that class. */
 export type InventoryFields = {
   readonly total: number;

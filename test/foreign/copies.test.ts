@@ -1,0 +1,68 @@
+/** Databases whose rows were copied: by logical replication, by a dump of data alone, or by a program that brings ids along. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { prepareDatabase } from '../../src/database/prepare_database.ts';
+import { claimOf, type Deployment, host, withDeployment } from './deployment.ts';
+
+const numbered = [
+  'resource_providers',
+  'inventories',
+  'allocations',
+  'consumers',
+  'consumer_types',
+  'projects',
+  'users',
+  'traits',
+  'placement_aggregates',
+];
+const fresh = '00000000-0000-4000-8000-000000000012';
+
+/** What needs new rows in every table. */
+async function writeAll({ succeed }: Deployment): Promise<void> {
+  await succeed('POST', '/resource_providers', { uuid: fresh, name: 'fresh' });
+  await succeed('PUT', '/traits/CUSTOM_FRESH');
+  await succeed('PUT', '/resource_classes/CUSTOM_FRESH');
+  const path = `/resource_providers/${host}`;
+  await succeed('POST', `${path}/inventories`, { resource_class: 'CUSTOM_FRESH', total: 1 });
+  await succeed('PUT', `${path}/aggregates`, { resource_provider_generation: 3, aggregates: [fresh] });
+  await succeed('PUT', `/allocations/${fresh}`, {
+    ...claimOf(1),
+    project_id: 'fresh',
+    user_id: 'fresh',
+    consumer_type: 'FRESH',
+  });
+}
+
+test('rows get ids that are free, where they were copied without their sequences', async () => {
+  await withDeployment(async (deployment) => {
+    const { service, succeed, execute } = deployment;
+    await execute(
+      ...numbered.map((table) => `select setval(pg_get_serial_sequence('${table}', 'id'), 1, false)`),
+      "delete from traits where name = 'HW_CPU_X86_AVX2'",
+    );
+    await prepareDatabase(service.database, { syncOnStartup: false });
+    await succeed('GET', '/traits/HW_CPU_X86_AVX2');
+    await writeAll(deployment);
+  });
+});
+
+test('a row with the highest id of all takes no ids away from others', async () => {
+  await withDeployment(async (deployment) => {
+    await deployment.execute("insert into traits (id, name) values (2147483647, 'CUSTOM_HIGHEST')");
+    await prepareDatabase(deployment.service.database, { syncOnStartup: false });
+    await writeAll(deployment);
+  });
+});
+
+test('the change log may have two horizons, or none, which is loaded once', async () => {
+  await withDeployment(async (deployment) => {
+    const { service, execute } = deployment;
+    await execute("insert into provider_changes_horizon values ('3')");
+    await writeAll(deployment);
+    await service.fleet.fresh();
+    const { loads } = service.fleet.counts;
+    await execute('delete from provider_changes_horizon');
+    for (let time = 0; time < 3; time++) await service.fleet.fresh();
+    assert.equal(service.fleet.counts.loads, loads + 1);
+  });
+});

@@ -1,0 +1,29 @@
+/** Names that JavaScript has a meaning for, where the API takes UUIDs and capital letters only. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { at } from '../compute/nova.ts';
+import { holder, host, withDeployment } from './deployment.ts';
+
+for (const name of ['__proto__', 'constructor']) {
+  test(`${name} is a name like others, of consumer types, consumers and providers`, async () => {
+    await withDeployment(async ({ succeed, execute }) => {
+      await execute(`update consumer_types set name = '${name}'`);
+      const usages = await succeed('GET', '/usages?project_id=project');
+      assert.deepEqual(entriesAt(usages.json, 'usages'), [[name, { consumer_count: 1, VCPU: 2 }]]);
+
+      await execute(`update consumers set uuid = '${name}'`, `update allocations set consumer_id = '${name}'`);
+      const hosted = await succeed('GET', `/resource_providers/${host}/allocations`);
+      assert.deepEqual(entriesAt(hosted.json, 'allocations'), [
+        [name, { resources: { VCPU: 2 }, consumer_generation: 1 }],
+      ]);
+
+      await execute(`update consumers set uuid = '${holder}'`, `update allocations set consumer_id = '${holder}'`);
+      await execute(`update resource_providers set uuid = '${name}'`);
+      const held = await succeed('GET', `/allocations/${holder}`);
+      assert.deepEqual(entriesAt(held.json, 'allocations'), [[name, { resources: { VCPU: 2 }, generation: 2 }]]);
+    });
+    assert.ok(!('VCPU' in {}) && !('resources' in Object), 'nothing was written into what all objects share');
+  });
+}
+
+const entriesAt = (json: unknown, key: string) => Object.entries(at(json, key) ?? {});
