@@ -3,12 +3,14 @@ import { migrateToLatest, olderSchema, pendingMigrations } from '../../db/migrat
 import { raiseSequences } from '../../db/statements/raise_sequences.ts';
 import { isImportUnfinished, unfinishedImportProblem } from '../../db/statements/unfinished_import.ts';
 import { syncStandardNames } from '../../db/sync_standard_names.ts';
+import { refuseUnwatchedTables } from '../../db/watched_tables.ts';
 
 /**
  * Makes sure that the schema is up to date, by migrating it where that is asked for (always on the embedded database),
  * that the standard traits and classes exist, and that new rows get ids that are free.
  *
- * @throws Error where the schema is missing or old and may not be migrated, or an import is unfinished, with the remedy.
+ * @throws Error where the schema is missing or old and may not be migrated, or lost triggers, or an import is unfinished, with the
+ *   remedy.
  */
 export async function prepareDatabase(
   database: Database,
@@ -17,6 +19,7 @@ export async function prepareDatabase(
   if (database.engine === 'embedded' || syncOnStartup) await migrateToLatest(database);
   const pending = await pendingMigrations(database);
   if (pending.length > 0) throw new Error(olderSchema(pending));
+  await refuseUnwatchedTables(database);
   if (await isImportUnfinished(database)) throw new Error(unfinishedImportProblem);
   await raiseSequences(database);
   await syncStandardNames(database);

@@ -1,9 +1,10 @@
 import type { Database } from '../../db/connect.ts';
 import { newerMigrations, newerSchema, olderSchema, pendingMigrations } from '../../db/migrate.ts';
 import { hasTable } from '../../db/missing_table.ts';
+import { unwatchedTablesProblem } from '../../db/watched_tables.ts';
 
 /** How the schema of a database differs from that of this release, with the remedy. */
-export type SchemaProblem = { readonly is: 'empty' | 'older' | 'newer'; readonly problem: string };
+export type SchemaProblem = { readonly is: 'empty' | 'older' | 'newer' | 'unwatched'; readonly problem: string };
 
 /** @returns undefined where the schema is that of this release. */
 export async function schemaProblem(database: Database): Promise<SchemaProblem | undefined> {
@@ -13,5 +14,7 @@ export async function schemaProblem(database: Database): Promise<SchemaProblem |
   const pending = await pendingMigrations(database);
   if (pending.length > 0) return { is: 'older', problem: olderSchema(pending) };
   const newer = await newerMigrations(database);
-  return newer.length > 0 ? { is: 'newer', problem: newerSchema(newer) } : undefined;
+  if (newer.length > 0) return { is: 'newer', problem: newerSchema(newer) };
+  const problem = await unwatchedTablesProblem(database);
+  return problem === undefined ? undefined : { is: 'unwatched', problem };
 }
