@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { migrations } from '../../db/migrate.ts';
 import { revisions } from '../../db/revision.ts';
 import { postgresqlServer } from '../engines.ts';
-import { createDatabase, execute } from '../postgresql.ts';
+import { createDatabase, databaseUrl, execute } from '../postgresql.ts';
 import { type CommandWorld, runToEnd, withCommands } from './commands.ts';
 import { upstreamSchemas } from './upstream_schema.ts';
 
@@ -61,6 +61,23 @@ for (const [whose, [schema, found]] of Object.entries(foreign)) {
     });
   });
 }
+
+test('a database that is not in UTF-8 is refused by db sync, and left as it is', async () => {
+  const server = await postgresqlServer();
+  const name = 'placement_in_latin1';
+  await execute(server, `create database ${name} template template0 encoding 'LATIN1' locale 'C'`);
+  const url = databaseUrl(server, name);
+  try {
+    await execute(url, upstreamSchemas.a082b8bb98d0 ?? '');
+    const before = await stateOf(url);
+    const { code, stderr } = await runToEnd('placement-manage', ['db', 'sync'], '/', { DATABASE_URL: url });
+    assert.equal(code, 1);
+    assert.match(stderr, /the encoding LATIN1, .* Make another one \(create database placement_utf8 encoding 'UTF8'/);
+    assert.deepEqual(await stateOf(url), before);
+  } finally {
+    await execute(server, `drop database ${name}`);
+  }
+});
 
 test('a migration of a newer release is told as that, by db sync and a start that migrates', async () => {
   await withCommands('postgresql', 'migrated', async (world) => {
