@@ -14,6 +14,7 @@ const numbered: readonly (keyof Tables)[] = [
   'resource_classes',
   'traits',
   'placement_aggregates',
+  'cells',
 ];
 
 /**

@@ -65,10 +65,15 @@ test('a provider is not deleted where a claim on it, or a child of it, came just
   });
 });
 
-test('a provider that another names as its root only is kept', async () => {
+test('a provider that another names as its root only is deleted at the second attempt', async () => {
   await withTwoConnections(async ({ database, other }) => {
     await other.query('update resource_providers set parent_provider_id = null where id = 3');
-    assert.equal(await deleteProvider(database, 1), 'has children');
+    assert.equal(await deleteProvider(database, 1), 'changed');
+    const { rows } = await other.query(
+      'select root_provider_id as root from resource_providers where id in (1, 3) order by id',
+    );
+    assert.deepEqual(rows, [{ root: 1 }, { root: null }]);
+    assert.equal(await deleteProvider(database, 1), 'deleted');
   });
 });
 

@@ -1,0 +1,30 @@
+/** Providers whose root is not the one that their parents lead to: upstream lets a child come while its parent is moved. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { onlineMigrations, runBatch } from '../../db/online/run.ts';
+import { at } from '../compute/nova.ts';
+import { withDeployment } from './deployment.ts';
+
+const [root, stray, child] = ['1', '2', '3'].map((digit) => `00000000-0000-4000-8000-00000000002${digit}`);
+
+test('a provider that others have as their root, and that has no children, can be deleted', async () => {
+  await withDeployment(async ({ service, send, succeed, execute }) => {
+    await succeed('POST', '/resource_providers', { uuid: root, name: 'root' });
+    await succeed('POST', '/resource_providers', { uuid: stray, name: 'stray' });
+    await succeed('POST', '/resource_providers', { uuid: child, name: 'child', parent_provider_uuid: root });
+    const idOf = (uuid: string | undefined) => `(select id from resource_providers where uuid = '${uuid}')`;
+    await execute(`update resource_providers set root_provider_id = ${idOf(root)} where uuid = '${stray}'`);
+    const kept = await send('DELETE', `/resource_providers/${root}`);
+    assert.equal(kept.status, 409);
+    assert.equal(at(kept.json, 'errors', 0, 'code'), 'placement.resource_provider.cannot_delete_parent');
+
+    await succeed('DELETE', `/resource_providers/${child}`);
+    await succeed('DELETE', `/resource_providers/${root}`);
+    const { json } = await succeed('GET', `/resource_providers/${stray}`);
+    assert.equal(at(json, 'root_provider_uuid'), stray);
+    await runBatch(onlineMigrations(service.database, { projectId: 'project', userId: 'user' }), 100);
+    await execute(
+      `do $$ begin assert (select id = root_provider_id from resource_providers where uuid = '${stray}'); end $$`,
+    );
+  });
+});
