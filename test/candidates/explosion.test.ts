@@ -8,6 +8,7 @@ import { candidatesJson } from '../../src/candidates/response.ts';
 import { search } from '../../src/candidates/search.ts';
 import type { Fleet } from '../../src/fleet/fleet.ts';
 import { createFleet } from '../fleet/made_up_fleet.ts';
+import { at, makeProvider, requestsTo } from '../requests.ts';
 import { withTestService } from '../services.ts';
 import { type Node, providerUuid, rowsOf, type Stock, type Topology } from './topology.ts';
 
@@ -233,26 +234,14 @@ suite('explosions of combinations', () => {
   });
 
   test('max_allocation_candidates cuts what has no limit', async () => {
-    await withTestService('embedded', { placement: { maxAllocationCandidates: 3 } }, async ({ app }) => {
-      const headers = {
-        'x-auth-token': 'admin',
-        'openstack-api-version': 'placement 1.39',
-        'content-type': 'application/json',
-      };
-      const send = (method: string, path: string, body: unknown) =>
-        app.request(path, { method, headers, body: JSON.stringify(body) });
-      for (const place of [1, 2, 3, 4, 5]) {
-        const uuid = providerUuid(place);
-        await send('POST', '/resource_providers', { name: `host ${place}`, uuid });
-        const inventories = { VCPU: { total: 1 } };
-        await send('PUT', `/resource_providers/${uuid}/inventories`, { resource_provider_generation: 0, inventories });
-      }
+    await withTestService('embedded', { placement: { maxAllocationCandidates: 3 } }, async (service) => {
+      const send = requestsTo(service);
+      for (const place of [1, 2, 3, 4, 5]) await makeProvider(send, providerUuid(place), { VCPU: { total: 1 } });
       const counts = ['', '&limit=2', '&limit=4'].map(async (limit) => {
-        const answer = await app.request(`/allocation_candidates?resources=VCPU:1${limit}`, { headers });
-        // What the service answers is tested elsewhere; a wrong shape fails here too.
-        const found = (await answer.json()) as { allocation_requests: unknown[]; provider_summaries: object };
-        assert.equal(Object.keys(found.provider_summaries).length, found.allocation_requests.length);
-        return found.allocation_requests.length;
+        const { json } = await send('GET', `/allocation_candidates?resources=VCPU:1${limit}`);
+        const count = at(json, 'allocation_requests', 'length');
+        assert.equal(Object.keys(Object(at(json, 'provider_summaries'))).length, count);
+        return count;
       });
       assert.deepEqual(await Promise.all(counts), [3, 2, 3]);
     });
