@@ -2,6 +2,7 @@ import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { run } from 'node:test';
 import { inspect } from 'node:util';
+import { compileCache } from './compile_cache.ts';
 import { engines } from './engines.ts';
 import { holdToContract } from './gabbi/contract.ts';
 import { runFolder } from './gabbi/folder.ts';
@@ -23,8 +24,8 @@ const isWanted = (file: string) =>
   file.startsWith(upstream) === wanted.some((part) => part.startsWith(upstream)) &&
   (wanted.length === 0 || wanted.some((part) => file.includes(part)));
 
-// Every file is a process, and many start others: none compiles again what another one has.
-process.env.NODE_COMPILE_CACHE ??= path.join(project, 'node_modules', '.cache');
+// Every file is a process, and many start others.
+Object.assign(process.env, compileCache);
 const server = await startPostgresql();
 process.env.TEST_POSTGRESQL_URL = server.url;
 const total = sum([await runTestFiles(), await runGabbits()]);

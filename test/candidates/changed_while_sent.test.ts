@@ -7,19 +7,12 @@ import type { Changes } from '../../src/fleet/changes.ts';
 import type { LivingFleet } from '../../src/fleet/fleet.ts';
 import { parseQuery } from '../../src/query/query_string.ts';
 import { createFleet } from '../fleet/made_up_fleet.ts';
-import { type Node, providerUuid, rowsOf } from './topology.ts';
+import { type Node, nodeAt, providerUuid, rowsOf, stockOf } from './topology.ts';
 
 /** So many that the answer does not go out as one chunk. */
 const hostCount = 60_000;
 
-const stock = { total: 8, reserved: 0, min_unit: 1, max_unit: 8, step_size: 1, allocation_ratio: 1, used: 0 };
-const host = (_: unknown, place: number): Node => ({
-  uuid: providerUuid(place),
-  parent: undefined,
-  stock: { VCPU: stock, MEMORY_MB: undefined, DISK_GB: undefined, SRIOV_NET_VF: undefined },
-  traits: [],
-  aggregates: [],
-});
+const host = (_: unknown, place: number): Node => nodeAt(place, { stock: { VCPU: stockOf(8) } });
 
 /** What of a fleet changes while an answer is sent. */
 type Change = Pick<Changes, 'whole' | 'providers' | 'inventories'>;

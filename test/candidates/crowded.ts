@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import type { CandidateRequest } from '../../src/candidates/request.ts';
-import { type Node, providerUuid, type Topology } from './topology.ts';
+import { groupOf, requestOf } from './plain_request.ts';
+import { type Node, nodeAt, type Topology } from './topology.ts';
 
 const stock = fc.record({
   total: fc.integer({ min: 1, max: 4 }),
@@ -13,18 +14,11 @@ const member = (place: number): fc.Arbitrary<Node> =>
     .record({ parent: fc.nat(Math.max(0, place - 1)), function: stock, cpu: stock, fast: fc.boolean() })
     .map(({ parent, function: ofFunction, cpu, fast }) => {
       const whole = { reserved: 0, min_unit: 1, step_size: 1, allocation_ratio: 1 };
-      return {
-        uuid: providerUuid(place),
+      return nodeAt(place, {
         parent: place === 0 ? undefined : parent,
-        stock: {
-          SRIOV_NET_VF: { ...whole, ...ofFunction },
-          VCPU: { ...whole, ...cpu },
-          MEMORY_MB: undefined,
-          DISK_GB: undefined,
-        },
+        stock: { SRIOV_NET_VF: { ...whole, ...ofFunction }, VCPU: { ...whole, ...cpu } },
         traits: fast ? ['CUSTOM_FAST'] : [],
-        aggregates: [],
-      };
+      });
     });
 
 /** One tree in which there is little of much that is alike. */
@@ -43,27 +37,14 @@ export const crowdedRequest: fc.Arbitrary<CandidateRequest> = fc
     isolate: fc.boolean(),
     subtree: fc.option(fc.subarray([0, 1, 2, 3, 4], { minLength: 2, maxLength: 3 }), { nil: undefined, freq: 2 }),
   })
-  .map(({ groups, plain, isolate, subtree }) => ({
-    groups: groups.map(({ functions, cpus, fast }, place) => ({
-      suffix: plain && place === 0 ? '' : (suffixes[place] ?? ''),
-      resources: new Map(
-        [['SRIOV_NET_VF', cpus === 0 ? Math.max(1, functions) : functions] as const, ['VCPU', cpus] as const].filter(
-          ([, amount]) => amount > 0,
-        ),
-      ),
-      traits: { required: fast === 0 ? [['CUSTOM_FAST']] : [], forbidden: fast === 1 ? ['CUSTOM_FAST'] : [] },
-      aggregates: { required: [], forbidden: [] },
-      inTree: undefined,
-    })),
-    limit: undefined,
-    isolate,
-    rootTraits: { required: [], forbidden: [] },
-    sameSubtrees: [
-      new Set(
-        (subtree ?? [])
-          .filter((place) => place < groups.length && !(plain && place === 0))
-          .map((place) => suffixes[place] ?? ''),
-      ),
-    ].filter(({ size }) => size > 0),
-    nested: true,
-  }));
+  .map(({ groups, plain, isolate, subtree }) => {
+    const wanted = groups.map(({ functions, cpus, fast }, place) => {
+      const amounts = { SRIOV_NET_VF: cpus === 0 ? Math.max(1, functions) : functions, VCPU: cpus };
+      const resources = Object.fromEntries(Object.entries(amounts).filter(([, amount]) => amount > 0));
+      const traits = { required: fast === 0 ? [['CUSTOM_FAST']] : [], forbidden: fast === 1 ? ['CUSTOM_FAST'] : [] };
+      return groupOf(plain && place === 0 ? '' : (suffixes[place] ?? ''), resources, { traits });
+    });
+    const below = (subtree ?? []).filter((place) => place < groups.length && !(plain && place === 0));
+    const sameSubtrees = below.length === 0 ? [] : [new Set(below.map((place) => suffixes[place] ?? ''))];
+    return requestOf(wanted, { isolate, sameSubtrees });
+  });

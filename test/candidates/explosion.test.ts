@@ -3,43 +3,30 @@ import { suite, test } from 'node:test';
 import v8 from 'node:v8';
 import vm from 'node:vm';
 import { jsonBody } from '../../src/api/json_body.ts';
-import type { CandidateRequest, RequestGroup } from '../../src/candidates/request.ts';
+import type { CandidateRequest } from '../../src/candidates/request.ts';
 import { candidatesJson } from '../../src/candidates/response.ts';
 import { search } from '../../src/candidates/search.ts';
 import type { Fleet } from '../../src/fleet/fleet.ts';
 import { createFleet } from '../fleet/made_up_fleet.ts';
+import { at, makeProvider, requestsTo } from '../requests.ts';
 import { withTestService } from '../services.ts';
-import { type Node, providerUuid, rowsOf, type Stock, type Topology } from './topology.ts';
+import { groupOf, requestOf } from './plain_request.ts';
+import { type Node, nodeAt, providerUuid, rowsOf, stockOf, type Topology } from './topology.ts';
 
 /*
  * What would explode if combinations were tried one by one. Work is counted in looks at inventories and parents: a search cannot
  * judge a provider or a subtree without them, and unlike time they are the same on every machine.
  */
 
-const nothing = { VCPU: undefined, MEMORY_MB: undefined, DISK_GB: undefined, SRIOV_NET_VF: undefined };
-const some = (total: number): Stock => ({
-  total,
-  reserved: 0,
-  min_unit: 1,
-  max_unit: total,
-  step_size: 1,
-  allocation_ratio: 1,
-  used: 0,
-});
-
 /** Roots with children that have that many functions each; a child has the traits that stand at its place. */
 const hosts = (count: number, children: number, functions: number, traits: readonly Node['traits'][] = []): Topology =>
   Array.from({ length: count }, (_, host): Node[] => {
     const first = host * (children + 1);
-    const root = { uuid: providerUuid(first), parent: undefined, stock: nothing, traits: [], aggregates: [] };
-    const devices = Array.from({ length: children }, (_, child) => ({
-      ...root,
-      uuid: providerUuid(first + 1 + child),
-      parent: first,
-      stock: { ...nothing, SRIOV_NET_VF: some(functions) },
-      traits: traits[child] ?? [],
-    }));
-    return [root, ...devices];
+    const stock = { SRIOV_NET_VF: stockOf(functions) };
+    const devices = Array.from({ length: children }, (_, child) =>
+      nodeAt(first + 1 + child, { parent: first, stock, traits: traits[child] ?? [] }),
+    );
+    return [nodeAt(first), ...devices];
   }).flat();
 
 function counted(topology: Topology): { readonly fleet: Fleet; readonly looks: () => number } {
@@ -59,24 +46,14 @@ function counted(topology: Topology): { readonly fleet: Fleet; readonly looks: (
   return { fleet, looks: () => looks };
 }
 
-const oneFunction = (suffix: string): RequestGroup => ({
-  suffix,
-  resources: new Map([['SRIOV_NET_VF', 1]]),
-  traits: { required: [], forbidden: [] },
-  aggregates: { required: [], forbidden: [] },
-  inTree: undefined,
-});
-
 /** That many granular groups for one function each. */
-const functions = (count: number, more: Partial<CandidateRequest> = {}): CandidateRequest => ({
-  groups: Array.from({ length: count }, (_, place) => oneFunction(`${place + 1}`)),
-  limit: undefined,
-  isolate: false,
-  rootTraits: { required: [], forbidden: [] },
-  sameSubtrees: [],
-  nested: true,
-  ...more,
-});
+const functions = (count: number, more: Partial<CandidateRequest> = {}): CandidateRequest => {
+  const groups = Array.from({ length: count }, (_, place) => groupOf(`${place + 1}`, { SRIOV_NET_VF: 1 }));
+  return requestOf(groups, more);
+};
+
+const oneOfEach = { VCPU: 1, MEMORY_MB: 1, DISK_GB: 1, SRIOV_NET_VF: 1 };
+const rich = { VCPU: stockOf(8), MEMORY_MB: stockOf(8), DISK_GB: stockOf(8), SRIOV_NET_VF: stockOf(8) };
 
 const taken = (fleet: Fleet, request: CandidateRequest, limit: number): number =>
   Iterator.from(search(fleet, request, { strategy: 'depth-first', randomize: false, limited: false }))
@@ -143,18 +120,17 @@ suite('explosions of combinations', () => {
 
   test('a pair within one of ten subtrees, between whose choices seven others take devices', () => {
     const cells = Array.from({ length: 10 }, (_, place): Node[] => {
-      const cell = { uuid: providerUuid(1 + place), parent: 0, stock: nothing, traits: [], aggregates: [] };
-      const device = { ...cell, uuid: providerUuid(11 + place), parent: 1 + place };
-      return [
-        { ...cell, stock: { ...nothing, VCPU: some(1) } },
-        { ...device, stock: { ...nothing, SRIOV_NET_VF: some(1) } },
-      ];
+      const cell = nodeAt(1 + place, { parent: 0, stock: { VCPU: stockOf(1) } });
+      const device = nodeAt(11 + place, { parent: 1 + place, stock: { SRIOV_NET_VF: stockOf(1) } });
+      return [cell, device];
     });
-    const root: Node = { uuid: providerUuid(0), parent: undefined, stock: nothing, traits: [], aggregates: [] };
-    const topology = [root, ...cells.flatMap(([cell]) => cell ?? []), ...cells.flatMap(([, device]) => device ?? [])];
+    const topology = [
+      nodeAt(0),
+      ...cells.flatMap(([cell]) => cell ?? []),
+      ...cells.flatMap(([, device]) => device ?? []),
+    ];
     const { fleet, looks } = counted(topology);
-    const cpu = { ...oneFunction('_CPU'), resources: new Map([['VCPU', 1]]) };
-    const groups = [cpu, ...functions(8).groups];
+    const groups = [groupOf('_CPU', { VCPU: 1 }), ...functions(8).groups];
     assert.equal(taken(fleet, functions(0, { groups, sameSubtrees: [new Set(['_CPU', '8'])] }), 1000), 1000);
     assert.ok(looks() < 200_000, `${looks()} looks for 1000 candidates`);
   });
@@ -166,7 +142,6 @@ suite('explosions of combinations', () => {
   });
 
   test('a trait that no provider of the classes has ends the search for the group without suffix', () => {
-    const rich = { VCPU: some(8), MEMORY_MB: some(8), DISK_GB: some(8), SRIOV_NET_VF: some(8) };
     const [root, ...devices] = hosts(1, 60, 1);
     assert.ok(root !== undefined);
     const topology = [
@@ -185,11 +160,7 @@ suite('explosions of combinations', () => {
         },
       });
     }
-    const plain = {
-      ...oneFunction(''),
-      resources: new Map(Object.keys(rich).map((name) => [name, 1])),
-      traits: { required: [['CUSTOM_FAST']], forbidden: [] },
-    };
+    const plain = groupOf('', oneOfEach, { traits: { required: [['CUSTOM_FAST']], forbidden: [] } });
     assert.equal(taken(fleet, functions(0, { groups: [plain] }), 1), 0);
     assert.ok(reads < 2000, `${reads} looks at traits`);
   });
@@ -201,10 +172,8 @@ suite('explosions of combinations', () => {
   });
 
   test('the choices of the group without suffix are not listed', () => {
-    const rich = { VCPU: some(8), MEMORY_MB: some(8), DISK_GB: some(8), SRIOV_NET_VF: some(8) };
     const { fleet, looks } = counted(hosts(1, 60, 1).map((node) => ({ ...node, stock: rich })));
-    const plain = { ...oneFunction(''), resources: new Map(Object.keys(rich).map((name) => [name, 1])) };
-    const groups = [...functions(1).groups, plain];
+    const groups = [...functions(1).groups, groupOf('', oneOfEach)];
     assert.equal(taken(fleet, functions(1, { groups }), 10), 10);
     assert.ok(looks() < 2000, `${looks()} looks for 10 of 800 million candidates`);
   });
@@ -233,26 +202,14 @@ suite('explosions of combinations', () => {
   });
 
   test('max_allocation_candidates cuts what has no limit', async () => {
-    await withTestService('embedded', { placement: { maxAllocationCandidates: 3 } }, async ({ app }) => {
-      const headers = {
-        'x-auth-token': 'admin',
-        'openstack-api-version': 'placement 1.39',
-        'content-type': 'application/json',
-      };
-      const send = (method: string, path: string, body: unknown) =>
-        app.request(path, { method, headers, body: JSON.stringify(body) });
-      for (const place of [1, 2, 3, 4, 5]) {
-        const uuid = providerUuid(place);
-        await send('POST', '/resource_providers', { name: `host ${place}`, uuid });
-        const inventories = { VCPU: { total: 1 } };
-        await send('PUT', `/resource_providers/${uuid}/inventories`, { resource_provider_generation: 0, inventories });
-      }
+    await withTestService('embedded', { placement: { maxAllocationCandidates: 3 } }, async (service) => {
+      const send = requestsTo(service);
+      for (const place of [1, 2, 3, 4, 5]) await makeProvider(send, providerUuid(place), { VCPU: { total: 1 } });
       const counts = ['', '&limit=2', '&limit=4'].map(async (limit) => {
-        const answer = await app.request(`/allocation_candidates?resources=VCPU:1${limit}`, { headers });
-        // What the service answers is tested elsewhere; a wrong shape fails here too.
-        const found = (await answer.json()) as { allocation_requests: unknown[]; provider_summaries: object };
-        assert.equal(Object.keys(found.provider_summaries).length, found.allocation_requests.length);
-        return found.allocation_requests.length;
+        const { json } = await send('GET', `/allocation_candidates?resources=VCPU:1${limit}`);
+        const count = at(json, 'allocation_requests', 'length');
+        assert.equal(Object.keys(Object(at(json, 'provider_summaries'))).length, count);
+        return count;
       });
       assert.deepEqual(await Promise.all(counts), [3, 2, 3]);
     });

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import type { CandidateRequest } from '../../src/candidates/request.ts';
 import { candidatesJson } from '../../src/candidates/response.ts';
 import { search } from '../../src/candidates/search.ts';
 import type { Changes } from '../../src/fleet/changes.ts';
 import type { Fleet } from '../../src/fleet/fleet.ts';
 import { type AllRows, createFleet } from '../fleet/made_up_fleet.ts';
+import { groupOf, requestOf } from './plain_request.ts';
 import { anyTopology } from './random_topology.ts';
 import { classNames, rowsOf } from './topology.ts';
 
@@ -131,22 +131,7 @@ const anyChange: fc.Arbitrary<Change> = fc.record({
 });
 
 /** Something that most of any deployment is an answer to. */
-const requests: readonly CandidateRequest[] = classNames.slice(0, 3).map((name) => ({
-  groups: [
-    {
-      suffix: '',
-      resources: new Map([[name, 1]]),
-      traits: { required: [], forbidden: [] },
-      aggregates: { required: [], forbidden: [] },
-      inTree: undefined,
-    },
-  ],
-  limit: undefined,
-  isolate: false,
-  rootTraits: { required: [], forbidden: [] },
-  sameSubtrees: [],
-  nested: true,
-}));
+const requests = classNames.slice(0, 3).map((name) => requestOf([groupOf('', { [name]: 1 })]));
 
 function answers(fleet: Fleet): unknown {
   return requests.map((request) => {

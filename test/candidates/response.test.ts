@@ -11,7 +11,7 @@ import { createFleet } from '../fleet/made_up_fleet.ts';
 import { naiveAnswer } from './naive_answer.ts';
 import { anyRequest } from './random_request.ts';
 import { anyTopology } from './random_topology.ts';
-import { type Node, providerUuid, rowsOf, sharingTrait, type Topology } from './topology.ts';
+import { type Node, nodeAt, providerUuid, rowsOf, sharingTrait, stockOf, type Topology } from './topology.ts';
 
 /** The versions at which the answer changes, and those just before. */
 const versions = [10, 11, 12, 16, 17, 26, 27, 28, 29, 33, 34, 39];
@@ -21,15 +21,8 @@ const textAt = (fleet: Fleet, request: CandidateRequest, version: number): strin
   return Buffer.concat([...candidatesJson(fleet, request, candidates, version)]).toString();
 };
 
-const stock = { total: 8, reserved: 0, min_unit: 1, max_unit: 8, step_size: 1, allocation_ratio: 1, used: 0 };
-const host = (place: number, more: Partial<Node>): Node => ({
-  uuid: providerUuid(place),
-  parent: undefined,
-  stock: { VCPU: stock, MEMORY_MB: undefined, DISK_GB: undefined, SRIOV_NET_VF: undefined },
-  traits: [],
-  aggregates: [],
-  ...more,
-});
+const host = (place: number, more: Partial<Omit<Node, 'stock'>>): Node =>
+  nodeAt(place, { stock: { VCPU: stockOf(8) }, ...more });
 
 /** Topologies in which some UUIDs have no dashes, as other programs may have written them to the database. */
 const mixedTopology: fc.Arbitrary<Topology> = fc

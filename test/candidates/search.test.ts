@@ -8,9 +8,19 @@ import { createFleet } from '../fleet/made_up_fleet.ts';
 import { candidateKey } from './candidate_key.ts';
 import { crowdedRequest, crowdedTree } from './crowded.ts';
 import { allCandidates } from './oracle.ts';
+import { groupOf, requestOf } from './plain_request.ts';
 import { anyRequest } from './random_request.ts';
 import { anyTopology } from './random_topology.ts';
-import { aggregates, type Node, providerUuid, rowsOf, sharingTrait, type Topology } from './topology.ts';
+import {
+  aggregates,
+  type Node,
+  nodeAt,
+  providerUuid,
+  rowsOf,
+  sharingTrait,
+  stockOf,
+  type Topology,
+} from './topology.ts';
 
 const depthFirst: SearchOptions = { strategy: 'depth-first', randomize: false, limited: false };
 const allOptions: readonly SearchOptions[] = [
@@ -29,12 +39,8 @@ const found = (fleet: Fleet, request: CandidateRequest, options = depthFirst): s
 /** Roots that offer nothing, so that the search looks at the few places where something is instead of at all roots. */
 const withBystanders = (topology: Topology): Topology => [
   ...topology,
-  ...Array.from({ length: 20 }, (_, place) => ({ ...bystander, uuid: providerUuid(100 + place) })),
+  ...Array.from({ length: 20 }, (_, place) => nodeAt(100 + place)),
 ];
-
-const nothing = { VCPU: undefined, MEMORY_MB: undefined, DISK_GB: undefined, SRIOV_NET_VF: undefined };
-const bystander: Node = { uuid: '', parent: undefined, stock: nothing, traits: [], aggregates: [] };
-const some = { total: 8, reserved: 0, min_unit: 1, max_unit: 8, step_size: 1, allocation_ratio: 1, used: 0 };
 
 suite('search for candidates', () => {
   test('finds exactly what trying everything finds', (t) => {
@@ -200,39 +206,19 @@ suite('search for candidates', () => {
 
   test('what several trees may take from the same sharing providers is one candidate', () => {
     const shared = { ...tree(0, undefined), traits: [sharingTrait], aggregates: [aggregates[0]] } as const;
-    const guests = [1, 2].map((place) => ({ ...bystander, uuid: providerUuid(place), aggregates: [aggregates[0]] }));
+    const guests = [1, 2].map((place) => nodeAt(place, { aggregates: [aggregates[0]] }));
     const fleet = fleetOf([shared, ...guests]);
     for (const options of allOptions) assert.equal(found(fleet, oneFunction, options).length, 1);
   });
 });
 
-const oneFunction: CandidateRequest = {
-  groups: [
-    {
-      suffix: '',
-      resources: new Map([['SRIOV_NET_VF', 1]]),
-      traits: { required: [], forbidden: [] },
-      aggregates: { required: [], forbidden: [] },
-      inTree: undefined,
-    },
-  ],
-  limit: undefined,
-  isolate: false,
-  rootTraits: { required: [], forbidden: [] },
-  sameSubtrees: [],
-  nested: true,
-};
+const oneFunction = requestOf([groupOf('', { SRIOV_NET_VF: 1 })]);
 
-const tree = (place: number, parent: number | undefined): Node => ({
-  uuid: providerUuid(place),
-  parent,
-  stock: { ...nothing, SRIOV_NET_VF: some },
-  traits: [],
-  aggregates: [],
-});
+const tree = (place: number, parent: number | undefined): Node =>
+  nodeAt(place, { parent, stock: { SRIOV_NET_VF: stockOf(8) } });
 
 /** Three roots with nothing of their own, each with two children that offer functions. */
 const threeTrees: Topology = [
-  ...[0, 1, 2].map((place) => ({ ...bystander, uuid: providerUuid(place) })),
+  ...[0, 1, 2].map((place) => nodeAt(place)),
   ...[3, 4, 5, 6, 7, 8].map((place) => tree(place, place % 3)),
 ];

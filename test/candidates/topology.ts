@@ -42,6 +42,32 @@ export const emptyAggregate = uuidOf('b', 9);
 const names = (all: readonly string[]) =>
   all.map((name, place) => ({ id: place + 1, name, created: null, updated: null }));
 
+const nothing: Node['stock'] = { VCPU: undefined, MEMORY_MB: undefined, DISK_GB: undefined, SRIOV_NET_VF: undefined };
+
+/** A root that has nothing unless `more` says so. */
+export const nodeAt = (
+  place: number,
+  { stock = {}, ...more }: Partial<Omit<Node, 'stock'>> & { readonly stock?: Partial<Node['stock']> } = {},
+): Node => ({
+  uuid: providerUuid(place),
+  parent: undefined,
+  stock: { ...nothing, ...stock },
+  traits: [],
+  aggregates: [],
+  ...more,
+});
+
+/** An inventory that one claim can have all of. */
+export const stockOf = (total: number): Stock => ({
+  total,
+  reserved: 0,
+  min_unit: 1,
+  max_unit: total,
+  step_size: 1,
+  allocation_ratio: 1,
+  used: 0,
+});
+
 /** The rows that the database would have of a topology. */
 export const rowsOf = (topology: Topology): AllRows => ({
   providers: topology.map(({ uuid, parent }, place) => ({

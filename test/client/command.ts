@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import path from 'node:path';
+import { compileCache } from '../compile_cache.ts';
 import { project } from './documentation.ts';
 
 export type Ended = { readonly code: number; readonly stdout: string; readonly stderr: string };
@@ -10,7 +11,7 @@ export const program = path.join(project, 'src', 'bin', 'placement.ts');
 /** Runs `placement` to its end; it sees no environment but what it is given. */
 export function placement(args: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<Ended> {
   return new Promise((resolve) => {
-    const options = { env: { PATH: process.env.PATH, ...env }, timeout: 60_000 };
+    const options = { env: { PATH: process.env.PATH, ...compileCache, ...env }, timeout: 60_000 };
     execFile(process.execPath, [program, ...args], options, (error, stdout, stderr) => {
       resolve({ code: typeof error?.code === 'number' ? error.code : error === null ? 0 : -1, stdout, stderr });
     });

@@ -5,6 +5,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
 import { promisify } from 'node:util';
+import { compileCache } from '../compile_cache.ts';
 import { placement, program } from './command.ts';
 
 const exec = promisify(execFile);
@@ -24,7 +25,7 @@ async function offered(...words: readonly string[]): Promise<readonly string[]> 
   const script = `source <(placement completion bash); COMP_WORDS=(${quoted}); COMP_CWORD=${words.length}
     _placement_complete; printf '%s\\n' "\${COMPREPLY[@]}"`;
   const { stdout } = await exec('bash', ['-c', script], {
-    env: { PATH: `${folder}:${process.env.PATH}` },
+    env: { PATH: `${folder}:${process.env.PATH}`, ...compileCache },
     timeout: 60_000,
   });
   return stdout.trim().split('\n');

@@ -5,11 +5,11 @@ import { sql } from 'kysely';
 import { listen } from '../../src/http/listen.ts';
 import type { PlacementService } from '../../src/service.ts';
 import { type Engine, engines, withFreshDatabase } from '../engines.ts';
+import { at, makeProvider, newClaim, requestsTo } from '../requests.ts';
 import { openServiceOn, withTestService } from '../services.ts';
-import { ask, at, withRegistry } from './nova.ts';
+import { asNova, services, withRegistry } from './nova.ts';
 import { startRegistry } from './registry_process.ts';
 
-const services = '/compute/v2.1/os-services';
 const candidates = '/allocation_candidates?resources=VCPU:1&required=!COMPUTE_STATUS_DISABLED';
 
 for (const engine of engines) {
@@ -19,9 +19,9 @@ for (const engine of engines) {
       for (let round = 0; round < 20; round += 1) {
         const id = ids[round % ids.length];
         const wanted = 3 - 1;
-        await ask(service, 'compute 2.53', 'PUT', `${services}/${id}`, { status: 'disabled' });
+        await asNova(service)('PUT', `${services}/${id}`, { status: 'disabled' });
         assert.equal(await countCandidates(service), wanted, `round ${round}`);
-        await ask(service, 'compute 2.53', 'PUT', `${services}/${id}`, { status: 'enabled' });
+        await asNova(service)('PUT', `${services}/${id}`, { status: 'enabled' });
         assert.equal(await countCandidates(service), 3, `round ${round}`);
       }
     });
@@ -46,8 +46,8 @@ test('two processes: what one of them disables is no candidate of the other, wit
         for (const [status, wanted] of [['disabled', 1] as const, ['enabled', 2] as const]) {
           const changed = await fetched(writer, 'compute 2.53', 'PUT', `${services}/${ids[round % 2]}`, { status });
           assert.equal(at(changed, 'service', 'status'), status);
-          const found = at(await fetched(reader, 'placement 1.39', 'GET', candidates), 'allocation_requests');
-          assert.equal((found as unknown[]).length, wanted, `round ${round}, ${status}`);
+          const found = await fetched(reader, 'placement 1.39', 'GET', candidates);
+          assert.equal(at(found, 'allocation_requests', 'length'), wanted, `round ${round}, ${status}`);
         }
       }
       await listening.close();
@@ -79,19 +79,12 @@ async function race(engine: Engine, servers: readonly PlacementService[]): Promi
   for (let round = 0; round < (engine === 'embedded' ? 6 : 12); round += 1) {
     const statuses = Array.from({ length: 6 }, (_, index) => ((index + round) % 2 === 0 ? 'disabled' : 'enabled'));
     const replies = await Promise.all([
-      ...statuses.map((status, index) =>
-        ask(some(index), 'compute 2.53', 'PUT', `${services}/${ids[index % 2]}`, { status }),
-      ),
-      ask(some(round), 'compute 2.53', 'POST', services, { host: 'host-0', binary: 'nova-compute' }),
-      ...Array.from({ length: 6 }, (_, index) =>
-        ask(some(index + 1), 'placement 1.39', 'PUT', `/allocations/${consumer(round, index)}`, {
-          allocations: { [hostUuid(index % 2)]: { resources: { VCPU: 1 } } },
-          project_id: 'p',
-          user_id: 'u',
-          consumer_generation: null,
-          consumer_type: 'INSTANCE',
-        }),
-      ),
+      ...statuses.map((status, index) => asNova(some(index))('PUT', `${services}/${ids[index % 2]}`, { status })),
+      asNova(some(round))('POST', services, { host: 'host-0', binary: 'nova-compute' }),
+      ...Array.from({ length: 6 }, (_, index) => {
+        const claim = newClaim({ [hostUuid(index % 2)]: { VCPU: 1 } });
+        return requestsTo(some(index + 1))('PUT', `/allocations/${consumer(round, index)}`, claim);
+      }),
     ]);
     const refused = replies.filter(({ status }) => status !== 200 && status !== 204);
     assert.deepEqual(
@@ -124,20 +117,16 @@ async function makeHosts(service: PlacementService, count: number): Promise<read
   const ids: string[] = [];
   for (let index = 0; index < count; index += 1) {
     const [name, uuid] = [`host-${index}`, hostUuid(index)];
-    await ask(service, 'placement 1.39', 'POST', '/resource_providers', { name, uuid });
-    await ask(service, 'placement 1.39', 'PUT', `/resource_providers/${uuid}/inventories`, {
-      resource_provider_generation: 0,
-      inventories: { VCPU: { total: 1000 } },
-    });
-    const reply = await ask(service, 'compute 2.53', 'POST', services, { host: name, binary: 'nova-compute' });
+    await makeProvider(requestsTo(service), uuid, { VCPU: { total: 1000 } }, { name });
+    const reply = await asNova(service)('POST', services, { host: name, binary: 'nova-compute' });
     ids.push(String(at(reply.json, 'service', 'id')));
   }
   return ids;
 }
 
-async function countCandidates(service: PlacementService): Promise<number> {
-  const { json } = await ask(service, 'placement 1.39', 'GET', candidates);
-  return (at(json, 'allocation_requests') as unknown[]).length;
+async function countCandidates(service: PlacementService): Promise<unknown> {
+  const { json } = await requestsTo(service)('GET', candidates);
+  return at(json, 'allocation_requests', 'length');
 }
 
 async function fetched(url: string, version: string, method: string, path: string, body?: unknown): Promise<unknown> {

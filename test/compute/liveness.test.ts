@@ -5,16 +5,16 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { sql } from 'kysely';
 import { retireServices } from '../../db/statements/delete_service.ts';
 import { engines } from '../engines.ts';
+import { accepted, at, makeProvider, newClaim, requestsTo } from '../requests.ts';
 import { withTestService } from '../services.ts';
-import { ask, at, withRegistry } from './nova.ts';
-
-const services = '/compute/v2.1/os-services';
+import { asNova, services, withRegistry } from './nova.ts';
 
 for (const engine of engines) {
   test(`a service that is not heard of is down, and up again by its next heartbeat, on ${engine}`, async () => {
     await withTestService(engine, { compute: { enabled: true, serviceDownTime: 1 } }, async (service) => {
-      const beat = () => ask(service, 'compute 2.53', 'POST', services, { host: 'h', binary: 'nova-compute' });
-      const state = async () => at((await ask(service, 'compute 2.53', 'GET', services)).json, 'services', 0, 'state');
+      const send = asNova(service);
+      const beat = () => send('POST', services, { host: 'h', binary: 'nova-compute' });
+      const state = async () => at((await send('GET', services)).json, 'services', 0, 'state');
       assert.equal(at((await beat()).json, 'service', 'state'), 'up');
       assert.equal(await state(), 'up');
       await sleep(1_300);
@@ -27,8 +27,9 @@ for (const engine of engines) {
   test(`heartbeats leave nothing in the change log, and few versions of rows, on ${engine}`, async () => {
     await withTestService(engine, withRegistry, async (service) => {
       const { kysely } = service.database;
+      const send = asNova(service);
       const hosts = Array.from({ length: 50 }, (_, index) => ({ host: `host-${index}`, binary: 'nova-compute' }));
-      assert.equal((await ask(service, 'compute 2.53', 'POST', services, { services: hosts })).status, 200);
+      accepted(await send('POST', services, { services: hosts }));
       const count = async () => {
         const { rows } = await sql<{
           changes: number;
@@ -38,7 +39,7 @@ for (const engine of engines) {
       const before = await count();
       const seen = await sql<{ seen: string }>`select max(last_seen_up)::text as seen from services`.execute(kysely);
       // One by one, at the same time: they are written together.
-      const replies = await Promise.all(hosts.map((host) => ask(service, 'compute 2.53', 'POST', services, host)));
+      const replies = await Promise.all(hosts.map((host) => send('POST', services, host)));
       assert.deepEqual(new Set(replies.map(({ status }) => status)), new Set([200]));
       assert.equal(await count(), before);
       const after = await sql<{ versions: number; old: number }>`
@@ -52,9 +53,11 @@ for (const engine of engines) {
 
   test(`of several registrations at once each gets an id of its own on ${engine}`, async () => {
     await withTestService(engine, withRegistry, async (service) => {
+      const send = asNova(service);
+      const old = requestsTo(service, 'compute 2.52');
       const replies = await Promise.all(
         Array.from({ length: 30 }, (_, index) =>
-          ask(service, 'compute 2.52', 'POST', services, {
+          old('POST', services, {
             host: `host-${index % 20}`,
             binary: 'nova-compute',
             cell: `cell-${(index % 20) % 2}`,
@@ -62,9 +65,9 @@ for (const engine of engines) {
         ),
       );
       assert.deepEqual(new Set(replies.map(({ status }) => status)), new Set([200]));
-      const listed = at((await ask(service, 'compute 2.53', 'GET', services)).json, 'services') as { id: string }[];
+      const listed = at((await send('GET', services)).json, 'services') as { id: string }[];
       assert.equal(new Set(listed.map(({ id }) => id)).size, 20);
-      const ids = at((await ask(service, 'compute 2.52', 'GET', services)).json, 'services') as { id: number }[];
+      const ids = at((await old('GET', services)).json, 'services') as { id: number }[];
       assert.equal(new Set(ids.slice(0, 10).map(({ id }) => id)).size, 10);
       assert.equal(new Set(ids.slice(10).map(({ id }) => id)).size, 10);
     });
@@ -73,39 +76,25 @@ for (const engine of engines) {
   test(`silent services are retired, but for those that host or that somebody spoke about, on ${engine}`, async () => {
     await withTestService(engine, withRegistry, async (service) => {
       const { database } = service;
+      const [send, nova] = [requestsTo(service), asNova(service)];
       const names = ['empty', 'hosting', 'disabled', 'forced', 'lively'];
       const beats = names.map((host) => ({ host, binary: 'nova-compute' }));
-      await ask(service, 'compute 2.53', 'POST', services, { services: beats });
+      await nova('POST', services, { services: beats });
       const put = (action: string, body: object) =>
-        ask(service, 'compute 2.52', 'PUT', `${services}/${action}`, { binary: 'nova-compute', ...body });
+        nova('PUT', `${services}/${action}`, { binary: 'nova-compute', ...body }, 'compute 2.52');
       await put('disable', { host: 'disabled' });
       await put('force-down', { host: 'forced', forced_down: true });
       const uuid = '11111111-2222-4333-8444-555555555555';
       const child = '11111111-2222-4333-8444-666666666666';
-      await ask(service, 'placement 1.39', 'POST', '/resource_providers', { name: 'hosting', uuid });
-      await ask(service, 'placement 1.39', 'POST', '/resource_providers', {
-        name: 'a part of it',
-        uuid: child,
-        parent_provider_uuid: uuid,
-      });
-      await ask(service, 'placement 1.39', 'PUT', `/resource_providers/${child}/inventories`, {
-        resource_provider_generation: 0,
-        inventories: { VCPU: { total: 4 } },
-      });
-      const claimed = await ask(service, 'placement 1.39', 'PUT', `/allocations/${uuid}`, {
-        allocations: { [child]: { resources: { VCPU: 1 } } },
-        project_id: 'p',
-        user_id: 'u',
-        consumer_generation: null,
-        consumer_type: 'INSTANCE',
-      });
-      assert.equal(claimed.status, 204);
+      accepted(await send('POST', '/resource_providers', { name: 'hosting', uuid }));
+      await makeProvider(send, child, { VCPU: { total: 4 } }, { name: 'a part of it', parent_provider_uuid: uuid });
+      accepted(await send('PUT', `/allocations/${uuid}`, newClaim({ [child]: { VCPU: 1 } })));
       assert.deepEqual(await retireServices(database, 60), [], 'all of them were heard of just now');
       await sql`update services set last_seen_up = last_seen_up - interval '2 minutes' where host <> 'lively'`.execute(
         database.kysely,
       );
       assert.deepEqual(await retireServices(database, 60), [{ host: 'empty', binary: 'nova-compute' }]);
-      await ask(service, 'placement 1.39', 'DELETE', `/allocations/${uuid}`);
+      await send('DELETE', `/allocations/${uuid}`);
       assert.deepEqual(await retireServices(database, 60), [{ host: 'hosting', binary: 'nova-compute' }]);
     });
   });

@@ -5,8 +5,9 @@ import type { Database } from '../../db/connect.ts';
 import { onlineMigrations } from '../../db/online/run.ts';
 import { runOnlineDataMigrations } from '../../src/manage/online_data_migrations.ts';
 import { engines } from '../engines.ts';
+import { at } from '../requests.ts';
 import { withTestService } from '../services.ts';
-import { ask, at, withRegistry } from './nova.ts';
+import { asNova, services, withRegistry } from './nova.ts';
 
 const nobody = { projectId: 'nobody', userId: 'nobody' };
 
@@ -23,8 +24,8 @@ for (const engine of engines) {
       await runOnlineDataMigrations(onlineMigrations(database, nobody), undefined, (line) => lines.push(line));
       assert.equal(await countWithout(database), 0);
       assert.match(lines.join('\n'), /\| +backfill_service_uuids +\| +90 +\| +90 +\|/);
-      const reply = await ask(service, 'compute 2.53', 'GET', '/compute/v2.1/os-services');
-      const ids = (at(reply.json, 'services') as { id: string }[]).map(({ id }) => id);
+      const { json } = await asNova(service)('GET', services);
+      const ids = (at(json, 'services') as { id: string }[]).map(({ id }) => id);
       assert.equal(new Set(ids).size, 120);
       for (const id of ids) assert.match(id, /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$/);
     });
@@ -34,8 +35,7 @@ for (const engine of engines) {
     await withTestService(engine, withRegistry, async (service) => {
       const { database } = service;
       await insertOldServices(database, 40);
-      const read = async () =>
-        JSON.stringify(at((await ask(service, 'compute 2.53', 'GET', '/compute/v2.1/os-services')).json, 'services'));
+      const read = async () => JSON.stringify(at((await asNova(service)('GET', services)).json, 'services'));
       const views = await Promise.all([
         ...Array.from({ length: 6 }, read),
         runOnlineDataMigrations(onlineMigrations(database, nobody), undefined, () => {}).then(read),

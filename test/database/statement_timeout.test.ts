@@ -10,38 +10,19 @@ import { pino } from 'pino';
 import { openService, type PlacementService } from '../../src/service.ts';
 import { withFreshDatabase } from '../engines.ts';
 import { untilWaiting } from '../races/two_connections.ts';
+import { makeProvider, newClaim, requestsTo, type Send } from '../requests.ts';
 import { testConfig } from '../services.ts';
 
-const headers = {
-  'x-auth-token': 'admin',
-  'openstack-api-version': 'placement 1.39',
-  'content-type': 'application/json',
-};
 const host = '8ca5d4a0-3f40-4a53-a2e4-4b4e9b8f0f11';
 
-const send = async ({ app }: PlacementService, method: string, path: string, body?: unknown) => {
-  const init = { method, headers, ...(body === undefined ? {} : { body: JSON.stringify(body) }) };
-  const answer = await app.request(path, init);
-  return { status: answer.status, headers: answer.headers, text: await answer.text() };
-};
+const stock = { VCPU: { total: 100 } };
 
-const claim = (service: PlacementService, consumer: string = randomUUID(), providers: readonly string[] = [host]) =>
-  send(service, 'PUT', `/allocations/${consumer}`, {
-    allocations: Object.fromEntries(providers.map((uuid) => [uuid, { resources: { VCPU: 1 } }])),
-    project_id: 'p',
-    user_id: 'u',
-    consumer_generation: null,
-    consumer_type: 'INSTANCE',
-  });
-
-const createProvider = async (service: PlacementService, uuid: string): Promise<void> => {
-  await send(service, 'POST', '/resource_providers', { uuid, name: uuid });
-  const stocked = { resource_provider_generation: 0, inventories: { VCPU: { total: 100 } } };
-  assert.equal((await send(service, 'PUT', `/resource_providers/${uuid}/inventories`, stocked)).status, 200);
-};
+const claim = (send: Send, consumer: string = randomUUID(), providers: readonly string[] = [host]) =>
+  send('PUT', `/allocations/${consumer}`, newClaim(Object.fromEntries(providers.map((uuid) => [uuid, { VCPU: 1 }]))));
 
 type Place = {
   readonly service: PlacementService;
+  readonly send: Send;
   /** Somebody else's connection to the database. */
   readonly other: pg.Client;
   /** What the service logged. */
@@ -62,8 +43,9 @@ async function withService(
     const other = new pg.Client({ connectionString: connection });
     try {
       await other.connect();
-      await createProvider(service, host);
-      await use({ service, other, entries });
+      const send = requestsTo(service);
+      await makeProvider(send, host, stock);
+      await use({ service, send, other, entries });
     } finally {
       await other.end();
       await service.close();
@@ -73,7 +55,7 @@ async function withService(
 
 suite('a statement that takes too long', () => {
   test('is a 503, wherever in a pipeline it is, and the connection goes on', () =>
-    withService(async ({ service, other, entries }) => {
+    withService(async ({ service, send, other, entries }) => {
       const backend = async () =>
         (await sql<{ pid: number }>`select pg_backend_pid() as pid`.execute(service.database.kysely)).rows;
       const before = await backend();
@@ -81,11 +63,11 @@ suite('a statement that takes too long', () => {
       await other.query('lock table resource_providers in access exclusive mode');
       const name = randomUUID();
       const answers = await Promise.all([
-        send(service, 'GET', '/resource_providers'),
-        send(service, 'POST', '/resource_providers', { name }),
-        send(service, 'PUT', `/resource_providers/${host}/traits`, { resource_provider_generation: 1, traits: [] }),
-        claim(service),
-        send(service, 'GET', '/resource_providers'),
+        send('GET', '/resource_providers'),
+        send('POST', '/resource_providers', { name }),
+        send('PUT', `/resource_providers/${host}/traits`, { resource_provider_generation: 1, traits: [] }),
+        claim(send),
+        send('GET', '/resource_providers'),
       ]);
       await other.query('commit');
       for (const { status, headers: got, text } of answers) {
@@ -93,24 +75,24 @@ suite('a statement that takes too long', () => {
         assert.equal(got.get('retry-after'), '1');
         assert.match(text, /did not answer in time/);
       }
-      const listed = await send(service, 'GET', '/resource_providers');
+      const listed = await send('GET', '/resource_providers');
       assert.equal(listed.status, 200);
       assert.ok(!listed.text.includes(name), 'nothing of it was done');
-      assert.equal((await claim(service)).status, 204);
+      assert.equal((await claim(send)).status, 204);
       assert.deepEqual(await backend(), before, 'by the same connection');
       assert.ok(entries.some(({ msg }) => msg === 'Slow statement'));
     }));
 
   test('that claims wait for is logged with the ids of all of them, and a claim that lost is counted', () =>
-    withService(async ({ service, other, entries }) => {
-      assert.equal((await claim(service)).status, 204, 'the owners are known');
+    withService(async ({ send, other, entries }) => {
+      assert.equal((await claim(send)).status, 204, 'the owners are known');
       await other.query(`
         create function dawdle() returns trigger language plpgsql as 'begin perform pg_sleep(0.4); return null; end';
         create trigger dawdle after insert on allocations execute function dawdle()`);
       await other.query('begin; update resource_providers set generation = generation + 1');
-      const first = claim(service);
+      const first = claim(send);
       await untilWaiting(other);
-      const others = [claim(service), claim(service)];
+      const others = [claim(send), claim(send)];
       await sleep(400);
       // The first one loses its guard, and is written again together with those that came meanwhile.
       await other.query('commit');
@@ -129,18 +111,18 @@ suite('a statement that takes too long', () => {
         ['with', 'with', 'commit'],
       );
       for (const { ms } of slow) assert.ok(Number(ms) >= 300);
-      const metrics = await send(service, 'GET', '/metrics');
+      const metrics = await send('GET', '/metrics');
       assert.match(metrics.text, /^placement_claims_total\{outcome="retried"\} 1$/m);
       assert.match(metrics.text, /^placement_claims_total\{outcome="written"\} 4$/m);
     }));
 
   test('that claims on one provider wait for in vain is waited for once', () =>
-    withService(async ({ service, other, entries }) => {
-      assert.equal((await claim(service)).status, 204, 'the owners are known');
+    withService(async ({ send, other, entries }) => {
+      assert.equal((await claim(send)).status, 204, 'the owners are known');
       await other.query('begin; select from resource_providers for update');
-      const first = claim(service);
+      const first = claim(send);
       await untilWaiting(other);
-      const others = [claim(service), claim(service), claim(service)];
+      const others = [claim(send), claim(send), claim(send)];
       const answers = await Promise.all([first, ...others]);
       assert.deepEqual(
         answers.map(({ status }) => status),
@@ -154,14 +136,14 @@ suite('a statement that takes too long', () => {
     }));
 
   test('that claims wait for in vain, for a host, costs those nothing that share another provider with them', () =>
-    withService(async ({ service, other, entries }) => {
+    withService(async ({ send, other, entries }) => {
       const [storage, free] = [randomUUID(), randomUUID()];
-      for (const uuid of [storage, free]) await createProvider(service, uuid);
-      assert.equal((await claim(service)).status, 204, 'the owners are known');
+      for (const uuid of [storage, free]) await makeProvider(send, uuid, stock);
+      assert.equal((await claim(send)).status, 204, 'the owners are known');
       await other.query(`begin; select from resource_providers where uuid = '${host}' for update`);
       // The first goes by itself, since nobody writes yet, and the others together.
       const hosts = [[free], [host, storage], [host, storage], [free, storage], [storage, free]];
-      const answers = await Promise.all(hosts.map((providers) => claim(service, randomUUID(), providers)));
+      const answers = await Promise.all(hosts.map((providers) => claim(send, randomUUID(), providers)));
       assert.deepEqual(
         answers.map(({ status }) => status),
         [204, 503, 503, 204, 204],
@@ -172,13 +154,13 @@ suite('a statement that takes too long', () => {
     }));
 
   test('that deletions of one consumer wait for in vain is waited for once', () =>
-    withService(async ({ service, other, entries }) => {
+    withService(async ({ send, other, entries }) => {
       const [held, free] = [randomUUID(), randomUUID()];
-      for (const consumer of [held, free]) assert.equal((await claim(service, consumer)).status, 204);
+      for (const consumer of [held, free]) assert.equal((await claim(send, consumer)).status, 204);
       await other.query(`begin; select from consumers where uuid = '${held}' for update`);
       // The first goes by itself, since nobody deletes yet, and the others together.
-      const first = send(service, 'DELETE', `/allocations/${randomUUID()}`);
-      const others = [held, held, free].map((consumer) => send(service, 'DELETE', `/allocations/${consumer}`));
+      const first = send('DELETE', `/allocations/${randomUUID()}`);
+      const others = [held, held, free].map((consumer) => send('DELETE', `/allocations/${consumer}`));
       const answers = await Promise.all([first, ...others]);
       assert.deepEqual(
         answers.map(({ status }) => status),
@@ -190,14 +172,14 @@ suite('a statement that takes too long', () => {
     }));
 
   test('that deletions wait for is logged with the ids of those that it was for', () =>
-    withService(async ({ service, other, entries }) => {
+    withService(async ({ send, other, entries }) => {
       const consumers = [randomUUID(), randomUUID(), randomUUID()];
-      for (const consumer of consumers) assert.equal((await claim(service, consumer)).status, 204);
+      for (const consumer of consumers) assert.equal((await claim(send, consumer)).status, 204);
       await other.query(`
         create function dawdle() returns trigger language plpgsql as 'begin perform pg_sleep(0.4); return null; end';
         create trigger dawdle after delete on allocations execute function dawdle()`);
       const [first = '', ...others] = consumers;
-      const remove = (consumer: string) => send(service, 'DELETE', `/allocations/${consumer}`);
+      const remove = (consumer: string) => send('DELETE', `/allocations/${consumer}`);
       const answers = await Promise.all([remove(first), sleep(150).then(() => Promise.all(others.map(remove)))]);
       const [alone, together] = [answers[0], answers[1]];
       const idOf = ({ headers: got }: { readonly headers: Headers }) => got.get('x-openstack-request-id');
@@ -248,13 +230,13 @@ test('a database that is not heard any more is a 503, and asked again by a new c
     through.port = String(port);
     return through.href;
   };
-  await withService(async ({ service }) => {
+  await withService(async ({ send }) => {
     silent = true;
-    const lost = await send(service, 'GET', '/resource_providers');
+    const lost = await send('GET', '/resource_providers');
     assert.deepEqual([lost.status, /cannot be reached/.test(lost.text)], [503, true]);
     silent = false;
-    assert.equal((await send(service, 'GET', '/resource_providers')).status, 200);
-    assert.equal((await claim(service)).status, 204);
+    assert.equal((await send('GET', '/resource_providers')).status, 200);
+    assert.equal((await claim(send)).status, 204);
   }, throughProxy);
   for (const link of links) link.destroy();
   proxy.close();

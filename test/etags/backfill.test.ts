@@ -7,6 +7,7 @@ import { openDatabase } from '../../db/connect.ts';
 import { backfillEtags } from '../../db/online/backfill_etags.ts';
 import { engines, withFreshDatabase } from '../engines.ts';
 import { startCommand, withCommands } from '../manage/commands.ts';
+import { requestsTo } from '../requests.ts';
 import { openServiceOn } from '../services.ts';
 import { countLacking, insertOldRows } from './old_rows.ts';
 import { assertStored } from './stored_tags.ts';
@@ -29,19 +30,11 @@ test(`${count} old rows get their tags while writes go on`, async (t) => {
       };
     });
     const service = await openServiceOn({ settings: { connection: '', maxPoolSize: 1 }, config, drop: async () => {} });
+    const send = requestsTo(service, 'placement 1.40');
     const request = async (method: string, path: string, body?: object) => {
-      const headers = {
-        'x-auth-token': 'admin',
-        'content-type': 'application/json',
-        'openstack-api-version': 'placement 1.40',
-      };
-      const response = await service.app.request(path, {
-        method,
-        headers,
-        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-      });
-      assert.ok(response.status < 300 || response.status === 409, `${method} ${path}: ${response.status}`);
-      return response.headers.get('etag');
+      const { request, status, headers } = await send(method, path, body);
+      assert.ok(status < 300 || status === 409, `${request}: ${status}`);
+      return headers.get('etag');
     };
     const read = sample.consumers
       .slice(0, 50)

@@ -5,6 +5,7 @@ import pg from 'pg';
 import { renameResourceClass } from '../../db/statements/resource_classes.ts';
 import { withFreshDatabase } from '../engines.ts';
 import { untilWaiting, whileOther, withTwoConnections } from '../races/two_connections.ts';
+import { accepted, makeProvider, requestsTo } from '../requests.ts';
 import { openServiceOn } from '../services.ts';
 import { assertStored } from './stored_tags.ts';
 
@@ -20,32 +21,18 @@ async function sendBesides(others: readonly string[], request: Request, when: 'a
     const client = new pg.Client({ connectionString: database.settings.connection });
     await client.connect();
     const service = await openServiceOn(database);
-    const send = async ({ method, path, body, version = '1.39' }: Request) => {
-      const headers = {
-        'x-auth-token': 'admin',
-        'content-type': 'application/json',
-        'openstack-api-version': `placement ${version}`,
-      };
-      const { status } = await service.app.request(path, { method, headers, body: JSON.stringify(body) });
-      assert.ok(status < 300, `${method} ${path}: ${status}`);
-    };
+    const send = requestsTo(service);
     try {
-      await send({ method: 'POST', path: '/resource_providers', body: { name: 'rp', uuid } });
-      const inventories = { VCPU: { total: 5 }, MEMORY_MB: { total: 5 } };
-      await send({
-        method: 'PUT',
-        path: `${path}/inventories`,
-        body: { resource_provider_generation: 0, inventories },
-      });
+      await makeProvider(send, uuid, { VCPU: { total: 5 }, MEMORY_MB: { total: 5 } });
       await client.query('begin');
       for (const statement of others) await client.query(statement);
       if (when === 'after') await client.query('commit');
-      const sent = send(request);
+      const sent = send(request.method, request.path, request.body, request.version);
       if (when === 'while') {
         await untilWaiting(client);
         await client.query('commit');
       }
-      await sent;
+      accepted(await sent);
       await assertStored(service, request.path, false);
     } finally {
       await service.close();
@@ -73,7 +60,7 @@ const putAll = {
 };
 const putTraits = { method: 'PUT', path: `${path}/traits`, body: { ...generation, traits: ['HW_CPU_X86_AVX2'] } };
 const putAggregates = { method: 'PUT', path: `${path}/aggregates`, body: { ...generation, aggregates: [uuid] } };
-const putAggregatesUnguarded = { ...putAggregates, body: [uuid], version: '1.18' };
+const putAggregatesUnguarded = { ...putAggregates, body: [uuid], version: 'placement 1.18' };
 
 const changes: Readonly<Record<string, Parameters<typeof sendBesides>>> = {
   'another inventory, before one is put': [

@@ -7,6 +7,7 @@ import type { PlacementService } from '../../src/service.ts';
 import { type Engine, engines, withFreshDatabase } from '../engines.ts';
 import { newStock, writeByApi, writeBySql } from '../races/fleet_writes.ts';
 import { type Random, randomFrom, seedFor } from '../races/random.ts';
+import { requestsTo } from '../requests.ts';
 import { openServiceOn } from '../services.ts';
 import { assertStored, storedTags } from './stored_tags.ts';
 
@@ -35,13 +36,8 @@ async function writeAtOldVersions(
   random: Random,
 ): Promise<void> {
   const send = async (method: string, path: string, version: string, body: unknown) => {
-    const headers = {
-      'x-auth-token': 'admin',
-      'content-type': 'application/json',
-      'openstack-api-version': `placement ${version}`,
-    };
-    const { status } = await service.app.request(path, { method, headers, body: JSON.stringify(body) });
-    assert.ok(status < 500, `${method} ${path} at ${version}: ${status}`);
+    const { request, status } = await requestsTo(service)(method, path, body, `placement ${version}`);
+    assert.ok(status < 500, `${request} at ${version}: ${status}`);
   };
   const name = () => `CUSTOM_${random.pick(['C', 'D', 'E', 'F'])}`;
   const consumer = '30328d13-e299-4a93-a102-61e4ccabe474';

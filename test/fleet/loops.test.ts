@@ -5,32 +5,20 @@ import { sql } from 'kysely';
 import { loadFleet } from '../../src/fleet/load.ts';
 import type { PlacementService } from '../../src/service.ts';
 import { formOf } from '../races/fleet_form.ts';
+import { at, makeProvider, requestsTo, type Send } from '../requests.ts';
 import { withTestService } from '../services.ts';
 
 const uuidOf = (place: number) => `00000000-0000-4000-8000-00000000000${place}`;
 const [first, second, third, below, other] = [1, 2, 3, 4, 5].map(uuidOf) as [string, string, string, string, string]; // five of five
 
-const headers = {
-  'x-auth-token': 'admin',
-  'x-roles': 'admin,service',
-  'openstack-api-version': 'placement 1.37',
-  'content-type': 'application/json',
-};
-
 /** Calls back where the first is below the third, which is below the second, which is below the first. */
 async function withLoop(use: (service: PlacementService, send: Send) => Promise<void>): Promise<void> {
   await withTestService('embedded', {}, async (service) => {
-    const send: Send = async (method, path, body) => {
-      const init = body === undefined ? { method, headers } : { method, headers, body: JSON.stringify(body) };
-      const response = await service.app.request(path, init);
-      return { status: response.status, body: (await response.text()) || '{}' };
-    };
+    const send = requestsTo(service, 'placement 1.37');
     const parents = [undefined, first, second, third, undefined];
     for (const [place, uuid] of [first, second, third, below, other].entries()) {
-      const provider = { uuid, name: `p${place + 1}`, parent_provider_uuid: parents[place] };
-      assert.equal((await send('POST', '/resource_providers', provider)).status, 200);
-      const inventories = { resource_provider_generation: 0, inventories: { VCPU: { total: 8 } } };
-      assert.equal((await send('PUT', `/resource_providers/${uuid}/inventories`, inventories)).status, 200);
+      const more = { name: `p${place + 1}`, parent_provider_uuid: parents[place] };
+      await makeProvider(send, uuid, { VCPU: { total: 8 } }, more);
     }
     await sql`update resource_providers set parent_provider_id = (select id from resource_providers where uuid = ${third})
       where uuid = ${first}`.execute(service.database.kysely);
@@ -38,13 +26,11 @@ async function withLoop(use: (service: PlacementService, send: Send) => Promise<
   });
 }
 
-type Send = (method: string, path: string, body?: unknown) => Promise<{ status: number; body: string }>;
-
 /** `place of the provider: of its parent / of its root`, as the API shows all of them. */
 async function shape(service: PlacementService, send: Send): Promise<string> {
   const shown = formOf(await service.fleet.fresh());
   assert.deepEqual(shown, formOf((await loadFleet(service.database)).living.fleet), 'however it came to be');
-  const list = JSON.parse((await send('GET', '/resource_providers')).body) as {
+  const list = (await send('GET', '/resource_providers')).json as {
     resource_providers: { uuid: string; parent_provider_uuid: string | null; root_provider_uuid: string }[];
   }; // the API's shape
   const placeOf = (uuid: string | null) => (uuid === null ? '-' : uuid.slice(-1));
@@ -57,13 +43,13 @@ async function shape(service: PlacementService, send: Send): Promise<string> {
 test('a loop is shown as a tree whose root is the oldest provider in it', async () => {
   await withLoop(async (service, send) => {
     assert.equal(await shape(service, send), '1: 3 / 1, 2: 1 / 1, 3: 2 / 1, 4: 3 / 1, 5: - / 5');
-    const inTree = JSON.parse((await send('GET', `/resource_providers?in_tree=${below}`)).body);
-    assert.equal(inTree.resource_providers.length, 4);
+    const inTree = await send('GET', `/resource_providers?in_tree=${below}`);
+    assert.equal(at(inTree.json, 'resource_providers', 'length'), 4);
     const query =
       'resources=VCPU:1&resources_A=VCPU:8&resources_B=VCPU:8&resources_C=VCPU:8&group_policy=isolate&same_subtree=_A,_B';
     const candidates = await send('GET', `/allocation_candidates?${query}`);
-    assert.equal(candidates.status, 200, candidates.body);
-    assert.equal(JSON.parse(candidates.body).allocation_requests.length, 24, 'each order of the four');
+    assert.equal(candidates.status, 200, candidates.text);
+    assert.equal(at(candidates.json, 'allocation_requests', 'length'), 24, 'each order of the four');
   });
 });
 
@@ -83,18 +69,18 @@ test('a provider that gets into the loop, and out of it by SQL, is shown where i
 test('the API can rename every provider of a loop, and move it out of it', async () => {
   await withLoop(async (service, send) => {
     const rename = await send('PUT', `/resource_providers/${first}`, { name: 'renamed' });
-    assert.equal(rename.status, 200, rename.body);
+    assert.equal(rename.status, 200, rename.text);
     assert.equal(
       await shape(service, send),
       '1: 3 / 1, 2: 1 / 1, 3: 2 / 1, 4: 3 / 1, 5: - / 5',
       'a new name alone moves nothing',
     );
     const loops = await send('PUT', `/resource_providers/${first}`, { name: 'p1', parent_provider_uuid: below });
-    assert.equal(loops.status, 400, loops.body);
+    assert.equal(loops.status, 400, loops.text);
     const smaller = await send('PUT', `/resource_providers/${third}`, { name: 'p3', parent_provider_uuid: first });
-    assert.equal(smaller.status, 400, smaller.body);
+    assert.equal(smaller.status, 400, smaller.text);
     const away = await send('PUT', `/resource_providers/${second}`, { name: 'p2', parent_provider_uuid: other });
-    assert.equal(away.status, 200, away.body);
+    assert.equal(away.status, 200, away.text);
     assert.equal(await shape(service, send), '1: 3 / 5, 2: 5 / 5, 3: 2 / 5, 4: 3 / 5, 5: - / 5');
     const { rows } = await sql<{ root: string }>`
       select distinct root.uuid as root from resource_providers p join resource_providers root on root.id = p.root_provider_id`.execute(
@@ -104,7 +90,7 @@ test('the API can rename every provider of a loop, and move it out of it', async
   });
   await withLoop(async (service, send) => {
     const root = await send('PUT', `/resource_providers/${first}`, { name: 'p1', parent_provider_uuid: null });
-    assert.equal(root.status, 200, root.body);
+    assert.equal(root.status, 200, root.text);
     const { rows } = await sql<{ parent: number | null }>`
       select parent_provider_id as parent from resource_providers where uuid = ${first}`.execute(
       service.database.kysely,

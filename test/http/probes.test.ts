@@ -5,31 +5,18 @@ import { sql } from 'kysely';
 import type { PlacementService } from '../../src/service.ts';
 import { version } from '../../src/version.ts';
 import { engines } from '../engines.ts';
+import { accepted, at, makeProvider, newClaim, requestsTo } from '../requests.ts';
 import { withTestService } from '../services.ts';
 
-const headers = { 'x-auth-token': 'admin', 'openstack-api-version': 'placement 1.39' };
 const host = '8ca5d4a0-3f40-4a53-a2e4-4b4e9b8f0f11';
 
 /** Where the service wants a token, so that the tests see that the probes want none. */
 const withHost = (use: (service: PlacementService) => Promise<void>, engine = engines[0] ?? 'embedded') =>
   withTestService(engine, {}, async (service) => {
-    const send = async (method: string, path: string, body: unknown) => {
-      const sent = { ...headers, 'content-type': 'application/json' };
-      const answer = await service.app.request(path, { method, headers: sent, body: JSON.stringify(body) });
-      assert.ok(answer.ok, await answer.text());
-    };
-    await send('POST', '/resource_providers', { uuid: host, name: 'rack 1 "left"\\' });
-    await send('PUT', `/resource_providers/${host}/inventories`, {
-      resource_provider_generation: 0,
-      inventories: { VCPU: { total: 8, reserved: 1, allocation_ratio: 1.5 }, MEMORY_MB: { total: 4096 } },
-    });
-    await send('PUT', '/allocations/1b1d3c4e-1111-4222-8333-444455556666', {
-      allocations: { [host]: { resources: { VCPU: 3 } } },
-      project_id: 'p',
-      user_id: 'u',
-      consumer_generation: null,
-      consumer_type: 'INSTANCE',
-    });
+    const send = requestsTo(service);
+    const inventories = { VCPU: { total: 8, reserved: 1, allocation_ratio: 1.5 }, MEMORY_MB: { total: 4096 } };
+    await makeProvider(send, host, inventories, { name: 'rack 1 "left"\\' });
+    accepted(await send('PUT', '/allocations/1b1d3c4e-1111-4222-8333-444455556666', newClaim({ [host]: { VCPU: 3 } })));
     await use(service);
   });
 
@@ -95,8 +82,9 @@ suite('/metrics', () => {
     }));
 
   test('tells the capacity that the API tells', () =>
-    withHost(async ({ app }) => {
-      const text = await (await app.request('/metrics')).text();
+    withHost(async (service) => {
+      const send = requestsTo(service);
+      const { text } = await send('GET', '/metrics');
       const figure = (name: string, resource: string) =>
         Number(
           text
@@ -109,36 +97,26 @@ suite('/metrics', () => {
             ?.split(' ')
             .at(-1),
         );
-      const get = async (path: string) =>
-        (await app.request(`/resource_providers/${host}/${path}`, { headers })).json();
-      const { inventories } = (await get('inventories')) as { inventories: Record<string, Record<string, number>> };
-      const { usages } = (await get('usages')) as { usages: Record<string, number> };
-      assert.deepEqual(Object.keys(inventories).sort(), ['MEMORY_MB', 'VCPU']);
-      for (const [resource, inventory] of Object.entries(inventories)) {
-        assert.equal(figure('total', resource), inventory.total);
-        assert.equal(figure('reserved', resource), inventory.reserved);
-        assert.equal(figure('allocation_ratio', resource), inventory.allocation_ratio);
-        assert.equal(figure('used', resource), usages[resource]);
-        assert.equal(figure('usage', resource), usages[resource]);
+      const { json: inventories } = await send('GET', `/resource_providers/${host}/inventories`);
+      const { json: usages } = await send('GET', `/resource_providers/${host}/usages`);
+      const resources = Object.keys(Object(at(inventories, 'inventories')));
+      assert.deepEqual(resources.sort(), ['MEMORY_MB', 'VCPU']);
+      for (const resource of resources) {
+        for (const name of ['total', 'reserved', 'allocation_ratio']) {
+          assert.equal(figure(name, resource), at(inventories, 'inventories', resource, name));
+        }
+        assert.equal(figure('used', resource), at(usages, 'usages', resource));
+        assert.equal(figure('usage', resource), at(usages, 'usages', resource));
       }
     }));
 
   test('counts requests by endpoint, status and microversion, and claims by how they ended', () =>
-    withHost(async ({ app }) => {
-      await app.request('/no/such/path', { headers });
-      const tooMuch = await app.request('/allocations/2b1d3c4e-1111-4222-8333-444455556666', {
-        method: 'PUT',
-        headers: { ...headers, 'content-type': 'application/json' },
-        body: JSON.stringify({
-          allocations: { [host]: { resources: { VCPU: 9 } } },
-          project_id: 'p',
-          user_id: 'u',
-          consumer_generation: null,
-          consumer_type: 'INSTANCE',
-        }),
-      });
-      assert.equal(tooMuch.status, 409);
-      const text = await (await app.request('/metrics')).text();
+    withHost(async (service) => {
+      const send = requestsTo(service);
+      await send('GET', '/no/such/path');
+      const tooMuch = newClaim({ [host]: { VCPU: 9 } });
+      assert.equal((await send('PUT', '/allocations/2b1d3c4e-1111-4222-8333-444455556666', tooMuch)).status, 409);
+      const { text } = await send('GET', '/metrics');
       for (const line of [
         'placement_requests_total{method="PUT",route="/allocations/:consumer_uuid",status="204",microversion="1.39"} 1',
         'placement_requests_total{method="PUT",route="/allocations/:consumer_uuid",status="409",microversion="1.39"} 1',
@@ -183,8 +161,8 @@ suite('/metrics', () => {
       assert.ok(text.includes('placement_providers 0'));
       assert.ok(!text.includes('openstack_placement'));
     });
-    await withTestService('embedded', { metrics: { enabled: false, providerLimit: -1 } }, async ({ app }) => {
-      assert.equal((await app.request('/metrics', { headers })).status, 404);
+    await withTestService('embedded', { metrics: { enabled: false, providerLimit: -1 } }, async (service) => {
+      assert.equal((await requestsTo(service)('GET', '/metrics')).status, 404);
     });
   });
 });

@@ -8,6 +8,7 @@ import { dumpSchema } from '../../db/schema_dump.ts';
 import { standardResourceClasses } from '../../db/standard_resource_classes.ts';
 import { postgresqlServer } from '../engines.ts';
 import { createDatabase } from '../postgresql.ts';
+import { accepted, at, requestsTo } from '../requests.ts';
 import { openServiceOn } from '../services.ts';
 import { runToEnd } from './commands.ts';
 import { upstreamSchemas } from './upstream_schema.ts';
@@ -84,20 +85,17 @@ for (const [revision, schema] of Object.entries(upstreamSchemas)) {
 
     const config = { connection: url };
     const service = await openServiceOn({ settings: { connection: url, maxPoolSize: 1 }, config, drop });
-    const headers = { 'x-auth-token': 'admin', 'openstack-api-version': 'placement 1.39' };
-    const get = async (where: string) => {
-      const response = await service.app.request(where, { headers });
-      assert.equal(response.status, 200, where);
-      return { json: JSON.parse(await response.text()), modified: response.headers.get('last-modified') };
-    };
+    const send = requestsTo(service);
+    const get = async (where: string) => accepted(await send('GET', where));
+    const part = async (where: string, name: string) => at((await get(where)).json, name);
     const provider = await get(`/resource_providers/${node}`);
-    assert.equal(provider.json.name, 'node');
-    assert.equal(provider.json.generation, 7);
-    assert.equal(provider.modified, 'Fri, 01 Feb 2019 10:00:00 GMT', 'times are UTC');
-    assert.equal((await get(`/resource_providers/${numa}`)).json.root_provider_uuid, node);
-    assert.deepEqual((await get(`/resource_providers/${node}/aggregates`)).json.aggregates, [aggregate]);
-    assert.deepEqual((await get(`/resource_providers/${numa}/traits`)).json.traits, ['CUSTOM_FAST']);
-    assert.deepEqual((await get(`/resource_providers/${node}/usages`)).json.usages, { VCPU: 10 });
+    assert.equal(at(provider.json, 'name'), 'node');
+    assert.equal(at(provider.json, 'generation'), 7);
+    assert.equal(provider.headers.get('last-modified'), 'Fri, 01 Feb 2019 10:00:00 GMT', 'times are UTC');
+    assert.equal(await part(`/resource_providers/${numa}`, 'root_provider_uuid'), node);
+    assert.deepEqual(await part(`/resource_providers/${node}/aggregates`, 'aggregates'), [aggregate]);
+    assert.deepEqual(await part(`/resource_providers/${numa}/traits`, 'traits'), ['CUSTOM_FAST']);
+    assert.deepEqual(await part(`/resource_providers/${node}/usages`, 'usages'), { VCPU: 10 });
     assert.deepEqual((await get(`/allocations/${server}`)).json, {
       allocations: {
         [node]: { resources: { VCPU: 2 }, generation: 7 },
@@ -108,14 +106,9 @@ for (const [revision, schema] of Object.entries(upstreamSchemas)) {
       consumer_generation: 4,
       consumer_type: 'unknown',
     });
-    assert.equal((await get(`/allocations/${oldServer}`)).json.consumer_generation, null);
+    assert.equal(await part(`/allocations/${oldServer}`, 'consumer_generation'), null);
     // New rows get ids of their own: the sequences were kept.
-    const created = await service.app.request('/resource_providers', {
-      method: 'POST',
-      headers: { ...headers, 'content-type': 'application/json' },
-      body: JSON.stringify({ name: 'another' }),
-    });
-    assert.equal(created.status, 200);
+    accepted(await send('POST', '/resource_providers', { name: 'another' }));
     await service.close();
     await client.end();
     await drop();

@@ -4,6 +4,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { type Database, openDatabase } from '../../db/connect.ts';
 import type { Config } from '../../src/config/config.ts';
+import { compileCache } from '../compile_cache.ts';
 import { type Engine, freshDatabase, postgresqlServer } from '../engines.ts';
 import { createDatabase } from '../postgresql.ts';
 
@@ -103,7 +104,7 @@ export function startCommand(
   environment: Readonly<Record<string, string>> = {},
 ) {
   const program = path.join(import.meta.dirname, '..', '..', 'src', 'bin', `${command}.ts`);
-  const env = { PATH: process.env.PATH ?? '', HOME: cwd, ...environment };
+  const env = { PATH: process.env.PATH ?? '', HOME: cwd, ...compileCache, ...environment };
   const child = spawn(process.execPath, [program, ...args], { cwd, env, stdio: ['ignore', 'pipe', 'pipe'] });
   let stdout = '';
   let stderr = '';

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { sql } from 'kysely';
+import { requestsTo } from '../requests.ts';
 import { openServiceOn } from '../services.ts';
 import { startCommand, withCommands } from './commands.ts';
 import { countStrays, insertOldAllocations, insertOldProvider, newUuids } from './old_data.ts';
@@ -23,15 +24,9 @@ test('100,000 incomplete consumers get a record while claims go on', async (t) =
       return made;
     });
     const service = await openServiceOn({ settings: { connection: '', maxPoolSize: 1 }, config, drop: async () => {} });
-    const headers = { 'x-auth-token': 'admin', 'content-type': 'application/json' };
-    const request = async (method: string, consumer: string, version: string, body?: object): Promise<number> => {
-      const response = await service.app.request(`/allocations/${consumer}`, {
-        method,
-        headers: { ...headers, 'openstack-api-version': `placement ${version}` },
-        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-      });
-      return response.status;
-    };
+    const send = requestsTo(service);
+    const request = async (method: string, consumer: string, version: string, body?: object): Promise<number> =>
+      (await send(method, `/allocations/${consumer}`, body, `placement ${version}`)).status;
     const claim = { allocations: { [provider.uuid]: { resources: { VCPU: 2 } } }, project_id: 'p', user_id: 'u' };
     const empty = { allocations: {}, project_id: 'p', user_id: 'u', consumer_generation: null };
     // In the order in which the migration comes along.

@@ -5,15 +5,11 @@ import { sql } from 'kysely';
 import { type Database, openDatabase } from '../../db/connect.ts';
 import { createIncompleteConsumers } from '../../db/online/create_incomplete_consumers.ts';
 import { freshDatabase } from '../engines.ts';
+import { requestsTo, type Send } from '../requests.ts';
 import { openServiceOn } from '../services.ts';
 import { countStrays, insertOldAllocations, insertOldProvider, newUuids } from './old_data.ts';
 
 const owner = { projectId: 'old-project', userId: 'old-user' };
-const at = (version: string) => ({
-  'x-auth-token': 'admin',
-  'content-type': 'application/json',
-  'openstack-api-version': `placement ${version}`,
-});
 
 /** Waits until some statement waits for a lock. */
 async function untilOneWaits({ kysely }: Database): Promise<void> {
@@ -26,22 +22,17 @@ async function untilOneWaits({ kysely }: Database): Promise<void> {
 }
 
 const nothing = { allocations: {}, project_id: 'p', user_id: 'u' };
-const requests: Readonly<Record<string, (consumer: string) => readonly [path: string, init: RequestInit, RegExp]>> = {
-  'an empty POST': (consumer) => [
-    '/allocations',
-    { method: 'POST', headers: at('1.27'), body: JSON.stringify({ [consumer]: nothing }) },
-    /204/,
-  ],
+const requests: Readonly<Record<string, (consumer: string) => readonly [request: Parameters<Send>, RegExp]>> = {
+  'an empty POST': (consumer) => [['POST', '/allocations', { [consumer]: nothing }, 'placement 1.27'], /204/],
   // The client knows of no record, and there may be one by now.
   'an empty PUT': (consumer) => [
-    `/allocations/${consumer}`,
-    { method: 'PUT', headers: at('1.28'), body: JSON.stringify({ ...nothing, consumer_generation: null }) },
+    ['PUT', `/allocations/${consumer}`, { ...nothing, consumer_generation: null }, 'placement 1.28'],
     /204|409/,
   ],
-  'a DELETE': (consumer) => [`/allocations/${consumer}`, { method: 'DELETE', headers: at('1.28') }, /204/],
+  'a DELETE': (consumer) => [['DELETE', `/allocations/${consumer}`, undefined, 'placement 1.28'], /204/],
 };
 
-for (const [name, request] of Object.entries(requests)) {
+for (const [name, requestFor] of Object.entries(requests)) {
   test(`${name} that waits for the migration of its consumer leaves no record behind`, async () => {
     const fresh = await freshDatabase('postgresql');
     const service = await openServiceOn(fresh);
@@ -49,17 +40,17 @@ for (const [name, request] of Object.entries(requests)) {
     const [consumer = ''] = newUuids(1);
     const provider = await insertOldProvider(database, 'old');
     await insertOldAllocations(database, provider.id, [consumer]);
-    const [path, init, status] = request(consumer);
+    const [request, status] = requestFor(consumer);
     // A batch of the migration that takes its time: the locks it holds, and the record it makes.
     const answer = await database.kysely.transaction().execute(async (batch) => {
       await sql`select from allocations where consumer_id = ${consumer} for key share`.execute(batch);
       await sql`insert into consumers (uuid, project_id, user_id) values (${consumer}, 1, 1)`.execute(batch);
-      const answer = service.app.request(path, init);
+      const answer = requestsTo(service)(...request);
       await untilOneWaits(database);
       return { answer };
     });
-    const response = await answer.answer;
-    assert.match(String(response.status), status, await response.text());
+    const { status: told, text } = await answer.answer;
+    assert.match(String(told), status, text);
     assert.deepEqual(await countStrays(database), { allocations: 0, consumers: 0 });
     await database.close();
     await service.close();

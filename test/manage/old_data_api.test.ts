@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import type { OnlineMigration } from '../../db/online/online_migration.ts';
 import { onlineMigrations, runBatch } from '../../db/online/run.ts';
 import { engines } from '../engines.ts';
+import { at, requestsTo, type Send } from '../requests.ts';
 import { type ConfigOverrides, withTestService } from '../services.ts';
 import { countStrays, insertOldAllocations, insertOldProvider, newUuids } from './old_data.ts';
 
@@ -11,21 +12,8 @@ const configured: ConfigOverrides = {
   placement: { incompleteConsumerProjectId: owner.projectId, incompleteConsumerUserId: owner.userId },
 };
 
-type App = { request(path: string, init: RequestInit): Response | Promise<Response> };
-
-async function call(app: App, version: string, method: string, path: string, body?: object) {
-  const response = await app.request(path, {
-    method,
-    headers: {
-      'x-auth-token': 'admin',
-      'openstack-api-version': `placement ${version}`,
-      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
-    },
-    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-  });
-  const text = await response.text();
-  return { status: response.status, json: text === '' ? undefined : JSON.parse(text) };
-}
+const call = (send: Send, version: string, method: string, path: string, body?: object) =>
+  send(method, path, body, `placement ${version}`);
 
 const resources = { VCPU: 3 };
 const listed = (provider: string) => ({ allocations: [{ resource_provider: { uuid: provider }, resources }] });
@@ -61,7 +49,9 @@ const writes = (provider: string, consumer: string, generation: number | null) =
 
 for (const engine of engines) {
   test(`old allocations are answered before, during and after the migration on ${engine}`, async () => {
-    await withTestService(engine, configured, async ({ app, database }) => {
+    await withTestService(engine, configured, async (service) => {
+      const { database } = service;
+      const send = requestsTo(service);
       const provider = await insertOldProvider(database, 'old');
       const consumers = newUuids(4);
       await insertOldAllocations(database, provider.id, consumers);
@@ -73,7 +63,7 @@ for (const engine of engines) {
         const generations = new Map(rows.map(({ uuid }) => [uuid, 0]));
         const generationOf = (consumer: string) => generations.get(consumer) ?? null;
         for (const consumer of consumers) {
-          const get = async (version: string) => (await call(app, version, 'GET', `/allocations/${consumer}`)).json;
+          const get = async (version: string) => (await call(send, version, 'GET', `/allocations/${consumer}`)).json;
           const allocations = { [provider.uuid]: { resources: { VCPU: 1 }, generation: 0 } };
           assert.deepEqual(await get('1.0'), { allocations });
           const owned = { allocations, project_id: owner.projectId, user_id: owner.userId };
@@ -84,19 +74,19 @@ for (const engine of engines) {
         }
         const onProvider = `/resource_providers/${provider.uuid}/allocations`;
         const entry = { resources: { VCPU: 1 } };
-        assert.deepEqual((await call(app, '1.27', 'GET', onProvider)).json, {
+        assert.deepEqual((await call(send, '1.27', 'GET', onProvider)).json, {
           allocations: Object.fromEntries(consumers.map((uuid) => [uuid, entry])),
           resource_provider_generation: 0,
         });
-        assert.deepEqual((await call(app, '1.28', 'GET', onProvider)).json, {
+        assert.deepEqual((await call(send, '1.28', 'GET', onProvider)).json, {
           allocations: Object.fromEntries(
             consumers.map((uuid) => [uuid, { ...entry, consumer_generation: generationOf(uuid) }]),
           ),
           resource_provider_generation: 0,
         });
         const usages = `/usages?project_id=${owner.projectId}&user_id=${owner.userId}`;
-        assert.deepEqual((await call(app, '1.9', 'GET', usages)).json, { usages: { VCPU: 4 } });
-        assert.deepEqual((await call(app, '1.38', 'GET', usages)).json, {
+        assert.deepEqual((await call(send, '1.9', 'GET', usages)).json, { usages: { VCPU: 4 } });
+        assert.deepEqual((await call(send, '1.38', 'GET', usages)).json, {
           usages: { unknown: { VCPU: 4, consumer_count: 4 } },
         });
       };
@@ -110,7 +100,9 @@ for (const engine of engines) {
   });
 
   test(`old allocations are replaced and deleted, before and after the migration, on ${engine}`, async () => {
-    await withTestService(engine, configured, async ({ app, database }) => {
+    await withTestService(engine, configured, async (service) => {
+      const { database } = service;
+      const send = requestsTo(service);
       const provider = await insertOldProvider(database, 'old');
       for (const migrated of [false, true]) {
         const generation = migrated ? 0 : null;
@@ -125,13 +117,13 @@ for (const engine of engines) {
           const write = writes(provider.uuid, consumer, generation)[place];
           assert.ok(write !== undefined);
           const what = `${write.method} at ${write.version}, ${migrated ? 'after' : 'before'} the migration`;
-          assert.equal((await call(app, write.version, write.method, write.path, write.body)).status, 204, what);
-          const { json } = await call(app, '1.38', 'GET', `/allocations/${consumer}`);
-          assert.deepEqual(json.allocations[provider.uuid].resources, resources, what);
-          assert.equal(json.project_id, write.becomes.projectId, what);
-          assert.equal(json.user_id, write.becomes.userId, what);
-          assert.equal(json.consumer_type, write.version === '1.38' ? 'INSTANCE' : 'unknown', what);
-          assert.equal(json.consumer_generation, 1, what);
+          assert.equal((await call(send, write.version, write.method, write.path, write.body)).status, 204, what);
+          const { json } = await call(send, '1.38', 'GET', `/allocations/${consumer}`);
+          assert.deepEqual(at(json, 'allocations', provider.uuid, 'resources'), resources, what);
+          assert.equal(at(json, 'project_id'), write.becomes.projectId, what);
+          assert.equal(at(json, 'user_id'), write.becomes.userId, what);
+          assert.equal(at(json, 'consumer_type'), write.version === '1.38' ? 'INSTANCE' : 'unknown', what);
+          assert.equal(at(json, 'consumer_generation'), 1, what);
         }
         for (const wrong of migrated ? [null, 1] : [0, 1]) {
           for (const [place, { version }] of writes(provider.uuid, '', wrong).entries()) {
@@ -139,38 +131,40 @@ for (const engine of engines) {
             const consumer = await newConsumer();
             const write = writes(provider.uuid, consumer, wrong)[place];
             assert.ok(write !== undefined);
-            const { status, json } = await call(app, write.version, write.method, write.path, write.body);
+            const { status, json } = await call(send, write.version, write.method, write.path, write.body);
             assert.equal(status, 409);
-            assert.equal(json.errors[0].code, 'placement.concurrent_update');
-            assert.equal((await call(app, '1.0', 'DELETE', `/allocations/${consumer}`)).status, 204);
+            assert.equal(at(json, 'errors', 0, 'code'), 'placement.concurrent_update');
+            assert.equal((await call(send, '1.0', 'DELETE', `/allocations/${consumer}`)).status, 204);
           }
         }
         for (const version of ['1.0', '1.8', '1.28', '1.39']) {
           const path = `/allocations/${await newConsumer()}`;
-          assert.equal((await call(app, version, 'DELETE', path)).status, 204);
-          assert.deepEqual((await call(app, version, 'GET', path)).json, { allocations: {} });
-          assert.equal((await call(app, version, 'DELETE', path)).status, 404);
+          assert.equal((await call(send, version, 'DELETE', path)).status, 204);
+          assert.deepEqual((await call(send, version, 'GET', path)).json, { allocations: {} });
+          assert.equal((await call(send, version, 'DELETE', path)).status, 404);
         }
         const consumer = await newConsumer();
         const empty = { allocations: {}, ...named, consumer_generation: generation };
-        assert.equal((await call(app, '1.28', 'PUT', `/allocations/${consumer}`, empty)).status, 204);
-        assert.deepEqual((await call(app, '1.28', 'GET', `/allocations/${consumer}`)).json, { allocations: {} });
+        assert.equal((await call(send, '1.28', 'PUT', `/allocations/${consumer}`, empty)).status, 204);
+        assert.deepEqual((await call(send, '1.28', 'GET', `/allocations/${consumer}`)).json, { allocations: {} });
         assert.deepEqual(await countStrays(database), { allocations: 0, consumers: 0 });
       }
     });
   });
 
   test(`providers without a root are answered before and after the migration on ${engine}`, async () => {
-    await withTestService(engine, configured, async ({ app, database }) => {
+    await withTestService(engine, configured, async (service) => {
+      const { database } = service;
+      const send = requestsTo(service);
       const top = await insertOldProvider(database, 'top');
       const middle = await insertOldProvider(database, 'middle', top.id);
       const leaf = await insertOldProvider(database, 'leaf', middle.id);
       const check = async (): Promise<void> => {
         for (const { uuid } of [top, middle, leaf]) {
-          const { json } = await call(app, '1.14', 'GET', `/resource_providers/${uuid}`);
-          assert.equal(json.root_provider_uuid, top.uuid);
-          const tree = await call(app, '1.14', 'GET', `/resource_providers?in_tree=${uuid}`);
-          assert.equal(tree.json.resource_providers.length, 3);
+          const { json } = await call(send, '1.14', 'GET', `/resource_providers/${uuid}`);
+          assert.equal(at(json, 'root_provider_uuid'), top.uuid);
+          const tree = await call(send, '1.14', 'GET', `/resource_providers?in_tree=${uuid}`);
+          assert.equal(at(tree.json, 'resource_providers', 'length'), 3);
         }
       };
       await check();

@@ -4,6 +4,7 @@ import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { suite, test } from 'node:test';
 import { parser } from '@prometheus-io/lezer-promql';
+import { makeProvider, newClaim, requestsTo } from '../requests.ts';
 import { withTestService } from '../services.ts';
 import { type Exposition, readExposition } from './exposition.ts';
 
@@ -61,29 +62,15 @@ function readQuery(expression: string): Query {
   return { selectors, grouped };
 }
 
-const headers = {
-  'x-auth-token': 'admin',
-  'openstack-api-version': 'placement 1.39',
-  'content-type': 'application/json',
-};
 const host = '8ca5d4a0-3f40-4a53-a2e4-4b4e9b8f0f11';
 
 /** What a service exports that has answered requests, a claim among them, and knows a provider. */
 async function exported(): Promise<Exposition> {
-  return withTestService('embedded', {}, async ({ app }) => {
-    const send = (method: string, at: string, body: unknown) =>
-      app.request(at, { method, headers, body: JSON.stringify(body) });
-    await send('POST', '/resource_providers', { uuid: host, name: 'host' });
-    const inventories = { VCPU: { total: 8 } };
-    await send('PUT', `/resource_providers/${host}/inventories`, { resource_provider_generation: 0, inventories });
-    await send('PUT', '/allocations/1b1d3c4e-1111-4222-8333-444455556666', {
-      allocations: { [host]: { resources: { VCPU: 3 } } },
-      project_id: 'p',
-      user_id: 'u',
-      consumer_generation: null,
-      consumer_type: 'INSTANCE',
-    });
-    return readExposition(await (await app.request('/metrics')).text());
+  return withTestService('embedded', {}, async (service) => {
+    const send = requestsTo(service);
+    await makeProvider(send, host, { VCPU: { total: 8 } });
+    await send('PUT', '/allocations/1b1d3c4e-1111-4222-8333-444455556666', newClaim({ [host]: { VCPU: 3 } }));
+    return readExposition((await send('GET', '/metrics')).text);
   });
 }
 

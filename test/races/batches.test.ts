@@ -6,6 +6,7 @@ import { sql } from 'kysely';
 import { type Claim, ClaimRefused } from '../../src/claims/claim.ts';
 import { type Claims, openClaims } from '../../src/claims/claims.ts';
 import { type FleetKeeper, openFleet } from '../../src/fleet/keeper.ts';
+import { claimOn } from './claim_on.ts';
 import { type TwoConnections, withTwoConnections } from './two_connections.ts';
 
 const claimOf = (
@@ -13,19 +14,7 @@ const claimOf = (
   amount: number,
   generation: number | null | undefined = undefined,
   provider = 'rp1',
-): Claim => ({
-  consumers: [
-    {
-      uuid,
-      knownGeneration: generation,
-      projectId: 'project',
-      userId: 'user',
-      consumerType: undefined,
-      allocations: new Map([[provider, new Map([['VCPU', amount]])]]),
-    },
-  ],
-  inventories: [],
-});
+): Claim => claimOn(provider, uuid, amount, { knownGeneration: generation });
 
 const reshapeTo = (total: number, knownGeneration: number): Claim => ({
   consumers: [],
@@ -231,10 +220,8 @@ test('a class is claimed by the name that it has, not by the one that it had whe
         allocation_ratio) values (1, 10000, 10, 0, 1, 10, 1, 1)`);
     const claims = openClaims(database, await openFleet(database), { conflictRetryCount: 10 });
     const claim = (uuid: string, resourceClass: string): Promise<string | undefined> => {
-      const [consumer] = claimOf(uuid, 1, null).consumers;
-      assert.ok(consumer);
       const allocations = new Map([['rp1', new Map([[resourceClass, 1]])]]);
-      return outcomeOf(claims.write({ consumers: [{ ...consumer, allocations }], inventories: [] }));
+      return outcomeOf(claims.write(claimOn('rp1', uuid, 1, { knownGeneration: null, allocations })));
     };
     assert.equal(await claim('before', 'CUSTOM_OLD'), undefined);
     await other.query(`update resource_classes set name = 'CUSTOM_NEW' where id = 10000`);

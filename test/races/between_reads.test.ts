@@ -11,23 +11,13 @@ import { openClaims } from '../../src/claims/claims.ts';
 import { openDeletions } from '../../src/claims/deletions.ts';
 import { type FleetKeeper, openFleet } from '../../src/fleet/keeper.ts';
 import { withFreshDatabase } from '../engines.ts';
+import { claimOn } from './claim_on.ts';
 
 const consumer = '00000000-0000-4000-8000-00000000000c';
 const neighbour = '00000000-0000-4000-8000-00000000000d';
 
-const claimOf = (uuid: string, provider: string, used: number): Claim => ({
-  consumers: [
-    {
-      uuid,
-      knownGeneration: undefined,
-      projectId: 'project',
-      userId: 'user',
-      consumerType: 'INSTANCE',
-      allocations: new Map([[provider, new Map([['VCPU', used]])]]),
-    },
-  ],
-  inventories: [],
-});
+const claimOf = (uuid: string, provider: string, used: number): Claim =>
+  claimOn(provider, uuid, used, { consumerType: 'INSTANCE' });
 
 /** Calls back with two hosts of 10 VCPU each, of which the neighbour has 5 of the first. */
 async function withHosts(use: (database: Database, fleet: FleetKeeper) => Promise<void>): Promise<void> {

@@ -1,36 +1,17 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { PlacementService } from '../../src/service.ts';
-
-export const headers = {
-  'x-auth-token': 'admin',
-  'openstack-api-version': 'placement 1.39',
-  'content-type': 'application/json',
-};
-
-type App = PlacementService['app'];
-
-export const send = (app: App, method: string, path: string, body: unknown) =>
-  app.request(path, { method, headers, body: JSON.stringify(body) });
+import { accepted, at, makeProvider, newClaim, type Send } from '../requests.ts';
 
 /** Makes a provider with room for 100,000 claims. */
-export async function makeHost(app: App): Promise<string> {
+export async function makeHost(send: Send): Promise<string> {
   const host = randomUUID();
-  assert.equal((await send(app, 'POST', '/resource_providers', { uuid: host, name: 'host' })).status, 200);
-  const stocked = { resource_provider_generation: 0, inventories: { VCPU: { total: 100_000 } } };
-  assert.equal((await send(app, 'PUT', `/resource_providers/${host}/inventories`, stocked)).status, 200);
+  await makeProvider(send, host, { VCPU: { total: 100_000 } });
   return host;
 }
 
-export const claim = (app: App, host: string, consumer: string) =>
-  send(app, 'PUT', `/allocations/${consumer}`, {
-    allocations: { [host]: { resources: { VCPU: 1 } } },
-    project_id: 'p',
-    user_id: 'u',
-    consumer_generation: null,
-    consumer_type: 'INSTANCE',
-  });
+export const claim = (send: Send, host: string, consumer: string) =>
+  send('PUT', `/allocations/${consumer}`, newClaim({ [host]: { VCPU: 1 } }));
 
 /** Clients that claim, each for one new consumer after the other. */
 export type Claimants = {
@@ -42,14 +23,14 @@ export type Claimants = {
 };
 
 /** A 503 must say when to come back. */
-export function startClaimants(app: App, host: string, clients: number): Claimants {
+export function startClaimants(send: Send, host: string, clients: number): Claimants {
   const acknowledged: string[] = [];
   const statuses = new Map<number, number>();
   let ended = false;
   const client = async (): Promise<void> => {
     while (!ended) {
       const consumer = randomUUID();
-      const { status, headers: got } = await claim(app, host, consumer);
+      const { status, headers: got } = await claim(send, host, consumer);
       statuses.set(status, (statuses.get(status) ?? 0) + 1);
       if (status === 204) acknowledged.push(consumer);
       if (status === 503) {
@@ -81,8 +62,7 @@ export async function untilClaimed({ acknowledged }: Claimants, more: number, wi
 }
 
 /** The consumers that have an allocation on a host, by what the service says. */
-export async function holdersOn(app: App, host: string): Promise<readonly string[]> {
-  const answer = await app.request(`/resource_providers/${host}/allocations`, { headers });
-  const { allocations } = (await answer.json()) as { readonly allocations: Readonly<Record<string, unknown>> };
-  return Object.keys(allocations);
+export async function holdersOn(send: Send, host: string): Promise<readonly string[]> {
+  const { json } = accepted(await send('GET', `/resource_providers/${host}/allocations`));
+  return Object.keys(Object(at(json, 'allocations')));
 }

@@ -5,15 +5,17 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { loadFleet } from '../../src/fleet/load.ts';
 import { openService, type PlacementService } from '../../src/service.ts';
 import { createDatabase, databaseUrl, execute, type PostgresqlServer } from '../postgresql.ts';
+import { at, requestsTo, type Send } from '../requests.ts';
 import { testConfig } from '../services.ts';
 import { until } from '../until.ts';
-import { type Claimants, headers, holdersOn, makeHost, startClaimants, untilClaimed } from './claimants.ts';
+import { type Claimants, holdersOn, makeHost, startClaimants, untilClaimed } from './claimants.ts';
 import { formOf } from './fleet_form.ts';
 import { cutOff, killServer, promote, requireStandby, startPrimary, startStandby } from './standby.ts';
 import { openSwitch, type Switch } from './switch.ts';
 
 type Failover = {
   readonly service: PlacementService;
+  readonly send: Send;
   readonly host: string;
   readonly claimants: Claimants;
   readonly primary: PostgresqlServer;
@@ -38,10 +40,11 @@ async function withStandby(use: (failover: Failover) => Promise<void>): Promise<
   const service = await openService(testConfig({ placementDatabase: { connection, syncOnStartup: true } }));
   let claimants: Claimants | undefined;
   try {
-    const host = await makeHost(service.app);
-    claimants = startClaimants(service.app, host, clients);
+    const send = requestsTo(service);
+    const host = await makeHost(send);
+    claimants = startClaimants(send, host, clients);
     await untilClaimed(claimants, 100, 60_000);
-    await use({ service, host, claimants, primary, standby, askStandby, address });
+    await use({ service, send, host, claimants, primary, standby, askStandby, address });
   } finally {
     await claimants?.stop();
     await service.close();
@@ -52,12 +55,12 @@ async function withStandby(use: (failover: Failover) => Promise<void>): Promise<
 }
 
 /** The primary dies, clients come to the standby, and later it is promoted. */
-async function failOver({ service: { app }, claimants, primary, standby, address }: Failover): Promise<void> {
+async function failOver({ send, claimants, primary, standby, address }: Failover): Promise<void> {
   await killServer(primary);
   const refused = () => claimants.statuses.get(503) ?? 0;
   await until('the service notices', () => refused() > 0);
-  assert.equal((await app.request('/healthcheck')).status, 503);
-  assert.equal((await app.request('/allocation_candidates?resources=VCPU:1', { headers })).status, 503);
+  assert.equal((await send('GET', '/healthcheck')).status, 503);
+  assert.equal((await send('GET', '/allocation_candidates?resources=VCPU:1')).status, 503);
   address.lead(portOf(standby));
   const before = { refused: refused(), written: claimants.acknowledged.length };
   await sleep(300);
@@ -70,12 +73,11 @@ async function failOver({ service: { app }, claimants, primary, standby, address
 }
 
 /** What the service has in memory, and what it answers, is what the new primary has. */
-async function checkFleet({ service, host, askStandby }: Failover): Promise<void> {
-  const { app, fleet, database } = service;
+async function checkFleet({ service, send, host, askStandby }: Failover): Promise<void> {
+  const { fleet, database } = service;
   assert.deepEqual(formOf(await fleet.fresh()), formOf((await loadFleet(database)).living.fleet));
-  const answer = await app.request(`/resource_providers/${host}/usages`, { headers });
-  const { usages } = (await answer.json()) as { readonly usages: Readonly<Record<string, number>> };
-  assert.deepEqual(await askStandby('select sum(used)::int as used from allocations'), [{ used: usages.VCPU }]);
+  const used = at((await send('GET', `/resource_providers/${host}/usages`)).json, 'usages', 'VCPU');
+  assert.deepEqual(await askStandby('select sum(used)::int as used from allocations'), [{ used }]);
 }
 
 /** Waits until the standby has everything that was acknowledged so far, and tells how much that is. */
@@ -90,11 +92,11 @@ async function untilFollowed({ claimants, askStandby }: Failover): Promise<numbe
 
 test('with synchronous replication a failover loses nothing that was acknowledged', async (t) => {
   await withStandby(async (failover) => {
-    const { service, host, claimants, primary } = failover;
+    const { send, host, claimants, primary } = failover;
     await requireStandby(primary);
     await untilClaimed(claimants, 50, 60_000);
     await failOver(failover);
-    const holders = new Set(await holdersOn(service.app, host));
+    const holders = new Set(await holdersOn(send, host));
     assert.deepEqual(
       claimants.acknowledged.filter((consumer) => !holders.has(consumer)),
       [],
@@ -106,12 +108,12 @@ test('with synchronous replication a failover loses nothing that was acknowledge
 
 test('with asynchronous replication the service goes back to what the standby has', async (t) => {
   await withStandby(async (failover) => {
-    const { service, host, claimants, standby } = failover;
+    const { send, host, claimants, standby } = failover;
     const followed = await untilFollowed(failover);
     await cutOff(standby);
     await untilClaimed(claimants, 50, 60_000);
     await failOver(failover);
-    const holders = new Set(await holdersOn(service.app, host));
+    const holders = new Set(await holdersOn(send, host));
     const lost = claimants.acknowledged.flatMap((consumer, place) => (holders.has(consumer) ? [] : [place]));
     assert.ok(lost.length > 0, 'the standby must lack something');
     assert.ok(Math.min(...lost) >= followed, 'what it had got is there');

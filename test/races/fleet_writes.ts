@@ -1,5 +1,6 @@
 import pg from 'pg';
 import type { PlacementService as Service } from '../../src/service.ts';
+import { at, requestsTo } from '../requests.ts';
 import { type Random, randomUuid } from './random.ts';
 
 /** What a random write may name: everything that some write has made, present or not. */
@@ -25,35 +26,23 @@ const someOf = <Value>(random: Random, values: readonly Value[]): Value[] => val
 
 /** A random write through the API, which may be refused. @throws Error where it answers 500 or above. */
 export async function writeByApi(service: Service, stock: Stock, random: Random): Promise<void> {
-  const send = async (method: string, path: string, body?: unknown) => {
-    const response = await service.app.request(path, {
-      method,
-      headers: {
-        'x-auth-token': 'admin',
-        'x-roles': 'admin,service',
-        'openstack-api-version': 'placement 1.39',
-        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
-      },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-    });
-    if (response.status >= 500) throw new Error(`${method} ${path}: ${response.status} ${await response.text()}`);
-    return response;
+  const send = async (method: string, path: string, body?: unknown): Promise<unknown> => {
+    const { request, status, text, json } = await requestsTo(service)(method, path, body);
+    if (status >= 500) throw new Error(`${request}: ${status} ${text}`);
+    return json;
   };
   const provider = () => (stock.providers.length === 0 ? randomUuid(random) : random.pick(stock.providers));
   const one = (uuid: string) => `/resource_providers/${uuid}`;
-  const generationOf = async (uuid: string): Promise<number> => {
-    const { generation } = (await (await send('GET', one(uuid))).json()) as { generation?: number }; // the API's shape
-    return generation ?? 0;
-  };
+  const generationOf = async (uuid: string) => at(await send('GET', one(uuid)), 'generation') ?? 0;
   const claim = async (uuid: string, isEmpty: boolean) => {
-    const known = (await (await send('GET', `/allocations/${uuid}`)).json()) as { consumer_generation?: number };
+    const known = await send('GET', `/allocations/${uuid}`);
     const resources = Object.fromEntries(someOf(random, stock.classes).map((name) => [name, 1 + random.below(3)]));
     return {
       allocations: isEmpty || Object.keys(resources).length === 0 ? {} : { [provider()]: { resources } },
       project_id: 'p',
       user_id: 'u',
       consumer_type: 'INSTANCE',
-      consumer_generation: known.consumer_generation ?? null,
+      consumer_generation: at(known, 'consumer_generation') ?? null,
     };
   };
   const inventories = () =>

@@ -1,6 +1,7 @@
 /** What was committed before a request came is in its answer: one process writes, and another is asked at once. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { newClaim } from '../requests.ts';
 import { type Client, succeed } from './client.ts';
 import { withPlace } from './place.ts';
 import { type Random, randomFrom, randomUuid, seedFor } from './random.ts';
@@ -75,13 +76,7 @@ async function oneLife({ writer, reader }: Pair, random: Random): Promise<number
     (body: { resource_providers: { uuid: string }[] }) => body.resource_providers.map((each) => each.uuid),
     [uuid],
   );
-  const claim = {
-    allocations: { [uuid]: { resources: { VCPU: total } } },
-    project_id: 'p',
-    user_id: 'u',
-    consumer_generation: null,
-    consumer_type: 'INSTANCE',
-  };
+  const claim = newClaim({ [uuid]: { VCPU: total } });
   await write('PUT', `/allocations/${consumer}`, claim);
   await see(`${one}/usages`, ({ usages }: { usages: object }) => usages, { VCPU: total, MEMORY_MB: 0 });
   await see(

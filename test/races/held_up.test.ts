@@ -1,33 +1,19 @@
 /** Somebody else holds a lock for long: what does not concern the same goes on. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Claim } from '../../src/claims/claim.ts';
 import { openClaims } from '../../src/claims/claims.ts';
 import { openDeletions } from '../../src/claims/deletions.ts';
 import { openFleet } from '../../src/fleet/keeper.ts';
 import { until } from '../until.ts';
+import { claimOn } from './claim_on.ts';
 import { untilWaiting, withTwoConnections } from './two_connections.ts';
-
-const claimOf = (uuid: string, provider: string): Claim => ({
-  consumers: [
-    {
-      uuid,
-      knownGeneration: undefined,
-      projectId: 'project',
-      userId: 'user',
-      consumerType: undefined,
-      allocations: new Map([[provider, new Map([['VCPU', 1]])]]),
-    },
-  ],
-  inventories: [],
-});
 
 test('claims on other providers are written beside those that wait for a lock, which are written after it', async () => {
   await withTwoConnections(async ({ database, other }) => {
     const claims = openClaims(database, await openFleet(database), { conflictRetryCount: 10 });
     const written: string[] = [];
     const write = (uuid: string, provider: string): Promise<void> =>
-      claims.write(claimOf(uuid, provider)).then(() => void written.push(uuid));
+      claims.write(claimOn(provider, uuid, 1)).then(() => void written.push(uuid));
 
     await other.query('begin; select from resource_providers where id = 1 for update');
     const waiting = [write('first', 'rp1')];
@@ -61,10 +47,10 @@ test('several locks hold up no more than what they are for', async () => {
     await other.query('begin; select from resource_providers where id between 10 and 12 for update');
     const waiting: Promise<void>[] = [];
     for (const host of [10, 11, 12]) {
-      waiting.push(claims.write(claimOf(`on ${host}`, `host ${host}`)));
+      waiting.push(claims.write(claimOn(`host ${host}`, `on ${host}`, 1)));
       await untilWaiting(other, waiting.length);
     }
-    await claims.write(claimOf('free', 'host 19'));
+    await claims.write(claimOn('host 19', 'free', 1));
     const { rows } = await other.query('select consumer_id as consumer from allocations');
     assert.deepEqual(rows, [{ consumer: 'free' }]);
     await other.query('commit');
@@ -78,7 +64,7 @@ test('of claims that were sent together only those wait that need what somebody 
     await other.query('begin; select from resource_providers where id = 1 for update');
     const written: string[] = [];
     const write = (uuid: string, provider: string): Promise<void> =>
-      claims.write(claimOf(uuid, provider)).then(() => void written.push(uuid));
+      claims.write(claimOn(provider, uuid, 1)).then(() => void written.push(uuid));
     // The first goes by itself, since nobody writes yet, and the others together.
     const free = ['free 0', 'free 1', 'free 2', 'free 3'];
     const all = [...free.slice(0, 2).map((uuid) => write(uuid, 'rp2')), write('held', 'rp1'), write('held too', 'rp1')];
@@ -93,7 +79,7 @@ test('of claims that were sent together only those wait that need what somebody 
 test('of deletions that were sent together only the one waits whose consumer somebody holds', async () => {
   await withTwoConnections(async ({ database, other }) => {
     const claims = openClaims(database, await openFleet(database), { conflictRetryCount: 10 });
-    for (const uuid of ['a', 'b', 'c']) await claims.write(claimOf(uuid, 'rp2'));
+    for (const uuid of ['a', 'b', 'c']) await claims.write(claimOn('rp2', uuid, 1));
     await other.query(`begin; select from consumers where uuid = 'b' for update`);
     const deletions = openDeletions(database);
     const deleted = Promise.all(['a', 'b', 'c'].map((uuid) => deletions.delete(uuid)));

@@ -5,6 +5,7 @@ import { type Moment, readMoment } from '../../db/statements/change_log.ts';
 import { writeClaims } from '../../db/statements/write_claims.ts';
 import { openClaims } from '../../src/claims/claims.ts';
 import { openFleet } from '../../src/fleet/keeper.ts';
+import { claimOn } from './claim_on.ts';
 import { claim } from './judged_claim.ts';
 import { type TwoConnections, whileOther, withTwoConnections } from './two_connections.ts';
 
@@ -114,10 +115,7 @@ test('two processes that claim on one provider lose no race, and fill it to the 
     let sent = 0;
     const writer = async (claims: (typeof processes)[number]): Promise<void> => {
       while (sent < 600) {
-        const uuid = `consumer ${sent++}`;
-        const allocations = new Map([['rp1', new Map([['VCPU', 1]])]]);
-        const consumer = { uuid, knownGeneration: null, projectId: 'project', userId: 'user', consumerType: undefined };
-        await claims.write({ consumers: [{ ...consumer, allocations }], inventories: [] });
+        await claims.write(claimOn('rp1', `consumer ${sent++}`, 1, { knownGeneration: null }));
       }
     };
     await Promise.all(processes.flatMap((claims) => [writer(claims), writer(claims), writer(claims), writer(claims)]));

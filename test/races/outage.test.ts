@@ -4,19 +4,20 @@ import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { openService } from '../../src/service.ts';
 import { createDatabase, execute, startPostgresql } from '../postgresql.ts';
+import { requestsTo } from '../requests.ts';
 import { testConfig } from '../services.ts';
-import { type Claimants, claim, headers, holdersOn, makeHost, startClaimants, untilClaimed } from './claimants.ts';
+import { type Claimants, claim, holdersOn, makeHost, startClaimants, untilClaimed } from './claimants.ts';
 
 test('PostgreSQL dies under load: 503 until it is back, and nothing that was acknowledged is lost', async () => {
   const server = await startPostgresql({ durable: true });
   const { url } = await createDatabase(server.url);
   const placementDatabase = { ...testConfig().placementDatabase, connection: url, syncOnStartup: true };
   const service = await openService(testConfig({ placementDatabase }));
-  const { app } = service;
+  const send = requestsTo(service);
   let claimants: Claimants | undefined;
   try {
-    const host = await makeHost(app);
-    claimants = startClaimants(app, host, 8);
+    const host = await makeHost(send);
+    claimants = startClaimants(send, host, 8);
     for (let round = 0; round < 3; round += 1) {
       await sleep(300);
       // A backend that is killed takes the whole server down, which then recovers from its log.
@@ -31,7 +32,7 @@ test('PostgreSQL dies under load: 503 until it is back, and nothing that was ack
     await claimants.stop();
 
     assert.deepEqual([...claimants.statuses.keys()].sort(), [204, 503], 'no other answers');
-    const holders = new Set(await holdersOn(app, host));
+    const holders = new Set(await holdersOn(send, host));
     assert.deepEqual(
       claimants.acknowledged.filter((consumer) => !holders.has(consumer)),
       [],
@@ -39,10 +40,10 @@ test('PostgreSQL dies under load: 503 until it is back, and nothing that was ack
 
     await server.stop();
     for (const path of ['/resource_providers', '/allocation_candidates?resources=VCPU:1', '/healthcheck']) {
-      assert.equal((await app.request(path, { headers })).status, 503, path);
+      assert.equal((await send('GET', path)).status, 503, path);
     }
-    assert.equal((await claim(app, host, randomUUID())).status, 503);
-    const metrics = await (await app.request('/metrics')).text();
+    assert.equal((await claim(send, host, randomUUID())).status, 503);
+    const { text: metrics } = await send('GET', '/metrics');
     assert.match(metrics, /^placement_claims_total\{outcome="written"\} [1-9]/m);
     assert.doesNotMatch(metrics, /^openstack_placement/m);
   } finally {

@@ -12,22 +12,17 @@ import { openFleet } from '../../src/fleet/keeper.ts';
 import { openProviderWrites } from '../../src/fleet/provider_writes.ts';
 import type { PlacementService } from '../../src/service.ts';
 import { engines, withFreshDatabase } from '../engines.ts';
+import { requestsTo } from '../requests.ts';
 import { openServiceOn, withTestService } from '../services.ts';
 import { waitingCount, withTwoConnections } from './two_connections.ts';
 
+/** As `requestsTo` gives it, but for the status alone. */
 type Send = (method: string, path: string, body?: unknown, version?: string) => Promise<number>;
 
-const senderTo =
-  ({ app }: PlacementService): Send =>
-  async (method, path, body, version = '1.39') => {
-    const headers = {
-      'x-auth-token': 'admin',
-      'content-type': 'application/json',
-      'openstack-api-version': `placement ${version}`,
-    };
-    return (await app.request(path, { method, headers, ...(body === undefined ? {} : { body: JSON.stringify(body) }) }))
-      .status;
-  };
+function senderTo(service: PlacementService): Send {
+  const send = requestsTo(service);
+  return async (...request) => (await send(...request)).status;
+}
 
 const uuidOf = (number: number) => `00000000-0000-4000-8000-${String(number).padStart(12, '0')}`;
 const inventories = (resourceClass: string, generation: number) => ({
@@ -47,8 +42,8 @@ test('what another process changed counts, though this one has not heard of it',
       assert.equal(await ours('PUT', `${one}/inventories`, inventories('VCPU', 1)), 409, 'the generation of before');
       assert.equal(await ours('PUT', `${one}/inventories`, inventories('VCPU', 2)), 200, 'the generation of now');
 
-      await ours('PUT', '/resource_classes/CUSTOM_OLD', undefined, '1.7');
-      await theirs('PUT', '/resource_classes/CUSTOM_OLD', { name: 'CUSTOM_NEW' }, '1.6');
+      await ours('PUT', '/resource_classes/CUSTOM_OLD', undefined, 'placement 1.7');
+      await theirs('PUT', '/resource_classes/CUSTOM_OLD', { name: 'CUSTOM_NEW' }, 'placement 1.6');
       assert.equal(await ours('PUT', `${one}/inventories`, inventories('CUSTOM_OLD', 3)), 400, 'a name of before');
       assert.equal(await ours('PUT', `${one}/inventories`, inventories('CUSTOM_NEW', 3)), 200, 'the name of now');
 

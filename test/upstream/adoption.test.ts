@@ -11,6 +11,7 @@ import { succeed } from '../races/client.ts';
 import { checkIntegrity } from '../races/consistency.ts';
 import { randomFrom, seedFor } from '../races/random.ts';
 import { type ServerProcess, startServer } from '../races/server_process.ts';
+import { newClaim } from '../requests.ts';
 import { compareAnswers } from './answers.ts';
 import { contend } from './contest.ts';
 import { type Deployment, deployByApi, deployBySql } from './deployment.ts';
@@ -76,13 +77,7 @@ suite('a PostgreSQL database of OpenStack Placement', () => {
       assert.deepEqual(new Set((await read(reader, `${url}/traits`)).traits), new Set(traits.traits));
       await succeed(writer, 'DELETE', `${url}/traits`, 38);
       const consumer = crypto.randomUUID();
-      await succeed(writer, 'PUT', `/allocations/${consumer}`, 38, {
-        allocations: { [provider]: { resources: { VCPU: 3 } } },
-        project_id: 'p',
-        user_id: 'u',
-        consumer_generation: null,
-        consumer_type: 'INSTANCE',
-      });
+      await succeed(writer, 'PUT', `/allocations/${consumer}`, 38, newClaim({ [provider]: { VCPU: 3 } }));
       assert.deepEqual((await read(reader, `${url}/usages`)).usages, { VCPU: 3, MEMORY_MB: 0 });
       assert.deepEqual(await read(reader, `/allocations/${consumer}`), await read(writer, `/allocations/${consumer}`));
       // What one made the other removes.

@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { type Client, detailOf, openClient, type Reply, succeed } from '../races/client.ts';
 import { checkIntegrity, readHoldings } from '../races/consistency.ts';
 import type { Query } from '../races/server_process.ts';
+import { newClaim } from '../requests.ts';
 
 /** Two providers that everybody claims from: one with room for all, and one that is full soon. */
 export type Stock = { readonly roomy: string; readonly tight: string };
@@ -65,12 +66,8 @@ export function startLoad(urls: readonly string[], stock: Stock, clients: number
     };
     const step = async (turn: number): Promise<void> => {
       const consumer = randomUUID();
-      const claimed = await send(
-        'PUT',
-        `/allocations/${consumer}`,
-        39,
-        claimOf(turn % 3 === 0 ? stock.tight : stock.roomy),
-      );
+      const claim = newClaim({ [turn % 3 === 0 ? stock.tight : stock.roomy]: { VCPU: 1 } });
+      const claimed = await send('PUT', `/allocations/${consumer}`, 39, claim);
       if (claimed.status === 204) held.add(consumer);
       else if (claimed.repeated && detailOf(claimed).includes('consumer generation conflict')) {
         // The first attempt was written before its connection broke.
@@ -117,14 +114,6 @@ export async function checkLoad(query: Query, { held }: Load, stock: Stock): Pro
   const ofTight = [...holdings.values()].filter(({ amounts }) => amounts.has(`${stock.tight} VCPU`)).length;
   assert.ok(ofTight <= tightCapacity, `${ofTight} of ${tightCapacity} are taken`);
 }
-
-const claimOf = (provider: string) => ({
-  allocations: { [provider]: { resources: { VCPU: 1 } } },
-  project_id: 'p',
-  user_id: 'u',
-  consumer_generation: null,
-  consumer_type: 'INSTANCE',
-});
 
 const codeOf = (error: unknown): string =>
   error instanceof Error && 'code' in error ? String(error.code) : String(error);

@@ -1,0 +1,84 @@
+import assert from 'node:assert/strict';
+import type { PlacementService } from '../src/service.ts';
+
+/** What a service in this process answered. */
+export type Answer = {
+  /** The method and the path, for what a test says of the answer. */
+  readonly request: string;
+  readonly status: number;
+  readonly headers: Headers;
+  readonly text: string;
+  /** The body, where it says that it is JSON; else undefined. */
+  readonly json: unknown;
+};
+
+/**
+ * Sends a request.
+ *
+ * @param body what is sent as JSON
+ * @param version the value of OpenStack-API-Version, where it is another one than usual
+ */
+export type Send = (method: string, path: string, body?: unknown, version?: string) => Promise<Answer>;
+
+/**
+ * Requests to a service in this process, without a socket, by somebody who may do everything.
+ *
+ * @param usualVersion the value of OpenStack-API-Version
+ */
+export const requestsTo =
+  ({ app }: Pick<PlacementService, 'app'>, usualVersion = 'placement 1.39'): Send =>
+  async (method, path, body, version = usualVersion) => {
+    const headers = { 'x-auth-token': 'admin', 'x-roles': 'admin,service', 'openstack-api-version': version };
+    const init =
+      body === undefined
+        ? { method, headers }
+        : { method, headers: { ...headers, 'content-type': 'application/json' }, body: JSON.stringify(body) };
+    const response = await app.request(path, init);
+    const text = await response.text();
+    const isJson = text !== '' && response.headers.get('content-type') === 'application/json';
+    return {
+      request: `${method} ${path}`,
+      status: response.status,
+      headers: response.headers,
+      text,
+      json: isJson ? JSON.parse(text) : undefined,
+    };
+  };
+
+/** What is in an answer, by its path; undefined where there is nothing. */
+export function at(json: unknown, ...path: readonly (string | number)[]): unknown {
+  let found = json;
+  for (const key of path) {
+    if (typeof found !== 'object' || found === null) return undefined;
+    found = (found as Readonly<Record<string, unknown>>)[key]; // an object or an array, whose keys these are
+  }
+  return found;
+}
+
+/** Makes sure that an answer is one of a success. @returns it */
+export function accepted(answer: Answer): Answer {
+  const { request, status, text } = answer;
+  assert.ok(status >= 200 && status < 300, `${request}: ${status} ${text}`);
+  return answer;
+}
+
+/** Makes a resource provider that has something: its inventories by resource class, such as `{ VCPU: { total: 8 } }`. */
+export async function makeProvider(
+  send: Send,
+  uuid: string,
+  inventories: Readonly<Record<string, object>>,
+  more: { readonly name?: string; readonly parent_provider_uuid?: string | undefined } = {},
+): Promise<void> {
+  accepted(await send('POST', '/resource_providers', { uuid, name: uuid, ...more }));
+  const stocked = { resource_provider_generation: 0, inventories };
+  accepted(await send('PUT', `/resource_providers/${uuid}/inventories`, stocked));
+}
+
+/** The body of a new consumer's claim from 1.38 on: what it is to have of each resource provider, by class. */
+export const newClaim = (wanted: Readonly<Record<string, Readonly<Record<string, number>>>>) => ({
+  allocations: Object.fromEntries(Object.entries(wanted).map(([provider, resources]) => [provider, { resources }])),
+  project_id: 'p',
+  user_id: 'u',
+  consumer_generation: null,
+  consumer_type: 'INSTANCE',
+});
