@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { sql } from 'kysely';
 import { type Database, isDatabaseError } from './connect.ts';
 
@@ -22,15 +21,12 @@ export async function reach(
       await sql`select 1`.execute(kysely);
       return;
     } catch (error) {
-      const hopeless = isDatabaseError(error) && !passing.includes(error.code ?? '');
+      const hopeless = isDatabaseError(error) && !passing.includes(error.code);
       if (hopeless || attempt === retries) throw error;
       await wait(failureOf(error), attempt + 1);
     }
   }
 }
-
-/** Waits for some seconds; the process may end meanwhile. */
-export const pause = (seconds: number): Promise<void> => sleep(seconds * 1000);
 
 /** Why the database could not be reached, in words. Node joins the failures of several addresses in one without any. */
 export function failureOf(error: unknown): string {

@@ -15,7 +15,7 @@ export const sqlstate = {
 
 /** Whether an error is the server's refusal for one of these conditions. */
 export const hasSqlstate = (error: unknown, ...states: readonly string[]): boolean =>
-  isDatabaseError(error) && error.code !== undefined && states.includes(error.code);
+  isDatabaseError(error) && states.includes(error.code);
 
 /** Whether the statement lost a race that the server resolved against it, so that the same statement may succeed now. */
 export const isLostRace = (error: unknown): boolean =>

@@ -85,7 +85,8 @@ async function replaceUnguarded(request: ApiRequest, { fleet, providerWrites }: 
     const tagBefore = aggregatesTagOf(provider);
     const write = setAggregates({ providerId: provider.id, generation: undefined, uuids: wanted, tag, tagBefore });
     if (await providerWrites.perform(write)) return answer(request, wanted, provider.generation);
-    provider = findProvider(await fleet.fresh(), uuid); // it may be gone; otherwise it was an aggregate, which is made anew
+    // The provider is gone, which is told here, or somebody deleted an aggregate meanwhile, which the next write makes again.
+    provider = findProvider(await fleet.fresh(), uuid);
   }
 }
 

@@ -101,6 +101,7 @@ async function remove(request: ApiRequest, parts: Parts): Promise<Answer> {
       }
       if (await removeSeen(uuid, request, parts)) return noContent;
     } catch (error) {
+      // Who lost a deadlock has deleted nothing.
       if (!isLostRace(error)) throw error;
     }
   }

@@ -5,7 +5,7 @@ import { text } from '../schema/json_schema.ts';
 import type { Answer, ApiRequest } from './endpoint.ts';
 
 /** Microversion 1.40 brought entity tags: in answers, and If-Match in requests. */
-export const entityTagsSince = 40;
+const entityTagsSince = 40;
 
 /** For endpoints that change a resource with a tag. */
 export const takesIfMatch = { ifMatchSince: entityTagsSince } as const;

@@ -13,7 +13,7 @@ export type Service = {
 export const versionText = (service: Service, minor: number): string => `${service.major}.${minor}`;
 
 /** What each minor version of `placement 1.N` brought, from 1.0 on. */
-export const changes: readonly string[] = [
+const changes: readonly string[] = [
   'Resource providers, inventories, usages, allocations.',
   'Aggregates of a resource provider.',
   'Resource classes, custom ones among them.',

@@ -7,7 +7,7 @@ import type { Config } from '../config/config.ts';
 import { showConfig } from '../config/show.ts';
 import type { Override } from '../config/sources.ts';
 import { isUnconfigured, withoutAuthentication } from '../config/unconfigured.ts';
-import { databaseWarning } from '../config/warnings.ts';
+import { databaseWarning } from '../database/database_warning.ts';
 import { describeDatabase } from '../database/describe_database.ts';
 import { type Listening, listen } from '../http/listen.ts';
 import { readTls, type Tls } from '../http/tls_files.ts';

@@ -1,13 +1,14 @@
 import { type ApiError, badRequest } from '../errors.ts';
 import type { Provider } from '../fleet/provider.ts';
 import type { Candidate, Choice } from './candidate.ts';
-import { choiceAlone, choicesFor, granularChoices, isAlone } from './choices.ts';
+import { choiceAlone, choicesFor, isAlone } from './choices.ts';
 import { occupancyOf, usesEachTreeOnce } from './occupancy.ts';
 import type { Order } from './order.ts';
 import { haveProspects } from './prospects.ts';
 import type { ResolvedGroup, ResolvedRequest } from './resolve.ts';
 import { classesOfSeveral, SharedUsage } from './shared_usage.ts';
 import type { Sharing } from './sharing.ts';
+import { choiceAt, choiceCount, isListed, listedAt, stepsAt } from './steps.ts';
 import { canBeOneSubtree, isOneSubtree } from './subtrees.ts';
 
 /** After this many steps in vain, a combination is looked at for whether it has prospects before it is taken further. */
@@ -21,14 +22,6 @@ const mostVainLooks = 50_000_000;
 
 /** From so many groups on, an anchor is looked at before the first step: eleven groups for ten devices are refused at once. */
 const manyGroups = 6;
-
-/** One group of the request, in the order in which choices are made. */
-type Step = {
-  /** The place of the group in the request. */
-  readonly place: number;
-  /** Listed for granular groups, which are met again and again. The group without suffix is generated, and comes first. */
-  readonly choices: readonly Choice[] | Iterator<Choice>;
-};
 
 /** Whoever knows all candidates of an anchor, which are generated. */
 export type CandidatesAt = (anchor: Provider) => Iterable<Candidate>;
@@ -199,58 +192,3 @@ const tooManyWays = ({ uuid }: Provider, groups: number): ApiError =>
     `The search for allocation candidates was given up at resource provider ${uuid}: ${groups} request groups can be shared ` +
       'out in too many ways there, of which very many do not fit. Ask for fewer groups, or for equal amounts of a resource class.',
   );
-
-/** The next choice at a depth, undefined after the last. */
-function choiceAt(step: Step | undefined, nextPlaces: number[], depth: number): Choice | undefined {
-  if (step === undefined) return undefined;
-  const { choices } = step;
-  if (!isListed(choices)) {
-    const { done, value } = choices.next();
-    return done ? undefined : value;
-  }
-  const place = nextPlaces[depth] ?? 0;
-  nextPlaces[depth] = place + 1;
-  return choices[place];
-}
-
-const listedAt = (steps: readonly Step[], depth: number): readonly Choice[] => {
-  const choices = steps[depth]?.choices;
-  return choices !== undefined && isListed(choices) ? choices : none;
-};
-
-const isListed = (choices: Step['choices']): choices is readonly Choice[] => Array.isArray(choices);
-
-/**
- * The steps of an anchor, undefined where a granular group has no choice there. The group without suffix comes first: it may
- * have very many choices, and the first step is gone through only once. The others follow from few choices to many.
- */
-function stepsAt(
-  anchor: Provider,
-  { groups }: ResolvedRequest,
-  sharing: Sharing,
-  order: Order,
-): readonly Step[] | undefined {
-  const usable = sharing.usableBy(anchor);
-  const steps: Step[] = [];
-  for (const [place, group] of groups.entries()) {
-    const choices = group.granular
-      ? granularChoices(group, anchor, usable, order)
-      : choicesFor(group, anchor, usable, order);
-    if (isListed(choices) && choices.length === 0) return undefined;
-    steps.push({ place, choices });
-  }
-  return areSorted(steps) ? steps : steps.sort((a, b) => choiceCount(a) - choiceCount(b));
-}
-
-const choiceCount = ({ choices }: Step): number => (isListed(choices) ? choices.length : 0);
-
-/** Sorting takes as long as finding the choices, and most requests name what is rarest last. */
-function areSorted(steps: readonly Step[]): boolean {
-  let last = 0;
-  for (const step of steps) {
-    const count = choiceCount(step);
-    if (count < last) return false;
-    last = count;
-  }
-  return true;
-}

@@ -10,7 +10,7 @@ import { refuseParted, takingTurns } from '../turns/parting.ts';
 import type { Claim } from './claim.ts';
 import { giveRefusals } from './give_refusals.ts';
 import { judgeBatch } from './judge_batch.ts';
-import { watchForStaleness } from './stale_fleet.ts';
+import { watchForStaleness } from './staleness.ts';
 import {
   concerning,
   consumersOf,

@@ -9,7 +9,7 @@ import type { FleetKeeper } from '../fleet/keeper.ts';
 import { parted } from '../turns/parting.ts';
 import { ClaimRefused } from './claim.ts';
 import { effectsOf, isForeseeable, type Judged, roomsOf } from './effects.ts';
-import type { StaleFleet } from './stale_fleet.ts';
+import type { Staleness } from './staleness.ts';
 import type { Waiting } from './waiting.ts';
 
 export type BatchWriterOptions = {
@@ -32,7 +32,7 @@ const expectedAfterwards = 8;
 export function openBatchWriter(
   database: Database,
   fleet: FleetKeeper,
-  staleness: StaleFleet,
+  staleness: Staleness,
   { conflictRetryCount, onRetry }: BatchWriterOptions,
 ): (judged: readonly Judged[], again: Waiting[]) => Promise<void> {
   /** How many more batches expect that others change their providers meanwhile: they lock them first, and give leeway. */

@@ -1,7 +1,7 @@
 import { Argument, type Command } from 'commander';
 
 /** What could stand as the last of these words: commands and options that begin like it. */
-export function completions(program: Command, words: readonly string[]): readonly string[] {
+function completions(program: Command, words: readonly string[]): readonly string[] {
   const before = words.slice(0, -1);
   const last = words.at(-1) ?? '';
   let command = program;

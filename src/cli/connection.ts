@@ -61,7 +61,7 @@ export type ConnectionFlags = {
 };
 
 /** How often a call is tried: somebody waits for it. */
-const patience = 4;
+const attempts = 4;
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -77,7 +77,7 @@ export function openPlacement(given: ConnectionFlags, environment: Environment):
   const options = {
     endpoint: flags.osEndpoint ?? env.OS_URL,
     version: flags.osPlacementApiVersion,
-    attempts: patience,
+    attempts,
   };
   const credentials = flags.osAuthUrl === undefined ? undefined : credentialsOf(flags, env);
   if (flags.osAuthUrl === undefined || (options.endpoint !== undefined && credentials === undefined)) {

@@ -8,7 +8,7 @@ import { table } from './table.ts';
 type Usage = { readonly inventories: { readonly [resourceClass: string]: Inventory }; readonly usages: Resources };
 type Node = Provider & Partial<Usage>;
 
-export type TreeNode = Node & { readonly children: readonly TreeNode[] };
+type TreeNode = Node & { readonly children: readonly TreeNode[] };
 
 export function addProviderTree(provider: Command): void {
   provider
@@ -38,7 +38,7 @@ export function addProviderTree(provider: Command): void {
 }
 
 /** Providers as trees. A parent that is not among them is as good as none, and so is that of a root: other programs can make loops. */
-export function treesOf(providers: readonly Node[]): readonly TreeNode[] {
+function treesOf(providers: readonly Node[]): readonly TreeNode[] {
   const uuids = new Set(providers.map(({ uuid }) => uuid));
   const byParent = Map.groupBy(providers, ({ uuid, parent_provider_uuid: parent, root_provider_uuid: root }) =>
     parent && uuids.has(parent) && root !== uuid ? parent : undefined,

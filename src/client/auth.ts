@@ -2,7 +2,7 @@
 export type Auth = {
   /** Headers for a request; it may take a token first. @throws AuthError */
   headers(signal: AbortSignal): Promise<Readonly<Record<string, string>>>;
-  /** Told that the server did not take the token. Resolves with whether a new one is worth a try. */
+  /** Told that the server did not take the token. @returns whether a new one is worth a try */
   refused(): boolean;
   /** Where the service is, by the catalog. @throws AuthError */
   endpoint?(signal: AbortSignal): Promise<string>;

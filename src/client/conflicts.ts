@@ -36,7 +36,7 @@ export async function retryConflicts<Result>(
     } catch (error) {
       if (attempt >= attempts || !isConcurrentUpdate(error)) throw error;
     }
-    const wait = Math.random() * Math.min(longestWaitMs, firstWaitMs * 2 ** (attempt - 1));
-    await sleep(wait, undefined, signal === undefined ? {} : { signal }).catch(() => signal?.throwIfAborted());
+    const waitMs = Math.random() * Math.min(longestWaitMs, firstWaitMs * 2 ** (attempt - 1));
+    await sleep(waitMs, undefined, signal === undefined ? {} : { signal }).catch(() => signal?.throwIfAborted());
   }
 }

@@ -54,8 +54,12 @@ export function keystone(options: KeystoneOptions): Auth {
     return started;
   };
   const current = async (signal: AbortSignal): Promise<Session> => {
-    const found = await unlessAborted(session ?? start(), signal);
-    return found.expiresAtMs - renewalMs > Date.now() ? found : unlessAborted(start(), signal);
+    const asked = session ?? start();
+    const found = await unlessAborted(asked, signal);
+    if (found.expiresAtMs - renewalMs > Date.now()) return found;
+    // Of those who find it expired at once, the first logs in for all.
+    const renewed = session === undefined || session === asked ? start() : session;
+    return unlessAborted(renewed, signal);
   };
   return {
     headers: async (signal) => ({ 'X-Auth-Token': (await current(signal)).token }),

@@ -31,7 +31,7 @@ export async function repeatedly<Result>(
   attempt: (number: number, signal: AbortSignal) => Promise<Attempt<Result>>,
   { deadlineMs, attempts, signal }: RepeatOptions,
 ): Promise<Result> {
-  const endsAt = performance.now() + deadlineMs;
+  const endsAtMs = performance.now() + deadlineMs;
   const deadline = AbortSignal.timeout(deadlineMs);
   const both = signal === undefined ? deadline : AbortSignal.any([signal, deadline]);
   for (let number = 1; ; number++) {
@@ -47,9 +47,9 @@ export async function repeatedly<Result>(
       );
     }
     if ('done' in outcome) return outcome.done;
-    const jitter = Math.random() * Math.min(longestWaitMs, firstWaitMs * 2 ** (number - 1));
-    const wait = Math.max(outcome.afterMs ?? 0, jitter);
-    if (number >= attempts || performance.now() + wait >= endsAt) return outcome.failed();
-    await sleep(wait, undefined, signal === undefined ? {} : { signal }).catch(() => signal?.throwIfAborted());
+    const jitterMs = Math.random() * Math.min(longestWaitMs, firstWaitMs * 2 ** (number - 1));
+    const waitMs = Math.max(outcome.afterMs ?? 0, jitterMs);
+    if (number >= attempts || performance.now() + waitMs >= endsAtMs) return outcome.failed();
+    await sleep(waitMs, undefined, signal === undefined ? {} : { signal }).catch(() => signal?.throwIfAborted());
   }
 }

@@ -64,7 +64,7 @@ function lost(url: string, error: unknown): Error {
   return new ConnectionError(`No answer from ${new URL(url).origin}: ${reason}`, { unsent, cause: error });
 }
 
-export function codeOf(error: unknown): string {
+function codeOf(error: unknown): string {
   return typeof error === 'object' && error !== null && 'code' in error ? String(error.code) : '';
 }
 

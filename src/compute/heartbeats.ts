@@ -35,20 +35,20 @@ const windowMs = 250;
 /** How often the picture of the providers is brought up to date by heartbeats alone, in milliseconds. */
 const lookAgainMs = 10_000;
 
-export function openHeartbeats(database: Database, fleet: FleetKeeper, serviceDownTime: number): Heartbeats {
+export function openHeartbeats(database: Database, fleet: FleetKeeper, downTimeSeconds: number): Heartbeats {
   let queue: Waiting[] = [];
   let scheduled = false;
-  let lastStart = Number.NEGATIVE_INFINITY;
-  let lookedAt = Number.NEGATIVE_INFINITY;
+  let lastStartMs = Number.NEGATIVE_INFINITY;
+  let lookedAtMs = Number.NEGATIVE_INFINITY;
 
   const schedule = (): void => {
     if (scheduled || queue.length === 0) return;
     scheduled = true;
-    setTimeout(flush, Math.max(0, lastStart + windowMs - performance.now()));
+    setTimeout(flush, Math.max(0, lastStartMs + windowMs - performance.now()));
   };
 
   async function flush(): Promise<void> {
-    lastStart = performance.now();
+    lastStartMs = performance.now();
     const batch = queue;
     queue = [];
     const groups = Map.groupBy(batch, ({ registration }) => JSON.stringify([registration.cell, registration.binary]));
@@ -91,7 +91,7 @@ export function openHeartbeats(database: Database, fleet: FleetKeeper, serviceDo
     if (first === undefined) return new Map();
     const { cell, binary } = first.registration;
     const hosts = [...new Set(group.map(({ registration }) => registration.host))];
-    const rows = await repeatLostRaces(() => writeHeartbeats(database, { cell, binary, hosts }, serviceDownTime));
+    const rows = await repeatLostRaces(() => writeHeartbeats(database, { cell, binary, hosts }, downTimeSeconds));
     return new Map(rows.map((row) => [row.host, row]));
   }
 
@@ -101,7 +101,7 @@ export function openHeartbeats(database: Database, fleet: FleetKeeper, serviceDo
     if (first === undefined) return;
     try {
       const registrations = group.map(({ registration }) => registration);
-      const rows = await registerServices(database, first.registration, registrations, serviceDownTime);
+      const rows = await registerServices(database, first.registration, registrations, downTimeSeconds);
       const byHost = new Map(rows.map((row) => [row.host, row]));
       for (const { registration, resolve, reject } of group) {
         const row = byHost.get(registration.host);
@@ -120,11 +120,11 @@ export function openHeartbeats(database: Database, fleet: FleetKeeper, serviceDo
    * is alive sets it right, as Nova's does from time to time.
    */
   async function agree(rows: readonly ServiceRow[]): Promise<void> {
-    const now = performance.now();
-    const mustLook = now - lookedAt > lookAgainMs || rows.some(({ disabled }) => disabled);
+    const nowMs = performance.now();
+    const mustLook = nowMs - lookedAtMs > lookAgainMs || rows.some(({ disabled }) => disabled);
     if (!mustLook && rows.every((row) => agrees(fleet.known, row))) return;
     const current = await fleet.fresh();
-    lookedAt = now;
+    lookedAtMs = nowMs;
     for (const row of rows) if (!agrees(current, row)) await repairDisabledTrait(database, row.host);
   }
 

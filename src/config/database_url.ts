@@ -17,7 +17,7 @@ export type DatabaseUrlParts = {
 };
 
 /** The scheme of a URL without the driver, in lower case: `mysql` of `MySQL+pymysql://...`. */
-export const schemeOf = (url: string): string => (/^\w+/.exec(url)?.[0] ?? '').toLowerCase();
+const schemeOf = (url: string): string => (/^\w+/.exec(url)?.[0] ?? '').toLowerCase();
 
 /**
  * Takes a database URL apart as SQLAlchemy does, without the driver (`+psycopg2`).

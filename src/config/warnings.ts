@@ -1,8 +1,7 @@
 import { existsSync } from 'node:fs';
-import { describeDatabase } from '../database/describe_database.ts';
 import { nearName } from '../near_name.ts';
 import { explain } from './explain.ts';
-import type { LoadedConfig, Setting } from './load.ts';
+import type { Setting } from './load.ts';
 import { options } from './options.ts';
 import type { ConfigFile } from './search.ts';
 
@@ -39,19 +38,4 @@ function missingPolicyFile(settings: readonly Setting[]): readonly string[] {
   if (!setting?.written?.texts.at(-1) || existsSync(String(setting.value))) return [];
   const problem = 'there is no such file, so the default rules hold';
   return [explain(setting.option, setting.written, problem, [String(setting.value)])];
-}
-
-/**
- * Warns where files configure the service, but not where its data is: then it is in a folder that depends on where a command
- * runs, and a deployment that has a database finds an empty one. For those who open the database.
- */
-export function databaseWarning({ files, settings, config }: LoadedConfig): string | undefined {
-  const deciding = settings.filter(
-    ({ option }) => option.group === 'placement_database' && ['connection', 'embedded_path'].includes(option.name),
-  );
-  if (files.length === 0 || deciding.some(({ written }) => written !== undefined)) return undefined;
-  return (
-    `${files.join(', ')}: neither [placement_database] connection nor embedded_path is set, which leaves the ` +
-    `${describeDatabase(config.placementDatabase)}. Set connection to a PostgreSQL database, or embedded_path to this folder.`
-  );
 }

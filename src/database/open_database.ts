@@ -1,6 +1,7 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { type Database, openDatabase } from '../../db/connect.ts';
 import type { OnStatement } from '../../db/pool.ts';
-import { failureOf, pause, reach } from '../../db/reach.ts';
+import { failureOf, reach } from '../../db/reach.ts';
 import type { Config } from '../config/config.ts';
 import { maskUrls } from '../config/database_url.ts';
 
@@ -46,7 +47,7 @@ export async function openConfiguredDatabase(
     await reach(database, maxRetries, async (reason, attempt) => {
       const of = maxRetries === -1 ? '' : ` of ${maxRetries}`;
       options.warn?.(`${problem(reason)} The next attempt${of && `, ${attempt}${of},`} is in ${retryInterval} s.`);
-      await pause(retryInterval);
+      await sleep(retryInterval * 1000);
     });
     return database;
   } catch (error) {

@@ -40,13 +40,13 @@ const foreseenLimit = 64;
  * @param outages is told whether the database could be reached
  */
 export async function openFleet(database: Database, outages?: Outages): Promise<FleetKeeper> {
+  const counts = { refreshes: 0, loads: 0 };
   const load = async () => {
     await forgetForeignChanges(database);
     const loaded = await repeatLostRaces(() => loadFleet(database)); // TRUNCATE may wait in a circle with it
     counts.loads++;
     return loaded;
   };
-  const counts = { refreshes: 0, loads: 0 };
   let trueAtMs = performance.now();
   let { living, moment } = await load();
 
@@ -54,8 +54,8 @@ export async function openFleet(database: Database, outages?: Outages): Promise<
   let foreseen: OwnWrite[] = [];
 
   /**
-   * Whether the database was away since: what comes back may be a standby that lacks what the fleet has seen. Or changes were
-   * taken in by half.
+   * Whether the fleet must be loaded anew: the database was away, and what comes back may be a standby that lacks what the fleet
+   * has seen; or changes were taken in by half.
    */
   let lostSight = false;
   const refresh = (): Promise<Fleet> =>

@@ -4,10 +4,10 @@ import type { Inventory, Provider } from './provider.ts';
 import type { FleetRows, InventoryRow } from './rows.ts';
 
 /** What a provider has. */
-type Parts = Pick<Provider, 'id' | 'inventories' | 'traitIds' | 'aggregates'>;
+type ProviderParts = Pick<Provider, 'id' | 'inventories' | 'traitIds' | 'aggregates'>;
 
 /** @returns a function that gathers what each of some providers has from its rows, and lets what is alike be one object. */
-export function partsReader(): (rows: FleetRows) => Generator<Parts> {
+export function partsReader(): (rows: FleetRows) => Generator<ProviderParts> {
   const internedFields = interning<InventoryFields>();
   const internedTraits = interning<readonly number[]>();
   const internedAggregates = interning<readonly string[]>();

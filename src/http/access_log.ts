@@ -1,14 +1,11 @@
 import type { MiddlewareHandler } from 'hono';
 import type { Logger } from 'pino';
-import { nobody } from '../api/identity.ts';
 import { versionText } from '../api/microversions.ts';
 import type { Config } from '../config/config.ts';
 import { onBehalfOf } from '../request_ids.ts';
-import type { Exchange, HonoEnv } from './exchange.ts';
-import { incomingOf, pathStart, targetOf } from './path.ts';
-import { forwardedOrigin, notForwarded, readForwarded } from './proxy_headers.ts';
-import { newRequestId, requestIdHeader } from './request_id.ts';
-import { apiOf, type ServedApi } from './served_api.ts';
+import { beginExchange, type Exchange, type HonoEnv } from './exchange.ts';
+import { requestIdHeader } from './request_id.ts';
+import type { ServedApi } from './served_api.ts';
 
 /** Gives each request its id, answers with it, and logs one line when it is answered. */
 export const identifyAndLog = (
@@ -18,34 +15,13 @@ export const identifyAndLog = (
 ): MiddlewareHandler<HonoEnv> =>
   async function identifyAndLog(c, next) {
     const startedMs = performance.now();
-    const request = c.req.raw;
-    const accept = request.headers.get('accept');
-    const incoming = incomingOf(c.env);
-    const target = targetOf(request.url, incoming);
-    const forwarded = enableProxyHeadersParsing ? readForwarded(request.headers) : notForwarded;
-    const globalId = request.headers.get(requestIdHeader);
-    const requestId = newRequestId();
-    const globalRequestId = globalId !== null && isRequestId(globalId) ? globalId : undefined;
-    c.set('exchange', {
-      requestId,
-      api: apiOf(apis, target.path),
-      globalRequestId,
-      accept: accept === null || accept === '' || accept === '*/*' ? 'application/json' : accept,
-      contentType: request.headers.get('content-type') ?? '',
-      path: target.path,
-      search: target.search,
-      origin: forwardedOrigin(request.url.slice(0, pathStart(request.url)), forwarded),
-      prefix: forwarded.prefix,
-      client: forwarded.client ?? incoming?.socket.remoteAddress,
-      identity: nobody,
-      version: -1,
-      quiet: false,
-    });
+    const exchange = beginExchange(c.req.raw, c.env, apis, enableProxyHeadersParsing);
+    c.set('exchange', exchange);
+    const { requestId, globalRequestId } = exchange;
     await onBehalfOf([{ requestId, globalRequestId }], next);
     c.res.headers.set(requestIdHeader, requestId);
-    const { exchange } = c.var;
     const level = exchange.quiet && c.res.ok ? 'debug' : 'info';
-    if (logger.isLevelEnabled(level)) logger[level](entryOf(exchange, request.method, c.res, startedMs), 'request');
+    if (logger.isLevelEnabled(level)) logger[level](entryOf(exchange, c.req.raw.method, c.res, startedMs), 'request');
   };
 
 /** What the log says of a request; what is not known is left out. */
@@ -75,5 +51,3 @@ function lengthOf(answer: Response): number | undefined {
   const length = answer.headers.get('content-length');
   return length === null ? undefined : Number(length);
 }
-
-const isRequestId = (text: string): boolean => /^req-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text);

@@ -1,6 +1,9 @@
 import type { HttpBindings } from '@hono/node-server';
-import type { Identity } from '../api/identity.ts';
-import type { ServedApi } from './served_api.ts';
+import { type Identity, nobody } from '../api/identity.ts';
+import { incomingOf, pathStart, targetOf } from './path.ts';
+import { forwardedOrigin, notForwarded, readForwarded } from './proxy_headers.ts';
+import { isRequestId, newRequestId, requestIdHeader } from './request_id.ts';
+import { apiOf, type ServedApi } from './served_api.ts';
 
 /** What the layers find out about a request, each its part, before a handler sees it. */
 export type Exchange = {
@@ -30,8 +33,43 @@ export type Exchange = {
   quiet: boolean;
 };
 
+/** What Hono's contexts carry. */
 export type HonoEnv = {
   /** What Node.js has of the request; undefined where an app is asked without a server, which Hono's types do not know. */
   Bindings: Partial<HttpBindings>;
   Variables: { exchange: Exchange };
 };
+
+/**
+ * What the head of a request says by itself, and a fresh id.
+ *
+ * @param env Hono's environment, which has what Node.js knows of the request
+ * @param believesProxies whether `Forwarded` and `X-Forwarded-*` count
+ */
+export function beginExchange(
+  { url, headers }: Request,
+  env: unknown,
+  apis: readonly [...ServedApi[], ServedApi],
+  believesProxies: boolean,
+): Exchange {
+  const incoming = incomingOf(env);
+  const { path, search } = targetOf(url, incoming);
+  const forwarded = believesProxies ? readForwarded(headers) : notForwarded;
+  const accept = headers.get('accept');
+  const globalId = headers.get(requestIdHeader);
+  return {
+    requestId: newRequestId(),
+    api: apiOf(apis, path),
+    globalRequestId: globalId !== null && isRequestId(globalId) ? globalId : undefined,
+    accept: accept === null || accept === '' || accept === '*/*' ? 'application/json' : accept,
+    contentType: headers.get('content-type') ?? '',
+    path,
+    search,
+    origin: forwardedOrigin(url.slice(0, pathStart(url)), forwarded),
+    prefix: forwarded.prefix,
+    client: forwarded.client ?? incoming?.socket.remoteAddress,
+    identity: nobody,
+    version: -1,
+    quiet: false,
+  };
+}

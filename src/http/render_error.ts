@@ -51,7 +51,8 @@ function jsonError(error: ApiError, title: string, body: string, context: ErrorC
   };
 }
 
-export const titleOf = (status: number): string => titles[status] ?? STATUS_CODES[status] ?? 'Error';
+const titleOf = (status: number): string => titles[status] ?? STATUS_CODES[status] ?? 'Error';
+
 /** Where upstream's framework words a status otherwise than Node.js. */
 const titles: Readonly<Record<number, string>> = { 413: 'Request Entity Too Large' };
 

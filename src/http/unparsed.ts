@@ -15,7 +15,17 @@ export function answerUnparsed(error: NodeJS.ErrnoException, socket: Socket): vo
     return;
   }
   const [status, title, detail] = problems[error.code ?? ''] ?? [400, 'Bad Request', 'The request could not be parsed'];
-  socket.end(refusal(status, title, detail));
+  endWith(socket, refusal(status, title, detail));
+}
+
+/** How long a client has, in milliseconds, to read that it was refused: cut off at once, it might not see it. */
+const farewellMs = 1_000;
+
+/** Says something last on a connection. A client that does not close its side, or never spoke TLS, is cut off then. */
+function endWith(socket: Socket, lastWords: string): void {
+  socket.end(lastWords);
+  const timer = setTimeout(() => socket.destroy(), farewellMs);
+  socket.once('close', () => clearTimeout(timer));
 }
 
 /** An answer with its head, behind which the connection ends. */
@@ -49,7 +59,7 @@ export const refuseAmbiguous =
   (listener: (request: IncomingMessage, response: Parameters<RequestListener>[1]) => unknown): RequestListener =>
   (request, response) => {
     if (hosts(request.rawHeaders) <= 1) return void listener(request, response);
-    request.socket.end(refusal(400, 'Bad Request', 'The request has several Host headers'));
+    endWith(request.socket, refusal(400, 'Bad Request', 'The request has several Host headers'));
   };
 
 /** @param rawHeaders names and values in turn. */

@@ -35,8 +35,13 @@ export async function openSource(settings: SourceSettings): Promise<Source> {
       throw new Error(`The source ${name} cannot be read: ${failureOf(error)}.`, { cause: error });
     }
   };
-  await query('set transaction isolation level repeatable read');
-  await query('start transaction with consistent snapshot, read only');
+  try {
+    await query('set transaction isolation level repeatable read');
+    await query('start transaction with consistent snapshot, read only');
+  } catch (error) {
+    connection.destroy(); // an open connection keeps the process from ending
+    throw error;
+  }
   return { name, query, close: () => connection.destroy() };
 }
 

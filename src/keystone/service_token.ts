@@ -18,7 +18,7 @@ const answerSchema = v.object({ token: v.object({ expires_at: v.string() }) });
 
 /** @throws KeystoneUnreachable from `get` */
 export function openServiceToken(settings: KeystoneSettings, transport: Transport): ServiceToken {
-  let current: { readonly token: string; readonly expiresAt: number } | undefined;
+  let current: { readonly token: string; readonly expiresAtMs: number } | undefined;
   let obtaining: Promise<string> | undefined;
 
   async function obtain(): Promise<string> {
@@ -38,13 +38,13 @@ export function openServiceToken(settings: KeystoneSettings, transport: Transpor
     if (status !== 201 || typeof token !== 'string' || !parsed.success) {
       throw new KeystoneFault(`Keystone answers ${status} to the request for a token of the service user.`);
     }
-    current = { token, expiresAt: Date.parse(parsed.output.token.expires_at) };
+    current = { token, expiresAtMs: Date.parse(parsed.output.token.expires_at) };
     return token;
   }
 
   return {
     get: () => {
-      if (current !== undefined && current.expiresAt - Date.now() > renewBeforeMs)
+      if (current !== undefined && current.expiresAtMs - Date.now() > renewBeforeMs)
         return Promise.resolve(current.token);
       obtaining ??= obtain().finally(() => {
         obtaining = undefined;

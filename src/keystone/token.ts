@@ -4,8 +4,8 @@ import type { Identity } from '../api/identity.ts';
 /** What Keystone says about a token. */
 export type Token = {
   readonly identity: Identity;
-  /** In milliseconds since the epoch. */
-  readonly expiresAt: number;
+  /** In milliseconds since 1970. */
+  readonly expiresAtMs: number;
   /** What the token may be used for; undefined for everything. */
   readonly accessRules: readonly AccessRule[] | undefined;
   /** The types of service in the catalog; undefined where Keystone was asked for none. */
@@ -40,9 +40,9 @@ const answerSchema = v.object({
 /** Reads the answer to `GET /v3/auth/tokens`. @throws KeystoneFault */
 export function readToken(text: string): Token {
   const parsed = v.safeParse(answerSchema, parseJson(text));
-  const expiresAt = parsed.success ? Date.parse(parsed.output.token.expires_at) : Number.NaN;
+  const expiresAtMs = parsed.success ? Date.parse(parsed.output.token.expires_at) : Number.NaN;
   // The answer itself may hold what is nobody's business.
-  if (!parsed.success || Number.isNaN(expiresAt))
+  if (!parsed.success || Number.isNaN(expiresAtMs))
     throw new KeystoneFault('Keystone describes a token in no known form.');
   const { user, project, domain, system, roles, is_admin_project, catalog, application_credential } =
     parsed.output.token;
@@ -58,7 +58,7 @@ export function readToken(text: string): Token {
       isAdminProject: is_admin_project,
       service: undefined,
     },
-    expiresAt,
+    expiresAtMs,
     accessRules: application_credential?.access_rules,
     serviceTypes: catalog?.map(({ type }) => type),
   };

@@ -13,12 +13,12 @@ export function openTokenCache<T>({
   /** How many values there are at most; the oldest makes room. */
   readonly limit: number;
 }): TokenCache<T> {
-  const entries = new Map<string, { readonly value: T; readonly until: number }>();
+  const entries = new Map<string, { readonly value: T; readonly untilMs: number }>();
   return {
     get: (key) => {
       const entry = entries.get(key);
       if (entry === undefined) return undefined;
-      if (performance.now() < entry.until) return entry.value;
+      if (performance.now() < entry.untilMs) return entry.value;
       entries.delete(key);
       return undefined;
     },
@@ -26,7 +26,7 @@ export function openTokenCache<T>({
       if (seconds <= 0) return;
       // Behind the others, so that the first one is always the oldest.
       entries.delete(key);
-      entries.set(key, { value, until: performance.now() + seconds * 1000 });
+      entries.set(key, { value, untilMs: performance.now() + seconds * 1000 });
       const [oldest] = entries.keys();
       if (entries.size > limit && oldest !== undefined) entries.delete(oldest);
     },

@@ -65,4 +65,4 @@ export function tokenValidation({ transport, serviceToken, cache, wantsCatalog }
   };
 }
 
-const isCurrent = ({ expiresAt }: Token, allowExpired: boolean): boolean => allowExpired || expiresAt > Date.now();
+const isCurrent = ({ expiresAtMs }: Token, allowExpired: boolean): boolean => allowExpired || expiresAtMs > Date.now();

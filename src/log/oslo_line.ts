@@ -40,7 +40,7 @@ export function osloLine(json: string, formats: OsloFormats): string {
       request_id: entry.requestId,
       global_request_id: entry.globalRequestId ?? 'None',
       user_identity: format(formats.loggingUserIdentityFormat, identity),
-      message: error === undefined ? messageOf(entry) : `${messageOf(entry)}: ${error.type}: ${error.message}`,
+      message: error === undefined ? messageText(entry) : `${messageText(entry)}: ${error.type}: ${error.message}`,
     },
   );
   if (error === undefined) return `${head}\n`;
@@ -93,7 +93,7 @@ const saidElsewhere: ReadonlySet<string> = new Set([
   ...['user', 'project', 'domain', 'systemScope', 'userDomain', 'projectDomain'],
 ]);
 
-function messageOf(entry: Entry): string {
+function messageText(entry: Entry): string {
   if (isRequest(entry)) {
     const { client, method, url, status, bytes, microversion, ms } = entry;
     // A quotation mark would end the part that upstream puts between two.

@@ -1,6 +1,6 @@
 import type { Database } from '../../db/connect.ts';
 import type { Config } from '../config/config.ts';
-import { databaseWarning } from '../config/warnings.ts';
+import { databaseWarning } from '../database/database_warning.ts';
 import { openConfiguredDatabase } from '../database/open_database.ts';
 import { type ConfigFlags, loadConfig, printWarnings } from '../process/command_line.ts';
 

@@ -26,13 +26,13 @@ type WithDatabase = (use: (database: Database) => Promise<void>) => Promise<void
 
 /** The source is opened first: where that fails, nothing happens to the target. */
 async function runImport(settings: SourceSettings, withDatabase: WithDatabase): Promise<void> {
-  const begunMs = Date.now();
+  const begunMs = performance.now();
   const source = await openSource(settings);
   try {
     await withDatabase(async (database) => {
       const imported = await importDeployment(source, database, showImport(process.stdout));
       const rows = Object.values(imported).reduce((sum, count) => sum + count, 0);
-      console.log(`Imported ${rows} rows in ${((Date.now() - begunMs) / 1000).toFixed(1)} s.`);
+      console.log(`Imported ${rows} rows in ${((performance.now() - begunMs) / 1000).toFixed(1)} s.`);
       console.log('Start the service now, and run "placement-manage online-data-migrations" while it serves.');
     });
   } finally {

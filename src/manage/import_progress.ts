@@ -8,10 +8,10 @@ const lineEveryMs = 10_000;
 
 /** Shows how an import goes: as a bar on a terminal, else as lines, at least one for each table that has rows. */
 export function showImport(screen: Screen, now: () => number = Date.now): ImportReport {
-  let spokenAt = now();
+  let spokenAtMs = now();
   const line = (text: string): void => {
     screen.write(`${screen.isTTY ? eraseLine : ''}${text}\n`);
-    spokenAt = now();
+    spokenAtMs = now();
   };
   return {
     note: line,
@@ -20,7 +20,7 @@ export function showImport(screen: Screen, now: () => number = Date.now): Import
         if (total > 0) line(`${table}: ${total} ${total === 1 ? 'row' : 'rows'}`);
       } else if (screen.isTTY) {
         screen.write(eraseLine + progressBar(table, done, total, screen.columns || 80));
-      } else if (now() - spokenAt >= lineEveryMs) {
+      } else if (now() - spokenAtMs >= lineEveryMs) {
         line(`${table}: ${done} of ${total} rows`);
       }
     },

@@ -1,7 +1,7 @@
 import { messageOf } from '../message_of.ts';
 
-/** How long an orderly end may take, in milliseconds; whoever supervises the process waits 30 s, as a rule. */
-const patience = 29_000;
+/** How long an orderly end may take; whoever supervises the process waits 30 s, as a rule. */
+const patienceMs = 29_000;
 
 /**
  * Ends the process on SIGTERM or SIGINT: in order at the first signal, with exit code 0, and at once at the second.
@@ -13,7 +13,7 @@ export function onStopSignal(stop: (signal: NodeJS.Signals) => Promise<void>): v
   const handle = (signal: NodeJS.Signals): void => {
     if (stopping) process.exit(signal === 'SIGINT' ? 130 : 143);
     stopping = true;
-    setTimeout(() => fail('it took too long'), patience).unref();
+    setTimeout(() => fail('it took too long'), patienceMs).unref();
     stop(signal).then(() => process.exit(0), fail);
   };
   process.on('SIGTERM', handle);

@@ -36,7 +36,11 @@ export function openGathering(worker: number, tell: (message: FromWorker) => voi
         tell({ kind: 'gatherFigures', id: lastId });
       }),
     tellOwn: (id) => {
-      own().then((figures) => tell({ kind: 'figures', id, figures }));
+      // Figures that cannot be told are left out, and must not end the process.
+      own().then(
+        (figures) => tell({ kind: 'figures', id, figures }),
+        () => tell({ kind: 'figures', id, figures: [] }),
+      );
     },
     gathered: (id, figures) => {
       waiting.get(id)?.(figures);

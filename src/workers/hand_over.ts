@@ -78,8 +78,10 @@ export function openHandOver(): HandOver {
           for (const connection of load.underWay.values()) give(connection);
         });
       });
-      for (const connection of waiting) give(connection);
+      // Before they are given: one that still finds no worker waits again.
+      const waited = [...waiting];
       waiting.clear();
+      for (const connection of waited) give(connection);
     },
     remove: (worker) => {
       loads.delete(worker);

@@ -1,5 +1,6 @@
 import { createApiServer } from '../http/server.ts';
 import { openLog } from '../log/log.ts';
+import { messageOf } from '../message_of.ts';
 import { giveBackMemory } from '../process/give_back_memory.ts';
 import { openService } from '../service.ts';
 import { takeConnections } from './connections.ts';
@@ -17,11 +18,16 @@ export async function serveAsWorker(): Promise<void> {
   let reopenLog = (): void => {};
   let close = async (): Promise<void> => {};
   let ending = false;
-  const end = async (): Promise<void> => {
+  const end = (): void => {
     if (ending) return;
     ending = true;
-    await close();
-    process.exit(0);
+    close().then(
+      () => process.exit(0),
+      (error: unknown) => {
+        console.error(`placement-api: worker ${worker} could not end in order: ${messageOf(error)}`);
+        process.exit(1);
+      },
+    );
   };
   const gathering = openGathering(worker, tell);
   process.on('message', (message: ToWorker) => {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { ApiError, AuthError, type Credentials, connect, keystone, type Scope } from '../../src/client/index.ts';
 import { type KeystoneData, type KeystoneServer, startKeystone } from './keystone_server.ts';
 import { forward, startFront, startServer, type TestServer } from './servers.ts';
@@ -72,6 +73,18 @@ test('a token that is about to expire is renewed before it is used', () =>
     const before = logins.length;
     await placement.providers.list();
     assert.ok(logins.length > before);
+  }));
+
+test('calls that find the token expired at once share one login', () =>
+  withKeystone({ validMs: 63_000 }, async ({ url: authUrl, logins }) => {
+    const auth = keystone({ authUrl, credentials: password, scope: project });
+    const placement = connect({ endpoint: server.url, auth });
+    await placement.providers.list();
+    const before = logins.length;
+    // In the last minute of its life a token is renewed.
+    await sleep(3_100);
+    await Promise.all([placement.providers.list(), placement.traits.list(), placement.resourceClasses.list()]);
+    assert.equal(logins.length, before + 1);
   }));
 
 test('a token that the service does not take is replaced once', () =>

@@ -76,6 +76,15 @@ suite('sources and targets that are refused', () => {
     );
   });
 
+  test('a user who may connect, and not read', async () => {
+    await mariadb.execute('cloud', "alter user placement@'%' with max_queries_per_hour 1");
+    try {
+      await refused(source, /cannot be read: User 'placement' has exceeded the 'max_queries_per_hour' resource/);
+    } finally {
+      await mariadb.execute('cloud', "alter user placement@'%' with max_queries_per_hour 0", 'flush user_resources');
+    }
+  });
+
   test('a target that holds something is left as it is', async () => {
     await withTarget(async (target) => {
       await target.sql.query(upstreamSchemas['422ece571366'] ?? '');

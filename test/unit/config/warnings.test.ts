@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
-import { databaseWarning } from '../../../src/config/warnings.ts';
+import { databaseWarning } from '../../../src/database/database_warning.ts';
 import { describeDatabase } from '../../../src/database/describe_database.ts';
 import { withConf, withPlace } from './place.ts';
 

@@ -1,7 +1,7 @@
 import type { FleetKeeper } from '../fleet/keeper.ts';
 
 /** Whether the fleet may lack something that claims are judged by. */
-export type StaleFleet = {
+export type Staleness = {
   isSuspected(): boolean;
   /** Notes that something was found that the fleet does not show, or may not: it is read anew before the next batch. */
   suspect(): void;
@@ -9,7 +9,8 @@ export type StaleFleet = {
   bringUpToDate(): Promise<void>;
 };
 
-export function watchForStaleness(fleet: Pick<FleetKeeper, 'fresh'>): StaleFleet {
+/** Nothing is suspected at first. */
+export function watchForStaleness(fleet: Pick<FleetKeeper, 'fresh'>): Staleness {
   let suspected = false;
   return {
     isSuspected: () => suspected,
