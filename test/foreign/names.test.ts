@@ -1,14 +1,14 @@
 /** Names that JavaScript has a meaning for, where the API takes UUIDs and capital letters only. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { at } from '../compute/nova.ts';
+import { at } from '../requests.ts';
 import { holder, host, withDeployment } from './deployment.ts';
 
 for (const name of ['__proto__', 'constructor']) {
   test(`${name} is a name like others, of consumer types, consumers and providers`, async () => {
     await withDeployment(async ({ succeed, execute }) => {
       await execute(`update consumer_types set name = '${name}'`);
-      const usages = await succeed('GET', '/usages?project_id=project');
+      const usages = await succeed('GET', '/usages?project_id=p');
       assert.deepEqual(entriesAt(usages.json, 'usages'), [[name, { consumer_count: 1, VCPU: 2 }]]);
 
       await execute(`update consumers set uuid = '${name}'`, `update allocations set consumer_id = '${name}'`);

@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { loadFleet } from '../../src/fleet/load.ts';
 import { maxRatio } from '../../src/placement/inventory.ts';
-import { at } from '../compute/nova.ts';
 import { formOf } from '../races/fleet_form.ts';
+import { at } from '../requests.ts';
 import { claimOf, host, withDeployment } from './deployment.ts';
 
 const other = '/allocations/00000000-0000-4000-8000-000000000012';
