@@ -3,18 +3,21 @@ import type { Database } from './connect.ts';
 import { executedMigrations } from './executed_migrations.ts';
 import { onlyRow } from './only_row.ts';
 
+/** SQL_ASCII, which clusters made without a locale have, takes every byte as it is. */
+const storeEverything: readonly string[] = ['UTF8', 'SQL_ASCII'];
+
 /**
- * Refuses a database of another encoding than UTF-8, unless it has had migrations of ours: a request with a character that it
+ * Refuses a database of an encoding such as LATIN1, unless it has had migrations of ours: a request with a character that it
  * cannot store would fail, and with it all others that share a statement.
  *
  * @throws Error with the encoding found and the remedy.
  */
-export async function refuseOtherEncodings(database: Database): Promise<void> {
+export async function refuseNarrowEncodings(database: Database): Promise<void> {
   const { encoding } = await onlyRow(
     database.kysely,
     sql<{ encoding: string }>`select current_setting('server_encoding') as encoding`,
   );
-  if (encoding === 'UTF8' || (await executedMigrations(database)).length > 0) return;
+  if (storeEverything.includes(encoding) || (await executedMigrations(database)).length > 0) return;
   throw new Error(
     `The database has the encoding ${encoding}, in which not all names can be stored that clients may send. Nothing was changed. ` +
       "Make another one (create database placement_utf8 encoding 'UTF8' template template0;), move what this one holds there by " +

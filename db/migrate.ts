@@ -1,6 +1,6 @@
 import { type Migration, Migrator } from 'kysely';
 import type { Database } from './connect.ts';
-import { refuseOtherEncodings } from './encoding.ts';
+import { refuseNarrowEncodings } from './encoding.ts';
 import { executedMigrations } from './executed_migrations.ts';
 import { repeatLostRaces } from './lost_race.ts';
 import * as placementSchema from './migrations/001_placement_schema.ts';
@@ -26,7 +26,7 @@ export const migrations: Readonly<Record<string, Migration>> = {
  *
  * @param all the migrations, in a test those of another version
  * @returns the names of those that were needed.
- * @throws Error with the remedy where the database is another service's or of a newer release or not in UTF-8, or the role may not change it;
+ * @throws Error with the remedy where the database is another service's or of a newer release or of a narrow encoding, or the role may not change it;
  *   else the first error of a migration. Nothing of that migration is kept.
  */
 export function migrateToLatest(database: Database, all = migrations): Promise<readonly string[]> {
@@ -35,7 +35,7 @@ export function migrateToLatest(database: Database, all = migrations): Promise<r
 
 async function migrate(database: Database, all: typeof migrations): Promise<readonly string[]> {
   await refuseForeignDatabase(database);
-  await refuseOtherEncodings(database);
+  await refuseNarrowEncodings(database);
   const newer = await newerMigrations(database, all);
   if (newer.length > 0) throw new Error(newerSchema(newer));
   const migrator = new Migrator({ db: database.patient, provider: { getMigrations: async () => ({ ...all }) } });

@@ -11,6 +11,8 @@ export const sqlstate = {
   undefinedTable: '42P01',
   insufficientPrivilege: '42501',
   queryCanceled: '57014',
+  textTooLong: '22001',
+  characterUnknown: '22P05',
 } as const;
 
 /** Whether an error is the server's refusal for one of these conditions. */
@@ -20,6 +22,13 @@ export const hasSqlstate = (error: unknown, ...states: readonly string[]): boole
 /** Whether the statement lost a race that the server resolved against it, so that the same statement may succeed now. */
 export const isLostRace = (error: unknown): boolean =>
   hasSqlstate(error, sqlstate.deadlockDetected, sqlstate.serializationFailure);
+
+/**
+ * Whether the server cannot store a text: in an encoding other than UTF-8 it lacks characters, or counts bytes as characters.
+ * Nothing of the statement was done.
+ */
+export const isUnstorable = (error: unknown): error is Error =>
+  hasSqlstate(error, sqlstate.textTooLong, sqlstate.characterUnknown);
 
 /** Whether the statement took longer than it may; nothing of it was done. */
 export const isTimedOut = (error: unknown): boolean => hasSqlstate(error, sqlstate.queryCanceled);

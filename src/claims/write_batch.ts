@@ -1,6 +1,6 @@
 import type { Database } from '../../db/connect.ts';
 import { repeatLostRaces } from '../../db/lost_race.ts';
-import { hasSqlstate, isLostRace, sqlstate } from '../../db/sqlstate.ts';
+import { hasSqlstate, isLostRace, isUnstorable, sqlstate } from '../../db/sqlstate.ts';
 import type { ClaimWrite } from '../../db/statements/claim_write.ts';
 import { ensureOwners } from '../../db/statements/ensure_owners.ts';
 import { type WrittenClaims, writeClaims } from '../../db/statements/write_claims.ts';
@@ -51,7 +51,7 @@ export function openBatchWriter(
   /** Nothing of the batch was written. @returns those that go again. @throws the error where that is no use. */
   const afterFailure = (judged: readonly Judged[], error: unknown): readonly Waiting[] => {
     staleness.suspect();
-    if (judged.length > 1 && hasSqlstate(error, sqlstate.lockNotAvailable)) {
+    if (judged.length > 1 && (hasSqlstate(error, sqlstate.lockNotAvailable) || isUnstorable(error))) {
       return parted(judged.map(({ waiting }) => waiting));
     }
     if (!hasSqlstate(error, sqlstate.uniqueViolation) && !isLostRace(error)) throw error;
@@ -103,8 +103,12 @@ export function openBatchWriter(
     });
     const ownerless = judged.filter((_, place) => lost[place] === 'owner');
     if (ownerless.length === 0) return;
-    await ensureOwnersOf(database, ownerless);
-    again.push(...ownerless.map(({ waiting }) => waiting));
+    try {
+      await ensureOwnersOf(database, ownerless);
+      again.push(...ownerless.map(({ waiting }) => waiting));
+    } catch (error) {
+      again.push(...afterFailure(ownerless, error));
+    }
   };
 }
 

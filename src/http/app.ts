@@ -1,9 +1,9 @@
 import { Hono, type MiddlewareHandler } from 'hono';
 import type { Logger } from 'pino';
-import { isLostRace, isTimedOut, isUnavailable } from '../../db/sqlstate.ts';
+import { isLostRace, isTimedOut, isUnavailable, isUnstorable } from '../../db/sqlstate.ts';
 import { versionText } from '../api/microversions.ts';
 import type { Config } from '../config/config.ts';
-import { ApiError, conflict, errorCodes } from '../errors.ts';
+import { ApiError, badRequest, conflict, errorCodes } from '../errors.ts';
 import type { Outages } from '../log/outages.ts';
 import type { Policy } from '../policy/policy.ts';
 import { identifyAndLog } from './access_log.ts';
@@ -81,6 +81,11 @@ function untold(error: unknown, requestId: string, method: string): ApiError {
     // Who only reads has no conflict with anybody: a migration was in the way.
     if (method === 'GET' || method === 'HEAD') return tryLater('The database is being changed; please retry.');
     return conflict('Another request changed the same data; please retry.', errorCodes.concurrentUpdate);
+  }
+  if (isUnstorable(error)) {
+    return badRequest(
+      `The encoding of the database is not UTF-8, and has no place for a text of the request: ${error.message}.`,
+    );
   }
   return new ApiError(500, `Unexpected error; the log tells more under ${requestId}.`);
 }
