@@ -101,6 +101,25 @@ suite('a statement that takes too long', () => {
       assert.ok(entries.some(({ msg }) => msg === 'Slow statement'));
     }));
 
+  test('is a 503 as well where the role may wait for no lock as long as that', () =>
+    withService(
+      async ({ service, other }) => {
+        await other.query('begin; select from resource_providers for update');
+        for (const { status, headers: got, text } of [
+          await claim(service),
+          await send(service, 'PUT', `/resource_providers/${host}`, { name: 'renamed' }),
+          await send(service, 'DELETE', `/resource_providers/${host}`),
+        ]) {
+          assert.equal(status, 503, text);
+          assert.equal(got.get('retry-after'), '1');
+          assert.match(text, /did not answer in time/);
+        }
+        await other.query('rollback');
+        assert.equal((await claim(service)).status, 204);
+      },
+      (url) => `${url}?options=${encodeURIComponent('-c lock_timeout=200ms')}`,
+    ));
+
   test('that claims wait for is logged with the ids of all of them, and a claim that lost is counted', () =>
     withService(async ({ service, other, entries }) => {
       assert.equal((await claim(service)).status, 204, 'the owners are known');
