@@ -1,6 +1,7 @@
 import { sql } from 'kysely';
 import type { Logger } from 'pino';
 import type { Database } from '../../db/connect.ts';
+import { onlyRow } from '../../db/only_row.ts';
 
 /** Changes are kept for one to two of these; a process that was away for longer loads everything when it comes back. */
 const keepMs = 10 * 60_000;
@@ -29,22 +30,39 @@ export function pruneChanges(database: Database, logger: Logger): () => Promise<
 }
 
 /**
+ * So many rows go at once, some 50 ms of work: where upstream served the database for months, the log has more of them than a
+ * statement may take time for.
+ */
+const batchSize = 50_000;
+
+/** The oldest first, so that what is left is whole behind the horizon. @returns how many were deleted */
+async function deleteOldest(kysely: Database['kysely'], xid: string): Promise<number> {
+  // The horizon is the newest that was deleted, and stays where nothing was: a process with nothing to do for hours, in
+  // which nothing changed, has nothing to load.
+  const { count } = await onlyRow(
+    kysely,
+    sql<{ count: number }>`
+      with gone as (
+        delete from provider_changes
+        where ctid = any(array(select ctid from provider_changes where xid < ${xid}::xid8 order by xid limit ${batchSize}))
+        returning xid
+      ), newest as (
+        select xid from gone order by xid desc limit 1
+      ), moved as (
+        update provider_changes_horizon h set xid = newest.xid from newest where h.xid < newest.xid
+      )
+      select count(*)::integer as count from gone`,
+  );
+  return count;
+}
+
+/**
  * Deletes what transactions before `xid` logged, and says so to those who still might ask for it.
  *
  * @returns the oldest transaction that is under way now: where the next call may prune up to.
  */
 export async function pruneOnce({ kysely }: Database, xid: string | undefined): Promise<string | undefined> {
-  if (xid !== undefined) {
-    // The horizon is the newest that was deleted, and stays where nothing was: a process with nothing to do for hours, in
-    // which nothing changed, has nothing to load.
-    await sql`
-      with gone as (
-        delete from provider_changes where xid < ${xid}::xid8 returning xid
-      ), newest as (
-        select xid from gone order by xid desc limit 1
-      )
-      update provider_changes_horizon h set xid = newest.xid from newest where h.xid < newest.xid`.execute(kysely);
-  }
+  if (xid !== undefined) while ((await deleteOldest(kysely, xid)) === batchSize);
   const { rows } = await sql<{ xmin: string }>`select pg_snapshot_xmin(pg_current_snapshot())::text as xmin`.execute(
     kysely,
   );
