@@ -14,8 +14,9 @@ const keepMs = 10 * 60_000;
 export function pruneChanges(database: Database, logger: Logger): () => Promise<void> {
   let oldest: string | undefined;
   let running: Promise<void> = Promise.resolve();
+  let stopped = false;
   const timer = setInterval(() => {
-    running = pruneOnce(database, oldest).then(
+    running = pruneOnce(database, oldest, () => stopped).then(
       (xmin) => {
         oldest = xmin;
       },
@@ -25,6 +26,7 @@ export function pruneChanges(database: Database, logger: Logger): () => Promise<
   timer.unref();
   return async () => {
     clearInterval(timer);
+    stopped = true;
     await running;
   };
 }
@@ -59,10 +61,16 @@ async function deleteOldest(kysely: Database['kysely'], xid: string): Promise<nu
 /**
  * Deletes what transactions before `xid` logged, and says so to those who still might ask for it.
  *
+ * @param isStopped whether the rest is to be left
  * @returns the oldest transaction that is under way now: where the next call may prune up to.
  */
-export async function pruneOnce({ kysely }: Database, xid: string | undefined): Promise<string | undefined> {
-  if (xid !== undefined) while ((await deleteOldest(kysely, xid)) === batchSize);
+export async function pruneOnce(
+  { kysely }: Database,
+  xid: string | undefined,
+  isStopped: () => boolean = () => false,
+): Promise<string | undefined> {
+  let deleted = batchSize;
+  while (xid !== undefined && deleted === batchSize && !isStopped()) deleted = await deleteOldest(kysely, xid);
   const { rows } = await sql<{ xmin: string }>`select pg_snapshot_xmin(pg_current_snapshot())::text as xmin`.execute(
     kysely,
   );
