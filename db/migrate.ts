@@ -1,4 +1,5 @@
 import { type Migration, Migrator } from 'kysely';
+import { refuseOtherColumnTypes } from './column_types.ts';
 import type { Database } from './connect.ts';
 import { refuseNarrowEncodings } from './encoding.ts';
 import { executedMigrations } from './executed_migrations.ts';
@@ -26,7 +27,8 @@ export const migrations: Readonly<Record<string, Migration>> = {
  *
  * @param all the migrations, in a test those of another version
  * @returns the names of those that were needed.
- * @throws Error with the remedy where the database is another service's or of a newer release or of a narrow encoding, or the role may not change it;
+ * @throws Error with the remedy where the database is another service's, of a newer release, of a narrow encoding or with columns of
+ *   other types, or the role may not change it;
  *   else the first error of a migration. Nothing of that migration is kept.
  */
 export function migrateToLatest(database: Database, all = migrations): Promise<readonly string[]> {
@@ -36,6 +38,7 @@ export function migrateToLatest(database: Database, all = migrations): Promise<r
 async function migrate(database: Database, all: typeof migrations): Promise<readonly string[]> {
   await refuseForeignDatabase(database);
   await refuseNarrowEncodings(database);
+  await refuseOtherColumnTypes(database);
   const newer = await newerMigrations(database, all);
   if (newer.length > 0) throw new Error(newerSchema(newer));
   const migrator = new Migrator({ db: database.patient, provider: { getMigrations: async () => ({ ...all }) } });

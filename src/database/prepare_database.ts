@@ -1,6 +1,6 @@
 import type { Database } from '../../db/connect.ts';
 import { migrateToLatest, olderSchema, pendingMigrations } from '../../db/migrate.ts';
-import { raiseSequences } from '../../db/statements/raise_sequences.ts';
+import { raiseSequences } from '../../db/statements/id_sequences.ts';
 import { isImportUnfinished, unfinishedImportProblem } from '../../db/statements/unfinished_import.ts';
 import { syncStandardNames } from '../../db/sync_standard_names.ts';
 import { refuseUnwatchedTables } from '../../db/watched_tables.ts';

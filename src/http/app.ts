@@ -1,6 +1,6 @@
 import { Hono, type MiddlewareHandler } from 'hono';
 import type { Logger } from 'pino';
-import { isLostRace, isTimedOut, isUnavailable, isUnstorable } from '../../db/sqlstate.ts';
+import { hasSqlstate, isLostRace, isTimedOut, isUnavailable, isUnstorable, sqlstate } from '../../db/sqlstate.ts';
 import { versionText } from '../api/microversions.ts';
 import type { Config } from '../config/config.ts';
 import { ApiError, badRequest, conflict, errorCodes } from '../errors.ts';
@@ -74,7 +74,8 @@ function untold(error: unknown, requestId: string, method: string): ApiError {
   if (isUnavailable(error)) {
     return tryLater('The database cannot be reached; please retry.');
   }
-  if (isTimedOut(error)) {
+  // The role, or the database, may have a lock_timeout of its own.
+  if (isTimedOut(error) || hasSqlstate(error, sqlstate.lockNotAvailable)) {
     return tryLater('The database did not answer in time; please retry.');
   }
   if (isLostRace(error)) {

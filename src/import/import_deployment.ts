@@ -3,7 +3,7 @@ import { sql } from 'kysely';
 import type { Database } from '../../db/connect.ts';
 import { migrateToLatest } from '../../db/migrate.ts';
 import { onlyRow } from '../../db/only_row.ts';
-import { raiseSequences } from '../../db/statements/raise_sequences.ts';
+import { raiseSequences } from '../../db/statements/id_sequences.ts';
 import {
   beginImport,
   endImport,

@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { sql } from 'kysely';
 import type { Database } from '../../db/connect.ts';
 import { onlyRow } from '../../db/only_row.ts';
+import { readSpentIds, type SpentIds } from '../../db/statements/id_sequences.ts';
 import { isImportUnfinished, unfinishedImportProblem } from '../../db/statements/unfinished_import.ts';
 import { schemaProblem } from './schema_state.ts';
 
@@ -18,7 +19,7 @@ export type CheckResult = {
 
 /**
  * Whether a deployment is ready for an upgrade: the checks of upstream's `placement-status upgrade check`, in its words, and
- * whether the schema is that of this release, and no import unfinished.
+ * whether the schema is that of this release, no import unfinished, and enough ids are left.
  *
  * @throws Error with the remedy where the database has no schema.
  */
@@ -29,6 +30,7 @@ export async function checkUpgrade(database: Database, policyFile: string): Prom
   const incomplete = await countIncompleteConsumers(database);
   const policyIsJson = await isJson(policyFile);
   const importIsUnfinished = await isImportUnfinished(database);
+  const spentIds = schema?.is === 'older' ? [] : await readSpentIds(database); // which may lack tables
   return [
     {
       check: 'Missing Root Provider IDs',
@@ -53,10 +55,20 @@ export async function checkUpgrade(database: Database, policyFile: string): Prom
     // Not upstream's, so they are told only where they fail: what reads the report of a good deployment finds what it knows.
     ...(schema === undefined ? [] : [failed('Schema Migrations', schema.problem)]),
     ...(importIsUnfinished ? [failed('Unfinished Import', unfinishedImportProblem)] : []),
+    ...spentIds.map(warned),
   ];
 }
 
 const failed = (check: string, details: string): CheckResult => ({ check, result: failure, details });
+
+/** Allocations, above all: they get new ids whenever a consumer's are written. */
+const warned = ({ table, sequence, last }: SpentIds): CheckResult => ({
+  check: 'Ids Running Out',
+  result: warning,
+  details:
+    `Table ${table} has used its ids up to ${last} of 2147483647; behind that nothing can be added to it. The negative ones ` +
+    `are free: alter sequence ${sequence} minvalue -2147483648 restart with -2147483648;`,
+});
 
 const remedy = 'Run the "placement-manage db online_data_migrations" command.';
 const policyRemedy =

@@ -83,6 +83,25 @@ suite('a statement that takes too long', () => {
       assert.ok(entries.some(({ msg }) => msg === 'Slow statement'));
     }));
 
+  test('is a 503 as well where the role may wait for no lock as long as that', () =>
+    withService(
+      async ({ send, other }) => {
+        await other.query('begin; select from resource_providers for update');
+        for (const { status, headers, text } of [
+          await claim(send),
+          await send('PUT', `/resource_providers/${host}`, { name: 'renamed' }),
+          await send('DELETE', `/resource_providers/${host}`),
+        ]) {
+          assert.equal(status, 503, text);
+          assert.equal(headers.get('retry-after'), '1');
+          assert.match(text, /did not answer in time/);
+        }
+        await other.query('rollback');
+        assert.equal((await claim(send)).status, 204);
+      },
+      (url) => `${url}?options=${encodeURIComponent('-c lock_timeout=200ms')}`,
+    ));
+
   test('that claims wait for is logged with the ids of all of them, and a claim that lost is counted', () =>
     withService(async ({ send, other, entries }) => {
       assert.equal((await claim(send)).status, 204, 'the owners are known');

@@ -79,6 +79,38 @@ test('a database that is not in UTF-8 is refused by db sync, and left as it is',
   }
 });
 
+test("a database whose columns have other types than upstream's is refused, and taken once they are changed", async () => {
+  await withCommands('postgresql', 'empty', async (world) => {
+    const { run } = world;
+    const moved = (upstreamSchemas.a082b8bb98d0 ?? '')
+      .replaceAll(/\binteger\b/g, 'bigint')
+      .replaceAll(/\bserial\b/g, 'bigserial')
+      .replaceAll('without time zone', 'with time zone')
+      .replaceAll('uuid varchar(36)', 'uuid uuid');
+    await execute(urlOf(world), moved);
+    await execute(
+      urlOf(world),
+      "insert into projects (external_id, created_at) values ('moved', '2026-01-02 03:04:05+00')",
+    );
+    const before = await stateOf(urlOf(world));
+    const { code, stderr } = await run('placement-manage', 'db', 'sync');
+    assert.equal(code, 1);
+    assert.match(stderr, /columns of other types than those of OpenStack Placement.* Nothing was changed\./);
+    assert.deepEqual(await stateOf(urlOf(world)), before);
+
+    const statements = stderr.slice(stderr.indexOf('alter table'));
+    await execute(urlOf(world), `set timezone = 'Asia/Tokyo'; ${statements}`);
+    const sync = await run('placement-manage', 'db', 'sync');
+    assert.equal(sync.code, 0, sync.stderr);
+    const { rows } = await execute(
+      urlOf(world),
+      "select created_at::text as time, pg_typeof(id)::text as type from projects where external_id = 'moved'",
+    );
+    assert.deepEqual(rows, [{ time: '2026-01-02 03:04:05', type: 'integer' }]);
+    assert.equal((await run('placement-manage', 'online-data-migrations')).code, 0);
+  });
+});
+
 test('a migration of a newer release is told as that, by db sync and a start that migrates', async () => {
   await withCommands('postgresql', 'migrated', async (world) => {
     const url = urlOf(world);
