@@ -52,6 +52,12 @@ async function readOrMakeDump(): Promise<Blob> {
   }
 }
 
+/** Makes the embedded database of a folder as a first start leaves it, in a quarter of the CPU time that this takes. */
+export async function fillEmbedded(embeddedPath: string): Promise<void> {
+  const database = await openDatabase({ embeddedPath, template: await embeddedTemplate() });
+  await database.close();
+}
+
 /**
  * The name of a database on the server that holds the schema and the standard names, for `createDatabase`'s template. It
  * is made by the first process that asks.

@@ -5,7 +5,7 @@ import { sql } from 'kysely';
 import { type DatabaseSettings, openDatabase } from '../../db/connect.ts';
 import { createDatabase, execute, type FreshDatabase } from '../postgresql.ts';
 import type { Query } from '../races/server_process.ts';
-import { embeddedTemplate, postgresqlTemplate } from '../templates.ts';
+import { fillEmbedded, postgresqlTemplate } from '../templates.ts';
 import type { MeasuredServer } from './measured_server.ts';
 import { type PlacementApi, startPlacementApi } from './placement_api.ts';
 
@@ -48,7 +48,7 @@ export function ownOnEmbedded(name: string, profileFolder?: string): MeasuredSer
     renew: async () => {
       await remove();
       folder = await mkdtemp(path.join(os.tmpdir(), 'placement-bench-data-'));
-      await withSql({ embeddedPath: folder, template: await embeddedTemplate() }, async () => {});
+      await fillEmbedded(folder);
     },
     settings: () => ({ embeddedPath: folder }),
     remove,

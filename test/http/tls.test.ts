@@ -8,6 +8,7 @@ import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { selfSigned } from '../keystone/certificate.ts';
 import { runToEnd, startCommand } from '../manage/commands.ts';
+import { fillEmbedded } from '../templates.ts';
 
 type Answer = { readonly status: number | undefined; readonly location: string | undefined };
 
@@ -39,6 +40,7 @@ test('the certificate is served, links are https, SIGHUP reads the files again, 
       );
     const args = ['--config-file', file('placement.conf')];
 
+    await fillEmbedded(file('data'));
     await configure('cert.pem', 'key.pem');
     const server = startCommand('placement-api', args, folder);
     const [, url = ''] = await server.said(/listens on (https:\/\/127\.0\.0\.1:\d+)\n/);

@@ -6,6 +6,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
 import { type CommandName, runToEnd, startCommand } from '../manage/commands.ts';
+import { fillEmbedded } from '../templates.ts';
 import { type StandIn, settingsFor, withStandIn } from './stand_in.ts';
 
 /** Every secret has this in it, so that one search finds them all, and the encoded ones as well. */
@@ -64,6 +65,7 @@ for (const useJson of [true, false])
     await withRun(async (run) => {
       const { folder, standIn, printed } = run;
       standIn.behaviour.password = password;
+      await fillEmbedded(path.join(folder, 'data'));
       const embedded = `[placement_database]\nembedded_path = ${folder}/data\nslow_statement_ms = 0\n[DEFAULT]\nuse_json = ${useJson}\n`;
       const config = await confFile(run, embedded);
       const server = startCommand('placement-api', ['--config-file', config], folder);

@@ -7,6 +7,7 @@ import type { Config } from '../../src/config/config.ts';
 import { compileCache } from '../compile_cache.ts';
 import { type Engine, freshDatabase, postgresqlServer } from '../engines.ts';
 import { createDatabase } from '../postgresql.ts';
+import { fillEmbedded } from '../templates.ts';
 
 export type CommandName = 'placement' | 'placement-api' | 'placement-manage' | 'placement-status';
 
@@ -76,15 +77,7 @@ async function databaseIn(folder: string, engine: Engine, start: Start) {
     return { config: { connection: url }, drop };
   }
   const embeddedPath = path.join(folder, 'data');
-  if (start === 'migrated') {
-    const { embeddedTemplate, drop } = await freshDatabase(engine);
-    const database = await openDatabase({
-      embeddedPath,
-      ...(embeddedTemplate === undefined ? {} : { template: embeddedTemplate }),
-    });
-    await database.close();
-    return { config: { connection: undefined, embeddedPath }, drop };
-  }
+  if (start === 'migrated') await fillEmbedded(embeddedPath);
   return { config: { connection: undefined, embeddedPath }, drop: async () => {} };
 }
 

@@ -4,10 +4,10 @@ import os from 'node:os';
 import path from 'node:path';
 import { suite, test } from 'node:test';
 import { openDatabase } from '../../db/connect.ts';
-import { migrateToLatest } from '../../db/migrate.ts';
 import { beginImport, endImport } from '../../db/statements/unfinished_import.ts';
 import { freePort } from '../free_port.ts';
 import { openServiceOn } from '../services.ts';
+import { fillEmbedded } from '../templates.ts';
 import { type Ended, runToEnd } from './commands.ts';
 
 /** Runs `placement-manage import` in a folder of its own, on an embedded database there. */
@@ -81,12 +81,12 @@ test('no service starts on an unfinished import', async () => {
   const settings = { embeddedPath: path.join(folder, 'data') };
   const change = async (use: typeof endImport): Promise<void> => {
     const database = await openDatabase(settings);
-    await migrateToLatest(database);
     await use(database);
     await database.close();
   };
   const open = () => openServiceOn({ settings, config: { connection: undefined, ...settings }, drop: async () => {} });
   try {
+    await fillEmbedded(settings.embeddedPath);
     await change((database) => beginImport(database, 'mysql://db.example.com:3306/placement'));
     await assert.rejects(
       open(),

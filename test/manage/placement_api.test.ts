@@ -9,6 +9,7 @@ import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { version } from '../../src/version.ts';
+import { fillEmbedded } from '../templates.ts';
 import { killLeftovers, runToEnd, startCommand, withCommands } from './commands.ts';
 
 async function inFolder(use: (folder: string) => Promise<void>): Promise<void> {
@@ -115,6 +116,7 @@ test('a configuration without a database is warned of, also where a section is m
     );
     const warnings =
       /^Warning: .*\[placement_databse\].* Did you mean \[placement_database\]\?\nWarning: .*:4: \[oslo_policy\] policy_file .* no such file.*\nWarning: .*neither \[placement_database\] connection nor embedded_path is set, .* embedded database in \/\S+\/placement-data\. /;
+    await fillEmbedded(path.join(folder, 'placement-data'));
     const server = startCommand('placement-api', ['--config-file', config, '--port', '0'], folder);
     await server.said(listens);
     server.child.kill('SIGTERM');

@@ -3,6 +3,7 @@ import os from 'node:os';
 import path from 'node:path';
 import type { Config } from '../../src/config/config.ts';
 import { type Engine, withFreshDatabase } from '../engines.ts';
+import { fillEmbedded } from '../templates.ts';
 
 /** Calls back with the configuration of a fresh database that server processes can open, and that outlives them. */
 export async function withPlace<T>(
@@ -12,7 +13,9 @@ export async function withPlace<T>(
   if (engine === 'postgresql') return withFreshDatabase(engine, ({ config }) => use(config));
   const folder = await mkdtemp(path.join(os.tmpdir(), 'placement-race-'));
   try {
-    return await use({ embeddedPath: path.join(folder, 'data') });
+    const embeddedPath = path.join(folder, 'data');
+    await fillEmbedded(embeddedPath);
+    return await use({ embeddedPath });
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
