@@ -1,4 +1,5 @@
 import type { Server } from 'node:http';
+import { Server as TlsServer } from 'node:https';
 import type { Socket } from 'node:net';
 import type { FromWorker, ToWorker } from './messages.ts';
 
@@ -23,6 +24,7 @@ export function takeConnections(server: Server, tell: (message: FromWorker) => v
 /** As Node's server does with a connection that it accepted itself. */
 function serve(server: Server, socket: Socket): void {
   socket.setNoDelay(true);
-  socket.allowHalfOpen = true;
+  // Under TLS there is no half: one that a client left before its first request would stay.
+  socket.allowHalfOpen = !(server instanceof TlsServer);
   server.emit('connection', socket);
 }
