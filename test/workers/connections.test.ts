@@ -1,0 +1,32 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer as createTlsServer } from 'node:https';
+import net, { type AddressInfo } from 'node:net';
+import { test } from 'node:test';
+import tls from 'node:tls';
+import { takeConnections } from '../../src/workers/connections.ts';
+import type { FromWorker } from '../../src/workers/messages.ts';
+import { selfSigned } from '../keystone/certificate.ts';
+import { until } from '../until.ts';
+
+test('a connection whose client leaves after the TLS handshake, before its first request, is over', async () => {
+  const told: FromWorker['kind'][] = [];
+  takeConnections(createTlsServer(selfSigned()), ({ kind }) => told.push(kind));
+  // As the primary does, but that the connection comes from this process.
+  const primary = net.createServer({ pauseOnConnect: true }, (socket) => {
+    process.emit('message', { kind: 'connection', id: 1 }, socket);
+  });
+  primary.listen(0, '127.0.0.1');
+  await once(primary, 'listening');
+  try {
+    const { port } = primary.address() as AddressInfo; // it listens on TCP
+    const client = tls.connect({ host: '127.0.0.1', port, rejectUnauthorized: false });
+    await once(client, 'secureConnect');
+    client.destroy();
+    await until('the worker says so', () => told.includes('released'));
+    assert.deepEqual(told, ['taken', 'released']);
+  } finally {
+    primary.close();
+    process.removeAllListeners('message');
+  }
+});
