@@ -35,6 +35,7 @@ export type RowsOf<Statements extends readonly RawBuilder<unknown>[]> = {
   readonly [Place in keyof Statements]: Statements[Place] extends RawBuilder<infer Row> ? readonly Row[] : never;
 };
 
+/** A database that is open, whichever engine it has. */
 export type Database = {
   readonly kysely: Kysely<Tables>;
   /** The same database for what may take long, such as migrations: a connection of its own, on which no time-out holds. */

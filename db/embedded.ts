@@ -7,6 +7,7 @@ import { createPgConfig } from '@electric-sql/pglite/node-postgres';
 import type pg from 'pg';
 import { folderFailure, startFailure } from './embedded_failures.ts';
 
+/** An embedded PostgreSQL that runs. */
 export type Embedded = { readonly poolConfig: pg.PoolConfig; close(): Promise<void> };
 
 /** PostgreSQL's cache. Its default of 128 MB took 97 MB more of the process from the start, and made nothing faster. */

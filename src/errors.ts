@@ -18,8 +18,10 @@ export const errorCodes = {
 export const concurrentlyUpdated =
   'Another thread concurrently updated the resource provider data. Please retry your update';
 
+/** That a resource class is unknown, in upstream's words. */
 export const noSuchClass = (name: string): string => `No such resource class ${name}.`;
 
+/** What stands in the field `code` of an error. */
 export type ErrorCode = (typeof errorCodes)[keyof typeof errorCodes];
 
 type Options = {
@@ -45,10 +47,13 @@ export class ApiError extends Error {
   }
 }
 
+/** A 400: the request itself is wrong. */
 export const badRequest = (detail: string, code?: ErrorCode): ApiError =>
   new ApiError(400, detail, code === undefined ? {} : { code });
+/** A 409: the state of things stands against the request. */
 export const conflict = (detail: string, code?: ErrorCode): ApiError =>
   new ApiError(409, detail, code === undefined ? {} : { code });
+/** A 404. */
 export const notFound = (detail: string): ApiError => new ApiError(404, detail);
 /** A 404 that upstream raises outside of its handlers: an unknown provider, class or path. */
 export const notFoundWithoutVary = (detail: string): ApiError => new ApiError(404, detail, { vary: false });

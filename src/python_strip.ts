@@ -8,6 +8,9 @@ const leading = new RegExp(`^${blank}+`);
 // Without the look-behind a long run of blanks in the middle of a text would take time by the square.
 const trailing = new RegExp(`(?<!${blank})${blank}+$`);
 
+/** Python's str.lstrip(). */
 export const lstrip = (text: string): string => text.replace(leading, '');
+/** Python's str.rstrip(). */
 export const rstrip = (text: string): string => text.replace(trailing, '');
+/** Python's str.strip(). */
 export const strip = (text: string): string => lstrip(rstrip(text));

@@ -2,6 +2,7 @@ import { sql } from 'kysely';
 import type { Database } from '../connect.ts';
 import type { SeenAllocation } from './seen_allocations.ts';
 
+/** An allocation of a consumer, with what is known of both. */
 export type ConsumerAllocationRow = SeenAllocation & {
   readonly consumer_uuid: string;
   readonly provider_uuid: string;

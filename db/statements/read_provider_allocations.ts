@@ -1,6 +1,7 @@
 import { sql } from 'kysely';
 import type { Database } from '../connect.ts';
 
+/** An allocation on a provider, with whose it is. */
 export type ProviderAllocationRow = {
   readonly provider_uuid: string;
   readonly provider_generation: number;

@@ -1,6 +1,7 @@
 import { sql } from 'kysely';
 import type { Database } from '../connect.ts';
 
+/** What is used of a class, in a group of consumers. */
 export type UsageRow = {
   readonly class_name: string;
   readonly used: number;

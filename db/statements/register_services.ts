@@ -4,6 +4,7 @@ import { utcNow } from '../utc_now.ts';
 import { agreeDisabledTrait } from './agree_disabled_trait.ts';
 import { computeBinary, type ServiceRow, serviceColumns } from './service_row.ts';
 
+/** What an agent says of its service. */
 export type Registration = {
   readonly host: string;
   readonly binary: string;

@@ -27,6 +27,7 @@ export type ServiceRow = {
 /** A service that has its uuid. */
 export type KnownService = ServiceRow & { readonly uuid: string };
 
+/** Whether a service has its uuid already. */
 export const hasUuid = (row: ServiceRow): row is KnownService => row.uuid !== null;
 
 /**

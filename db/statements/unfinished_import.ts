@@ -7,6 +7,7 @@ import type { Tables } from '../tables.ts';
  * What an import remembers until it is finished. The table is there meanwhile only, and so it is in no migration.
  */
 
+/** How far an import came. */
 export type UnfinishedImport = {
   /** The source, without user and password. */
   readonly source: string;
@@ -21,8 +22,10 @@ export const unfinishedImportProblem =
 
 type Target = Pick<Database, 'kysely'>;
 
+/** Whether an import was begun and is not finished. */
 export const isImportUnfinished = (target: Target): Promise<boolean> => hasTable(target, 'unfinished_import');
 
+/** The import that is not finished; undefined where there is none. */
 export async function readUnfinishedImport(target: Target): Promise<UnfinishedImport | undefined> {
   if (!(await isImportUnfinished(target))) return undefined;
   const { rows } = await sql<UnfinishedImport>`
@@ -30,6 +33,7 @@ export async function readUnfinishedImport(target: Target): Promise<UnfinishedIm
   return rows[0];
 }
 
+/** Notes that an import begins. To be committed with the look whether the database is empty. */
 export async function beginImport({ kysely }: Target, source: string): Promise<void> {
   await sql`create table unfinished_import (
     source text not null,
@@ -45,10 +49,12 @@ export async function recordCopied({ kysely }: Target, table: keyof Tables, last
   );
 }
 
+/** Notes that nothing is copied any more. To be committed with the removal of the rows. */
 export async function forgetCopied({ kysely }: Target): Promise<void> {
   await sql`update unfinished_import set copied = '{}'`.execute(kysely);
 }
 
+/** Notes that the import is finished, and leaves no trace of it. */
 export async function endImport({ kysely }: Target): Promise<void> {
   await sql`drop table unfinished_import`.execute(kysely);
 }

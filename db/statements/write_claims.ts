@@ -27,6 +27,7 @@ import { consumerTagsAreWritten } from './written_tags.ts';
 /** Which guard a claim lost; undefined where it was written. `owner`: a project, user or consumer type does not exist yet. */
 export type LostGuard = 'provider' | 'consumer' | 'class' | 'owner' | undefined;
 
+/** What became of the claims of a batch. */
 export type WrittenClaims = {
   /** For each claim the guard that it lost. */
   readonly lost: readonly LostGuard[];

@@ -4,6 +4,7 @@ import type { Query } from '../query/query_string.ts';
 import type { Identity } from './identity.ts';
 import type { Parts } from './parts.ts';
 
+/** The methods that endpoints have. */
 export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE';
 
 /** A request as a handler sees it: authenticated, its version negotiated, its media types checked. */
@@ -70,4 +71,5 @@ export type Answer = {
   readonly etag?: EntityTag | undefined;
 };
 
+/** Done, and nothing to show. */
 export const noContent: Answer = { status: 204 };

@@ -39,6 +39,7 @@ export function requireMatch(request: ApiRequest, what: string, tag: () => Entit
   if (request.ifMatch !== undefined && !isMatch(request.ifMatch, tag())) throw preconditionFailed(what);
 }
 
+/** A 412. @param what names the resource, as the beginning of a sentence */
 export const preconditionFailed = (what: string): ApiError =>
   new ApiError(
     412,

@@ -15,6 +15,7 @@ export type Identity = {
   readonly service: ServiceIdentity | undefined;
 };
 
+/** Who a service is that sends a request for somebody else. */
 export type ServiceIdentity = Pick<Identity, 'userId' | 'userDomainId' | 'projectId' | 'projectDomainId' | 'roles'>;
 
 /** Before the authentication, and where none is needed. */

@@ -4,6 +4,7 @@ import { capacity, type InventoryFields, inventoryDefaults, maxInteger, maxRatio
 import { integer, keyed, number, object } from '../schema/json_schema.ts';
 import { echoedTag } from './entity_tags.ts';
 
+/** What resource classes may be called. */
 export const classNamePattern = /^[A-Z0-9_]+$/;
 
 const positive = integer({ minimum: 1, maximum: maxInteger });

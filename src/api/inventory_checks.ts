@@ -6,6 +6,7 @@ import { type Inventory, inventoryOf, type Provider } from '../fleet/provider.ts
 import type { ApiRequest } from './endpoint.ts';
 import { requireMatch } from './entity_tags.ts';
 
+/** The 409 of a write of inventories that lost its race. */
 export const updateConflict = () => conflict(`update conflict: ${concurrentlyUpdated}`, errorCodes.concurrentUpdate);
 
 /** @throws ApiError 409 where the provider is not at this generation. */

@@ -10,6 +10,7 @@ export type Service = {
   readonly maxMinor: number;
 };
 
+/** A version as headers have it, `1.39`. */
 export const versionText = (service: Service, minor: number): string => `${service.major}.${minor}`;
 
 /** What each minor version of `placement 1.N` brought, from 1.0 on. */
@@ -58,6 +59,7 @@ const changes: readonly string[] = [
   'Entity tags: ETag and etag in answers, If-Match in requests.',
 ];
 
+/** The Placement API with all its versions. */
 export const placementService: Service = {
   type: 'placement',
   major: 1,

@@ -16,6 +16,7 @@ export type ResolvedGroup = {
   readonly treeRoot: Provider | undefined;
 };
 
+/** A query with its names looked up. */
 export type ResolvedRequest = {
   readonly groups: readonly ResolvedGroup[];
   readonly isolate: boolean;

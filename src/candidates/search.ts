@@ -9,6 +9,7 @@ import type { CandidateRequest } from './request.ts';
 import { resolveRequest } from './resolve.ts';
 import { type Sharing, sharingIn } from './sharing.ts';
 
+/** In which order candidates come. */
 export type SearchOptions = {
   readonly strategy: 'depth-first' | 'breadth-first';
   readonly randomize: boolean;

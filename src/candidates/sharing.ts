@@ -15,6 +15,7 @@ export type Sharing = {
   readonly anchorsOf: (provider: Provider) => Iterable<Provider>;
 };
 
+/** Looks up once who shares. */
 export function sharingIn(fleet: Fleet): Sharing {
   const trait = fleet.traits.byName.get(sharingTrait)?.id ?? -1;
   const providers = fleet.withTrait.of(trait);

@@ -16,6 +16,7 @@ export type AllocationReads = {
 /** How many consumers or providers one statement reads: a provider may have thousands of allocations, for which all would wait. */
 const batchLimit = 32;
 
+/** Reads that lost a deadlock with a migration are repeated. */
 export function openAllocationReads(database: Database): AllocationReads {
   const ofConsumer = inBatches(database, { limit: batchLimit }, async (uuids: readonly string[]) =>
     grouped(await repeatLostRaces(() => readAllocations(database, wanted(uuids))), (row) => row.consumer_uuid),

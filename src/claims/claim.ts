@@ -19,6 +19,7 @@ export type ConsumerClaim = {
   readonly expected?: ExpectedAllocations | undefined;
 };
 
+/** What the client has seen of a consumer. */
 export type ExpectedAllocations = {
   readonly ifMatch: IfMatch;
   /** Whom old allocations without a consumer record are shown to belong to. */
@@ -59,6 +60,7 @@ export type RefusalReason =
   /** Other writers were faster, every time. */
   | 'concurrent update';
 
+/** A claim that is not written. Its message is upstream's, or, for `unmatched ...`, the UUID of what does not match. */
 export class ClaimRefused extends Error {
   readonly reason: RefusalReason;
 

@@ -12,6 +12,7 @@ export type Deletions = {
 /** How many consumers one transaction takes: their rows stay locked until all of them are gone. */
 const batchLimit = 64;
 
+/** A consumer that somebody holds keeps only those waiting who delete the same. */
 export function openDeletions(database: Database): Deletions {
   const concerns = (uuid: string): unknown => uuid;
   const isOfOne = (error: unknown): boolean => hasSqlstate(error, sqlstate.lockNotAvailable);

@@ -88,6 +88,7 @@ export const rowsOf = (claims: readonly Waiting[]): ClaimedRows => ({
   consumers: new Set(claims.flatMap(consumersOf)),
 });
 
+/** The consumers that a claim writes, by their UUIDs. */
 export const consumersOf = ({ claim }: Waiting): string[] => claim.consumers.map(({ uuid }) => uuid);
 
 const providersOf = ({ claim }: Waiting): string[] => [

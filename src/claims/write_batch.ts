@@ -12,6 +12,7 @@ import { effectsOf, isForeseeable, type Judged, roomsOf } from './effects.ts';
 import type { Staleness } from './staleness.ts';
 import type { Waiting } from './waiting.ts';
 
+/** How patient claims are with others. */
 export type BatchWriterOptions = {
   /** How often a claim that lost a race is judged again before it is refused. */
   readonly conflictRetryCount: number;

@@ -68,6 +68,7 @@ export function changedInventory(name: string, old: Inventory | undefined, chang
   return { ...old, ...change, total };
 }
 
+/** `VCPU=2 MEMORY_MB=2048` */
 export const resourcesText = (resources: Resources): string =>
   Object.entries(resources)
     .map(([name, amount]) => `${name}=${amount}`)

@@ -45,6 +45,7 @@ OS_APPLICATION_CREDENTIAL_SECRET are understood too.
   );
 }
 
+/** The options as commander gives them, from the command line or the environment. */
 export type ConnectionFlags = {
   readonly osEndpoint?: string;
   readonly osToken?: string;
@@ -63,6 +64,7 @@ export type ConnectionFlags = {
 /** How often a call is tried: somebody waits for it. */
 const attempts = 4;
 
+/** Environment variables. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 /**

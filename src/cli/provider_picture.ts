@@ -10,6 +10,7 @@ export type ProviderPicture = Provider & {
   readonly aggregates: readonly string[];
 };
 
+/** Reads all parts of a provider at once; of an old server those that it has. */
 export async function readPicture(placement: Placement, provider: Provider): Promise<ProviderPicture> {
   const { uuid } = provider;
   const [inventories, usages, traits, aggregates] = await Promise.all([
@@ -37,6 +38,7 @@ async function sinceOr<Result, None>(asked: Promise<Result>, none: None): Promis
   }
 }
 
+/** @param nameOf the name of a provider, by its UUID */
 export function showPicture(picture: ProviderPicture, nameOf: (uuid: string) => string): string {
   const called = (uuid: string | null | undefined) => (uuid ? `${nameOf(uuid)} (${uuid})` : '');
   const about = fields([
@@ -55,6 +57,7 @@ export function showPicture(picture: ProviderPicture, nameOf: (uuid: string) => 
 const listed = (name: string, entries: readonly string[]): readonly (readonly [string, string])[] =>
   entries.length === 0 ? [[name, '']] : entries.map((entry, place) => [place === 0 ? name : '', entry]);
 
+/** Inventories with what is used of them, a line for each class. */
 export function inventoryTable(inventories: ProviderPicture['inventories'], usages: Resources): string {
   const rows = Object.entries(inventories).map(([name, inventory]) => [
     name,

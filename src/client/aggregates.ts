@@ -1,11 +1,13 @@
 import type { AskedSince, Microversion, Since } from './microversions.ts';
 import { answered, type Call, type CallOptions, pathOf, type Tagged, type WriteOptions } from './operation.ts';
 
+/** The aggregates that a provider is in, by UUID. */
 export type Aggregates<Version extends Microversion = Microversion> = {
   readonly aggregates: readonly string[];
 } & Since<Version, '1.19', { readonly resource_provider_generation: number }> &
   Tagged<Version>;
 
+/** The aggregates that a provider is to be in, and no others. */
 export type NewAggregates<Version extends Microversion = Microversion> = {
   readonly aggregates: readonly string[];
 } & AskedSince<Version, '1.19', { readonly resource_provider_generation: number }>;
@@ -21,6 +23,7 @@ const since = 1;
 /** From 1.19 on the provider's generation guards its aggregates; before, the body is a bare list. */
 const guardedSince = 19;
 
+/** Makes the calls about aggregates. */
 export function aggregateCalls<Version extends Microversion>(call: Call): AggregateCalls<Version> {
   const path = (provider: string) => pathOf('resource_providers', provider, 'aggregates');
   return {

@@ -18,6 +18,7 @@ export type ConsumerAllocations<Version extends Microversion = Microversion> = {
   Since<Version, '1.38', { readonly consumer_type?: string }> &
   Partial<Tagged<Version>>;
 
+/** What consumers have. */
 export type AllocationCalls<Version extends Microversion> = {
   show(consumer: string, options?: CallOptions): Promise<ConsumerAllocations<Version>>;
   /** Replaces what a consumer has. @throws ApiError 409 where it does not fit, or something changed meanwhile */
@@ -39,6 +40,7 @@ const reshapeSince = 30;
 const root = pathOf('allocations');
 const isGuardedAt = (minor: number): boolean => minor >= claimsGuardedSince;
 
+/** Makes the calls about allocations. */
 export function allocationCalls<Version extends Microversion>(call: Call): AllocationCalls<Version> {
   return {
     show: (consumer, options) => answered(call({ method: 'GET', path: root + pathOf(consumer) }, options)),

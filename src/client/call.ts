@@ -7,6 +7,7 @@ import { type Attempt, repeatedly } from './repeat.ts';
 import { type Fetch, isPassing, send, type WireAnswer } from './send.ts';
 import type { Wanted } from './version_request.ts';
 
+/** What the calls of a client have in common. */
 export type Connection = {
   /** Where the service is; absent where the catalog tells. */
   readonly endpoint: string | undefined;

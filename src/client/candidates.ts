@@ -22,11 +22,13 @@ export type AllocationRequest<Version extends Microversion = Microversion> = {
   readonly allocations: { readonly [provider: string]: { readonly resources: Resources } };
 } & Since<Version, '1.34', { readonly mappings: Mappings }>;
 
+/** What a provider of a candidate has, all in all. */
 export type ProviderSummary<Version extends Microversion = Microversion> = {
   readonly resources: { readonly [resourceClass: string]: { readonly capacity: number; readonly used: number } };
 } & Since<Version, '1.17', { readonly traits: readonly string[] }> &
   Since<Version, '1.29', { readonly parent_provider_uuid: string | null; readonly root_provider_uuid: string }>;
 
+/** The ways to get what was looked for, and the providers that they are about. */
 export type Candidates<Version extends Microversion = Microversion> = {
   readonly allocation_requests: readonly AllocationRequest<Version>[];
   readonly provider_summaries: { readonly [provider: string]: ProviderSummary<Version> };
@@ -46,6 +48,7 @@ const namedGroupsSince = 33;
 const rootRequiredSince = 35;
 const sameSubtreeSince = 36;
 
+/** Makes the call for allocation candidates. */
 export const candidatesCall = <Version extends Microversion>(call: Call): CandidatesCall<Version> =>
   async function candidates(query, options) {
     const path = pathOf('allocation_candidates');

@@ -11,6 +11,7 @@ export type Catalog = readonly {
   }[];
 }[];
 
+/** Which of several endpoints is taken. Default: public, of any region. */
 export type EndpointChoice = { readonly interface?: string | undefined; readonly region?: string | undefined };
 
 /** The address of the placement service. @throws AuthError where the catalog has none that fits */

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isConcurrentUpdate } from './errors.ts';
 
+/** How long conflicts are tried again. */
 export type ConflictOptions = {
   /** How often it is tried at most. Default: 10. */
   readonly attempts?: number | undefined;

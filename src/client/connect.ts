@@ -14,6 +14,7 @@ import { type ProviderTraitCalls, providerTraitCalls, type TraitCalls, traitCall
 import { type UsageCalls, usageCalls } from './usages.ts';
 import { wantedVersion } from './version_request.ts';
 
+/** Where the service is, who asks, and how patiently. */
 export type ConnectOptions<Version extends string = string, Oldest extends Microversion = Microversion> = {
   /** Where the service is, `http://127.0.0.1:8778`. Default: where `auth` finds it, as `keystone` does in the catalog. */
   readonly endpoint?: string | undefined;

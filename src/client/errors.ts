@@ -100,6 +100,7 @@ export class AuthError extends PlacementError {
   override readonly name = 'AuthError';
 }
 
+/** Whether what was asked for is not there. */
 export const isNotFound = (error: unknown): error is ApiError => error instanceof ApiError && error.status === 404;
 
 /** Whether a request was refused by the state of things: a name that is taken, no room left, a generation that moved. */

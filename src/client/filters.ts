@@ -28,6 +28,7 @@ const anyTraitsSince = 39;
 const severalAggregatesSince = 24;
 const forbiddenAggregatesSince = 32;
 
+/** @param suffix that of a group of a candidate request; empty outside of groups */
 export function filterParameters(
   { resources, required = [], member_of = [], in_tree }: ProviderFilter,
   since: FilterVersions,

@@ -31,8 +31,10 @@ export type Inventories<Version extends Microversion = Microversion> = {
   readonly inventories: { readonly [resourceClass: string]: Inventory & Tagged<Version> };
 } & Guarded &
   Tagged<Version>;
+/** All inventories that a provider is to have. */
 export type NewInventories = { readonly inventories: { readonly [resourceClass: string]: NewInventory } } & Guarded;
 
+/** The inventories of a provider. */
 export type InventoryCalls<Version extends Microversion = Microversion> = {
   list(provider: string, options?: CallOptions): Promise<Inventories<Version>>;
   /** Replaces all inventories of the provider. */
@@ -59,6 +61,7 @@ export type InventoryCalls<Version extends Microversion = Microversion> = {
 /** Microversion 1.5 deletes all inventories at once. */
 const deleteAllSince = 5;
 
+/** Makes the calls about inventories. */
 export function inventoryCalls<Version extends Microversion>(call: Call): InventoryCalls<Version> {
   const path = (provider: string, ...more: readonly string[]) =>
     pathOf('resource_providers', provider, 'inventories', ...more);

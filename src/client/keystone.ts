@@ -22,6 +22,7 @@ export type Scope =
   | { readonly domain: { readonly id?: string; readonly name?: string } }
   | { readonly system: 'all' };
 
+/** How to log in, and what to look for in the catalog. */
 export type KeystoneOptions = {
   /** Keystone's address, with or without `/v3`. */
   readonly authUrl: string;

@@ -7,6 +7,7 @@ export const microversions = [
   '1.40',
 ] as const;
 
+/** `1.0` to `1.40` */
 export type Microversion = (typeof microversions)[number];
 
 /** The newest minor version that this client knows. */

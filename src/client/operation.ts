@@ -43,6 +43,7 @@ export type Tagged<Version extends Microversion> = Since<
   }
 >;
 
+/** How one call is made. */
 export type CallOptions = {
   /** Ends the call, with the signal's reason. */
   readonly signal?: AbortSignal | undefined;
@@ -50,6 +51,7 @@ export type CallOptions = {
   readonly deadlineMs?: number | undefined;
 };
 
+/** How one write is made. */
 export type WriteOptions = CallOptions & {
   /**
    * Writes only what was read: where it was changed since, nothing is done, and the server answers 412. From 1.40.
@@ -59,6 +61,7 @@ export type WriteOptions = CallOptions & {
   readonly ifMatch?: IfMatch | undefined;
 };
 
+/** A successful answer. */
 export type Reply = {
   readonly status: number;
   readonly headers: Headers;
@@ -75,6 +78,7 @@ export type Call = (operation: Operation, options?: WriteOptions) => Promise<Rep
 export const pathOf = (...segments: readonly string[]): string =>
   segments.map((s) => `/${encodeURIComponent(s)}`).join('');
 
+/** For writes that name a generation at every version, and so may be sent again. */
 export const isGuarded = (): boolean => true;
 
 /** The path with its query; what has a meaning of its own in these queries stays readable. */

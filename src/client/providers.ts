@@ -12,12 +12,14 @@ export type Provider<Version extends Microversion = Microversion> = {
 } & Since<Version, '1.14', { readonly parent_provider_uuid: string | null; readonly root_provider_uuid: string }> &
   Tagged<Version>;
 
+/** A provider that is to be made. */
 export type NewProvider<Version extends Microversion = Microversion> = {
   readonly name: string;
   /** Default: one that the server chooses. */
   readonly uuid?: string | undefined;
 } & AskedSince<Version, '1.14', { readonly parent_provider_uuid?: string | null | undefined }>;
 
+/** What a provider is to be called, and where it belongs. */
 export type ProviderChange<Version extends Microversion = Microversion> = {
   readonly name: string;
 } & AskedSince<
@@ -29,6 +31,7 @@ export type ProviderChange<Version extends Microversion = Microversion> = {
   }
 >;
 
+/** Which providers are listed. Everything that is given must hold. */
 export type ProviderQuery = ProviderFilter & { readonly name?: string | undefined; readonly uuid?: string | undefined };
 
 /** What consumers have of a provider, by the consumers' UUIDs. */
@@ -43,6 +46,7 @@ export type ProviderAllocations<Version extends Microversion = Microversion> = {
   readonly resource_provider_generation: number;
 };
 
+/** Resource providers. */
 export type ProviderCalls<Version extends Microversion> = {
   list(query?: ProviderQuery, options?: CallOptions): Promise<readonly Provider<Version>[]>;
   show(uuid: string, options?: CallOptions): Promise<Provider<Version>>;
@@ -58,6 +62,7 @@ const filtersSince = { member_of: 3, resources: 4, in_tree: treesSince, required
 
 const root = pathOf('resource_providers');
 
+/** Makes the calls about providers. */
 export function providerCalls<Version extends Microversion>(call: Call): ProviderCalls<Version> {
   const show = (uuid: string, options?: CallOptions) =>
     answered<Provider<Version>>(call({ method: 'GET', path: root + pathOf(uuid) }, options));

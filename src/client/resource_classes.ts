@@ -25,6 +25,7 @@ const since = 2;
 const lastRename = 6;
 const root = pathOf('resource_classes');
 
+/** Makes the calls about resource classes. */
 export function resourceClassCalls<Version extends Microversion>(call: Call): ResourceClassCalls<Version> {
   return {
     list: async (options) => {

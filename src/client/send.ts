@@ -1,6 +1,7 @@
 import { messageOf } from '../message_of.ts';
 import { ConnectionError } from './errors.ts';
 
+/** The standard `fetch`, or one that does as it does. */
 export type Fetch = typeof globalThis.fetch;
 
 /** A request as it goes over the wire. */
@@ -11,6 +12,7 @@ export type WireRequest = {
   readonly body?: string;
 };
 
+/** An answer with its whole body. */
 export type WireAnswer = { readonly status: number; readonly headers: Headers; readonly text: string };
 
 /**

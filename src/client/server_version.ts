@@ -1,5 +1,6 @@
 import { answered, type Call, type CallOptions } from './operation.ts';
 
+/** What a server speaks, and what is spoken with it. */
 export type ServerVersion = {
   /** The microversion that is spoken with the server. Newer than this client only where `latest` was asked for. */
   readonly version: string;
@@ -12,6 +13,7 @@ type VersionDocument = {
   readonly versions?: readonly { readonly min_version?: string; readonly max_version?: string }[];
 };
 
+/** Makes the call that asks a server for its versions. */
 export const serverVersionCall =
   (call: Call) =>
   async (options?: CallOptions): Promise<ServerVersion> => {

@@ -9,7 +9,9 @@ export type Spoken = MinorRange | 'unknown range' | 'none';
 /** What the servers that this process talked to speak, by endpoint: all clients of a process negotiate once. */
 const servers = new Map<string, Spoken>();
 
+/** What is known of a server; undefined where it was not asked yet. */
 export const spokenBy = (endpoint: string): Spoken | undefined => servers.get(endpoint);
+/** Notes what a server speaks. */
 export const remember = (endpoint: string, spoken: Spoken): void => void servers.set(endpoint, spoken);
 
 /** What an answer tells about the server. */
@@ -41,5 +43,6 @@ function minorInBody(status: number, text: string, key: 'min_version' | 'max_ver
   return match === null ? undefined : Number(match[1]);
 }
 
+/** A range as errors show it; undefined where none is known. */
 export const rangeOf = (spoken: Spoken | undefined): VersionRange | undefined =>
   typeof spoken !== 'object' ? undefined : { min: `1.${spoken.min}`, max: `1.${spoken.max}` };

@@ -12,6 +12,7 @@ import {
   type WriteOptions,
 } from './operation.ts';
 
+/** Which traits are listed. */
 export type TraitQuery = {
   /** `startswith:CUSTOM_` or `in:TRAIT,TRAIT`. */
   readonly name?: string | undefined;
@@ -28,6 +29,7 @@ export type TraitCalls = {
   delete(name: string, options?: WriteOptions): Promise<void>;
 };
 
+/** The traits of a provider, and the generation that guards them. */
 export type ProviderTraits = { readonly traits: readonly string[] } & Guarded;
 
 /** From 1.6 on. */
@@ -41,6 +43,7 @@ export type ProviderTraitCalls<Version extends Microversion = Microversion> = {
 const since = 6;
 const root = pathOf('traits');
 
+/** Makes the calls about traits. */
 export function traitCalls(call: Call): TraitCalls {
   return {
     list: async ({ name, associated } = {}, options) => {
@@ -65,6 +68,7 @@ export function traitCalls(call: Call): TraitCalls {
   };
 }
 
+/** Makes the calls about the traits of a provider. */
 export function providerTraitCalls<Version extends Microversion>(call: Call): ProviderTraitCalls<Version> {
   const path = (provider: string) => pathOf('resource_providers', provider, 'traits');
   return {

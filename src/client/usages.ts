@@ -15,6 +15,7 @@ export type UsagesByType = {
 export type ProjectUsages<Version extends Microversion = Microversion> =
   Version extends From<'1.38'> ? UsagesByType : Resources;
 
+/** Whose usage is asked for. */
 export type UsageQuery = {
   readonly project_id: string;
   readonly user_id?: string | undefined;
@@ -22,6 +23,7 @@ export type UsageQuery = {
   readonly consumer_type?: string | undefined;
 };
 
+/** What is used, of a provider and by a project. */
 export type UsageCalls<Version extends Microversion> = {
   ofProvider(provider: string, options?: CallOptions): Promise<ProviderUsages>;
   /** From 1.9 on. */
@@ -31,6 +33,7 @@ export type UsageCalls<Version extends Microversion> = {
 const ofProjectSince = 9;
 const byTypeSince = 38;
 
+/** Makes the calls about usages. */
 export function usageCalls<Version extends Microversion>(call: Call): UsageCalls<Version> {
   return {
     ofProvider: (provider, options) =>

@@ -10,6 +10,7 @@ export type Wanted =
   /** Whatever the server has newest. */
   | { readonly kind: 'latest' };
 
+/** Which version the program wants. */
 export type VersionOptions = {
   /** `1.N` or `latest`, and nothing else will do. Absent, the newest is negotiated that both sides know. */
   readonly version?: string | undefined;

@@ -35,6 +35,7 @@ const windowMs = 250;
 /** How often the picture of the providers is brought up to date by heartbeats alone, in milliseconds. */
 const lookAgainMs = 10_000;
 
+/** @param downTimeSeconds for how long a service is up after it was heard of */
 export function openHeartbeats(database: Database, fleet: FleetKeeper, downTimeSeconds: number): Heartbeats {
   let queue: Waiting[] = [];
   let scheduled = false;

@@ -5,8 +5,10 @@ import { since } from './microversions.ts';
 export const serviceId = (service: KnownService, version: number): string | number =>
   version >= since.uuids ? service.uuid : service.id;
 
+/** What an operator wants of a service. */
 export const statusOf = ({ disabled }: Pick<ServiceRow, 'disabled'>): 'disabled' | 'enabled' =>
   disabled ? 'disabled' : 'enabled';
+/** Whether a service is alive. */
 export const stateOf = ({ up }: Pick<ServiceRow, 'up'>): 'up' | 'down' => (up ? 'up' : 'down');
 
 /** A service as lists and updates show it. */

@@ -19,6 +19,7 @@ export type Setting = {
   readonly secret: boolean;
 };
 
+/** The configuration, with where it comes from. */
 export type LoadedConfig = {
   readonly config: Config;
   /** Every option, in the order of the table. */

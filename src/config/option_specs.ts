@@ -28,6 +28,7 @@ export type OptionSpec<T> = {
   readonly beside?: true;
 };
 
+/** Every option of `Config`, in the order of `--show-config`. */
 export const optionSpecs: {
   readonly [G in keyof Config]: { readonly [O in keyof Config[G]]: OptionSpec<NonNullable<Config[G][O]>> };
 } = {

@@ -18,8 +18,10 @@ export type Surroundings = {
   readonly etc?: string;
 };
 
+/** A file that was read. */
 export type ConfigFile = { readonly file: string; readonly sections: IniSections };
 
+/** The files of a configuration, and the places beside them. */
 export type Found = {
   /** In the order in which they are read: the later one wins. */
   readonly files: readonly ConfigFile[];

@@ -12,6 +12,7 @@ export type Override = {
   readonly flag: string;
 };
 
+/** Where a value is written. */
 export type Source =
   | { readonly from: 'command line'; readonly flag: string }
   | { readonly from: 'environment'; readonly variable: string }
@@ -33,6 +34,7 @@ export type Written = {
   readonly literal: boolean;
 };
 
+/** All places where values may be written, as one. */
 export type Sources = {
   readonly find: (option: Option) => Written | undefined;
   /** What `$name` or `$group.name` in the value of an option refers to; undefined where there is no such name. */

@@ -15,17 +15,22 @@ import type { Inventory, Provider } from './provider.ts';
  * keeping them would take half a kilobyte of memory per provider.
  */
 
+/** The tag of a provider itself. */
 export const providerTagOf = ({ uuid, name, parent }: Provider): EntityTag =>
   providerTag({ uuid, name, parentUuid: parent?.uuid ?? null });
 
+/** The tag of one inventory. */
 export const inventoryTagOf = (inventory: Inventory): EntityTag => inventoryTag(inventory.fields);
 
+/** The tag of all inventories of a provider. */
 export const inventoriesTagOf = (fleet: Fleet, { inventories }: Provider): EntityTag =>
   inventoriesTag(inventories.map((inventory) => [nameOf(fleet.classes, inventory.classId), inventory.fields]));
 
+/** The tag of the traits of a provider, by their ids. */
 export const traitsTagOf = (fleet: Fleet, traitIds: readonly number[]): EntityTag =>
   traitsTag(traitIds.flatMap((id) => fleet.traits.byId.get(id)?.name ?? []));
 
+/** The tag of the aggregates that a provider is in. */
 export const aggregatesTagOf = ({ aggregates }: Provider): EntityTag => aggregatesTag(aggregates);
 
 const ofNothing = { inventories: inventoriesTag([]), traits: traitsTag([]), aggregates: aggregatesTag([]) };

@@ -7,11 +7,13 @@ export type TraitIds = { readonly required: readonly (readonly number[])[]; read
 export const satisfiesTraits = (traitIds: readonly number[], filter: TraitIds): boolean =>
   hasRequiredTraits(traitIds, filter.required) && !hasAnyTrait(traitIds, filter.forbidden);
 
+/** Whether there is one trait of each inner list. */
 export function hasRequiredTraits(traitIds: readonly number[], required: TraitIds['required']): boolean {
   for (const anyOf of required) if (!hasAny(traitIds, anyOf)) return false;
   return true;
 }
 
+/** Whether one of some traits is there. */
 export const hasAnyTrait = (traitIds: readonly number[], unwanted: readonly number[]): boolean =>
   hasAny(traitIds, unwanted);
 
@@ -21,6 +23,7 @@ export function isMemberOf(provider: Provider, required: readonly (readonly stri
   return true;
 }
 
+/** Whether the provider itself is in one of some aggregates. */
 export const isInAny = (provider: Provider, aggregates: readonly string[]): boolean =>
   hasAny(provider.aggregates, aggregates);
 

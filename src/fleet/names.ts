@@ -15,6 +15,7 @@ export type Names = {
   readonly byId: ReadonlyMap<number, Name>;
 };
 
+/** Puts names in order, and makes them known both ways. */
 export function namesOf(rows: readonly NameRow[]): Names {
   const names = rows
     .map(({ id, name, created, updated }) => ({

@@ -7,6 +7,7 @@ export type Places = {
   free(provider: Provider): void;
 };
 
+/** Begins with no provider. */
 export function createPlaces(): Places {
   const providers: (Provider | undefined)[] = [];
   const free: number[] = [];

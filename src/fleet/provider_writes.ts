@@ -18,6 +18,7 @@ export type ProviderWrites = {
 /** How many writes one transaction takes: their providers stay locked until all of them are done. */
 const batchLimit = 64;
 
+/** Each batch is followed by a refresh, which the next one waits for. */
 export function openProviderWrites(database: Database, fleet: FleetKeeper): ProviderWrites {
   const concerns = ({ lockedId }: ProviderWrite): unknown => lockedId;
   return {

@@ -5,6 +5,7 @@ import type { Answer } from '../api/endpoint.ts';
 /** Microversion 1.15 brought last-modified and cache-control headers. */
 const cacheHeadersSince = 15;
 
+/** @param origin scheme, authority and prefix by which the client calls, for the location */
 export function renderAnswer(answer: Answer, minorVersion: number, origin: string): Response {
   const headers: Record<string, string> = {};
   if (answer.location !== undefined) headers.location = origin + answer.location;

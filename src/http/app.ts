@@ -16,6 +16,7 @@ import { incomingOf, routedPath, targetOf } from './path.ts';
 import { mountProbes, type Probed } from './probes.ts';
 import type { ServedApi } from './served_api.ts';
 
+/** What the layers around the endpoints work with. */
 export type AppOptions = {
   readonly config: Config;
   readonly authentication: Authentication;

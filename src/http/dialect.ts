@@ -16,6 +16,7 @@ export type Dialect = {
   readonly renderError: (error: ApiError, context: ErrorContext) => Response;
 };
 
+/** How upstream's Placement speaks. */
 export const placementDialect: Dialect = {
   requestedMinor: (service, headers) =>
     requestedMinor(service, headers.get(versionHeader), headers.get(olderVersionHeader(service))),

@@ -6,6 +6,7 @@ import type { HonoEnv } from './exchange.ts';
 import { type ApiServerOptions, createApiServer } from './server.ts';
 import type { Tls } from './tls_files.ts';
 
+/** The service on its port. */
 export type Listening = {
   /** The address it listens on, `http://host:port`. */
   readonly url: string;
@@ -17,6 +18,7 @@ export type Listening = {
   close(): Promise<void>;
 };
 
+/** Where to listen, and how to serve. */
 export type ListenOptions = Address & ApiServerOptions;
 
 /**

@@ -1,6 +1,7 @@
 import { type Service, versionText } from '../api/microversions.ts';
 import { ApiError } from '../errors.ts';
 
+/** The header by which clients ask for a microversion, and answers say theirs. */
 export const versionHeader = 'openstack-api-version';
 
 /** The header of before services shared one; its value is a bare `1.N` or `latest`. */

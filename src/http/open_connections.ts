@@ -10,6 +10,7 @@ export type OpenConnections = {
   ended(): Promise<void>;
 };
 
+/** Notes every connection of a server from now on. */
 export function trackConnections(server: Server): OpenConnections {
   const open = new Set<Socket>();
   let ended: PromiseWithResolvers<void> | undefined;

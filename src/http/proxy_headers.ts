@@ -8,6 +8,7 @@ export type Forwarded = {
   readonly prefix: string;
 };
 
+/** Where no proxy is believed. */
 export const notForwarded: Forwarded = { scheme: undefined, host: undefined, client: undefined, prefix: '' };
 
 /**

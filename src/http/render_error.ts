@@ -106,5 +106,6 @@ const withoutComment = (text: string): string => text.replaceAll('<!--', '');
 const escapeHtml = (text: string): string =>
   text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;');
 
+/** An error as upstream's web framework shows it to browsers. */
 export const htmlError = (status: number, title: string, body: string): string =>
   `<html>\n <head>\n  <title>${status} ${title}</title>\n </head>\n <body>\n  <h1>${status} ${title}</h1>\n  ${body}\n </body>\n</html>`;

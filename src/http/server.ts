@@ -27,6 +27,7 @@ const handshakeTimeoutMs = 10_000;
 /** How long clients with a connection that is kept alive may find out that it ends, by the answer to a request. */
 const farewellMs = 500;
 
+/** How clients are served. */
 export type ApiServerOptions = {
   /** For HTTPS. */
   readonly tls?: Tls;
@@ -35,6 +36,7 @@ export type ApiServerOptions = {
   readonly clientTimeoutMs?: number;
 };
 
+/** Puts the app behind a server that cuts off slow clients and can be drained. */
 export function createApiServer(app: Hono<HonoEnv>, options: ApiServerOptions): ApiServer {
   const { tls, drainMs = 25_000, clientTimeoutMs = 60_000 } = options;
   const settings = { ...slowSenders(clientTimeoutMs), maxHeaderSize: maxHeaderBytes, keepAliveTimeout: 75_000 };

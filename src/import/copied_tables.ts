@@ -81,6 +81,7 @@ export type Reference = {
   readonly foreignKey?: 'nullable' | 'required';
 };
 
+/** All references between the tables that are copied. */
 export const references: readonly Reference[] = [
   { table: 'resource_providers', column: 'root_provider_id', to: 'resource_providers', foreignKey: 'nullable' },
   { table: 'resource_providers', column: 'parent_provider_id', to: 'resource_providers', foreignKey: 'nullable' },

@@ -28,6 +28,7 @@ export async function fingerprintSource(
   return { count: Number(row?.[0]), sum: row?.[1] ?? '0' };
 }
 
+/** The same of all rows that are in the target. */
 export async function fingerprintTarget({ kysely }: Target, table: CopiedTable): Promise<Fingerprint> {
   const values = Object.entries(table.columns).map(
     ([column, kind]) => sql`coalesce(${inTarget[kind](sql.ref(`t.${column}`))}, '~')`,

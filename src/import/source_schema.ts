@@ -12,6 +12,7 @@ export type SourceTable = {
   readonly expressions: readonly string[];
 };
 
+/** What a source has. */
 export type SourceSchema = {
   /** Upstream's, as table alembic_version names it. */
   readonly revision: string;

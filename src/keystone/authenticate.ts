@@ -16,6 +16,7 @@ export type Keystone = {
   close(): void;
 };
 
+/** Where it is told that tokens could not be validated, and what is unsafe. */
 export type KeystoneLog = {
   readonly warn: (line: string) => void;
   readonly error: (line: string) => void;

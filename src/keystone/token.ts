@@ -12,6 +12,7 @@ export type Token = {
   readonly serviceTypes: readonly string[] | undefined;
 };
 
+/** A request that an application credential may be used for. */
 export type AccessRule = { readonly method: string; readonly path: string; readonly service: string };
 
 /** Keystone answered, and not as it should: nothing can be said about a token. */

@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import tls from 'node:tls';
 import type { TlsOptions } from './settings.ts';
 
+/** A request to Keystone's API. */
 export type KeystoneRequest = {
   readonly method: 'GET' | 'POST';
   /** Below the address of the API, `/auth/tokens`. */
@@ -12,6 +13,7 @@ export type KeystoneRequest = {
   readonly json?: unknown;
 };
 
+/** An answer of Keystone, whatever its status. */
 export type KeystoneAnswer = {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
@@ -28,6 +30,7 @@ export type Transport = {
 /** Keystone did not answer, after all retries. */
 export class KeystoneUnreachable extends Error {}
 
+/** Where Keystone is, and how long it is waited for. */
 export type TransportOptions = {
   /** The address of the API, `http://127.0.0.1:5000/v3`. */
   readonly url: string;
@@ -44,6 +47,7 @@ const maxConnections = 64;
 /** Catalogs of large clouds have some hundred kilobytes. */
 const maxAnswerBytes = 8 * 1024 * 1024;
 
+/** Opens no connection before the first request. */
 export function openTransport({ url, tls: tlsSettings, timeoutMs, maxRetries }: TransportOptions): Transport {
   const settings = { keepAlive: true, maxSockets: maxConnections };
   const secure = url.startsWith('https:');

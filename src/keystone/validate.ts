@@ -4,6 +4,7 @@ import { KeystoneFault, readToken, type Token } from './token.ts';
 import type { TokenCache } from './token_cache.ts';
 import type { KeystoneAnswer, Transport } from './transport.ts';
 
+/** What tokens are validated by, and whether the answers need the catalog. */
 export type ValidateOptions = {
   readonly transport: Transport;
   readonly serviceToken: ServiceToken;

@@ -5,6 +5,7 @@ import type { Config } from '../config/config.ts';
 import { messageOf } from '../message_of.ts';
 import { osloLine } from './oslo_line.ts';
 
+/** Where a process logs to. */
 export type Log = {
   readonly logger: Logger;
   /** Opens the log file by its name again, after it was moved away; on standard error it does nothing. */

@@ -10,6 +10,7 @@ export type Outages = {
   answered(askedMs: number): void;
 };
 
+/** Begins with a database that can be reached. */
 export function openOutages(logger: Logger): Outages {
   let sinceMs: number | undefined;
   return {

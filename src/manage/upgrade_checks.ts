@@ -11,6 +11,7 @@ export const success = 0;
 export const warning = 1;
 export const failure = 2;
 
+/** What a check came to, and what to do. */
 export type CheckResult = {
   readonly check: string;
   readonly result: typeof success | typeof warning | typeof failure;

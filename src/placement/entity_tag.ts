@@ -23,6 +23,7 @@ function objectText(members: Member[]): string {
 
 const listTag = (texts: readonly string[]): EntityTag => tagOf(JSON.stringify(texts.toSorted()));
 
+/** The tag of a provider itself, without its parts. */
 export const providerTag = (provider: {
   readonly uuid: string;
   readonly name: string;
@@ -36,6 +37,7 @@ const inventoryText = (fields: InventoryFields): string =>
   `{"allocation_ratio":${JSON.stringify(fields.allocationRatio)},"max_unit":${fields.maxUnit},"min_unit":${fields.minUnit},` +
   `"reserved":${fields.reserved},"step_size":${fields.stepSize},"total":${fields.total}}`;
 
+/** The tag of one inventory. */
 export const inventoryTag = (fields: InventoryFields): EntityTag => tagOf(inventoryText(fields));
 
 /** All inventories of a provider, by class name. */
@@ -62,6 +64,7 @@ export type ConsumerContent = {
   readonly consumerType: string | null;
 };
 
+/** The tag of what a consumer has. */
 export function allocationsTag({ allocations, projectId, userId, consumerType }: ConsumerContent): EntityTag {
   const byProvider: Member[] = [];
   for (const [uuid, amounts] of allocations) {

@@ -9,6 +9,7 @@ import { version } from '../version.ts';
 /** The flags by which every command finds its configuration. */
 export type ConfigFlags = { readonly configFile?: readonly string[]; readonly configDir?: readonly string[] };
 
+/** Adds `--config-file` and `--config-dir` to a command. */
 export function addConfigFlags(command: Command): Command {
   const collect = (value: string, before: readonly string[] = []): readonly string[] => [...before, value];
   return command

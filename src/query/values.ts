@@ -5,6 +5,7 @@ import type { Query } from './query_string.ts';
 
 /** Traits in conjunctive form: of each inner list at least one. */
 export type RequiredTraits = readonly (readonly string[])[];
+/** The traits that there must be, and must not be, by name. */
 export type TraitFilter = { readonly required: RequiredTraits; readonly forbidden: readonly string[] };
 
 /** Aggregates in conjunctive form, by UUID as spelt; and those of which none may hold. */
@@ -13,6 +14,7 @@ export type AggregateFilter = {
   readonly forbidden: readonly string[];
 };
 
+/** Amounts by class name. */
 export type Resources = ReadonlyMap<string, number>;
 
 const forbiddenTraitsSince = 22;

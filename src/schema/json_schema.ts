@@ -19,6 +19,7 @@ type Limits = { readonly minimum?: number; readonly maximum?: number };
 /** An integer; 10.0 is one, true is not. */
 export const integer = (limits: Limits = {}) => integerOf(limits, wrongType('integer'));
 
+/** An integer, or null. */
 export const integerOrNull = () => v.nullable(integerOf({}, wrongType('integer', 'null')));
 
 function integerOf(
@@ -39,6 +40,7 @@ function integerOf(
   );
 }
 
+/** Any number up to a maximum. */
 export const number = (limits: { readonly maximum: number }) =>
   v.pipe(
     v.number(wrongType('number')),
@@ -140,6 +142,7 @@ export const partlyKeyed = <Value extends v.GenericSchema>(
 
 const tooFew = failed('minProperties', (value) => `${value} does not have enough properties`);
 
+/** An array of items, where it is asked for without any twice. */
 export const list = <Item extends v.GenericSchema>(
   item: Item,
   limits: { readonly minItems?: number; readonly unique?: boolean } = {},
@@ -156,6 +159,7 @@ export const list = <Item extends v.GenericSchema>(
     ),
   );
 
+/** One of some texts. */
 export const oneOf = (values: readonly string[]) =>
   v.picklist(
     values,

@@ -7,6 +7,7 @@ import { type Partable, parted, refuseParted, takingTurns } from './parting.ts';
 /** Gives each of a batch its result. It may throw for one of them, or take longer: neither the others nor the next batch wait. */
 export type Told<Item, Result> = (item: Item) => Result | Promise<Result>;
 
+/** What goes together, and what must not. */
 export type BatchOptions<Item> = {
   /** How many go together at most. */
   readonly limit: number;

@@ -7,6 +7,7 @@ import type { Figures } from '../metrics/gathering.ts';
  * has got every connection that was handed to it before.
  */
 
+/** What the primary tells a worker. */
 export type ToWorker =
   /** The first message. Workers do not read the configuration themselves, so that all have the same. */
   | { readonly kind: 'start'; readonly worker: number; readonly config: Config; readonly tls: Tls | undefined }
@@ -19,6 +20,7 @@ export type ToWorker =
   | { readonly kind: 'figuresOfAll'; readonly id: number; readonly figures: readonly Figures[] }
   | { readonly kind: 'end' };
 
+/** What a worker tells the primary. */
 export type FromWorker =
   | { readonly kind: 'ready' }
   /** The worker has the connection: the primary may forget it. */

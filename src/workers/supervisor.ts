@@ -16,6 +16,7 @@ export type Workers = {
   end(): Promise<void>;
 };
 
+/** What workers are started with. */
 export type WorkersOptions = {
   readonly config: Config;
   readonly tls: Tls | undefined;
