@@ -2,6 +2,7 @@ import type * as v from 'valibot';
 import type { EntityTag, IfMatch } from '../placement/entity_tag.ts';
 import type { Query } from '../query/query_string.ts';
 import type { Identity } from './identity.ts';
+import type { JsonChunks } from './json_body.ts';
 import type { Parts } from './parts.ts';
 
 /** The methods that endpoints have. */
@@ -59,7 +60,7 @@ export type Answer = {
   readonly status: number;
   /** The body as a value, or as JSON that is ready (whole, or as it is made). */
   readonly json?: unknown;
-  readonly body?: Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array>;
+  readonly body?: Uint8Array<ArrayBuffer> | JsonChunks;
   /** A path of this API; it is sent as an absolute URL. */
   readonly location?: string;
   /**

@@ -1,23 +1,27 @@
-/** A JSON body from its chunks: the first where there is no other, else all as a stream. */
-export function jsonBody(
-  chunks: Generator<Uint8Array<ArrayBuffer>>,
-): Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array> {
+/** JSON as it is made, in pieces. */
+export type JsonChunks = Generator<Uint8Array<ArrayBuffer>, void>;
+
+/**
+ * A JSON body from its chunks: the first where there is no other, else all of them.
+ *
+ * @throws what making the first or the second throws
+ */
+export function jsonBody(chunks: Generator<Uint8Array<ArrayBuffer>>): Uint8Array<ArrayBuffer> | JsonChunks {
   const first = chunks.next();
-  let next = chunks.next();
-  if (next.done) return first.value;
-  let chunk = first.value;
-  return new ReadableStream({
-    pull: (controller) => {
-      controller.enqueue(chunk);
-      if (next.done) {
-        controller.close();
-        return;
-      }
-      chunk = next.value;
-      next = chunks.next();
-    },
-    cancel: () => {
-      chunks.return(undefined);
-    },
-  });
+  const second = chunks.next();
+  return second.done ? first.value : joined(first.value, second.value, chunks);
+}
+
+function* joined(
+  first: Uint8Array<ArrayBuffer>,
+  second: Uint8Array<ArrayBuffer>,
+  others: Generator<Uint8Array<ArrayBuffer>>,
+): JsonChunks {
+  try {
+    yield first;
+    yield second;
+    yield* others;
+  } finally {
+    others.return(undefined);
+  }
 }

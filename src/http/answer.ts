@@ -1,12 +1,21 @@
 import type { ServerResponse } from 'node:http';
 import { takeBackMemory } from '../answer_memory.ts';
 import type { Answer } from '../api/endpoint.ts';
+import { streamedBody } from './streamed_body.ts';
 
 /** Microversion 1.15 brought last-modified and cache-control headers. */
 const cacheHeadersSince = 15;
 
-/** @param origin scheme, authority and prefix by which the client calls, for the location */
-export function renderAnswer(answer: Answer, minorVersion: number, origin: string): Response {
+/**
+ * @param origin scheme, authority and prefix by which the client calls, for the location
+ * @param cutOff closes the connection, where a body cannot be made to its end
+ */
+export function renderAnswer(
+  answer: Answer,
+  minorVersion: number,
+  origin: string,
+  cutOff: (error: unknown) => void,
+): Response {
   const headers: Record<string, string> = {};
   if (answer.location !== undefined) headers.location = origin + answer.location;
   if (answer.etag !== undefined) headers.etag = answer.etag;
@@ -16,9 +25,11 @@ export function renderAnswer(answer: Answer, minorVersion: number, origin: strin
   }
   if (answer.body !== undefined) {
     headers['content-type'] = 'application/json';
+    const { body, status } = answer;
     // What is made while it is sent has no length yet.
-    if (answer.body instanceof Uint8Array) headers['content-length'] = String(answer.body.length);
-    return new Response(answer.body, { status: answer.status, headers });
+    if (!(body instanceof Uint8Array)) return new Response(streamedBody(body, cutOff), { status, headers });
+    headers['content-length'] = String(body.length);
+    return new Response(body, { status, headers });
   }
   if (answer.json === undefined) {
     if (answer.status !== 204) headers['content-length'] = '0';

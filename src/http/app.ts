@@ -42,7 +42,7 @@ export function createApp(
   mountProbes(app, probed);
   app.use(authentication);
   app.use(negotiateVersion);
-  for (const { endpoints, parts } of apis) mountEndpoints(app, endpoints, parts, policy);
+  for (const api of apis) mountEndpoints(app, api, policy, logger);
   app.onError((error, c) => {
     const exchange = c.var.exchange;
     const { service } = exchange.api.parts;

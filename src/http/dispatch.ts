@@ -1,6 +1,6 @@
 import type { Hono } from 'hono';
+import type { Logger } from 'pino';
 import type { ApiRequest, Endpoint } from '../api/endpoint.ts';
-import type { Parts } from '../api/parts.ts';
 import { ApiError, notFound, notFoundWithoutVary } from '../errors.ts';
 import type { IfMatch } from '../placement/entity_tag.ts';
 import type { Policy } from '../policy/policy.ts';
@@ -11,9 +11,15 @@ import { readJson } from './body.ts';
 import type { Dialect } from './dialect.ts';
 import type { Exchange, HonoEnv } from './exchange.ts';
 import { readIfMatch } from './if_match.ts';
+import type { ServedApi } from './served_api.ts';
 
 /** Makes the endpoints of a service answer under their paths; every other method there is 405. */
-export function mountEndpoints(app: Hono<HonoEnv>, endpoints: readonly Endpoint[], parts: Parts, policy: Policy): void {
+export function mountEndpoints(
+  app: Hono<HonoEnv>,
+  { endpoints, parts }: ServedApi,
+  policy: Policy,
+  logger: Logger,
+): void {
   const limitBytes = parts.config.osloMiddleware.maxRequestBodySize;
   const byPath = Map.groupBy(endpoints, (endpoint) => endpoint.path);
   for (const [path, ofPath] of byPath) {
@@ -33,7 +39,11 @@ export function mountEndpoints(app: Hono<HonoEnv>, endpoints: readonly Endpoint[
       authorize(endpoint, request, policy, exchange.api.dialect);
       const answer = await endpoint.handle(request, parts);
       takeBackWhenSent(answer, c.env?.outgoing);
-      return renderAnswer(answer, exchange.version, exchange.origin + exchange.prefix);
+      return renderAnswer(answer, exchange.version, exchange.origin + exchange.prefix, (error) => {
+        const { requestId, globalRequestId } = exchange;
+        logger.error({ err: error, requestId, globalRequestId }, 'An answer was cut off');
+        c.env?.outgoing?.destroy();
+      });
     });
   }
   app.notFound(() => {

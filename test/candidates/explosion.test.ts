@@ -187,9 +187,9 @@ suite('explosions of combinations', () => {
     const before = process.memoryUsage().heapUsed;
     const candidates = search(fleet, request, { strategy: 'depth-first', randomize: false, limited: false });
     const body = jsonBody(candidatesJson(fleet, request, candidates, 12));
-    assert.ok(body instanceof ReadableStream);
+    assert.ok(!(body instanceof Uint8Array));
     let [bytes, chunks, most] = [0, 0, 0];
-    for await (const chunk of body) {
+    for (const chunk of body) {
       bytes += chunk.length;
       if (++chunks % 100 !== 0) continue;
       collect();

@@ -1,0 +1,49 @@
+/** Answers that are made while they are sent: where making them fails, nobody takes what has come for the whole. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Hono } from 'hono';
+import { jsonBody } from '../../src/api/json_body.ts';
+import { renderAnswer } from '../../src/http/answer.ts';
+import type { HonoEnv } from '../../src/http/exchange.ts';
+import { listen } from '../../src/http/listen.ts';
+
+const failure = new Error('The rest cannot be made.');
+
+/** @param fails whether there is an error behind the last chunk */
+function* chunksOf(count: number, bytes: number, fails: boolean): Generator<Uint8Array<ArrayBuffer>> {
+  for (let made = 0; made < count; made += 1) yield new Uint8Array(bytes).fill(0x20);
+  if (fails) throw failure;
+}
+
+for (const [count, bytes] of [
+  [2, 10],
+  [3, 70_000],
+  [20, 70_000],
+  [3, 8_000_000],
+] as const) {
+  for (const fails of [true, false]) {
+    test(`${count} chunks of ${bytes} bytes ${fails ? 'and an error are cut off' : 'are sent to their end'}`, async () => {
+      const told: unknown[] = [];
+      const app = new Hono<HonoEnv>();
+      app.get('/', (c) =>
+        renderAnswer({ status: 200, body: jsonBody(chunksOf(count, bytes, fails)) }, 39, '', (error) => {
+          told.push(error);
+          c.env.outgoing?.destroy();
+        }),
+      );
+      app.onError((_, c) => c.text('refused', 400));
+      const { url, close } = await listen(app, { host: '127.0.0.1', port: 0, drainMs: 100 });
+      try {
+        const read = fetch(url).then(async (response) => {
+          assert.equal(response.status, 200);
+          return (await response.arrayBuffer()).byteLength;
+        });
+        if (fails) await assert.rejects(read, { name: 'TypeError' });
+        else assert.equal(await read, count * bytes);
+        assert.deepEqual(told, fails ? [failure] : []);
+      } finally {
+        await close();
+      }
+    });
+  }
+}
