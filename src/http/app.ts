@@ -61,8 +61,10 @@ export function createApp(
       minorVersion: exchange.version < 0 ? undefined : exchange.version,
       versions: { min: versionText(service, service.minMinor), max: versionText(service, service.maxMinor) },
     });
-    if (isTold) setRangeHeaders(response, service);
-    if (isTold && exchange.version >= 0) dialect.setVersion(response, service, exchange.version, told.vary);
+    if (told.status !== 500) {
+      setRangeHeaders(response, service);
+      if (exchange.version >= 0) dialect.setVersion(response, service, exchange.version, told.vary);
+    }
     // Upstream says of the body that HEAD does not have what its framework says of any.
     if (c.req.raw.method === 'HEAD') response.headers.set('content-type', 'text/html; charset=UTF-8');
     return response;

@@ -94,6 +94,7 @@ suite('a statement that takes too long', () => {
         ]) {
           assert.equal(status, 503, text);
           assert.equal(headers.get('retry-after'), '1');
+          assert.equal(headers.get('openstack-api-version'), 'placement 1.39');
           assert.match(text, /did not answer in time/);
         }
         await other.query('rollback');
