@@ -1,8 +1,8 @@
 import { sql } from 'kysely';
 import { type Database, isDatabaseError } from './connect.ts';
 
-/** A server that answers so will take connections later: too many, shutting down, starting up. */
-const passing = ['53300', '57P01', '57P03'];
+/** A server that answers so will take connections later: too many, shutting down, crashed, starting up. */
+const passing = ['53300', '57P01', '57P02', '57P03'];
 
 /**
  * Waits until the database answers.
