@@ -1,8 +1,9 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { Database } from '../connect.ts';
+import { hasSqlstate, sqlstate } from '../sqlstate.ts';
 import type { Tables } from '../tables.ts';
 
-/** The tables whose rows get their ids from sequences. */
+/** The tables whose rows get their ids from sequences. Resource classes have one as well, and bring their ids along. */
 const numbered: readonly (keyof Tables)[] = [
   'resource_providers',
   'inventories',
@@ -11,7 +12,6 @@ const numbered: readonly (keyof Tables)[] = [
   'consumer_types',
   'projects',
   'users',
-  'resource_classes',
   'traits',
   'placement_aggregates',
   'cells',
@@ -23,21 +23,38 @@ const ofEach = (query: (table: keyof Tables, sequence: RawBuilder<unknown>) => R
     sql` union all `,
   );
 
-/** The ids are integers: there are 2^31 - 1 of them, unless an operator lets the sequence begin below 0. Three quarters are many. */
+/** What a sequence gave last; null where it gave nothing, or the role may not know. */
+const last = sql`case when has_sequence_privilege(sequence, 'usage, select') then pg_sequence_last_value(sequence) end`;
+
+/** The ids are integers: there are 2^31 - 1, unless an operator lets the sequence begin below 0. Three quarters are many. */
 const many = sql.lit(1_610_612_736);
 
 /**
  * Lets the next id of each table be above those that are there. Logical replication copies rows without their sequences, and so
  * do programs that bring ids along: every insert would fail until the sequence is past them.
  *
- * Where ids are running out it is left alone: it may have been let begin anew on purpose.
+ * Where ids are running out it is left alone: it may have been let begin anew on purpose, as it was where it goes below 0.
+ *
+ * @throws Error with the remedy where the role may not do so, as one that only reads and writes rows.
  */
 export async function raiseSequences({ kysely }: Pick<Database, 'kysely'>): Promise<void> {
   const highest = ofEach(
     (table, sequence) => sql`select ${sequence} as sequence, (select max(id) from ${sql.table(table)}) as id`,
   );
-  await sql`select setval(sequence, id) from (${highest}) as highest
-    where id > coalesce(pg_sequence_last_value(sequence), 0) and id < ${many}`.execute(kysely);
+  try {
+    await sql`select setval(sequence, id) from (${highest}) as highest
+      join pg_sequence on seqrelid = sequence and seqmin > 0
+      where has_sequence_privilege(sequence, 'usage, select') and id > coalesce(${last}, 0) and id < ${many}`.execute(
+      kysely,
+    );
+  } catch (error) {
+    if (!(error instanceof Error) || !hasSqlstate(error, sqlstate.insufficientPrivilege)) throw error;
+    throw new Error(
+      'Rows were copied without their sequences, so that new ones would get ids that are taken, and the role may not raise ' +
+        `these: ${error.message}. Run "placement-manage db sync" as the role that owns the tables.`,
+      { cause: error },
+    );
+  }
 }
 
 /** A table that is running out of ids. */
@@ -47,7 +64,7 @@ export type SpentIds = { readonly table: string; readonly sequence: string; read
 export async function readSpentIds({ kysely }: Pick<Database, 'kysely'>): Promise<readonly SpentIds[]> {
   const sequences = ofEach((table, sequence) => sql`select ${sql.lit(table)} as "table", ${sequence} as sequence`);
   const { rows } = await sql<SpentIds>`
-    select "table", sequence::text, pg_sequence_last_value(sequence)::float8 as last from (${sequences}) as s
-    where pg_sequence_last_value(sequence) >= ${many}`.execute(kysely);
+    select "table", sequence::text, ${last}::float8 as last from (${sequences}) as s
+    where ${last} >= ${many}`.execute(kysely);
   return rows;
 }

@@ -1,6 +1,7 @@
 import type { Database } from '../../db/connect.ts';
 import { migrateToLatest, migrations } from '../../db/migrate.ts';
 import { readRevision } from '../../db/revision.ts';
+import { raiseSequences } from '../../db/statements/id_sequences.ts';
 import { refuseUnwatchedTables } from '../../db/watched_tables.ts';
 import type { Config } from '../config/config.ts';
 import { describeDatabase } from '../database/describe_database.ts';
@@ -12,6 +13,7 @@ import { describeDatabase } from '../database/describe_database.ts';
 export async function syncSchema(database: Database, { placementDatabase }: Config): Promise<void> {
   const applied = await migrateToLatest(database);
   await refuseUnwatchedTables(database);
+  await raiseSequences(database);
   const name = describeDatabase(placementDatabase);
   const state = `${Object.keys(migrations).at(-1)}, revision ${await readRevision(database)}`;
   const did = applied.length === 0 ? 'nothing had to be migrated' : `applied ${applied.join(', ')}`;

@@ -1,0 +1,52 @@
+/** A role that reads and writes rows and owns nothing, where another one makes the schema. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { type TestDatabase, withFreshDatabase } from '../engines.ts';
+import { runToEnd } from '../manage/commands.ts';
+import { execute } from '../postgresql.ts';
+import { accepted, makeProvider, requestsTo } from '../requests.ts';
+import { openServiceOn } from '../services.ts';
+
+const host = '00000000-0000-4000-8000-000000000001';
+
+/** Calls back with the database as its owner sees it, and as the role does. */
+async function withWriter(use: (owner: string, writer: TestDatabase) => Promise<void>): Promise<void> {
+  await withFreshDatabase('postgresql', async (database) => {
+    const owner = database.config.connection ?? '';
+    const url = new URL(owner);
+    const role = `writer_${url.pathname.slice(-12)}`;
+    url.username = role;
+    const connection = url.href;
+    await execute(
+      owner,
+      `create role ${role} login; grant usage on all sequences in schema public to ${role};
+       grant select, insert, update, delete on all tables in schema public to ${role}`,
+    );
+    try {
+      await use(owner, { ...database, settings: { connection, maxPoolSize: 10 }, config: { connection } });
+    } finally {
+      await execute(owner, `drop owned by ${role}; drop role ${role}`);
+    }
+  });
+}
+
+test('a role that may not change sequences serves, and is told who may where they are behind the rows', async () => {
+  await withWriter(async (owner, writer) => {
+    const service = await openServiceOn(writer);
+    const send = requestsTo(service);
+    accepted(await send('PUT', '/resource_classes/CUSTOM_FIRST'));
+    await makeProvider(send, host, { CUSTOM_FIRST: { total: 8 } });
+    await service.close();
+    await (await openServiceOn(writer)).close(); // also beside rows that brought their ids along, as classes do
+
+    await execute(owner, "select setval('resource_providers_id_seq', 1, false)");
+    await assert.rejects(openServiceOn(writer), {
+      message: /permission denied for sequence resource_providers_id_seq\. Run "placement-manage db sync" as the role/,
+    });
+    const sync = await runToEnd('placement-manage', ['db', 'sync'], '/', { DATABASE_URL: owner });
+    assert.equal(sync.code, 0, sync.stderr);
+    const synced = await openServiceOn(writer);
+    await makeProvider(requestsTo(synced), '00000000-0000-4000-8000-000000000002', {});
+    await synced.close();
+  });
+});
