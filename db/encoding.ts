@@ -13,14 +13,19 @@ const storeEverything: readonly string[] = ['UTF8', 'SQL_ASCII'];
  * @throws Error with the encoding found and the remedy.
  */
 export async function refuseNarrowEncodings(database: Database): Promise<void> {
-  const { encoding } = await onlyRow(
+  const { encoding, role } = await onlyRow(
     database.kysely,
-    sql<{ encoding: string }>`select current_setting('server_encoding') as encoding`,
+    sql<{
+      encoding: string;
+      role: string;
+    }>`select current_setting('server_encoding') as encoding, quote_ident(current_user) as role`,
   );
   if (storeEverything.includes(encoding) || (await executedMigrations(database)).length > 0) return;
+  // The locale of the server is one of that encoding as a rule, and would not go with another.
+  const create = `create database placement_utf8 owner ${role} encoding 'UTF8' lc_collate 'C' lc_ctype 'C' template template0;`;
   throw new Error(
     `The database has the encoding ${encoding}, in which not all names can be stored that clients may send. Nothing was changed. ` +
-      "Make another one (create database placement_utf8 encoding 'UTF8' template template0;), move what this one holds there by " +
-      'pg_dump and pg_restore, and set [placement_database] connection to it.',
+      `Make another one (${create}), move what this one holds there by pg_dump and pg_restore, and set [placement_database] ` +
+      'connection to it.',
   );
 }

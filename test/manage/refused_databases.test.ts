@@ -72,8 +72,11 @@ test('a database that is not in UTF-8 is refused by db sync, and left as it is',
     const before = await stateOf(url);
     const { code, stderr } = await runToEnd('placement-manage', ['db', 'sync'], '/', { DATABASE_URL: url });
     assert.equal(code, 1);
-    assert.match(stderr, /the encoding LATIN1, .* Make another one \(create database placement_utf8 encoding 'UTF8'/);
+    const statement = /the encoding LATIN1, .* Make another one \((create database .*;)\)/.exec(stderr)?.[1];
+    assert.match(statement ?? stderr, /owner postgres encoding 'UTF8' lc_collate 'C' lc_ctype 'C'/);
     assert.deepEqual(await stateOf(url), before);
+    await execute(server, statement ?? stderr);
+    await execute(server, 'drop database placement_utf8');
   } finally {
     await execute(server, `drop database ${name}`);
   }
