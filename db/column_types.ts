@@ -17,8 +17,8 @@ const columns: Readonly<Record<string, string>> = {
 };
 
 /**
- * Refuses a database whose columns have other types than upstream's, unless it has had migrations of ours: programs that move data
- * from MySQL choose bigint, and timestamps with a time zone. The functions of migration 004 would not take such values.
+ * Refuses a database whose columns have other types than upstream's, unless it has had migrations of ours: programs that move
+ * data from MySQL choose bigint, and timestamps with a time zone. The functions of migration 004 would not take such values.
  *
  * @throws Error with the statements that change them.
  */

@@ -27,9 +27,8 @@ export const migrations: Readonly<Record<string, Migration>> = {
  *
  * @param all the migrations, in a test those of another version
  * @returns the names of those that were needed.
- * @throws Error with the remedy where the database is another service's, of a newer release, of a narrow encoding or with columns of
- *   other types, or the role may not change it;
- *   else the first error of a migration. Nothing of that migration is kept.
+ * @throws Error with the remedy where the database is another service's, of a newer release, of a narrow encoding or with columns
+ *   of other types, or the role may not change it; else the first error of a migration. Nothing of that migration is kept.
  */
 export function migrateToLatest(database: Database, all = migrations): Promise<readonly string[]> {
   return repeatLostRaces(() => withPrivilegeRemedy(database, () => migrate(database, all)));

@@ -14,8 +14,9 @@ const logTriggers = {
 } as const;
 
 /**
- * Refuses a database in which tables lost the triggers that log changes, or have them disabled: a dump of upstream's that replaced
- * tables does that, and a `pg_restore --disable-triggers` that was interrupted. No process would hear of what others write.
+ * Refuses a database in which tables lost the triggers that log changes, or have them disabled: a dump of upstream's that
+ * replaced tables does that, and a `pg_restore --disable-triggers` that was interrupted. No process would hear of what others
+ * write.
  *
  * @throws Error with the tables and the remedy.
  */

@@ -13,8 +13,8 @@ import { providerTagsAreWritten } from './written_tags.ts';
  * would keep it then, so they lose that root, and the online data migration gives them theirs.
  *
  * @param seen what the provider must still be
- * @returns what kept it, if anything did: `gone` where there was no such row, `changed` where it is to be tried again, since it is
- *   not as seen, or others have lost it as their root just now.
+ * @returns what kept it, if anything did: `gone` where there was no such row, `changed` where it is to be tried again, since it
+ *   is not as seen, or others have lost it as their root just now.
  */
 export async function deleteProvider(
   database: Pick<Database, 'transaction'>,

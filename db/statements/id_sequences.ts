@@ -49,6 +49,7 @@ export async function raiseSequences({ kysely }: Pick<Database, 'kysely'>): Prom
     );
   } catch (error) {
     if (!(error instanceof Error) || !hasSqlstate(error, sqlstate.insufficientPrivilege)) throw error;
+    if (!/ sequence /.test(error.message)) throw error; // a table that it may not read
     throw new Error(
       'Rows were copied without their sequences, so that new ones would get ids that are taken, and the role may not raise ' +
         `these: ${error.message}. Run "placement-manage db sync" as the role that owns the tables.`,

@@ -37,7 +37,7 @@ export function addProviderTree(provider: Command): void {
     });
 }
 
-/** Providers as trees. A parent that is not among them is as good as none, and so is that of a root: other programs can make loops. */
+/** Providers as trees. A parent that is not among them is as good as none, and so is that of a root: others can make loops. */
 function treesOf(providers: readonly Node[]): readonly TreeNode[] {
   const uuids = new Set(providers.map(({ uuid }) => uuid));
   const byParent = Map.groupBy(providers, ({ uuid, parent_provider_uuid: parent, root_provider_uuid: root }) =>

@@ -9,8 +9,8 @@ import { refuseUnwatchedTables } from '../../db/watched_tables.ts';
  * Makes sure that the schema is up to date, by migrating it where that is asked for (always on the embedded database),
  * that the standard traits and classes exist, and that new rows get ids that are free.
  *
- * @throws Error where the schema is missing or old and may not be migrated, or lost triggers, or an import is unfinished, with the
- *   remedy.
+ * @throws Error with the remedy, where the schema is missing or old and may not be migrated, or lost triggers, an import is
+ *   unfinished, or the role may not raise the ids.
  */
 export async function prepareDatabase(
   database: Database,
