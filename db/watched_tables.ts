@@ -27,17 +27,21 @@ export async function refuseUnwatchedTables(database: Pick<Database, 'kysely'>):
 
 /** The same as a sentence, undefined where all is well. */
 export async function unwatchedTablesProblem({ kysely }: Pick<Database, 'kysely'>): Promise<string | undefined> {
-  const { rows } = await sql<{ name: string }>`
-    select name from unnest(${Object.keys(logTriggers)}::text[], ${Object.values(logTriggers)}::integer[]) as t (name, wanted)
+  const { rows } = await sql<{ name: string; disabled: 'all' | 'user' }>`
+    select name, case when exists (
+        select from pg_trigger g where g.tgrelid = to_regclass(name) and g.tgisinternal and g.tgenabled = 'D'
+      ) then 'all' else 'user' end as disabled
+    from unnest(${Object.keys(logTriggers)}::text[], ${Object.values(logTriggers)}::integer[]) as t (name, wanted)
     where wanted > (
       select count(*) from pg_trigger g
       where g.tgrelid = to_regclass(name) and g.tgname like 'log\\_%' and g.tgenabled in ('O', 'A')
     )`.execute(kysely);
   if (rows.length === 0) return undefined;
-  const names = rows.map(({ name }) => name);
-  const enable = names.map((name) => `alter table ${name} enable trigger user;`).join(' ');
+  // Those of foreign keys are the server's own, and only a superuser disables and enables them.
+  const enable = rows.map(({ name, disabled }) => `alter table ${name} enable trigger ${disabled};`).join(' ');
+  const names = rows.map(({ name }) => name).join(', ');
   return (
-    `Changes of ${names.join(', ')} would go unnoticed: triggers of these tables are disabled, or gone with the tables that a dump ` +
+    `Changes of ${names} would go unnoticed: triggers of these tables are disabled, or gone with the tables that a dump ` +
     `replaced. Enable them: ${enable} Or, where that does not help, restore the dump into an empty database, and run ` +
     '"placement-manage db sync" there.'
   );

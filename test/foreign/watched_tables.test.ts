@@ -32,7 +32,7 @@ const upstreamAllocations = /create table allocations [^;]*/.exec(upstreamSchema
 test('a database in which a table was replaced is refused by all commands, and the remedy mends disabled triggers', async () => {
   await withCommands('postgresql', 'migrated', async ({ config, configFile, folder, run }) => {
     const url = config.connection ?? '';
-    await execute(url, `drop table allocations; ${upstreamAllocations}; alter table traits disable trigger user`);
+    await execute(url, `drop table allocations; ${upstreamAllocations}; alter table traits disable trigger all`);
     const start = () => runToEnd('placement-api', ['--config-file', configFile, '--port', '0'], folder, {});
     const replaced = /Changes of allocations, traits would go unnoticed.* restore the dump into an empty database/;
     for (const { code, stderr } of [await start(), await run('placement-manage', 'db', 'sync')]) {
@@ -47,6 +47,8 @@ test('a database in which a table was replaced is refused by all commands, and t
     assert.match(JSON.parse(check.stdout).checks.at(-1).details, replaced);
     const remedy = /Enable them: (.*;) Or/.exec(check.stdout)?.[1] ?? '';
     await execute(url, remedy);
+    const { rows: disabled } = await execute(url, "select tgname from pg_trigger where tgenabled = 'D'");
+    assert.deepEqual(disabled, [], 'nor are those of foreign keys');
     const { stderr } = await start();
     assert.match(stderr, /Changes of allocations would go unnoticed/);
   });
