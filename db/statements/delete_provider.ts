@@ -53,7 +53,7 @@ export async function deleteProvider(
   return found?.gone ? 'deleted' : 'gone';
 }
 
-/** Nobody is below a provider without children. */
+/** Only where the provider has no children: then nobody is below it, and whoever has it as root has a wrong one. */
 const forgetRoot = (id: number) => sql`
   update resource_providers set root_provider_id = null where root_provider_id = ${id} and id <> ${id}
     and not exists (select from resource_providers c where c.parent_provider_id = ${id} and c.id <> ${id})`;

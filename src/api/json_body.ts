@@ -22,6 +22,6 @@ function* joined(
     yield second;
     yield* others;
   } finally {
-    others.return(undefined);
+    others.return(undefined); // for a client that leaves before the others were asked for
   }
 }
