@@ -69,6 +69,7 @@ function headsOfLoops(nodes: ReadonlySet<Provider>): ReadonlySet<Provider> {
   const heads = new Set<Provider>();
   const passed = new Set<Provider>();
   for (const start of nodes) {
+    if (start.parent === undefined) continue;
     const way = new Set<Provider>();
     let node: Provider | undefined = start;
     for (; node !== undefined && !passed.has(node); node = node.parent) {
