@@ -1,6 +1,5 @@
 import { sql } from 'kysely';
 import type { Database } from './connect.ts';
-import { executedMigrations } from './executed_migrations.ts';
 
 /** Upstream's tables, and the columns of each type, in whichever of them they are. */
 const tables = (
@@ -17,13 +16,12 @@ const columns: Readonly<Record<string, string>> = {
 };
 
 /**
- * Refuses a database whose columns have other types than upstream's, unless it has had migrations of ours: programs that move
- * data from MySQL choose bigint, and timestamps with a time zone. The functions of migration 004 would not take such values.
+ * Refuses a database whose columns have other types than upstream's: programs that move data from MySQL choose bigint, and
+ * timestamps with a time zone. The functions of migration 004 would not take such values.
  *
  * @throws Error with the statements that change them.
  */
-export async function refuseOtherColumnTypes(database: Database): Promise<void> {
-  if ((await executedMigrations(database)).length > 0) return;
+export async function refuseOtherColumnTypes({ kysely }: Pick<Database, 'kysely'>): Promise<void> {
   const wanted = Object.entries(columns).flatMap(([type, names]) => names.split(' ').map((name) => ({ name, type })));
   const { rows } = await sql<{ statement: string }>`
     select format('alter table %I alter column %I type %s%s;', table_name, column_name, type,
@@ -34,7 +32,7 @@ export async function refuseOtherColumnTypes(database: Database): Promise<void> 
     where to_regclass('resource_providers') is not null and table_schema = current_schema()
       and table_name = any(${tables}::text[])
       and data_type <> type and not (type = 'character varying' and data_type in ('text', 'character'))
-    order by table_name, ordinal_position`.execute(database.kysely);
+    order by table_name, ordinal_position`.execute(kysely);
   if (rows.length === 0) return;
   throw new Error(
     'The database has columns of other types than those of OpenStack Placement, as some programs that move data from MySQL choose ' +

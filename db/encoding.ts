@@ -1,26 +1,23 @@
 import { sql } from 'kysely';
 import type { Database } from './connect.ts';
-import { executedMigrations } from './executed_migrations.ts';
 import { onlyRow } from './only_row.ts';
 
 /** SQL_ASCII, which clusters made without a locale have, takes every byte as it is. */
 const storeEverything: readonly string[] = ['UTF8', 'SQL_ASCII'];
 
 /**
- * Refuses a database of an encoding such as LATIN1, unless it has had migrations of ours: a request with a character that it
- * cannot store would fail, and with it all others that share a statement.
+ * Refuses a database of an encoding such as LATIN1: a request with a character that it cannot store would fail, and with it all
+ * others that share a statement.
  *
  * @throws Error with the encoding found and the remedy.
  */
-export async function refuseNarrowEncodings(database: Database): Promise<void> {
+export async function refuseNarrowEncodings({ kysely }: Pick<Database, 'kysely'>): Promise<void> {
   const { encoding, role } = await onlyRow(
-    database.kysely,
-    sql<{
-      encoding: string;
-      role: string;
-    }>`select current_setting('server_encoding') as encoding, quote_ident(current_user) as role`,
+    kysely,
+    sql<{ encoding: string; role: string }>`
+      select current_setting('server_encoding') as encoding, quote_ident(current_user) as role`,
   );
-  if (storeEverything.includes(encoding) || (await executedMigrations(database)).length > 0) return;
+  if (storeEverything.includes(encoding)) return;
   // The locale of the server is one of that encoding as a rule, and would not go with another.
   const create = `create database placement_utf8 owner ${role} encoding 'UTF8' lc_collate 'C' lc_ctype 'C' template template0;`;
   throw new Error(

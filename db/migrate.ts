@@ -36,8 +36,11 @@ export function migrateToLatest(database: Database, all = migrations): Promise<r
 
 async function migrate(database: Database, all: typeof migrations): Promise<readonly string[]> {
   await refuseForeignDatabase(database);
-  await refuseNarrowEncodings(database);
-  await refuseOtherColumnTypes(database);
+  // What has had a migration of ours is served as it is.
+  if ((await executedMigrations(database)).length === 0) {
+    await refuseNarrowEncodings(database);
+    await refuseOtherColumnTypes(database);
+  }
   const newer = await newerMigrations(database, all);
   if (newer.length > 0) throw new Error(newerSchema(newer));
   const migrator = new Migrator({ db: database.patient, provider: { getMigrations: async () => ({ ...all }) } });
