@@ -4,30 +4,50 @@ import type { Choice } from './candidate.ts';
 import { optionsByClass, satisfiesAlone, satisfiesGroup } from './options.ts';
 import { inOrder, type Order } from './order.ts';
 import type { ResolvedGroup } from './resolve.ts';
+import { treeOptions } from './tree_options.ts';
 
 /**
- * What one group by itself may be satisfied with at an anchor.
+ * What one group by itself may be satisfied with at an anchor: a list of a granular group's choices, or of the only one; those of
+ * the group without suffix are generated, since they may be very many.
  *
  * @param usable the sharing providers of other trees that this one may use
  */
-export function* choicesFor(
+export function choicesFor(
   group: ResolvedGroup,
   anchor: Provider,
   usable: readonly Provider[],
   order: Order,
-): Generator<Choice> {
+): Iterable<Choice> {
   if (group.granular) {
-    yield* granularChoices(group, anchor, usable, order);
-    return;
+    return granularProviders(group, anchor, usable, order).map((provider) => ({ group, providers: [provider] }));
   }
   if (isAlone(anchor, usable)) {
     const choice = choiceAlone(group, anchor);
-    if (choice !== undefined) yield choice;
-    return;
+    return choice === undefined ? none : [choice];
   }
-  const options = optionsByClass(anchor, usable, group);
-  if (options === undefined) return;
-  for (const providers of product(options, order, mayHaveTraits(options, group))) yield { group, providers };
+  const options = usable.length === 0 ? treeOptions(anchor, group) : optionsByClass(anchor, usable, group);
+  if (options.length === 0) return none;
+  const only = onlyProduct(options);
+  if (only === undefined) return products(group, options, order, mayHaveTraits(options, group));
+  return haveTraits(only, group) ? [{ group, providers: only }] : none;
+}
+
+/** One of each list, where there is one way to take them; a generator for it would take longer than all else. */
+function onlyProduct(options: readonly (readonly Provider[])[]): readonly Provider[] | undefined {
+  const taken: Provider[] = [];
+  for (const [provider, another] of options) {
+    if (provider === undefined || another !== undefined) return undefined;
+    taken.push(provider);
+  }
+  return taken;
+}
+
+/** Whether some providers together have the traits that a group requires. */
+function haveTraits(providers: readonly Provider[], { traits: { required } }: ResolvedGroup): boolean {
+  for (const anyOf of required) {
+    if (!providers.some(({ traitIds }) => hasAnyTrait(traitIds, anyOf))) return false;
+  }
+  return true;
 }
 
 /**
@@ -47,22 +67,17 @@ function mayHaveTraits(
     required.every((anyOf, place) => (lastPlaces[place] ?? -1) >= taken.length || taken.some(has(anyOf)));
 }
 
-/** The choices of a granular group, each a provider by itself; those of the tree come before those that share with it. */
-export function granularChoices(
+/** The providers that each by itself are a choice of a granular group; those of the tree come before those that share with it. */
+export function granularProviders(
   group: ResolvedGroup,
   anchor: Provider,
   usable: readonly Provider[],
   order: Order,
-): readonly Choice[] {
-  const choices = (providers: readonly Provider[]): Choice[] => {
-    const found: Choice[] = [];
-    for (const provider of providers) {
-      if (satisfiesGroup(provider, group)) found.push({ group, providers: [provider] });
-    }
-    return found;
-  };
-  const own = inOrder(choices(anchor.tree), order);
-  return usable.length === 0 ? own : [...own, ...inOrder(choices(usable), order)];
+): readonly Provider[] {
+  const own = inOrder(treeOptions(anchor, group)[0] ?? none, order);
+  if (usable.length === 0) return own;
+  const others = usable.filter((provider) => satisfiesGroup(provider, group));
+  return [...own, ...inOrder(others, order)];
 }
 
 /**
@@ -70,34 +85,37 @@ export function granularChoices(
  *
  * @param goesOn whether what was taken of the first lists may lead to anything
  */
-function* product<Item>(
-  lists: readonly (readonly Item[])[],
+function* products(
+  group: ResolvedGroup,
+  lists: readonly (readonly Provider[])[],
   order: Order,
-  goesOn?: (taken: readonly Item[]) => boolean,
-): Generator<readonly Item[]> {
+  goesOn: ((taken: readonly Provider[]) => boolean) | undefined,
+): Generator<Choice> {
   const wheels = order === 'steady' ? lists : lists.map((list) => inOrder(list, order));
   const turned = wheels.map(() => 0);
-  const taken: Item[] = [];
+  const taken: Provider[] = [];
   for (;;) {
     const depth = taken.length;
     const next = turned[depth] ?? 0;
-    const item = wheels[depth]?.[next];
-    if (item === undefined) {
+    const provider = wheels[depth]?.[next];
+    if (provider === undefined) {
       if (depth === 0) return;
       turned[depth] = 0;
       taken.pop();
       continue;
     }
     turned[depth] = next + 1;
-    taken.push(item);
+    taken.push(provider);
     if (goesOn?.(taken) === false) {
       taken.pop();
     } else if (taken.length === wheels.length) {
-      yield taken.slice();
+      yield { group, providers: taken.slice() };
       taken.pop();
     }
   }
 }
+
+const none: readonly never[] = [];
 
 /** Whether a group without suffix has one choice at most at an anchor: a flat host, the most common case by far. */
 export const isAlone = (anchor: Provider, usable: readonly Provider[]): boolean =>

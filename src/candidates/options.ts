@@ -33,15 +33,15 @@ function hasRoom(provider: Provider, classId: number, amount: number): boolean {
  * it. Being in an aggregate, the root speaks for its whole tree, which it does not for granular groups.
  *
  * @param usable the sharing providers of other trees that this one may use
- * @returns undefined where a class has none
+ * @returns none where a class has none
  */
 export function optionsByClass(
   root: Provider,
   usable: readonly Provider[],
   group: ResolvedGroup,
-): readonly (readonly Provider[])[] | undefined {
-  if (group.treeRoot !== undefined && root !== group.treeRoot) return undefined;
-  if (isInAny(root, group.forbiddenAggregates)) return undefined;
+): readonly (readonly Provider[])[] {
+  if (group.treeRoot !== undefined && root !== group.treeRoot) return [];
+  if (isInAny(root, group.forbiddenAggregates)) return [];
   const rootIsMember = isMemberOf(root, group.memberOf);
   const isAllowed = (provider: Provider): boolean =>
     (rootIsMember || isMemberOf(provider, group.memberOf)) &&
@@ -61,7 +61,7 @@ export function optionsByClass(
         }
       }
     }
-    if (ofClass.length === 0) return undefined;
+    if (ofClass.length === 0) return [];
     options.push(ofClass);
   }
   return options;

@@ -1,6 +1,39 @@
 import type { Provider } from '../fleet/provider.ts';
 import type { Choice } from './candidate.ts';
+import { type Combination, isPossible } from './combination.ts';
 import type { SharedUsage } from './shared_usage.ts';
+import { listed } from './steps.ts';
+import { canBeOneSubtree, providersAt } from './subtrees.ts';
+
+/** Whether a combination may still be completed, as far as can be told without trying: false is certain, true is not. */
+export function hasProspects(combination: Combination): boolean {
+  const { steps, chosen, subtrees, usage, isolate } = combination;
+  const open: (readonly Choice[] | undefined)[] = [];
+  const openAt = (depth: number): readonly Choice[] => {
+    const known = open[depth] ?? listed(steps[depth]).filter((choice) => isPossible(combination, choice));
+    open[depth] = known;
+    return known;
+  };
+  // The cheaper one first: it often needs one of the lists only.
+  for (const [place, set] of subtrees.entries()) {
+    const inside = set.map((depth) => providersAt(chosen, depth));
+    const alternatives = set
+      .filter((depth) => depth >= chosen.length)
+      .map((depth) => ({ [Symbol.iterator]: () => providersOf(openAt(depth)).values() }));
+    if (!canBeOneSubtree(inside, alternatives, possibleTops(combination, place, set))) return false;
+  }
+  const undecided = steps.flatMap(({ group }, depth) =>
+    depth >= chosen.length && group.granular ? [openAt(depth)] : [],
+  );
+  return haveProspects(undecided, usage, isolate);
+}
+
+/** All who may be the top of a set; made when they are first asked for, since most anchors need no look. */
+function possibleTops({ steps, tops }: Combination, place: number, set: readonly number[]): ReadonlySet<Provider> {
+  const known = tops[place] ?? new Set(set.flatMap((depth) => providersOf(listed(steps[depth]))));
+  tops[place] = known;
+  return known;
+}
 
 /**
  * Whether some granular groups could all be satisfied, judged by one rule at a time: false is certain, true is not. With
@@ -10,7 +43,7 @@ import type { SharedUsage } from './shared_usage.ts';
  *
  * @param groups the choices of each, of those that are possible
  */
-export function haveProspects(groups: readonly (readonly Choice[])[], usage: SharedUsage, isolate: boolean): boolean {
+function haveProspects(groups: readonly (readonly Choice[])[], usage: SharedUsage, isolate: boolean): boolean {
   if (groups.some((choices) => choices.length === 0)) return false;
   if (isolate) return canSeat(groups.map(providersOf), () => 1);
   return [...usage.classes].every((classId) => {

@@ -1,6 +1,7 @@
 import { badRequest, noSuchClass } from '../errors.ts';
 import { isMemberOf, satisfiesTraits, type TraitIds } from '../fleet/filters.ts';
 import type { Fleet } from '../fleet/fleet.ts';
+import { interning } from '../fleet/interned.ts';
 import type { Provider } from '../fleet/provider.ts';
 import type { CandidateRequest, RequestGroup } from './request.ts';
 
@@ -91,16 +92,15 @@ function resolveGroup(fleet: Fleet, group: RequestGroup): ResolvedGroup | 'nothi
   };
   const treeRoot = group.inTree === undefined ? undefined : fleet.byUuid.get(group.inTree)?.root;
   if (group.inTree !== undefined && treeRoot === undefined) return 'nothing';
-  return {
-    suffix: group.suffix,
-    granular: group.suffix !== '',
-    resources,
-    traits,
-    memberOf,
-    forbiddenAggregates: group.aggregates.forbidden,
-    treeRoot,
-  };
+  const forbiddenAggregates = group.aggregates.forbidden;
+  const { suffix } = group;
+  const resolved = { suffix, granular: suffix !== '', resources, traits, memberOf, forbiddenAggregates, treeRoot };
+  if (treeRoot !== undefined) return resolved;
+  return interned(JSON.stringify([suffix, resources, traits, memberOf, forbiddenAggregates]), resolved);
 }
+
+/** A group is the same object in every request that has it, by which what was found for it is known again. */
+const interned = interning<ResolvedGroup>(1000);
 
 function traitId(fleet: Fleet, name: string): number {
   const trait = fleet.traits.byName.get(name);

@@ -27,7 +27,7 @@ export function search(fleet: Fleet, request: CandidateRequest, options: SearchO
   const sharing = sharingIn(fleet);
   const resolved = resolveRequest(fleet, request, (group, rootTraits) =>
     anchorsFor(fleet, { groups: [group], rootTraits }, sharing, 'steady').some(
-      (anchor) => !choicesFor(group, anchor, sharing.usableBy(anchor), 'steady').next().done,
+      (anchor) => !choicesFor(group, anchor, sharing.usableBy(anchor), 'steady')[Symbol.iterator]().next().done,
     ),
   );
   if (resolved === 'nothing') return [];

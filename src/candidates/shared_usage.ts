@@ -19,7 +19,8 @@ export function classesOfSeveral({ groups, isolate }: ResolvedRequest): Readonly
 export class SharedUsage {
   /** The classes that several groups may ask of the same provider. */
   readonly classes: ReadonlySet<number>;
-  readonly #taken = new Map<Provider, Map<number, number>>();
+  /** Made when something is taken: of most requests nothing is shared. */
+  #taken: Map<Provider, Map<number, number>> | undefined;
 
   constructor(classes: ReadonlySet<number>) {
     this.classes = classes;
@@ -50,7 +51,7 @@ export class SharedUsage {
   left(provider: Provider, classId: number): number {
     const inventory = inventoryOf(provider, classId);
     if (inventory === undefined) return 0;
-    const taken = this.#taken.get(provider)?.get(classId) ?? 0;
+    const taken = this.#taken?.get(provider)?.get(classId) ?? 0;
     return Math.min(capacity(inventory.fields) - inventory.used, inventory.fields.maxUnit) - taken;
   }
 
@@ -58,6 +59,7 @@ export class SharedUsage {
     for (const [place, { classId, amount }] of choice.group.resources.entries()) {
       const provider = providerOf(choice, place);
       if (provider === undefined || !this.classes.has(classId)) continue;
+      this.#taken ??= new Map();
       let taken = this.#taken.get(provider);
       if (taken === undefined) {
         taken = new Map();

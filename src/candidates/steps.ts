@@ -1,22 +1,24 @@
 import type { Provider } from '../fleet/provider.ts';
 import type { Choice } from './candidate.ts';
-import { choicesFor, granularChoices } from './choices.ts';
+import { choicesFor, granularProviders } from './choices.ts';
 import type { Order } from './order.ts';
-import type { ResolvedRequest } from './resolve.ts';
+import type { ResolvedGroup, ResolvedRequest } from './resolve.ts';
 import type { Sharing } from './sharing.ts';
 
 /** One group of the request, in the order in which choices are made. */
 export type Step = {
   /** The place of the group in the request. */
   readonly place: number;
-  /** Listed for granular groups, which are met again and again. The group without suffix is generated, and comes first. */
-  readonly choices: readonly Choice[] | Iterator<Choice>;
+  readonly group: ResolvedGroup;
+  /** Of a granular group, which is met again and again: each provider is a choice. */
+  readonly providers: readonly Provider[];
+  /** The choices that were asked for; of most anchors that is the first. */
+  readonly choices: Choice[];
+  /** Of the group without suffix, which comes first, and is gone through once: there may be very many. */
+  readonly generated: Iterator<Choice> | undefined;
 };
 
-/**
- * The steps of an anchor, undefined where a granular group has no choice there. The group without suffix comes first: it may
- * have very many choices, and the first step is gone through only once. The others follow from few choices to many.
- */
+/** The steps of an anchor, from few choices to many; undefined where a granular group has no choice there. */
 export function stepsAt(
   anchor: Provider,
   { groups }: ResolvedRequest,
@@ -26,49 +28,56 @@ export function stepsAt(
   const usable = sharing.usableBy(anchor);
   const steps: Step[] = [];
   for (const [place, group] of groups.entries()) {
-    const choices = group.granular
-      ? granularChoices(group, anchor, usable, order)
-      : choicesFor(group, anchor, usable, order);
-    if (isListed(choices) && choices.length === 0) return undefined;
-    steps.push({ place, choices });
+    const { granular } = group;
+    const providers = granular ? granularProviders(group, anchor, usable, order) : none;
+    if (granular && providers.length === 0) return undefined;
+    const generated = granular ? undefined : choicesFor(group, anchor, usable, order)[Symbol.iterator]();
+    steps.push({ place, group, providers, choices: [], generated });
   }
-  return areSorted(steps) ? steps : steps.sort((a, b) => choiceCount(a) - choiceCount(b));
+  return areSorted(steps) ? steps : steps.sort((a, b) => a.providers.length - b.providers.length);
 }
 
 /** Sorting takes as long as finding the choices, and most requests name what is rarest last. */
 function areSorted(steps: readonly Step[]): boolean {
   let last = 0;
-  for (const step of steps) {
-    const count = choiceCount(step);
-    if (count < last) return false;
-    last = count;
+  for (const { providers } of steps) {
+    if (providers.length < last) return false;
+    last = providers.length;
   }
   return true;
 }
 
-/** How many choices a step has, as far as they are listed. */
-export const choiceCount = ({ choices }: Step): number => (isListed(choices) ? choices.length : 0);
+/** For each group, by its place in the request, the depth at which its choice is made. */
+export const depthsOf = (steps: readonly Step[]): readonly number[] =>
+  steps.map((_, place) => steps.findIndex((step) => step.place === place));
 
 /** The next choice at a depth, undefined after the last. */
 export function choiceAt(step: Step | undefined, nextPlaces: number[], depth: number): Choice | undefined {
   if (step === undefined) return undefined;
-  const { choices } = step;
-  if (!isListed(choices)) {
-    const { done, value } = choices.next();
+  if (step.generated !== undefined) {
+    const { done, value } = step.generated.next();
     return done ? undefined : value;
   }
   const place = nextPlaces[depth] ?? 0;
   nextPlaces[depth] = place + 1;
-  return choices[place];
+  return choiceOf(step, place);
 }
 
-/** The choices at a depth, of a granular group; none of the group without suffix, which nobody has listed. */
-export const listedAt = (steps: readonly Step[], depth: number): readonly Choice[] => {
-  const choices = steps[depth]?.choices;
-  return choices !== undefined && isListed(choices) ? choices : none;
-};
+/** A choice of a granular group; the same object each time. */
+function choiceOf({ group, providers, choices }: Step, place: number): Choice | undefined {
+  const known = choices[place];
+  const provider = providers[place];
+  if (known !== undefined || provider === undefined) return known;
+  const choice = { group, providers: [provider] };
+  choices[place] = choice;
+  return choice;
+}
 
-/** Whether the choices of a step are those of a granular group. */
-export const isListed = (choices: Step['choices']): choices is readonly Choice[] => Array.isArray(choices);
+/** All choices of a granular group; none of the group without suffix, which nobody has listed. */
+export function listed(step: Step | undefined): readonly Choice[] {
+  if (step === undefined) return none;
+  for (let place = step.choices.length; place < step.providers.length; place++) choiceOf(step, place);
+  return step.choices;
+}
 
 const none: readonly never[] = [];

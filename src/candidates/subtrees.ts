@@ -1,4 +1,5 @@
 import { aboveOf, type Provider } from '../fleet/provider.ts';
+import type { Choice } from './candidate.ts';
 
 /** Whether a provider is another one or below it. */
 function isWithin(provider: Provider, top: Provider): boolean {
@@ -7,16 +8,26 @@ function isWithin(provider: Provider, top: Provider): boolean {
   return false;
 }
 
-/** Whether all providers of some lists are within one of them. */
-export function isOneSubtree(lists: readonly (readonly Provider[])[]): boolean {
+/** Whether all providers of the choices at some depths are within one of them. */
+export function isOneSubtree(chosen: readonly Choice[], depths: readonly number[]): boolean {
   let top: Provider | undefined;
-  for (const list of lists) {
-    for (const provider of list) if (top === undefined || isWithin(top, provider)) top = provider;
+  for (const depth of depths) {
+    for (const provider of providersAt(chosen, depth)) {
+      if (top === undefined || isWithin(top, provider)) top = provider;
+    }
   }
   if (top === undefined) return false;
-  for (const list of lists) for (const provider of list) if (!isWithin(provider, top)) return false;
+  for (const depth of depths) {
+    for (const provider of providersAt(chosen, depth)) if (!isWithin(provider, top)) return false;
+  }
   return true;
 }
+
+/** The providers of the choice at a depth, none where it is not made. */
+export const providersAt = (chosen: readonly Choice[], depth: number): readonly Provider[] =>
+  chosen[depth]?.providers ?? none;
+
+const none: readonly never[] = [];
 
 /**
  * Whether all providers of some lists, and one of each list of alternatives, can be one subtree.

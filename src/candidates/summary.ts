@@ -1,6 +1,6 @@
 import type { Fleet } from '../fleet/fleet.ts';
 import { nameOf } from '../fleet/names.ts';
-import type { Provider } from '../fleet/provider.ts';
+import { findingsOf, type Provider } from '../fleet/provider.ts';
 import { capacity } from '../placement/inventory.ts';
 import { exactNumber } from '../schema/exact_number.ts';
 import { asciiJson } from './json_chunks.ts';
@@ -18,11 +18,12 @@ export const summaryText = (fleet: Fleet, provider: Provider, request: Candidate
  * the tree, and are kept with it until anything of it changes.
  */
 export function treeSummary(fleet: Fleet, root: Provider): Buffer {
-  root.treeSummary ??= Buffer.from(
+  const findings = findingsOf(root);
+  findings.summary ??= Buffer.from(
     root.tree.map((provider) => `, ${member(provider, summary(fleet, provider, since.nested))}`).join(''),
     'latin1',
   );
-  return root.treeSummary;
+  return findings.summary;
 }
 
 const member = ({ uuid }: Provider, value: unknown): string => `"${uuid}": ${asciiJson(value)}`;

@@ -83,7 +83,7 @@ export function buildFleet({ traitNames, classNames }: NameRows): GrowingFleet {
     provider.inventories = inventories;
     provider.traitIds = traitIds;
     provider.aggregates = aggregates;
-    provider.root.treeSummary = undefined;
+    provider.root.findings = undefined;
   };
 
   /** Takes in the rows of providers. @returns those that are to be linked, since their parent is another than it was. */
@@ -139,7 +139,7 @@ export function buildFleet({ traitNames, classNames }: NameRows): GrowingFleet {
     if (changes.traitNames !== null) fleet.traits = namesOf(changes.traitNames);
     if (changes.classNames !== null) fleet.classes = namesOf(changes.classNames);
     if (changes.traitNames !== null || changes.classNames !== null) {
-      for (const root of roots) root.treeSummary = undefined;
+      for (const root of roots) root.findings = undefined;
     }
     if (changes.whole !== null) {
       const { providers, inventories, traits, aggregates } = changes;
@@ -157,7 +157,7 @@ export function buildFleet({ traitNames, classNames }: NameRows): GrowingFleet {
         const place = classes.indexOf(inventory.classId);
         if (place !== -1) inventory.used += deltas[place] ?? 0;
       }
-      provider.root.treeSummary = undefined;
+      provider.root.findings = undefined;
     }
     for (const { id, generation, created, updated } of changes.touched ?? none) {
       const provider = byId.get(id);

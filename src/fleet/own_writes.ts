@@ -21,7 +21,7 @@ export function showEffects(fleet: Fleet, { effects }: OwnWrite, sign: 1 | -1): 
     const provider = fleet.byId.get(providerId);
     if (provider === undefined) continue;
     provider.generation += sign * bump;
-    provider.root.treeSummary = undefined;
+    provider.root.findings = undefined;
     for (const { classId, delta } of used) {
       const inventory = inventoryOf(provider, classId);
       if (inventory !== undefined) inventory.used += sign * delta;

@@ -39,11 +39,16 @@ export type Provider = {
   /** Ids, ascending: standard traits come before custom ones. As with aggregates, one list for all who have the same. */
   traitIds: readonly number[];
   aggregates: readonly string[];
-  /**
-   * The summaries of the whole tree among allocation candidates, kept with the root by whoever writes them; dropped whenever
-   * anything of the tree changes.
-   */
-  treeSummary: Buffer | undefined;
+  /** What was found out about the whole tree, kept with the root; dropped whenever anything of the tree changes. */
+  findings: TreeFindings | undefined;
+};
+
+/** What is kept of a tree as long as its providers, what they have and what is used of it stay as they are. */
+export type TreeFindings = {
+  /** Its summaries among allocation candidates. */
+  summary: Buffer | undefined;
+  /** What groups of candidate requests may take from, by the groups that were asked for last. */
+  options: { readonly group: object; readonly providers: readonly (readonly Provider[])[] }[] | undefined;
 };
 
 /** A provider that has nothing yet, and no parent. */
@@ -64,7 +69,7 @@ export function blankProvider(id: number): Provider {
     inventories: none,
     traitIds: none,
     aggregates: none,
-    treeSummary: undefined,
+    findings: undefined,
   };
   const lone = provider as Provider; // it is one with the next line, its own root
   lone.root = lone;
@@ -73,6 +78,12 @@ export function blankProvider(id: number): Provider {
 }
 
 const none: readonly never[] = [];
+
+/** Where to keep what is found out about the tree of a root. */
+export function findingsOf(root: Provider): TreeFindings {
+  root.findings ??= { summary: undefined, options: undefined };
+  return root.findings;
+}
 
 /** The inventory of a class, if the provider has one. Providers have few, so a scan beats a map. */
 export function inventoryOf(provider: Provider, classId: number): Inventory | undefined {

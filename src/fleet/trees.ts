@@ -49,7 +49,7 @@ export function linkTrees(
   for (const node of nodes) {
     node.children = childrenOf.get(node)?.toSorted((a, b) => a.id - b.id) ?? none;
     setRoot(node, isRoot(node));
-    node.treeSummary = undefined;
+    node.findings = undefined;
     if (!isRoot(node)) node.tree = none;
   }
   for (const node of nodes) {

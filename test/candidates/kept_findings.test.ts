@@ -1,14 +1,18 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import type { CandidateRequest } from '../../src/candidates/request.ts';
 import { candidatesJson } from '../../src/candidates/response.ts';
 import { search } from '../../src/candidates/search.ts';
+import { ApiError } from '../../src/errors.ts';
 import type { Changes } from '../../src/fleet/changes.ts';
 import type { Fleet } from '../../src/fleet/fleet.ts';
+import { type OwnWrite, showEffects } from '../../src/fleet/own_writes.ts';
 import { type AllRows, createFleet } from '../fleet/made_up_fleet.ts';
 import { groupOf, requestOf } from './plain_request.ts';
+import { anyRequest } from './random_request.ts';
 import { anyTopology } from './random_topology.ts';
-import { classNames, rowsOf } from './topology.ts';
+import { aggregates, classNames, rowsOf } from './topology.ts';
 
 /** A change to one provider of the deployment, as two numbers say: which provider, and what exactly. */
 type Change = { readonly kind: keyof typeof changes; readonly at: number; readonly what: number };
@@ -27,8 +31,8 @@ const noChanges: Changes = {
   classNames: null,
 };
 
-/** How the rows look afterwards, and what a refresh would say of it. */
-type Step = readonly [rows: AllRows, changes: Changes];
+/** How the rows look afterwards, and what a refresh would say of it; or what the process itself did. */
+type Step = readonly [rows: AllRows, changes: Changes, own?: OwnWrite];
 
 /** Whole providers, as they are now or are no more. */
 function whole(rows: AllRows, ids: readonly number[]): Step {
@@ -56,6 +60,16 @@ const changes = {
       { ...noChanges, moved, touched: [{ id, generation: what, created: null, updated: null }] },
     ];
   },
+  /** The same, shown before it is read. */
+  ownClaim: (rows: AllRows, id: number, what: number): Step => {
+    const [claimed, { moved }] = changes.claim(rows, id, what);
+    const effects = (moved ?? []).map(({ classes, deltas }) => ({
+      providerId: id,
+      bump: 1,
+      used: classes.map((classId, place) => ({ classId, delta: deltas[place] ?? 0 })),
+    }));
+    return [claimed, noChanges, { xid: '', effects }];
+  },
   inventory: (rows: AllRows, id: number, what: number): Step => {
     const own = rows.inventories.filter(({ provider }) => provider === id);
     const others = rows.inventories.filter(({ provider }) => provider !== id);
@@ -66,6 +80,11 @@ const changes = {
     const others = rows.traits.filter(({ provider }) => provider !== id);
     const traits = [1, 2, 3, 4, 5].filter((trait) => (what & trait) !== 0).map((trait) => ({ provider: id, trait }));
     return whole({ ...rows, traits: [...others, ...traits] }, [id]);
+  },
+  aggregates: (rows: AllRows, id: number, what: number): Step => {
+    const others = rows.aggregates.filter(({ provider }) => provider !== id);
+    const own = aggregates.filter((_, place) => (what & (1 << place)) !== 0);
+    return whole({ ...rows, aggregates: [...others, ...own.map((aggregate) => ({ provider: id, aggregate }))] }, [id]);
   },
   /** To below another provider that is not below it, or to the top. */
   move: (rows: AllRows, id: number, what: number): Step => {
@@ -131,34 +150,59 @@ const anyChange: fc.Arbitrary<Change> = fc.record({
 });
 
 /** Something that most of any deployment is an answer to. */
-const requests = classNames.slice(0, 3).map((name) => requestOf([groupOf('', { [name]: 1 })]));
+const plainRequests = classNames.slice(0, 3).map((name) => requestOf([groupOf('', { [name]: 1 })]));
 
-function answers(fleet: Fleet): unknown {
-  return requests.map((request) => {
+/** Whatever is asked at 1.39, and also refused: names may have gone. */
+type FoundOrRefused = { readonly allocation_requests: readonly string[] } | string;
+
+const hasCandidates = (answer: FoundOrRefused): boolean =>
+  typeof answer !== 'string' && answer.allocation_requests.length > 0;
+
+function answerTo(fleet: Fleet, request: CandidateRequest): FoundOrRefused {
+  try {
     const candidates = search(fleet, request, { strategy: 'depth-first', randomize: false, limited: false });
     const answer: { allocation_requests: unknown[] } = JSON.parse(
       Buffer.concat([...candidatesJson(fleet, request, candidates, 39)]).toString(),
     );
     // A fleet that has lived lists the same in another order than a new one.
     return { ...answer, allocation_requests: answer.allocation_requests.map((each) => JSON.stringify(each)).sort() };
-  });
+  } catch (error) {
+    if (error instanceof ApiError) return error.message;
+    throw error;
+  }
 }
 
-test('summaries that are kept are those of now, whatever changed', () => {
+test('what is kept of a tree is as it is now, whatever changed and whoever asked', () => {
+  let found = 0;
+  // More groups than are kept of a tree.
+  const anyRequests = fc.array(anyRequest, { maxLength: 6 });
   fc.assert(
-    fc.property(anyTopology, fc.array(anyChange, { minLength: 1, maxLength: 8 }), (topology, list) => {
-      let rows = rowsOf(topology);
-      const { fleet, apply } = createFleet(rows);
-      answers(fleet);
-      for (const { kind, at, what } of list) {
-        const id = rows.providers[at % rows.providers.length]?.id;
-        if (id === undefined) return;
-        const [next, told] = changes[kind](rows, id, what);
-        apply(told);
-        rows = next;
-        assert.deepEqual(answers(fleet), answers(createFleet(rows).fleet), kind);
-      }
-    }),
+    fc.property(
+      anyTopology,
+      anyRequests,
+      fc.array(anyChange, { minLength: 1, maxLength: 8 }),
+      (topology, more, list) => {
+        const requests = [...plainRequests, ...more];
+        const answers = (fleet: Fleet) => requests.map((request) => answerTo(fleet, request));
+        let rows = rowsOf(topology);
+        const { fleet, apply } = createFleet(rows);
+        answers(fleet);
+        for (const { kind, at, what } of list) {
+          const id = rows.providers[at % rows.providers.length]?.id;
+          if (id === undefined) return;
+          const [next, told, own] = changes[kind](rows, id, what);
+          if (own === undefined) apply(told);
+          else showEffects(fleet, own, 1);
+          rows = next;
+          const expected = answers(createFleet(rows).fleet);
+          assert.deepEqual(answers(fleet), expected, kind);
+          // The same again, of what was kept a moment ago.
+          assert.deepEqual(answers(fleet), expected, kind);
+          found += expected.slice(plainRequests.length).filter(hasCandidates).length;
+        }
+      },
+    ),
     { numRuns: 500 },
   );
+  assert.ok(found > 1000, `${found} answers`);
 });
