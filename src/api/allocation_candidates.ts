@@ -26,7 +26,7 @@ async function list(request: ApiRequest, { config, fleet }: Parts): Promise<Answ
     randomizeAllocationCandidates: randomize,
     maxAllocationCandidates: max,
   } = config.placement;
-  const wanted = parseCandidateRequest(request.query, request.version);
+  const wanted = parseCandidateRequest(request.query(), request.version);
   const limit = Math.min(wanted.limit ?? Number.POSITIVE_INFINITY, max < 0 ? Number.POSITIVE_INFINITY : max);
   const current = await fleet.fresh();
   const limited = limit < Number.POSITIVE_INFINITY;

@@ -63,7 +63,7 @@ const changeSchemas = [
 // Handlers
 
 async function list(request: ApiRequest, { fleet }: Parts): Promise<Answer> {
-  const filter = filterProviders(request.query, request.version);
+  const filter = filterProviders(request.query(), request.version);
   const providers = filter(await fleet.fresh());
   return {
     status: 200,

@@ -66,7 +66,7 @@ function nameFilter(value: string): (name: string) => boolean {
 // Handlers
 
 async function list(request: ApiRequest, { fleet }: Parts): Promise<Answer> {
-  const { name, associated } = checkQuery(request.query, listQuery);
+  const { name, associated } = checkQuery(request.query(), listQuery);
   const matches = name === undefined ? () => true : nameFilter(name);
   const wanted = associated?.toLowerCase();
   if (wanted !== undefined && wanted !== 'true' && wanted !== 'false') {

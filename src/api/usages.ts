@@ -24,7 +24,7 @@ export const usageEndpoints: readonly Endpoint[] = [
     path: '/usages',
     since: 9,
     policy: 'placement:usages',
-    policyTarget: ({ query }) => ({ project_id: query.last('project_id') ?? null }),
+    policyTarget: ({ query }) => ({ project_id: query().last('project_id') ?? null }),
     answersJson: true,
     handle: ofProject,
   },
@@ -64,7 +64,7 @@ async function ofProvider(request: ApiRequest, { fleet }: Parts): Promise<Answer
 async function ofProject(request: ApiRequest, { config, database }: Parts): Promise<Answer> {
   const { incompleteConsumerProjectId, incompleteConsumerUserId } = config.placement;
   const grouped = request.version >= consumerTypesSince;
-  const values: v.InferOutput<typeof typed> = checkQuery(request.query, grouped ? typed : untyped);
+  const values: v.InferOutput<typeof typed> = checkQuery(request.query(), grouped ? typed : untyped);
   const rows = await readUsages(database, {
     projectId: values.project_id,
     userId: values.user_id,

@@ -7,7 +7,7 @@ export type JsonChunks = {
   /** Appends bytes, without the first `skipped`. */
   bytes(bytes: Uint8Array, skipped?: number): void;
   /** Whether there is enough for a chunk. */
-  readonly isFull: boolean;
+  isFull(): boolean;
   /**
    * Everything since the last chunk; the first chunk is in lent memory. All chunks are made in the same place: whoever lets
    * other code run takes what there is first.
@@ -49,9 +49,7 @@ export function jsonChunks(): JsonChunks {
       scratch.set(skipped === 0 ? bytes : bytes.subarray(skipped), length);
       length += bytes.length - skipped;
     },
-    get isFull() {
-      return length >= enough;
-    },
+    isFull: () => length >= enough,
     take: () => {
       let taken = scratch.subarray(0, length);
       if (length > scratch.length / 2) {

@@ -38,19 +38,19 @@ export function* candidatesJson(
   for (const candidate of candidates) {
     chunks.bytes(bytesOf(candidate), skipped);
     skipped = 0;
-    if (chunks.isFull) yield chunks.take();
+    if (chunks.isFull()) yield chunks.take();
   }
   chunks.text('], "provider_summaries": {');
   skipped = separator.length;
   for (const summaries of trees.values()) {
     chunks.bytes(summaries, skipped);
     skipped = 0;
-    if (chunks.isFull) yield chunks.take();
+    if (chunks.isFull()) yield chunks.take();
   }
   for (const provider of providers) {
     chunks.text(separator.slice(skipped) + summaryText(fleet, provider, request, version));
     skipped = 0;
-    if (chunks.isFull) yield chunks.take();
+    if (chunks.isFull()) yield chunks.take();
   }
   chunks.text('}}');
   yield chunks.take();

@@ -38,7 +38,7 @@ function placeOf(hypervisors: readonly Hypervisor[], marker: string): number {
 /** The link to what comes behind a hypervisor: the same query with another marker, its parameters in the order of names. */
 export function nextPage(request: ApiRequest, detailed: boolean, { root }: Hypervisor) {
   const marker = String(request.version >= since.uuids ? root.uuid : root.id);
-  const query = new URLSearchParams({ ...Object.fromEntries(request.query.entries), marker });
+  const query = new URLSearchParams({ ...Object.fromEntries(request.query().entries), marker });
   query.sort();
   const path = `/compute/v2.1/os-hypervisors${detailed ? '/detail' : ''}`;
   return { rel: 'next', href: `${request.origin}${request.prefix}${path}?${query}` };

@@ -55,7 +55,7 @@ const showRules: readonly Since<QueryRules>[] = [
 function list(detailed: boolean): Endpoint['handle'] {
   return async (request, parts) => {
     const { version } = request;
-    const query = readQuery(request.query, listQuery, bySince(listRules, version));
+    const query = readQuery(request.query(), listQuery, bySince(listRules, version));
     const { limit, marker, hypervisor_hostname_pattern: pattern, with_servers: withServers = false } = query;
     if (pattern !== undefined && (limit !== undefined || marker !== undefined)) {
       throw badRequest(
@@ -88,7 +88,7 @@ function search(withServers: boolean): Endpoint['handle'] {
 
 async function show(request: ApiRequest, parts: Parts): Promise<Answer> {
   const { version } = request;
-  const { with_servers: withServers = false } = readQuery(request.query, showQuery, bySince(showRules, version));
+  const { with_servers: withServers = false } = readQuery(request.query(), showQuery, bySince(showRules, version));
   const id = request.param('hypervisor_id');
   const isWanted = version >= since.uuids ? hasUuid(id) : hasInteger(id);
   // The fleet knows the name under which the service is to be looked for.

@@ -46,7 +46,7 @@ const registrations = object({ services: items(registration, { minItems: 1 }) })
 
 async function list({ query, version }: ApiRequest, { database, config }: Parts): Promise<Answer> {
   const others = version >= since.strictQueries ? 'refused' : 'ignored';
-  const { host, binary } = readQuery(query, listQuery, { ...listRules, others });
+  const { host, binary } = readQuery(query(), listQuery, { ...listRules, others });
   // An empty filter is none.
   const filter = { host: host || undefined, binary: binary || undefined };
   const services = await readServices(database, filter, config.compute.serviceDownTime);

