@@ -6,6 +6,7 @@ import type { HonoEnv } from './exchange.ts';
 import { trackConnections } from './open_connections.ts';
 import { cutSlowReaders, slowSenders } from './slow_clients.ts';
 import type { Tls } from './tls_files.ts';
+import { trackUnanswered, type Unanswered } from './unanswered.ts';
 import { answerUnparsed, maxHeaderBytes, refuseAmbiguous } from './unparsed.ts';
 
 /** The app behind Node's HTTP server, which listens nowhere yet. */
@@ -49,9 +50,9 @@ export function createApiServer(app: Hono<HonoEnv>, options: ApiServerOptions): 
           listener,
         );
   server.on('clientError', answerUnparsed);
-  cutSlowReaders(server, clientTimeoutMs);
+  const unanswered = trackUnanswered(server);
+  cutSlowReaders(server, unanswered, clientTimeoutMs);
   const connections = trackConnections(server);
-  const sayFarewell = trackAnswers(server);
   return {
     server,
     scheme: tls === undefined ? 'http' : 'https',
@@ -60,7 +61,7 @@ export function createApiServer(app: Hono<HonoEnv>, options: ApiServerOptions): 
       server.setSecureContext(renewed);
     },
     drain: async () => {
-      sayFarewell();
+      sayFarewell(server, unanswered);
       const timer = setTimeout(connections.endAll, drainMs);
       const closing = setInterval(() => {
         server.closeIdleConnections();
@@ -74,22 +75,12 @@ export function createApiServer(app: Hono<HonoEnv>, options: ApiServerOptions): 
 }
 
 /**
- * While the server drains, answers say that the connection ends, so that no client sends the next request on one that is
- * about to close.
+ * From now on answers say that the connection ends, so that no client sends the next request on one that is about to close.
  */
-function trackAnswers(server: Server): () => void {
-  let draining = false;
-  const unanswered = new Set<ServerResponse>();
+function sayFarewell(server: Server, unanswered: readonly Unanswered[]): void {
   const lastOne = (response: ServerResponse): void => {
     if (!response.headersSent) response.setHeader('connection', 'close');
   };
-  server.prependListener('request', (_request: IncomingMessage, response: ServerResponse) => {
-    if (draining) lastOne(response);
-    unanswered.add(response);
-    response.once('close', () => unanswered.delete(response));
-  });
-  return () => {
-    draining = true;
-    for (const response of unanswered) lastOne(response);
-  };
+  server.prependListener('request', (_request: IncomingMessage, response: ServerResponse) => lastOne(response));
+  for (const { response } of unanswered) lastOne(response);
 }

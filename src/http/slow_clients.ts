@@ -1,4 +1,5 @@
-import type { IncomingMessage, Server, ServerOptions, ServerResponse } from 'node:http';
+import type { Server, ServerOptions, ServerResponse } from 'node:http';
+import type { Unanswered } from './unanswered.ts';
 
 /** How often clients are looked at, for a time in milliseconds that they have. */
 const checkEveryMs = (timeoutMs: number): number => Math.min(30_000, Math.ceil(timeoutMs / 4));
@@ -14,18 +15,13 @@ export const slowSenders = (timeoutMs: number): ServerOptions => ({
  * Cuts off a client that does not take its answer within `timeoutMs`, or, of an answer that is made while it is sent, the part
  * that is there: until it is taken, it is kept in memory.
  */
-export function cutSlowReaders(server: Server, timeoutMs: number): void {
-  const waitsSinceMs = new Map<ServerResponse, number>();
-  server.prependListener('request', (_request: IncomingMessage, response: ServerResponse) => {
-    waitsSinceMs.set(response, Number.POSITIVE_INFINITY);
-    response.once('close', () => waitsSinceMs.delete(response));
-  });
+export function cutSlowReaders(server: Server, unanswered: readonly Unanswered[], timeoutMs: number): void {
   const timer = setInterval(() => {
     const nowMs = performance.now();
-    for (const [response, sinceMs] of waitsSinceMs) {
-      if (!waitsForClient(response)) waitsSinceMs.set(response, Number.POSITIVE_INFINITY);
-      else if (sinceMs > nowMs) waitsSinceMs.set(response, nowMs);
-      else if (nowMs - sinceMs >= timeoutMs) response.req.socket.destroy();
+    for (const each of unanswered) {
+      if (!waitsForClient(each.response)) each.waitsSinceMs = Number.POSITIVE_INFINITY;
+      else if (each.waitsSinceMs > nowMs) each.waitsSinceMs = nowMs;
+      else if (nowMs - each.waitsSinceMs >= timeoutMs) each.response.req.socket.destroy();
     }
   }, checkEveryMs(timeoutMs));
   timer.unref();
