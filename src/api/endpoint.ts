@@ -15,6 +15,7 @@ export type ApiRequest = {
   readonly identity: Identity;
   /** The part of the path that the pattern names. */
   param(name: string): string;
+  /** Parsed when it is first asked for. @throws ApiError 400 where it cannot be */
   readonly query: () => Query;
   /** What the resource must be for the request to be done, where the client says so and the endpoint takes it. */
   readonly ifMatch: IfMatch | undefined;

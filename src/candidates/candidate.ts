@@ -7,6 +7,9 @@ export type Choice = {
   readonly providers: readonly Provider[];
 };
 
+/** A choice of a granular group. */
+export const granularChoice = (group: ResolvedGroup, provider: Provider): Choice => ({ group, providers: [provider] });
+
 /** A candidate: a choice for each group of the request. */
 export type Candidate = readonly Choice[];
 

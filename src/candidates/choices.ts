@@ -1,14 +1,14 @@
 import { hasAnyTrait } from '../fleet/filters.ts';
 import type { Provider } from '../fleet/provider.ts';
-import type { Choice } from './candidate.ts';
+import { type Choice, granularChoice } from './candidate.ts';
 import { optionsByClass, satisfiesAlone, satisfiesGroup } from './options.ts';
 import { inOrder, type Order } from './order.ts';
 import type { ResolvedGroup } from './resolve.ts';
 import { treeOptions } from './tree_options.ts';
 
 /**
- * What one group by itself may be satisfied with at an anchor: a list of a granular group's choices, or of the only one; those of
- * the group without suffix are generated, since they may be very many.
+ * What one group by itself may be satisfied with at an anchor: a list where they are few, of a granular group or of one choice;
+ * others are generated, since they may be very many.
  *
  * @param usable the sharing providers of other trees that this one may use
  */
@@ -19,7 +19,7 @@ export function choicesFor(
   order: Order,
 ): Iterable<Choice> {
   if (group.granular) {
-    return granularProviders(group, anchor, usable, order).map((provider) => ({ group, providers: [provider] }));
+    return granularProviders(group, anchor, usable, order).map((provider) => granularChoice(group, provider));
   }
   if (isAlone(anchor, usable)) {
     const choice = choiceAlone(group, anchor);
@@ -43,12 +43,8 @@ function onlyProduct(options: readonly (readonly Provider[])[]): readonly Provid
 }
 
 /** Whether some providers together have the traits that a group requires. */
-function haveTraits(providers: readonly Provider[], { traits: { required } }: ResolvedGroup): boolean {
-  for (const anyOf of required) {
-    if (!providers.some(({ traitIds }) => hasAnyTrait(traitIds, anyOf))) return false;
-  }
-  return true;
-}
+const haveTraits = (providers: readonly Provider[], { traits: { required } }: ResolvedGroup): boolean =>
+  required.every((anyOf) => hasOne(providers, anyOf));
 
 /**
  * Whether the providers taken so far, with some of those that are still to be chosen from, may have the traits that a group
@@ -60,14 +56,15 @@ function mayHaveTraits(
   { traits: { required } }: ResolvedGroup,
 ): ((taken: readonly Provider[]) => boolean) | undefined {
   if (required.length === 0) return undefined;
-  const has = (anyOf: readonly number[]) => (provider: Provider) => hasAnyTrait(provider.traitIds, anyOf);
   // Of each trait, up to which place in the options somebody has it.
-  const lastPlaces = required.map((anyOf) => options.findLastIndex((ofClass) => ofClass.some(has(anyOf))));
-  return (taken) =>
-    required.every((anyOf, place) => (lastPlaces[place] ?? -1) >= taken.length || taken.some(has(anyOf)));
+  const lastPlaces = required.map((anyOf) => options.findLastIndex((ofClass) => hasOne(ofClass, anyOf)));
+  return (taken) => required.every((anyOf, place) => (lastPlaces[place] ?? -1) >= taken.length || hasOne(taken, anyOf));
 }
 
-/** The providers that each by itself are a choice of a granular group; those of the tree come before those that share with it. */
+const hasOne = (providers: readonly Provider[], anyOf: readonly number[]): boolean =>
+  providers.some(({ traitIds }) => hasAnyTrait(traitIds, anyOf));
+
+/** The providers that are each a choice of a granular group; those of the tree come before those that share with it. */
 export function granularProviders(
   group: ResolvedGroup,
   anchor: Provider,

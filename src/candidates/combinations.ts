@@ -96,6 +96,7 @@ function* combinationsOf(
   let nextLook = patience;
   let gap = 1;
   let looks = 0;
+  const looksForProspects = steps.reduce((sum, { providers }) => sum + providers.length, 0);
   for (;;) {
     if (++looks > mostVainLooks) throw tooManyWays(anchor, steps.length);
     const depth = chosen.length;
@@ -120,14 +121,13 @@ function* combinationsOf(
     } else if (++vain >= nextLook) {
       // A look costs as much as many steps, so while all is well it is taken ever more rarely. What was wrong since the look
       // before is all given up.
-      const listed = steps.reduce((sum, { providers }) => sum + providers.length, 0);
-      looks += listed;
+      looks += looksForProspects;
       const goesOn = hasProspects(combination);
       gap = goesOn ? gap * 2 : 1;
       nextLook = vain + gap;
       if (goesOn) continue;
       do {
-        looks += listed;
+        looks += looksForProspects;
         nextPlaces[chosen.length] = 0;
         giveBack(combination);
       } while (chosen.length > 0 && !hasProspects(combination));

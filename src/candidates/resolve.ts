@@ -4,6 +4,7 @@ import type { Fleet } from '../fleet/fleet.ts';
 import { interning } from '../fleet/interned.ts';
 import type { Provider } from '../fleet/provider.ts';
 import type { CandidateRequest, RequestGroup } from './request.ts';
+import { keptGroups } from './tree_options.ts';
 
 /** A group with its names looked up. */
 export type ResolvedGroup = {
@@ -15,6 +16,8 @@ export type ResolvedGroup = {
   readonly forbiddenAggregates: readonly string[];
   /** The root of the tree that the group is restricted to. */
   readonly treeRoot: Provider | undefined;
+  /** The same for the same group in every request: by it trees keep what they offer. Undefined where that is not kept. */
+  readonly number: number | undefined;
 };
 
 /** A query with its names looked up. */
@@ -53,7 +56,7 @@ export function resolveRequest(
   for (const group of request.groups) {
     let resolved: ResolvedGroup | 'nothing';
     try {
-      resolved = resolveGroup(fleet, group);
+      resolved = resolveGroup(fleet, group, request.groups.length);
     } catch (error) {
       const hasRoots = !filtersRoots || fleet.roots.some((root) => satisfiesTraits(root.traitIds, rootTraits));
       if (hasRoots && groups.every((earlier) => isSatisfiable(earlier, rootTraits))) throw error;
@@ -73,7 +76,7 @@ export function resolveRequest(
 }
 
 /** The order of the steps is upstream's: which comes first, an unknown name or an empty result, shows. */
-function resolveGroup(fleet: Fleet, group: RequestGroup): ResolvedGroup | 'nothing' {
+function resolveGroup(fleet: Fleet, group: RequestGroup, groupCount: number): ResolvedGroup | 'nothing' {
   const resources = [...group.resources].map(([name, amount]) => {
     const resourceClass = fleet.classes.byName.get(name);
     if (resourceClass === undefined) {
@@ -94,13 +97,21 @@ function resolveGroup(fleet: Fleet, group: RequestGroup): ResolvedGroup | 'nothi
   if (group.inTree !== undefined && treeRoot === undefined) return 'nothing';
   const forbiddenAggregates = group.aggregates.forbidden;
   const { suffix } = group;
-  const resolved = { suffix, granular: suffix !== '', resources, traits, memberOf, forbiddenAggregates, treeRoot };
-  if (treeRoot !== undefined) return resolved;
-  return interned(JSON.stringify([suffix, resources, traits, memberOf, forbiddenAggregates]), resolved);
+  // A tree that is named is the only one that is searched.
+  const isKept = treeRoot === undefined && groupCount <= keptGroups;
+  const number = isKept ? numberOf([suffix, resources, traits, memberOf, forbiddenAggregates]) : undefined;
+  return { suffix, granular: suffix !== '', resources, traits, memberOf, forbiddenAggregates, treeRoot, number };
 }
 
-/** A group is the same object in every request that has it, by which what was found for it is known again. */
-const interned = interning<ResolvedGroup>(1000);
+/** Whatever is longer, with hundreds of aggregates, is hardly asked for again and again. */
+const longestKey = 2000;
+const numbers = interning<number>(1000);
+let latestNumber = 0;
+
+function numberOf(group: readonly unknown[]): number | undefined {
+  const key = JSON.stringify(group);
+  return key.length > longestKey ? undefined : numbers(key, ++latestNumber);
+}
 
 function traitId(fleet: Fleet, name: string): number {
   const trait = fleet.traits.byName.get(name);

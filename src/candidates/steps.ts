@@ -1,5 +1,5 @@
 import type { Provider } from '../fleet/provider.ts';
-import type { Choice } from './candidate.ts';
+import { type Choice, granularChoice } from './candidate.ts';
 import { choicesFor, granularProviders } from './choices.ts';
 import type { Order } from './order.ts';
 import type { ResolvedGroup, ResolvedRequest } from './resolve.ts';
@@ -18,7 +18,10 @@ export type Step = {
   readonly generated: Iterator<Choice> | undefined;
 };
 
-/** The steps of an anchor, from few choices to many; undefined where a granular group has no choice there. */
+/**
+ * The steps of an anchor, undefined where a granular group has no choice there: from few choices to many, behind the group without
+ * suffix, which lists none.
+ */
 export function stepsAt(
   anchor: Provider,
   { groups }: ResolvedRequest,
@@ -68,7 +71,7 @@ function choiceOf({ group, providers, choices }: Step, place: number): Choice | 
   const known = choices[place];
   const provider = providers[place];
   if (known !== undefined || provider === undefined) return known;
-  const choice = { group, providers: [provider] };
+  const choice = granularChoice(group, provider);
   choices[place] = choice;
   return choice;
 }

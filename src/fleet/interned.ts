@@ -2,10 +2,10 @@
 const usualLimit = 10_000;
 
 /**
- * Lets values that are alike be one object: of 100,000 hosts most have the inventories, traits and aggregates of another, and
- * each need not have objects of its own for them. The values must never be changed.
+ * Lets values that are alike be one: of 100,000 hosts most have the inventories, traits and aggregates of another, and each need
+ * not have objects of its own for them. The values must never be changed.
  *
- * @param limit so many are known at most
+ * @param limit so many are known; one more, and all are forgotten
  * @returns a function that takes a value and a key, which tells values apart, and gives an earlier value of this key instead
  *   where it knows one.
  */

@@ -47,8 +47,8 @@ export type Provider = {
 export type TreeFindings = {
   /** Its summaries among allocation candidates. */
   summary: Buffer | undefined;
-  /** What groups of candidate requests may take from, by the groups that were asked for last. */
-  options: { readonly group: object; readonly providers: readonly (readonly Provider[])[] }[] | undefined;
+  /** What groups of candidate requests may take from, by the numbers of those that were asked for last. */
+  options: { readonly group: number; readonly providers: readonly (readonly Provider[])[] }[] | undefined;
 };
 
 /** A provider that has nothing yet, and no parent. */
