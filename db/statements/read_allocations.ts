@@ -22,7 +22,6 @@ export async function readAllocations(
   { kysely }: Database,
   consumerUuids: readonly string[],
 ): Promise<readonly ConsumerAllocationRow[]> {
-  // Behind a SELECT the planner does not know how many there are, and keeps one plan.
   const { rows } = await sql<ConsumerAllocationRow>`
     select a.id, a.consumer_id as consumer_uuid, a.resource_provider_id as "providerId", a.resource_class_id as "classId",
       rp.uuid as provider_uuid, coalesce(rp.generation, 0) as provider_generation, rc.name as class_name, a.used,
@@ -35,6 +34,6 @@ export async function readAllocations(
     left join consumer_types ct on ct.id = c.consumer_type_id
     left join projects p on p.id = c.project_id
     left join users u on u.id = c.user_id
-    where a.consumer_id = any((select ${consumerUuids}::text[])::text[]) order by a.id`.execute(kysely);
+    where a.consumer_id = any(${consumerUuids}::text[]) order by a.id`.execute(kysely);
   return rows;
 }

@@ -20,7 +20,6 @@ export async function readProviderAllocations(
   { kysely }: Database,
   providerUuids: readonly string[],
 ): Promise<readonly ProviderAllocationRow[]> {
-  // Behind a SELECT the planner does not know how many there are, and keeps one plan.
   const { rows } = await sql<ProviderAllocationRow>`
     select rp.uuid as provider_uuid, coalesce(rp.generation, 0) as provider_generation, a.consumer_id as consumer_uuid,
       rc.name as class_name, a.used,
@@ -30,6 +29,6 @@ export async function readProviderAllocations(
     left join allocations a on a.resource_provider_id = rp.id
     left join resource_classes rc on rc.id = a.resource_class_id
     left join consumers c on c.uuid = a.consumer_id
-    where rp.uuid = any((select ${providerUuids}::text[])::text[]) order by a.id`.execute(kysely);
+    where rp.uuid = any(${providerUuids}::text[]) order by a.id`.execute(kysely);
   return rows;
 }
