@@ -3,6 +3,7 @@ import type { Fleet } from '../fleet/fleet.ts';
 import type { ProviderSet } from '../fleet/postings.ts';
 import type { Provider } from '../fleet/provider.ts';
 import { type Order, walk } from './order.ts';
+import { prefetched } from './prefetch.ts';
 import type { ResolvedRequest } from './resolve.ts';
 import type { Sharing } from './sharing.ts';
 
@@ -18,7 +19,9 @@ export function* anchorsFor(
 ): Generator<Provider> {
   const few = rarest(fleet, request, fleet.roots.length / 2);
   const anchors = few === undefined ? walk(fleet.roots, order) : anchorsOf(few, sharing, order);
-  for (const anchor of anchors) if (satisfiesTraits(anchor.traitIds, request.rootTraits)) yield anchor;
+  // In any other order neighbours in memory follow each other, which the processor foresees.
+  const fetched = order === 'random' ? prefetched(anchors) : anchors;
+  for (const anchor of fetched) if (satisfiesTraits(anchor.traitIds, request.rootTraits)) yield anchor;
 }
 
 /**

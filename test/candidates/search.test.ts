@@ -189,6 +189,15 @@ suite('search for candidates', () => {
     assert.ok(samples.size > 100, `only ${samples.size} different samples`);
   });
 
+  test('who takes all of a random order has each host once, however many there are', () => {
+    for (const count of [1, 15, 16, 17, 40]) {
+      const fleet = fleetOf(Array.from({ length: count }, (_, place) => tree(place, undefined)));
+      const all = found(fleet, oneFunction, { strategy: 'depth-first', randomize: true, limited: true });
+      assert.deepEqual(all.sort(), found(fleet, oneFunction).sort());
+      assert.equal(all.length, count);
+    }
+  });
+
   test('a random sample shows all trees before it shows one twice, and any of their providers', () => {
     const fleet = fleetOf(threeTrees);
     const seen = new Set<string>();
