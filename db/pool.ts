@@ -27,12 +27,14 @@ export const graceMs = 5_000;
  * Sent ahead of the connection's first statement. Not among the parameters of the connection, which poolers such as
  * PgBouncer refuse.
  *
- * A statement is planned once, for whatever values: left to itself, the server compares what it expects of that plan with what it
- * once expected of plans for some values, and where its statistics tell of more rows by now it plans thousands of times anew. That
- * took 0.5 ms of each read, for minutes after each time that a growing change log was analysed.
+ * A statement has one plan for all values until its tables are analysed: left to itself, the server compares what it expects of that
+ * plan with what it once expected of plans for some values, and where its statistics tell of more rows by now it plans thousands of
+ * executions anew. That took 0.5 ms of each read, for minutes after each time that a growing change log was analysed. The price: what
+ * the plan depends on must not be a parameter. A LIMIT is a literal, and a condition that holds for some values only is left out of the
+ * text where it does not.
  *
- * It is planned often while there is little yet, for lists of any length: as on a disk that is slow to seek, the server would read
- * all of a table of a thousand rows then, where a few look-ups in an index do. What is read all the time is in memory.
+ * The plan may be of a time when there was little yet, and is for lists of any length: as on a disk that is slow to seek, the server
+ * would read all of a table of a thousand rows then, where a few look-ups in an index do. What is read all the time is in memory.
  *
  * @param timeoutMs how long a statement may take; 0 for as long as it likes
  */

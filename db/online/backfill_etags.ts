@@ -62,7 +62,7 @@ const ofRows =
     sql`
     with old as materialized (
       select id from ${sql.table(table)} where etag is null and ${sql.raw(condition)} and id > ${after}
-      order by id limit ${limit} for update
+      order by id limit ${sql.lit(limit)} for update
     ), tagged as (
       update ${sql.table(table)} as r set etag = ${sql.raw(tag)} from old where r.id = old.id returning r.etag
     )
@@ -77,7 +77,7 @@ const ofProviders: Step = (after, limit) => sql`
     where p.id > ${after} and (
       select e.provider is not null and e.inventories is not null and e.traits is not null and e.aggregates is not null
       from resource_provider_etags e where e.resource_provider_id = p.id
-    ) is not true order by p.id limit ${limit}
+    ) is not true order by p.id limit ${sql.lit(limit)}
   ), tagged as (
     insert into resource_provider_etags as e (resource_provider_id, provider, inventories, traits, aggregates)
     select p.id, etag_of_provider(p), etag_of_inventories(p.id), etag_of_traits(p.id), etag_of_aggregates(p.id)

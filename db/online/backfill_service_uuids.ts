@@ -17,6 +17,6 @@ export function backfillServiceUuids(database: Database): OnlineMigration {
 const giveUuids = (limit: number) =>
   sql<{ readonly id: number }>`
     update services s set uuid = gen_random_uuid()::text
-    from (select cell_id, id from services where uuid is null order by cell_id, id limit ${limit} for update) as old
+    from (select cell_id, id from services where uuid is null order by cell_id, id limit ${sql.lit(limit)} for update) as old
     where s.cell_id = old.cell_id and s.id = old.id
     returning s.id`;

@@ -69,7 +69,7 @@ async function readWindow({ kysely }: Database, after: string | undefined): Prom
   const rest = after === undefined ? sql`` : sql`where consumer_id > ${after}`;
   const { rows } = await sql<Window>`
     with seen as materialized (
-      select consumer_id from allocations ${rest} order by consumer_id limit ${windowSize}
+      select consumer_id from allocations ${rest} order by consumer_id limit ${sql.lit(windowSize)}
     )
     select (select consumer_id from seen order by consumer_id desc limit 1) as last, array(
       select distinct consumer_id from seen

@@ -45,7 +45,7 @@ type Batch = {
 const setRoots = (after: number, limit: number) =>
   sql<Batch>`
     with recursive rootless as materialized (
-      select id from resource_providers where root_provider_id is null and id > ${after} order by id limit ${limit}
+      select id from resource_providers where root_provider_id is null and id > ${after} order by id limit ${sql.lit(limit)}
     ), way (id, node, parent) as (
       select p.id, p.id, p.parent_provider_id from resource_providers p join rootless using (id)
       union all

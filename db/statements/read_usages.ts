@@ -1,4 +1,4 @@
-import { sql } from 'kysely';
+import { type RawBuilder, sql } from 'kysely';
 import type { Database } from '../connect.ts';
 
 /** What is used of a class, in a group of consumers. */
@@ -26,7 +26,10 @@ export async function readUsages(
     readonly incomplete: { readonly projectId: string; readonly userId: string };
   },
 ): Promise<readonly UsageRow[]> {
-  const { projectId, userId = null, consumerType = null, incomplete } = query;
+  // One text for each kind of question: a condition on a parameter alone (`$1 is null or ...`) would be planned for both cases,
+  // and had workers started for what is not read, 6 ms for a project that has nothing.
+  const { projectId, userId, consumerType, incomplete } = query;
+  const isIncomplete = projectId === incomplete.projectId && (userId ?? incomplete.userId) === incomplete.userId;
   const { rows } = await sql<UsageRow>`
     with used as (
       select a.resource_class_id, a.used, a.consumer_id, ct.name as type
@@ -35,18 +38,12 @@ export async function readUsages(
       join users u on u.id = c.user_id
       join allocations a on a.consumer_id = c.uuid
       left join consumer_types ct on ct.id = c.consumer_type_id
-      where p.external_id = ${projectId} and (${userId}::text is null or u.external_id = ${userId})
-      union all
-      select a.resource_class_id, a.used, a.consumer_id, null
-      from allocations a
-      where ${projectId} = ${incomplete.projectId} and (${userId}::text is null or ${userId} = ${incomplete.userId})
-        and not exists (select from consumers c where c.uuid = a.consumer_id)
+      where p.external_id = ${projectId} ${userId === undefined ? sql`` : sql`and u.external_id = ${userId}`}
+      ${isIncomplete ? withoutConsumer : sql``}
     ), grouped as (
       select resource_class_id, used, consumer_id,
-        case when ${consumerType}::text = 'all' then 'all' else coalesce(type, 'unknown') end as type
-      from used
-      where ${consumerType}::text is null or ${consumerType} = 'all' or (${consumerType} = 'unknown' and type is null)
-        or type = ${consumerType}
+        ${consumerType === 'all' ? sql`'all'` : sql`coalesce(type, 'unknown')`} as type
+      from used ${ofType(consumerType)}
     ), counted as (
       select type, count(distinct consumer_id)::integer as consumers from grouped group by type
     )
@@ -55,4 +52,18 @@ export async function readUsages(
     from grouped g join counted using (type) join resource_classes rc on rc.id = g.resource_class_id
     group by g.type, rc.id order by g.type, rc.id`.execute(kysely);
   return rows;
+}
+
+/** Old allocations, which have no consumer record. */
+const withoutConsumer = sql`
+      union all
+      select a.resource_class_id, a.used, a.consumer_id, null
+      from allocations a
+      where not exists (select from consumers c where c.uuid = a.consumer_id)`;
+
+function ofType(consumerType: string | undefined): RawBuilder<unknown> {
+  if (consumerType === undefined || consumerType === 'all') return sql``;
+  // A type may have that name, too.
+  if (consumerType === 'unknown') return sql`where type is null or type = 'unknown'`;
+  return sql`where type = ${consumerType}`;
 }

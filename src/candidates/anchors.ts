@@ -19,7 +19,7 @@ export function* anchorsFor(
 ): Generator<Provider> {
   const few = rarest(fleet, request, fleet.roots.length / 2);
   const anchors = few === undefined ? walk(fleet.roots, order) : anchorsOf(few, sharing, order);
-  // In any other order neighbours in memory follow each other, which the processor foresees.
+  // In any other order mostly neighbours in memory follow each other, which the processor foresees.
   const fetched = order === 'random' ? prefetched(anchors) : anchors;
   for (const anchor of fetched) if (satisfiesTraits(anchor.traitIds, request.rootTraits)) yield anchor;
 }

@@ -46,7 +46,7 @@ async function deleteOldest(kysely: Database['kysely'], xid: string): Promise<nu
     sql<{ count: number }>`
       with gone as (
         delete from provider_changes
-        where ctid = any(array(select ctid from provider_changes where xid < ${xid}::xid8 order by xid limit ${batchSize}))
+        where ctid = any(array(select ctid from provider_changes where xid < ${xid}::xid8 order by xid limit ${sql.lit(batchSize)}))
         returning xid
       ), newest as (
         select xid from gone order by xid desc limit 1
