@@ -10,12 +10,14 @@ export type Moment = { readonly snapshot: string; readonly serverRun: string };
 export const readMoment = (db: Kysely<Tables>): Promise<Moment> =>
   onlyRow(db, sql<Moment>`select pg_current_snapshot()::text as snapshot, ${serverRun} as "serverRun"`);
 
+const snapshotOf = ({ snapshot }: Moment): RawBuilder<unknown> => sql`${snapshot}::pg_snapshot`;
+
 /**
  * The logged changes since a moment, whose transactions its snapshot does not call visible. None of them is older than its
  * xmin, which the index finds; the upper bound, which nothing visible exceeds, tells the planner that the range is a short one.
  */
 export function changesSince(moment: Moment): RawBuilder<unknown> {
-  const snapshot = sql`${moment.snapshot}::pg_snapshot`;
+  const snapshot = snapshotOf(moment);
   return sql`
       select xid, provider_id, whole, class_ids, used_deltas from provider_changes
       where xid >= pg_snapshot_xmin(${snapshot}) and xid < pg_snapshot_xmax(pg_current_snapshot())
@@ -27,7 +29,7 @@ export function changesSince(moment: Moment): RawBuilder<unknown> {
  * earlier one (a restore, or a failover that lost transactions), or may have been, since its server is not the same.
  */
 export function isLogTooShort(moment: Moment): RawBuilder<boolean> {
-  const snapshot = sql`${moment.snapshot}::pg_snapshot`;
+  const snapshot = snapshotOf(moment);
   return sql`(pg_snapshot_xmax(pg_current_snapshot()) < pg_snapshot_xmax(${snapshot})
         or ${serverRun} <> ${moment.serverRun}
         or coalesce((select bool_or(xid >= pg_snapshot_xmin(${snapshot})) from provider_changes_horizon), true))`;

@@ -26,8 +26,8 @@ export async function readUsages(
     readonly incomplete: { readonly projectId: string; readonly userId: string };
   },
 ): Promise<readonly UsageRow[]> {
-  // One text for each kind of question: a condition on a parameter alone (`$1 is null or ...`) would be planned for both cases,
-  // and had workers started for what is not read, 6 ms for a project that has nothing.
+  // One text for each kind of question: with conditions on parameters alone (`$1 is null or ...`) one plan served all of them, and
+  // started workers for allocations that it did not read: 6 ms for a project that has nothing.
   const { projectId, userId, consumerType, incomplete } = query;
   const isIncomplete = projectId === incomplete.projectId && (userId ?? incomplete.userId) === incomplete.userId;
   const { rows } = await sql<UsageRow>`
