@@ -6,11 +6,11 @@
 serve: node_modules
 	@npm start --silent -- $(ARGS)
 
-# Tests on the embedded database and on a real PostgreSQL, which an npm package brings.
+# Tests on the embedded database and on a real PostgreSQL, which an npm package brings; make test ARGS=test/query for some of them.
 test: node_modules
-	@npm test --silent
+	@npm test --silent -- $(ARGS)
 
-# Tests moving from the real OpenStack Placement, with what apt-get installs of Debian (as root, where it is missing).
+# Tests moving from the real OpenStack Placement, and its client, with what apt-get installs of Debian (as root, where it is missing).
 test-upstream: node_modules
 	@npm run --silent test:upstream
 
@@ -26,7 +26,7 @@ bench: node_modules
 conformance: node_modules
 	@npm run --silent conformance -- --engine both $(ARGS) $(GABBITS)
 
-# By the lock file, which it leaves as it is; unlike `npm ci` it does without the optional packages of other platforms.
+# By the lock file, which it leaves as it is. Not `npm ci`, which begins by removing what a service that runs may still read.
 node_modules: package.json package-lock.json
 	@npm install --no-save --no-audit --no-fund --loglevel=error
 	@touch node_modules

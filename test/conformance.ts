@@ -7,8 +7,8 @@ import { openByCommand } from './gabbi/server_command.ts';
 import { createDatabase } from './postgresql.ts';
 
 /*
- * Runs the gabbi files of a folder against this service in this process, where every exchange must also be as openapi.yaml
- * says, or with --server against any other implementation of the API.
+ * Runs the gabbi files of a folder against this service in this process, where every exchange must also match
+ * openapi.yaml. With --server it runs them against any other implementation of the API.
  */
 
 type Options = {
@@ -48,7 +48,7 @@ for (const engine of chosen) {
     ...options,
     folder,
     open: speakingUpTo(options.maxMicroversion, await opener(engine, options.server)),
-    // Another implementation may differ where gabbi files do not look.
+    // Another implementation may differ from openapi.yaml in points that the gabbi files do not check.
     observe: options.server === undefined ? holdToContract : undefined,
     report: (result) => console.log(fileReport(label, result)),
   });
@@ -68,7 +68,7 @@ function speakingUpTo(maxMicroversion: string | undefined, open: OpenServer): Op
 
 async function opener(engine: Engine, server: string | undefined): Promise<OpenServer> {
   if (server === undefined) {
-    // Another implementation is judged without loading this one.
+    // Another implementation is tested without loading this one.
     const { openInProcess } = await import('./gabbi/in_process.ts');
     return openInProcess(engine);
   }

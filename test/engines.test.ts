@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { openDatabase } from '../db/connect.ts';
-import { pendingMigrations } from '../db/migrate.ts';
+import { openDatabase } from '../db/engine/connect.ts';
+import { pendingMigrations } from '../db/schema/migrate.ts';
 import { engines, withFreshDatabase } from './engines.ts';
 
 for (const engine of engines) {
-  test(`a fresh ${engine} database has the schema and the standard names, and nothing of another`, async () => {
+  test(`a fresh ${engine} database has the schema and the standard names, and nothing from another test`, async () => {
     for (const round of [1, 2]) {
       await withFreshDatabase(engine, async ({ settings }) => {
         const database = await openDatabase(settings);

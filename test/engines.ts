@@ -1,6 +1,7 @@
-import type { DatabaseSettings } from '../db/connect.ts';
+import type { DatabaseSettings } from '../db/engine/connect.ts';
 import type { Config } from '../src/config/config.ts';
 import { createDatabase, startPostgresql } from './postgresql.ts';
+import { askForPostgresql } from './postgresql_on_demand.ts';
 import { embeddedTemplate, postgresqlTemplate } from './templates.ts';
 
 export type Engine = 'embedded' | 'postgresql';
@@ -9,12 +10,12 @@ export type Engine = 'embedded' | 'postgresql';
 export const engines: readonly Engine[] = ['embedded', 'postgresql'];
 
 /**
- * The URL of the PostgreSQL server of this test run: `TEST_POSTGRESQL_URL`, which test/run.ts sets; a server of this
- * process where the variable is missing.
+ * The URL of the PostgreSQL server of this test run, which is started when a test file first asks for it. A file that runs
+ * without test/run.ts starts a server of its own.
  */
 export function postgresqlServer(): Promise<string> {
-  const shared = process.env.TEST_POSTGRESQL_URL;
-  serverUrl ??= shared === undefined ? startPostgresql().then((server) => server.url) : Promise.resolve(shared);
+  const shared = process.env.TEST_POSTGRESQL_ON_DEMAND;
+  serverUrl ??= shared === undefined ? startPostgresql().then(({ url }) => url) : askForPostgresql(shared);
   return serverUrl;
 }
 

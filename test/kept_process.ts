@@ -7,20 +7,25 @@ import { setTimeout as sleep } from 'node:timers/promises';
 /** The user and group that a program runs as. */
 export type Owner = { readonly uid: number; readonly gid: number };
 
-/** A server of another project that ends with this process, however that ends (also by SIGKILL), and does not keep it alive. */
+/**
+ * A server of another project. It ends when this process ends for any reason (also SIGKILL), and does not keep this
+ * process alive.
+ */
 export type KeptProcess = {
-  /** Calls `ask` until it does not throw any more. @returns false where the server ended, or half a minute was not enough. */
+  /**
+   * Calls `ask` until it no longer throws. @returns false if the server ended, or if it took longer than half a minute
+   */
   answers(ask: () => Promise<unknown>): Promise<boolean>;
-  /** What it wrote. */
+  /** The output of the server. */
   log(): Promise<string>;
   /** Ends the server and removes its folder. */
   stop(): Promise<void>;
 };
 
 /**
- * Starts a program in a folder, which belongs to it from now on.
+ * Starts a program in a folder, which `stop` removes.
  *
- * @param options.signal what ends it
+ * @param options.signal the signal that ends the program
  */
 export function startKept(
   folder: string,
@@ -53,7 +58,7 @@ export function startKept(
   };
 }
 
-/** Whom servers run as that refuse to run as root; undefined where this process is not root. */
+/** The user for servers that refuse to run as root. Undefined if this process is not root. */
 export async function unprivilegedOwner(): Promise<Owner | undefined> {
   if (process.getuid?.() !== 0) return undefined;
   const users = await readFile('/etc/passwd', 'utf8');
@@ -64,7 +69,7 @@ export async function unprivilegedOwner(): Promise<Owner | undefined> {
   return { uid: Number(fields?.[2] ?? 65534), gid: Number(fields?.[3] ?? 65534) };
 }
 
-/** Waits for the end of its standard input, which the kernel brings about when the process that started it is gone. */
+/** Waits for the end of its standard input. The kernel closes it when the parent process is gone. */
 const keeperScript = `
   folder=$0 signal=$1
   shift
@@ -85,7 +90,7 @@ async function stop(keeper: ChildProcess): Promise<void> {
   });
 }
 
-/** A pipe of a child process is a socket, which its declared type does not tell. */
+/** A pipe of a child process is a socket, although its declared type is not. */
 function unrefStream(stream: unknown): void {
   if (stream instanceof net.Socket) stream.unref();
 }

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { createDatabase, execute, startPostgresql } from './postgresql.ts';
+import { until } from './until.ts';
 
 const isUp = (url: string): Promise<boolean> =>
   execute(url, 'select 1').then(
@@ -11,7 +11,7 @@ const isUp = (url: string): Promise<boolean> =>
     () => false,
   );
 
-test('a server runs without durability unless it is wanted, and ends when it is stopped', async () => {
+test('a server runs without durability by default, and ends when it is stopped', async () => {
   for (const [durable, fsync] of [
     [false, 'off'],
     [true, 'on'],
@@ -24,7 +24,7 @@ test('a server runs without durability unless it is wanted, and ends when it is 
   }
 });
 
-test('a database may be a copy of another, and is gone once dropped', async () => {
+test('a database can be a copy of another one, and no longer exists after it was dropped', async () => {
   const { url, stop } = await startPostgresql();
   try {
     const original = await createDatabase(url);
@@ -39,7 +39,7 @@ test('a database may be a copy of another, and is gone once dropped', async () =
   }
 });
 
-test('a server ends with the process that started it, even if that is killed', async () => {
+test('a server ends together with the process that started it, even if that process is killed', async () => {
   const script = `
     const { startPostgresql } = await import(${JSON.stringify(import.meta.resolve('./postgresql.ts'))});
     const { url } = await startPostgresql();
@@ -50,7 +50,5 @@ test('a server ends with the process that started it, even if that is killed', a
     (error: { readonly stdout: string }) => error.stdout,
   );
   assert.match(killed, /^postgresql:/);
-  for (const end = Date.now() + 10_000; await isUp(killed); await sleep(50)) {
-    assert.ok(Date.now() < end, 'The server still runs.');
-  }
+  await until('the server has ended', async () => !(await isUp(killed)));
 });

@@ -1,27 +1,27 @@
 import assert from 'node:assert/strict';
-import type { PlacementService } from '../src/service.ts';
+import type { PlacementService } from '../src/start/service.ts';
 
-/** What a service in this process answered. */
+/** An answer of a service in this process. */
 export type Answer = {
-  /** The method and the path, for what a test says of the answer. */
+  /** The method and the path, for messages of tests. */
   readonly request: string;
   readonly status: number;
   readonly headers: Headers;
   readonly text: string;
-  /** The body, where it says that it is JSON; else undefined. */
+  /** The body if its type is JSON, else undefined. */
   readonly json: unknown;
 };
 
 /**
  * Sends a request.
  *
- * @param body what is sent as JSON
- * @param version the value of OpenStack-API-Version, where it is another one than usual
+ * @param body is sent as JSON
+ * @param version the value of OpenStack-API-Version, if it is not the usual one
  */
 export type Send = (method: string, path: string, body?: unknown, version?: string) => Promise<Answer>;
 
 /**
- * Requests to a service in this process, without a socket, by somebody who may do everything.
+ * Requests to a service in this process, without a socket, by a user who may do everything.
  *
  * @param usualVersion the value of OpenStack-API-Version
  */
@@ -45,7 +45,7 @@ export const requestsTo =
     };
   };
 
-/** What is in an answer, by its path; undefined where there is nothing. */
+/** The value at a path in an answer. Undefined if there is none. */
 export function at(json: unknown, ...path: readonly (string | number)[]): unknown {
   let found = json;
   for (const key of path) {
@@ -55,14 +55,14 @@ export function at(json: unknown, ...path: readonly (string | number)[]): unknow
   return found;
 }
 
-/** Makes sure that an answer is one of a success. @returns it */
+/** Checks that an answer is a success. @returns it */
 export function accepted(answer: Answer): Answer {
   const { request, status, text } = answer;
   assert.ok(status >= 200 && status < 300, `${request}: ${status} ${text}`);
   return answer;
 }
 
-/** Makes a resource provider that has something: its inventories by resource class, such as `{ VCPU: { total: 8 } }`. */
+/** Makes a resource provider with inventories by resource class, such as `{ VCPU: { total: 8 } }`. */
 export async function makeProvider(
   send: Send,
   uuid: string,
@@ -74,7 +74,7 @@ export async function makeProvider(
   accepted(await send('PUT', `/resource_providers/${uuid}/inventories`, stocked));
 }
 
-/** The body of a new consumer's claim from 1.38 on: what it is to have of each resource provider, by class. */
+/** The body of a claim of a new consumer from 1.38 on: its allocations by resource provider and class. */
 export const newClaim = (wanted: Readonly<Record<string, Readonly<Record<string, number>>>>) => ({
   allocations: Object.fromEntries(Object.entries(wanted).map(([provider, resources]) => [provider, { resources }])),
   project_id: 'p',

@@ -3,18 +3,14 @@ import path from 'node:path';
 import { run } from 'node:test';
 import { inspect } from 'node:util';
 import { compileCache } from './compile_cache.ts';
-import { engines } from './engines.ts';
-import { holdToContract } from './gabbi/contract.ts';
-import { runFolder } from './gabbi/folder.ts';
-import { openInProcess } from './gabbi/in_process.ts';
 import { count, fileReport, sum, type Totals, totalLine } from './gabbi/report.ts';
-import { startPostgresql } from './postgresql.ts';
+import { offerPostgresql } from './postgresql_on_demand.ts';
 
 /*
  * All tests: every *.test.ts below test/, three files at a time, since they wait as much as they compute and so keep two cores
  * busy, and then our gabbi files on both engines. With arguments only the files whose path contains one of them. Those below
  * test/upstream need programs that the system may lack: they run where an argument begins with this folder. The last line is
- * `N passed, N failed`.
+ * `N passed, N failed`. PostgreSQL is started when a test asks for it. SIGINT and SIGTERM end the test files and all servers.
  */
 
 const project = path.join(import.meta.dirname, '..');
@@ -26,10 +22,22 @@ const isWanted = (file: string) =>
 
 // Every file is a process, and many start others.
 Object.assign(process.env, compileCache);
-const server = await startPostgresql();
-process.env.TEST_POSTGRESQL_URL = server.url;
+const interrupted = new AbortController();
+// test/watch.ts has one for all runs that it starts.
+const postgresql = process.env.TEST_POSTGRESQL_ON_DEMAND === undefined ? await offerPostgresql() : undefined;
+if (postgresql !== undefined) process.env.TEST_POSTGRESQL_ON_DEMAND = postgresql.address;
+for (const [signal, code] of [
+  ['SIGINT', 130],
+  ['SIGTERM', 143],
+] as const) {
+  process.once(signal, async () => {
+    interrupted.abort(); // ends the processes of the test files, and with them the servers that they started
+    await postgresql?.stop();
+    process.exit(code);
+  });
+}
 const total = sum([await runTestFiles(), await runGabbits()]);
-await server.stop();
+await postgresql?.stop();
 if (total.passed + total.failed === 0) console.error(`No test was found for ${wanted.join(' ') || 'test/'}.`);
 console.log(totalLine(total));
 process.exit(total.failed > 0 || total.passed === 0 ? 1 : 0);
@@ -45,11 +53,12 @@ async function runTestFiles(): Promise<Totals> {
     byFile.set(file, sum([byFile.get(file) ?? sum([]), { passed: 0, failed: 0, skipped: 0, ...more }]));
   };
   const fail = (file: string, name: string, reason: unknown) => {
+    if (interrupted.signal.aborted) return;
     add(file, { failed: 1 });
     const text = reason instanceof Error ? (reason.stack ?? reason.message) : inspect(reason);
     console.log(`  FAILED ${name}\n${text.replace(/^/gm, '    ')}`);
   };
-  const stream = run({ files, concurrency: 3, timeout: 900_000 });
+  const stream = run({ files, concurrency: 3, timeout: 900_000, signal: interrupted.signal });
   for await (const { type, data } of stream) {
     if (type === 'test:stdout') process.stdout.write(data.message);
     if (type === 'test:stderr') process.stderr.write(data.message);
@@ -77,6 +86,13 @@ async function runGabbits(): Promise<Totals> {
   const folder = path.join(project, 'gabbits');
   const only = (await readdir(folder)).filter((file) => file.endsWith('.yaml') && isWanted(`gabbits/${file}`));
   if (only.length === 0) return sum([]);
+  // They load the whole service, for which a run of other tests need not wait.
+  const [{ engines }, { holdToContract }, { runFolder }, { openInProcess }] = await Promise.all([
+    import('./engines.ts'),
+    import('./gabbi/contract.ts'),
+    import('./gabbi/folder.ts'),
+    import('./gabbi/in_process.ts'),
+  ]);
   const totals: Totals[] = [];
   for (const engine of engines) {
     const results = await runFolder({

@@ -1,9 +1,9 @@
 import type { Config } from '../src/config/config.ts';
 import { defaultConfig } from '../src/config/default_config.ts';
-import { openService, type PlacementService } from '../src/service.ts';
+import { openService, type PlacementService } from '../src/start/service.ts';
 import { type Engine, freshDatabase, type TestDatabase } from './engines.ts';
 
-/** Some options of some groups; the others keep their defaults. */
+/** Some options of some groups. The others keep their defaults. */
 export type ConfigOverrides = { readonly [Group in keyof Config]?: Partial<Config[Group]> };
 
 /** `defaultConfig` with the overrides, group by group, and without authentication by Keystone. */
@@ -25,7 +25,9 @@ export function openServiceOn(database: TestDatabase, overrides: ConfigOverrides
   return openService(config, embeddedTemplate === undefined ? {} : { embeddedTemplate });
 }
 
-/** Opens the service on a fresh database, which `close` drops. `service.app.request(...)` works without a socket. */
+/**
+ * Opens the service on a fresh database. `close` drops the database. `service.app.request(...)` works without a socket.
+ */
 export async function openTestService(engine: Engine, overrides: ConfigOverrides = {}): Promise<PlacementService> {
   const database = await freshDatabase(engine);
   try {
@@ -43,7 +45,7 @@ export async function openTestService(engine: Engine, overrides: ConfigOverrides
   }
 }
 
-/** Calls back with the service on a fresh database, and closes it in the end. */
+/** Calls back with the service on a fresh database, and closes it at the end. */
 export async function withTestService<T>(
   engine: Engine,
   overrides: ConfigOverrides,

@@ -4,19 +4,19 @@ import os from 'node:os';
 import path from 'node:path';
 import { PGlite } from '@electric-sql/pglite';
 import pg from 'pg';
-import { type DatabaseSettings, openDatabase } from '../db/connect.ts';
-import { migrateToLatest } from '../db/migrate.ts';
-import { syncStandardNames } from '../db/sync_standard_names.ts';
+import { type DatabaseSettings, openDatabase } from '../db/engine/connect.ts';
+import { migrateToLatest } from '../db/schema/migrate.ts';
+import { syncStandardNames } from '../db/schema/sync_standard_names.ts';
 import { databaseUrl } from './postgresql.ts';
 
 /*
- * A database with the schema and the standard names is made once and copied for each test, which takes a tenth of a
- * second. Its name holds a hash of the folder db/, so that an old one is never taken for a new one.
+ * A database with the schema and the standard names is made once. Each test gets a copy, which takes a tenth of a
+ * second. The name of the database contains a hash of the folder db/, so that an outdated one is never used.
  */
 
 /**
- * The dump of an embedded database that holds the schema and the standard names, for `openDatabase`'s `template`. It is
- * kept in the system's temporary folder, for the next process.
+ * The dump of an embedded database with the schema and the standard names, for `openDatabase`'s `template`. It is kept
+ * in the temporary folder of the system, for the next process.
  */
 export function embeddedTemplate(): Promise<Blob> {
   dump ??= readOrMakeDump();
@@ -34,7 +34,7 @@ async function readOrMakeDump(): Promise<Blob> {
   try {
     await fill({ embeddedPath: folder });
     const pglite = await PGlite.create(path.join(folder, 'postgresql'));
-    // Nobody needs them, and without them a copy takes half the time.
+    // The service does not need these databases, and without them a copy takes half the time.
     await pglite.exec("update pg_database set datistemplate = false where datname like 'template%'");
     for (const name of ['template0', 'template1']) await pglite.exec(`drop database ${name}`);
     const made = await pglite.dumpDataDir('none');
@@ -52,22 +52,24 @@ async function readOrMakeDump(): Promise<Blob> {
   }
 }
 
-/** Makes the embedded database of a folder as a first start leaves it, in a quarter of the CPU time that this takes. */
+/**
+ * Makes the embedded database of a folder as a first start leaves it, with a quarter of the CPU time of a first start.
+ */
 export async function fillEmbedded(embeddedPath: string): Promise<void> {
   const database = await openDatabase({ embeddedPath, template: await embeddedTemplate() });
   await database.close();
 }
 
 /**
- * The name of a database on the server that holds the schema and the standard names, for `createDatabase`'s template. It
- * is made by the first process that asks.
+ * The name of a database on the server that has the schema and the standard names, for `createDatabase`'s template. The
+ * first process that needs it makes it.
  */
 export async function postgresqlTemplate(serverUrl: string): Promise<string> {
   const name = `template_${await hashOfDb()}`;
   const client = new pg.Client({ connectionString: serverUrl });
   await client.connect();
   try {
-    // Ends with the connection, so a process that is killed here does not block the others.
+    // The lock ends with the connection, so a process that is killed here does not block the others.
     await client.query("select pg_advisory_lock(hashtext('template of the tests'))");
     const found = await client.query('select from pg_database where datname = $1', [name]);
     if (found.rowCount === 0) {

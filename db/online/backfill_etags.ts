@@ -1,14 +1,15 @@
 import { type RawBuilder, sql } from 'kysely';
-import type { Database } from '../connect.ts';
+import type { Database } from '../engine/connect.ts';
 import { givingWay } from './give_way.ts';
 import type { OnlineMigration } from './online_migration.ts';
 
 /**
- * Gives rows from before migration 004 their entity tags. Each table is gone through by id, and again from the beginning until
- * a pass finds nothing, since other migrations may bring rows meanwhile.
+ * Gives rows from before migration 004 their entity tags. It reads each table in the order of ids, and repeats this
+ * until a whole pass finds no row without a tag, since other migrations may add rows meanwhile.
  *
- * Whoever changes a row meanwhile gives it its tag, by himself or by the triggers of migration 004, and has the last word: the rows
- * are locked before it is looked whether they have none, and a tag that is there is never replaced.
+ * A transaction that changes a row meanwhile writes the tag of the row, itself or by the triggers of migration 004.
+ * Such a tag is never replaced: of most tables the rows are locked before the check that they have no tag; of providers
+ * an existing tag is kept.
  */
 export function backfillEtags(database: Database): OnlineMigration {
   let place = 0;
@@ -28,7 +29,7 @@ export function backfillEtags(database: Database): OnlineMigration {
       let done = 0;
       while (done < maxCount && !finished) {
         const step = steps[place];
-        if (step === undefined) throw new Error('The place is that of a step.');
+        if (step === undefined) throw new Error(`There is no step ${place}.`);
         const [batch] = await givingWay(database, sql<Batch>`${step(after, maxCount - done)}`);
         done += batch?.done ?? 0;
         doneInPass += batch?.done ?? 0;
@@ -42,20 +43,23 @@ export function backfillEtags(database: Database): OnlineMigration {
 
 type Batch = {
   readonly done: number;
-  /** The highest id that was looked at; null where there is none left. */
+  /** The highest id of the batch; null if no row is left. */
   readonly last: number | null;
 };
 
 /*
- * What is looked up beside a row is looked up for each row by itself: a join could read whole tables for every batch.
+ * Rows of other tables are looked up separately for each row: a join could read whole tables for every batch.
  */
 
-/** The commit need not wait for the disk: tags that a crash loses are computed again. Batches are small, and would wait most of the time. */
+/**
+ * Lets the commit not wait for the disk: tags that are lost in a crash are computed again. The batches are small, and
+ * would spend most of their time waiting.
+ */
 const isCommittedLate = sql`(select set_config('synchronous_commit', 'off', true)) is not null`;
 
 type Step = (after: number, limit: number) => RawBuilder<unknown>;
 
-/** @param tag the tag of a row, where it gets one */
+/** @param tag SQL for the tag of row `r`; null if the row gets none */
 const ofRows =
   (table: string, tag: string, condition = 'true'): Step =>
   (after, limit) =>
@@ -70,7 +74,7 @@ const ofRows =
     where (select set_config('placement.etags', 'only', true)) is not null -- there is no other change to log
       and ${isCommittedLate}`;
 
-/** Providers, whose tags have a table of their own. */
+/** For providers, whose tags are in a separate table. */
 const ofProviders: Step = (after, limit) => sql`
   with old as materialized (
     select p.id from resource_providers p
@@ -96,6 +100,6 @@ const steps: readonly Step[] = [
   ofRows('traits', 'etag_name(r.name)', isCustom),
   ofRows('inventories', 'etag_of(etag_inventory(r))'),
   ofProviders,
-  // Those without allocations, which are not there for clients, get none.
+  // Consumers without allocations do not exist for clients, and get no tag.
   ofRows('consumers', 'etag_of_allocations(r)', '(select true from allocations a where a.consumer_id = uuid limit 1)'),
 ];

@@ -1,9 +1,9 @@
 import { sql } from 'kysely';
-import type { Database } from '../connect.ts';
+import type { Database } from '../engine/connect.ts';
 import { givingWay } from './give_way.ts';
 import type { OnlineMigration } from './online_migration.ts';
 
-/** Gives services from before they had one their uuid, unless a reader was faster. */
+/** Gives old services without a uuid one, unless a read of the service has done so already. */
 export function backfillServiceUuids(database: Database): OnlineMigration {
   return {
     name: 'backfill_service_uuids',

@@ -1,22 +1,23 @@
 import { sql } from 'kysely';
-import type { Database } from '../connect.ts';
-import { ensureOwners } from '../statements/ensure_owners.ts';
-import { utcNow } from '../utc_now.ts';
+import type { Database } from '../engine/connect.ts';
+import { utcNow } from '../engine/utc_now.ts';
+import { ensureOwners } from '../statements/claims/ensure_owners.ts';
 import { givingWay } from './give_way.ts';
 import type { OnlineMigration } from './online_migration.ts';
 
-/** Whom consumers belong to whose project and user nobody ever said. */
+/** The configured project and user for consumers whose real ones were never recorded. */
 export type IncompleteOwner = { readonly projectId: string; readonly userId: string };
 
-/** How many allocations one query looks through for consumers that are missing. */
+/** How many allocations one query searches for consumers without a record. */
 const windowSize = 10_000;
 
 /**
- * Gives allocations from before microversion 1.8 a consumer record, with the configured project and user and generation 0.
+ * Creates consumer records for allocations from before microversion 1.8, with the configured project and user and
+ * generation 0.
  *
- * Allocations are looked through once, in the order of their consumers and a window at a time, and what is found waits in
- * memory for the batches: each batch costs its own rows only. Having come to the end it starts over, until a whole pass
- * finds nothing: nobody makes such allocations any more, so that is enough for all batches of the others.
+ * Allocations are searched in the order of their consumers, one window at a time. The consumers found wait in memory
+ * for the batches, so that a batch reads no allocations twice. After the last window the search starts again, until a
+ * whole pass finds none. Then it is finished for all later batches, since no program writes such allocations any more.
  */
 export function createIncompleteConsumers(database: Database, owner: IncompleteOwner): OnlineMigration {
   let waiting: readonly string[] = [];
@@ -24,7 +25,7 @@ export function createIncompleteConsumers(database: Database, owner: IncompleteO
   let ownerExists = false;
   let finished = false;
 
-  /** Fills `waiting`; false where a pass over all allocations, from the beginning, found nothing. */
+  /** Fills `waiting`. @returns false if a whole pass over all allocations found no consumer */
   const findMore = async (): Promise<boolean> => {
     let fromBeginning = after === undefined;
     while (waiting.length === 0) {
@@ -51,7 +52,7 @@ export function createIncompleteConsumers(database: Database, owner: IncompleteO
         const batch = waiting.slice(0, maxCount - done);
         const created = await givingWay(database, createConsumers(owner, batch));
         waiting = waiting.slice(batch.length);
-        // The others of the batch have a record by now, or no allocations any more: a request was faster.
+        // A request has meanwhile created the other consumers of the batch, or deleted their allocations.
         done += created.length;
       }
       return { found: done, done };
@@ -60,7 +61,7 @@ export function createIncompleteConsumers(database: Database, owner: IncompleteO
 }
 
 type Window = {
-  /** The last consumer of the window; null where it is empty. */
+  /** The last consumer of the window; null if the window is empty. */
   readonly last: string | null;
   readonly missing: readonly string[];
 };
@@ -79,8 +80,9 @@ async function readWindow({ kysely }: Database, after: string | undefined): Prom
 }
 
 /**
- * The allocations are locked against being deleted meanwhile, and those deleted already count no more: no consumer is left
- * without any. Each consumer is looked up by itself, so that no plan reads the whole table, however old its statistics are.
+ * Locks the allocations, so that they cannot be deleted meanwhile. A consumer whose allocations are deleted already
+ * gets no record: so no consumer without allocations is created. The allocations are looked up separately for each
+ * consumer, so that no plan reads the whole table, however old its statistics are.
  */
 const createConsumers = (owner: IncompleteOwner, uuids: readonly string[]) =>
   sql<{ readonly id: number }>`

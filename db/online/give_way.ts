@@ -1,17 +1,20 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { RawBuilder } from 'kysely';
-import type { Database } from '../connect.ts';
-import { hasSqlstate, sqlstate } from '../sqlstate.ts';
+import type { Database } from '../engine/connect.ts';
+import { hasSqlstate, sqlstate } from '../engine/sqlstate.ts';
 
-/** Well below PostgreSQL's deadlock_timeout (1 s): it is always the migration that gives way, never a request. */
+/**
+ * Well below PostgreSQL's deadlock_timeout (1 s): so in a deadlock the migration's statement ends first, never a
+ * request's.
+ */
 const lockTimeoutMs = 100;
 const attempts = 100;
 
 /**
- * Runs one statement of a migration in a transaction that waits for a lock only briefly: on the way to a deadlock with a
- * request it lets go of all its locks, and begins again.
+ * Runs one statement of a migration in a transaction that waits for a lock only briefly. If it does not get the lock,
+ * it releases all its locks and is repeated, so that a deadlock with a request cannot last.
  *
- * @throws the last refusal where other transactions hold the rows for longer than some ten seconds.
+ * @throws the last error if other transactions hold the rows for longer than some ten seconds.
  */
 export async function givingWay<Row>(database: Database, statement: RawBuilder<Row>): Promise<readonly Row[]> {
   for (let attempt = 1; ; attempt += 1) {

@@ -1,13 +1,13 @@
-/** How far a batch of an online data migration came. */
+/** What one batch of an online data migration did. */
 export type Progress = {
-  /** Rows that wanted migrating, at most as many as the batch may take, and those beside them that cannot be migrated. */
+  /** The rows that need migration, at most as many as the batch may migrate, plus the rows that cannot be migrated. */
   readonly found: number;
   readonly done: number;
 };
 
 /**
- * A migration of old data that runs in small batches while the service serves. It is idempotent, and it remembers where its
- * last batch ended, so one object serves all batches of a run.
+ * A migration of old data that runs in small batches while the service runs. It is idempotent. It remembers where its
+ * last batch ended, so use one object for all batches of a run.
  */
 export type OnlineMigration = {
   readonly name: string;

@@ -1,4 +1,4 @@
-import type { Database } from '../connect.ts';
+import type { Database } from '../engine/connect.ts';
 import { backfillEtags } from './backfill_etags.ts';
 import { backfillServiceUuids } from './backfill_service_uuids.ts';
 import { createIncompleteConsumers, type IncompleteOwner } from './create_incomplete_consumers.ts';
@@ -13,12 +13,12 @@ export const onlineMigrations = (database: Database, incomplete: IncompleteOwner
   backfillEtags(database),
 ];
 
-/** What one migration did in a batch; `error` is what stopped it. */
+/** What one migration did in a batch; `error` is set if it failed. */
 export type BatchPart = Progress & { readonly name: string; readonly error?: unknown };
 
 /**
- * Runs one batch over all migrations, which share `maxCount`: those behind the one that used it up do not run. An error
- * stops its migration only.
+ * Runs one batch over all migrations, which share `maxCount`. When it is used up, the remaining migrations do not run.
+ * A migration that fails does not stop the others.
  */
 export async function runBatch(
   migrations: readonly OnlineMigration[],

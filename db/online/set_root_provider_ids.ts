@@ -1,15 +1,16 @@
 import { sql } from 'kysely';
-import type { Database } from '../connect.ts';
+import type { Database } from '../engine/connect.ts';
 import { givingWay } from './give_way.ts';
 import type { OnlineMigration } from './online_migration.ts';
 
 /**
- * Gives providers from before microversion 1.14 their root: the provider that is reached by following parents, which for
- * most is the provider itself. A provider whose parents form a loop has none; it is found and not done.
+ * Gives providers from before microversion 1.14 their root: the provider that is reached by following parents, which
+ * for most is the provider itself. A provider whose parents form a loop has no root: it counts as found, and not as
+ * done.
  */
 export function setRootProviderIds(database: Database): OnlineMigration {
   let after = 0;
-  // Nobody makes such providers any more: having come to the end once is enough for all batches of the others.
+  // No program creates such providers any more: one pass is enough for all later batches.
   let finished = false;
   return {
     name: 'set_root_provider_ids',
@@ -32,15 +33,15 @@ export function setRootProviderIds(database: Database): OnlineMigration {
 type Batch = {
   readonly found: number;
   readonly done: number;
-  /** The highest id that was looked at; null where there is none left. */
+  /** The highest id of the batch; null if no row is left. */
   readonly last: number | null;
-  /** A provider got another parent meanwhile, and so nothing was done. */
+  /** A provider got another parent meanwhile, so nothing was done. */
   readonly moved: boolean;
 };
 
 /**
- * The way up to each root is read first and locked then, in the order of ids as a move of a provider does; where a parent
- * is another one by then, the batch must be read again.
+ * First reads the ancestors of each provider, then locks all of these rows in the order of their ids, as a move of a
+ * provider does. If a parent has changed in between, nothing is written and the batch must be repeated.
  */
 const setRoots = (after: number, limit: number) =>
   sql<Batch>`

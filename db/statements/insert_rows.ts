@@ -1,15 +1,15 @@
 import { sql } from 'kysely';
-import type { Database } from '../connect.ts';
-import type { Tables } from '../tables.ts';
+import type { Database } from '../engine/connect.ts';
+import type { Tables } from '../schema/tables.ts';
 
-/** A column of rows to insert: its name, the SQL type that its values are written in, and a value for each row. */
+/** A column of the rows to insert: its name, the SQL type of its values, and a value for each row. */
 export type ColumnOfRows = {
   readonly name: string;
   readonly type: string;
   readonly values: readonly (string | null)[];
 };
 
-/** Inserts many rows, ids and all, by one statement. */
+/** Inserts many rows with their ids by one statement. */
 export async function insertRows(
   { kysely }: Pick<Database, 'kysely'>,
   table: keyof Tables,

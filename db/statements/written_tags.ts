@@ -1,26 +1,27 @@
 import { type RawBuilder, sql } from 'kysely';
 
 /*
- * Who writes brings the entity tags along that he makes others, and tells the triggers so (migrations 004 and 005), which give
- * everybody else's writes theirs: computed by SQL they took the database a quarter of the time of creating a provider.
+ * Our statements write the entity tags of what they change, and tell the triggers of migrations 004 and 005, which
+ * compute the tags for writes of other programs. Computed by SQL, the tags took a quarter of the time of creating a
+ * provider.
  */
 
-/** Tells the triggers of this transaction that it leaves the tags of consumers right by itself. */
+/** Tells the triggers that this transaction writes the tags of consumers itself. */
 export const consumerTagsAreWritten = sql`select set_config('placement.etags', 'written', true)`;
 
 /**
- * Tells the triggers of this transaction that its changes of providers bring their tags. To be joined with the rows of an INSERT
- * whose triggers look at it for each row, or with those of the statement.
+ * Tells the triggers that this transaction writes the tags of providers itself. Join it with the rows of an INSERT
+ * whose row triggers read the setting, or else with the rows of the statement.
  */
 export const providerTagsAreWritten = sql`(select set_config('placement.etags', 'providers', true)) as told`;
 
-/** The entity tag of what a part of a provider is to be, and of what its writer knows it as. */
+/** The entity tags of a part of a provider: after the write, and of the content that the write was made for. */
 export type PartTags = { readonly tag: string; readonly tagBefore: string };
 
 /**
- * A part of a statement that gives the provider in the table `guard` the tag of a part of it; older ones may have no row. Where
- * the part has another tag than its writer knows, others changed it, maybe while the statement ran: what they wrote stays beside
- * ours then, and a trigger computes the tag of all (migration 005).
+ * A part of a statement: writes the tag of a part of the provider in table `guard`. Old providers may have no row of
+ * tags. If the stored tag is not `tagBefore`, another program changed the part, maybe while the statement ran, and its
+ * rows stay beside ours. Then the tag is set to null, and a trigger computes it from all rows (migration 005).
  */
 export const writtenTag = (
   part: 'inventories' | 'traits' | 'aggregates',

@@ -1,9 +1,10 @@
 import * as v from 'valibot';
-import { integer, integerOrNull, keyed, list, object, partlyKeyed, text, uuidText } from '../schema/json_schema.ts';
+import { integer, integerOrNull, keyed, list, object, partlyKeyed, text, uuidText } from '../rest/json_schema.ts';
+import { since } from '../rest/microversions.ts';
 import { echoedTag } from './entity_tags.ts';
 import { classNamePattern } from './inventory_body.ts';
 
-/** Keys that are meant as UUIDs; only their length and characters are looked at, as upstream does. */
+/** Keys that should be UUIDs; only their length and characters are checked, as in upstream. */
 export const uuidKeyPattern = /^[0-9a-fA-F-]{36}$/;
 
 const identifier = text({ minLength: 1, maxLength: 255 });
@@ -13,32 +14,35 @@ const resources = keyed(classNamePattern, integer({ minimum: 1 }), { minProperti
 /** Up to 1.11 a list of allocations, each with its provider. */
 const listed = list(object({ resource_provider: object({ uuid: uuidText }), resources }), { minItems: 1 });
 
-/** From 1.12 on an object by provider, as GET shows it; a generation that is echoed there means nothing. */
+/** From 1.12 on an object by provider, as GET shows it. GET's `generation` may be sent back, and is ignored. */
 const byProvider = (minProperties: number) =>
   keyed(uuidKeyPattern, object({ generation: v.optional(integer()), resources }), { minProperties });
 
 const generation = integerOrNull();
-/** Upstream's pattern has no anchors: of a key with one good character the value is looked at. */
+/** Upstream's pattern has no anchors: the value of a key is checked if one character of the key matches. */
 const mappings = partlyKeyed(/[a-zA-Z0-9_-]/, list(uuidText, { minItems: 1 }), { minProperties: 1 });
 const consumerType = text({ pattern: /^[A-Z0-9_]+$/, minLength: 1, maxLength: 255 });
-const shownConsumerType = text({ pattern: /^([A-Z0-9_]+|unknown)$/, minLength: 1, maxLength: 255 });
+export const shownConsumerType = text({ pattern: /^([A-Z0-9_]+|unknown)$/, minLength: 1, maxLength: 255 });
 
 const deletable = { allocations: byProvider(0), ...owners };
 const guarded = { ...deletable, consumer_generation: generation };
 const mapped = { ...guarded, mappings: v.optional(mappings) };
 const typed = { ...mapped, consumer_type: consumerType };
-/** From 1.40 on what was read can be sent back: with its tag, and with the type `unknown`, which leaves the type as it is. */
+/**
+ * From 1.40 on the client can send back what it has read: with the field `etag`, and with the type `unknown`, which
+ * leaves the type as it is.
+ */
 const echoing = { ...mapped, consumer_type: shownConsumerType, ...echoedTag };
 
 /** The body of PUT /allocations/{consumer_uuid}, by the version that brought it, newest first. */
 export const putBodies = [
-  { since: 40, schema: object(echoing) },
-  { since: 38, schema: object(typed) },
-  { since: 34, schema: object(mapped) },
-  { since: 28, schema: object(guarded) },
-  { since: 12, schema: object({ allocations: byProvider(1), ...owners }) },
-  { since: 8, schema: object({ allocations: listed, ...owners }) },
-  { since: 0, schema: object({ allocations: listed }) },
+  { since: since.entityTags, schema: object(echoing) },
+  { since: since.consumerTypes, schema: object(typed) },
+  { since: since.mappings, schema: object(mapped) },
+  { since: since.consumerGenerations, schema: object(guarded) },
+  { since: since.allocationsByProvider, schema: object({ allocations: byProvider(1), ...owners }) },
+  { since: since.requiredOwners, schema: object({ allocations: listed, ...owners }) },
+  { since: since.firstVersion, schema: object({ allocations: listed }) },
 ] as const;
 
 const byConsumer = <Entries extends v.ObjectEntries>(entries: Entries, minProperties: number) =>
@@ -47,14 +51,14 @@ const byConsumer = <Entries extends v.ObjectEntries>(entries: Entries, minProper
 /** Several consumers at once, by UUID: the body of POST /allocations, and a part of that of POST /reshaper. */
 export const consumersBodies = (minProperties: number) =>
   [
-    { since: 40, schema: byConsumer(echoing, minProperties) },
-    { since: 38, schema: byConsumer(typed, minProperties) },
-    { since: 34, schema: byConsumer(mapped, minProperties) },
-    { since: 28, schema: byConsumer(guarded, minProperties) },
-    { since: 13, schema: byConsumer(deletable, minProperties) },
+    { since: since.entityTags, schema: byConsumer(echoing, minProperties) },
+    { since: since.consumerTypes, schema: byConsumer(typed, minProperties) },
+    { since: since.mappings, schema: byConsumer(mapped, minProperties) },
+    { since: since.consumerGenerations, schema: byConsumer(guarded, minProperties) },
+    { since: since.severalConsumers, schema: byConsumer(deletable, minProperties) },
   ] as const;
 
-/** What a body of any version says of one consumer. */
+/** One consumer in a body, at any version. */
 export type ConsumerBody = {
   readonly allocations:
     | { readonly [providerUuid: string]: { readonly resources: { readonly [className: string]: number } } }

@@ -1,17 +1,19 @@
+import { takeBackMemory } from '../candidates/answer_memory.ts';
 import { parseCandidateRequest } from '../candidates/query.ts';
 import { candidatesJson } from '../candidates/response.ts';
 import { search } from '../candidates/search.ts';
-import type { Answer, ApiRequest, Endpoint } from './endpoint.ts';
-import { jsonBody } from './json_body.ts';
+import type { Answer, ApiRequest, Endpoint } from '../rest/endpoint.ts';
+import { jsonBody } from '../rest/json_body.ts';
+import { since } from '../rest/microversions.ts';
 import type { Parts } from './parts.ts';
 
 // Routes
 
-export const allocationCandidateEndpoints: readonly Endpoint[] = [
+export const allocationCandidateEndpoints: readonly Endpoint<Parts>[] = [
   {
     method: 'GET',
     path: '/allocation_candidates',
-    since: 10,
+    since: since.allocationCandidates,
     policy: 'placement:allocation_candidates:list',
     answersJson: true,
     handle: list,
@@ -32,10 +34,13 @@ async function list(request: ApiRequest, { config, fleet }: Parts): Promise<Answ
   const limited = limit < Number.POSITIVE_INFINITY;
   const all = search(current, wanted, { strategy, randomize, limited });
   const candidates = limited ? first(all, limit) : all;
+  const body = jsonBody(candidatesJson(current, wanted, candidates, request.version));
   return {
     status: 200,
-    body: jsonBody(candidatesJson(current, wanted, candidates, request.version)),
+    body,
     lastModified: new Date(),
+    // Only the memory of a body that is sent as a whole comes back.
+    ...(body instanceof Uint8Array ? { release: () => takeBackMemory(body) } : {}),
   };
 }
 

@@ -1,37 +1,38 @@
-import { isLostRace } from '../../db/sqlstate.ts';
-import { deleteSeenAllocations } from '../../db/statements/delete_allocations.ts';
-import type { ConsumerAllocationRow } from '../../db/statements/read_allocations.ts';
-import { isStorable } from '../../db/storable.ts';
+import { failureKind } from '../../db/engine/failure_kind.ts';
+import { isStorable } from '../../db/engine/storable.ts';
+import { deleteSeenAllocations } from '../../db/statements/claims/delete_allocations.ts';
+import type { ConsumerAllocationRow } from '../../db/statements/claims/read_allocations.ts';
 import type { Config } from '../config/config.ts';
-import { badRequest, notFound } from '../errors.ts';
 import { allocationsTag, type ConsumerContent, unknownType } from '../placement/entity_tag.ts';
 import { isUuidLike, normalUuid } from '../placement/uuid.ts';
+import { type Answer, type ApiRequest, type Endpoint, noContent } from '../rest/endpoint.ts';
+import { badRequest, notFound } from '../rest/errors.ts';
+import { since } from '../rest/microversions.ts';
+import { bySince } from '../rest/versions.ts';
 import { consumersBodies, putBodies } from './allocation_bodies.ts';
 import { allocationsOf, consumerClaim, expectKnownOnly, writeClaim } from './claim_requests.ts';
-import { type Answer, type ApiRequest, type Endpoint, noContent } from './endpoint.ts';
 import { preconditionFailed, requireMatch, tagged, takesIfMatch } from './entity_tags.ts';
 import { newest } from './last_modified.ts';
 import type { Parts } from './parts.ts';
-import { bySince } from './since.ts';
 
 // Routes
 
-const one = '/allocations/:consumer_uuid';
+const one = { path: '/allocations/:consumer_uuid', since: since.firstVersion } as const;
 const rule = (verb: string) => `placement:allocations:${verb}`;
 
-export const allocationEndpoints: readonly Endpoint[] = [
+export const allocationEndpoints: readonly Endpoint<Parts>[] = [
   {
     method: 'POST',
     path: '/allocations',
-    since: 13,
+    since: since.severalConsumers,
     policy: rule('manage'),
     wantsJson: true,
     ...takesIfMatch,
     handle: post,
   },
-  { method: 'GET', path: one, since: 0, policy: rule('list'), answersJson: true, handle: show },
-  { method: 'PUT', path: one, since: 0, policy: rule('update'), wantsJson: true, ...takesIfMatch, handle: put },
-  { method: 'DELETE', path: one, since: 0, policy: rule('delete'), ...takesIfMatch, handle: remove },
+  { ...one, method: 'GET', policy: rule('list'), answersJson: true, handle: show },
+  { ...one, method: 'PUT', policy: rule('update'), wantsJson: true, ...takesIfMatch, handle: put },
+  { ...one, method: 'DELETE', policy: rule('delete'), ...takesIfMatch, handle: remove },
 ];
 
 // Request schemas
@@ -52,14 +53,14 @@ async function show(request: ApiRequest, { allocationReads, config }: Parts): Pr
   const allocations = Object.fromEntries(byProvider);
   const lastModified = newest(rows.map(({ modified }) => modified ?? undefined));
   const content = contentOf(rows, config);
-  // Who has nothing is not there, and has no tag either.
+  // A consumer without allocations does not exist, so it has no tag.
   if (content === undefined) return { status: 200, json: { allocations }, lastModified };
-  const of = (since: number) => request.version >= since;
+  const { version } = request;
   const json = {
     allocations,
-    ...(of(12) ? { project_id: content.projectId, user_id: content.userId } : {}),
-    ...(of(28) ? { consumer_generation: rows[0]?.consumer_generation ?? null } : {}),
-    ...(of(38) ? { consumer_type: content.consumerType ?? unknownType } : {}),
+    ...(version >= since.allocationsByProvider ? { project_id: content.projectId, user_id: content.userId } : {}),
+    ...(version >= since.consumerGenerations ? { consumer_generation: rows[0]?.consumer_generation ?? null } : {}),
+    ...(version >= since.consumerTypes ? { consumer_type: content.consumerType ?? unknownType } : {}),
   };
   return { status: 200, ...tagged(request, json, () => allocationsTag(content)), lastModified };
 }
@@ -73,6 +74,7 @@ async function put(request: ApiRequest, parts: Parts): Promise<Answer> {
     parts,
     { consumers: [consumer], inventories: [] },
     {
+      version: request.version,
       notFound: `Unable to allocate inventory for consumer ${consumer.uuid}:`,
     },
   );
@@ -87,7 +89,11 @@ async function post(request: ApiRequest, parts: Parts): Promise<Answer> {
   if (request.ifMatch !== undefined && consumers.every(({ expected }) => expected === undefined)) {
     throw preconditionFailed('What consumers have of which all are new');
   }
-  await writeClaim(parts, { consumers, inventories: [] }, { notFound: 'Unable to allocate inventory' });
+  await writeClaim(
+    parts,
+    { consumers, inventories: [] },
+    { version: request.version, notFound: 'Unable to allocate inventory' },
+  );
   return noContent;
 }
 
@@ -101,8 +107,8 @@ async function remove(request: ApiRequest, parts: Parts): Promise<Answer> {
       }
       if (await removeSeen(uuid, request, parts)) return noContent;
     } catch (error) {
-      // Who lost a deadlock has deleted nothing.
-      if (!isLostRace(error)) throw error;
+      // A transaction that lost a race has deleted nothing.
+      if (failureKind(error) !== 'lost race') throw error;
     }
   }
 }
@@ -113,7 +119,10 @@ async function removeAny(uuid: string, { deletions }: Parts): Promise<void> {
   if (!isStorable(uuid) || (await deletions.delete(uuid)) === 0) throw nothingToDelete(uuid);
 }
 
-/** @returns false where they were changed since they were read here, so that the client's tag must be looked at again. */
+/**
+ * @returns false where another request changed the allocations after they were read here: If-Match must be checked
+ *   again.
+ */
 async function removeSeen(
   uuid: string,
   request: ApiRequest,
@@ -127,8 +136,8 @@ async function removeSeen(
   return (await deleteSeenAllocations(database, uuid, seen)) > 0;
 }
 
-/** What a consumer has, and whose it is; undefined where it has nothing. */
-function contentOf(rows: readonly ConsumerAllocationRow[], { placement }: Config): ConsumerContent | undefined {
+/** The allocations of a consumer with its project, user and type; undefined where it has no allocations. */
+export function contentOf(rows: readonly ConsumerAllocationRow[], { placement }: Config): ConsumerContent | undefined {
   const [first] = rows;
   if (first === undefined) return undefined;
   const allocations = new Map<string, Map<string, number>>();
@@ -138,7 +147,8 @@ function contentOf(rows: readonly ConsumerAllocationRow[], { placement }: Config
   }
   return {
     allocations,
-    // Old allocations without a consumer record belong to those that the migration will give them to.
+    // Old allocations may have no consumer record. They belong to the project and user that the online data migration
+    // will write.
     projectId: first.project_id ?? placement.incompleteConsumerProjectId,
     userId: first.user_id ?? placement.incompleteConsumerUserId,
     consumerType: first.consumer_type,

@@ -1,16 +1,20 @@
-import { type Claim, ClaimRefused, type ConsumerClaim, type RefusalReason } from '../claims/claim.ts';
+import {
+  type Claim,
+  ClaimRefused,
+  type ConsumerClaim,
+  type InventoryFault,
+  type RefusalReason,
+} from '../claims/claim.ts';
 import type { Config } from '../config/config.ts';
-import { type ApiError, badRequest, conflict, errorCodes } from '../errors.ts';
 import { unknownType } from '../placement/entity_tag.ts';
+import type { ApiRequest } from '../rest/endpoint.ts';
+import { type ApiError, badRequest, conflict, type ErrorCode, errorCodes } from '../rest/errors.ts';
+import { since } from '../rest/microversions.ts';
 import type { ConsumerBody } from './allocation_bodies.ts';
-import type { ApiRequest } from './endpoint.ts';
 import { preconditionFailed } from './entity_tags.ts';
 import type { Parts } from './parts.ts';
 
-/** From microversion 1.28 on the client says which generation of the consumer it knows. */
-const consumerGenerationSince = 28;
-
-/** What a body says of a consumer, in whichever of its formats. */
+/** The claim for one consumer of a body, at any version. */
 export function consumerClaim(
   uuid: string,
   body: ConsumerBody,
@@ -23,8 +27,9 @@ export function consumerClaim(
     : Object.entries(body.allocations).map(([provider, { resources }]) => [provider, resources] as const);
   return {
     uuid,
-    knownGeneration: version >= consumerGenerationSince ? (body.consumer_generation ?? null) : undefined,
-    // Before 1.8 nobody is named, and the configured ones replace even those that are known.
+    knownGeneration: version >= since.consumerGenerations ? (body.consumer_generation ?? null) : undefined,
+    // Before 1.8 the body has no project and user: the configured ones are written, even over others that the consumer
+    // has.
     projectId: body.project_id ?? incompleteConsumerProjectId,
     userId: body.project_id === undefined ? incompleteConsumerUserId : (body.user_id ?? incompleteConsumerUserId),
     consumerType: body.consumer_type === unknownType ? undefined : body.consumer_type,
@@ -37,41 +42,52 @@ export function consumerClaim(
 }
 
 /**
- * Claims of several consumers, of which If-Match concerns those that the client knows: one that it says is new (its generation
- * null) has nothing that a tag could be of, and must have nothing in any case.
+ * If-Match applies only to the consumers that the client knows. A consumer that is new (its generation is null) has no
+ * tag, and the claim is refused anyway where it has allocations.
  */
 export const expectKnownOnly = (claims: readonly ConsumerClaim[]): readonly ConsumerClaim[] =>
   claims.map((claim) => (claim.knownGeneration === null ? { ...claim, expected: undefined } : claim));
 
-/** How a sentence begins about what a request may be made to match. */
+/** The beginning of a sentence about the allocations of a consumer, for errors of If-Match. */
 export const allocationsOf = (uuid: string): string => `What consumer ${uuid} has`;
 const inventoriesOf = (uuid: string): string => `What resource provider ${uuid} has`;
 
-/** How a kind of request words the refusals that differ between them. */
-type Wording = { readonly notFound: string; readonly concurrentUpdate?: string };
+/** The words of a refusal that differ between kinds of requests, and the version, which has some codes or not. */
+type Wording = { readonly version: number; readonly notFound: string; readonly concurrentUpdate?: string };
 
-/** Writes the claim of a request. @throws ApiError 400 or 409 that says what stood against it. */
+/** Writes the claim of a request. @throws ApiError 400, 409 or 412 that says why it was refused. */
 export async function writeClaim({ claims }: Parts, claim: Claim, wording: Wording): Promise<void> {
   try {
     await claims.write(claim);
   } catch (error) {
-    throw error instanceof ClaimRefused ? refusals[error.reason](error.message, wording) : error;
+    throw error instanceof ClaimRefused ? refusals[error.reason](error, wording) : error;
   }
 }
 
-const refusals: Readonly<Record<RefusalReason, (message: string, wording: Wording) => ApiError>> = {
-  'unmatched consumer': (uuid) => preconditionFailed(allocationsOf(uuid)),
-  'unmatched inventories': (uuid) => preconditionFailed(inventoriesOf(uuid)),
-  'consumer generation': (message) => conflict(message, errorCodes.concurrentUpdate),
-  'provider generation': (message) => conflict(message, errorCodes.concurrentUpdate),
-  'unknown provider': (message) => badRequest(message),
-  'unknown inventory provider': (message) => badRequest(message, errorCodes.providerNotFound),
-  'unknown class': (message, { notFound }) => badRequest(`${notFound} ${message}`),
-  'invalid inventory': (message) => conflict(`Unable to allocate inventory: ${message}`),
-  'inventory in use': (message) => conflict(`update conflict: ${message}`, errorCodes.inventoryInUse),
-  'concurrent update': (message, { concurrentUpdate }) =>
+const refusals: Readonly<Record<RefusalReason, (refused: ClaimRefused, wording: Wording) => ApiError>> = {
+  'unmatched consumer': ({ message: uuid }) => preconditionFailed(allocationsOf(uuid)),
+  'unmatched inventories': ({ message: uuid }) => preconditionFailed(inventoriesOf(uuid)),
+  'consumer generation': ({ message }) => conflict(message, errorCodes.concurrentUpdate),
+  'provider generation': ({ message }) => conflict(message, errorCodes.concurrentUpdate),
+  'unknown provider': ({ message }) => badRequest(message),
+  'unknown inventory provider': ({ message }) => badRequest(message, errorCodes.providerNotFound),
+  'unknown class': ({ message }, { notFound }) => badRequest(`${notFound} ${message}`),
+  'invalid inventory': ({ message, fault }, { version }) =>
+    conflict(
+      `Unable to allocate inventory: ${message}`,
+      fault === undefined || version < since.consumers ? errorCodes.undefined : faultCodes[fault],
+    ),
+  'inventory in use': ({ message }) => conflict(`update conflict: ${message}`, errorCodes.inventoryInUse),
+  'concurrent update': ({ message }, { concurrentUpdate }) =>
     conflict(
       `${concurrentUpdate ?? 'Inventory and/or allocations changed while attempting to allocate:'} ${message}`,
       errorCodes.concurrentUpdate,
     ),
+};
+
+/** From 1.41 on; upstream's versions have no code for these. */
+const faultCodes: Readonly<Record<InventoryFault, ErrorCode>> = {
+  absent: errorCodes.inventoryAbsent,
+  constraints: errorCodes.inventoryConstraints,
+  capacity: errorCodes.capacityExceeded,
 };

@@ -1,16 +1,17 @@
 import * as v from 'valibot';
-import { ApiError, errorCodes } from '../errors.ts';
 import { type EntityTag, isMatch } from '../placement/entity_tag.ts';
-import { text } from '../schema/json_schema.ts';
-import type { Answer, ApiRequest } from './endpoint.ts';
-
-/** Microversion 1.40 brought entity tags: in answers, and If-Match in requests. */
-const entityTagsSince = 40;
+import type { Answer, ApiRequest } from '../rest/endpoint.ts';
+import { ApiError, errorCodes } from '../rest/errors.ts';
+import { text } from '../rest/json_schema.ts';
+import { since } from '../rest/microversions.ts';
 
 /** For endpoints that change a resource with a tag. */
-export const takesIfMatch = { ifMatchSince: entityTagsSince } as const;
+export const takesIfMatch = { ifMatchSince: since.entityTags } as const;
 
-/** Lets a body carry the field `etag`, so that what was read can be sent back; If-Match alone is a condition. */
+/**
+ * Allows the field `etag` in a body, so that a client can send back what it has read. The field is ignored: only
+ * If-Match is a condition.
+ */
 export const echoedTag = { etag: v.optional(text()) };
 
 /** The body of an answer and the tag of what it represents: from 1.40 on in the field `etag` and in the header. */
@@ -19,20 +20,20 @@ export function tagged<Body extends object>(
   json: Body,
   tag: () => EntityTag,
 ): Pick<Answer, 'etag'> & { readonly json: Body & { readonly etag?: EntityTag } } {
-  if (request.version < entityTagsSince) return { json };
+  if (request.version < since.entityTags) return { json };
   const etag = tag();
   return { json: { ...json, etag }, etag };
 }
 
 /** The tag of an answer without a body, from 1.40 on. */
 export const headerTag = (request: ApiRequest, tag: () => EntityTag): Pick<Answer, 'etag'> =>
-  request.version < entityTagsSince ? {} : { etag: tag() };
+  request.version < since.entityTags ? {} : { etag: tag() };
 
 /**
- * Holds a resource against the request's If-Match, if it has one.
+ * Checks a resource against If-Match, if the request has one.
  *
  * @param what names the resource, as the beginning of a sentence
- * @param tag that of the resource as it is; undefined where there is none
+ * @param tag the tag of the resource as it is; undefined where the resource does not exist
  * @throws ApiError 412
  */
 export function requireMatch(request: ApiRequest, what: string, tag: () => EntityTag | undefined): void {

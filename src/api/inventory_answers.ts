@@ -2,13 +2,14 @@ import { inventoriesTagOf, inventoryTagOf } from '../fleet/entity_tags.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import { nameOf } from '../fleet/names.ts';
 import type { Inventory, Provider } from '../fleet/provider.ts';
-import { exactNumber } from '../schema/exact_number.ts';
-import type { Answer, ApiRequest } from './endpoint.ts';
+import type { InventoryFields } from '../placement/inventory.ts';
+import type { Answer, ApiRequest } from '../rest/endpoint.ts';
+import { exactNumber } from '../rest/exact_number.ts';
 import { tagged } from './entity_tags.ts';
 import { newest } from './last_modified.ts';
 
-/** What is told of one inventory. */
-const shape = ({ fields }: Inventory) => ({
+/** The fields of one inventory in an answer. */
+export const inventoryShape = (fields: InventoryFields) => ({
   total: fields.total,
   reserved: fields.reserved,
   min_unit: fields.minUnit,
@@ -23,7 +24,7 @@ export const oneAnswer = (request: ApiRequest, status: number, provider: Provide
   ...tagged(
     request,
     {
-      ...shape(inventory),
+      ...inventoryShape(inventory.fields),
       // Upstream leaves a generation of 0 out.
       ...(provider.generation === 0 ? {} : { resource_provider_generation: provider.generation }),
     },
@@ -42,7 +43,7 @@ export const listAnswer = (request: ApiRequest, provider: Provider, fleet: Fleet
       inventories: Object.fromEntries(
         provider.inventories.map((inventory) => [
           nameOf(fleet.classes, inventory.classId),
-          tagged(request, shape(inventory), () => inventoryTagOf(inventory)).json,
+          tagged(request, inventoryShape(inventory.fields), () => inventoryTagOf(inventory)).json,
         ]),
       ),
     },

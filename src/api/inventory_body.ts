@@ -1,10 +1,11 @@
 import * as v from 'valibot';
-import type { ApiError } from '../errors.ts';
 import { capacity, type InventoryFields, inventoryDefaults, maxInteger, maxRatio } from '../placement/inventory.ts';
-import { integer, keyed, number, object } from '../schema/json_schema.ts';
+import type { ApiError } from '../rest/errors.ts';
+import { integer, keyed, number, object } from '../rest/json_schema.ts';
+import { since } from '../rest/microversions.ts';
 import { echoedTag } from './entity_tags.ts';
 
-/** What resource classes may be called. */
+/** The names that resource classes may have. */
 export const classNamePattern = /^[A-Z0-9_]+$/;
 
 const positive = integer({ minimum: 1, maximum: maxInteger });
@@ -19,27 +20,27 @@ export const inventoryEntries = {
   allocation_ratio: v.optional(number({ maximum: maxRatio })),
 };
 
-/** One of several inventories in a request; upstream lets it carry a generation, which means nothing. */
+/** One of several inventories in a request. As in upstream it may have a generation, which is ignored. */
 export const inventoryRecordEntries = { ...inventoryEntries, resource_provider_generation: v.optional(integer()) };
 const providerInventoryEntries = {
   resource_provider_generation: integer(),
   inventories: keyed(classNamePattern, object(inventoryRecordEntries)),
 };
 
-/** All inventories of a provider, to replace those that it has, by the version that brought the form, newest first. */
+/** The body that replaces all inventories of a provider, by version, newest first. */
 export const providerInventoriesBodies = [
   {
-    since: 40,
+    since: since.entityTags,
     schema: object({
       ...providerInventoryEntries,
       inventories: keyed(classNamePattern, object({ ...inventoryRecordEntries, ...echoedTag })),
       ...echoedTag,
     }),
   },
-  { since: 0, schema: object(providerInventoryEntries) },
+  { since: since.firstVersion, schema: object(providerInventoryEntries) },
 ] as const;
 
-/** An inventory as a request gives it, completed. */
+/** An inventory of a request, completed with the defaults. */
 export function inventoryFields(body: {
   readonly total: number;
   readonly reserved?: number | undefined;
@@ -58,17 +59,14 @@ export function inventoryFields(body: {
   };
 }
 
-/** Microversion 1.26 allows inventories of which everything is reserved. */
-const reservedMayBeTotalSince = 26;
-
-/** @throws what `refused` makes of the reason, where an inventory has less capacity than it may. */
+/** @throws the error that `refused` makes, where the capacity of an inventory is too low. */
 export function checkCapacity(
   inventories: readonly (readonly [className: string, fields: InventoryFields])[],
   providerUuid: string,
   version: number,
   refused: (reason: string) => ApiError,
 ): void {
-  const mayBeTotal = version >= reservedMayBeTotalSince;
+  const mayBeTotal = version >= since.fullyReserved;
   for (const [name, fields] of inventories) {
     const amount = capacity(fields);
     if (mayBeTotal ? amount >= 0 : amount > 0) continue;

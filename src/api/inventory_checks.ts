@@ -1,12 +1,12 @@
-import { concurrentlyUpdated, conflict, errorCodes } from '../errors.ts';
 import { inventoriesTagOf, inventoryTagOf } from '../fleet/entity_tags.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import { nameOf } from '../fleet/names.ts';
 import { type Inventory, inventoryOf, type Provider } from '../fleet/provider.ts';
-import type { ApiRequest } from './endpoint.ts';
+import type { ApiRequest } from '../rest/endpoint.ts';
+import { concurrentlyUpdated, conflict, errorCodes } from '../rest/errors.ts';
 import { requireMatch } from './entity_tags.ts';
 
-/** The 409 of a write of inventories that lost its race. */
+/** The 409 for a write of inventories that lost a race. */
 export const updateConflict = () => conflict(`update conflict: ${concurrentlyUpdated}`, errorCodes.concurrentUpdate);
 
 /** @throws ApiError 409 where the provider is not at this generation. */
@@ -31,7 +31,7 @@ export function requireInventory(request: ApiRequest, provider: Provider, fleet:
   );
 }
 
-/** What says that some of these inventories have allocations, if any has. */
+/** The error text that names the inventories with allocations; undefined where none has any. */
 export function inUseAmong(inventories: readonly Inventory[], provider: Provider, fleet: Fleet): string | undefined {
   const used = inventories.filter((inventory) => inventory.used > 0);
   if (used.length === 0) return undefined;

@@ -1,40 +1,104 @@
 import type * as v from 'valibot';
-import type { ProviderWrite } from '../../db/statements/provider_write.ts';
-import { ApiError, conflict, errorCodes } from '../errors.ts';
+import type { ProviderWrite } from '../../db/statements/providers/provider_write.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import type { Provider } from '../fleet/provider.ts';
-import type { ApiRequest } from './endpoint.ts';
+import { type Answer, type ApiRequest, noContent } from '../rest/endpoint.ts';
+import { ApiError, conflict, errorCodes } from '../rest/errors.ts';
 import type { Parts } from './parts.ts';
 import { findProvider } from './provider.ts';
 
-/** What a request for a change comes to; without a write where everything is as it is to be. */
+/** The write for a request, and what its answer needs. There is no write where nothing has to change. */
 export type Plan = { readonly write: ProviderWrite | undefined };
 
+/** How a request that changes a provider is checked, and what is to be written for it. */
+type Judgement<P extends Plan> = {
+  /** @throws ApiError 412 where the resource does not match If-Match */
+  readonly match: (provider: Provider, fleet: Fleet) => void;
+  /** @throws ApiError where the request is refused */
+  readonly judge: (provider: Provider, fleet: Fleet) => P;
+  /** The error for a write that lost its guard twice. */
+  readonly lostRace: () => ApiError;
+};
+
+/** What was written, and the fleet as it is afterwards. */
+type Written<P extends Plan> = { readonly plan: P; readonly shown: Fleet };
+
 /**
- * Judges a request by the fleet as it is known, and writes what it comes to, guarded by what it was judged by. Where it is
- * refused, needs no write, or loses its guard, it is judged again by a fresh fleet; and by that alone where If-Match asks for a
- * content, since no guard proves the names of what is taken away.
+ * Changes the provider of the path. The request is first judged by the fleet in memory, without a refresh, and the
+ * guard of the write proves that this was not stale. Where the request is refused, needs no write, or the write loses
+ * its guard, it is judged again after a refresh. A request with If-Match is judged after a refresh only: no guard
+ * proves the names of what is removed.
  *
- * @param judge throws ApiError where the request is refused
- * @returns what was done, and the fleet that shows it; undefined where somebody else was faster twice.
+ * @throws ApiError 404, what the judgement throws, or 412 or its `lostRace` where the write lost its guard twice.
  */
 export async function writeJudged<P extends Plan>(
   { fleet, providerWrites }: Parts,
   request: ApiRequest,
-  judge: (fleet: Fleet) => P,
-): Promise<{ readonly plan: P; readonly shown: Fleet } | undefined> {
-  const plan = request.ifMatch === undefined ? unlessRefused(() => judge(fleet.known)) : undefined;
+  { match, judge, lostRace }: Judgement<P>,
+): Promise<Written<P>> {
+  const uuid = request.param('uuid');
+  const planBy = (current: Fleet): P => {
+    const provider = findProvider(current, uuid);
+    match(provider, current);
+    return judge(provider, current);
+  };
+  const plan = request.ifMatch === undefined ? unlessRefused(() => planBy(fleet.known)) : undefined;
   if (plan?.write !== undefined) {
     const shown = await providerWrites.perform(plan.write);
     if (shown !== undefined) return { plan, shown };
   }
   const current = await fleet.fresh();
-  const again = judge(current);
+  const again = planBy(current);
   const shown = again.write === undefined ? current : await providerWrites.perform(again.write);
-  return shown && { plan: again, shown };
+  if (shown !== undefined) return { plan: again, shown };
+  const after = await fleet.fresh();
+  match(findProvider(after, uuid), after);
+  throw lostRace();
 }
 
-/** The body of a request about a provider; that there is no such provider is told before what is wrong with it. */
+/**
+ * Deletes something of the provider of the path, judged after a refresh. Where the write loses its guard, a request
+ * with If-Match is judged again: it says what it deletes, so another generation does not matter.
+ *
+ * @throws ApiError 404, what `judge` throws, or `lostRace` where the write of a request without If-Match lost its
+ *   guard.
+ */
+export async function deleteJudged(
+  { fleet, providerWrites }: Parts,
+  request: ApiRequest,
+  judge: (provider: Provider, fleet: Fleet) => ProviderWrite | undefined,
+  lostRace: () => ApiError,
+): Promise<Answer> {
+  for (;;) {
+    const current = await fleet.fresh();
+    const write = judge(findProvider(current, request.param('uuid')), current);
+    if (write === undefined || (await providerWrites.perform(write)) !== undefined) return noContent;
+    if (request.ifMatch === undefined) throw lostRace();
+  }
+}
+
+/**
+ * Changes the provider of the path at any generation. Where the write loses its guard, the request is judged again
+ * after a refresh.
+ *
+ * @throws ApiError 404, or what `judge` throws.
+ */
+export async function writeUntilDone<P extends { readonly write: ProviderWrite }>(
+  { fleet, providerWrites }: Parts,
+  request: ApiRequest,
+  judge: (provider: Provider, fleet: Fleet) => P,
+): Promise<Written<P>> {
+  for (let current = fleet.known; ; current = await fleet.fresh()) {
+    const plan = judge(findProvider(current, request.param('uuid')), current);
+    const shown = await providerWrites.perform(plan.write);
+    if (shown !== undefined) return { plan, shown };
+  }
+}
+
+/**
+ * The body of a request about a provider. Where the body is wrong and the provider does not exist, the error is the
+ * 404.
+ */
 export async function providerBody<Schema extends v.GenericSchema>(
   { fleet }: Parts,
   request: ApiRequest,

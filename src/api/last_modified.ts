@@ -1,4 +1,4 @@
-/** What a representation says it was last modified at: the newest of several times, or now where there is none. */
+/** The time for Last-Modified: the newest of several times, or now where there is none. */
 export function newest(timesMs: Iterable<number | undefined>): Date {
   let latest: number | undefined;
   for (const time of timesMs) if (time !== undefined && (latest === undefined || time > latest)) latest = time;

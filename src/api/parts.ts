@@ -1,14 +1,15 @@
-import type { Database } from '../../db/connect.ts';
+import type { Logger } from 'pino';
+import type { Database } from '../../db/engine/connect.ts';
 import type { AllocationReads } from '../claims/allocation_reads.ts';
 import type { Claims } from '../claims/claims.ts';
 import type { Deletions } from '../claims/deletions.ts';
-import type { Heartbeats } from '../compute/heartbeats.ts';
+import type { Owners } from '../claims/owners.ts';
 import type { Config } from '../config/config.ts';
 import type { FleetKeeper } from '../fleet/keeper.ts';
 import type { ProviderWrites } from '../fleet/provider_writes.ts';
-import type { Service } from './microversions.ts';
+import type { Service } from '../rest/versions.ts';
 
-/** What the handlers of the API work with. */
+/** What the handlers of the Placement API work with. */
 export type Parts = {
   /** The versions that are offered. */
   readonly service: Service;
@@ -19,5 +20,8 @@ export type Parts = {
   readonly claims: Claims;
   readonly deletions: Deletions;
   readonly allocationReads: AllocationReads;
-  readonly heartbeats: Heartbeats;
+  /** Makes the projects, users and types that a request names without a claim. */
+  readonly owners: Owners;
+  /** For what operators must be able to look up afterwards. */
+  readonly logger: Pick<Logger, 'info'>;
 };

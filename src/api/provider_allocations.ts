@@ -1,16 +1,17 @@
-import { notFound } from '../errors.ts';
-import type { Answer, ApiRequest, Endpoint } from './endpoint.ts';
+import type { Answer, ApiRequest, Endpoint } from '../rest/endpoint.ts';
+import { notFound } from '../rest/errors.ts';
+import { since } from '../rest/microversions.ts';
 import { newest } from './last_modified.ts';
 import type { Parts } from './parts.ts';
 import { noSuchProvider } from './provider.ts';
 
 // Routes
 
-export const providerAllocationEndpoints: readonly Endpoint[] = [
+export const providerAllocationEndpoints: readonly Endpoint<Parts>[] = [
   {
     method: 'GET',
     path: '/resource_providers/:uuid/allocations',
-    since: 0,
+    since: since.firstVersion,
     policy: 'placement:resource_providers:allocations:list',
     answersJson: true,
     handle: show,
@@ -18,9 +19,6 @@ export const providerAllocationEndpoints: readonly Endpoint[] = [
 ];
 
 // Handlers
-
-/** From microversion 1.28 on consumers are shown with their generation. */
-const consumerGenerationSince = 28;
 
 async function show(request: ApiRequest, { allocationReads }: Parts): Promise<Answer> {
   const uuid = request.param('uuid');
@@ -32,7 +30,7 @@ async function show(request: ApiRequest, { allocationReads }: Parts): Promise<An
     if (consumer_uuid === null || class_name === null || used === null) continue;
     const entry = allocations.get(consumer_uuid) ?? {
       resources: {},
-      ...(request.version >= consumerGenerationSince ? { consumer_generation } : {}),
+      ...(request.version >= since.consumerGenerations ? { consumer_generation } : {}),
     };
     entry.resources[class_name] = used;
     allocations.set(consumer_uuid, entry);

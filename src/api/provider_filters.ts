@@ -1,34 +1,38 @@
 import * as v from 'valibot';
-import { badRequest, noSuchClass } from '../errors.ts';
 import { hasAnyTrait, hasRequiredTraits, isInAny, isMemberOf } from '../fleet/filters.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import { inventoryOf, type Provider } from '../fleet/provider.ts';
 import { hasRoomFor } from '../placement/inventory.ts';
-import type { Query } from '../query/query_string.ts';
-import { checkQuery } from '../query/schema.ts';
-import { parseMemberOf, parseRequired, parseResources } from '../query/values.ts';
-import { object, text, uuidText } from '../schema/json_schema.ts';
-import { bySince } from './since.ts';
+import { badRequest, noSuchClass } from '../rest/errors.ts';
+import { object, text, uuidText } from '../rest/json_schema.ts';
+import { since } from '../rest/microversions.ts';
+import { checkQuery } from '../rest/query_schema.ts';
+import type { Query } from '../rest/query_string.ts';
+import { parseMemberOf, parseRequired, parseResources } from '../rest/query_values.ts';
+import { bySince } from '../rest/versions.ts';
 
 const string = v.optional(text());
 const uuid = v.optional(uuidText);
 const parameters = { name: string, uuid, member_of: string, resources: string, in_tree: uuid, required: string };
 
-/** The parameters of GET /resource_providers, each from its version on; a query is held against the newest it may use. */
+/** The parameters of GET /resource_providers by version, newest first. */
 const schemas = [
-  { since: 18, schema: object(parameters) },
-  { since: 14, schema: object({ name: string, uuid, member_of: string, resources: string, in_tree: uuid }) },
-  { since: 4, schema: object({ name: string, uuid, member_of: string, resources: string }) },
-  { since: 3, schema: object({ name: string, uuid, member_of: string }) },
-  { since: 0, schema: object({ name: string, uuid }) },
+  { since: since.providersByTraits, schema: object(parameters) },
+  {
+    since: since.nestedProviders,
+    schema: object({ name: string, uuid, member_of: string, resources: string, in_tree: uuid }),
+  },
+  { since: since.providersByResources, schema: object({ name: string, uuid, member_of: string, resources: string }) },
+  { since: since.providersByAggregate, schema: object({ name: string, uuid, member_of: string }) },
+  { since: since.firstVersion, schema: object({ name: string, uuid }) },
 ] as const;
 
 /**
- * Reads the filters of GET /resource_providers and returns the function that applies them. A provider must satisfy each of
- * them by itself.
+ * Reads the filters of GET /resource_providers and returns the function that applies them. Each provider must satisfy
+ * all filters by itself, without others of its tree.
  *
- * @throws ApiError 400 for parameters that the version does not have, or bad values; the function throws it for traits and
- *   classes that do not exist.
+ * @throws ApiError 400 for parameters that the version does not have, or bad values; the function throws it for traits
+ *   and classes that do not exist.
  */
 export function filterProviders(query: Query, version: number): (fleet: Fleet) => readonly Provider[] {
   const values: { readonly [name in keyof typeof parameters]?: string | undefined } = checkQuery(
@@ -49,13 +53,7 @@ export function filterProviders(query: Query, version: number): (fleet: Fleet) =
     }
     if (values.name) found = only(fleet.byName.get(values.name), found, values.in_tree);
     if (values.uuid) found = [...found].filter((provider) => provider.uuid === values.uuid);
-    const traitId = (name: string): number => {
-      const trait = fleet.traits.byName.get(name);
-      if (trait === undefined) {
-        throw badRequest(`Invalid trait(s) in "required" parameter: No such trait(s): ${name}.`);
-      }
-      return trait.id;
-    };
+    const traitId = (name: string): number => requiredTraitId(fleet, name);
     if (traits.required.length > 0) {
       const required = traits.required.map((anyOf) => anyOf.map(traitId));
       const having = [...fleet.withTrait.smallest(required)].filter(({ traitIds }) =>
@@ -92,7 +90,14 @@ export function filterProviders(query: Query, version: number): (fleet: Fleet) =
   };
 }
 
-/** The one provider, where it is among those in question. */
+/** The id of a trait of `required`. @throws ApiError 400 where there is no trait of this name. */
+export function requiredTraitId(fleet: Fleet, name: string): number {
+  const trait = fleet.traits.byName.get(name);
+  if (trait === undefined) throw badRequest(`Invalid trait(s) in "required" parameter: No such trait(s): ${name}.`);
+  return trait.id;
+}
+
+/** The one provider, where it is among the others that were found. */
 function only(provider: Provider | undefined, among: Iterable<Provider>, filtered: unknown): readonly Provider[] {
   if (provider === undefined) return [];
   return !filtered || [...among].includes(provider) ? [provider] : [];

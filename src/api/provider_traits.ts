@@ -1,24 +1,26 @@
-import { setTraits } from '../../db/statements/set_traits.ts';
-import { badRequest, concurrentlyUpdated, conflict, errorCodes, notFound } from '../errors.ts';
+import { laterGeneration } from '../../db/statements/generation.ts';
+import { setTraits } from '../../db/statements/providers/set_traits.ts';
 import { traitsTagOf } from '../fleet/entity_tags.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import { nameOf } from '../fleet/names.ts';
 import type { Provider } from '../fleet/provider.ts';
-import { integer, list, object, text } from '../schema/json_schema.ts';
-import { type Answer, type ApiRequest, type Endpoint, noContent } from './endpoint.ts';
+import type { Answer, ApiRequest, Endpoint } from '../rest/endpoint.ts';
+import { badRequest, concurrentlyUpdated, conflict, errorCodes, notFound } from '../rest/errors.ts';
+import { integer, list, object, text } from '../rest/json_schema.ts';
+import { since } from '../rest/microversions.ts';
+import { bySince } from '../rest/versions.ts';
 import { echoedTag, requireMatch, tagged, takesIfMatch } from './entity_tags.ts';
-import { requireGeneration, writeJudged } from './judged_writes.ts';
+import { deleteJudged, requireGeneration, writeJudged } from './judged_writes.ts';
 import { modifiedAtMs, newest } from './last_modified.ts';
 import type { Parts } from './parts.ts';
-import { findProvider, noSuchProvider } from './provider.ts';
-import { bySince } from './since.ts';
+import { noSuchProvider } from './provider.ts';
 
 // Routes
 
-const shared = { path: '/resource_providers/:uuid/traits', since: 6 } as const;
+const shared = { path: '/resource_providers/:uuid/traits', since: since.traits } as const;
 const rule = 'placement:resource_providers:traits';
 
-export const providerTraitEndpoints: readonly Endpoint[] = [
+export const providerTraitEndpoints: readonly Endpoint<Parts>[] = [
   { ...shared, method: 'GET', policy: `${rule}:list`, answersJson: true, handle: show },
   { ...shared, method: 'PUT', policy: `${rule}:update`, wantsJson: true, ...takesIfMatch, handle: replace },
   { ...shared, method: 'DELETE', policy: `${rule}:delete`, ...takesIfMatch, handle: remove },
@@ -31,8 +33,8 @@ const replacement = {
   resource_provider_generation: integer(),
 };
 const replacementSchemas = [
-  { since: 40, schema: object({ ...replacement, ...echoedTag }) },
-  { since: 0, schema: object(replacement) },
+  { since: since.entityTags, schema: object({ ...replacement, ...echoedTag }) },
+  { since: since.traits, schema: object(replacement) },
 ] as const;
 
 // Handlers
@@ -46,50 +48,44 @@ async function show(request: ApiRequest, { fleet }: Parts): Promise<Answer> {
 }
 
 async function replace(request: ApiRequest, parts: Parts): Promise<Answer> {
-  // Upstream looks at the body before the provider here.
+  // Here upstream checks the body before the provider.
   const body = await request.json(bySince(replacementSchemas, request.version));
   const generation = body.resource_provider_generation;
-  const uuid = request.param('uuid');
-  const judge = (fleet: Fleet) => {
-    const provider = findProvider(fleet, uuid);
-    requireTraits(request, provider, fleet);
-    requireGeneration(provider, generation);
-    const unknown = new Set(body.traits.filter((name) => !fleet.traits.byName.has(name)));
-    if (unknown.size > 0) throw badRequest(`No such trait ${[...unknown].join(', ')}`);
-    const wanted = new Set(body.traits.flatMap((name) => fleet.traits.byName.get(name)?.id ?? []));
-    const traitIds = [...wanted].sort((a, b) => a - b);
-    return { traitIds, write: isSame(traitIds, provider.traitIds) ? undefined : write(parts, provider, traitIds) };
-  };
-  const done = await writeJudged(parts, request, judge);
-  if (done !== undefined) {
-    const { traitIds, write } = done.plan;
-    return answer(request, done.shown, traitIds, write === undefined ? generation : generation + 1);
-  }
-  const after = await parts.fleet.fresh();
-  requireTraits(request, findProvider(after, uuid), after);
-  throw concurrentUpdate();
+  const { plan, shown } = await writeJudged(parts, request, {
+    match: (provider, fleet) => requireTraits(request, provider, fleet),
+    judge: (provider, fleet) => {
+      requireGeneration(provider, generation);
+      const unknown = new Set(body.traits.filter((name) => !fleet.traits.byName.has(name)));
+      if (unknown.size > 0) throw badRequest(`No such trait ${[...unknown].join(', ')}`);
+      const wanted = new Set(body.traits.flatMap((name) => fleet.traits.byName.get(name)?.id ?? []));
+      const traitIds = [...wanted].sort((a, b) => a - b);
+      return { traitIds, write: isSame(traitIds, provider.traitIds) ? undefined : write(fleet, provider, traitIds) };
+    },
+    lostRace: concurrentUpdate,
+  });
+  return answer(request, shown, plan.traitIds, plan.write === undefined ? generation : laterGeneration(generation, 1));
 }
 
-async function remove(request: ApiRequest, parts: Parts): Promise<Answer> {
-  for (;;) {
-    const current = await parts.fleet.fresh();
-    const provider = findProvider(current, request.param('uuid'));
-    requireTraits(request, provider, current);
-    if (provider.traitIds.length === 0) return noContent;
-    if ((await parts.providerWrites.perform(write(parts, provider, []))) !== undefined) return noContent;
-    // Who said what is to be deleted is concerned by another content only, and not by another generation.
-    if (request.ifMatch === undefined) throw concurrentUpdate();
-  }
+function remove(request: ApiRequest, parts: Parts): Promise<Answer> {
+  return deleteJudged(
+    parts,
+    request,
+    (provider, fleet) => {
+      requireTraits(request, provider, fleet);
+      return provider.traitIds.length === 0 ? undefined : write(fleet, provider, []);
+    },
+    concurrentUpdate,
+  );
 }
 
-const write = ({ fleet }: Parts, provider: Provider, traitIds: readonly number[]) =>
+const write = (fleet: Fleet, provider: Provider, traitIds: readonly number[]) =>
   setTraits({
     providerId: provider.id,
     generation: provider.generation,
-    serverRun: fleet.moment.serverRun,
-    traits: traitIds.map((id) => ({ id, name: nameOf(fleet.known.traits, id) })),
-    tag: traitsTagOf(fleet.known, traitIds),
-    tagBefore: traitsTagOf(fleet.known, provider.traitIds),
+    serverRun: fleet.serverRun,
+    traits: traitIds.map((id) => ({ id, name: nameOf(fleet.traits, id) })),
+    tag: traitsTagOf(fleet, traitIds),
+    tagBefore: traitsTagOf(fleet, provider.traitIds),
   });
 
 const requireTraits = (request: ApiRequest, { uuid, traitIds }: Provider, fleet: Fleet): void =>

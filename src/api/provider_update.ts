@@ -1,24 +1,22 @@
-import { hasSqlstate, isLostRace, sqlstate } from '../../db/sqlstate.ts';
-import { moveProvider } from '../../db/statements/move_provider.ts';
-import { renameProvider } from '../../db/statements/rename_provider.ts';
-import type { SeenProvider } from '../../db/statements/seen_provider.ts';
-import { badRequest, conflict, errorCodes } from '../errors.ts';
+import { moveProvider } from '../../db/statements/providers/move_provider.ts';
+import { renameProvider } from '../../db/statements/providers/rename_provider.ts';
+import type { JudgedRow } from '../../db/statements/providers/seen_provider.ts';
 import { providerTagOf } from '../fleet/entity_tags.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import { type Provider, subtreeOf } from '../fleet/provider.ts';
-import type { ApiRequest } from './endpoint.ts';
+import type { ApiRequest } from '../rest/endpoint.ts';
+import { badRequest, conflict, errorCodes } from '../rest/errors.ts';
+import { since } from '../rest/microversions.ts';
 import { requireMatch } from './entity_tags.ts';
 import type { Parts } from './parts.ts';
 import { findProvider } from './provider.ts';
 
-/** Microversion 1.37 lets a provider change or lose its parent; before it could only get one. */
-const reparentingSince = 37;
-
 type Change = { readonly name: string; readonly parent_provider_uuid?: string | null | undefined };
 
 /**
- * Gives a provider a name and, where the change has the key, a parent. A change of the parent is judged by the shape of the
- * trees, written only where they still have it, and judged again otherwise; the same goes for what If-Match asks for.
+ * Gives a provider a name and, where the change has the key, a parent. A change of the parent is judged by the shape of
+ * the trees. It is written only where the trees still have this shape, and judged again otherwise; the same holds for
+ * If-Match.
  *
  * @returns the provider as it is now, and when it had been updated before.
  * @throws ApiError 400 for a move that is not allowed, 404, 409 for a name that is taken, or 412.
@@ -34,36 +32,40 @@ export async function saveProvider(
     const provider = findProvider(current, uuid);
     const previouslyUpdatedAtSeconds = provider.updatedAtSeconds;
     requireMatch(request, `Resource provider ${uuid}`, () => providerTagOf(provider));
-    const seen = request.ifMatch && seenOf(provider);
+    const row = judgedRow(current, provider, request);
     const parent = judgeParent(current, provider, change, request.version);
-    try {
-      if (parent === provider.parent) {
-        if (!(await renameProvider(database, provider.id, change.name, seen))) continue;
-      } else {
-        const root = parent?.root ?? provider;
-        const judged = new Set([...provider.root.tree, ...root.tree]);
-        const moved = await moveProvider(database, {
-          id: provider.id,
-          name: change.name,
-          parentId: parent?.id ?? null,
-          rootId: root.id,
-          subtreeIds: allBelow(provider).map(({ id }) => id),
-          judged: [...judged].map((node) => ({ id: node.id, parentId: node.parent?.id ?? null })),
-          seen,
-        });
-        if (!moved) continue;
-      }
-    } catch (error) {
-      if (isLostRace(error)) continue;
-      if (!hasSqlstate(error, sqlstate.uniqueViolation)) throw error;
+    const outcome =
+      parent === provider.parent
+        ? await renameProvider(database, row, change.name)
+        : await moveProvider(database, { ...row, name: change.name, ...placeBelow(parent, provider) });
+    if (outcome === 'name taken') {
       throw conflict(`Conflicting resource provider ${change.name} already exists.`, errorCodes.duplicateName);
     }
-    return { provider: findProvider(await fleet.fresh(), uuid), previouslyUpdatedAtSeconds };
+    if (outcome === 'done') return { provider: findProvider(await fleet.fresh(), uuid), previouslyUpdatedAtSeconds };
   }
 }
 
-/** What the entity tag of a provider is of, for a statement that must find it so. */
-export const seenOf = ({ name, parent }: Provider): SeenProvider => ({ name, parentId: parent?.id ?? null });
+/** The new place of a provider, and the trees by which the move was judged. */
+function placeBelow(parent: Provider | undefined, provider: Provider) {
+  const root = parent?.root ?? provider;
+  const judged = new Set([...provider.root.tree, ...root.tree]);
+  return {
+    parentId: parent?.id ?? null,
+    rootId: root.id,
+    subtreeIds: allBelow(provider).map(({ id }) => id),
+    judged: [...judged].map((node) => ({ id: node.id, parentId: node.parent?.id ?? null })),
+  };
+}
+
+/**
+ * The row of a provider as a statement must find it. With If-Match this includes the columns that the entity tag is
+ * made of.
+ */
+export const judgedRow = (
+  { serverRun }: Fleet,
+  { id, name, parent }: Provider,
+  { ifMatch }: Pick<ApiRequest, 'ifMatch'>,
+): JudgedRow => ({ id, serverRun, seen: ifMatch && { name, parentId: parent?.id ?? null } });
 
 /** The parent that the provider is to have. @throws ApiError 400 where it may not have it. */
 function judgeParent(fleet: Fleet, provider: Provider, change: Change, version: number): Provider | undefined {
@@ -71,14 +73,14 @@ function judgeParent(fleet: Fleet, provider: Provider, change: Change, version: 
   const refuse = (action: string, reason: string) =>
     badRequest(`Unable to save resource provider ${provider.uuid}: Object action ${action} failed because: ${reason}`);
   if (change.parent_provider_uuid === null) {
-    if (provider.parent !== undefined && version < reparentingSince) {
+    if (provider.parent !== undefined && version < since.reparenting) {
       throw refuse('update', 'un-parenting a provider is not currently allowed.');
     }
     return undefined;
   }
   const parent = fleet.byUuid.get(change.parent_provider_uuid);
   if (parent === undefined) throw refuse('create', 'parent provider UUID does not exist.');
-  if (provider.parent !== undefined && provider.parent !== parent && version < reparentingSince) {
+  if (provider.parent !== undefined && provider.parent !== parent && version < since.reparenting) {
     throw refuse('update', 're-parenting a provider is not currently allowed.');
   }
   if (allBelow(provider).includes(parent)) {
@@ -87,7 +89,10 @@ function judgeParent(fleet: Fleet, provider: Provider, change: Change, version: 
   return parent;
 }
 
-/** The provider and all its descendants in the database: where parents form a loop, each of them is below every other. */
+/**
+ * The provider and all its descendants in the database. Where parents form a loop, each provider of the loop is below
+ * every other.
+ */
 function allBelow(provider: Provider): readonly Provider[] {
   const { root } = provider;
   const subtree = subtreeOf(provider);

@@ -1,20 +1,21 @@
 import type * as v from 'valibot';
-import { keyed, object } from '../schema/json_schema.ts';
+import { type Answer, type ApiRequest, type Endpoint, noContent } from '../rest/endpoint.ts';
+import { keyed, object } from '../rest/json_schema.ts';
+import { since } from '../rest/microversions.ts';
+import { bySince } from '../rest/versions.ts';
 import { consumersBodies, uuidKeyPattern } from './allocation_bodies.ts';
 import { consumerClaim, expectKnownOnly, writeClaim } from './claim_requests.ts';
-import { type Answer, type ApiRequest, type Endpoint, noContent } from './endpoint.ts';
 import { takesIfMatch } from './entity_tags.ts';
 import { inventoryFields, providerInventoriesBodies } from './inventory_body.ts';
 import type { Parts } from './parts.ts';
-import { bySince } from './since.ts';
 
 // Routes
 
-export const reshaperEndpoints: readonly Endpoint[] = [
+export const reshaperEndpoints: readonly Endpoint<Parts>[] = [
   {
     method: 'POST',
     path: '/reshaper',
-    since: 30,
+    since: since.reshaper,
     policy: 'placement:reshaper:reshape',
     wantsJson: true,
     ...takesIfMatch,
@@ -33,15 +34,18 @@ const withAllocations = <Allocations extends v.GenericSchema>(allocations: Alloc
 
 const [echoing, typed, mapped, guarded] = consumersBodies(0);
 const bodies = [
-  { since: 40, schema: object({ inventories: byProvider(echoingInventories.schema), allocations: echoing.schema }) },
-  { since: 38, schema: withAllocations(typed.schema) },
-  { since: 34, schema: withAllocations(mapped.schema) },
-  { since: 30, schema: withAllocations(guarded.schema) },
+  {
+    since: since.entityTags,
+    schema: object({ inventories: byProvider(echoingInventories.schema), allocations: echoing.schema }),
+  },
+  { since: since.consumerTypes, schema: withAllocations(typed.schema) },
+  { since: since.mappings, schema: withAllocations(mapped.schema) },
+  { since: since.reshaper, schema: withAllocations(guarded.schema) },
 ] as const;
 
 // Handlers
 
-/** Moves inventories between providers together with the allocations on them, in one go. */
+/** Moves inventories between providers together with the allocations on them, in one transaction. */
 async function reshape(request: ApiRequest, parts: Parts): Promise<Answer> {
   const body = await request.json(bySince(bodies, request.version));
   await writeClaim(
@@ -59,7 +63,7 @@ async function reshape(request: ApiRequest, parts: Parts): Promise<Answer> {
         inventories: new Map(Object.entries(of.inventories).map(([name, record]) => [name, inventoryFields(record)])),
       })),
     },
-    { notFound: 'malformed reshaper data:', concurrentUpdate: 'update conflict:' },
+    { version: request.version, notFound: 'malformed reshaper data:', concurrentUpdate: 'update conflict:' },
   );
   return noContent;
 }

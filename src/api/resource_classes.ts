@@ -1,43 +1,42 @@
-import { hasSqlstate, sqlstate } from '../../db/sqlstate.ts';
 import {
   createResourceClass,
   deleteResourceClass,
   firstCustomClassId,
   renameResourceClass,
-} from '../../db/statements/resource_classes.ts';
-import { badRequest, conflict, noSuchClass, notFoundWithoutVary } from '../errors.ts';
+} from '../../db/statements/names/resource_classes.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import type { Name } from '../fleet/names.ts';
 import { nameTag } from '../placement/entity_tag.ts';
-import { checkValue } from '../schema/check.ts';
-import { object, text } from '../schema/json_schema.ts';
-import { type Answer, type ApiRequest, type Endpoint, noContent } from './endpoint.ts';
+import { type Answer, type ApiRequest, type Endpoint, noContent } from '../rest/endpoint.ts';
+import { badRequest, conflict, noSuchClass, notFoundWithoutVary } from '../rest/errors.ts';
+import { object, text } from '../rest/json_schema.ts';
+import { since } from '../rest/microversions.ts';
+import { checkValue } from '../rest/schema_check.ts';
 import { headerTag, requireMatch, tagged, takesIfMatch } from './entity_tags.ts';
 import { modifiedAtMs, newest } from './last_modified.ts';
 import type { Parts } from './parts.ts';
 
 // Routes
 
-const path = '/resource_classes';
-const one = `${path}/:name`;
+const all = { path: '/resource_classes', since: since.resourceClasses } as const;
+const one = { path: '/resource_classes/:name', since: since.resourceClasses } as const;
 const rule = (verb: string) => `placement:resource_classes:${verb}`;
 
-export const resourceClassEndpoints: readonly Endpoint[] = [
-  { method: 'GET', path, since: 2, policy: rule('list'), answersJson: true, handle: list },
-  { method: 'POST', path, since: 2, policy: rule('create'), wantsJson: true, handle: create },
-  { method: 'GET', path: one, since: 2, policy: rule('show'), answersJson: true, handle: show },
+export const resourceClassEndpoints: readonly Endpoint<Parts>[] = [
+  { ...all, method: 'GET', policy: rule('list'), answersJson: true, handle: list },
+  { ...all, method: 'POST', policy: rule('create'), wantsJson: true, handle: create },
+  { ...one, method: 'GET', policy: rule('show'), answersJson: true, handle: show },
   {
+    ...one,
     method: 'PUT',
-    path: one,
-    since: 2,
-    until: 6,
+    until: since.ensuredClasses - 1,
     policy: rule('update'),
     wantsJson: true,
     ...takesIfMatch,
     handle: rename,
   },
-  { method: 'PUT', path: one, since: 7, policy: rule('update'), ...takesIfMatch, handle: ensure },
-  { method: 'DELETE', path: one, since: 2, policy: rule('delete'), ...takesIfMatch, handle: remove },
+  { ...one, method: 'PUT', since: since.ensuredClasses, policy: rule('update'), ...takesIfMatch, handle: ensure },
+  { ...one, method: 'DELETE', policy: rule('delete'), ...takesIfMatch, handle: remove },
 ];
 
 // Request schemas
@@ -76,16 +75,14 @@ async function create(request: ApiRequest, { database }: Parts): Promise<Answer>
 async function rename(request: ApiRequest, { database, fleet }: Parts): Promise<Answer> {
   const name = request.param('name');
   const body = await request.json(custom);
-  const resourceClass = findClass(await fleet.fresh(), name);
-  if (resourceClass.id < firstCustomClassId) throw badRequest(`Cannot update standard resource class ${name}`);
-  try {
-    const found = await renameResourceClass(database, resourceClass.id, body.name);
-    if (!found) throw notFoundWithoutVary(noSuchClass(name));
-  } catch (error) {
-    if (!hasSqlstate(error, sqlstate.uniqueViolation)) throw error;
-    throw conflict(`Resource class already exists: ${body.name}`);
+  for (;;) {
+    const resourceClass = findClass(await fleet.fresh(), name);
+    if (resourceClass.id < firstCustomClassId) throw badRequest(`Cannot update standard resource class ${name}`);
+    const outcome = await renameResourceClass(database, resourceClass, body.name);
+    if (outcome === 'name taken') throw conflict(`Resource class already exists: ${body.name}`);
+    if (outcome === 'renamed') return { status: 200, json: shape(body.name, request) };
+    // Another request deleted or renamed the class, which the next look shows, or made it again with another id.
   }
-  return { status: 200, json: shape(body.name, request) };
 }
 
 /** PUT from 1.7 makes sure that a class exists, and ignores any body. */

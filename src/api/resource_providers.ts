@@ -1,44 +1,40 @@
 import { randomUUID } from 'node:crypto';
 import * as v from 'valibot';
-import { hasSqlstate, sqlstate } from '../../db/sqlstate.ts';
-import { createProvider } from '../../db/statements/create_provider.ts';
-import { deleteProvider } from '../../db/statements/delete_provider.ts';
-import { badRequest, conflict, errorCodes, notFound } from '../errors.ts';
+import { failureKind } from '../../db/engine/failure_kind.ts';
+import { createProvider } from '../../db/statements/providers/create_provider.ts';
+import { deleteProvider } from '../../db/statements/providers/delete_provider.ts';
 import { newProviderTags, providerTagOf } from '../fleet/entity_tags.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import type { FleetKeeper } from '../fleet/keeper.ts';
 import type { Provider } from '../fleet/provider.ts';
 import { normalUuid } from '../placement/uuid.ts';
-import { integer, list as listOf, object, text, uuidText } from '../schema/json_schema.ts';
-import { type Answer, type ApiRequest, type Endpoint, noContent } from './endpoint.ts';
+import { type Answer, type ApiRequest, type Endpoint, noContent } from '../rest/endpoint.ts';
+import { badRequest, conflict, errorCodes, notFound } from '../rest/errors.ts';
+import { integer, list as listOf, object, text, uuidText } from '../rest/json_schema.ts';
+import { since } from '../rest/microversions.ts';
+import { bySince } from '../rest/versions.ts';
 import { echoedTag, requireMatch, tagged, takesIfMatch } from './entity_tags.ts';
 import { modifiedAtMs, newest } from './last_modified.ts';
 import type { Parts } from './parts.ts';
 import { findProvider } from './provider.ts';
 import { filterProviders } from './provider_filters.ts';
-import { saveProvider, seenOf } from './provider_update.ts';
-import { bySince } from './since.ts';
+import { judgedRow, saveProvider } from './provider_update.ts';
 
 // Routes
 
-const path = '/resource_providers';
-const one = `${path}/:uuid`;
+const all = { path: '/resource_providers', since: since.firstVersion } as const;
+const one = { path: '/resource_providers/:uuid', since: since.firstVersion } as const;
 const rule = (verb: string) => `placement:resource_providers:${verb}`;
 
-export const resourceProviderEndpoints: readonly Endpoint[] = [
-  { method: 'GET', path, since: 0, policy: rule('list'), answersJson: true, handle: list },
-  { method: 'POST', path, since: 0, policy: rule('create'), wantsJson: true, handle: create },
-  { method: 'GET', path: one, since: 0, policy: rule('show'), answersJson: true, handle: show },
-  { method: 'DELETE', path: one, since: 0, policy: rule('delete'), ...takesIfMatch, handle: remove },
-  { method: 'PUT', path: one, since: 0, policy: rule('update'), wantsJson: true, ...takesIfMatch, handle: update },
+export const resourceProviderEndpoints: readonly Endpoint<Parts>[] = [
+  { ...all, method: 'GET', policy: rule('list'), answersJson: true, handle: list },
+  { ...all, method: 'POST', policy: rule('create'), wantsJson: true, handle: create },
+  { ...one, method: 'GET', policy: rule('show'), answersJson: true, handle: show },
+  { ...one, method: 'DELETE', policy: rule('delete'), ...takesIfMatch, handle: remove },
+  { ...one, method: 'PUT', policy: rule('update'), wantsJson: true, ...takesIfMatch, handle: update },
 ];
 
 // Request schemas
-
-/** Microversion 1.14 brought nested providers. */
-const nestedSince = 14;
-/** Microversion 1.20 answers a POST with the provider. */
-const answeredPostSince = 20;
 
 const name = text({ maxLength: 200 });
 const parent = v.optional(v.nullable(uuidText));
@@ -46,7 +42,10 @@ const creation = object({ name, uuid: v.optional(uuidText) });
 const nestedCreation = object({ name, uuid: v.optional(uuidText), parent_provider_uuid: parent });
 const change = { name };
 const nestedChange = { ...change, parent_provider_uuid: parent };
-/** What else is shown of a provider: from 1.40 on it may be sent back with the change, and is ignored but for the UUID. */
+/**
+ * The other fields that GET shows. From 1.40 on a client may send them back with a change; all but the UUID are
+ * ignored.
+ */
 const echoed = {
   uuid: v.optional(uuidText),
   generation: v.optional(integer()),
@@ -55,9 +54,9 @@ const echoed = {
   ...echoedTag,
 };
 const changeSchemas = [
-  { since: 40, schema: object({ ...nestedChange, ...echoed }) },
-  { since: nestedSince, schema: object(nestedChange) },
-  { since: 0, schema: object(change) },
+  { since: since.entityTags, schema: object({ ...nestedChange, ...echoed }) },
+  { since: since.nestedProviders, schema: object(nestedChange) },
+  { since: since.firstVersion, schema: object(change) },
 ] as const;
 
 // Handlers
@@ -79,7 +78,7 @@ async function show(request: ApiRequest, { fleet }: Parts): Promise<Answer> {
 
 async function create(request: ApiRequest, { fleet, providerWrites }: Parts): Promise<Answer> {
   const body = await request.json<typeof creation | typeof nestedCreation>(
-    request.version >= nestedSince ? nestedCreation : creation,
+    request.version >= since.nestedProviders ? nestedCreation : creation,
   );
   const parentUuid = ('parent_provider_uuid' in body ? body.parent_provider_uuid : null) ?? null;
   const uuid = body.uuid === undefined ? randomUUID() : normalUuid(body.uuid);
@@ -101,19 +100,22 @@ async function create(request: ApiRequest, { fleet, providerWrites }: Parts): Pr
   try {
     shown = await providerWrites.perform(createProvider({ uuid, name: body.name, parent, tags }));
   } catch (error) {
-    if (!hasSqlstate(error, sqlstate.uniqueViolation)) throw error;
-    // Where both clash it is the name that is told, as upstream does on PostgreSQL.
+    if (failureKind(error) !== 'taken') throw error;
+    // Where both are taken the error names the name, as upstream's does on PostgreSQL.
     const clash = (await fleet.fresh()).byName.has(body.name) ? `name: ${body.name}` : `uuid: ${uuid}`;
     throw conflict(`Conflicting resource provider ${clash} already exists.`, errorCodes.duplicateName);
   }
   if (shown === undefined) throw noParent();
   const location = `/resource_providers/${uuid}`;
-  if (request.version < answeredPostSince) return { status: 201, location };
+  if (request.version < since.createdProviderShown) return { status: 201, location };
   const provider = findProvider(shown, uuid);
   return { status: 200, location, ...represent(provider, request), lastModified: newest([modifiedAtMs(provider)]) };
 }
 
-/** The parent of a new provider as it is known, which the write proves, or as it is now. */
+/**
+ * The parent of a new provider. The fleet in memory is enough, since the write proves it; a parent that it does not
+ * have is searched for after a refresh.
+ */
 const findParent = async (fleet: FleetKeeper, uuid: string): Promise<Provider | undefined> =>
   fleet.known.byUuid.get(uuid) ?? (await fleet.fresh()).byUuid.get(uuid);
 
@@ -137,11 +139,11 @@ async function update(request: ApiRequest, parts: Parts): Promise<Answer> {
 async function remove(request: ApiRequest, { database, fleet }: Parts): Promise<Answer> {
   const uuid = request.param('uuid');
   for (;;) {
-    const provider = (await fleet.fresh()).byUuid.get(uuid);
+    const current = await fleet.fresh();
+    const provider = current.byUuid.get(uuid);
     if (provider === undefined) throw nothingToDelete(uuid);
     requireMatch(request, `Resource provider ${uuid}`, () => providerTagOf(provider));
-    const seen = request.ifMatch && seenOf(provider);
-    switch (await deleteProvider(database, provider.id, seen)) {
+    switch (await deleteProvider(database, judgedRow(current, provider, request))) {
       case 'gone':
         throw nothingToDelete(uuid);
       case 'has children':
@@ -166,29 +168,30 @@ const nothingToDelete = (uuid: string) => notFound(`No resource provider with uu
 
 // Response shapes
 
-/** The links of a provider, each from the version that brought what it leads to. */
+/** The links of a provider, each with the version that brought the resource behind it. */
 const links: readonly (readonly [rel: string, since: number])[] = [
-  ['inventories', 0],
-  ['usages', 0],
-  ['aggregates', 1],
-  ['traits', 6],
-  ['allocations', 11],
+  ['inventories', since.firstVersion],
+  ['usages', since.firstVersion],
+  ['aggregates', since.aggregates],
+  ['traits', since.traits],
+  ['allocations', since.allocationLinks],
 ];
 
 const represent = (provider: Provider, request: ApiRequest) =>
   tagged(request, shape(provider, request), () => providerTagOf(provider));
 
 function shape(provider: Provider, request: ApiRequest) {
-  const self = `${request.prefix}/resource_providers/${provider.uuid}`;
+  // The API takes UUIDs only; other programs may have written texts that must be escaped in a URL.
+  const self = `${request.prefix}/resource_providers/${encodeURIComponent(provider.uuid)}`;
   return {
     uuid: provider.uuid,
     name: provider.name,
     generation: provider.generation,
     links: [
       { rel: 'self', href: self },
-      ...links.filter(([, since]) => since <= request.version).map(([rel]) => ({ rel, href: `${self}/${rel}` })),
+      ...links.filter(([, brought]) => brought <= request.version).map(([rel]) => ({ rel, href: `${self}/${rel}` })),
     ],
-    ...(request.version >= nestedSince
+    ...(request.version >= since.nestedProviders
       ? { parent_provider_uuid: provider.parent?.uuid ?? null, root_provider_uuid: provider.root.uuid }
       : {}),
   };

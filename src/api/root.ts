@@ -1,12 +1,16 @@
-import type { Endpoint } from './endpoint.ts';
-import { versionText } from './microversions.ts';
+import type { Endpoint } from '../rest/endpoint.ts';
+import { since } from '../rest/microversions.ts';
+import { versionText } from '../rest/versions.ts';
+import type { Parts } from './parts.ts';
 
-/** GET / answers anybody, at any version: clients discover the versions here, and load balancers probe it. */
-export const rootEndpoints: readonly Endpoint[] = [
+/**
+ * GET / needs no token and has no version: clients discover the versions here, and load balancers use it as a probe.
+ */
+export const rootEndpoints: readonly Endpoint<Parts>[] = [
   {
     method: 'GET',
     path: '/',
-    since: 0,
+    since: since.firstVersion,
     handle: (_request, { service }) => {
       const min = versionText(service, service.minMinor);
       return {
@@ -18,7 +22,7 @@ export const rootEndpoints: readonly Endpoint[] = [
               max_version: versionText(service, service.maxMinor),
               min_version: min,
               status: 'CURRENT',
-              // The link is relative on purpose: "this same URL", whatever proxies call it.
+              // The link is relative on purpose: it means this same URL, whatever the proxies in front call it.
               links: [{ rel: 'self', href: '' }],
             },
           ],

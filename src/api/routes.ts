@@ -1,9 +1,13 @@
+import type { Endpoint } from '../rest/endpoint.ts';
 import { aggregateEndpoints } from './aggregates.ts';
 import { allocationCandidateEndpoints } from './allocation_candidates.ts';
 import { allocationEndpoints } from './allocations.ts';
-import type { Endpoint } from './endpoint.ts';
+import { candidateQuestionEndpoints } from './candidate_questions.ts';
+import { consumerEndpoints } from './consumers.ts';
 import { inventoryEndpoints } from './inventories.ts';
+import type { Parts } from './parts.ts';
 import { providerAllocationEndpoints } from './provider_allocations.ts';
+import { providerSummaryEndpoints } from './provider_summaries.ts';
 import { providerTraitEndpoints } from './provider_traits.ts';
 import { reshaperEndpoints } from './reshaper.ts';
 import { resourceClassEndpoints } from './resource_classes.ts';
@@ -13,7 +17,7 @@ import { traitEndpoints } from './traits.ts';
 import { usageEndpoints } from './usages.ts';
 
 /** All endpoints of the Placement API. */
-export const routes: readonly Endpoint[] = [
+export const routes: readonly Endpoint<Parts>[] = [
   ...rootEndpoints,
   ...resourceClassEndpoints,
   ...resourceProviderEndpoints,
@@ -22,8 +26,11 @@ export const routes: readonly Endpoint[] = [
   ...aggregateEndpoints,
   ...providerAllocationEndpoints,
   ...allocationEndpoints,
+  ...consumerEndpoints,
   ...traitEndpoints,
   ...providerTraitEndpoints,
   ...reshaperEndpoints,
   ...allocationCandidateEndpoints,
+  ...candidateQuestionEndpoints,
+  ...providerSummaryEndpoints,
 ];

@@ -1,13 +1,14 @@
 import * as v from 'valibot';
-import { createTrait, deleteTrait } from '../../db/statements/traits.ts';
-import { badRequest, conflict, notFound } from '../errors.ts';
+import { createTrait, deleteTrait } from '../../db/statements/names/traits.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import type { Name } from '../fleet/names.ts';
 import { nameTag } from '../placement/entity_tag.ts';
-import { likePattern } from '../query/like_pattern.ts';
-import { checkQuery } from '../query/schema.ts';
-import { object, text } from '../schema/json_schema.ts';
-import { type Answer, type ApiRequest, type Endpoint, noContent } from './endpoint.ts';
+import { type Answer, type ApiRequest, type Endpoint, noContent } from '../rest/endpoint.ts';
+import { badRequest, conflict, notFound } from '../rest/errors.ts';
+import { object, text } from '../rest/json_schema.ts';
+import { likePattern } from '../rest/like_pattern.ts';
+import { since } from '../rest/microversions.ts';
+import { checkQuery } from '../rest/query_schema.ts';
 import { headerTag, requireMatch, takesIfMatch } from './entity_tags.ts';
 import { modifiedAtMs, newest } from './last_modified.ts';
 import type { Parts } from './parts.ts';
@@ -15,13 +16,13 @@ import type { Parts } from './parts.ts';
 // Routes
 
 const rule = (verb: string) => `placement:traits:${verb}`;
-const one = { path: '/traits/:name', since: 6 } as const;
+const one = { path: '/traits/:name', since: since.traits } as const;
 
-export const traitEndpoints: readonly Endpoint[] = [
+export const traitEndpoints: readonly Endpoint<Parts>[] = [
   {
     method: 'GET',
     path: '/traits',
-    since: 6,
+    since: since.traits,
     policy: rule('list'),
     answersJson: true,
     handle: list,
@@ -37,8 +38,9 @@ const listQuery = object({ name: v.optional(text()), associated: v.optional(text
 const customTrait = /^CUSTOM_[A-Z0-9_]+$/;
 
 /**
- * The `name` filter of GET /traits: `in:A,B`, or `startswith:PREFIX`, in which SQL's wildcards count, since upstream puts
- * it into a LIKE, whose case does not count on the databases that most clouds use. Any other operator filters nothing.
+ * The `name` filter of GET /traits: `in:A,B`, or `startswith:PREFIX`, in which SQL's wildcards work: upstream puts it
+ * into a LIKE. Upper and lower case are the same, as in the databases that most clouds use. Any other operator is
+ * ignored.
  */
 function nameFilter(value: string): (name: string) => boolean {
   const colon = value.indexOf(':');
@@ -95,8 +97,8 @@ async function create(request: ApiRequest, { database, fleet }: Parts): Promise<
   const name = request.param('name');
   if (!customTrait.test(name) || name.length > 255) {
     throw badRequest(
-      'The trait is invalid. A valid trait must be no longer than 255 characters, start with the prefix "CUSTOM_" and ' +
-        'use following characters: "A"-"Z", "0"-"9" and "_"',
+      'The trait is invalid. A valid trait must be no longer than 255 characters, start with the prefix "CUSTOM_" ' +
+        'and use following characters: "A"-"Z", "0"-"9" and "_"',
     );
   }
   const location = `/traits/${name}`;

@@ -1,20 +1,21 @@
 import * as v from 'valibot';
-import { readUsages, type UsageRow } from '../../db/statements/read_usages.ts';
-import { notFound } from '../errors.ts';
+import { readUsages, type UsageRow } from '../../db/statements/claims/read_usages.ts';
 import { nameOf } from '../fleet/names.ts';
-import { checkQuery } from '../query/schema.ts';
-import { object, text } from '../schema/json_schema.ts';
-import type { Answer, ApiRequest, Endpoint } from './endpoint.ts';
+import type { Answer, ApiRequest, Endpoint } from '../rest/endpoint.ts';
+import { notFound } from '../rest/errors.ts';
+import { object, text } from '../rest/json_schema.ts';
+import { since } from '../rest/microversions.ts';
+import { checkQuery } from '../rest/query_schema.ts';
 import type { Parts } from './parts.ts';
 import { noSuchProvider } from './provider.ts';
 
 // Routes
 
-export const usageEndpoints: readonly Endpoint[] = [
+export const usageEndpoints: readonly Endpoint<Parts>[] = [
   {
     method: 'GET',
     path: '/resource_providers/:uuid/usages',
-    since: 0,
+    since: since.firstVersion,
     policy: 'placement:resource_providers:usages',
     answersJson: true,
     handle: ofProvider,
@@ -22,7 +23,7 @@ export const usageEndpoints: readonly Endpoint[] = [
   {
     method: 'GET',
     path: '/usages',
-    since: 9,
+    since: since.projectUsages,
     policy: 'placement:usages',
     policyTarget: ({ query }) => ({ project_id: query().last('project_id') ?? null }),
     answersJson: true,
@@ -32,13 +33,10 @@ export const usageEndpoints: readonly Endpoint[] = [
 
 // Request schemas
 
-/** Microversion 1.38 brought consumer types. */
-const consumerTypesSince = 38;
-
 const identifier = text({ minLength: 1, maxLength: 255 });
 const query = { project_id: identifier, user_id: v.optional(identifier) };
 const untyped = object(query);
-// The pattern is upstream's, in which `all` and `unknown` only have to be the beginning and the end.
+// The pattern is upstream's, in which a text need only begin with `all`.
 const consumerType = text({ minLength: 1, maxLength: 255, pattern: /^[A-Z0-9_]+$|^all|^unknown$/ });
 const typed = object({ ...query, consumer_type: v.optional(consumerType) });
 
@@ -63,7 +61,7 @@ async function ofProvider(request: ApiRequest, { fleet }: Parts): Promise<Answer
 
 async function ofProject(request: ApiRequest, { config, database }: Parts): Promise<Answer> {
   const { incompleteConsumerProjectId, incompleteConsumerUserId } = config.placement;
-  const grouped = request.version >= consumerTypesSince;
+  const grouped = request.version >= since.consumerTypes;
   const values: v.InferOutput<typeof typed> = checkQuery(request.query(), grouped ? typed : untyped);
   const rows = await readUsages(database, {
     projectId: values.project_id,

@@ -1,7 +1,7 @@
-import { messageOf } from '../message_of.ts';
+import { messageOf } from '../rest/message_of.ts';
 import { serveAsWorker } from '../workers/worker.ts';
 
-// Not for people: placement-api --workers starts it, and sends it what to do.
+// Not a command for users: placement-api --workers starts this program and sends it its task.
 try {
   await serveAsWorker();
 } catch (error) {

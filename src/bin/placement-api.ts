@@ -1,5 +1,5 @@
 #!/usr/bin/env -S node --max-semi-space-size=16
-import '../process/node_version.ts';
+import '../start/node_version.ts';
 import path from 'node:path';
 import { Command } from 'commander';
 import type { Logger } from 'pino';
@@ -7,18 +7,19 @@ import type { Config } from '../config/config.ts';
 import { showConfig } from '../config/show.ts';
 import type { Override } from '../config/sources.ts';
 import { isUnconfigured, withoutAuthentication } from '../config/unconfigured.ts';
-import { databaseWarning } from '../database/database_warning.ts';
-import { describeDatabase } from '../database/describe_database.ts';
-import { type Listening, listen } from '../http/listen.ts';
-import { readTls, type Tls } from '../http/tls_files.ts';
+import { version } from '../config/version.ts';
+import { metricsAddress } from '../http/metrics_endpoint.ts';
+import { type Listening, listen } from '../http/server/listen.ts';
+import { readTls, type Tls } from '../http/server/tls_files.ts';
 import { openLog } from '../log/log.ts';
-import { addConfigFlags, type ConfigFlags, loadConfig, printWarnings, runCommand } from '../process/command_line.ts';
-import { giveBackMemory } from '../process/give_back_memory.ts';
-import { checkAuthentication, checkWorkers, exposureWarning, unconfiguredNotice } from '../process/startup.ts';
-import { onStopSignal } from '../process/stop_signal.ts';
-import { tellSystemd } from '../process/systemd.ts';
-import { openService } from '../service.ts';
-import { version } from '../version.ts';
+import { addConfigFlags, type ConfigFlags, loadConfig, printWarnings, runCommand } from '../start/command_line.ts';
+import { databaseWarning } from '../start/database_warning.ts';
+import { describeDatabase } from '../start/describe_database.ts';
+import { giveBackMemory } from '../start/give_back_memory.ts';
+import { openService } from '../start/service.ts';
+import { checkAuthentication, checkWorkers, exposureWarning, unconfiguredNotice } from '../start/startup.ts';
+import { onStopSignal } from '../start/stop_signal.ts';
+import { tellSystemd } from '../start/systemd.ts';
 import { serveByWorkers } from '../workers/serve.ts';
 
 type Flags = ConfigFlags & {
@@ -28,7 +29,7 @@ type Flags = ConfigFlags & {
   readonly showConfig?: true;
 };
 
-/** Beside this file, as source or built. */
+/** The program of a worker. It is beside this file, both in src/ and in dist/. */
 const workerProgram = path.join(import.meta.dirname, `placement-api-worker${path.extname(import.meta.filename)}`);
 
 const program = addConfigFlags(new Command('placement-api'))
@@ -36,7 +37,7 @@ const program = addConfigFlags(new Command('placement-api'))
   .option('--host <address>', 'the address to listen on, instead of [api] host')
   .option('--port <number>', 'the port to listen on, instead of [api] port; 0 for any free one')
   .option('--workers <number>', 'how many processes serve the port, instead of [api] workers; needs PostgreSQL')
-  .option('--show-config', 'print each option: what it is for, its value, and where that comes from')
+  .option('--show-config', 'print each option: its purpose, its value, and the source of the value')
   .action(serve);
 await runCommand(program, { failed: 1, noCommand: 1 });
 
@@ -61,7 +62,7 @@ async function serve(flags: Flags): Promise<void> {
   const { logger, reopen } = openLog(config.default);
   let close = async (): Promise<void> => {};
   onStopSignal(async (signal) => {
-    logger.info({ signal }, 'Ending: no new requests, and those under way are answered');
+    logger.info({ signal }, 'Ending: no new requests are accepted, and the current ones are answered');
     await close();
   });
   if (unconfigured) console.log(unconfiguredNotice(config));
@@ -82,6 +83,7 @@ async function serve(flags: Flags): Promise<void> {
     );
   });
   console.log(`placement-api serves the ${describeDatabase(config.placementDatabase)}`);
+  if (server.metricsUrl !== undefined) console.log(`placement-api serves /metrics on ${server.metricsUrl}`);
   const listens = `placement-api ${version} listens on ${server.url}`;
   console.log(listens);
   tellSystemd(listens, logger);
@@ -90,28 +92,36 @@ async function serve(flags: Flags): Promise<void> {
 async function serveAlone(config: Config, tls: Tls | undefined, logger: Logger): Promise<Listening> {
   const service = await openService(config, { logger });
   const { host, port, clientTimeout } = config.api;
+  const options = { clientTimeoutMs: clientTimeout * 1000, ...(tls === undefined ? {} : { tls }) };
+  const forMetrics = metricsAddress(config);
+  const servers: Listening[] = [];
+  const close = async () => {
+    await Promise.all(servers.map((server) => server.close()));
+    await service.close();
+  };
   try {
     await giveBackMemory();
-    const server = await listen(service.app, {
-      host,
-      port,
-      clientTimeoutMs: clientTimeout * 1000,
-      ...(tls === undefined ? {} : { tls }),
-    });
+    if (service.metricsApp !== undefined && forMetrics !== undefined) {
+      servers.push(await listen(service.metricsApp, { ...forMetrics, ...options, section: 'metrics' }));
+    }
+    const metricsUrl = servers[0]?.url;
+    const api = await listen(service.app, { host, port, ...options });
+    servers.push(api);
     return {
-      ...server,
-      close: async () => {
-        await server.close();
-        await service.close();
+      url: api.url,
+      metricsUrl,
+      renewTls: (renewed) => {
+        for (const server of servers) server.renewTls(renewed);
       },
+      close,
     };
   } catch (error) {
-    await service.close();
+    await close();
     throw error;
   }
 }
 
-/** Reads the files of `[ssl]` again; the policy files are watched without being told. */
+/** Reads the files of `[ssl]` again. The policy files need no signal: the service watches them. */
 async function renewTls(server: Listening, ssl: Config['ssl']): Promise<boolean> {
   const tls = await readTls(ssl);
   if (tls !== undefined) server.renewTls(tls);

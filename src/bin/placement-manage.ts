@@ -1,10 +1,10 @@
 #!/usr/bin/env node
-import '../process/node_version.ts';
+import '../start/node_version.ts';
 import { Command } from 'commander';
-import type { Database } from '../../db/connect.ts';
+import type { Database } from '../../db/engine/connect.ts';
 import { onlineMigrations } from '../../db/online/run.ts';
-import { withPrivilegeRemedy } from '../../db/privileges.ts';
-import { readRevision, stampRevision } from '../../db/revision.ts';
+import { withPrivilegeRemedy } from '../../db/schema/privileges.ts';
+import { readRevision, stampRevision } from '../../db/schema/revision.ts';
 import type { Config } from '../config/config.ts';
 import { withConfiguredDatabase } from '../manage/configured_database.ts';
 import { addImportCommand } from '../manage/import_command.ts';
@@ -12,7 +12,7 @@ import { readMaxCount, runOnlineDataMigrations } from '../manage/online_data_mig
 import { addPolicyCommands } from '../manage/policy_commands.ts';
 import { schemaProblem } from '../manage/schema_state.ts';
 import { syncSchema } from '../manage/sync_schema.ts';
-import { addConfigFlags, type ConfigFlags, loadConfig, printWarnings, runCommand } from '../process/command_line.ts';
+import { addConfigFlags, type ConfigFlags, loadConfig, printWarnings, runCommand } from '../start/command_line.ts';
 
 const program = addConfigFlags(new Command('placement-manage')).description('Manages the database of Placement.');
 
@@ -29,7 +29,7 @@ db.command('version')
     }),
   );
 db.command('stamp')
-  .description('say that the database is at a revision, and change nothing else')
+  .description('record that the database is at a revision, and change nothing else')
   .argument('<version>', 'the revision; head, or base for none')
   .action((version: string) =>
     withDatabase((database) => withPrivilegeRemedy(database, () => stampRevision(database, version))),
@@ -37,7 +37,7 @@ db.command('stamp')
 for (const command of [db.command('online_data_migrations'), program.command('online-data-migrations')]) {
   command
     .description('migrate old data, in batches, while the service serves')
-    .option('--max-count <number>', 'migrate at most so many rows; without it, 500 at a time until nothing is left')
+    .option('--max-count <number>', 'migrate at most this many rows; default: batches of 500 until no rows are left')
     .action(migrateData);
 }
 addImportCommand(program, withDatabase);
@@ -59,7 +59,7 @@ async function migrateData(flags: { readonly maxCount?: string }): Promise<void>
     const schema = await schemaProblem(database);
     if (schema !== undefined && schema.is !== 'newer') {
       console.error(`placement-manage: ${schema.problem}`);
-      // 1 would say that there is more to do.
+      // An exit code of 1 would mean that there are more rows to migrate.
       process.exitCode = 2;
       return;
     }

@@ -1,10 +1,10 @@
 #!/usr/bin/env node
-import '../process/node_version.ts';
+import '../start/node_version.ts';
 import { Command } from 'commander';
 import { withConfiguredDatabase } from '../manage/configured_database.ts';
 import { checkUpgrade } from '../manage/upgrade_checks.ts';
 import { reportJson, reportTable } from '../manage/upgrade_report.ts';
-import { addConfigFlags, type ConfigFlags, runCommand } from '../process/command_line.ts';
+import { addConfigFlags, type ConfigFlags, runCommand } from '../start/command_line.ts';
 
 const program = addConfigFlags(new Command('placement-status')).description('Tells the state of Placement.');
 
@@ -16,7 +16,7 @@ upgrade
     'check whether the deployment is ready for an upgrade: 0 yes, 1 warning, 2 failure, 255 unexpected error',
   )
   .action(check);
-// An exit code of 1 or 2 would be taken for a result.
+// An exit code of 1 or 2 would look like a result of the checks.
 await runCommand(program, { failed: 255, noCommand: 2 });
 
 async function check(): Promise<void> {

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
-import '../process/node_version.ts';
+import '../start/node_version.ts';
 import { placementCommand } from '../cli/program.ts';
 import { withRemedy } from '../cli/remedies.ts';
-import { runCommand } from '../process/command_line.ts';
+import { runCommand } from '../start/command_line.ts';
 
 await runCommand(placementCommand(), { failed: 1, noCommand: 2 }, withRemedy);

@@ -1,20 +1,18 @@
 import type { Fleet } from '../fleet/fleet.ts';
 import { nameOf } from '../fleet/names.ts';
 import type { Provider } from '../fleet/provider.ts';
+import { asciiJson } from '../rest/ascii_json.ts';
+import { since } from '../rest/microversions.ts';
 import { type Candidate, providerOf } from './candidate.ts';
-import { asciiJson } from './json_chunks.ts';
 
 /** How a candidate is written: pieces of ASCII text, and the providers whose UUIDs stand between them. */
 export type CandidateForm = (candidate: Candidate) => readonly (string | Provider)[];
-
-/** Microversions that changed how candidates are written. */
-const since = { byProvider: 12, mappings: 34 } as const;
 
 /** How candidates are written at a microversion. */
 export function candidateForm(fleet: Fleet, version: number): CandidateForm {
   const takenOf = (candidate: Candidate) => takenByProvider(fleet, candidate);
   // Up to 1.11 a list, in the form that PUT /allocations had then.
-  if (version < since.byProvider) {
+  if (version < since.allocationsByProvider) {
     return (candidate) => [
       '{"allocations": [',
       ...listed(takenOf(candidate), ([provider, resources]) => [

@@ -17,7 +17,7 @@ type Pattern = {
 };
 
 type ShownProvider = {
-  uuid: string | undefined;
+  uuidText: string | undefined;
   readonly uuidLength: number;
   readonly uuidPlaces: readonly number[];
   /** Whether anything is taken of it. */
@@ -60,7 +60,7 @@ export function candidatePatterns(
           continue;
         }
         for (let other = 0; other < known; other++) if (present[other] === provider) return false;
-        if (shown[which]?.uuidLength !== provider.uuid.length) return false;
+        if (shown[which]?.uuidLength !== provider.uuidText.length) return false;
         present[known++] = provider;
       }
     }
@@ -85,10 +85,10 @@ export function candidatePatterns(
     for (let which = 0; which < shown.length; which++) {
       const provider = present[which];
       const there = shown[which];
-      if (provider === undefined || there === undefined || provider.uuid === there.uuid) continue;
+      if (provider === undefined || there === undefined || provider.uuidText === there.uuidText) continue;
       if (there.isUsed) note(provider);
-      there.uuid = provider.uuid;
-      for (const place of there.uuidPlaces) bytes.write(provider.uuid, place, 'latin1');
+      there.uuidText = provider.uuidText;
+      for (const place of there.uuidPlaces) bytes.write(provider.uuidText, place, 'latin1');
     }
     return bytes;
   };
@@ -99,7 +99,7 @@ function shapeHash(candidate: Candidate): number {
   let hash = 0;
   for (const { providers } of candidate) {
     for (const provider of providers) {
-      hash = (Math.imul(hash, 31) + firstMention(candidate, provider) + provider.uuid.length) | 0;
+      hash = (Math.imul(hash, 31) + firstMention(candidate, provider) + provider.uuidText.length) | 0;
     }
   }
   return hash;
@@ -124,14 +124,14 @@ function newPattern(form: CandidateForm, candidate: Candidate): Pattern {
   let text: string = separator;
   for (const piece of form(candidate)) {
     if (typeof piece !== 'string') placesOf.get(piece)?.push(text.length);
-    text += typeof piece === 'string' ? piece : piece.uuid;
+    text += typeof piece === 'string' ? piece : piece.uuidText;
   }
   return {
     shape: mentions.map((provider) => present.indexOf(provider)),
     bytes: Buffer.from(text, 'latin1'),
     shown: present.map((provider) => ({
-      uuid: undefined,
-      uuidLength: provider.uuid.length,
+      uuidText: undefined,
+      uuidLength: provider.uuidText.length,
       uuidPlaces: placesOf.get(provider) ?? [],
       isUsed: used.has(provider),
     })),

@@ -5,18 +5,21 @@ import { optionsByClass, satisfiesAlone, satisfiesGroup } from './options.ts';
 import { inOrder, type Order } from './order.ts';
 import type { ResolvedGroup } from './resolve.ts';
 import { treeOptions } from './tree_options.ts';
+import { isSpent, type Work } from './work.ts';
 
 /**
  * What one group by itself may be satisfied with at an anchor: a list where they are few, of a granular group or of one choice;
  * others are generated, since they may be very many.
  *
  * @param usable the sharing providers of other trees that this one may use
+ * @param work a bound of the caller: once it is used up no more choices come
  */
 export function choicesFor(
   group: ResolvedGroup,
   anchor: Provider,
   usable: readonly Provider[],
   order: Order,
+  work?: Work,
 ): Iterable<Choice> {
   if (group.granular) {
     return granularProviders(group, anchor, usable, order).map((provider) => granularChoice(group, provider));
@@ -28,7 +31,10 @@ export function choicesFor(
   const options = usable.length === 0 ? treeOptions(anchor, group) : optionsByClass(anchor, usable, group);
   if (options.length === 0) return none;
   const only = onlyProduct(options);
-  if (only === undefined) return products(group, options, order, mayHaveTraits(options, group));
+  if (only === undefined) {
+    const goesOn = mayHaveTraits(options, group);
+    return products(group, options, order, work === undefined ? goesOn : bounded(goesOn, work));
+  }
   return haveTraits(only, group) ? [{ group, providers: only }] : none;
 }
 
@@ -60,6 +66,12 @@ function mayHaveTraits(
   const lastPlaces = required.map((anyOf) => options.findLastIndex((ofClass) => hasOne(ofClass, anyOf)));
   return (taken) => required.every((anyOf, place) => (lastPlaces[place] ?? -1) >= taken.length || hasOne(taken, anyOf));
 }
+
+/** The same judgement while there is work left, and then no. */
+const bounded =
+  (goesOn: ((taken: readonly Provider[]) => boolean) | undefined, work: Work) =>
+  (taken: readonly Provider[]): boolean =>
+    !isSpent(work, 1) && goesOn?.(taken) !== false;
 
 const hasOne = (providers: readonly Provider[], anyOf: readonly number[]): boolean =>
   providers.some(({ traitIds }) => hasAnyTrait(traitIds, anyOf));

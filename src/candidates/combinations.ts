@@ -1,5 +1,5 @@
-import { type ApiError, badRequest } from '../errors.ts';
 import type { Provider } from '../fleet/provider.ts';
+import { type ApiError, badRequest } from '../rest/errors.ts';
 import type { Candidate } from './candidate.ts';
 import { choiceAlone, choicesFor, isAlone } from './choices.ts';
 import { type Combination, giveBack, isPossible, satisfiesSubtrees, take } from './combination.ts';
@@ -10,6 +10,7 @@ import type { ResolvedGroup, ResolvedRequest } from './resolve.ts';
 import { classesOfSeveral, SharedUsage } from './shared_usage.ts';
 import type { Sharing } from './sharing.ts';
 import { choiceAt, depthsOf, type Step, stepsAt } from './steps.ts';
+import { isSpent, type Work } from './work.ts';
 
 /** After this many steps in vain, a combination is looked at for whether it has prospects before it is taken further. */
 const patience = 32;
@@ -26,21 +27,25 @@ const manyGroups = 6;
 /** Whoever knows all candidates of an anchor, which are generated. */
 export type CandidatesAt = (anchor: Provider) => Iterable<Candidate>;
 
-/** What is to be found at each anchor of a request. */
-export function candidatesOf(request: ResolvedRequest, sharing: Sharing, order: Order): CandidatesAt {
+/**
+ * What is to be found at each anchor of a request.
+ *
+ * @param work a bound of the caller: once it is used up an anchor is given up without an error, and `work` tells so
+ */
+export function candidatesOf(request: ResolvedRequest, sharing: Sharing, order: Order, work?: Work): CandidatesAt {
   const { groups } = request;
   const [only] = groups;
   if (only === undefined || groups.length > 1) {
     const sharedClasses = classesOfSeveral(request);
     return (anchor) => {
-      const steps = stepsAt(anchor, request, sharing, order);
-      return steps === undefined ? none : combinationsOf(anchor, steps, request, sharedClasses);
+      const steps = stepsAt(anchor, request, sharing, order, work);
+      return steps === undefined ? none : combinationsOf(anchor, steps, request, sharedClasses, work);
     };
   }
   // Nothing to combine: half of all queries. And a flat host needs no generator either.
   return (anchor) => {
     if (only.granular || !isAlone(anchor, sharing.usableBy(anchor))) {
-      return loneChoicesAt(anchor, only, request, sharing, order);
+      return loneChoicesAt(anchor, only, request, sharing, order, work);
     }
     const choice = choiceAlone(only, anchor);
     return choice === undefined ? none : [[choice]];
@@ -55,8 +60,9 @@ function* loneChoicesAt(
   { nested }: ResolvedRequest,
   sharing: Sharing,
   order: Order,
+  work: Work | undefined,
 ): Generator<Candidate> {
-  for (const choice of choicesFor(group, anchor, sharing.usableBy(anchor), order)) {
+  for (const choice of choicesFor(group, anchor, sharing.usableBy(anchor), order, work)) {
     if (nested || usesEachTreeOnce(choice)) yield [choice];
   }
 }
@@ -76,6 +82,7 @@ function* combinationsOf(
   steps: readonly Step[],
   request: ResolvedRequest,
   sharedClasses: ReadonlySet<number>,
+  work: Work | undefined,
 ): Generator<Candidate> {
   const depths = depthsOf(steps);
   const combination: Combination = {
@@ -91,14 +98,18 @@ function* combinationsOf(
 
   // Without recursion, since a candidate would pass through a generator for each group on its way out.
   const nextPlaces = steps.map(() => 0);
-  if (steps.length >= manyGroups && !hasProspects(combination)) return;
+  const looksForProspects = steps.reduce((sum, { providers }) => sum + providers.length, 0);
+  if (steps.length >= manyGroups) {
+    if (work !== undefined && isSpent(work, looksForProspects * steps.length)) return;
+    if (!hasProspects(combination)) return;
+  }
   let vain = 0;
   let nextLook = patience;
   let gap = 1;
   let looks = 0;
-  const looksForProspects = steps.reduce((sum, { providers }) => sum + providers.length, 0);
   for (;;) {
     if (++looks > mostVainLooks) throw tooManyWays(anchor, steps.length);
+    if (work !== undefined && isSpent(work, 1)) return;
     const depth = chosen.length;
     const choice = choiceAt(steps[depth], nextPlaces, depth);
     if (choice === undefined) {
@@ -122,12 +133,14 @@ function* combinationsOf(
       // A look costs as much as many steps, so while all is well it is taken ever more rarely. What was wrong since the look
       // before is all given up.
       looks += looksForProspects;
+      if (work !== undefined && isSpent(work, looksForProspects * steps.length)) return;
       const goesOn = hasProspects(combination);
       gap = goesOn ? gap * 2 : 1;
       nextLook = vain + gap;
       if (goesOn) continue;
       do {
         looks += looksForProspects;
+        if (work !== undefined && isSpent(work, looksForProspects * steps.length)) return;
         nextPlaces[chosen.length] = 0;
         giveBack(combination);
       } while (chosen.length > 0 && !hasProspects(combination));

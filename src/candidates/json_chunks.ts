@@ -1,4 +1,4 @@
-import { lendMemory, takeBackMemory } from '../answer_memory.ts';
+import { lendMemory, takeBackMemory } from './answer_memory.ts';
 
 /** JSON under way: candidates and summaries are copied, as bytes, from what was written before. */
 export type JsonChunks = {
@@ -65,7 +65,3 @@ export function jsonChunks(): JsonChunks {
     },
   };
 }
-
-/** JSON in which every character that is not ASCII is escaped, as upstream escapes them. */
-export const asciiJson = (value: unknown): string =>
-  JSON.stringify(value).replace(/[^ -~]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);

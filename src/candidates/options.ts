@@ -18,7 +18,8 @@ export function satisfiesAlone(provider: Provider, group: ResolvedGroup): boolea
   return isOfKind(provider, group);
 }
 
-const isOfKind = (provider: Provider, group: ResolvedGroup): boolean =>
+/** Whether a provider has the traits and is in the aggregates that a group asks for. */
+export const isOfKind = (provider: Provider, group: ResolvedGroup): boolean =>
   satisfiesTraits(provider.traitIds, group.traits) &&
   isMemberOf(provider, group.memberOf) &&
   !isInAny(provider, group.forbiddenAggregates);

@@ -1,23 +1,25 @@
 import * as v from 'valibot';
-import { badRequest, errorCodes } from '../errors.ts';
-import type { Query } from '../query/query_string.ts';
-import { checkQuery } from '../query/schema.ts';
-import { parseInTree, parseMemberOf, parseRequired, parseResources, parseTraits } from '../query/values.ts';
-import { keyed, object, oneOf, text } from '../schema/json_schema.ts';
+import { badRequest, errorCodes } from '../rest/errors.ts';
+import { keyed, object, oneOf, text } from '../rest/json_schema.ts';
+import { since } from '../rest/microversions.ts';
+import { checkQuery } from '../rest/query_schema.ts';
+import type { Query } from '../rest/query_string.ts';
+import { parseInTree, parseMemberOf, parseRequired, parseResources, parseTraits } from '../rest/query_values.ts';
+import { bySince, type Since } from '../rest/versions.ts';
 import type { CandidateRequest, RequestGroup } from './request.ts';
-
-/** Microversions that brought something to the query of GET /allocation_candidates. */
-const since = { forbiddenTraits: 22, granular: 25, nested: 29, namedGroups: 33, sameSubtree: 36 } as const;
 
 const string = v.optional(text());
 const limit = v.optional(text({ pattern: /^[1-9][0-9]*$/ }));
 
 /** Up to 1.24 the parameters are few and have no suffix. */
 const plain = [
-  { since: 21, schema: object({ resources: text(), limit, required: string, member_of: string }) },
-  { since: 17, schema: object({ resources: text(), limit, required: string }) },
-  { since: 16, schema: object({ resources: text(), limit }) },
-  { since: 10, schema: object({ resources: text() }) },
+  {
+    since: since.candidateAggregates,
+    schema: object({ resources: text(), limit, required: string, member_of: string }),
+  },
+  { since: since.candidateTraits, schema: object({ resources: text(), limit, required: string }) },
+  { since: since.candidateLimit, schema: object({ resources: text(), limit }) },
+  { since: since.allocationCandidates, schema: object({ resources: text() }) },
 ];
 
 /** From 1.25 on they may have one. */
@@ -25,13 +27,18 @@ const numberSuffix = '([1-9][0-9]*)?';
 const nameSuffix = '([a-zA-Z0-9_-]{1,64})?';
 const grouped = ['member_of', 'required', 'resources'];
 const suffixed = [
-  { since: 36, names: ['in_tree', ...grouped], suffix: nameSuffix, wide: ['root_required', 'same_subtree'] },
-  { since: 35, names: ['in_tree', ...grouped], suffix: nameSuffix, wide: ['root_required'] },
-  { since: 33, names: ['in_tree', ...grouped], suffix: nameSuffix, wide: [] },
-  { since: 31, names: ['in_tree', ...grouped], suffix: numberSuffix, wide: [] },
-  { since: 25, names: grouped, suffix: numberSuffix, wide: [] },
-].map(({ since, names, suffix, wide }) => ({
-  since,
+  {
+    since: since.sameSubtree,
+    names: ['in_tree', ...grouped],
+    suffix: nameSuffix,
+    wide: ['root_required', 'same_subtree'],
+  },
+  { since: since.rootRequired, names: ['in_tree', ...grouped], suffix: nameSuffix, wide: ['root_required'] },
+  { since: since.namedGroups, names: ['in_tree', ...grouped], suffix: nameSuffix, wide: [] },
+  { since: since.candidateTree, names: ['in_tree', ...grouped], suffix: numberSuffix, wide: [] },
+  { since: since.numberedGroups, names: grouped, suffix: numberSuffix, wide: [] },
+].map(({ names, suffix, wide, ...brought }) => ({
+  ...brought,
   schema: keyed(
     [
       ...names.map((name) => new RegExp(`^${name}${suffix}$`)),
@@ -41,6 +48,8 @@ const suffixed = [
   ),
 }));
 
+const querySchemas: readonly Since<v.GenericSchema>[] = [...suffixed, ...plain];
+
 const requestWide = v.looseObject({ limit, group_policy: v.optional(oneOf(['none', 'isolate'])) });
 
 /**
@@ -49,8 +58,7 @@ const requestWide = v.looseObject({ limit, group_policy: v.optional(oneOf(['none
  * @throws ApiError 400 naming the parameter and what is wrong with it.
  */
 export function parseCandidateRequest(query: Query, version: number): CandidateRequest {
-  const schema = [...suffixed, ...plain].find((known) => known.since <= version)?.schema;
-  if (schema !== undefined) checkQuery(query, schema);
+  checkQuery(query, bySince(querySchemas, version));
   checkQuery(query, requestWide);
   const [limitText] = query.all('limit');
   if (limitText !== undefined && !/^[1-9][0-9]*$/.test(limitText)) {
@@ -72,7 +80,7 @@ export function parseCandidateRequest(query: Query, version: number): CandidateR
     isolate: groupPolicy === 'isolate',
     rootTraits,
     sameSubtrees,
-    nested: version >= since.nested,
+    nested: version >= since.nestedCandidates,
   };
 }
 

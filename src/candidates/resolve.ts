@@ -1,8 +1,8 @@
-import { badRequest, noSuchClass } from '../errors.ts';
 import { isMemberOf, satisfiesTraits, type TraitIds } from '../fleet/filters.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import { interning } from '../fleet/interned.ts';
 import type { Provider } from '../fleet/provider.ts';
+import { badRequest, noSuchClass } from '../rest/errors.ts';
 import type { CandidateRequest, RequestGroup } from './request.ts';
 import { keptGroups } from './tree_options.ts';
 
@@ -40,12 +40,14 @@ export type Resolution = ResolvedRequest | 'nothing';
  * up, as does a root_required that no root has. So an unknown name is an error only if all before it can be satisfied.
  *
  * @param isSatisfiable whether a group by itself has any result
+ * @param keeps whether trees are to keep what they offer for these groups; false for variants that are asked for once
  * @throws ApiError 400 for an unknown class or trait
  */
 export function resolveRequest(
   fleet: Fleet,
   request: CandidateRequest,
   isSatisfiable: (group: ResolvedGroup, rootTraits: TraitIds) => boolean,
+  keeps = true,
 ): Resolution {
   const rootTraits = {
     required: request.rootTraits.required.map((name) => [traitId(fleet, name)]),
@@ -56,7 +58,7 @@ export function resolveRequest(
   for (const group of request.groups) {
     let resolved: ResolvedGroup | 'nothing';
     try {
-      resolved = resolveGroup(fleet, group, request.groups.length);
+      resolved = resolveGroup(fleet, group, keeps && request.groups.length <= keptGroups);
     } catch (error) {
       const hasRoots = !filtersRoots || fleet.roots.some((root) => satisfiesTraits(root.traitIds, rootTraits));
       if (hasRoots && groups.every((earlier) => isSatisfiable(earlier, rootTraits))) throw error;
@@ -76,7 +78,7 @@ export function resolveRequest(
 }
 
 /** The order of the steps is upstream's: which comes first, an unknown name or an empty result, shows. */
-function resolveGroup(fleet: Fleet, group: RequestGroup, groupCount: number): ResolvedGroup | 'nothing' {
+function resolveGroup(fleet: Fleet, group: RequestGroup, keeps: boolean): ResolvedGroup | 'nothing' {
   const resources = [...group.resources].map(([name, amount]) => {
     const resourceClass = fleet.classes.byName.get(name);
     if (resourceClass === undefined) {
@@ -98,7 +100,7 @@ function resolveGroup(fleet: Fleet, group: RequestGroup, groupCount: number): Re
   const forbiddenAggregates = group.aggregates.forbidden;
   const { suffix } = group;
   // A tree that is named is the only one that is searched.
-  const isKept = treeRoot === undefined && groupCount <= keptGroups;
+  const isKept = keeps && treeRoot === undefined;
   const number = isKept ? numberOf([suffix, resources, traits, memberOf, forbiddenAggregates]) : undefined;
   return { suffix, granular: suffix !== '', resources, traits, memberOf, forbiddenAggregates, treeRoot, number };
 }

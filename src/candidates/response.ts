@@ -1,14 +1,12 @@
 import type { Fleet } from '../fleet/fleet.ts';
 import type { Provider } from '../fleet/provider.ts';
+import { since } from '../rest/microversions.ts';
 import type { Candidate } from './candidate.ts';
 import { candidateForm } from './candidate_form.ts';
 import { candidatePatterns } from './candidate_patterns.ts';
 import { jsonChunks, separator } from './json_chunks.ts';
 import type { CandidateRequest } from './request.ts';
 import { summaryText, treeSummary } from './summary.ts';
-
-/** The microversion that shows whole trees. */
-const sinceNested = 29;
 
 /**
  * Generates the JSON of the answer, chunk by chunk: the candidates as they are found, and then the summaries of the providers
@@ -31,7 +29,7 @@ export function* candidatesJson(
     if (tree !== noted && !trees.has(tree)) trees.set(tree, treeSummary(fleet, root));
     noted = tree;
   };
-  const note = version >= sinceNested ? noteTree : (provider: Provider) => providers.add(provider);
+  const note = version >= since.nestedCandidates ? noteTree : (provider: Provider) => providers.add(provider);
   const bytesOf = candidatePatterns(candidateForm(fleet, version), note);
   let skipped: number = separator.length;
   chunks.text('{"allocation_requests": [');

@@ -4,6 +4,7 @@ import { choicesFor, granularProviders } from './choices.ts';
 import type { Order } from './order.ts';
 import type { ResolvedGroup, ResolvedRequest } from './resolve.ts';
 import type { Sharing } from './sharing.ts';
+import type { Work } from './work.ts';
 
 /** One group of the request, in the order in which choices are made. */
 export type Step = {
@@ -27,6 +28,7 @@ export function stepsAt(
   { groups }: ResolvedRequest,
   sharing: Sharing,
   order: Order,
+  work?: Work,
 ): readonly Step[] | undefined {
   const usable = sharing.usableBy(anchor);
   const steps: Step[] = [];
@@ -34,7 +36,7 @@ export function stepsAt(
     const { granular } = group;
     const providers = granular ? granularProviders(group, anchor, usable, order) : none;
     if (granular && providers.length === 0) return undefined;
-    const generated = granular ? undefined : choicesFor(group, anchor, usable, order)[Symbol.iterator]();
+    const generated = granular ? undefined : choicesFor(group, anchor, usable, order, work)[Symbol.iterator]();
     steps.push({ place, group, providers, choices: [], generated });
   }
   return areSorted(steps) ? steps : steps.sort((a, b) => a.providers.length - b.providers.length);

@@ -2,12 +2,10 @@ import type { Fleet } from '../fleet/fleet.ts';
 import { nameOf } from '../fleet/names.ts';
 import { findingsOf, type Provider } from '../fleet/provider.ts';
 import { capacity } from '../placement/inventory.ts';
-import { exactNumber } from '../schema/exact_number.ts';
-import { asciiJson } from './json_chunks.ts';
+import { asciiJson } from '../rest/ascii_json.ts';
+import { exactNumber } from '../rest/exact_number.ts';
+import { since } from '../rest/microversions.ts';
 import type { CandidateRequest } from './request.ts';
-
-/** Microversions that added to the summary of a provider. */
-const since = { traits: 17, allResources: 27, nested: 29 } as const;
 
 /** The summary of a provider as a member of a JSON object, up to 1.28. */
 export const summaryText = (fleet: Fleet, provider: Provider, request: CandidateRequest, version: number): string =>
@@ -20,13 +18,13 @@ export const summaryText = (fleet: Fleet, provider: Provider, request: Candidate
 export function treeSummary(fleet: Fleet, root: Provider): Buffer {
   const findings = findingsOf(root);
   findings.summary ??= Buffer.from(
-    root.tree.map((provider) => `, ${member(provider, summary(fleet, provider, since.nested))}`).join(''),
+    root.tree.map((provider) => `, ${member(provider, summary(fleet, provider, since.nestedCandidates))}`).join(''),
     'latin1',
   );
   return findings.summary;
 }
 
-const member = ({ uuid }: Provider, value: unknown): string => `"${uuid}": ${asciiJson(value)}`;
+const member = ({ uuidText }: Provider, value: unknown): string => `"${uuidText}": ${asciiJson(value)}`;
 
 const requestedClasses = ({ groups }: CandidateRequest): ReadonlySet<string> =>
   new Set(groups.flatMap(({ resources }) => [...resources.keys()]));
@@ -40,8 +38,8 @@ function summary(fleet: Fleet, provider: Provider, version: number, requested?: 
   }
   return {
     resources,
-    ...(version >= since.traits ? { traits: provider.traitIds.map((id) => nameOf(fleet.traits, id)) } : {}),
-    ...(version >= since.nested
+    ...(version >= since.candidateTraits ? { traits: provider.traitIds.map((id) => nameOf(fleet.traits, id)) } : {}),
+    ...(version >= since.nestedCandidates
       ? { parent_provider_uuid: provider.parent?.uuid ?? null, root_provider_uuid: provider.root.uuid }
       : {}),
   };

@@ -1,9 +1,12 @@
-import type { Database } from '../../db/connect.ts';
-import { repeatLostRaces } from '../../db/lost_race.ts';
-import { type ConsumerAllocationRow, readAllocations } from '../../db/statements/read_allocations.ts';
-import { type ProviderAllocationRow, readProviderAllocations } from '../../db/statements/read_provider_allocations.ts';
-import { isStorable } from '../../db/storable.ts';
-import { inBatches } from '../turns/batches.ts';
+import type { Database } from '../../db/engine/connect.ts';
+import { repeatLostRaces } from '../../db/engine/lost_race.ts';
+import { isStorable } from '../../db/engine/storable.ts';
+import { type ConsumerAllocationRow, readAllocations } from '../../db/statements/claims/read_allocations.ts';
+import {
+  type ProviderAllocationRow,
+  readProviderAllocations,
+} from '../../db/statements/claims/read_provider_allocations.ts';
+import { inBatches } from '../batching/batches.ts';
 
 /** Reads allocations as they are in the database; reads that are asked for while one is under way go together in the next. */
 export type AllocationReads = {
@@ -16,20 +19,22 @@ export type AllocationReads = {
 /** How many consumers or providers one statement reads: a provider may have thousands of allocations, for which all would wait. */
 const batchLimit = 32;
 
-/** Reads that lost a deadlock with a migration are repeated. */
 export function openAllocationReads(database: Database): AllocationReads {
-  const ofConsumer = inBatches(database, { limit: batchLimit }, async (uuids: readonly string[]) =>
-    grouped(await repeatLostRaces(() => readAllocations(database, wanted(uuids))), (row) => row.consumer_uuid),
-  );
-  const onProvider = inBatches(database, { limit: batchLimit }, async (uuids: readonly string[]) =>
-    grouped(await repeatLostRaces(() => readProviderAllocations(database, wanted(uuids))), (row) => row.provider_uuid),
-  );
-  return { ofConsumer, onProvider };
+  return {
+    ofConsumer: readTogether(database, readAllocations, (row) => row.consumer_uuid),
+    onProvider: readTogether(database, readProviderAllocations, (row) => row.provider_uuid),
+  };
 }
 
-const wanted = (uuids: readonly string[]): string[] => [...new Set(uuids)].filter(isStorable);
-
-function grouped<Row>(rows: readonly Row[], uuidOf: (row: Row) => string): (uuid: string) => readonly Row[] {
-  const groups = Map.groupBy(rows, uuidOf);
-  return (uuid) => groups.get(uuid) ?? [];
+/** Reads that lost a deadlock with a migration are repeated. */
+function readTogether<Row>(
+  database: Database,
+  read: (database: Database, uuids: readonly string[]) => Promise<readonly Row[]>,
+  uuidOf: (row: Row) => string,
+): (uuid: string) => Promise<readonly Row[]> {
+  return inBatches<string, readonly Row[]>(database, { limit: batchLimit }, async (batch) => {
+    const uuids = [...new Set(batch.map(({ item }) => item))].filter(isStorable);
+    const rows = Map.groupBy(await repeatLostRaces(() => read(database, uuids)), uuidOf);
+    for (const { item, resolve } of batch) resolve(rows.get(item) ?? []);
+  });
 }

@@ -60,12 +60,18 @@ export type RefusalReason =
   /** Other writers were faster, every time. */
   | 'concurrent update';
 
+/** What an invalid inventory does not allow: there is none of the class, or its units, or its capacity, refuse the amount. */
+export type InventoryFault = 'absent' | 'constraints' | 'capacity';
+
 /** A claim that is not written. Its message is upstream's, or, for `unmatched ...`, the UUID of what does not match. */
 export class ClaimRefused extends Error {
   readonly reason: RefusalReason;
+  /** Of an invalid inventory. */
+  readonly fault: InventoryFault | undefined;
 
-  constructor(reason: RefusalReason, message: string) {
+  constructor(reason: RefusalReason, message: string, fault?: InventoryFault) {
     super(message);
     this.reason = reason;
+    this.fault = fault;
   }
 }

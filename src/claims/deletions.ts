@@ -1,7 +1,7 @@
-import type { Database } from '../../db/connect.ts';
-import { hasSqlstate, sqlstate } from '../../db/sqlstate.ts';
-import { deleteAllocations } from '../../db/statements/delete_allocations.ts';
-import { inBatches } from '../turns/batches.ts';
+import type { Database } from '../../db/engine/connect.ts';
+import { deleteAllocations } from '../../db/statements/claims/delete_allocations.ts';
+import { inBatches } from '../batching/batches.ts';
+import { awaitLock, consumerLock, findLocked, tablesLock } from './locks.ts';
 
 /** Deletes all that consumers have; deletions that are asked for while one is under way go together in the next. */
 export type Deletions = {
@@ -12,19 +12,23 @@ export type Deletions = {
 /** How many consumers one transaction takes: their rows stay locked until all of them are gone. */
 const batchLimit = 64;
 
-/** A consumer that somebody holds keeps only those waiting who delete the same. */
+/** A consumer that another transaction holds keeps only those deletions waiting that are of the same consumer. */
 export function openDeletions(database: Database): Deletions {
-  const concerns = (uuid: string): unknown => uuid;
-  const isOfOne = (error: unknown): boolean => hasSqlstate(error, sqlstate.lockNotAvailable);
   return {
-    delete: inBatches(database, { limit: batchLimit, concerns, isOfOne }, async (uuids) => {
-      const counts = new Map(await deleteAllocations(database, [...new Set(uuids)]));
-      return (uuid) => {
-        const count = counts.get(uuid) ?? 0;
-        // Of two who delete the same, the second finds nothing.
-        counts.delete(uuid);
-        return count;
-      };
-    }),
+    delete: inBatches<string, number>(
+      database,
+      {
+        limit: batchLimit,
+        orderOf: (uuid) => [consumerLock(uuid)],
+        sharedLock: tablesLock,
+        findLocked: (uuids) => findLocked(database, { consumers: uuids, providers: [] }),
+        awaitLock: (key, wait) => awaitLock(database, key, wait),
+      },
+      async (batch, wait) => {
+        const uuids = batch.map(({ item }) => item);
+        const counts = await deleteAllocations(database, uuids, wait);
+        for (const { item, resolve } of batch) resolve(counts.get(item) ?? 0);
+      },
+    ),
   };
 }

@@ -1,13 +1,13 @@
-import type { ClaimWrite } from '../../db/statements/claim_write.ts';
-import type { Leeway } from '../../db/statements/others_claims.ts';
+import type { ClaimWrite } from '../../db/statements/claims/claim_write.ts';
+import type { Leeway } from '../../db/statements/claims/others_claims.ts';
 import type { Effect } from '../fleet/own_writes.ts';
 import type { Inventory } from '../fleet/provider.ts';
 import { exactCapacity } from '../placement/inventory.ts';
 import type { Demand } from './judge_capacity.ts';
-import type { Waiting } from './waiting.ts';
+import type { BatchedClaim } from './pending_claim.ts';
 
 /** A claim that is allowed by what the fleet shows, and what it changes. */
-export type Judged = { readonly waiting: Waiting; readonly write: ClaimWrite; readonly demands: readonly Demand[] };
+export type Judged = { readonly entry: BatchedClaim; readonly write: ClaimWrite; readonly demands: readonly Demand[] };
 
 /** Whether all that a claim changes is in its effects; inventories are not, and are read anew. */
 export const isForeseeable = ({ write }: Judged): boolean => write.inventories.length === 0;

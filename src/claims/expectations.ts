@@ -1,4 +1,4 @@
-import type { ConsumerState } from '../../db/statements/read_consumers.ts';
+import type { ConsumerState } from '../../db/statements/claims/read_consumers.ts';
 import { inventoriesTagOf } from '../fleet/entity_tags.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import { allocationsTag, type EntityTag, isMatch } from '../placement/entity_tag.ts';

@@ -1,10 +1,10 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { ConsumerState } from '../../db/statements/read_consumers.ts';
+import type { ConsumerState } from '../../db/statements/claims/read_consumers.ts';
 import type { ClaimRefused, RefusalReason } from './claim.ts';
-import { consumersOf, type Waiting } from './waiting.ts';
+import { type BatchedClaim, consumersOf } from './pending_claim.ts';
 
 /** A claim that a fresh fleet does not allow, and why. */
-export type Refused = { readonly waiting: Waiting; readonly refusal: ClaimRefused };
+export type Refused = { readonly entry: BatchedClaim; readonly refusal: ClaimRefused };
 
 type States = ReadonlyMap<string, ConsumerState>;
 
@@ -19,15 +19,15 @@ type States = ReadonlyMap<string, ConsumerState>;
 export async function giveRefusals(
   refused: readonly Refused[],
   before: States,
-  readStates: (batch: readonly Waiting[]) => Promise<States>,
-): Promise<readonly Waiting[]> {
-  for (const { waiting, refusal } of refused) if (!isByCapacity(refusal)) waiting.reject(refusal);
+  readStates: (batch: readonly BatchedClaim[]) => Promise<States>,
+): Promise<readonly BatchedClaim[]> {
+  for (const { entry, refusal } of refused) if (!isByCapacity(refusal)) entry.reject(refusal);
   const byCapacity = refused.filter(({ refusal }) => isByCapacity(refusal));
-  const now = await readStates(byCapacity.map(({ waiting }) => waiting));
-  const changed: Waiting[] = [];
-  for (const { waiting, refusal } of byCapacity) {
-    if (consumersOf(waiting).every((uuid) => hasTheSame(before.get(uuid), now.get(uuid)))) waiting.reject(refusal);
-    else changed.push(waiting);
+  const now = await readStates(byCapacity.map(({ entry }) => entry));
+  const changed: BatchedClaim[] = [];
+  for (const { entry, refusal } of byCapacity) {
+    if (consumersOf(entry.item).every((uuid) => hasTheSame(before.get(uuid), now.get(uuid)))) entry.reject(refusal);
+    else changed.push(entry);
   }
   return changed;
 }

@@ -1,10 +1,10 @@
-import type { ClaimWrite, ConsumerWrite, ProviderGuard } from '../../db/statements/claim_write.ts';
-import type { ConsumerState } from '../../db/statements/read_consumers.ts';
-import { noSuchClass } from '../errors.ts';
+import type { ClaimWrite, ConsumerWrite, ProviderGuard } from '../../db/statements/claims/claim_write.ts';
+import type { ConsumerState } from '../../db/statements/claims/read_consumers.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import { nameOf } from '../fleet/names.ts';
 import type { Inventory, Provider } from '../fleet/provider.ts';
 import { allocationsTag } from '../placement/entity_tag.ts';
+import { noSuchClass } from '../rest/errors.ts';
 import { type Claim, ClaimRefused, type ConsumerClaim } from './claim.ts';
 import { checkExpectations } from './expectations.ts';
 import { type AllocationIds, type Demand, judgeCapacity } from './judge_capacity.ts';

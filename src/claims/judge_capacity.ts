@@ -2,7 +2,7 @@ import type { Fleet } from '../fleet/fleet.ts';
 import { nameOf } from '../fleet/names.ts';
 import { type Inventory, inventoryOf, type Provider } from '../fleet/provider.ts';
 import { exactCapacity, fitsUnits, type InventoryFields } from '../placement/inventory.ts';
-import { ClaimRefused } from './claim.ts';
+import { ClaimRefused, type InventoryFault } from './claim.ts';
 import type { NewInventories } from './judge_inventories.ts';
 
 /** An allocation by ids, as the database keeps it. */
@@ -60,16 +60,18 @@ export function judgeCapacity(
     const { uuid } = demand.provider;
     const fields = fieldsOf(demand.provider, classId);
     if (fields === undefined) throw invalidInventory(name, uuid);
-    const refuse = (what: string) =>
+    const refuse = (what: string, fault: InventoryFault) =>
       new ClaimRefused(
         'invalid inventory',
         `Unable to create allocation for '${name}' on resource provider '${uuid}'. The requested amount would ${what}.`,
+        fault,
       );
-    if (!fitsUnits(fields, amount)) throw refuse('violate inventory constraints');
+    if (!fitsUnits(fields, amount)) throw refuse('violate inventory constraints', 'constraints');
     demand.wanted += amount;
     const before = demand.inventory === undefined ? 0 : demand.inventory.used + (promised.get(demand.inventory) ?? 0);
     const after = before - demand.freed + demand.wanted;
-    if (after > exactCapacity(fields) && !(before > 0 && after <= before)) throw refuse('exceed the capacity');
+    if (after > exactCapacity(fields) && !(before > 0 && after <= before))
+      throw refuse('exceed the capacity', 'capacity');
   }
   return [...demands.values()];
 }
@@ -84,6 +86,7 @@ const invalidInventory = (classNames: string, providerUuids: string) =>
   new ClaimRefused(
     'invalid inventory',
     `Inventory for '${classNames}' on resource provider '${providerUuids}' invalid.`,
+    'absent',
   );
 
 /** Upstream tells first of all providers that have none of the claim's classes. */

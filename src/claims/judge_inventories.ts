@@ -1,8 +1,8 @@
-import { noSuchClass } from '../errors.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import { nameOf } from '../fleet/names.ts';
 import type { Provider } from '../fleet/provider.ts';
 import type { InventoryFields } from '../placement/inventory.ts';
+import { noSuchClass } from '../rest/errors.ts';
 import { ClaimRefused, type InventoryClaim } from './claim.ts';
 import type { Demand } from './judge_capacity.ts';
 

@@ -40,7 +40,7 @@ export function addAggregateCommands(program: Command): void {
 
 function collectUuids(text: string, before: readonly string[] = []): readonly string[] {
   if (/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text)) return [...before, text];
-  throw new InvalidArgumentError('An aggregate is a UUID; any will do, such as one that uuidgen prints.');
+  throw new InvalidArgumentError('An aggregate is a UUID. Any UUID is allowed, such as one that uuidgen prints.');
 }
 
 const changes = [

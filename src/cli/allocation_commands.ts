@@ -5,25 +5,26 @@ import {
   type Placement,
   type Provider,
   type Resources,
-  retryConflicts,
 } from '../client/index.ts';
 import { isUuidLike, normalUuid } from '../placement/uuid.ts';
 import { amountOf, resourcesText } from './amounts.ts';
 import { findProvider, namesOf, providerArgument } from './find_provider.ts';
+import { type IfMatchOption, ifMatchOption, retryUnlessChanged } from './if_match.ts';
 import { forEach, shellOf } from './shell.ts';
 import { fields, table } from './table.ts';
 
-/** What one option takes of a provider. */
+/** The amounts of a provider that one option asks for. */
 type Part<Which> = { readonly provider: Which; readonly amounts: readonly (readonly [name: string, amount: number])[] };
 
-type SetOptions = {
+type SetOptions = IfMatchOption & {
   readonly allocation: readonly Part<string>[];
   readonly project?: string;
   readonly user?: string;
   readonly type?: string;
 };
 
-const consumerArgument = ['<consumer>', 'its UUID', readConsumer] as const;
+/** The argument of commands about one consumer. */
+export const consumerArgument = ['<consumer>', 'its UUID', readConsumer] as const;
 
 export function addAllocationCommands(program: Command): void {
   const allocation = program.command('allocation').description('what consumers have of providers');
@@ -39,7 +40,7 @@ export function addAllocationCommands(program: Command): void {
     });
   allocation
     .command('list')
-    .description('list who has something of a provider')
+    .description('list the consumers that have something of a provider')
     .argument(...providerArgument)
     .action(async (which: string, _options: object, command: Command) => {
       const { placement, print } = shellOf(command);
@@ -62,7 +63,8 @@ export function addAllocationCommands(program: Command): void {
     )
     .option('--project <id>', 'the project that it is counted for; needed for a new consumer')
     .option('--user <id>', 'the user that it is counted for; needed for a new consumer')
-    .option('--type <TYPE>', 'what kind of thing it is; for a new consumer INSTANCE unless given')
+    .option('--type <TYPE>', 'the kind of consumer; the default for a new consumer is INSTANCE')
+    .addOption(ifMatchOption('allocation show'))
     .addHelpText(
       'after',
       '\nExample: placement allocation set $VM -a rp=host-1,VCPU=2,MEMORY_MB=2048 --project web --user ada',
@@ -75,7 +77,7 @@ export function addAllocationCommands(program: Command): void {
       }));
       const allocations = allocationsOf(parts, command);
       const names = new Map(parts.map(({ provider }) => [provider.uuid, provider.name]));
-      await retryConflicts(() => claim(placement, consumer, allocations, options));
+      await retryUnlessChanged(options, () => claim(placement, consumer, allocations, options));
       const held = await placement.allocations.show(consumer);
       print(held, () => heldText(consumer, held, (uuid) => names.get(uuid) ?? uuid));
     });
@@ -83,10 +85,11 @@ export function addAllocationCommands(program: Command): void {
     .command('delete')
     .description('give back everything that a consumer has')
     .argument(...consumerArgument)
-    .action(async (consumer: string, _options: object, command: Command) => {
+    .addOption(ifMatchOption('allocation show'))
+    .action(async (consumer: string, { ifMatch }: IfMatchOption, command: Command) => {
       const { placement, print } = shellOf(command);
       try {
-        await placement.allocations.delete(consumer);
+        await placement.allocations.delete(consumer, { ifMatch });
       } catch (error) {
         if (isNotFound(error)) throw new Error(`Consumer ${consumer} has nothing that could be given back.`);
         throw error;
@@ -95,7 +98,7 @@ export function addAllocationCommands(program: Command): void {
     });
 }
 
-/** Puts together what the options take of each provider, which one may name and another give by UUID. */
+/** Adds up the options for each provider. One option may give a provider by name and another by UUID. */
 function allocationsOf(
   parts: readonly Part<Provider>[],
   command: Command,
@@ -126,16 +129,19 @@ async function claim(
   const project_id = options.project ?? held.project_id;
   const user_id = options.user ?? held.user_id;
   if (project_id === undefined || user_id === undefined) {
-    throw new Error(`Consumer ${consumer} is new. Say whom it is counted for, by --project and --user.`);
+    throw new Error(
+      `Consumer ${consumer} is new. Give the project and user that it is counted for, with --project and --user.`,
+    );
   }
   const known = held.consumer_type === 'unknown' ? undefined : held.consumer_type;
-  await placement.allocations.set(consumer, {
+  const wanted = {
     allocations,
     project_id,
     user_id,
     consumer_generation: held.consumer_generation ?? null,
     consumer_type: options.type ?? known ?? 'INSTANCE',
-  });
+  };
+  await placement.allocations.set(consumer, wanted, { ifMatch: options.ifMatch });
 }
 
 function heldText(consumer: string, held: ConsumerAllocations, nameOf: (uuid: string) => string): string {
@@ -152,13 +158,20 @@ function heldText(consumer: string, held: ConsumerAllocations, nameOf: (uuid: st
   return `${about}\n${table(['provider', 'uuid', 'resources'], rows)}`;
 }
 
-/** The server finds nothing for what is no UUID, and writes claims under the usual spelling of one. */
+/**
+ * Checks that a consumer is a UUID, because the server finds nothing otherwise. The server stores UUIDs in the usual
+ * form.
+ */
 function readConsumer(text: string): string {
   if (isUuidLike(text)) return normalUuid(text);
-  throw new InvalidArgumentError('A consumer is known by its UUID, an instance by that of the instance.');
+  throw new InvalidArgumentError(
+    'A consumer is known by its UUID. The consumer of an instance has the UUID of the instance.',
+  );
 }
 
-/** Reads `rp=host-1,VCPU=2,MEMORY_MB=2048`; amounts are what ends with `CLASS=AMOUNT`, so that names may have commas. */
+/**
+ * Reads `rp=host-1,VCPU=2,MEMORY_MB=2048`. The amounts are the `CLASS=AMOUNT` at the end, so a name may have commas.
+ */
 function collectParts(text: string, before: readonly Part<string>[] = []): readonly Part<string>[] {
   const match = /^rp=(.+?)((?:,[A-Z0-9_]+=[^,]*)+)$/.exec(text);
   const [, provider = '', amounts = ''] = match ?? [];

@@ -4,7 +4,7 @@ import type { Inventory, NewInventory, Resources } from '../client/index.ts';
 const classPattern = /^[A-Z0-9_]+$/;
 const form = 'Write it as CLASS=AMOUNT, such as VCPU=2';
 
-/** Reads `VCPU=2`. @throws InvalidArgumentError, which commander tells with the argument */
+/** Reads `VCPU=2`. @throws InvalidArgumentError, which commander prints with the argument */
 export function amountOf(text: string): readonly [resourceClass: string, amount: number] {
   const [name = '', amount = '', ...more] = text.split('=');
   if (more.length > 0 || !classPattern.test(name)) throw new InvalidArgumentError(`${form}, with a class in capitals.`);
@@ -12,7 +12,7 @@ export function amountOf(text: string): readonly [resourceClass: string, amount:
   return [name, Number(amount)];
 }
 
-/** For options and arguments that may be repeated, with another class each time. @throws InvalidArgumentError */
+/** For options and arguments that may be repeated, each time with a different class. @throws InvalidArgumentError */
 export const collectAmounts = (text: string, before: Resources = {}): Resources => {
   const [name, amount] = amountOf(text);
   if (before[name] !== undefined) throw new InvalidArgumentError(`${name} is given twice. Give each class once.`);
@@ -31,7 +31,7 @@ const inventoryFields: readonly (keyof Inventory)[] = [
   'allocation_ratio',
 ];
 
-/** Fields to be changed, by class. */
+/** Fields to change, by class. */
 export type InventoryChanges = { readonly [resourceClass: string]: Partial<Inventory> };
 
 /** Reads `VCPU=8` (the total), `VCPU:reserved=1` and the like. */
@@ -60,7 +60,7 @@ export function collectInventory(text: string, before: InventoryChanges = {}): I
   return { ...before, [name]: { ...before[name], [known]: number } };
 }
 
-/** An inventory with changes; a new one needs a total. */
+/** Applies changes to an inventory. A new inventory needs a total. */
 export function changedInventory(name: string, old: Inventory | undefined, change: Partial<Inventory>): NewInventory {
   const total = change.total ?? old?.total;
   if (total === undefined)

@@ -1,122 +1,87 @@
-import { type Command, InvalidArgumentError, Option } from 'commander';
-import type { CandidateQuery, ProviderFilter, Resources } from '../client/index.ts';
-import { collect, collectAmounts, resourcesText } from './amounts.ts';
+import { type Command, InvalidArgumentError } from 'commander';
+import { ApiError, type CandidateQuery, type Explanation, VersionError } from '../client/index.ts';
+import { resourcesText } from './amounts.ts';
+import { queryHelp, takeQuery } from './candidate_query.ts';
+import { explanationText } from './explanation_text.ts';
 import { findProvider, namesOf } from './find_provider.ts';
-import { shellOf } from './shell.ts';
+import { type Shell, shellOf } from './shell.ts';
 import { table } from './table.ts';
 
-/** A group of the request as the options built it up; options belong to the `--group` before them. */
-type Group = {
-  readonly suffix: string;
-  readonly resources: Resources;
-  readonly required: readonly string[];
-  readonly member_of: readonly string[];
-  readonly in_tree?: string;
-};
-
-type ListOptions = {
-  readonly limit: number;
-  readonly groupPolicy?: 'none' | 'isolate';
-  readonly rootRequired?: readonly string[];
-  readonly sameSubtree?: readonly (readonly string[])[];
-};
-
-/** More candidates than anybody reads. */
+/** A list with more candidates would be too long to read. */
 const defaultLimit = 20;
 
 export function addCandidateCommands(program: Command): void {
   const candidate = program.command('candidate').description('where something fits');
-  let groups: readonly Group[] = [newGroup('')];
-  const change = (next: (group: Group) => Group, changed = groups.length - 1) => {
-    groups = groups.map((group, place) => (place === changed ? next(group) : group));
-  };
-  const ask = (text: string) => (group: Group) => ({ ...group, resources: collectAmounts(text, group.resources) });
-  candidate
+  const list = candidate
     .command('list')
-    .description('list where resources fit; each number is one way to take all of them')
-    .argument('[CLASS=AMOUNT...]', 'what is needed of any provider of a tree', (text: string) => change(ask(text), 0))
-    .option('-r, --resource <CLASS=AMOUNT>', 'the same; behind --group, what that group needs', (text: string) =>
-      change(ask(text)),
-    )
-    .option('--required <trait>', 'with a trait, without it: !TRAIT, or with one of several: in:A,B', (trait: string) =>
-      change((group) => ({ ...group, required: [...group.required, trait] })),
-    )
-    .option('--member-of <aggregate>', 'in an aggregate, or outside of it: !UUID', (uuid: string) =>
-      change((group) => ({ ...group, member_of: [...group.member_of, uuid] })),
-    )
-    .option('--in-tree <provider>', 'in the tree of this provider', (provider: string) =>
-      change((group) => {
-        if (group.in_tree === undefined) return { ...group, in_tree: provider };
-        throw new InvalidArgumentError('It is given twice. Give it once for each group.');
-      }),
-    )
-    .option(
-      '-g, --group <suffix>',
-      'begin a group that one provider must have alone, such as 1 or _GPU',
-      (suffix: string) => {
-        if (!/^[a-zA-Z0-9_-]{1,64}$/.test(suffix)) throw new InvalidArgumentError('It has letters, digits, - and _.');
-        if (groups.some((group) => group.suffix === suffix)) {
-          throw new InvalidArgumentError(
-            `Group ${suffix} is given twice. Give it once, with all its options behind it.`,
-          );
-        }
-        groups = [...groups, newGroup(suffix)];
-      },
-    )
-    .addOption(
-      new Option(
-        '--group-policy <policy>',
-        'whether groups may share a provider; with groups none unless given',
-      ).choices(['none', 'isolate']),
-    )
-    .option('--root-required <trait>', 'a trait of the root, or !TRAIT', collect)
-    .option('--same-subtree <suffixes>', 'groups below one of them, separated by commas', collectSubtrees)
-    .option('--limit <number>', 'how many; 0 for all', readLimit, defaultLimit)
+    .description('list where resources fit; each number is one way to take all of them');
+  const readListed = takeQuery(list);
+  list
+    .option('--limit <number>', 'how many; 0 for all', readNumber, defaultLimit)
     .addHelpText(
       'after',
-      '\nOptions behind --group belong to that group, those before the first to any provider of a tree.\n' +
-        'Example: placement candidate list VCPU=2 MEMORY_MB=2048 --required HW_CPU_X86_VMX -g _NIC -r SRIOV_NET_VF=1',
+      queryHelp('placement candidate list VCPU=2 MEMORY_MB=2048 --required HW_CPU_X86_VMX -g _NIC -r SRIOV_NET_VF=1'),
     )
-    .action(async (_amounts: unknown, options: ListOptions, command: Command) => {
+    .action(async (_amounts: unknown, { limit }: { readonly limit: number }, command: Command) => {
       const shell = shellOf(command);
-      if (groups.every(({ resources }) => Object.keys(resources).length === 0)) {
-        command.error('error: Nothing is asked for. Say what is needed, such as VCPU=2 MEMORY_MB=2048.');
-      }
-      const [plain = newGroup(''), ...granular] = await Promise.all(
-        groups.map(async (group) =>
-          group.in_tree === undefined
-            ? group
-            : { ...group, in_tree: (await findProvider(shell.placement, group.in_tree)).uuid },
-        ),
-      );
-      await list(shell, plain, granular, options);
+      await showCandidates(shell, await readListed(command, shell), limit);
+    });
+
+  const why = candidate
+    .command('why')
+    .description('explain why resources fit only on some hosts or on none, and list the nearest hosts; from 1.42');
+  const readExplained = takeQuery(why);
+  why
+    .option('--host <provider>', 'ask about the tree of this provider only')
+    .option('--nearest <number>', 'how many of the nearest hosts to show', readNumber)
+    .addHelpText('after', queryHelp('placement candidate why VCPU=64 --required HW_CPU_X86_VMX --host host-1'))
+    .action(
+      async (_amounts: unknown, options: { readonly host?: string; readonly nearest?: number }, command: Command) => {
+        const shell = shellOf(command);
+        const query = await readExplained(command, shell);
+        const tree = options.host === undefined ? undefined : (await findProvider(shell.placement, options.host)).uuid;
+        const explained = await shell.placement.candidateQuestions.explain({
+          ...query,
+          nearest: options.nearest,
+          tree,
+        });
+        shell.print(explained, () => explanationText(explained));
+      },
+    );
+
+  const count = candidate
+    .command('count')
+    .description('count how many consumers fit at the same time beside the present usage; from 1.42');
+  const readCounted = takeQuery(count);
+  count
+    .option('--max <number>', 'stop counting at this number', readNumber)
+    .option('--top <number>', 'how many of the hosts with the largest counts to show', readNumber)
+    .addHelpText('after', queryHelp('placement candidate count VCPU=2 MEMORY_MB=4096'))
+    .action(async (_amounts: unknown, options: { readonly max?: number; readonly top?: number }, command: Command) => {
+      const shell = shellOf(command);
+      const query = await readCounted(command, shell);
+      const counted = await shell.placement.candidateQuestions.count({ ...query, max: options.max, top: options.top });
+      shell.print(counted, () => {
+        const { count, exact, trees } = counted;
+        const rows = trees.map((tree) => [tree.name, tree.uuid, tree.count]);
+        const total = exact ? `${count} fit.` : `At least ${count} fit.`;
+        return rows.length === 0 ? total : `${total}\n${table(['host', 'uuid', 'alone'], rows)}`;
+      });
     });
 }
 
-const newGroup = (suffix: string): Group => ({ suffix, resources: {}, required: [], member_of: [] });
-
-async function list(
-  { placement, print }: ReturnType<typeof shellOf>,
-  plain: Group,
-  granular: readonly Group[],
-  { limit, groupPolicy, rootRequired, sameSubtree }: ListOptions,
-): Promise<void> {
-  const query: CandidateQuery = {
-    ...filterOf(plain),
-    groups: Object.fromEntries(granular.map((group) => [group.suffix, filterOf(group)])),
-    group_policy: granular.length > 0 ? (groupPolicy ?? 'none') : groupPolicy,
-    root_required: rootRequired,
-    same_subtree: sameSubtree,
-    ...(limit === 0 ? {} : { limit }),
-  };
-  const found = await placement.candidates(query);
+async function showCandidates({ placement, print }: Shell, query: CandidateQuery, limit: number): Promise<void> {
+  const found = await placement.candidates(limit === 0 ? query : { ...query, limit });
   const { allocation_requests: requests, provider_summaries: summaries } = found;
   const nameOf = await namesOf(
     placement,
     requests.flatMap(({ allocations }) => Object.keys(allocations)),
   );
+  const explained = requests.length === 0 ? await explanationIfAny({ placement }, query) : undefined;
   print(found, () => {
-    if (requests.length === 0) return 'It fits nowhere.';
+    if (requests.length === 0) {
+      return explained === undefined ? 'It fits nowhere.' : `It fits nowhere.\n${explanationText(explained)}`;
+    }
     const rows = requests.flatMap(({ allocations }, number) =>
       Object.entries(allocations).map(([uuid, { resources }], place) => [
         place === 0 ? number + 1 : undefined,
@@ -136,11 +101,20 @@ async function list(
   });
 }
 
-const filterOf = ({ suffix: _suffix, ...filter }: Group): ProviderFilter => filter;
+/** Why a query fits nowhere. Undefined if the server is too old, or if this user may not ask. */
+async function explanationIfAny(
+  { placement }: Pick<Shell, 'placement'>,
+  query: CandidateQuery,
+): Promise<Explanation | undefined> {
+  try {
+    return await placement.candidateQuestions.explain(query);
+  } catch (error) {
+    if (error instanceof VersionError || (error instanceof ApiError && error.status === 403)) return undefined;
+    throw error;
+  }
+}
 
-const collectSubtrees = (text: string, before: readonly (readonly string[])[] = []) => [...before, text.split(',')];
-
-function readLimit(text: string): number {
+function readNumber(text: string): number {
   if (/^\d+$/.test(text)) return Number(text);
-  throw new InvalidArgumentError('It is a whole number; 0 for all.');
+  throw new InvalidArgumentError('It is a whole number.');
 }

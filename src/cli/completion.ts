@@ -1,6 +1,6 @@
 import { Argument, type Command } from 'commander';
 
-/** What could stand as the last of these words: commands and options that begin like it. */
+/** The possible completions of the last word: commands and options that begin with it. */
 function completions(program: Command, words: readonly string[]): readonly string[] {
   const before = words.slice(0, -1);
   const last = words.at(-1) ?? '';

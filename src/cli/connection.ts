@@ -3,9 +3,9 @@ import tls from 'node:tls';
 import { type Command, Option } from 'commander';
 import { type Auth, type Credentials, connect, keystone, type Placement, type Scope, token } from '../client/index.ts';
 
-/** Options of the OpenStack client by which a cloud is reached; each has an environment variable, which is enough. */
+/** Options of the OpenStack client for the connection to a cloud. Each can also be given as an environment variable. */
 const connectionOptions: readonly (readonly [flags: string, help: string])[] = [
-  ['--os-endpoint <url>', 'where the placement service is; otherwise the catalog tells'],
+  ['--os-endpoint <url>', 'the URL of the placement service; default: from the catalog'],
   ['--os-token <token>', 'a token; of a service without Keystone the user, such as admin'],
   ['--os-auth-url <url>', 'where Keystone is'],
   ['--os-username <name>', 'the user'],
@@ -16,12 +16,12 @@ const connectionOptions: readonly (readonly [flags: string, help: string])[] = [
   ['--os-region-name <name>', 'the region of the endpoint'],
   ['--os-interface <name>', 'the interface of the endpoint: public, internal or admin'],
   ['--os-cacert <file>', 'certificates of authorities to trust, as PEM'],
-  ['--os-placement-api-version <version>', '1.N or latest; otherwise the newest that the server speaks'],
+  ['--os-placement-api-version <version>', '1.N or latest; default: the newest that client and server know'],
 ];
 
 const variableOf = (option: Option): string => option.long?.slice('--'.length).replaceAll('-', '_').toUpperCase() ?? '';
 
-/** Adds the options to a command; they are explained once, below its help. */
+/** Adds the options to a command. One text below the help of the command explains all of them. */
 export function addConnectionOptions(program: Command): void {
   const options = connectionOptions.map(([flags, help]) => new Option(flags, help).hideHelp());
   for (const option of options) program.addOption(option.env(variableOf(option)));
@@ -61,16 +61,16 @@ export type ConnectionFlags = {
   readonly osPlacementApiVersion?: string;
 };
 
-/** How often a call is tried: somebody waits for it. */
+/** How often a call is tried. It is a small number, because a user waits for the result. */
 const attempts = 4;
 
 /** Environment variables. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
- * A client as the options and the environment say.
+ * Makes a client from the options and the environment.
  *
- * @throws Error with what to set where they do not suffice, VersionError for a version that is none
+ * @throws Error that says what to set if something is missing; VersionError for an invalid version
  */
 export function openPlacement(given: ConnectionFlags, environment: Environment): Placement {
   const flags = withoutEmpty(given);
@@ -87,7 +87,7 @@ export function openPlacement(given: ConnectionFlags, environment: Environment):
   }
   if (credentials === undefined) {
     throw new Error(
-      'Nothing says who you are. Set OS_USERNAME, OS_PASSWORD and OS_PROJECT_NAME, or OS_TOKEN, beside OS_AUTH_URL.',
+      'The credentials are missing. Set OS_USERNAME, OS_PASSWORD and OS_PROJECT_NAME, or OS_TOKEN, beside OS_AUTH_URL.',
     );
   }
   return connect({ ...options, auth: keystoneOf(flags.osAuthUrl, credentials, flags, env) });
@@ -97,14 +97,14 @@ function tokenOf(flags: ConnectionFlags, endpoint: string | undefined, env: Envi
   if (endpoint === undefined) {
     const cloud = env.OS_CLOUD === undefined ? '' : ' (OS_CLOUD and clouds.yaml are not read.)';
     throw new Error(
-      'Nothing says where the placement service is. Without Keystone: export OS_ENDPOINT=http://127.0.0.1:8778 ' +
+      'The URL of the placement service is missing. Without Keystone: export OS_ENDPOINT=http://127.0.0.1:8778 ' +
         `OS_TOKEN=admin. With Keystone: source the file openrc of your cloud, which sets OS_AUTH_URL and more.${cloud}`,
     );
   }
   if (flags.osToken === undefined) {
     throw new Error(
-      `Nothing says who you are at ${endpoint}. Without Keystone: export OS_TOKEN=admin. With Keystone: set OS_AUTH_URL, ` +
-        'OS_USERNAME, OS_PASSWORD and OS_PROJECT_NAME.',
+      `The credentials for ${endpoint} are missing. Without Keystone: export OS_TOKEN=admin. With Keystone: set ` +
+        'OS_AUTH_URL, OS_USERNAME, OS_PASSWORD and OS_PROJECT_NAME.',
     );
   }
   return token(flags.osToken);
@@ -131,7 +131,7 @@ function keystoneOf(authUrl: string, credentials: Credentials, flags: Connection
   return keystone({
     authUrl,
     credentials,
-    // An application credential is for one project, and may not name it.
+    // An application credential belongs to one project, so Keystone does not accept a scope with it.
     scope: credentials.method === 'application credential' ? undefined : scopeOf(flags, env),
     interface: interfaceOf(flags.osInterface),
     region: flags.osRegionName,
@@ -157,7 +157,7 @@ function scopeOf(flags: ConnectionFlags, env: Environment): Scope | undefined {
 }
 
 function interfaceOf(text: string | undefined): 'public' | 'internal' | 'admin' | undefined {
-  // Older files say publicURL.
+  // Older openrc files have publicURL.
   const name = text?.replace(/URL$/, '');
   if (name === undefined || name === 'public' || name === 'internal' || name === 'admin') return name;
   throw new Error(`OS_INTERFACE is "${text}". Set it to public, internal or admin.`);
@@ -178,6 +178,6 @@ function trust(file: string): void {
   tls.setDefaultCACertificates([...tls.getCACertificates('default'), authorities]);
 }
 
-/** A variable that is set to nothing counts as not set, as with the OpenStack client. */
+/** A variable with an empty value counts as not set, as in the OpenStack client. */
 const withoutEmpty = <Values extends object>(values: Values): Partial<Values> =>
   Object.fromEntries(Object.entries(values).filter(([, value]) => value !== '')) as Partial<Values>; // a part of it

@@ -3,10 +3,10 @@ import { forEach } from './shell.ts';
 
 const uuidPattern = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
-/** How commands take a provider. */
+/** The argument of commands that names a provider. */
 export const providerArgument = ['<provider>', 'its name or UUID'] as const;
 
-/** A provider by its name or UUID. @throws Error with a hint where there is none */
+/** Finds a provider by its name or UUID. @throws Error with a hint if there is none */
 export async function findProvider(placement: Placement, nameOrUuid: string): Promise<Provider> {
   if (uuidPattern.test(nameOrUuid)) {
     try {
@@ -22,7 +22,9 @@ export async function findProvider(placement: Placement, nameOrUuid: string): Pr
   );
 }
 
-/** The names of providers, by UUID; of one that vanished meanwhile its UUID. */
+/**
+ * Maps the UUIDs of providers to their names. If a provider has been deleted in between, its UUID is used as the name.
+ */
 export async function namesOf(placement: Placement, uuids: Iterable<string>): Promise<(uuid: string) => string> {
   const unique = [...new Set(uuids)];
   const names = new Map<string, string>();

@@ -1,6 +1,9 @@
 import type { Command, Option } from 'commander';
 
-/** Refuses options with one value that are given twice, of a command and those below it: the last would win without a word. */
+/**
+ * Refuses options with one value that are given twice, for a command and its subcommands. Otherwise the last value
+ * would win without a message.
+ */
 export function refuseGivenTwice(command: Command): void {
   for (const option of command.options.filter(hasOneValue)) {
     let isGiven = false;
@@ -12,6 +15,6 @@ export function refuseGivenTwice(command: Command): void {
   for (const each of command.commands) refuseGivenTwice(each);
 }
 
-/** What may be repeated has a function that collects, and nothing to begin with. */
+/** An option that may be repeated has a function that collects its values, and no default value. */
 const hasOneValue = ({ required, parseArg, argChoices, defaultValue }: Option): boolean =>
   required && (parseArg === undefined || argChoices !== undefined || defaultValue !== undefined);

@@ -1,7 +1,8 @@
 import type { Command } from 'commander';
-import { type Inventories, type NewInventory, type Placement, retryConflicts } from '../client/index.ts';
+import type { Inventories, NewInventory, Placement } from '../client/index.ts';
 import { changedInventory, collectInventory, type InventoryChanges } from './amounts.ts';
 import { findProvider, providerArgument } from './find_provider.ts';
+import { type IfMatchOption, ifMatchOption, retryUnlessChanged } from './if_match.ts';
 import { inventoryTable } from './provider_picture.ts';
 import { shellOf } from './shell.ts';
 
@@ -30,38 +31,39 @@ export function addInventoryCommands(program: Command): void {
       collectInventory,
     )
     .option('--replace', 'take away the classes that are not named')
+    .addOption(ifMatchOption('inventory list'))
     .addHelpText(
       'after',
       '\nFields: total, reserved, min_unit, max_unit, step_size, allocation_ratio.\n' +
         'Example: placement inventory set host-1 VCPU=8 VCPU:allocation_ratio=4 MEMORY_MB=16384 MEMORY_MB:reserved=512',
     )
-    .action(
-      async (which: string, changes: InventoryChanges, { replace }: { readonly replace?: true }, command: Command) => {
-        const { placement, print } = shellOf(command);
-        const { uuid } = await findProvider(placement, which);
-        const written = await change(placement, uuid, (old) => ({
-          ...(replace ? {} : old),
-          ...Object.fromEntries(
-            Object.entries(changes).map(([name, fields]) => [name, changedInventory(name, old[name], fields)]),
-          ),
-        }));
-        const { usages } = await placement.usages.ofProvider(uuid);
-        print(written, () => inventoryTable(written.inventories, usages));
-      },
-    );
+    .action(async (which: string, changes: InventoryChanges, options: SetOptions, command: Command) => {
+      const { placement, print } = shellOf(command);
+      const { uuid } = await findProvider(placement, which);
+      const written = await change(placement, uuid, options, (old) => ({
+        ...(options.replace ? {} : old),
+        ...Object.fromEntries(
+          Object.entries(changes).map(([name, fields]) => [name, changedInventory(name, old[name], fields)]),
+        ),
+      }));
+      const { usages } = await placement.usages.ofProvider(uuid);
+      print(written, () => inventoryTable(written.inventories, usages));
+    });
   inventory
     .command('delete')
     .description('delete inventories that nothing is allocated of')
     .argument(...providerArgument)
     .argument('[CLASS...]', 'the classes')
     .option('--all', 'all classes')
-    .action(async (which: string, classes: readonly string[], { all }: { readonly all?: true }, command: Command) => {
+    .addOption(ifMatchOption('inventory list'))
+    .action(async (which: string, classes: readonly string[], options: DeleteOptions, command: Command) => {
+      const { all } = options;
       const { placement, print } = shellOf(command);
       if ((classes.length === 0) === (all === undefined)) {
         command.error('error: Give the classes to delete, or --all.');
       }
       const { uuid, name } = await findProvider(placement, which);
-      const written = await change(placement, uuid, (old) => {
+      const written = await change(placement, uuid, options, (old) => {
         if (all) return {};
         const missing = classes.find((one) => old[one] === undefined);
         if (missing !== undefined) throw new Error(`Provider ${name} has no inventory of ${missing}.`);
@@ -71,11 +73,15 @@ export function addInventoryCommands(program: Command): void {
     });
 }
 
+type SetOptions = IfMatchOption & { readonly replace?: true };
+type DeleteOptions = IfMatchOption & { readonly all?: true };
+
 type Change = (old: Inventories['inventories']) => { readonly [resourceClass: string]: NewInventory };
 
-/** Reads, changes and writes the inventories of a provider, again where somebody else changed them meanwhile. */
-const change = (placement: Placement, uuid: string, decide: Change): Promise<Inventories> =>
-  retryConflicts(async () => {
+/** Reads, changes and writes the inventories of a provider. Repeats this if another client changed them in between. */
+const change = (placement: Placement, uuid: string, options: IfMatchOption, decide: Change): Promise<Inventories> =>
+  retryUnlessChanged(options, async () => {
     const { inventories, resource_provider_generation } = await placement.inventories.list(uuid);
-    return placement.inventories.set(uuid, { inventories: decide(inventories), resource_provider_generation });
+    const changed = { inventories: decide(inventories), resource_provider_generation };
+    return placement.inventories.set(uuid, changed, { ifMatch: options.ifMatch });
   });

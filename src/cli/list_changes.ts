@@ -1,6 +1,6 @@
 type ListChange = (old: readonly string[], given: readonly string[]) => readonly string[];
 
-/** What `set`, `add` and `remove` make of the traits, or of the aggregates, that a provider has. */
+/** How `set`, `add` and `remove` change the traits or the aggregates of a provider. */
 export const listChanges: Readonly<Record<'set' | 'add' | 'remove', ListChange>> = {
   set: (_old, given) => [...new Set(given)],
   add: (old, given) => [...new Set([...old, ...given])],

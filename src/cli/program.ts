@@ -5,6 +5,7 @@ import { addCandidateCommands } from './candidate_commands.ts';
 import { addClassCommands } from './class_commands.ts';
 import { addCompletion } from './completion.ts';
 import { addConnectionOptions } from './connection.ts';
+import { addConsumerCommands } from './consumer_commands.ts';
 import { refuseGivenTwice } from './given_twice.ts';
 import { addInventoryCommands } from './inventory_commands.ts';
 import { addProviderCommands } from './provider_commands.ts';
@@ -18,7 +19,7 @@ export function placementCommand(): Command {
   const program = new Command('placement')
     .description('Looks at a placement service and changes what is in it.')
     .option('--json', 'print JSON instead of tables')
-    .showHelpAfterError('(add --help for what there is)')
+    .showHelpAfterError('(add --help for the commands and options)')
     .configureHelp({ showGlobalOptions: true });
   addConnectionOptions(program);
   addProviderCommands(program);
@@ -27,6 +28,7 @@ export function placementCommand(): Command {
   addAggregateCommands(program);
   addClassCommands(program);
   addAllocationCommands(program);
+  addConsumerCommands(program);
   addUsageCommands(program);
   addCandidateCommands(program);
   program
@@ -46,7 +48,7 @@ export function placementCommand(): Command {
   addCompletion(program);
   program.addHelpText(
     'after',
-    '\nIt ends with 0 where all was done, with 2 where the command line or the environment is wrong, else with 1.',
+    '\nExit codes: 0 if everything was done, 2 if the command line or the environment is wrong, else 1.',
   );
   refuseGivenTwice(program);
   return program;

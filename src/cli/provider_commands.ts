@@ -1,8 +1,9 @@
 import type { Command } from 'commander';
-import { retryConflicts } from '../client/index.ts';
 import { collect, collectAmounts } from './amounts.ts';
 import { findProvider, namesOf, providerArgument } from './find_provider.ts';
+import { type IfMatchOption, ifMatchOption, retryUnlessChanged } from './if_match.ts';
 import { readPicture, showPicture } from './provider_picture.ts';
+import { addProviderSummaries } from './provider_summaries.ts';
 import { addProviderTree } from './provider_tree.ts';
 import { shellOf } from './shell.ts';
 import { fields, table } from './table.ts';
@@ -64,6 +65,7 @@ export function addProviderCommands(program: Command): void {
       print(picture, () => showPicture(picture, nameOf));
     });
   addProviderTree(provider);
+  addProviderSummaries(provider);
   provider
     .command('create')
     .description('create a provider')
@@ -91,18 +93,19 @@ export function addProviderCommands(program: Command): void {
     .option('--name <name>', 'the new name')
     .option('--parent <provider>', 'the new parent')
     .option('--no-parent', 'make it a root')
+    .addOption(ifMatchOption('provider show'))
     .action(
       async (
         which: string,
-        options: { readonly name?: string; readonly parent?: string | boolean },
+        options: IfMatchOption & { readonly name?: string; readonly parent?: string | boolean },
         command: Command,
       ) => {
         const { placement, print } = shellOf(command);
-        const { name, parent } = options;
+        const { name, parent, ifMatch } = options;
         if (name === undefined && (parent === undefined || parent === true)) {
           command.error('error: Nothing is to be changed. Give --name, --parent or --no-parent.');
         }
-        const changed = await retryConflicts(async () => {
+        const changed = await retryUnlessChanged(options, async () => {
           const found = await findProvider(placement, which);
           const moved =
             typeof parent === 'string'
@@ -110,7 +113,8 @@ export function addProviderCommands(program: Command): void {
               : parent === false
                 ? null
                 : undefined;
-          return placement.providers.update(found.uuid, { name: name ?? found.name, parent_provider_uuid: moved });
+          const change = { name: name ?? found.name, parent_provider_uuid: moved };
+          return placement.providers.update(found.uuid, change, { ifMatch });
         });
         print(changed, () => `Provider ${changed.name} (${changed.uuid}) is changed.`);
       },
@@ -120,15 +124,16 @@ export function addProviderCommands(program: Command): void {
     .command('delete')
     .description('delete a provider that nothing is allocated on and that has no children')
     .argument(...providerArgument)
-    .action(async (which: string, _options: object, command: Command) => {
+    .addOption(ifMatchOption('provider show'))
+    .action(async (which: string, { ifMatch }: IfMatchOption, command: Command) => {
       const { placement, print } = shellOf(command);
       const found = await findProvider(placement, which);
-      await placement.providers.delete(found.uuid);
+      await placement.providers.delete(found.uuid, { ifMatch });
       print(found, () => `Provider ${found.name} (${found.uuid}) is deleted.`);
     });
 }
 
-/** To commander --parent and --no-parent are one option, of which the last would win. */
+/** For commander, --parent and --no-parent are one option, and the last of them would win. */
 function refuseBothParents(set: Command): void {
   const given = new Set<string>();
   for (const name of ['parent', 'no-parent']) {

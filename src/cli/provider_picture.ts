@@ -10,7 +10,7 @@ export type ProviderPicture = Provider & {
   readonly aggregates: readonly string[];
 };
 
-/** Reads all parts of a provider at once; of an old server those that it has. */
+/** Reads all parts of a provider at once. An old server may not have all parts. */
 export async function readPicture(placement: Placement, provider: Provider): Promise<ProviderPicture> {
   const { uuid } = provider;
   const [inventories, usages, traits, aggregates] = await Promise.all([
@@ -28,7 +28,7 @@ export async function readPicture(placement: Placement, provider: Provider): Pro
   };
 }
 
-/** What an old server does not have is as if there were none of it. */
+/** If an old server does not have a part, the result is `none`. */
 async function sinceOr<Result, None>(asked: Promise<Result>, none: None): Promise<Result | None> {
   try {
     return await asked;
@@ -53,11 +53,11 @@ export function showPicture(picture: ProviderPicture, nameOf: (uuid: string) => 
   return `${about}\n${inventoryTable(picture.inventories, picture.usages)}`;
 }
 
-/** A list with a line for each entry. */
+/** A list with one line for each entry. */
 const listed = (name: string, entries: readonly string[]): readonly (readonly [string, string])[] =>
   entries.length === 0 ? [[name, '']] : entries.map((entry, place) => [place === 0 ? name : '', entry]);
 
-/** Inventories with what is used of them, a line for each class. */
+/** A table of inventories and usages, with one line for each class. */
 export function inventoryTable(inventories: ProviderPicture['inventories'], usages: Resources): string {
   const rows = Object.entries(inventories).map(([name, inventory]) => [
     name,

@@ -8,55 +8,114 @@ import { table } from './table.ts';
 type Usage = { readonly inventories: { readonly [resourceClass: string]: Inventory }; readonly usages: Resources };
 type Node = Provider & Partial<Usage>;
 
-type TreeNode = Node & { readonly children: readonly TreeNode[] };
+type TreeNode = Node & { readonly children: TreeNode[] };
+
+/** A node with its place in the drawing. The level of a root is 0. */
+type Line = { readonly node: TreeNode; readonly level: number; readonly lead: string; readonly branch: string };
+
+/** How many levels are drawn with branches. With more levels the branches would be wider than the rest of the line. */
+const drawnLevels = 64;
 
 export function addProviderTree(provider: Command): void {
   provider
     .command('tree')
     .description('draw the tree of a provider, or all trees')
     .argument('[provider]', 'the name or UUID of any provider of the tree')
-    .option('-u, --usage', 'with what is used of what each one has')
+    .option('-u, --usage', 'also show the usage and capacity of each provider')
     .action(async (which: string | undefined, { usage }: { readonly usage?: true }, command: Command) => {
       const { placement, print } = shellOf(command);
       const found = which === undefined ? undefined : await findProvider(placement, which);
       const providers = await placement.providers.list(found === undefined ? {} : { in_tree: found.uuid });
       const nodes = usage ? await forEach(providers, (one) => withUsage(placement, one)) : providers;
       const trees = treesOf(nodes);
-      print(trees, () => {
-        const lines = trees.flatMap((tree) => drawn(tree));
-        return usage
+      const lines = linesOf(trees);
+      const text = () =>
+        usage
           ? table(
               ['provider', 'uuid', 'used / capacity'],
-              lines.map(({ text, node }) => [text, node.uuid, usageText(node)]),
+              lines.map((line) => [drawn(line), line.node.uuid, usageText(line.node)]),
             )
           : table(
               ['provider', 'uuid'],
-              lines.map(({ text, node }) => [text, node.uuid]),
+              lines.map((line) => [drawn(line), line.node.uuid]),
             );
-      });
+      const isDeep = lines.some(({ level }) => level > drawnLevels);
+      print(trees, text, isDeep ? () => compactJson(trees) : undefined);
     });
 }
 
-/** Providers as trees. A parent that is not among them is as good as none, and so is that of a root: others can make loops. */
+/*
+ * None of these functions is recursive, because a tree may be deeper than the stack.
+ */
+
+/**
+ * Builds trees of providers. A parent that is not in the list is ignored. The parent of a root is ignored, too: other
+ * programs can write loops into the database, and then a root has a parent.
+ */
 function treesOf(providers: readonly Node[]): readonly TreeNode[] {
-  const uuids = new Set(providers.map(({ uuid }) => uuid));
-  const byParent = Map.groupBy(providers, ({ uuid, parent_provider_uuid: parent, root_provider_uuid: root }) =>
-    parent && uuids.has(parent) && root !== uuid ? parent : undefined,
-  );
-  const grown = (parent: string | undefined): readonly TreeNode[] =>
-    (byParent.get(parent) ?? [])
-      .toSorted((a, b) => a.name.localeCompare(b.name, 'en', { numeric: true }))
-      .map((provider) => ({ ...provider, children: grown(provider.uuid) }));
-  return grown(undefined);
+  const nodes = providers.map((provider): TreeNode => ({ ...provider, children: [] }));
+  nodes.sort((a, b) => byName.compare(a.name, b.name));
+  const byUuid = new Map(nodes.map((node) => [node.uuid, node]));
+  const roots: TreeNode[] = [];
+  for (const node of nodes) {
+    const { uuid, parent_provider_uuid: parent, root_provider_uuid: root } = node;
+    const above = parent && root !== uuid ? byUuid.get(parent) : undefined;
+    (above?.children ?? roots).push(node);
+  }
+  return roots;
 }
 
-/** A line for each node, with branches; the root stands without one. */
-function drawn(node: TreeNode, lead = '', branch = ''): readonly { readonly text: string; readonly node: TreeNode }[] {
-  const below = branch === '' ? '' : lead + (branch === '└─ ' ? '   ' : '│  ');
-  return [
-    { text: lead + branch + node.name, node },
-    ...node.children.flatMap((child, place) => drawn(child, below, place === node.children.length - 1 ? '└─ ' : '├─ ')),
-  ];
+const byName = new Intl.Collator('en', { numeric: true });
+
+/** The nodes of trees in the order in which they are drawn. */
+function linesOf(trees: readonly TreeNode[]): readonly Line[] {
+  const lines: Line[] = [];
+  const rest = trees.map((node): Line => ({ node, level: 0, lead: '', branch: '' })).reverse();
+  for (let line = rest.pop(); line !== undefined; line = rest.pop()) {
+    lines.push(line);
+    const { node, level, lead, branch } = line;
+    const below = level === 0 || level >= drawnLevels ? lead : lead + (branch === lastBranch ? '   ' : '│  ');
+    const last = node.children.at(-1);
+    for (const child of node.children.toReversed()) {
+      rest.push({ node: child, level: level + 1, lead: below, branch: child === last ? lastBranch : '├─ ' });
+    }
+  }
+  return lines;
+}
+
+const lastBranch = '└─ ';
+
+/** The name after its branch. A root has no branch, and a node that is too deep has its level instead. */
+const drawn = ({ node, level, lead, branch }: Line): string =>
+  lead + branch + (level > drawnLevels ? `(level ${level}) ` : '') + node.name;
+
+/**
+ * Writes trees as JSON. There is no white space, because in a deep tree it would be most of the text. The function has
+ * its own stack, because JSON.stringify is recursive and fails on deep trees.
+ */
+function compactJson(trees: readonly TreeNode[]): string {
+  const written: string[] = [];
+  const rest: (TreeNode | string)[] = [];
+  const writeList = (nodes: readonly TreeNode[]): void => {
+    rest.push(']');
+    for (const [place, node] of nodes.toReversed().entries()) {
+      if (place > 0) rest.push(',');
+      rest.push(node);
+    }
+    rest.push('[');
+  };
+  writeList(trees);
+  for (let next = rest.pop(); next !== undefined; next = rest.pop()) {
+    if (typeof next === 'string') {
+      written.push(next);
+      continue;
+    }
+    const { children, ...fields } = next;
+    written.push(JSON.stringify(fields).slice(0, -1), ',"children":');
+    rest.push('}');
+    writeList(children);
+  }
+  return written.join('');
 }
 
 async function withUsage(placement: Placement, provider: Provider): Promise<Node> {

@@ -1,6 +1,6 @@
 import { ApiError } from '../client/index.ts';
 
-/** What to do about refusals, by what the server says. */
+/** What the user can do about a refusal, by the text of the server. */
 const remedies: readonly (readonly [says: RegExp, remedy: string])[] = [
   [
     /Class is in use in inventory/,
@@ -10,7 +10,7 @@ const remedies: readonly (readonly [says: RegExp, remedy: string])[] = [
     /trait .* is in use by a resource provider/,
     '"placement provider list --required TRAIT" shows which have it, "placement trait remove" takes it from one.',
   ],
-  [/has allocations|in use/i, '"placement allocation list PROVIDER" shows who has something of it.'],
+  [/has allocations|in use/i, '"placement allocation list PROVIDER" shows the consumers that have something of it.'],
   [/has child resource providers/, 'Delete them first; "placement provider tree" shows them.'],
   [
     /No such resource class/,
@@ -29,10 +29,10 @@ const remedies: readonly (readonly [says: RegExp, remedy: string])[] = [
 
 const remediesByStatus: Readonly<Record<number, string>> = {
   401: 'The token is not valid: check OS_TOKEN, or set OS_AUTH_URL, OS_USERNAME, OS_PASSWORD and OS_PROJECT_NAME.',
-  403: 'This user may not do it: most of it is for the role admin, or service.',
+  403: 'This user may not do this. Most requests need the role admin or service.',
 };
 
-/** Adds to a refusal of the server what can be done about it. */
+/** Adds to a refusal of the server what the user can do about it. */
 export function withRemedy(problem: unknown): unknown {
   if (!(problem instanceof ApiError)) return problem;
   const remedy = remedies.find(([says]) => says.test(problem.detail))?.[1] ?? remediesByStatus[problem.status];

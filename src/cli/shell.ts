@@ -1,25 +1,28 @@
 import type { Command } from 'commander';
 import type { Placement } from '../client/index.ts';
-import { messageOf } from '../message_of.ts';
+import { messageOf } from '../rest/message_of.ts';
 import { type ConnectionFlags, openPlacement } from './connection.ts';
 
-/** What every command works with. */
+/** The client and the output of a command. */
 export type Shell = {
   readonly placement: Placement;
-  /** Prints a result: the value with `--json`, otherwise the text. */
-  print(value: unknown, text: () => string): void;
+  /**
+   * Prints a result: the value with `--json`, otherwise the text. `json` is for values that JSON.stringify cannot
+   * write.
+   */
+  print(value: unknown, text: () => string, json?: () => string): void;
 };
 
-/** The client and the way to print, by the options that are before or behind the command. */
+/** Makes client and output from the options, which may come before or after the command. */
 export function shellOf(command: Command): Shell {
   const flags = command.optsWithGlobals<ConnectionFlags & { readonly json?: true }>();
   return {
     placement: connected(command, flags),
-    print: (value, text) => console.log(flags.json ? JSON.stringify(value, null, 2) : text()),
+    print: (value, text, json = () => JSON.stringify(value, null, 2)) => console.log(flags.json ? json() : text()),
   };
 }
 
-/** What does not suffice to reach the service is wrong usage. */
+/** If the options are not enough to reach the service, that is wrong usage. */
 function connected(command: Command, flags: ConnectionFlags): Placement {
   try {
     return openPlacement(flags, process.env);
@@ -28,7 +31,7 @@ function connected(command: Command, flags: ConnectionFlags): Placement {
   }
 }
 
-/** Calls for each name, one after the other, and prints those for which that was done, even where the next one fails. */
+/** Runs a call for each name, one after the other. Prints the names that succeeded, even if a later one fails. */
 export async function oneAfterTheOther(
   names: readonly string[],
   call: (name: string) => Promise<unknown>,
@@ -45,10 +48,10 @@ export async function oneAfterTheOther(
   }
 }
 
-/** For long lists: maps with so many calls at a time. */
+/** How many calls run at the same time for a long list. */
 const atOnce = 8;
 
-/** Calls for each item, some at a time, and keeps the order. */
+/** Runs a call for each item, several at a time, and keeps the order of the results. */
 export async function forEach<Item, Result>(
   items: readonly Item[],
   call: (item: Item) => Promise<Result>,

@@ -1,11 +1,11 @@
-/** One cell: numbers stand at the right. */
+/** One cell. Numbers are aligned to the right. */
 export type Cell = string | number | undefined;
 
-/** A head and rows in a box, as people know it from the OpenStack client. */
+/** Draws a head and rows in a box, as the OpenStack client does. */
 export function table(head: readonly string[], rows: readonly (readonly Cell[])[]): string {
   const texts = rows.map((row) => head.map((_, column) => cellText(row[column])));
   const widths = head.map((title, column) =>
-    Math.max(widthOf(title), ...texts.map((row) => widthOf(row[column] ?? ''))),
+    texts.reduce((widest, row) => Math.max(widest, widthOf(row[column] ?? '')), widthOf(title)),
   );
   const isNumeric = head.map((_, column) => {
     const cells = rows.map((row) => row[column]).filter((cell) => cell !== undefined);
@@ -31,7 +31,7 @@ export const column = (head: string, values: readonly string[]): string =>
     values.map((value) => [value]),
   );
 
-/** What is no printable text is spelt out: names come from others, and terminals obey what they are sent. */
+/** Escapes characters that are not printable. Names come from other users and could send commands to the terminal. */
 function cellText(cell: Cell): string {
   return String(cell ?? '').replaceAll(
     /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu,
@@ -48,9 +48,9 @@ const segments = new Intl.Segmenter();
 const wide =
   /\p{Script=Han}|\p{Script=Hangul}|\p{Script=Hiragana}|\p{Script=Katakana}|\p{Emoji_Presentation}|[\uFF01-\uFF60\u3000-\u303F]/u;
 
-/** Columns that a text takes in a terminal. */
+/** How many columns a text takes in a terminal. */
 export function widthOf(text: string): number {
-  if (/^[\x20-\x7e]*$/.test(text)) return text.length;
+  if (/^[\x20-\x7e│├└─]*$/.test(text)) return text.length;
   let width = 0;
   for (const { segment } of segments.segment(text)) width += wide.test(segment) ? 2 : 1;
   return width;

@@ -11,7 +11,7 @@ export function addTraitCommands(program: Command): void {
     .command('list')
     .description('list the traits of a provider, or all there are')
     .argument('[provider]', 'its name or UUID')
-    .option('--prefix <text>', 'only those that begin so, such as HW_CPU or CUSTOM_')
+    .option('--prefix <text>', 'only those that begin with this, such as HW_CPU or CUSTOM_')
     .option('--used', 'only those that some provider has')
     .action(
       async (
@@ -88,7 +88,7 @@ async function read(
   return prefix === undefined ? traits : traits.filter((name) => name.startsWith(prefix));
 }
 
-/** The server would say no more than that there is no such trait. */
+/** Checks the names here, because the message of the server would not say what to do. */
 async function checkKnown(placement: Placement, names: readonly string[]): Promise<void> {
   if (names.length === 0) return;
   const known = new Set(await placement.traits.list({ name: `in:${names.join(',')}` }));

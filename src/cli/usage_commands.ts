@@ -25,7 +25,8 @@ export function addUsageCommands(program: Command): void {
           ['class', 'used', 'capacity', 'free'],
           Object.entries(inventories).map(([name, inventory]) => {
             const amount = used.usages[name] ?? 0;
-            // Below zero where more is used than there is now, as after a total was lowered: that is what people look for.
+            // The free amount is below zero if more is used than there is, for example after a total was lowered. Users
+            // look for this.
             return [name, amount, capacityOf(inventory), capacityOf(inventory) - amount];
           }),
         ),

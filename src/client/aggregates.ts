@@ -7,7 +7,7 @@ export type Aggregates<Version extends Microversion = Microversion> = {
 } & Since<Version, '1.19', { readonly resource_provider_generation: number }> &
   Tagged<Version>;
 
-/** The aggregates that a provider is to be in, and no others. */
+/** The new list of aggregates of a provider. It replaces the old list. */
 export type NewAggregates<Version extends Microversion = Microversion> = {
   readonly aggregates: readonly string[];
 } & AskedSince<Version, '1.19', { readonly resource_provider_generation: number }>;
@@ -15,12 +15,12 @@ export type NewAggregates<Version extends Microversion = Microversion> = {
 /** From 1.1 on. */
 export type AggregateCalls<Version extends Microversion> = {
   show(provider: string, options?: CallOptions): Promise<Aggregates<Version>>;
-  /** Replaces the aggregates of a provider; before 1.19 without a guard. */
+  /** Replaces the aggregates of a provider. Before 1.19 no generation guards the write. */
   set(provider: string, aggregates: NewAggregates<Version>, options?: WriteOptions): Promise<Aggregates<Version>>;
 };
 
 const since = 1;
-/** From 1.19 on the provider's generation guards its aggregates; before, the body is a bare list. */
+/** From 1.19 on the provider's generation guards its aggregates. Before 1.19 the body is only the list. */
 const guardedSince = 19;
 
 /** Makes the calls about aggregates. */

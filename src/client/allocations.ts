@@ -4,12 +4,15 @@ import type { NewInventories } from './inventories.ts';
 import type { Microversion, Since } from './microversions.ts';
 import { answered, type Call, type CallOptions, pathOf, type Tagged, type WriteOptions } from './operation.ts';
 
-/** What a consumer has. Of one that has nothing, or is unknown, there is nothing but empty `allocations`. */
+/**
+ * The allocations of a consumer. For a consumer that has none, or is unknown, `allocations` is empty and the rest is
+ * missing.
+ */
 export type ConsumerAllocations<Version extends Microversion = Microversion> = {
   readonly allocations: {
     readonly [provider: string]: {
       readonly resources: Resources;
-      /** The provider's, at this moment. */
+      /** The current generation of the provider. */
       readonly generation: number;
     };
   };
@@ -18,14 +21,16 @@ export type ConsumerAllocations<Version extends Microversion = Microversion> = {
   Since<Version, '1.38', { readonly consumer_type?: string }> &
   Partial<Tagged<Version>>;
 
-/** What consumers have. */
+/** Calls about the allocations of consumers. */
 export type AllocationCalls<Version extends Microversion> = {
   show(consumer: string, options?: CallOptions): Promise<ConsumerAllocations<Version>>;
-  /** Replaces what a consumer has. @throws ApiError 409 where it does not fit, or something changed meanwhile */
+  /**
+   * Replaces the allocations of a consumer. @throws ApiError 409 if they do not fit, or if something changed in between
+   */
   set(consumer: string, claim: Claim<Version>, options?: WriteOptions): Promise<void>;
-  /** Replaces what several consumers have, all or nothing; from 1.13. */
+  /** Replaces the allocations of several consumers, all or none of them. From 1.13. */
   setMany(claims: { readonly [consumer: string]: Claim<Version> }, options?: WriteOptions): Promise<void>;
-  /** Gives back what a consumer has. @throws ApiError 404 where it has nothing */
+  /** Deletes the allocations of a consumer. @throws ApiError 404 if it has none */
   delete(consumer: string, options?: WriteOptions): Promise<void>;
 };
 
@@ -70,7 +75,7 @@ export function allocationCalls<Version extends Microversion>(call: Call): Alloc
   };
 }
 
-/** Moves inventories and the allocations on them in one step; from 1.30. */
+/** Moves inventories and the allocations on them in one step. From 1.30. */
 export const reshapeCall =
   <Version extends Microversion>(call: Call) =>
   async ({ inventories, allocations }: Reshape<Version>, options?: WriteOptions): Promise<void> =>

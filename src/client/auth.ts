@@ -1,14 +1,14 @@
-/** How requests say who sends them. */
+/** Authenticates requests. */
 export type Auth = {
-  /** Headers for a request; it may take a token first. @throws AuthError */
+  /** Returns the headers for a request. This may get a token first. @throws AuthError */
   headers(signal: AbortSignal): Promise<Readonly<Record<string, string>>>;
-  /** Told that the server did not take the token. @returns whether a new one is worth a try */
+  /** Called when the server has refused the token. @returns whether the request can be tried with a new token */
   refused(): boolean;
-  /** Where the service is, by the catalog. @throws AuthError */
+  /** Finds the URL of the service in the catalog. @throws AuthError */
   endpoint?(signal: AbortSignal): Promise<string>;
 };
 
-/** A token that is there already; of a service without Keystone the user, such as `admin`. */
+/** Uses an existing token. For a service without Keystone the token is the user, such as `admin`. */
 export const token = (value: string): Auth => ({
   headers: async () => ({ 'X-Auth-Token': value }),
   refused: () => false,

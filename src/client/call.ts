@@ -7,9 +7,9 @@ import { type Attempt, repeatedly } from './repeat.ts';
 import { type Fetch, isPassing, send, type WireAnswer } from './send.ts';
 import type { Wanted } from './version_request.ts';
 
-/** What the calls of a client have in common. */
+/** The settings that all calls of a client share. */
 export type Connection = {
-  /** Where the service is; absent where the catalog tells. */
+  /** The URL of the service; undefined if it comes from the catalog. */
   readonly endpoint: string | undefined;
   readonly auth: Auth;
   readonly wanted: Wanted;
@@ -19,8 +19,8 @@ export type Connection = {
 };
 
 /**
- * Makes the function that all calls go through: it authenticates, negotiates the version, repeats what something passing
- * prevented, and turns answers with an error status into ApiError.
+ * Makes the function that all calls go through. It authenticates, negotiates the version, repeats a request after a
+ * temporary failure, and throws ApiError for an answer with an error status.
  */
 export function openCall(connection: Connection): Call {
   return async function call(operation: Operation, options: WriteOptions = {}): Promise<Reply> {
@@ -54,7 +54,7 @@ async function attempt(
       const headers = async () => ({ ...(await headersOf(request.body, version)), ...conditionOf(sent) });
       if (sent === operation) sentAt = minor;
       const answer = await send(fetch, { ...request, headers: await headers() }, signal);
-      // Nothing was done for who was not known: it is asked again with another token.
+      // The server does nothing for a refused token, so the request can safely be sent again with a new token.
       if (answer.status !== 401 || !auth.refused()) return answer;
       return send(fetch, { ...request, headers: await headers() }, signal);
     };
@@ -77,7 +77,7 @@ async function attempt(
   }
 }
 
-/** Of the service that is overloaded or about to end, and of proxies that do not reach it. */
+/** Statuses of a service that is overloaded or shutting down, and of proxies that cannot reach it. */
 const passing: ReadonlySet<number> = new Set([502, 503, 504]);
 
 const isRepeatable = ({ method, repeatable }: Operation, minor: number): boolean =>
@@ -85,7 +85,7 @@ const isRepeatable = ({ method, repeatable }: Operation, minor: number): boolean
 
 async function endpointOf({ endpoint, auth }: Connection, signal: AbortSignal): Promise<string> {
   const found = endpoint ?? (await auth.endpoint?.(signal));
-  if (found === undefined) throw new TypeError('The endpoint is missing: give it, or an auth whose catalog has it.');
+  if (found === undefined) throw new TypeError('The endpoint is missing. Give it, or an auth whose catalog has it.');
   return found.replace(/\/+$/, '');
 }
 

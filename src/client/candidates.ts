@@ -3,13 +3,15 @@ import { filterParameters, optional, type ProviderFilter, type Resources } from 
 import type { Microversion, Since } from './microversions.ts';
 import { answered, type Call, type CallOptions, type Parameter, pathOf } from './operation.ts';
 
-/** What is looked for: resources and traits that any provider of a tree may have, and groups that one provider must have each. */
+/**
+ * A query: resources and traits that any providers of a tree may have together, and groups that each need one provider.
+ */
 export type CandidateQuery = ProviderFilter & {
   /** By suffix: `1` (from 1.25), or any letters, digits, `-` and `_`, such as `_GPU` (from 1.33). */
   readonly groups?: { readonly [suffix: string]: ProviderFilter } | undefined;
-  /** Whether groups may share a provider; must be said where there is more than one. From 1.25. */
+  /** Whether groups may share a provider. Required if there is more than one group. From 1.25. */
   readonly group_policy?: 'none' | 'isolate' | undefined;
-  /** How many will do. From 1.16. */
+  /** The largest number of candidates in the answer. From 1.16. */
   readonly limit?: number | undefined;
   /** Traits of the root, `TRAIT` or `!TRAIT`. From 1.35. */
   readonly root_required?: readonly string[] | undefined;
@@ -17,24 +19,24 @@ export type CandidateQuery = ProviderFilter & {
   readonly same_subtree?: readonly (readonly string[])[] | undefined;
 };
 
-/** One way to get what was looked for: what a claim takes over. */
+/** One way to serve the query. A claim can send it as its allocations. */
 export type AllocationRequest<Version extends Microversion = Microversion> = {
   readonly allocations: { readonly [provider: string]: { readonly resources: Resources } };
 } & Since<Version, '1.34', { readonly mappings: Mappings }>;
 
-/** What a provider of a candidate has, all in all. */
+/** The capacity, usage and other properties of a provider that a candidate uses. */
 export type ProviderSummary<Version extends Microversion = Microversion> = {
   readonly resources: { readonly [resourceClass: string]: { readonly capacity: number; readonly used: number } };
 } & Since<Version, '1.17', { readonly traits: readonly string[] }> &
   Since<Version, '1.29', { readonly parent_provider_uuid: string | null; readonly root_provider_uuid: string }>;
 
-/** The ways to get what was looked for, and the providers that they are about. */
+/** The ways to serve the query, and the providers that they use. */
 export type Candidates<Version extends Microversion = Microversion> = {
   readonly allocation_requests: readonly AllocationRequest<Version>[];
   readonly provider_summaries: { readonly [provider: string]: ProviderSummary<Version> };
 };
 
-/** Asks where something fits; from 1.10. */
+/** Finds allocation candidates. From 1.10. */
 export type CandidatesCall<Version extends Microversion> = (
   query: CandidateQuery,
   options?: CallOptions,
@@ -52,12 +54,13 @@ const sameSubtreeSince = 36;
 export const candidatesCall = <Version extends Microversion>(call: Call): CandidatesCall<Version> =>
   async function candidates(query, options) {
     const path = pathOf('allocation_candidates');
-    const reply = await call({ method: 'GET', path, since, query: parameters(query) }, options);
+    const reply = await call({ method: 'GET', path, since, query: candidateParameters(query) }, options);
     const body = await answered<WireCandidates<Version>>(Promise.resolve(reply));
     return { ...body, allocation_requests: body.allocation_requests.map(byProvider) };
   };
 
-function parameters({ groups = {}, ...query }: CandidateQuery): readonly Parameter[] {
+/** The parameters of a query. */
+export function candidateParameters({ groups = {}, ...query }: CandidateQuery): readonly Parameter[] {
   const { group_policy, limit, root_required = [], same_subtree = [] } = query;
   return [
     ...filterParameters(query, filtersSince),
@@ -89,12 +92,12 @@ type WireCandidates<Version extends Microversion> = Omit<Candidates<Version>, 'a
   readonly allocation_requests: readonly (AllocationRequest<Version> | ListedRequest)[];
 };
 
-/** Up to 1.11 allocations were a list; clients of any version see them by provider. */
+/** Up to 1.11 the server sends allocations as a list. The client always returns them by provider. */
 function byProvider<Version extends Microversion>(
   request: AllocationRequest<Version> | ListedRequest,
 ): AllocationRequest<Version> {
-  if (!Array.isArray(request.allocations)) return request as AllocationRequest<Version>; // the other one has a list
-  const listed = request as ListedRequest; // by its list
+  if (!Array.isArray(request.allocations)) return request as AllocationRequest<Version>; // only the older form is a list
+  const listed = request as ListedRequest; // it has a list, so it is the older form
   const allocations = listed.allocations.map(({ resource_provider, resources }) => [
     resource_provider.uuid,
     { resources },

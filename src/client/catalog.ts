@@ -11,14 +11,16 @@ export type Catalog = readonly {
   }[];
 }[];
 
-/** Which of several endpoints is taken. Default: public, of any region. */
+/** Which of several endpoints is used. Default: public, in any region. */
 export type EndpointChoice = { readonly interface?: string | undefined; readonly region?: string | undefined };
 
-/** The address of the placement service. @throws AuthError where the catalog has none that fits */
+/** The URL of the placement service. @throws AuthError if the catalog has no endpoint that matches */
 export function placementIn(catalog: Catalog, choice: EndpointChoice): string {
   const wanted = choice.interface ?? 'public';
   if (catalog.length === 0) {
-    throw new AuthError('The token has no catalog, since it is for no project: name one, or give the endpoint.');
+    throw new AuthError(
+      'The token has no catalog, because it is not for a project. Name a project, or give the endpoint.',
+    );
   }
   const endpoints = catalog.filter(({ type }) => type === 'placement').flatMap((service) => service.endpoints);
   if (endpoints.length === 0) {

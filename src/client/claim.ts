@@ -4,16 +4,22 @@ import type { AskedSince, Microversion } from './microversions.ts';
 /** Which providers serve which group of a candidate request, by the group's suffix. */
 export type Mappings = { readonly [suffix: string]: readonly string[] };
 
-/** What a consumer is to have. */
+/** The new allocations of a consumer. */
 export type Claim<Version extends Microversion = Microversion> = {
-  /** By the providers' UUIDs; nothing (from 1.28, and in a claim of several consumers) gives everything back. */
+  /**
+   * By the UUIDs of the providers. An empty object (from 1.28, or in a claim of several consumers) deletes all
+   * allocations.
+   */
   readonly allocations: { readonly [provider: string]: { readonly resources: Resources } };
 } & AskedSince<Version, '1.8', { readonly project_id: string; readonly user_id: string }> &
   AskedSince<
     Version,
     '1.28',
     {
-      /** The consumer's generation as it was read, null for a new consumer: the claim is refused where it changed since. */
+      /**
+       * The consumer's generation as it was read; null for a new consumer. If it has changed since, the claim is
+       * refused.
+       */
       readonly consumer_generation: number | null;
     }
   > &
@@ -22,12 +28,12 @@ export type Claim<Version extends Microversion = Microversion> = {
     Version,
     '1.38',
     {
-      /** What kind of thing it is, such as `INSTANCE`. */
+      /** The kind of consumer, such as `INSTANCE`. */
       readonly consumer_type: string;
     }
   >;
 
-/** A claim of any version, as the client writes it down. */
+/** A claim with the fields of all versions. */
 export type AnyClaim = {
   readonly allocations: Claim['allocations'];
   readonly project_id?: string | undefined;
@@ -37,7 +43,7 @@ export type AnyClaim = {
   readonly consumer_type?: string | undefined;
 };
 
-/** From 1.28 on a claim names the consumer's generation, so that it cannot be carried out twice. */
+/** From 1.28 on a claim names the consumer's generation, so the server cannot execute it twice. */
 export const claimsGuardedSince = 28;
 
 /** The fields of a claim by the minor version that brought them. */
@@ -48,10 +54,10 @@ const fieldsSince = {
   mappings: 34,
   consumer_type: 38,
 };
-/** Up to 1.11 allocations were a list. */
+/** Before 1.12 allocations were a list. */
 const byProviderSince = 12;
 
-/** A claim in the form of a version: what it does not know is left out. */
+/** A claim in the form of a version. Fields that the version does not have are left out. */
 export function claimBody(claim: AnyClaim, minor: number): Readonly<Record<string, unknown>> {
   const entries: [string, unknown][] = [['allocations', allocationsBody(claim.allocations, minor)]];
   const { project_id, user_id, consumer_generation, mappings, consumer_type } = claim;

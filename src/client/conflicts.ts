@@ -1,19 +1,22 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isConcurrentUpdate } from './errors.ts';
 
-/** How long conflicts are tried again. */
+/** How often to try again after a conflict. */
 export type ConflictOptions = {
-  /** How often it is tried at most. Default: 10. */
+  /** The largest number of attempts. Default: 10. */
   readonly attempts?: number | undefined;
   readonly signal?: AbortSignal | undefined;
 };
 
-/** The wait after a conflict is random up to this, doubling each time, so that writers that met do not meet again. */
+/**
+ * The wait after a conflict is random, up to this time, which doubles with each attempt. So writers do not collide
+ * again.
+ */
 const firstWaitMs = 20;
 const longestWaitMs = 1_000;
 
 /**
- * Reads and writes, and does both again where the write was refused because something had changed in between.
+ * Reads and writes. If the write is refused because something has changed in between, it reads and writes again.
  *
  * ```ts
  * await retryConflicts(async () => {
@@ -22,9 +25,10 @@ const longestWaitMs = 1_000;
  * });
  * ```
  *
- * @param readAndWrite is told the number of its attempt, from 1 on; it must read what it writes upon each time
+ * @param readAndWrite gets the number of the attempt, from 1 on; each time it must read again the data that its write
+ * is based on
  * @returns what `readAndWrite` resolved with
- * @throws what it throws that is no such conflict, and the last conflict
+ * @throws every error of `readAndWrite` that is not such a conflict, and the last conflict
  */
 export async function retryConflicts<Result>(
   readAndWrite: (attempt: number) => Promise<Result>,

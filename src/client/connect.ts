@@ -2,10 +2,13 @@ import { type AggregateCalls, aggregateCalls } from './aggregates.ts';
 import { type AllocationCalls, allocationCalls, type Reshape, reshapeCall } from './allocations.ts';
 import { type Auth, token } from './auth.ts';
 import { openCall } from './call.ts';
+import { type CandidateQuestions, candidateQuestions } from './candidate_questions.ts';
 import { type CandidatesCall, candidatesCall } from './candidates.ts';
+import { type ConsumerCalls, consumerCalls } from './consumers.ts';
 import { type InventoryCalls, inventoryCalls } from './inventories.ts';
 import type { From, Microversion } from './microversions.ts';
 import type { Call, CallOptions, WriteOptions } from './operation.ts';
+import { type ProviderSummaryCalls, providerSummaryCalls } from './provider_summaries.ts';
 import { type ProviderCalls, providerCalls } from './providers.ts';
 import { type ResourceClassCalls, resourceClassCalls } from './resource_classes.ts';
 import type { Fetch } from './send.ts';
@@ -14,27 +17,32 @@ import { type ProviderTraitCalls, providerTraitCalls, type TraitCalls, traitCall
 import { type UsageCalls, usageCalls } from './usages.ts';
 import { wantedVersion } from './version_request.ts';
 
-/** Where the service is, who asks, and how patiently. */
+/** The URL of the service, the authentication, and how long a call may take. */
 export type ConnectOptions<Version extends string = string, Oldest extends Microversion = Microversion> = {
-  /** Where the service is, `http://127.0.0.1:8778`. Default: where `auth` finds it, as `keystone` does in the catalog. */
+  /**
+   * The URL of the service, `http://127.0.0.1:8778`. Default: the URL that `auth` finds, as `keystone` does in the
+   * catalog.
+   */
   readonly endpoint?: string | undefined;
-  /** A token, or what gets one. */
+  /** A token, or an `Auth` that gets tokens. */
   readonly auth: Auth | string;
-  /** `1.N` or `latest`, and nothing else will do. Absent, the newest is negotiated that client and server know. */
+  /** `1.N` or `latest`: the only version to use. If absent, client and server negotiate the newest that both know. */
   readonly version?: Version | undefined;
   /** For negotiation: the oldest version that the program can work with. Default: 1.0. */
   readonly oldest?: Oldest | undefined;
-  /** For negotiation: the newest version that the program was written for. Default: the newest that this client knows. */
+  /**
+   * For negotiation: the newest version that the program was written for. Default: the newest that this client knows.
+   */
   readonly newest?: Microversion | undefined;
-  /** Milliseconds that a call may take, with everything that is repeated. Default: 30,000. */
+  /** Milliseconds that a call may take, including all attempts; Infinity for no deadline. Default: 30,000. */
   readonly deadlineMs?: number | undefined;
-  /** How often a call is tried at most where it may be repeated. Default: until the deadline. */
+  /** The largest number of attempts of a call that may be repeated. Default: no limit until the deadline. */
   readonly attempts?: number | undefined;
   /** Default: the global one. */
   readonly fetch?: Fetch | undefined;
 };
 
-/** A client. `Version` is what it may speak: the named version, or all that negotiation may come to. */
+/** A client. `Version` is the named version, or all versions that negotiation can result in. */
 export type Placement<Version extends Microversion = Microversion> = {
   readonly providers: ProviderCalls<Version>;
   readonly inventories: InventoryCalls<Version>;
@@ -42,26 +50,29 @@ export type Placement<Version extends Microversion = Microversion> = {
   readonly aggregates: AggregateCalls<Version>;
   readonly usages: UsageCalls<Version>;
   readonly allocations: AllocationCalls<Version>;
+  readonly consumers: ConsumerCalls;
+  readonly providerSummaries: ProviderSummaryCalls;
   readonly candidates: CandidatesCall<Version>;
+  readonly candidateQuestions: CandidateQuestions;
   readonly reshape: (reshape: Reshape<Version>, options?: WriteOptions) => Promise<void>;
   readonly traits: TraitCalls;
   readonly resourceClasses: ResourceClassCalls<Version>;
-  /** What the server speaks, and what is spoken with it. */
+  /** The versions that the server speaks, and the version that this client uses with it. */
   readonly serverVersion: (options?: CallOptions) => Promise<ServerVersion>;
-  /** Any request, for what the others do not cover. */
+  /** Sends any request, for requests that the other methods do not cover. */
   readonly call: Call;
 };
 
-/** How long a call may take, in milliseconds, where nothing else is said. */
+/** How long a call may take by default, in milliseconds. */
 const defaultDeadlineMs = 30_000;
 
 /**
- * Makes a client; nothing is sent before the first call.
+ * Makes a client. It sends no request before the first call.
  *
- * With `version` the answers' types are those of the version; with `oldest` those of all versions from it on; with neither, what
- * some versions lack is optional.
+ * With `version` the answers have the types of that version. With `oldest` they have the types of all versions from it
+ * on. With neither, the fields that some versions lack are optional.
  *
- * @throws VersionError for a version that is none, or that this client does not know
+ * @throws VersionError for an invalid version, or a version that this client does not know
  */
 export function connect<const Version extends Microversion>(
   options: ConnectOptions<Version> & { readonly version: Version },
@@ -87,7 +98,10 @@ export function connect(options: ConnectOptions): Placement {
     aggregates: aggregateCalls(call),
     usages: usageCalls(call),
     allocations: allocationCalls(call),
+    consumers: consumerCalls(call),
+    providerSummaries: providerSummaryCalls(call),
     candidates: candidatesCall(call),
+    candidateQuestions: candidateQuestions(call),
     reshape: reshapeCall(call),
     traits: traitCalls(call),
     resourceClasses: resourceClassCalls(call),

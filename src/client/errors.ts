@@ -1,9 +1,11 @@
-/** Everything that this client throws by itself: an {@link ApiError}, {@link VersionError}, {@link ConnectionError} or {@link AuthError}. */
+/**
+ * Every error of this client: an {@link ApiError}, {@link VersionError}, {@link ConnectionError} or {@link AuthError}.
+ */
 export class PlacementError extends Error {
   override readonly name: string = 'PlacementError';
 }
 
-/** What the server says in `code` from microversion 1.23 on. */
+/** The codes that the server sends from microversion 1.23 on. */
 export type ErrorCode =
   | 'placement.undefined_code'
   | 'placement.inventory.inuse'
@@ -15,21 +17,24 @@ export type ErrorCode =
   | 'placement.query.duplicate_key'
   | 'placement.query.bad_value'
   | 'placement.query.missing_value'
-  | 'placement.precondition_failed';
+  | 'placement.precondition_failed'
+  | 'placement.capacity_exceeded'
+  | 'placement.inventory_absent'
+  | 'placement.inventory_constraints';
 
-/** What is known of a refusal, beside the request. */
+/** The parts of an answer with an error status. */
 export type Refusal = {
   readonly status: number;
-  /** Absent below microversion 1.23, and where something in front of the server answered. */
+  /** Undefined below microversion 1.23, and if a proxy in front of the server sent the answer. */
   readonly code: ErrorCode | undefined;
   readonly title: string;
-  /** The server's words. */
+  /** The text of the server. */
   readonly detail: string;
-  /** Under which the server's log tells more. */
+  /** The id of the request, to find it in the server's log. */
   readonly requestId: string | undefined;
 };
 
-/** The server, or something in front of it, answered a request with an error. */
+/** The server, or a proxy in front of it, answered a request with an error. */
 export class ApiError extends PlacementError {
   override readonly name = 'ApiError';
   readonly status: number;
@@ -40,8 +45,8 @@ export class ApiError extends PlacementError {
   /** The request, `PUT /allocations/{uuid}`. */
   readonly request: string;
   /**
-   * How often the request was sent. From the second time on a conflict may be with the first: its answer was lost, and it
-   * may have been carried out.
+   * How often the request was sent. If it was sent more than once, a conflict may come from an earlier attempt: its
+   * answer was lost, but the server may have executed it.
    */
   readonly attempts: number;
 
@@ -58,22 +63,22 @@ export class ApiError extends PlacementError {
   }
 }
 
-/** Microversions that a server speaks, such as `1.0` to `1.40`. */
+/** Microversions that a server speaks, such as `1.0` to `1.42`. */
 export type VersionRange = { readonly min: string; readonly max: string };
 
 /**
- * - `invalid`: it is no microversion, or none that this client knows; nothing was sent.
- * - `unsupported`: the server does not speak it, or nothing that the client does.
- * - `no microversions`: the server knows no microversions, and the program did not leave the choice to the client.
- * - `too old`: what was asked for came with a newer microversion than the one that is spoken.
+ * - `invalid`: the text is not a microversion, or not one that this client knows. No request was sent.
+ * - `unsupported`: the server does not speak this version, or client and server have no version in common.
+ * - `no microversions`: the server knows no microversions, but the program requires one.
+ * - `too old`: the request needs a newer microversion than the one that is in use.
  */
 export type VersionProblem = 'invalid' | 'unsupported' | 'no microversions' | 'too old';
 
-/** Client and server have no version in common that would do. */
+/** Client and server have no version in common that is acceptable. */
 export class VersionError extends PlacementError {
   override readonly name = 'VersionError';
   readonly problem: VersionProblem;
-  /** What the server speaks, where it was asked and said so. */
+  /** The versions that the server speaks, if they are known. */
   readonly server: VersionRange | undefined;
 
   constructor(problem: VersionProblem, message: string, server?: VersionRange) {
@@ -83,10 +88,10 @@ export class VersionError extends PlacementError {
   }
 }
 
-/** There was no answer: no connection, a lost one, or the deadline. */
+/** There was no answer: there was no connection, the connection was lost, or the deadline has passed. */
 export class ConnectionError extends PlacementError {
   override readonly name = 'ConnectionError';
-  /** The request certainly did not reach the server. Otherwise it may have been carried out. */
+  /** true: the request certainly did not reach the server. false: the server may have executed it. */
   readonly unsent: boolean;
 
   constructor(message: string, options: { readonly unsent: boolean; readonly cause?: unknown }) {
@@ -100,19 +105,21 @@ export class AuthError extends PlacementError {
   override readonly name = 'AuthError';
 }
 
-/** Whether what was asked for is not there. */
+/** Whether the requested resource does not exist. */
 export const isNotFound = (error: unknown): error is ApiError => error instanceof ApiError && error.status === 404;
 
-/** Whether a request was refused by the state of things: a name that is taken, no room left, a generation that moved. */
+/**
+ * Whether a request conflicts with the current state: a name is taken, there is no room, or a generation has changed.
+ */
 export const isConflict = (error: unknown): error is ApiError => error instanceof ApiError && error.status === 409;
 
-/** Whether a write was refused since the resource is not what `ifMatch` says: it was changed, or is gone. */
+/** Whether a write was refused because the resource does not match `ifMatch`: it was changed or deleted. */
 export const isPreconditionFailed = (error: unknown): error is ApiError =>
   error instanceof ApiError && error.status === 412;
 
 /**
- * Whether a write was refused because what it was based on has changed: read again, decide again, write again. Below
- * microversion 1.23, where errors have no code, it is told by the server's words.
+ * Whether a write was refused because the data that it was based on has changed. The program should read again, decide
+ * again and write again. Below microversion 1.23 errors have no code, so this is recognized by the server's text.
  */
 export function isConcurrentUpdate(error: unknown): error is ApiError {
   if (isPreconditionFailed(error)) return true;

@@ -3,24 +3,25 @@ import type { Parameter } from './operation.ts';
 /** Amounts by resource class: `{ VCPU: 2, MEMORY_MB: 2048 }`. */
 export type Resources = { readonly [resourceClass: string]: number };
 
-/** Which providers, or groups of a candidate request, will do. Everything that is given must hold. */
+/** A filter for providers, or for a group of a candidate request. A provider must meet all given conditions. */
 export type ProviderFilter = {
-  /** What there must be room for. Of providers from 1.4 on. */
+  /** The amounts that there must be room for. For providers from 1.4 on. */
   readonly resources?: Resources | undefined;
   /**
-   * Traits, each `TRAIT`, `!TRAIT` for one that there must not be (from 1.22), or `in:TRAIT,TRAIT` for one of several (from 1.39).
+   * Traits, each `TRAIT`, `!TRAIT` for a forbidden trait (from 1.22), or `in:TRAIT,TRAIT` for at least one of several
+   * (from 1.39).
    */
   readonly required?: readonly string[] | undefined;
   /**
-   * Aggregates, each `UUID`, `in:UUID,UUID` for one of several, or from 1.32 `!UUID` and `!in:UUID,UUID` for none. More than one
-   * from 1.24.
+   * Aggregates, each `UUID`, `in:UUID,UUID` for one of several, or from 1.32 `!UUID` and `!in:UUID,UUID` for none. More
+   * than one from 1.24.
    */
   readonly member_of?: readonly string[] | undefined;
-  /** A provider, anywhere in the tree that is meant. */
+  /** The UUID of a provider. Only providers of its tree match. */
   readonly in_tree?: string | undefined;
 };
 
-/** The minor versions that brought the parameters: GET /resource_providers had some of them earlier than candidates. */
+/** The minor versions that brought the parameters. GET /resource_providers got some of them earlier than candidates. */
 export type FilterVersions = { readonly [name in keyof ProviderFilter]-?: number };
 
 const forbiddenTraitsSince = 22;
@@ -28,13 +29,13 @@ const anyTraitsSince = 39;
 const severalAggregatesSince = 24;
 const forbiddenAggregatesSince = 32;
 
-/** @param suffix that of a group of a candidate request; empty outside of groups */
+/** @param suffix the suffix of a group of a candidate request; empty outside of groups */
 export function filterParameters(
   { resources, required = [], member_of = [], in_tree }: ProviderFilter,
   since: FilterVersions,
   suffix = '',
 ): readonly Parameter[] {
-  // Up to 1.38 only one `required` counts, so that all that can go into one does.
+  // Up to 1.38 only one `required` counts, so everything that fits into one parameter is put there.
   const anyOf = required.filter((trait) => trait.startsWith('in:'));
   const plain = required.filter((trait) => !trait.startsWith('in:'));
   const forbids = plain.some((trait) => trait.startsWith('!'));
@@ -70,6 +71,6 @@ const resourcesText = (resources: Resources): string =>
     .map(([name, amount]) => `${name}:${amount}`)
     .join(',');
 
-/** A parameter that is there where its value is. */
+/** A parameter, if it has a value. */
 export const optional = (name: string, value: string | number | undefined, since = 0): readonly Parameter[] =>
   value === undefined ? [] : [{ name, value: String(value), since }];

@@ -2,10 +2,20 @@
 export type { AggregateCalls, Aggregates, NewAggregates } from './aggregates.ts';
 export type { AllocationCalls, ConsumerAllocations, Reshape } from './allocations.ts';
 export { type Auth, token } from './auth.ts';
+export type {
+  CandidateCount,
+  CandidateQuestions,
+  ExplainedCondition,
+  Explanation,
+  NamedProvider,
+  UnlimitedQuery,
+  UnmetCondition,
+} from './candidate_questions.ts';
 export type { AllocationRequest, CandidateQuery, Candidates, CandidatesCall, ProviderSummary } from './candidates.ts';
 export type { Claim, Mappings } from './claim.ts';
 export { type ConflictOptions, retryConflicts } from './conflicts.ts';
 export { type ConnectOptions, connect, type Placement } from './connect.ts';
+export type { Consumer, ConsumerCalls, ConsumerChange, ConsumerOwner, ConsumerQuery } from './consumers.ts';
 export {
   ApiError,
   AuthError,
@@ -25,6 +35,8 @@ export type { Guarded, Inventories, Inventory, InventoryCalls, NewInventories, N
 export { type Credentials, type KeystoneOptions, keystone, type Scope } from './keystone.ts';
 export { type From, type Microversion, microversions, newestMinor } from './microversions.ts';
 export type { Call, CallOptions, IfMatch, Operation, Parameter, Reply, WriteOptions } from './operation.ts';
+export type { Page } from './pages.ts';
+export type { ProviderSummaryCalls, SummaryQuery, WholeProvider } from './provider_summaries.ts';
 export type {
   NewProvider,
   Provider,

@@ -9,29 +9,29 @@ import {
   type WriteOptions,
 } from './operation.ts';
 
-/** What a provider has of one resource class. Its capacity is `(total - reserved) * allocation_ratio`. */
+/** The inventory of one resource class. Its capacity is `(total - reserved) * allocation_ratio`. */
 export type Inventory = {
   readonly total: number;
   readonly reserved: number;
-  /** One allocation has at least and at most so much, in steps of `step_size`. */
+  /** An allocation has an amount between `min_unit` and `max_unit`, in steps of `step_size`. */
   readonly min_unit: number;
   readonly max_unit: number;
   readonly step_size: number;
   readonly allocation_ratio: number;
 };
 
-/** What is not given is as the server's defaults: nothing reserved, any amount, ratio 1. */
+/** Missing fields get the server's defaults: nothing reserved, any amount, ratio 1. */
 export type NewInventory = { readonly total: number } & Partial<Inventory>;
 
-/** The provider's generation as it was read: the write is refused where the provider has changed since. */
+/** The provider's generation as it was read. If the provider has changed since, the write is refused. */
 export type Guarded = { readonly resource_provider_generation: number };
 
-/** All inventories of a provider; the tag is that of all together, and each has one of its own. */
+/** All inventories of a provider. There is one tag for all of them together, and each inventory also has its own. */
 export type Inventories<Version extends Microversion = Microversion> = {
   readonly inventories: { readonly [resourceClass: string]: Inventory & Tagged<Version> };
 } & Guarded &
   Tagged<Version>;
-/** All inventories that a provider is to have. */
+/** The new inventories of a provider. They replace the old ones. */
 export type NewInventories = { readonly inventories: { readonly [resourceClass: string]: NewInventory } } & Guarded;
 
 /** The inventories of a provider. */
@@ -42,13 +42,13 @@ export type InventoryCalls<Version extends Microversion = Microversion> = {
   /** Deletes all inventories; from 1.5. */
   deleteAll(provider: string, options?: WriteOptions): Promise<void>;
   show(provider: string, resourceClass: string, options?: CallOptions): Promise<Inventory & Guarded & Tagged<Version>>;
-  /** Adds the inventory of a class that the provider has none of. */
+  /** Adds the inventory of a class. The provider must not have one of this class. */
   add(
     provider: string,
     inventory: NewInventory & { readonly resource_class: string },
     options?: WriteOptions,
   ): Promise<Inventory & Guarded & Tagged<Version>>;
-  /** Replaces the inventory of a class that the provider has already. */
+  /** Replaces the inventory of a class. The provider must have one of this class. */
   replace(
     provider: string,
     resourceClass: string,

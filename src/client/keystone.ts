@@ -4,7 +4,10 @@ import { AuthError, ConnectionError } from './errors.ts';
 import { refusalOf } from './refusal.ts';
 import { type Fetch, send, type WireAnswer } from './send.ts';
 
-/** Who logs in. Domains are by id or name; a name without either is of the domain `Default`. */
+/**
+ * The credentials for a login. A domain is given by id or name. A user name without a domain is in the domain
+ * `Default`.
+ */
 export type Credentials =
   | {
       readonly method: 'password';
@@ -16,19 +19,19 @@ export type Credentials =
 
 type DomainOf = { readonly domainId?: string | undefined; readonly domainName?: string | undefined };
 
-/** What the token is for. Absent, the user's default project; application credentials have their own. */
+/** The scope of the token. Default: the user's default project. An application credential has its own scope. */
 export type Scope =
   | { readonly project: { readonly id?: string; readonly name?: string } & DomainOf }
   | { readonly domain: { readonly id?: string; readonly name?: string } }
   | { readonly system: 'all' };
 
-/** How to log in, and what to look for in the catalog. */
+/** How to log in, and which endpoint of the catalog to use. */
 export type KeystoneOptions = {
   /** Keystone's address, with or without `/v3`. */
   readonly authUrl: string;
   readonly credentials: Credentials;
   readonly scope?: Scope | undefined;
-  /** Which endpoint of the catalog is taken. Default: public, of any region. */
+  /** Which endpoint of the catalog is used. Default: public, in any region. */
   readonly interface?: 'public' | 'internal' | 'admin' | undefined;
   readonly region?: string | undefined;
   /** Default: the global one. */
@@ -37,13 +40,16 @@ export type KeystoneOptions = {
 
 type Session = { readonly token: string; readonly expiresAtMs: number; readonly catalog: Catalog };
 
-/** A token is renewed this long before it expires, in milliseconds, so that it does not expire on its way. */
+/** A token is renewed this many milliseconds before it expires, so that it cannot expire while a request is sent. */
 const renewalMs = 60_000;
 
-/** A login that takes longer than this, in milliseconds, has failed; it is no single call's, so that none's signal ends it. */
+/**
+ * A login fails after this many milliseconds. Several calls may wait for one login, so the signal of a call does not
+ * end it.
+ */
 const loginMs = 30_000;
 
-/** Logs in to Keystone (v3) when a token is needed, renews it in time, and finds the service in the catalog. */
+/** Logs in to Keystone (v3) when a token is needed, renews the token in time, and finds the service in the catalog. */
 export function keystone(options: KeystoneOptions): Auth {
   let session: Promise<Session> | undefined;
   const start = (): Promise<Session> => {
@@ -58,7 +64,7 @@ export function keystone(options: KeystoneOptions): Auth {
     const asked = session ?? start();
     const found = await unlessAborted(asked, signal);
     if (found.expiresAtMs - renewalMs > Date.now()) return found;
-    // Of those who find it expired at once, the first logs in for all.
+    // If several calls find the token expired at the same time, the first call logs in for all of them.
     const renewed = session === undefined || session === asked ? start() : session;
     return unlessAborted(renewed, signal);
   };
@@ -72,7 +78,7 @@ export function keystone(options: KeystoneOptions): Auth {
   };
 }
 
-/** @throws AuthError where Keystone refuses, ConnectionError where it does not answer */
+/** @throws AuthError if Keystone refuses the login, ConnectionError if it does not answer */
 async function logIn({ authUrl, credentials, scope, fetch = globalThis.fetch }: KeystoneOptions): Promise<Session> {
   const url = `${authUrl.replace(/\/+$/, '').replace(/\/v3$/, '')}/v3/auth/tokens`;
   const body = JSON.stringify({ auth: { identity: identityOf(credentials), ...scopeOf(scope) } });
@@ -97,7 +103,10 @@ async function logIn({ authUrl, credentials, scope, fetch = globalThis.fetch }: 
 
 type Described = { readonly expires_at: string; readonly catalog?: Catalog };
 
-/** What an answer says of its token; the catalog is missing for a token that is for nothing. Undefined where it is not Keystone's. */
+/**
+ * The token in an answer of Keystone. A token without a scope has no catalog. Undefined if the answer is not
+ * Keystone's.
+ */
 function describedIn(text: string): Described | undefined {
   try {
     const { token } = JSON.parse(text) as { readonly token?: Partial<Described> }; // by Keystone's API; what is read first is checked
@@ -143,7 +152,7 @@ function scopeOf(scope: Scope | undefined): object {
   return { scope: { project: named(scope.project) } };
 }
 
-/** An id says it all; a name is one of a domain. */
+/** Refers to a user or project: an id is enough, but a name needs a domain. */
 function named({
   id,
   name,
@@ -155,7 +164,7 @@ function named({
   return { name, domain: { name: domainName ?? 'Default' } };
 }
 
-/** Waits for what others may wait for too: a signal ends the wait, not the thing. */
+/** Waits for a promise that other calls may wait for, too. The signal ends only this wait, not the work behind it. */
 async function unlessAborted<Result>(thing: Promise<Result>, signal: AbortSignal): Promise<Result> {
   signal.throwIfAborted();
   return new Promise((resolve, reject) => {

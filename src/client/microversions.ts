@@ -1,19 +1,19 @@
-/** Every microversion that this client knows, oldest first: `placement 1.0` to `placement 1.40`. OpenStack's end at 1.39. */
+/** Every microversion that this client knows, oldest first: `placement 1.0` to `placement 1.42`. OpenStack's end at 1.39. */
 export const microversions = [
   ...(['1.0', '1.1', '1.2', '1.3', '1.4', '1.5', '1.6', '1.7', '1.8', '1.9'] as const),
   ...(['1.10', '1.11', '1.12', '1.13', '1.14', '1.15', '1.16', '1.17', '1.18', '1.19'] as const),
   ...(['1.20', '1.21', '1.22', '1.23', '1.24', '1.25', '1.26', '1.27', '1.28', '1.29'] as const),
   ...(['1.30', '1.31', '1.32', '1.33', '1.34', '1.35', '1.36', '1.37', '1.38', '1.39'] as const),
-  '1.40',
+  ...(['1.40', '1.41', '1.42'] as const),
 ] as const;
 
-/** `1.0` to `1.40` */
+/** `1.0` to `1.42` */
 export type Microversion = (typeof microversions)[number];
 
 /** The newest minor version that this client knows. */
 export const newestMinor = microversions.length - 1;
 
-/** A microversion and all newer ones: `From<'1.38'>` is `'1.38' | '1.39' | '1.40'`. */
+/** A microversion and all newer ones: `From<'1.38'>` is `'1.38' | '1.39' | '1.40' | '1.41' | '1.42'`. */
 export type From<First extends Microversion> = FromIn<First, typeof microversions>;
 type FromIn<First, List extends readonly unknown[]> = List extends readonly [infer Head, ...infer Tail]
   ? Head extends First
@@ -22,8 +22,8 @@ type FromIn<First, List extends readonly unknown[]> = List extends readonly [inf
   : never;
 
 /**
- * Fields that an answer has from a microversion on. `Version` is what the client may end up with: where all of it has the
- * fields they are there, where none of it has them they are not, and otherwise they are optional.
+ * Fields that an answer has from a microversion on. `Version` is the set of versions that the client may use. If all of
+ * them have the fields, the fields are in the type; if none has them, they are not; otherwise they are optional.
  */
 export type Since<Version extends Microversion, First extends Microversion, Fields> = [Version] extends [From<First>]
   ? Fields
@@ -32,8 +32,8 @@ export type Since<Version extends Microversion, First extends Microversion, Fiel
     : Partial<Fields>;
 
 /**
- * Fields that a request has from a microversion on. Where the version is still to be negotiated they are asked for, and the
- * client leaves out what the negotiated version does not know.
+ * Fields that a request has from a microversion on. If the version will be negotiated, the fields are required, and the
+ * client leaves out those that the negotiated version does not have.
  */
 export type AskedSince<Version extends Microversion, First extends Microversion, Fields> = [
   Extract<Version, From<First>>,

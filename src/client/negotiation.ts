@@ -8,16 +8,18 @@ import { acceptsOldest, common, type Wanted } from './version_request.ts';
 /** Sends an operation in the form of a minor version, asking for a version: `1.N`, or `latest`. */
 export type Exchange = (operation: Operation, minor: number, version: string) => Promise<WireAnswer>;
 
-/** GET / answers anybody, at any version that is spoken, and changes nothing. */
+/** GET / needs no authentication, works at every version of the server, and changes nothing. */
 const discovery: Operation = { method: 'GET', path: '/' };
 
 /**
- * Sends an operation at the version that is wanted. One that was not named is the newest at first, and where the server
- * refuses that, once more, the best that both know; what a server speaks is remembered by its endpoint.
+ * Sends an operation at the wanted version. If none is named, it tries the newest version first. If the server refuses
+ * that, it sends the operation once more, at the newest version that both know. It remembers the versions of a server
+ * by endpoint.
  *
- * Before the first write the server is asked what it speaks, so that nothing is ever written at a version that was not agreed on.
+ * Before the first write it asks the server for its versions, so that no write is sent at a version that was not
+ * negotiated.
  *
- * @throws VersionError where there is no version that will do, or the operation does not exist at it.
+ * @throws VersionError if no version is acceptable, or if the operation does not exist at the version
  */
 export async function negotiated(
   endpoint: string,
@@ -46,13 +48,16 @@ export async function negotiated(
   }
 }
 
-/** Whether enough is known of a server to write to it, or to say `latest`, which has to be written in some form. */
+/**
+ * Whether enough is known about a server to send it a write, or to send `latest`, which also needs the form of a
+ * version.
+ */
 function isSettled(wanted: Wanted, spoken: Spoken | undefined): boolean {
   if (spoken === 'none') return acceptsOldest(wanted);
   return typeof spoken === 'object' || (spoken === 'unknown range' && wanted.kind !== 'latest');
 }
 
-/** Finds out what a server speaks. @throws VersionError where nothing of it will do. */
+/** Finds out which versions a server speaks. @throws VersionError if none of them is acceptable */
 async function discover(endpoint: string, wanted: Wanted, exchange: Exchange): Promise<void> {
   const asked = wanted.kind === 'negotiated' ? wanted.newest : wanted.kind === 'named' ? wanted.minor : newestMinor;
   const answer = await exchange(discovery, asked, wanted.kind === 'latest' ? 'latest' : `1.${asked}`);
@@ -66,20 +71,22 @@ async function discover(endpoint: string, wanted: Wanted, exchange: Exchange): P
     if (wanted.kind === 'negotiated' && common(wanted, told.spoken) !== undefined) return;
     throw unsupported(endpoint, wanted, told.spoken);
   }
-  // Whoever has no such path, or shows something else there, does not know microversions; of other errors nothing follows.
+  // A server without this path, or with another document there, does not know microversions. Other errors say nothing
+  // about that.
   if (answer.status < 300 || answer.status === 404 || answer.status === 405) {
     remember(endpoint, 'none');
     if (!acceptsOldest(wanted)) throw withoutMicroversions(endpoint, wanted);
   }
 }
 
-/** What the version to ask for is, by what is known of the server. */
+/** The version to ask for, from what is known about the server. */
 function choose(wanted: Wanted, spoken: Spoken | undefined): number {
   if (wanted.kind === 'named') return wanted.minor;
   const newest = wanted.kind === 'latest' ? newestMinor : wanted.newest;
   if (spoken === undefined || spoken === 'unknown range') return newest;
   if (spoken === 'none') return acceptsOldest(wanted) ? 0 : newest;
-  // Where there is none in common the server is asked again: it may have been upgraded, and it says no otherwise.
+  // If there is no version in common, the request is sent all the same: the server may have been upgraded. If not, it
+  // refuses.
   const oldest = wanted.kind === 'latest' ? 0 : wanted.oldest;
   return common({ oldest, newest }, spoken) ?? newest;
 }
@@ -91,7 +98,9 @@ function learn(endpoint: string, { minor, spoken }: Told): void {
     remember(endpoint, 'unknown range');
 }
 
-/** An answer without a version: of a server that knows none, or of something that failed before the version mattered. */
+/**
+ * Handles an answer without a version: the server knows no versions, or the request failed before the version mattered.
+ */
 async function judgeSilence(
   endpoint: string,
   wanted: Wanted,

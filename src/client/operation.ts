@@ -1,36 +1,36 @@
 import type { Microversion, Since } from './microversions.ts';
 
-/** A parameter of a query, with the minor version that brought it, or this form of it. */
+/** A parameter of a query, with the minor version that brought it or this form of its value. */
 export type Parameter = {
   readonly name: string;
   readonly value: string;
   readonly since?: number;
 };
 
-/** One request, before its version is known. */
+/** One request whose version is not known yet. */
 export type Operation = {
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
-  /** Below the endpoint, encoded. */
+  /** The path below the endpoint, encoded. */
   readonly path: string;
-  /** The minor versions that have it. */
+  /** The first and the last minor version that have this operation. */
   readonly since?: number;
   readonly until?: number;
   readonly query?: readonly Parameter[];
-  /** The body as a version has it. */
+  /** The body in the form of a version. */
   readonly body?: (minor: number) => unknown;
   /**
-   * Whether it may be sent again when its answer is lost: reads, and writes that a generation keeps from being done twice.
-   * Default: GET may.
+   * Whether the request may be sent again if its answer is lost. That is true for reads, and for writes that the server
+   * cannot execute twice because of a generation. Default: only GET.
    */
   readonly repeatable?: (minor: number) => boolean;
-  /** What the resource must be; from 1.40. */
+  /** The entity tags that the resource must have. From 1.40. */
   readonly ifMatch?: IfMatch | undefined;
 };
 
-/** Entity tags, as `etag` of an answer tells them: the resource must have one of these, or, for `*`, be there. */
+/** Entity tags, from the field `etag` of answers. The resource must have one of them; `*` means that it must exist. */
 export type IfMatch = string | readonly string[];
 
-/** Microversion 1.40, which is this service's and not OpenStack's, brought entity tags. */
+/** Microversion 1.40 brought entity tags. It is a version of this service, not of OpenStack. */
 export const entityTagsSince = 40;
 
 /** Fields that an answer has from 1.40 on. */
@@ -38,23 +38,27 @@ export type Tagged<Version extends Microversion> = Since<
   Version,
   '1.40',
   {
-    /** Says what the content is: it is another one after every change, and does not move with generations and usages. */
+    /**
+     * Identifies the content: every change of the content changes the tag, but changes of generations and usages do
+     * not.
+     */
     readonly etag: string;
   }
 >;
 
-/** How one call is made. */
+/** The options of one call. */
 export type CallOptions = {
-  /** Ends the call, with the signal's reason. */
+  /** Ends the call, which then throws the reason of the signal. */
   readonly signal?: AbortSignal | undefined;
-  /** How long the call may take with everything that is repeated. Default: that of the client. */
+  /** How long the call may take, including all attempts; Infinity for no deadline. Default: the client's deadline. */
   readonly deadlineMs?: number | undefined;
 };
 
-/** How one write is made. */
+/** The options of one write. */
 export type WriteOptions = CallOptions & {
   /**
-   * Writes only what was read: where it was changed since, nothing is done, and the server answers 412. From 1.40.
+   * Writes only if the resource still has one of these tags. If it was changed, the server writes nothing and answers
+   * 412. From 1.40.
    *
    * @see isPreconditionFailed
    */
@@ -67,21 +71,21 @@ export type Reply = {
   readonly headers: Headers;
   /** The parsed body; undefined where there is none. */
   readonly body: unknown;
-  /** The minor version that it was made at. */
+  /** The minor version of the answer. */
   readonly minor: number;
 };
 
-/** Sends an operation and resolves with its success. @throws PlacementError, or the reason of the signal. */
+/** Sends an operation and returns the successful answer. @throws PlacementError, or the reason of the signal */
 export type Call = (operation: Operation, options?: WriteOptions) => Promise<Reply>;
 
 /** A path of encoded segments: `pathOf('traits', name)`. */
 export const pathOf = (...segments: readonly string[]): string =>
   segments.map((s) => `/${encodeURIComponent(s)}`).join('');
 
-/** For writes that name a generation at every version, and so may be sent again. */
+/** For writes that name a generation at every version, so that they may be sent again. */
 export const isGuarded = (): boolean => true;
 
-/** The path with its query; what has a meaning of its own in these queries stays readable. */
+/** The path with its query. Characters that are part of the syntax of these queries are not escaped. */
 export function targetOf({ path, query = [] }: Operation): string {
   if (query.length === 0) return path;
   const encode = (text: string) =>
@@ -89,7 +93,10 @@ export function targetOf({ path, query = [] }: Operation): string {
   return `${path}?${query.map(({ name, value }) => `${encode(name)}=${encode(value)}`).join('&')}`;
 }
 
-/** Reads the body of an answer as what the API says that it is at this version: the server is trusted in that. */
+/**
+ * Returns the body of an answer with the type that the API has at this version. It trusts the server and checks
+ * nothing.
+ */
 export async function answered<Answer>(reply: Promise<Reply>): Promise<Answer> {
   return (await reply).body as Answer;
 }

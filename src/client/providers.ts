@@ -12,29 +12,29 @@ export type Provider<Version extends Microversion = Microversion> = {
 } & Since<Version, '1.14', { readonly parent_provider_uuid: string | null; readonly root_provider_uuid: string }> &
   Tagged<Version>;
 
-/** A provider that is to be made. */
+/** A provider to create. */
 export type NewProvider<Version extends Microversion = Microversion> = {
   readonly name: string;
-  /** Default: one that the server chooses. */
+  /** Default: the server chooses a UUID. */
   readonly uuid?: string | undefined;
 } & AskedSince<Version, '1.14', { readonly parent_provider_uuid?: string | null | undefined }>;
 
-/** What a provider is to be called, and where it belongs. */
+/** The new name and parent of a provider. */
 export type ProviderChange<Version extends Microversion = Microversion> = {
   readonly name: string;
 } & AskedSince<
   Version,
   '1.14',
   {
-    /** Absent leaves the parent as it is; null takes it away (from 1.37). */
+    /** If absent, the parent stays. null removes the parent (from 1.37). */
     readonly parent_provider_uuid?: string | null | undefined;
   }
 >;
 
-/** Which providers are listed. Everything that is given must hold. */
+/** Which providers are listed. A provider must meet all given conditions. */
 export type ProviderQuery = ProviderFilter & { readonly name?: string | undefined; readonly uuid?: string | undefined };
 
-/** What consumers have of a provider, by the consumers' UUIDs. */
+/** The allocations on a provider, by the UUIDs of the consumers. */
 export type ProviderAllocations<Version extends Microversion = Microversion> = {
   readonly allocations: {
     readonly [consumer: string]: { readonly resources: Resources } & Since<
@@ -76,7 +76,7 @@ export function providerCalls<Version extends Microversion>(call: Call): Provide
     show,
     create: async (provider, options) => {
       const reply = await call({ method: 'POST', path: root, ...nested(provider) }, options);
-      // Up to 1.19 the answer is empty, and says where the provider is.
+      // Up to 1.19 the answer has no body, but a header with the URL of the provider.
       if (reply.body !== undefined) return answered<Provider<Version>>(Promise.resolve(reply));
       return show(reply.headers.get('location')?.split('/').at(-1) ?? '', options);
     },
@@ -88,7 +88,10 @@ export function providerCalls<Version extends Microversion>(call: Call): Provide
   };
 }
 
-/** The body; a parent that is asked for is not left out where there are no trees. */
+/**
+ * Makes the body. If a parent is given and the version has no trees, the request is refused instead of losing the
+ * parent.
+ */
 function nested(body: { readonly parent_provider_uuid?: string | null | undefined }) {
   const hasParent = body.parent_provider_uuid !== undefined && body.parent_provider_uuid !== null;
   return {

@@ -1,7 +1,9 @@
 import type { ErrorCode, Refusal } from './errors.ts';
 import type { WireAnswer } from './send.ts';
 
-/** Reads an answer with an error status: of this service, or of a proxy or another program in front of it. */
+/**
+ * Reads an answer with an error status. It comes from this service, or from a proxy or another program in front of it.
+ */
 export function refusalOf({ status, headers, text }: WireAnswer): Refusal {
   const error = errorIn(text);
   const title = textAt(error, 'title') ?? titles[status] ?? 'Error';
@@ -51,7 +53,7 @@ function codeAt(error: unknown): ErrorCode | undefined {
   return code?.startsWith('placement.') ? (code as ErrorCode) : undefined; // the server has no others, by openapi.yaml
 }
 
-/** Details begin with a sentence that the status says already. */
+/** Removes the first sentence of the details, which only repeats the status. */
 function plain(detail: string): string {
   const text = detail.replaceAll(/<br *\/?>/g, ' ').trim();
   return text.split('\n\n').at(-1)?.trim() || text;

@@ -1,54 +1,58 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ConnectionError } from './errors.ts';
 
-/** How a request is repeated that something passing prevented. */
+/** How a request is repeated after a temporary failure. */
 export type RepeatOptions = {
-  /** Milliseconds for everything together. */
+  /** Milliseconds for all attempts together; Infinity for no deadline. */
   readonly deadlineMs: number;
-  /** How often it is tried at most. */
+  /** The largest number of attempts. */
   readonly attempts: number;
   readonly signal?: AbortSignal | undefined;
 };
 
-/** What came of one attempt: a result, or a failure after which another may be made. */
+/** The outcome of one attempt: a result, or a failure that allows another attempt. */
 export type Attempt<Result> =
   | { readonly done: Result }
-  /** `afterMs` is how long the server asks to wait. */
+  /** `afterMs` is the wait that the server asks for. */
   | { readonly failed: () => Result; readonly afterMs?: number };
 
-/** The wait before the second attempt is up to this, and doubles with each further one, up to the longest. */
+/** The longest wait of a timer of Node.js in milliseconds, 24.8 days. A timer with a longer wait fires at once. */
+const longestTimerMs = 2 ** 31 - 1;
+
+/** The longest wait before the second attempt. It doubles with each further attempt, up to `longestWaitMs`. */
 const firstWaitMs = 100;
 const longestWaitMs = 5_000;
 
 /**
- * Makes attempts until one is done, there were enough, or the deadline is near, and then gives what the last one came to. Waits
- * are random between nothing and a bound that doubles, so that clients that failed together do not come back together.
+ * Makes attempts until one succeeds, their number is reached, or the deadline is near, and returns the outcome of the
+ * last one. A wait is random between zero and a bound that doubles, so that clients that failed together do not return
+ * together.
  *
- * @param attempt is told its number, from 1 on, and a signal that ends it with the call
- * @throws what attempts throw, the reason of `signal`, or ConnectionError where the deadline interrupts an attempt.
+ * @param attempt gets its number, from 1 on, and a signal that ends it together with the call
+ * @throws the errors of attempts, the reason of `signal`, or ConnectionError if the deadline interrupts an attempt
  */
 export async function repeatedly<Result>(
   attempt: (number: number, signal: AbortSignal) => Promise<Attempt<Result>>,
   { deadlineMs, attempts, signal }: RepeatOptions,
 ): Promise<Result> {
   const endsAtMs = performance.now() + deadlineMs;
-  const deadline = AbortSignal.timeout(deadlineMs);
-  const both = signal === undefined ? deadline : AbortSignal.any([signal, deadline]);
+  const deadline = deadlineMs > longestTimerMs ? undefined : AbortSignal.timeout(deadlineMs);
+  const both = AbortSignal.any([signal, deadline].filter((each) => each !== undefined));
   for (let number = 1; ; number++) {
     let outcome: Attempt<Result>;
     try {
       signal?.throwIfAborted();
       outcome = await attempt(number, both);
     } catch (error) {
-      if (!deadline.aborted || signal?.aborted || error !== both.reason) throw error;
+      if (!deadline?.aborted || signal?.aborted || error !== both.reason) throw error;
       throw new ConnectionError(
-        `No answer within ${deadlineMs} ms. Allow more by deadlineMs, or find out what keeps the server.`,
+        `No answer within ${deadlineMs} ms. Allow more by deadlineMs, or find out why the server is slow.`,
         { unsent: false, cause: error },
       );
     }
     if ('done' in outcome) return outcome.done;
     const jitterMs = Math.random() * Math.min(longestWaitMs, firstWaitMs * 2 ** (number - 1));
-    const waitMs = Math.max(outcome.afterMs ?? 0, jitterMs);
+    const waitMs = Math.min(longestTimerMs, Math.max(outcome.afterMs ?? 0, jitterMs));
     if (number >= attempts || performance.now() + waitMs >= endsAtMs) return outcome.failed();
     await sleep(waitMs, undefined, signal === undefined ? {} : { signal }).catch(() => signal?.throwIfAborted());
   }

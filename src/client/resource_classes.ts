@@ -6,16 +6,16 @@ export type ResourceClassCalls<Version extends Microversion = Microversion> = {
   list(options?: CallOptions): Promise<readonly string[]>;
   /** @throws ApiError 404 where there is no such class */
   show(name: string, options?: CallOptions): Promise<ResourceClass<Version>>;
-  /** Makes a custom class that must not exist yet. */
+  /** Creates a custom class, which must not exist yet. */
   create(name: string, options?: CallOptions): Promise<void>;
-  /** Makes sure that a custom class exists; from 1.7. @returns whether it was made now */
+  /** Makes sure that a custom class exists. From 1.7. @returns whether this call created it */
   ensure(name: string, options?: CallOptions): Promise<boolean>;
-  /** Gives a custom class another name; up to 1.6. */
+  /** Renames a custom class. Up to 1.6. */
   rename(name: string, newName: string, options?: CallOptions): Promise<ResourceClass<Version>>;
   delete(name: string, options?: WriteOptions): Promise<void>;
 };
 
-/** A class; those that are not custom ones have no tag, since they cannot be changed. */
+/** A class. Standard classes have no tag, because they cannot be changed. */
 export type ResourceClass<Version extends Microversion = Microversion> = {
   readonly name: string;
   readonly links: readonly { readonly rel: string; readonly href: string }[];

@@ -1,10 +1,10 @@
-import { messageOf } from '../message_of.ts';
+import { messageOf } from '../rest/message_of.ts';
 import { ConnectionError } from './errors.ts';
 
-/** The standard `fetch`, or one that does as it does. */
+/** The standard `fetch`, or a function that works like it. */
 export type Fetch = typeof globalThis.fetch;
 
-/** A request as it goes over the wire. */
+/** A request as it is sent. */
 export type WireRequest = {
   readonly method: string;
   readonly url: string;
@@ -18,7 +18,7 @@ export type WireAnswer = { readonly status: number; readonly headers: Headers; r
 /**
  * Sends a request once and reads the whole answer.
  *
- * @throws ConnectionError where there was none, or the reason of the signal.
+ * @throws ConnectionError if there was no answer, or the reason of the signal
  */
 export async function send(fetch: Fetch, request: WireRequest, signal: AbortSignal): Promise<WireAnswer> {
   const { method, url, headers, body } = request;
@@ -37,7 +37,7 @@ export async function send(fetch: Fetch, request: WireRequest, signal: AbortSign
   }
 }
 
-/** Failures before anything was sent. */
+/** Error codes of failures before anything was sent. */
 const unsentCodes: ReadonlySet<string> = new Set([
   'ECONNREFUSED',
   'ENOTFOUND',
@@ -72,7 +72,7 @@ function codeOf(error: unknown): string {
 
 const isCertificateProblem = (code: string): boolean => /CERT|SELF_SIGNED|UNABLE_TO_VERIFY/.test(code);
 
-/** Whether trying again can help at all: a certificate stays what it is. */
+/** Whether another attempt can help. It cannot if the certificate is wrong. */
 export const isPassing = (error: ConnectionError): boolean => {
   const cause = error.cause instanceof Error ? error.cause.cause : undefined;
   return !isCertificateProblem(codeOf(cause));

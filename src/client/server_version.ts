@@ -1,10 +1,10 @@
 import { answered, type Call, type CallOptions } from './operation.ts';
 
-/** What a server speaks, and what is spoken with it. */
+/** The versions that a server speaks, and the version that this client uses with it. */
 export type ServerVersion = {
-  /** The microversion that is spoken with the server. Newer than this client only where `latest` was asked for. */
+  /** The microversion in use with the server. It can be newer than this client only if `latest` was asked for. */
   readonly version: string;
-  /** What the server speaks; absent where it knows no microversions. */
+  /** The range that the server speaks; absent if it knows no microversions. */
   readonly min?: string;
   readonly max?: string;
 };

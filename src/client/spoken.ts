@@ -3,25 +3,33 @@ import type { VersionRange } from './errors.ts';
 /** Minor versions, both ends included. */
 export type MinorRange = { readonly min: number; readonly max: number };
 
-/** What a server speaks: some servers tell their range only where they refuse a version; others know no microversions. */
+/**
+ * The versions that a server speaks. Some servers send their range only when they refuse a version; some know no
+ * microversions.
+ */
 export type Spoken = MinorRange | 'unknown range' | 'none';
 
-/** What the servers that this process talked to speak, by endpoint: all clients of a process negotiate once. */
+/**
+ * The versions of the servers that this process has used, by endpoint. So all clients of a process negotiate only once.
+ */
 const servers = new Map<string, Spoken>();
 
-/** What is known of a server; undefined where it was not asked yet. */
+/** What is known about the versions of a server; undefined before the first request to it. */
 export const spokenBy = (endpoint: string): Spoken | undefined => servers.get(endpoint);
-/** Notes what a server speaks. */
+/** Remembers which versions a server speaks. */
 export const remember = (endpoint: string, spoken: Spoken): void => void servers.set(endpoint, spoken);
 
-/** What an answer tells about the server. */
+/** What an answer says about the versions of the server. */
 export type Told = {
-  /** The minor version that the answer was made at. */
+  /** The minor version of the answer. */
   readonly minor: number | undefined;
   readonly spoken: MinorRange | undefined;
 };
 
-/** Reads the version headers, and for a version that is not spoken the body too: older servers tell their range only there. */
+/**
+ * Reads the version headers. If the version was refused, it also reads the body: older servers send their range only
+ * there.
+ */
 export function toldBy(headers: Headers, status: number, text: string): Told {
   const min = minorIn(headers.get('openstack-api-minimum-version')) ?? minorInBody(status, text, 'min_version');
   const max = minorIn(headers.get('openstack-api-maximum-version')) ?? minorInBody(status, text, 'max_version');
@@ -43,6 +51,6 @@ function minorInBody(status: number, text: string, key: 'min_version' | 'max_ver
   return match === null ? undefined : Number(match[1]);
 }
 
-/** A range as errors show it; undefined where none is known. */
+/** A range in the form of errors; undefined if none is known. */
 export const rangeOf = (spoken: Spoken | undefined): VersionRange | undefined =>
   typeof spoken !== 'object' ? undefined : { min: `1.${spoken.min}`, max: `1.${spoken.max}` };

@@ -16,7 +16,7 @@ import {
 export type TraitQuery = {
   /** `startswith:CUSTOM_` or `in:TRAIT,TRAIT`. */
   readonly name?: string | undefined;
-  /** Only those that some provider has, or that none has. */
+  /** true: only traits that a provider has. false: only traits that no provider has. */
   readonly associated?: boolean | undefined;
 };
 
@@ -24,7 +24,7 @@ export type TraitQuery = {
 export type TraitCalls = {
   list(query?: TraitQuery, options?: CallOptions): Promise<readonly string[]>;
   exists(name: string, options?: CallOptions): Promise<boolean>;
-  /** Makes sure that a custom trait exists. @returns whether it was made now */
+  /** Makes sure that a custom trait exists. @returns whether this call created it */
   ensure(name: string, options?: CallOptions): Promise<boolean>;
   delete(name: string, options?: WriteOptions): Promise<void>;
 };

@@ -3,7 +3,7 @@ import type { Guarded } from './inventories.ts';
 import type { From, Microversion } from './microversions.ts';
 import { answered, type Call, type CallOptions, pathOf } from './operation.ts';
 
-/** What is used of a provider, by resource class. */
+/** The usage of a provider, by resource class. */
 export type ProviderUsages = { readonly usages: Resources } & Guarded;
 
 /** Usages by consumer type, each with the number of consumers. */
@@ -11,19 +11,19 @@ export type UsagesByType = {
   readonly [consumerType: string]: { readonly consumer_count: number; readonly [resourceClass: string]: number };
 };
 
-/** What a project uses: by consumer type from 1.38 on, before by resource class alone. */
+/** The usage of a project: from 1.38 on by consumer type and class, before that only by class. */
 export type ProjectUsages<Version extends Microversion = Microversion> =
   Version extends From<'1.38'> ? UsagesByType : Resources;
 
-/** Whose usage is asked for. */
+/** Whose usage to read: a project, and optionally a user and a consumer type. */
 export type UsageQuery = {
   readonly project_id: string;
   readonly user_id?: string | undefined;
-  /** A type, `all` (together) or `unknown` (of consumers without one). From 1.38. */
+  /** A type, `all` (the sum of all types) or `unknown` (consumers without a type). From 1.38. */
   readonly consumer_type?: string | undefined;
 };
 
-/** What is used, of a provider and by a project. */
+/** Calls about the usage of a provider and of a project. */
 export type UsageCalls<Version extends Microversion> = {
   ofProvider(provider: string, options?: CallOptions): Promise<ProviderUsages>;
   /** From 1.9 on. */
@@ -50,6 +50,8 @@ export function usageCalls<Version extends Microversion>(call: Call): UsageCalls
   };
 }
 
-/** Tells the two forms of a project's usages apart, where the version is negotiated. Empty ones count as by type. */
+/**
+ * Tells the two forms of a project's usages apart if the version is negotiated. Empty usages count as the form by type.
+ */
 export const isByType = (usages: Resources | UsagesByType): usages is UsagesByType =>
   Object.values(usages).every((value) => typeof value === 'object');

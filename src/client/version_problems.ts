@@ -2,7 +2,7 @@ import { VersionError } from './errors.ts';
 import { type MinorRange, rangeOf, type Spoken } from './spoken.ts';
 import { type Wanted, wantedText } from './version_request.ts';
 
-/** The server refused the version, and there is no other that would do. */
+/** The server refused the version, and no other version is acceptable. */
 export function unsupported(endpoint: string, wanted: Wanted, spoken: MinorRange): VersionError {
   const range = `1.${spoken.min} to 1.${spoken.max}`;
   if (wanted.kind !== 'negotiated') {
@@ -22,7 +22,7 @@ export function unsupported(endpoint: string, wanted: Wanted, spoken: MinorRange
   );
 }
 
-/** The server ignored the version, and 1.0 will not do. */
+/** The server ignored the version, and 1.0 is not acceptable. */
 export const withoutMicroversions = (endpoint: string, wanted: Wanted): VersionError =>
   new VersionError(
     'no microversions',
@@ -30,12 +30,12 @@ export const withoutMicroversions = (endpoint: string, wanted: Wanted): VersionE
       'for. Ask for none, which goes on with 1.0, or upgrade the server.',
   );
 
-/** What is asked for exists from a newer version on only. */
+/** The operation or parameter exists only from a newer version on. */
 export function tooOld(endpoint: string, what: string, since: number, minor: number, spoken?: Spoken): VersionError {
   const remedy =
     typeof spoken === 'object' && spoken.max >= since
       ? `The server speaks up to 1.${spoken.max}: ask for 1.${since} or newer, or name no version.`
-      : `Do without it, or use a server that speaks 1.${since}.`;
+      : `Leave it out, or use a server that speaks 1.${since}.`;
   return new VersionError(
     'too old',
     `${what} needs microversion 1.${since}, and ${endpoint} is spoken to in 1.${minor}. ${remedy}`,
@@ -43,7 +43,7 @@ export function tooOld(endpoint: string, what: string, since: number, minor: num
   );
 }
 
-/** What is asked for ended with an older version. */
+/** The operation existed only up to an older version. */
 export const tooNew = (endpoint: string, what: string, until: number, minor: number): VersionError =>
   new VersionError(
     'unsupported',

@@ -3,24 +3,26 @@ import { type Microversion, newestMinor } from './microversions.ts';
 
 /** Which version the client asks for. Minor versions are the N of `1.N`. */
 export type Wanted =
-  /** It was not named: the newest that both sides know, of these. */
+  /** No version is named: use the newest version in this range that both sides know. */
   | { readonly kind: 'negotiated'; readonly oldest: number; readonly newest: number }
-  /** The program named it: this one or none. */
+  /** The program named this version: no other is acceptable. */
   | { readonly kind: 'named'; readonly minor: number }
-  /** Whatever the server has newest. */
+  /** The newest version of the server. */
   | { readonly kind: 'latest' };
 
 /** Which version the program wants. */
 export type VersionOptions = {
-  /** `1.N` or `latest`, and nothing else will do. Absent, the newest is negotiated that both sides know. */
+  /** `1.N` or `latest`: the only version to use. If absent, both sides negotiate the newest that both know. */
   readonly version?: string | undefined;
   /** For negotiation: the oldest version that the program can work with. Default: 1.0. */
   readonly oldest?: Microversion | undefined;
-  /** For negotiation: the newest version that the program was written for. Default: the newest that this client knows. */
+  /**
+   * For negotiation: the newest version that the program was written for. Default: the newest that this client knows.
+   */
   readonly newest?: Microversion | undefined;
 };
 
-/** @throws VersionError for what is no microversion, or is none that this client knows. */
+/** @throws VersionError if a text is not a microversion, or not one that this client knows */
 export function wantedVersion({ version, oldest, newest }: VersionOptions): Wanted {
   if (version === undefined) {
     const range = {
@@ -47,7 +49,7 @@ function knownMinor(version: string): number {
   );
 }
 
-/** Whether a server without microversions will do, which is as 1.0. */
+/** Whether a server without microversions is acceptable. Such a server works like 1.0. */
 export const acceptsOldest = (wanted: Wanted): boolean =>
   wanted.kind === 'latest' || (wanted.kind === 'negotiated' && wanted.oldest === 0);
 
@@ -60,7 +62,7 @@ export function common(
   return best >= Math.max(wanted.oldest, server.min) ? best : undefined;
 }
 
-/** For messages: the version or versions that are wanted. */
+/** The wanted version or versions, for messages. */
 export function wantedText(wanted: Wanted): string {
   if (wanted.kind === 'latest') return 'latest';
   if (wanted.kind === 'named') return `1.${wanted.minor}`;

@@ -1,7 +1,7 @@
-import { type Service, versionText } from '../api/microversions.ts';
-import { ApiError } from '../errors.ts';
 import type { Dialect } from '../http/dialect.ts';
 import { askedVersion, versionHeader } from '../http/microversion.ts';
+import { ApiError } from '../rest/errors.ts';
+import { type Service, versionText } from '../rest/versions.ts';
 
 const novaVersionHeader = 'x-openstack-nova-api-version';
 
@@ -16,7 +16,7 @@ export const computeDialect: Dialect = {
   },
   checkContentType: (contentType) => {
     const mediaType = contentType.split(';')[0]?.trim() ?? '';
-    // What does not say what it is is read as JSON.
+    // A body without a media type is read as JSON.
     if (mediaTypes.includes(mediaType)) return;
     throw new ApiError(415, 'Unsupported Content-Type');
   },
@@ -41,10 +41,11 @@ const faultNames: Readonly<Record<number, string>> = {
   409: 'conflictingRequest',
   413: 'overLimit',
   415: 'badMediaType',
+  501: 'notImplemented',
   503: 'serviceUnavailable',
 };
 
-/** What is said where nothing more is known: webob's explanations. */
+/** The text of an error that has none of its own: webob's explanations. */
 const explanations: Readonly<Record<number, string>> = { 404: 'The resource could not be found.' };
 
 function requestedMinor(service: Service, headers: Headers): number {
@@ -62,5 +63,8 @@ function requestedMinor(service: Service, headers: Headers): number {
   return Number(minor);
 }
 
-/** What Nova's own header asks for: of several versions the last. Unlike Placement, Nova refuses one that is none. */
+/**
+ * The version that Nova's own header asks for: the last one of several. Unlike Placement, Nova refuses a value that is
+ * no version.
+ */
 const lastOf = (header: string | null): string | undefined => header?.split(',').at(-1)?.trim() || undefined;

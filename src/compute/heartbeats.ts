@@ -1,144 +1,134 @@
-import type { Database } from '../../db/connect.ts';
-import { repeatLostRaces } from '../../db/lost_race.ts';
-import { disabledTrait, repairDisabledTrait } from '../../db/statements/agree_disabled_trait.ts';
-import { type Registration, registerServices } from '../../db/statements/register_services.ts';
-import { computeBinary, hasUuid, type KnownService, type ServiceRow } from '../../db/statements/service_row.ts';
-import { writeHeartbeats } from '../../db/statements/write_heartbeats.ts';
-import { conflict } from '../errors.ts';
+import type { Database } from '../../db/engine/connect.ts';
+import { repeatLostRaces } from '../../db/engine/lost_race.ts';
+import { isLockRefused, type LockWait } from '../../db/engine/slow_lane.ts';
+import { isFaultOfOne } from '../../db/engine/sqlstate.ts';
+import { disabledTrait, repairDisabledTrait } from '../../db/statements/services/agree_disabled_trait.ts';
+import { type Registration, registerServices } from '../../db/statements/services/register_services.ts';
+import {
+  computeBinary,
+  hasUuid,
+  type KnownService,
+  type ServiceRow,
+} from '../../db/statements/services/service_row.ts';
+import { writeHeartbeats } from '../../db/statements/services/write_heartbeats.ts';
+import { type Entry, inBatches } from '../batching/batches.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import type { FleetKeeper } from '../fleet/keeper.ts';
-import { onBehalfOf, type RequestIds, requestsServed } from '../request_ids.ts';
+import { conflict } from '../rest/errors.ts';
 
-/** Notes that services are alive; those that come within a moment of each other are written together. */
+/** Notes that services are alive. Heartbeats that arrive within a short time are written together. */
 export type Heartbeats = {
   /**
-   * Registers a service, or notes that it was heard of. It resolves once that is written.
+   * Registers a service, or notes its heartbeat. It resolves once that is written.
    *
-   * @throws a unique violation where another cell has the host.
+   * @throws an error of the kind `taken` (db/engine/failure_kind.ts) where another cell has the host.
    */
   beat(registration: Registration): Promise<KnownService>;
 };
 
-type Waiting = {
-  readonly registration: Registration;
-  readonly askedBy: readonly RequestIds[];
-  readonly resolve: (row: KnownService) => void;
-  readonly reject: (error: unknown) => void;
-};
+type Beat = Entry<Registration, KnownService>;
 
 /**
- * A write begins at least so long after the one before it, in milliseconds. A statement for one service costs about as much as
- * one for 30: with 1,000 heartbeats a second this makes 4 statements of 250.
+ * The time from the start of a write to the start of the next one, in milliseconds, at least. A statement for one
+ * service costs about as much as one for 30: with 1,000 heartbeats a second this makes 4 statements of 250.
  */
 const windowMs = 250;
+/** How many heartbeats are written together at most. */
+const batchLimit = 1_000;
 
-/** How often the picture of the providers is brought up to date by heartbeats alone, in milliseconds. */
+/** How often heartbeats refresh the fleet where no other request does, in milliseconds. */
 const lookAgainMs = 10_000;
 
-/** @param downTimeSeconds for how long a service is up after it was heard of */
+/** @param downTimeSeconds how long a service counts as up after a heartbeat */
 export function openHeartbeats(database: Database, fleet: FleetKeeper, downTimeSeconds: number): Heartbeats {
-  let queue: Waiting[] = [];
-  let scheduled = false;
-  let lastStartMs = Number.NEGATIVE_INFINITY;
   let lookedAtMs = Number.NEGATIVE_INFINITY;
 
-  const schedule = (): void => {
-    if (scheduled || queue.length === 0) return;
-    scheduled = true;
-    setTimeout(flush, Math.max(0, lastStartMs + windowMs - performance.now()));
-  };
-
-  async function flush(): Promise<void> {
-    lastStartMs = performance.now();
-    const batch = queue;
-    queue = [];
-    const groups = Map.groupBy(batch, ({ registration }) => JSON.stringify([registration.cell, registration.binary]));
-    await Promise.all([...groups.values()].map(writeGroup));
-    scheduled = false;
-    schedule();
-  }
-
-  /** Writes what concerns one cell and binary; never rejects. */
-  function writeGroup(group: readonly Waiting[]): Promise<void> {
-    const askedBy = group.flatMap((waiting) => waiting.askedBy);
-    return onBehalfOf(askedBy, () => writeFor(group));
-  }
-
-  async function writeFor(group: readonly Waiting[]): Promise<void> {
-    try {
-      const known = await writeKnown(group);
-      const written: { readonly waiting: Waiting; readonly row: KnownService }[] = [];
-      const unknown = new Map<string, Waiting>();
-      const again: Waiting[] = [];
-      for (const waiting of group) {
-        const { registration } = waiting;
-        const row = known.get(registration.host);
-        // Registering again gives an old row its uuid, too.
-        if (row !== undefined && isAsRegistered(row, registration) && hasUuid(row)) written.push({ waiting, row });
-        else if (unknown.has(registration.host)) again.push(waiting);
-        else unknown.set(registration.host, waiting);
-      }
-      await register([...unknown.values()]);
-      for (const waiting of again) await register([waiting]);
-      await agree(written.map(({ row }) => row));
-      for (const { waiting, row } of written) waiting.resolve(row);
-    } catch (error) {
-      for (const { reject } of group) reject(error);
+  /** Writes the heartbeats of one cell and binary, each of another host. */
+  async function writeGroup(group: readonly Beat[], wait: LockWait): Promise<void> {
+    const known = await writeKnown(group, wait);
+    const written: { readonly beat: Beat; readonly row: KnownService }[] = [];
+    const unknown: Beat[] = [];
+    for (const beat of group) {
+      const row = known.get(beat.item.host);
+      // Another registration also gives an old row its uuid.
+      if (row !== undefined && isAsRegistered(row, beat.item) && hasUuid(row)) written.push({ beat, row });
+      else unknown.push(beat);
     }
+    await agree(
+      written.map(({ row }) => row),
+      wait,
+    );
+    for (const { beat, row } of written) beat.resolve(row);
+    await register(unknown, wait);
   }
 
-  async function writeKnown(group: readonly Waiting[]): Promise<ReadonlyMap<string, ServiceRow>> {
+  async function writeKnown(group: readonly Beat[], wait: LockWait): Promise<ReadonlyMap<string, ServiceRow>> {
     const [first] = group;
     if (first === undefined) return new Map();
-    const { cell, binary } = first.registration;
-    const hosts = [...new Set(group.map(({ registration }) => registration.host))];
-    const rows = await repeatLostRaces(() => writeHeartbeats(database, { cell, binary, hosts }, downTimeSeconds));
+    const { cell, binary } = first.item;
+    const hosts = group.map(({ item }) => item.host);
+    const uptimes = new Map(
+      group.flatMap(({ item: { host, uptime } }) => (uptime === undefined ? [] : [[host, uptime]])),
+    );
+    const beats = { cell, binary, hosts, uptimes };
+    const rows = await repeatLostRaces(() => writeHeartbeats(database, beats, downTimeSeconds, wait));
     return new Map(rows.map((row) => [row.host, row]));
   }
 
-  /** Registers services of one cell and binary and of different hosts; never rejects. */
-  async function register(group: readonly Waiting[]): Promise<void> {
+  async function register(group: readonly Beat[], wait: LockWait): Promise<void> {
     const [first] = group;
     if (first === undefined) return;
-    try {
-      const registrations = group.map(({ registration }) => registration);
-      const rows = await registerServices(database, first.registration, registrations, downTimeSeconds);
-      const byHost = new Map(rows.map((row) => [row.host, row]));
-      for (const { registration, resolve, reject } of group) {
-        const row = byHost.get(registration.host);
-        if (row !== undefined && hasUuid(row)) resolve(row);
-        else reject(conflict(`The cell ${registration.cell} was deleted just now.`));
-      }
-    } catch (error) {
-      // One of them is refused, or lost a race: the others must not suffer for it.
-      if (group.length === 1) first.reject(error);
-      else for (const waiting of group) await register([waiting]);
+    const registrations = group.map(({ item }) => item);
+    const rows = await repeatLostRaces(() =>
+      registerServices(database, first.item, registrations, downTimeSeconds, wait),
+    );
+    const byHost = new Map(rows.map((row) => [row.host, row]));
+    for (const { item, resolve, reject } of group) {
+      const row = byHost.get(item.host);
+      if (row !== undefined && hasUuid(row)) resolve(row);
+      else reject(conflict(`The cell ${item.cell} was deleted just now.`));
     }
   }
 
   /**
-   * A provider may be younger than the status of its service, or somebody else may have written its traits: the service that
-   * is alive sets it right, as Nova's does from time to time.
+   * Corrects the trait that marks providers of disabled services: the provider may be newer than the status of its
+   * service, or another program may have written its traits. Nova's services do the same from time to time. Where the
+   * provider is locked, a later heartbeat corrects it.
    */
-  async function agree(rows: readonly ServiceRow[]): Promise<void> {
+  async function agree(rows: readonly ServiceRow[], wait: LockWait): Promise<void> {
     const nowMs = performance.now();
     const mustLook = nowMs - lookedAtMs > lookAgainMs || rows.some(({ disabled }) => disabled);
     if (!mustLook && rows.every((row) => agrees(fleet.known, row))) return;
     const current = await fleet.fresh();
     lookedAtMs = nowMs;
-    for (const row of rows) if (!agrees(current, row)) await repairDisabledTrait(database, row.host);
+    for (const row of rows) {
+      if (agrees(current, row)) continue;
+      await repairDisabledTrait(database, row.host, wait).catch((error: unknown) => {
+        if (!isLockRefused(error)) throw error;
+      });
+    }
   }
 
-  return {
-    beat: (registration) =>
-      new Promise((resolve, reject) => {
-        queue.push({ registration, askedBy: requestsServed(), resolve, reject });
-        schedule();
-      }),
-  };
+  const beat = inBatches<Registration, KnownService>(
+    database,
+    {
+      limit: batchLimit,
+      everyMs: windowMs,
+      orderOf: ({ cell, binary, host }) => [JSON.stringify([cell, binary, host])],
+      // One heartbeat may name the wrong cell, or a text that the database cannot store: the others are written
+      // nevertheless.
+      isOfOne: isFaultOfOne,
+    },
+    async (batch, wait) => {
+      const groups = Map.groupBy(batch, ({ item }) => JSON.stringify([item.cell, item.binary]));
+      const results = await Promise.allSettled([...groups.values()].map((group) => writeGroup(group, wait)));
+      for (const result of results) if (result.status === 'rejected') throw result.reason;
+    },
+  );
+  return { beat };
 }
 
-/** Whether the provider of a service, if there is one, is marked just as the service says. */
+/** Whether the provider of a service, if there is one, has the trait exactly where the service is disabled. */
 function agrees({ byName, traits }: Fleet, { host, binary, disabled }: ServiceRow): boolean {
   const provider = binary === computeBinary ? byName.get(host) : undefined;
   const trait = traits.byName.get(disabledTrait);

@@ -1,8 +1,8 @@
-import { readServices } from '../../db/statements/read_services.ts';
-import { computeBinary, type KnownService } from '../../db/statements/service_row.ts';
-import type { Parts } from '../api/parts.ts';
+import { readServices } from '../../db/statements/services/read_services.ts';
+import { computeBinary, type KnownService } from '../../db/statements/services/service_row.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import type { Provider } from '../fleet/provider.ts';
+import type { Parts } from './parts.ts';
 
 /** A root provider, and the compute service of the host with its name. A root without one is no hypervisor. */
 export type Hypervisor = { readonly root: Provider; readonly service: KnownService };
@@ -10,7 +10,7 @@ export type Hypervisor = { readonly root: Provider; readonly service: KnownServi
 /**
  * The hypervisors, in the order of their integer ids.
  *
- * @param host only that of this host
+ * @param host with it, only the hypervisor of this host
  */
 export async function readHypervisors(
   { database, fleet, config }: Parts,

@@ -1,21 +1,21 @@
-import type { ApiRequest } from '../api/endpoint.ts';
-import { badRequest } from '../errors.ts';
 import { isUuidLike, normalUuid } from '../placement/uuid.ts';
+import type { ApiRequest } from '../rest/endpoint.ts';
+import { badRequest } from '../rest/errors.ts';
 import type { Hypervisor } from './hypervisor.ts';
 import { since } from './microversions.ts';
 import { integerId } from './validation.ts';
 
 type Page = {
   readonly hypervisors: readonly Hypervisor[];
-  /** The last of a page that is full, behind which there may be more. */
+  /** The last hypervisor of a full page: more may follow. */
   readonly next: Hypervisor | undefined;
 };
 
 /**
- * Up to `limit` hypervisors behind the one that the marker names, by its UUID or its integer id.
+ * Up to `limit` hypervisors that follow the one of the marker, which is a UUID or an integer id.
  *
  * @param asked.limit digits
- * @throws ApiError 400 where there is none of that name.
+ * @throws ApiError 400 where the marker names no hypervisor.
  */
 export function pageOf(
   hypervisors: readonly Hypervisor[],
@@ -35,7 +35,10 @@ function placeOf(hypervisors: readonly Hypervisor[], marker: string): number {
   return place;
 }
 
-/** The link to what comes behind a hypervisor: the same query with another marker, its parameters in the order of names. */
+/**
+ * The link to the page that follows a hypervisor: the same query with another marker, its parameters in the order of
+ * their names.
+ */
 export function nextPage(request: ApiRequest, detailed: boolean, { root }: Hypervisor) {
   const marker = String(request.version >= since.uuids ? root.uuid : root.id);
   const query = new URLSearchParams({ ...Object.fromEntries(request.query().entries), marker });

@@ -3,9 +3,9 @@ import type { Hypervisor } from './hypervisor.ts';
 import { since } from './microversions.ts';
 import { serviceId, stateOf, statusOf } from './service_view.ts';
 
-/** What is known beside the hypervisor itself, where it is to be shown. */
+/** What a view shows beside the hypervisor itself. */
 export type Hosted = {
-  /** UUIDs of consumers with allocations in the tree; undefined where nobody asked. */
+  /** UUIDs of consumers with allocations in the tree; undefined where the client did not ask for them. */
   readonly servers: readonly string[] | undefined;
 };
 
@@ -15,15 +15,15 @@ export const hypervisorView = ({ root, service }: Hypervisor, { servers }: Hoste
   hypervisor_hostname: root.name,
   state: stateOf(service),
   status: statusOf(service),
-  // A consumer has no name here but its UUID.
+  // Consumers have no names here, so the UUID stands for the name.
   ...(servers !== undefined && (servers.length > 0 || version >= since.emptyServers)
     ? { servers: servers.map((uuid) => ({ name: uuid, uuid })) }
     : {}),
 });
 
 /**
- * A hypervisor with its figures. They come from the inventories of the whole tree: what is reserved counts as used, as in
- * Nova. What providers say nothing about (type, version, address, processor) has the value of what is not known.
+ * A hypervisor with its figures. They come from the inventories of the whole tree; reserved amounts count as used, as
+ * in Nova. Providers have no type, version, address or processor: these fields have Nova's values for unknown.
  *
  * @param runningVms how many consumers have allocations in the tree
  */
@@ -34,15 +34,38 @@ export function hypervisorDetail(
   version: number,
 ) {
   const { service } = hypervisor;
-  const vcpus = figure(fleet, hypervisor, 'VCPU', 'PCPU');
-  const memory = figure(fleet, hypervisor, 'MEMORY_MB');
-  const disk = figure(fleet, hypervisor, 'DISK_GB');
   return {
     ...hypervisorView(hypervisor, hosted, version),
     hypervisor_type: 'unknown',
     hypervisor_version: 0,
     host_ip: null,
     service: { id: serviceId(service, version), host: service.host, disabled_reason: service.disabledReason },
+    ...figures(fleet, [hypervisor]),
+    disk_available_least: null,
+    current_workload: 0,
+    running_vms: runningVms,
+    cpu_info: version >= since.cpuInfoObject ? {} : '',
+  };
+}
+
+/**
+ * The figures of some hypervisors together.
+ *
+ * @param runningVms how many consumers have allocations in each of the trees, summed
+ */
+export const hypervisorStatistics = (fleet: Fleet, hypervisors: readonly Hypervisor[], runningVms: number) => ({
+  count: hypervisors.length,
+  ...figures(fleet, hypervisors),
+  current_workload: 0,
+  running_vms: runningVms,
+  disk_available_least: 0,
+});
+
+function figures(fleet: Fleet, hypervisors: readonly Hypervisor[]) {
+  const vcpus = figure(fleet, hypervisors, 'VCPU', 'PCPU');
+  const memory = figure(fleet, hypervisors, 'MEMORY_MB');
+  const disk = figure(fleet, hypervisors, 'DISK_GB');
+  return {
     vcpus: vcpus.total,
     vcpus_used: vcpus.used,
     memory_mb: memory.total,
@@ -51,16 +74,13 @@ export function hypervisorDetail(
     local_gb: disk.total,
     local_gb_used: disk.used,
     free_disk_gb: disk.total - disk.used,
-    disk_available_least: null,
-    current_workload: 0,
-    running_vms: runningVms,
-    cpu_info: version >= since.cpuInfoObject ? {} : '',
   };
 }
 
-function figure({ classes }: Fleet, { root }: Hypervisor, ...names: readonly string[]) {
+function figure({ classes }: Fleet, hypervisors: readonly Hypervisor[], ...names: readonly string[]) {
   const ids = names.flatMap((name) => classes.byName.get(name)?.id ?? []);
-  const inventories = root.tree
+  const inventories = hypervisors
+    .flatMap(({ root }) => root.tree)
     .flatMap((provider) => provider.inventories)
     .filter(({ classId }) => ids.includes(classId));
   const sum = (amounts: readonly number[]) => amounts.reduce((total, amount) => total + amount, 0);

@@ -1,29 +1,43 @@
-import { countHostedConsumers, readHostedConsumers } from '../../db/statements/read_hosted_consumers.ts';
-import type { Answer, ApiRequest, Endpoint } from '../api/endpoint.ts';
-import type { Parts } from '../api/parts.ts';
-import { bySince, type Since } from '../api/since.ts';
-import { type ApiError, badRequest, notFound } from '../errors.ts';
+import { countHostedConsumers, readHostedConsumers } from '../../db/statements/services/read_hosted_consumers.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import type { Provider } from '../fleet/provider.ts';
 import { isUuidLike, normalUuid } from '../placement/uuid.ts';
-import { likePattern } from '../query/like_pattern.ts';
-import { text } from '../schema/json_schema.ts';
+import type { Answer, ApiRequest, Endpoint } from '../rest/endpoint.ts';
+import { ApiError, badRequest, notFound } from '../rest/errors.ts';
+import { text } from '../rest/json_schema.ts';
+import { likePattern } from '../rest/like_pattern.ts';
+import { bySince, type Since } from '../rest/versions.ts';
 import { type Hypervisor, membersOf, readHypervisors } from './hypervisor.ts';
 import { nextPage, pageOf } from './hypervisor_pages.ts';
-import { hypervisorDetail, hypervisorView } from './hypervisor_view.ts';
+import { hypervisorDetail, hypervisorStatistics, hypervisorView } from './hypervisor_view.ts';
 import { since } from './microversions.ts';
+import type { Parts } from './parts.ts';
 import { hostName, integerId, type QueryRules, readQuery, truth } from './validation.ts';
 
 // Routes
 
 const rule = (verb: string) => `os_compute_api:os-hypervisors:${verb}`;
 const root = '/compute/v2.1/os-hypervisors';
-const beforeUuids = { method: 'GET', since: 1, until: since.uuids - 1 } as const;
+const beforeUuids = { method: 'GET', since: since.firstVersion, until: since.uuids - 1 } as const;
 
-export const hypervisorEndpoints: readonly Endpoint[] = [
-  { method: 'GET', path: root, since: 1, policy: rule('list'), handle: list(false) },
-  { method: 'GET', path: `${root}/detail`, since: 1, policy: rule('list-detail'), handle: list(true) },
-  { method: 'GET', path: `${root}/:hypervisor_id`, since: 1, policy: rule('show'), handle: show },
+export const hypervisorEndpoints: readonly Endpoint<Parts>[] = [
+  { method: 'GET', path: root, since: since.firstVersion, policy: rule('list'), handle: list(false) },
+  { method: 'GET', path: `${root}/detail`, since: since.firstVersion, policy: rule('list-detail'), handle: list(true) },
+  {
+    method: 'GET',
+    path: `${root}/statistics`,
+    since: since.firstVersion,
+    policy: rule('statistics'),
+    handle: statistics,
+  },
+  { method: 'GET', path: `${root}/:hypervisor_id`, since: since.firstVersion, policy: rule('show'), handle: show },
+  {
+    method: 'GET',
+    path: `${root}/:hypervisor_id/uptime`,
+    since: since.firstVersion,
+    policy: rule('uptime'),
+    handle: uptime,
+  },
   { ...beforeUuids, path: `${root}/:pattern/search`, policy: rule('search'), handle: search(false) },
   { ...beforeUuids, path: `${root}/:pattern/servers`, policy: rule('servers'), handle: search(true) },
 ];
@@ -40,19 +54,19 @@ const listQuery = {
 const listRules: readonly Since<QueryRules>[] = [
   { since: since.uuids, schema: { known: Object.keys(listQuery), repeatable: false, others: 'refused' } },
   { since: since.paging, schema: { known: ['limit', 'marker'], repeatable: true, others: 'ignored' } },
-  { since: 1, schema: { known: [], repeatable: true, others: 'ignored' } },
+  { since: since.firstVersion, schema: { known: [], repeatable: true, others: 'ignored' } },
 ];
 
 const showQuery = { with_servers: truth };
 
 const showRules: readonly Since<QueryRules>[] = [
   { since: since.uuids, schema: { known: Object.keys(showQuery), repeatable: false, others: 'refused' } },
-  { since: 1, schema: { known: [], repeatable: true, others: 'ignored' } },
+  { since: since.firstVersion, schema: { known: [], repeatable: true, others: 'ignored' } },
 ];
 
 // Handlers
 
-function list(detailed: boolean): Endpoint['handle'] {
+function list(detailed: boolean): Endpoint<Parts>['handle'] {
   return async (request, parts) => {
     const { version } = request;
     const query = readQuery(request.query(), listQuery, bySince(listRules, version));
@@ -76,8 +90,8 @@ function list(detailed: boolean): Endpoint['handle'] {
   };
 }
 
-/** Below 2.53 with the pattern in the path; the servers are listed where there are some. */
-function search(withServers: boolean): Endpoint['handle'] {
+/** Below 2.53 the pattern is in the path. The servers of a hypervisor are listed where there are any. */
+function search(withServers: boolean): Endpoint<Parts>['handle'] {
   return async (request, parts) => {
     const found = await readHypervisors(parts);
     const hypervisors = matching(found.hypervisors, request.param('pattern'));
@@ -86,17 +100,48 @@ function search(withServers: boolean): Endpoint['handle'] {
   };
 }
 
+/** The sums over all enabled hypervisors, as in Nova. */
+async function statistics(_: ApiRequest, parts: Parts): Promise<Answer> {
+  const { fleet, hypervisors } = await readHypervisors(parts);
+  const enabled = hypervisors.filter(({ service }) => !service.disabled);
+  const counts = await countHostedConsumers(parts.database, membersOf(enabled));
+  const runningVms = [...counts.values()].reduce((sum, count) => sum + count, 0);
+  return { status: 200, json: { hypervisor_statistics: hypervisorStatistics(fleet, enabled, runningVms) } };
+}
+
 async function show(request: ApiRequest, parts: Parts): Promise<Answer> {
   const { version } = request;
   const { with_servers: withServers = false } = readQuery(request.query(), showQuery, bySince(showRules, version));
-  const id = request.param('hypervisor_id');
-  const isWanted = version >= since.uuids ? hasUuid(id) : hasInteger(id);
-  // The fleet knows the name under which the service is to be looked for.
-  const provider = (await parts.fleet.fresh()).roots.find(isWanted);
-  const found = provider === undefined ? undefined : await readHypervisors(parts, provider.name);
-  if (found === undefined || found.hypervisors.length === 0) throw noSuchHypervisor(id);
+  const found = await findHypervisor(request, parts);
   const [hypervisor] = await views(found, { detailed: true, withServers }, request, parts);
   return { status: 200, json: { hypervisor } };
+}
+
+/**
+ * How long the machine of a hypervisor has been up, as its agent reported last.
+ *
+ * @throws ApiError 501 where the agent never reported it, as Nova answers for drivers that do not know it; and where
+ *   the service is down, since the report is out of date then. Nova answers 400 in that case, which makes `openstack
+ *   hypervisor show` fail.
+ */
+async function uptime(request: ApiRequest, parts: Parts): Promise<Answer> {
+  const [hypervisor] = (await findHypervisor(request, parts)).hypervisors;
+  const { service } = hypervisor;
+  if (service.uptime === null || !service.up) throw new ApiError(501, 'The requested functionality is not supported.');
+  const view = hypervisorView(hypervisor, { servers: undefined }, request.version);
+  return { status: 200, json: { hypervisor: { ...view, uptime: service.uptime } } };
+}
+
+/** The hypervisor that the path names. @throws ApiError 404, or 400 where its id cannot be one. */
+async function findHypervisor(request: ApiRequest, parts: Parts) {
+  const id = request.param('hypervisor_id');
+  const isWanted = request.version >= since.uuids ? hasUuid(id) : hasInteger(id);
+  // The service is found by the name of the provider, which the fleet has.
+  const provider = (await parts.fleet.fresh()).roots.find(isWanted);
+  const found = provider === undefined ? undefined : await readHypervisors(parts, provider.name);
+  const [hypervisor] = found?.hypervisors ?? [];
+  if (found === undefined || hypervisor === undefined) throw noSuchHypervisor(id);
+  return { fleet: found.fleet, hypervisors: [hypervisor] as const };
 }
 
 /** @throws ApiError 400 */
@@ -116,7 +161,7 @@ function hasInteger(written: string): (provider: Provider) => boolean {
 const noSuchHypervisor = (id: string): ApiError => notFound(`Hypervisor with ID '${id}' could not be found.`);
 
 /**
- * The hypervisors whose name contains the pattern, in which SQL's wildcards count.
+ * The hypervisors whose name contains the pattern, which may have SQL's wildcards.
  *
  * @throws ApiError 404 where there is none.
  */

@@ -1,12 +1,12 @@
 import type { Logger } from 'pino';
-import type { Database } from '../../db/connect.ts';
-import { retireServices } from '../../db/statements/delete_service.ts';
+import type { Database } from '../../db/engine/connect.ts';
+import { retireServices } from '../../db/statements/services/delete_service.ts';
 
 const everyMs = 60_000;
 
 /**
- * Deletes services that were not heard of for `[compute] retire_after` seconds, once a minute. Every process does; that harms
- * nobody.
+ * Deletes services that sent no heartbeat for `[compute] retire_after` seconds, once a minute. Every process does this;
+ * several at once do no harm.
  *
  * @returns a function that stops it.
  */
@@ -18,7 +18,8 @@ export function retireSilentServices(database: Database, afterSeconds: number, l
       (retired) => {
         for (const { host, binary } of retired) logger.info({ host, binary }, 'A silent service was retired');
       },
-      (error: unknown) => logger.warn({ err: error }, 'Silent services could not be retired; it is tried again later'),
+      (error: unknown) =>
+        logger.warn({ err: error }, 'Silent services could not be retired; the next attempt is in a minute'),
     );
   }, everyMs);
   timer.unref();

@@ -1,14 +1,14 @@
 import * as v from 'valibot';
-import { readServices } from '../../db/statements/read_services.ts';
-import { computeBinary, type KnownService } from '../../db/statements/service_row.ts';
-import { type ServiceUpdate, updateService } from '../../db/statements/update_service.ts';
-import type { Answer, ApiRequest } from '../api/endpoint.ts';
-import type { Parts } from '../api/parts.ts';
-import { bySince } from '../api/since.ts';
-import { badRequest, notFound } from '../errors.ts';
+import { readServices } from '../../db/statements/services/read_services.ts';
+import { computeBinary, type KnownService } from '../../db/statements/services/service_row.ts';
+import { type ServiceUpdate, updateService } from '../../db/statements/services/update_service.ts';
 import { isUuidLike, normalUuid } from '../placement/uuid.ts';
-import { object, oneOf } from '../schema/json_schema.ts';
+import type { Answer, ApiRequest } from '../rest/endpoint.ts';
+import { badRequest, notFound } from '../rest/errors.ts';
+import { object, oneOf } from '../rest/json_schema.ts';
+import { bySince } from '../rest/versions.ts';
 import { since } from './microversions.ts';
+import type { Parts } from './parts.ts';
 import { serviceView } from './service_view.ts';
 import { hostName, readBody, shortText, truth } from './validation.ts';
 
@@ -24,7 +24,7 @@ type ActionBody = {
 
 const actionBodies: readonly { readonly since: number; readonly schema: v.GenericSchema<unknown, ActionBody> }[] = [
   { since: since.forcedDown, schema: object({ ...actionFields, forced_down: v.optional(truth) }) },
-  { since: 1, schema: object(actionFields) },
+  { since: since.firstVersion, schema: object(actionFields) },
 ];
 
 const changes = object({
@@ -35,7 +35,7 @@ const changes = object({
 
 // Handlers
 
-/** What an action of below 2.53 does to a service, and what its answer says of it beside host and binary. */
+/** What an action (below 2.53) does to a service, and the fields of its answer beside host and binary. */
 type Action = {
   readonly since: number;
   readonly effect: (body: ActionBody) => { readonly update: ServiceUpdate; readonly shown: object };
@@ -48,12 +48,12 @@ const disable = (reason: string | undefined) => ({
 
 const actions: Readonly<Record<string, Action>> = {
   enable: {
-    since: 1,
+    since: since.firstVersion,
     effect: () => ({ update: { status: { disabled: false, reason: null } }, shown: { status: 'enabled' } }),
   },
-  disable: { since: 1, effect: () => disable(undefined) },
+  disable: { since: since.firstVersion, effect: () => disable(undefined) },
   'disable-log-reason': {
-    since: 1,
+    since: since.firstVersion,
     effect: ({ disabled_reason: reason }) => {
       if (reason === undefined) throw badRequest('Missing disabled reason field');
       return disable(reason);

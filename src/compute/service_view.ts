@@ -1,11 +1,11 @@
-import { computeBinary, type KnownService, type ServiceRow } from '../../db/statements/service_row.ts';
+import { computeBinary, type KnownService, type ServiceRow } from '../../db/statements/services/service_row.ts';
 import { since } from './microversions.ts';
 
 /** The id that clients know a service by: unique within its cell below 2.53, and everywhere from it. */
 export const serviceId = (service: KnownService, version: number): string | number =>
   version >= since.uuids ? service.uuid : service.id;
 
-/** What an operator wants of a service. */
+/** Whether the operator has enabled the service. */
 export const statusOf = ({ disabled }: Pick<ServiceRow, 'disabled'>): 'disabled' | 'enabled' =>
   disabled ? 'disabled' : 'enabled';
 /** Whether a service is alive. */
@@ -24,5 +24,5 @@ export const serviceView = (service: KnownService, version: number) => ({
   ...(version >= since.forcedDown ? { forced_down: service.forcedDown } : {}),
 });
 
-/** Where nobody named a zone it is Nova's default, which is another one for what serves no provider. */
+/** A service without a zone is in Nova's default zone, which is another one for services that are not nova-compute. */
 const zoneOf = ({ zone, binary }: ServiceRow): string => zone ?? (binary === computeBinary ? 'nova' : 'internal');

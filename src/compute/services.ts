@@ -1,14 +1,14 @@
 import * as v from 'valibot';
-import { hasSqlstate, sqlstate } from '../../db/sqlstate.ts';
-import { deleteService } from '../../db/statements/delete_service.ts';
-import { readServices } from '../../db/statements/read_services.ts';
-import { computeBinary, type KnownService } from '../../db/statements/service_row.ts';
-import { type Answer, type ApiRequest, type Endpoint, noContent } from '../api/endpoint.ts';
-import type { Parts } from '../api/parts.ts';
-import { badRequest, conflict, notFound } from '../errors.ts';
+import { failureKind } from '../../db/engine/failure_kind.ts';
+import { deleteService } from '../../db/statements/services/delete_service.ts';
+import { readServices } from '../../db/statements/services/read_services.ts';
+import { computeBinary, type KnownService } from '../../db/statements/services/service_row.ts';
 import { isUuidLike, normalUuid } from '../placement/uuid.ts';
-import { list as items, object, text } from '../schema/json_schema.ts';
+import { type Answer, type ApiRequest, type Endpoint, noContent } from '../rest/endpoint.ts';
+import { badRequest, conflict, notFound } from '../rest/errors.ts';
+import { list as items, object, text } from '../rest/json_schema.ts';
 import { since } from './microversions.ts';
+import type { Parts } from './parts.ts';
 import { changeService, runAction } from './service_updates.ts';
 import { serviceView } from './service_view.ts';
 import { checkBody, hostName, integerId, readAnyBody, readQuery, shortText } from './validation.ts';
@@ -16,10 +16,10 @@ import { checkBody, hostName, integerId, readAnyBody, readQuery, shortText } fro
 // Routes
 
 const rule = (verb: string) => `os_compute_api:os-services:${verb}`;
-const all = { path: '/compute/v2.1/os-services', since: 1 } as const;
-const one = { path: '/compute/v2.1/os-services/:service_id', since: 1 } as const;
+const all = { path: '/compute/v2.1/os-services', since: since.firstVersion } as const;
+const one = { path: '/compute/v2.1/os-services/:service_id', since: since.firstVersion } as const;
 
-export const serviceEndpoints: readonly Endpoint[] = [
+export const serviceEndpoints: readonly Endpoint<Parts>[] = [
   { ...all, method: 'GET', policy: rule('list'), handle: list },
   { ...all, method: 'POST', policy: rule('create'), quiet: true, handle: register },
   { ...one, method: 'PUT', until: since.uuids - 1, policy: rule('update'), handle: runAction },
@@ -38,6 +38,7 @@ const registration = object({
   cell: v.optional(shortText, 'default'),
   zone: v.optional(shortText),
   topic: v.optional(shortText),
+  uptime: v.optional(shortText),
 });
 
 const registrations = object({ services: items(registration, { minItems: 1 }) });
@@ -47,15 +48,15 @@ const registrations = object({ services: items(registration, { minItems: 1 }) })
 async function list({ query, version }: ApiRequest, { database, config }: Parts): Promise<Answer> {
   const others = version >= since.strictQueries ? 'refused' : 'ignored';
   const { host, binary } = readQuery(query(), listQuery, { ...listRules, others });
-  // An empty filter is none.
+  // An empty filter is ignored.
   const filter = { host: host || undefined, binary: binary || undefined };
   const services = await readServices(database, filter, config.compute.serviceDownTime);
   return { status: 200, json: { services: services.map((service) => serviceView(service, version)) } };
 }
 
 /**
- * Not Nova's: its services write the database themselves. One service, or many at once: who speaks for many saves most of what
- * heartbeats cost, which is HTTP.
+ * Nova has no such request: its services write the database themselves. A request may be for one service or for many;
+ * one request for many saves most of the cost of heartbeats, which is HTTP.
  */
 async function register(request: ApiRequest, parts: Parts): Promise<Answer> {
   const body = await readAnyBody(request);
@@ -73,13 +74,13 @@ async function register(request: ApiRequest, parts: Parts): Promise<Answer> {
 
 /** @throws ApiError 409 where another cell has the host. */
 async function registerOne(
-  { host, binary, cell, zone, topic }: v.InferOutput<typeof registration>,
+  { host, binary, cell, zone, topic, uptime }: v.InferOutput<typeof registration>,
   { heartbeats }: Parts,
 ): Promise<KnownService> {
   try {
-    return await heartbeats.beat({ host, binary, cell, zone, topic });
+    return await heartbeats.beat({ host, binary, cell, zone, topic, uptime });
   } catch (error) {
-    if (!hasSqlstate(error, sqlstate.uniqueViolation)) throw error;
+    if (failureKind(error) !== 'taken') throw error;
     throw conflict(`Host ${host} has a ${computeBinary} service in another cell than ${cell}. Delete that one first.`);
   }
 }

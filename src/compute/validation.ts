@@ -1,12 +1,12 @@
 import * as v from 'valibot';
-import type { ApiRequest } from '../api/endpoint.ts';
-import { ApiError, badRequest } from '../errors.ts';
-import type { Query } from '../query/query_string.ts';
-import { parseInteger } from '../query/values.ts';
-import { chiefFault, failed, pythonRepr } from '../schema/complaint.ts';
-import { text } from '../schema/json_schema.ts';
+import type { ApiRequest } from '../rest/endpoint.ts';
+import { ApiError, badRequest } from '../rest/errors.ts';
+import { text } from '../rest/json_schema.ts';
+import type { Query } from '../rest/query_string.ts';
+import { parseInteger } from '../rest/query_values.ts';
+import { chiefFault, failed, pythonRepr } from '../rest/schema_complaint.ts';
 
-/** Texts of at most so many characters as Nova's columns have. */
+/** Texts that fit into Nova's columns. */
 export const shortText = text({ minLength: 1, maxLength: 255 });
 
 /** A host name; underscores occur in real systems. */
@@ -15,7 +15,7 @@ export const hostName = text({ minLength: 1, maxLength: 255, pattern: /^[a-zA-Z0
 const truths = ['True', 'TRUE', 'true', '1', 'ON', 'On', 'on', 'YES', 'Yes', 'yes'];
 const falsehoods = ['False', 'FALSE', 'false', '0', 'OFF', 'Off', 'off', 'NO', 'No', 'no'];
 
-/** A boolean, or one of the words that Nova takes for one. */
+/** A boolean, or one of the words that Nova reads as one. */
 export const truth = v.pipe(
   v.union(
     [v.boolean(), v.string()],
@@ -32,7 +32,7 @@ export const truth = v.pipe(
 );
 
 /**
- * The body of a request, held against a schema.
+ * The body of a request, checked against a schema.
  *
  * @throws ApiError 400 in Nova's words.
  */
@@ -41,7 +41,7 @@ export const readBody = async <Schema extends v.GenericSchema>(
   schema: Schema,
 ): Promise<v.InferOutput<Schema>> => checkBody(await readAnyBody(request), schema);
 
-/** Holds a body against a schema. @throws ApiError 400 in Nova's words. */
+/** Checks a body against a schema. @throws ApiError 400 in Nova's words. */
 export const checkBody = <Schema extends v.GenericSchema>(body: unknown, schema: Schema): v.InferOutput<Schema> =>
   checkInput(body, schema, 'field/attribute');
 
@@ -63,9 +63,10 @@ export type QueryRules = {
 };
 
 /**
- * The parameters of a query. Every value of a known one must be right; of a repeated parameter the last value counts.
+ * The parameters of a query. Every value of a known parameter must be valid; of a repeated parameter the last value
+ * counts.
  *
- * @param parameters how each is read
+ * @param parameters the schema of each
  * @throws ApiError 400 in Nova's words.
  */
 export function readQuery<const Parameters extends Readonly<Record<string, v.GenericSchema>>>(
@@ -109,7 +110,7 @@ function checkInput<Schema extends v.GenericSchema>(
   throw badRequest(`Invalid input for ${what} ${place}. Value: ${shown}. ${message}`);
 }
 
-/** A text as the integer id of a row: undefined where it is none, 0 where no row has such an id. */
+/** A text as the integer id of a row: undefined where it is no integer, 0 where it is one that no row can have. */
 export function integerId(written: string): number | undefined {
   const id = parseInteger(written);
   if (id === undefined) return undefined;

@@ -1,14 +1,18 @@
-import type { Endpoint } from '../api/endpoint.ts';
-import type { Service } from '../api/microversions.ts';
-import { versionText } from '../api/microversions.ts';
+import type { Endpoint } from '../rest/endpoint.ts';
+import { type Service, versionText } from '../rest/versions.ts';
+import { since } from './microversions.ts';
+import type { Parts } from './parts.ts';
 
-/** Discovery answers anybody. Both spellings of each path are served, since catalogs have either. */
+/**
+ * The paths by which clients discover the versions; they need no token. Both spellings of each path are served, since
+ * some catalogs have the slash at the end and others do not.
+ */
 export const openPaths: readonly string[] = ['/compute', '/compute/', '/compute/v2.1', '/compute/v2.1/'];
 
-export const versionEndpoints: readonly Endpoint[] = openPaths.map((path) => ({
+export const versionEndpoints: readonly Endpoint<Parts>[] = openPaths.map((path) => ({
   method: 'GET',
   path,
-  since: 1,
+  since: since.firstVersion,
   handle: (request, { service }) => {
     const self = { rel: 'self', href: `${request.origin}${request.prefix}/compute/v2.1/` };
     const version = { ...versionOf(service), links: [self] };

@@ -1,15 +1,15 @@
 /**
- * Every option that the service reads, typed and validated. Groups and options have upstream's names, in camelCase;
- * `./default_config.ts` says what each is unless something else is written, `./option_specs.ts` what may be written,
- * `./load.ts` where values come from.
+ * Every option that the service reads, typed and validated. Groups and options have upstream's names, in camelCase.
+ * `./default_config.ts` has the default values, `./option_specs.ts` the values that are allowed, and `./load.ts` reads
+ * the values from their sources.
  */
 export type Config = {
   readonly default: {
     /** Log at level debug. */
     readonly debug: boolean;
-    /** JSON lines, or the lines of oslo.log; the formats below are of the latter. */
+    /** true: log lines in JSON. false: log lines as oslo.log writes them, in the formats below. */
     readonly useJson: boolean;
-    /** Relative to `logDir`, where that is set; without both the log goes to standard error. */
+    /** Relative to `logDir` if that is set. If neither is set, the log goes to standard error. */
     readonly logFile: string | undefined;
     readonly logDir: string | undefined;
     readonly loggingContextFormatString: string;
@@ -18,18 +18,20 @@ export type Config = {
   };
   readonly api: {
     readonly authStrategy: 'keystone' | 'noauth2';
-    /** The highest microversion that is offered, `1.0` to `1.40`; upstream ends at 1.39. */
+    /** The highest microversion that is offered. The default is the newest. Upstream's newest is 1.39. */
     readonly maxMicroversion: string;
     readonly host: string;
-    /** 0 is any free port. */
+    /** 0 means any free port. */
     readonly port: number;
+    /** Host names that a request may carry, besides loopback. They count only with noauth2 on a loopback address. */
+    readonly allowedHosts: readonly string[];
     /** How many processes serve the port. */
     readonly workers: number;
     /** Seconds that a client may take to send a request, and to take its answer. */
     readonly clientTimeout: number;
   };
   readonly ssl: {
-    /** PEM file with the certificate chain. TLS is on where this and `keyFile` are set. */
+    /** PEM file with the certificate chain. TLS is on if this and `keyFile` are set. */
     readonly certFile: string | undefined;
     readonly keyFile: string | undefined;
   };
@@ -38,20 +40,20 @@ export type Config = {
     readonly connection: string | undefined;
     /** A read-only replica, `postgresql://...`: accepted and not used. */
     readonly slaveConnection: string | undefined;
-    /** The folder of the embedded database; `memory://` keeps nothing. */
+    /** The folder of the embedded database. With `memory://` the data is lost when the process ends. */
     readonly embeddedPath: string;
     readonly maxPoolSize: number;
-    /** Age in seconds at which a connection is replaced; -1 is never. */
+    /** Age in seconds at which a connection is replaced. -1 means never. */
     readonly connectionRecycleTime: number;
-    /** Attempts to reach the database at start; -1 is without end. */
+    /** How many attempts to reach the database are made at start. -1 means no limit. */
     readonly maxRetries: number;
     /** Seconds between these attempts. */
     readonly retryInterval: number;
     /** Seconds that a request waits for a free connection. */
     readonly poolTimeout: number;
-    /** Seconds that a statement may take; 0 is without end. */
+    /** Seconds that a statement may take. 0 means no limit. */
     readonly statementTimeout: number;
-    /** Milliseconds from which on a statement is logged; -1 is never. */
+    /** A statement that takes at least this many milliseconds is logged. -1 means never. */
     readonly slowStatementMs: number;
     /** Run the migrations at start. */
     readonly syncOnStartup: boolean;
@@ -61,35 +63,44 @@ export type Config = {
     readonly incompleteConsumerProjectId: string;
     readonly incompleteConsumerUserId: string;
     readonly allocationConflictRetryCount: number;
-    /** -1 is no limit. */
+    /** -1 means no limit. */
     readonly maxAllocationCandidates: number;
     readonly allocationCandidatesGenerationStrategy: 'depth-first' | 'breadth-first';
   };
   readonly compute: {
     /** Serve services and hypervisors under `/compute`. */
     readonly enabled: boolean;
-    /** Seconds for which a service is up after it was heard of. */
+    /** A service counts as up for this many seconds after its last heartbeat. */
     readonly serviceDownTime: number;
-    /** Seconds after which a service that is not heard of is deleted; 0 is never. */
+    /** A service is deleted this many seconds after its last heartbeat. 0 means never. */
     readonly retireAfter: number;
-    /** How many hypervisors one page has at most. */
+    /** The largest number of hypervisors on one page. */
     readonly maxLimit: number;
   };
   readonly metrics: {
-    /** Serve figures for Prometheus under `/metrics`, to everybody. */
+    /** Serve figures for Prometheus under `/metrics`. */
     readonly enabled: boolean;
-    /** Of how many providers the capacity is told there; -1 is all, 0 none. */
+    /** Serve `/metrics` only for tokens that the rule `placement:metrics:show` accepts. */
+    readonly requireToken: boolean;
+    /** A separate address for `/metrics`. If one of these is undefined, the value of `[api]` counts. */
+    readonly host: string | undefined;
+    readonly port: number | undefined;
+    /** The figures include the capacity of this many providers. -1 means all, 0 none. */
     readonly providerLimit: number;
+    /** Queries with names, of which is told how many fit: see parseShapes. */
+    readonly shapes: string;
   };
   readonly workarounds: {
     readonly optimizeForWideProviderTrees: boolean;
   };
   readonly osloPolicy: {
-    /** `load` makes it absolute: the first that exists beside the configuration; it need not exist. */
+    /**
+     * `load` makes the path absolute: it takes the first file beside the configuration that exists. None has to exist.
+     */
     readonly policyFile: string;
     /** Absolute after `load`, like `policyFile`. */
     readonly policyDirs: readonly string[];
-    /** The rule that decides where the asked one is unknown. */
+    /** The rule that decides if the requested rule is unknown. */
     readonly policyDefaultRule: string;
     readonly enforceScope: boolean;
     readonly enforceNewDefaults: boolean;
@@ -100,7 +111,7 @@ export type Config = {
     readonly maxRequestBodySize: number;
   };
   readonly cors: {
-    /** No CORS where this is empty. */
+    /** If this is empty there is no CORS. */
     readonly allowedOrigin: readonly string[];
     readonly allowCredentials: boolean;
     readonly exposeHeaders: readonly string[];
@@ -122,28 +133,28 @@ export type Config = {
     readonly userDomainId: string | undefined;
     readonly projectDomainName: string | undefined;
     readonly projectDomainId: string | undefined;
-    /** The domain of user and project where they name none. */
+    /** The domain of a user or project that names no domain. */
     readonly defaultDomainName: string | undefined;
     readonly defaultDomainId: string | undefined;
-    /** `all`, where the service's own token is scoped to the system rather than a project. */
+    /** `all` if the service's own token is scoped to the system instead of a project. */
     readonly systemScope: string | undefined;
-    /** PEM file with the authorities that sign Keystone's certificate; undefined for the system's. */
+    /** PEM file with the authorities that sign Keystone's certificate. Undefined: the authorities of the system. */
     readonly cafile: string | undefined;
-    /** PEM files of the client certificate that Keystone may want. */
+    /** PEM files of the client certificate, for a Keystone that requires one. */
     readonly certfile: string | undefined;
     readonly keyfile: string | undefined;
     /** Do not verify Keystone's certificate. */
     readonly insecure: boolean;
-    /** Accepted and not used, as `interface`: Keystone is asked at `authUrl`. */
+    /** Accepted and not used, like `interface`: requests to Keystone go to `authUrl`. */
     readonly regionName: string | undefined;
     readonly interface: 'public' | 'internal' | 'admin';
     readonly serviceTokenRoles: readonly string[];
     readonly serviceTokenRolesRequired: boolean;
-    /** Refuse tokens whose access rules do not name this type of service. */
+    /** A token with access rules is refused if none of the rules names this type of service. */
     readonly serviceType: string | undefined;
-    /** Seconds; -1 is no cache. */
+    /** Seconds. -1 means no cache. */
     readonly tokenCacheTime: number;
-    /** Seconds; undefined for 10. */
+    /** Seconds. Undefined means 10. */
     readonly httpConnectTimeout: number | undefined;
     readonly httpRequestMaxRetries: number;
     readonly includeServiceCatalog: boolean;

@@ -1,6 +1,6 @@
 /**
- * What is wrong with the configuration, for the operator: one line for each mistake. A command prints the message and ends;
- * no stack is of use. Lines never show the value of a secret option.
+ * The mistakes in the configuration, for the operator, one line for each. A command prints the message and ends. It
+ * prints no stack, because that does not help the operator. A line never shows the value of a secret option.
  */
 export class ConfigError extends Error {
   readonly problems: readonly string[];

@@ -1,17 +1,19 @@
+import { type Host, hostsOf, splitPort } from '../../db/engine/hosts.ts';
+import { messageOf } from '../rest/message_of.ts';
 import type { Reading } from './option_type.ts';
 
-// As SQLAlchemy takes a URL apart (sqlalchemy.engine.url): a password may hold anything but "@", unescaped.
+// This splits a URL as SQLAlchemy does (sqlalchemy.engine.url): a password may hold any character except "@",
+// unescaped.
 const shape =
-  /^(?<scheme>\w+)(?:\+\w*)?:\/\/(?:(?<user>[^:/]*)(?::(?<password>[^@]*))?@)?(?<host>\[[^/?\]]+\]|[^/:?]*)(?::(?<port>[^/?]*))?(?:\/(?<database>[^?]*))?(?:\?(?<query>.*))?$/s;
+  /^(?<scheme>\w+)(?:\+\w*)?:\/\/(?:(?<user>[^:/]*)(?::(?<password>[^@]*))?@)?(?<authority>[^/?]*)(?:\/(?<database>[^?]*))?(?:\?(?<query>.*))?$/s;
 
-/** A database URL, taken apart. `user` and `password` are unescaped, `port` is from 1 to 65535, `query` is as written. */
+/** The parts of a database URL. `user` and `password` are unescaped, `query` is as written. */
 export type DatabaseUrlParts = {
   readonly scheme: string;
   readonly user: string | undefined;
   readonly password: string | undefined;
-  /** As written: an IPv6 address in brackets; empty where there is none. */
-  readonly host: string;
-  readonly port: number | undefined;
+  /** As written: an IPv6 address is in brackets, a port is from 1 to 65535. A missing part is an empty text. */
+  readonly hosts: readonly Host[];
   readonly database: string | undefined;
   readonly query: string | undefined;
 };
@@ -20,10 +22,10 @@ export type DatabaseUrlParts = {
 const schemeOf = (url: string): string => (/^\w+/.exec(url)?.[0] ?? '').toLowerCase();
 
 /**
- * Takes a database URL apart as SQLAlchemy does, without the driver (`+psycopg2`).
+ * Splits a database URL as SQLAlchemy does, and drops the driver (`+psycopg2`).
  *
- * @param form the URL that should have been written, for the problem
- * @param schemes those that are allowed
+ * @param form the correct form of the URL, for the message about a problem
+ * @param schemes the schemes that are allowed
  */
 export function splitDatabaseUrl(
   text: string,
@@ -35,9 +37,11 @@ export function splitDatabaseUrl(
   if (groups === undefined || !schemes.includes(scheme) || /\s/.test(text)) {
     return { problem: `must be a URL of the form ${form}` };
   }
-  const { user, password, host = '', port, database, query } = groups;
-  if (host.includes('@')) return { problem: 'must have a single "@": one in the user or password is written %40' };
-  if (port !== undefined && port !== '' && !(/^\d+$/.test(port) && Number(port) >= 1 && Number(port) <= 65_535)) {
+  const { user, password, authority = '', database, query } = groups;
+  if (authority.includes('@')) return { problem: 'must have a single "@"; in a user or password write "@" as %40' };
+  const hosts = authority.split(',').map(splitPort);
+  const isPort = (port: string) => /^\d+$/.test(port) && Number(port) >= 1 && Number(port) <= 65_535;
+  if (hosts.some(({ port }) => port !== '' && !isPort(port))) {
     return { problem: 'must have a port from 1 to 65535 after the host' };
   }
   return {
@@ -45,8 +49,7 @@ export function splitDatabaseUrl(
       scheme,
       user: user === undefined ? undefined : unescapeUrl(user),
       password: password === undefined ? undefined : unescapeUrl(password),
-      host,
-      port: port ? Number(port) : undefined,
+      hosts,
       database,
       query,
     },
@@ -54,8 +57,8 @@ export function splitDatabaseUrl(
 }
 
 /**
- * Reads a database URL as SQLAlchemy writes it and gives the `postgresql://` URL that node-postgres understands alike: user and
- * password escaped, the driver (`+psycopg2`) dropped, and `sslmode` in libpq's meaning.
+ * Reads a database URL in SQLAlchemy's form and returns a `postgresql://` URL that means the same to node-postgres:
+ * user and password are escaped, the driver (`+psycopg2`) is dropped, and `sslmode` has libpq's meaning.
  */
 export function readDatabaseUrl(text: string): Reading<string> {
   const scheme = schemeOf(text);
@@ -73,25 +76,32 @@ export function readDatabaseUrl(text: string): Reading<string> {
   }
   const reading = splitDatabaseUrl(text, 'postgresql://user:password@host:port/database', ['postgresql', 'postgres']);
   if ('problem' in reading) return reading;
-  const { user, password, host, port, database, query } = reading.value;
+  const { user, password, hosts, database, query } = reading.value;
   const credentials =
     user === undefined
       ? ''
       : `${encodeURIComponent(user)}${password === undefined ? '' : `:${encodeURIComponent(password)}`}@`;
   const path = database === undefined ? '' : `/${encodeURI(database)}`;
   const parameters = new URLSearchParams(query);
-  // Without this node-postgres would take `require` for `verify-full`.
+  // Without this parameter node-postgres would treat `require` as `verify-full`.
   if (parameters.has('sslmode') && !parameters.has('uselibpqcompat')) parameters.set('uselibpqcompat', 'true');
   const search = parameters.size === 0 ? '' : `?${parameters}`;
-  return { value: `postgresql://${credentials}${host}${port === undefined ? '' : `:${port}`}${path}${search}` };
+  const authority = hosts.map(({ host, port }) => (port === '' ? host : `${host}:${port}`)).join(',');
+  const value = `postgresql://${credentials}${authority}${path}${search}`;
+  try {
+    hostsOf(value);
+  } catch (error) {
+    return { problem: messageOf(error) };
+  }
+  return { value };
 }
 
-/** Hides the passwords in every URL of a text. It hides too much rather than too little. */
+/** Hides the passwords in every URL of a text. In doubt it hides more than the password. */
 export function maskUrls(text: string): string {
   return text.replace(/(\w:\/\/[^\s/:@]*):[^\n]*@/g, '$1:***@').replace(/([?&]\w*password=)[^&\s]*/gi, '$1***');
 }
 
-/** As Python's `unquote`, which keeps what is no escape. */
+/** Works like Python's `unquote`: a "%" that does not begin an escape stays as it is. */
 function unescapeUrl(text: string): string {
   try {
     return decodeURIComponent(text.replace(/%(?![0-9a-f]{2})/gi, '%25'));

@@ -1,9 +1,11 @@
+import { placementService } from '../rest/microversions.ts';
+import { versionText } from '../rest/versions.ts';
 import type { Config } from './config.ts';
 import { deepFreeze } from './deep_freeze.ts';
 
 const noConsumer = '00000000-0000-0000-0000-000000000000';
 
-/** What holds where nothing is configured: upstream's defaults, and the embedded database on 127.0.0.1. */
+/** The values of options that are not configured: upstream's defaults, and the embedded database on 127.0.0.1. */
 export const defaultConfig: Config = deepFreeze({
   default: {
     debug: false,
@@ -19,9 +21,10 @@ export const defaultConfig: Config = deepFreeze({
   },
   api: {
     authStrategy: 'keystone',
-    maxMicroversion: '1.40',
+    maxMicroversion: versionText(placementService, placementService.maxMinor),
     host: '127.0.0.1',
     port: 8778,
+    allowedHosts: [],
     workers: 1,
     clientTimeout: 60,
   },
@@ -48,7 +51,7 @@ export const defaultConfig: Config = deepFreeze({
     allocationCandidatesGenerationStrategy: 'depth-first',
   },
   compute: { enabled: false, serviceDownTime: 60, retireAfter: 0, maxLimit: 1000 },
-  metrics: { enabled: true, providerLimit: -1 },
+  metrics: { enabled: true, requireToken: false, host: undefined, port: undefined, providerLimit: -1, shapes: '' },
   workarounds: { optimizeForWideProviderTrees: false },
   osloPolicy: {
     policyFile: 'policy.yaml',

@@ -2,17 +2,17 @@ import { maskUrls } from './database_url.ts';
 import type { Option } from './options.ts';
 import type { Source, Written } from './sources.ts';
 
-/** Where a value is, for people: `/etc/placement/placement.conf:12`. */
+/** The place of a value, as messages show it: `/etc/placement/placement.conf:12`. */
 export function sourceName(source: Source): string {
   if (source.from === 'file') return `${source.file}:${source.line}`;
   return source.from === 'environment' ? source.variable : source.flag;
 }
 
 /**
- * One line about a mistake: `/etc/placement/placement.conf:12: [api] auth_strategy = "none": must be one of ...`. Of a secret
- * option only the scheme of a database URL is shown.
+ * One line about a mistake: `/etc/placement/placement.conf:12: [api] auth_strategy = "none": must be one of ...`. The
+ * value of a secret option is hidden, except for the scheme of a database URL.
  *
- * @param resolved the texts after substitution, as far as they may be shown.
+ * @param resolved the texts after substitution, if they may be shown
  */
 export function explain(
   option: Option,

@@ -8,34 +8,35 @@ import { type Override, openSources, type Sources, type Written } from './source
 import { substitute } from './substitution.ts';
 import { findWarnings } from './warnings.ts';
 
-/** An option with the value that holds, for people. */
+/** An option with its value in effect, for messages and `--show-config`. */
 export type Setting = {
   readonly option: Option;
   /** As in `Config`. */
   readonly value: unknown;
-  /** undefined for the default. */
+  /** Undefined if the value is the default. */
   readonly written: Written | undefined;
-  /** Whether the value must not be shown: the option is secret, or its value refers to one that is. */
+  /** Whether the value must not be shown: the option is secret, or its value refers to a secret option. */
   readonly secret: boolean;
 };
 
-/** The configuration, with where it comes from. */
+/** The configuration, and where its values come from. */
 export type LoadedConfig = {
   readonly config: Config;
-  /** Every option, in the order of the table. */
+  /** Every option, in the order of `./option_specs.ts`. */
   readonly settings: readonly Setting[];
-  /** The files that were read, in order; the later one wins. */
+  /** The files that were read, in order. If two files set an option, the later file wins. */
   readonly files: readonly string[];
-  /** What is probably a mistake and yet no error, a sentence each. */
+  /** One sentence for each setting that is probably a mistake, but no error. */
   readonly warnings: readonly string[];
 };
 
 /**
  * Finds, reads and validates the configuration. Precedence: overrides (the command line), the environment
- * (`OS_<GROUP>__<OPTION>`), files (the later one first), DATABASE_URL for `[placement_database] connection`, `defaultConfig`.
+ * (`OS_<GROUP>__<OPTION>`), files (the later one first), DATABASE_URL for `[placement_database] connection`,
+ * `defaultConfig`.
  *
- * @throws ConfigError with a line for every mistake: where it is, section, option, value, and what is allowed. What does
- * not parse is told first, alone.
+ * @throws ConfigError with a line for every mistake: its place, section, option and value, and what is allowed. If a
+ * file does not parse, the error is only about that.
  */
 export function load(input: Surroundings & { readonly overrides?: readonly Override[] }): LoadedConfig {
   const found = findConfig(input);
@@ -50,7 +51,7 @@ export function load(input: Surroundings & { readonly overrides?: readonly Overr
   };
 }
 
-/** Gives each option its value; those that a value refers to are settled first. */
+/** Gives each option its value. If a value refers to other options, those get their values first. */
 function settleAll(sources: Sources, found: Found): { settings: readonly Setting[]; problems: readonly string[] } {
   const problems = new Set<string>();
   const settled = new Map<Option, Setting>();
@@ -98,7 +99,8 @@ function settleAll(sources: Sources, found: Found): { settings: readonly Setting
     if (!option.beside) return value;
     if (Array.isArray(value)) return value.map((name) => locate([String(name)], found));
     const file = String(value);
-    // Where nothing else is said, upstream still reads the policy file of old: JSON, which is YAML, too.
+    // If policy_file is not set, upstream also reads the older policy.json. The YAML parser can read it: JSON is YAML,
+    // too.
     return locate(value === option.default ? [file, file.replace(/\.yaml$/, '.json')] : [file], found);
   }
 
@@ -107,7 +109,7 @@ function settleAll(sources: Sources, found: Found): { settings: readonly Setting
   return { settings, problems: [...problems] };
 }
 
-/** What `str` makes of a value in Python, since that is what a reference to an option becomes. */
+/** The text that Python's `str` makes of a value. A reference to an option is replaced with this text. */
 function asPythonText(value: unknown): string {
   if (value === undefined) return '';
   if (typeof value === 'boolean') return value ? 'True' : 'False';
@@ -122,7 +124,7 @@ function contradictions(settings: readonly Setting[]): readonly string[] {
   const [only] = alone;
   if (alone.length !== 1 || only?.written === undefined) return [];
   const other = only === certificate ? 'key_file' : 'cert_file';
-  return [explain(only.option, only.written, `needs [ssl] ${other} beside it, which is not set`, only.written.texts)];
+  return [explain(only.option, only.written, `needs [ssl] ${other} as well, which is not set`, only.written.texts)];
 }
 
 function assemble(settings: readonly Setting[]): Config {
@@ -131,6 +133,6 @@ function assemble(settings: readonly Setting[]): Config {
     groups[option.groupKey] ??= {};
     Object.assign(groups[option.groupKey] ?? {}, { [option.key]: value });
   }
-  // The table of options has exactly the keys of Config, each with a type that reads this key's type.
+  // `optionSpecs` has exactly the keys of Config, and the type of each option reads the type of that key.
   return groups as unknown as Config;
 }

@@ -9,22 +9,23 @@ import {
   mainDatabaseUrl,
   microversion,
   type OptionType,
+  shapes,
   text,
   texts,
 } from './option_type.ts';
 
-/** What may be written for an option, and how it is read. */
+/** Which values an option may have, and how they are read. */
 export type OptionSpec<T> = {
   readonly type: OptionType<T>;
-  /** What it is for, a sentence for operators. */
+  /** One sentence for operators: what the option is for. */
   readonly help: string;
-  /** The value is never shown; of a database URL all but the password is. */
+  /** The value is never shown. A database URL is shown without its password. */
   readonly secret?: true;
-  /** Older names, `[section, option]`, that are read where the option itself is not in the same file. */
+  /** Older names, `[section, option]`. They are read if the same file does not have the option itself. */
   readonly formerly?: readonly (readonly [section: string, name: string])[];
-  /** Of Keystone's authentication plugin: read from the section that `[keystone_authtoken] auth_section` names. */
+  /** An option of Keystone's authentication plugin. It is read from the section named by `auth_section`. */
   readonly plugin?: true;
-  /** Relative to the directories of the configuration. */
+  /** The path is relative to the directories of the configuration. */
   readonly beside?: true;
 };
 
@@ -34,7 +35,7 @@ export const optionSpecs: {
 } = {
   default: {
     debug: { type: boolean, help: 'Log at level debug.' },
-    useJson: { type: boolean, help: "Log lines of JSON; false for oslo.log's form, which the formats below say." },
+    useJson: { type: boolean, help: "true: log lines in JSON; false: in oslo.log's form, with the formats below." },
     logFile: { type: text, help: 'The file to log to, instead of standard error.', formerly: [['DEFAULT', 'logfile']] },
     logDir: {
       type: text,
@@ -43,17 +44,21 @@ export const optionSpecs: {
     },
     loggingContextFormatString: { type: text, help: 'The form of a line about a request.' },
     loggingDefaultFormatString: { type: text, help: 'The form of any other line.' },
-    loggingUserIdentityFormat: { type: text, help: 'What %(user_identity)s stands for.' },
+    loggingUserIdentityFormat: { type: text, help: 'The text that replaces %(user_identity)s.' },
   },
   api: {
     authStrategy: {
       type: choice('keystone', 'noauth2'),
-      help: 'Who authenticates: Keystone, or nobody (noauth2: the token is the user; for tests and trusted networks).',
+      help: 'Authentication by Keystone, or none (noauth2: the token is the user; for tests and trusted networks).',
       formerly: [['DEFAULT', 'auth_strategy']],
     },
     maxMicroversion: { type: microversion, help: 'The highest microversion that is offered to clients.' },
     host: { type: text, help: 'The address to listen on; 0.0.0.0 or :: for all.' },
     port: { type: integer(0, 65_535), help: 'The port to listen on; 0 for any free one.' },
+    allowedHosts: {
+      type: list,
+      help: 'With noauth2 on loopback, host names besides localhost that requests may have; * for any.',
+    },
     workers: { type: integer(1, 256), help: 'How many processes serve the port; more than one on PostgreSQL only.' },
     clientTimeout: {
       type: integer(1, 86_400),
@@ -68,7 +73,9 @@ export const optionSpecs: {
     connection: {
       type: mainDatabaseUrl,
       secret: true,
-      help: 'The PostgreSQL database, postgresql://user:password@host/database; unset for the embedded one.',
+      help:
+        'The PostgreSQL database, postgresql://user:password@host/database, or several hosts as libpq takes them; unset for the ' +
+        'embedded one.',
     },
     slaveConnection: {
       type: databaseUrl,
@@ -80,7 +87,7 @@ export const optionSpecs: {
     connectionRecycleTime: { type: integer(-1), help: 'Seconds after which a connection is replaced; -1 for never.' },
     maxRetries: {
       type: integer(-1),
-      help: 'How often reaching the database is tried again at start; -1 for without end.',
+      help: 'How often the connection to the database is tried again at start; -1 for no limit.',
     },
     retryInterval: { type: integer(0), help: 'Seconds between these tries.' },
     poolTimeout: { type: integer(0), help: 'Seconds that a request waits for a free connection; 0 for no limit.' },
@@ -90,7 +97,7 @@ export const optionSpecs: {
     },
     slowStatementMs: {
       type: integer(-1),
-      help: 'Milliseconds from which on a statement is logged, without its values; -1 for never.',
+      help: 'A statement that takes at least this many milliseconds is logged, without its values; -1 for never.',
     },
     syncOnStartup: { type: boolean, help: 'Migrate the database at start.' },
   },
@@ -100,7 +107,7 @@ export const optionSpecs: {
     incompleteConsumerUserId: { type: text, help: 'The user of consumers whose client named none (below 1.8).' },
     allocationConflictRetryCount: {
       type: integer(0),
-      help: 'How often a claim is tried again where another one changed the provider meanwhile.',
+      help: 'How often a claim is tried again after another claim has changed the provider.',
     },
     maxAllocationCandidates: {
       type: integer(-1),
@@ -113,18 +120,31 @@ export const optionSpecs: {
   },
   compute: {
     enabled: { type: boolean, help: 'Serve the registry of services and hypervisors under /compute.' },
-    serviceDownTime: { type: integer(1), help: 'Seconds for which a service is up after it was heard of.' },
+    serviceDownTime: { type: integer(1), help: 'Seconds after its last heartbeat for which a service counts as up.' },
     retireAfter: {
       type: integer(0),
-      help: 'Seconds after which a service that is not heard of is deleted; 0 for never.',
+      help: 'Seconds after its last heartbeat at which a service is deleted; 0 for never.',
     },
     maxLimit: { type: integer(1), help: 'How many hypervisors one page has at most.' },
   },
   metrics: {
-    enabled: { type: boolean, help: 'Serve figures for Prometheus under /metrics, to everybody who reaches the port.' },
+    enabled: { type: boolean, help: 'Serve figures for Prometheus under /metrics.' },
+    requireToken: {
+      type: boolean,
+      help: 'Answer /metrics only for a token that the policy rule placement:metrics:show accepts.',
+    },
+    host: { type: text, help: 'The address to serve /metrics on, and not beside the API; unset for [api] host.' },
+    port: {
+      type: integer(0, 65_535),
+      help: 'The port to serve /metrics on, and not beside the API; unset for [api] port.',
+    },
     providerLimit: {
       type: integer(-1),
-      help: 'Of how many providers the capacity is told there, by name; -1 for all, 0 for none.',
+      help: 'The figures have the capacity of this many providers, by name; -1 for all, 0 for none.',
+    },
+    shapes: {
+      type: shapes,
+      help: 'Queries of which /metrics tells how many fit: small: resources=VCPU:2,MEMORY_MB:4096; gpu: resources=VGPU:1',
     },
   },
   workarounds: {
@@ -145,7 +165,7 @@ export const optionSpecs: {
     },
     policyDefaultRule: {
       type: text,
-      help: 'The rule that decides where the asked one is unknown.',
+      help: 'The rule that decides if the requested rule is unknown.',
       formerly: [['DEFAULT', 'policy_default_rule']],
     },
     enforceScope: { type: boolean, help: 'Refuse tokens whose scope a rule does not name.' },
@@ -154,7 +174,7 @@ export const optionSpecs: {
   osloMiddleware: {
     enableProxyHeadersParsing: {
       type: boolean,
-      help: 'Believe X-Forwarded-* and Forwarded, as set by a proxy in front.',
+      help: 'Use the headers X-Forwarded-* and Forwarded that a proxy sets.',
     },
     maxRequestBodySize: {
       type: integer(0),
@@ -224,18 +244,21 @@ export const optionSpecs: {
     certfile: { type: text, help: 'PEM file with a client certificate for Keystone.' },
     keyfile: { type: text, help: 'PEM file with the key of the client certificate.' },
     insecure: { type: boolean, help: "Do not verify Keystone's certificate." },
-    regionName: { type: text, help: 'Accepted for compatibility: Keystone is asked at auth_url.' },
-    interface: { type: endpointInterface, help: 'Accepted for compatibility: Keystone is asked at auth_url.' },
+    regionName: { type: text, help: 'Accepted for compatibility: requests to Keystone go to auth_url.' },
+    interface: { type: endpointInterface, help: 'Accepted for compatibility: requests to Keystone go to auth_url.' },
     serviceTokenRoles: { type: list, help: 'A service token counts with one of these roles.' },
     serviceTokenRolesRequired: { type: boolean, help: 'Refuse service tokens with none of these roles.' },
     serviceType: { type: text, help: 'The type of service that access rules of tokens must name.' },
-    tokenCacheTime: { type: integer(-1), help: 'Seconds that a valid token is remembered; -1 for not at all.' },
+    tokenCacheTime: {
+      type: integer(-1),
+      help: 'Seconds that a valid token is remembered, and an invalid one for 10 s of them at most; -1 for not at all.',
+    },
     httpConnectTimeout: { type: integer(0), help: 'Seconds that Keystone may take to answer; unset for 10.' },
     httpRequestMaxRetries: { type: integer(0), help: 'How often a request that did not reach Keystone is repeated.' },
     includeServiceCatalog: { type: boolean, help: 'Ask Keystone for the catalog along with a token.' },
     delayAuthDecision: {
       type: boolean,
-      help: 'Answer 401, and not 503, where Keystone cannot be asked, and ignore service tokens that do not count.',
+      help: 'Answer 401 instead of 503 if Keystone cannot be reached, and ignore service tokens that do not count.',
     },
   },
 };

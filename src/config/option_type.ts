@@ -1,18 +1,21 @@
-import { strip } from '../python_strip.ts';
+import { parseShapes, ShapeError } from '../candidates/shapes.ts';
+import { placementService } from '../rest/microversions.ts';
+import { strip } from '../rest/python_strip.ts';
+import { versionText, versionTexts } from '../rest/versions.ts';
 import { readDatabaseUrl } from './database_url.ts';
 
-/** What a text means; `value` is undefined where an empty text leaves the default. `problem` ends "option = value: ...". */
+/** The value of a text. An undefined `value` means the default. `problem` completes a line "option = value: ...". */
 export type Reading<T> = { readonly value: T | undefined } | { readonly problem: string };
 
 /** How the text of an option is read. */
 export type OptionType<T> = {
-  /** What may be written, for people: `true or false`. */
+  /** The allowed values, in words for messages: `true or false`. */
   readonly expected: string;
-  /** Whether every assignment counts (oslo's MultiStrOpt) rather than the last one. */
+  /** Whether every assignment counts (oslo's MultiStrOpt), or only the last one. */
   readonly multi: boolean;
-  /** A URL: a secret one may be shown without its password. */
+  /** The value is a URL. If the option is secret, the URL is shown without its password. */
   readonly url?: true;
-  /** @param texts at least one; exactly one where `multi` is false. */
+  /** @param texts at least one; exactly one if `multi` is false. */
   readonly read: (texts: readonly string[]) => Reading<T>;
 };
 
@@ -22,7 +25,7 @@ const single = <T>(expected: string, read: (text: string) => Reading<T>): Option
   read: ([text = '']) => read(text),
 });
 
-/** Any text; the empty one leaves the default. */
+/** Any text. An empty text means the default. */
 export const text: OptionType<string> = single('a text', (written) => ({
   value: written === '' ? undefined : written,
 }));
@@ -38,7 +41,9 @@ export const boolean: OptionType<boolean> = single('true or false', (written) =>
   return value === undefined ? { problem: 'must be true or false (or 1, on, yes, 0, off, no)' } : { value };
 });
 
-/** An integer as Python's `int` takes it (`1_000`, `+5`); the empty text leaves the default, as oslo.config's None. */
+/**
+ * An integer in the forms of Python's `int` (`1_000`, `+5`). An empty text means the default, like oslo.config's None.
+ */
 export function integer(min: number, max = Number.MAX_SAFE_INTEGER): OptionType<number> {
   const expected =
     max === Number.MAX_SAFE_INTEGER ? `an integer of at least ${min}` : `an integer from ${min} to ${max}`;
@@ -59,22 +64,40 @@ export function choice<const T extends string>(...choices: readonly T[]): Option
   });
 }
 
-/** The kind of endpoint; Keystone's libraries take `internalURL` for `internal`. */
+/** The kind of endpoint. As in Keystone's libraries, `internalURL` means `internal`. */
 export const endpointInterface: OptionType<'public' | 'internal' | 'admin'> = (() => {
   const interfaces = choice('public', 'internal', 'admin');
   return { ...interfaces, read: (texts) => interfaces.read(texts.map((written) => written.replace(/URL$/, ''))) };
 })();
 
+const { minMinor, maxMinor } = placementService;
+const [oldest, newest] = [minMinor, maxMinor].map((minor) => versionText(placementService, minor));
+const microversionRange = `a version from ${oldest} to ${newest}`;
+
 /** A microversion that the service has. */
-export const microversion: OptionType<string> = single('a version from 1.0 to 1.40', (written) =>
-  /^1\.(?:[0-9]|[123][0-9]|40)$/.test(written) ? { value: written } : { problem: 'must be a version from 1.0 to 1.40' },
+export const microversion: OptionType<string> = single(microversionRange, (written) =>
+  versionTexts(placementService).includes(written) ? { value: written } : { problem: `must be ${microversionRange}` },
 );
 
-/** Texts with commas between (oslo.config's ListOpt); commas at the end do not count. */
+/** Texts separated by commas (oslo.config's ListOpt). Commas at the end are ignored. */
 export const list: OptionType<readonly string[]> = single('a list with commas between', (written) => {
   const content = strip(written).replace(/,+$/, '');
   return { value: content === '' ? [] : content.split(',').map(strip) };
 });
+
+/** Queries for candidates, each with a name. */
+export const shapes: OptionType<string> = single(
+  'names and queries, such as small: resources=VCPU:2; ...',
+  (written) => {
+    try {
+      parseShapes(written);
+      return { value: written };
+    } catch (error) {
+      if (error instanceof ShapeError) return { problem: error.message };
+      throw error;
+    }
+  },
+);
 
 /** A text for each assignment (oslo.config's MultiStrOpt). */
 export const texts: OptionType<readonly string[]> = {
@@ -83,7 +106,7 @@ export const texts: OptionType<readonly string[]> = {
   read: (written) => ({ value: written }),
 };
 
-/** @param empty what the empty text means */
+/** @param empty the result for an empty text */
 const postgresqlUrl = (empty: Reading<string>): OptionType<string> => ({
   ...single('postgresql://user:password@host:port/database', (written) =>
     written === '' ? empty : readDatabaseUrl(written),
@@ -92,13 +115,13 @@ const postgresqlUrl = (empty: Reading<string>): OptionType<string> => ({
 });
 
 /**
- * The URL of the database that everything is in. The empty text, perhaps a template that was not filled in, does not mean the
- * embedded database: that would serve an empty one.
+ * The URL of the main database. An empty text is an error and does not mean the embedded database: the empty text may
+ * come from a template that was not filled in, and the service would then serve an empty database.
  */
 export const mainDatabaseUrl = postgresqlUrl({
   problem:
     'must not be empty. Write postgresql://user:password@host/database, or leave the option out for the embedded database',
 });
 
-/** A URL of a PostgreSQL database; the empty text leaves it unset. */
+/** A URL of a PostgreSQL database. An empty text leaves the option unset. */
 export const databaseUrl = postgresqlUrl({ value: undefined });

@@ -1,7 +1,7 @@
 import { defaultConfig } from './default_config.ts';
 import { type OptionSpec, optionSpecs } from './option_specs.ts';
 
-/** One option: what a file calls it, and where `Config` has it. */
+/** One option: its name in a file, and its place in `Config`. */
 export type Option = OptionSpec<unknown> & {
   /** The section, `placement_database`. */
   readonly group: string;
@@ -30,8 +30,9 @@ export const options: readonly Option[] = Object.entries(groups).flatMap(([group
 );
 
 /**
- * Options of upstream's that have no meaning here but that values may refer to (`$state_path/policy.yaml`). Everything else
- * that is unknown is ignored, too, but `$name` then stays as it is written.
+ * Options of upstream that have no effect here, but that the values of other options may refer to
+ * (`$state_path/policy.yaml`). Other unknown options are ignored, too, and a `$name` that refers to them stays as
+ * written.
  */
 export const ignoredOptions: readonly (readonly [group: string, name: string])[] = [
   ...['tempdir', 'pybasedir', 'state_path', 'log_options'].map((name) => ['DEFAULT', name] as const),

@@ -1,28 +1,29 @@
-import { lstrip, rstrip, strip } from '../python_strip.ts';
+import { lstrip, rstrip, strip } from '../rest/python_strip.ts';
 import { ConfigError } from './config_error.ts';
 
-/** One assignment: the value after unquoting and joining, and the line (from 1) that its key is on. */
+/** One assignment: the value after quotes are removed and lines are joined, and the line of its key, counted from 1. */
 export type IniValue = { readonly value: string; readonly line: number };
 
 /**
- * Section -> option -> its values in the order of the file. Section names are lower case, except DEFAULT, since oslo.config
- * does not care about their case; option names are as written.
+ * Section -> option -> its values in the order of the file. Section names are in lower case, except DEFAULT, because
+ * oslo.config ignores their case. Option names are as written.
  */
 export type IniSections = ReadonlyMap<string, ReadonlyMap<string, readonly IniValue[]>>;
 
-/** oslo.config looks a section up by this name. */
+/** The name under which oslo.config looks up a section. */
 export const normalizeSection = (name: string): string => (name === 'DEFAULT' ? name : name.toLowerCase());
 
 /**
  * Reads a file as oslo.config does (its `iniparser.py` and `cfg.ConfigParser`):
  *
- * - `option = value` or `option: value`, whichever separator comes first; an option may come several times;
- * - a line that starts with a blank or tab continues the value after a newline; an empty line, a comment or a section ends it;
- * - quotes are stripped where the first line of a value starts and ends with the same one;
- * - `#` and `;` start a comment at the start of a line only; after a value they belong to it.
+ * - `option = value` or `option: value`: the first separator counts; an option may be set several times;
+ * - a line that starts with a blank or tab continues the value after a newline; an empty line, a comment or a section
+ *   ends it;
+ * - quotes are stripped if the first line of a value starts and ends with the same quote;
+ * - `#` and `;` start a comment only at the start of a line; after a value they belong to the value.
  *
- * @param file the name for messages.
- * @throws ConfigError with file and line. The text of the line is not shown: it may be a secret.
+ * @param file the name of the file, for messages
+ * @throws ConfigError with file and line. The text of the line is not shown, because it may be a secret.
  */
 export function parseOsloIni(text: string, file: string): IniSections {
   const sections = new Map<string, Map<string, IniValue[]>>();
@@ -50,13 +51,13 @@ export function parseOsloIni(text: string, file: string): IniSections {
     } else if (line.startsWith(' ') || line.startsWith('\t')) {
       if (open === undefined) {
         throw fail(
-          'this line starts with white space, but there is no value above that it could continue. Unindent it.',
+          'this line starts with white space, but there is no value above it to continue. Remove the white space.',
         );
       }
       open.parts.push(lstrip(line));
     } else if (line.startsWith('[')) {
       close();
-      if (!line.endsWith(']')) throw fail('a section must end with "]" and nothing after it.');
+      if (!line.endsWith(']')) throw fail('a section must end with "]", with nothing after it.');
       if (line === '[]') throw fail('the section has no name. Write [name].');
       const name = normalizeSection(line.slice(1, -1));
       options = sections.get(name) ?? new Map();

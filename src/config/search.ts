@@ -5,14 +5,14 @@ import { type IniSections, parseOsloIni } from './oslo_ini.ts';
 
 /** Where configuration may come from. */
 export type Surroundings = {
-  /** From --config-file, in order: they replace the search for placement.conf. */
+  /** From --config-file, in order. With these, placement.conf is not searched for. */
   readonly configFiles?: readonly string[];
-  /** From --config-dir, in order: they replace the search for placement.conf.d. */
+  /** From --config-dir, in order. With these, placement.conf.d is not searched for. */
   readonly configDirs?: readonly string[];
   readonly env: Readonly<Record<string, string | undefined>>;
   /** The home directory. */
   readonly home: string;
-  /** What relative paths are relative to. */
+  /** The directory that relative paths start from. */
   readonly cwd: string;
   /** `/etc`, except in tests. */
   readonly etc?: string;
@@ -23,20 +23,22 @@ export type ConfigFile = { readonly file: string; readonly sections: IniSections
 
 /** The files of a configuration, and the places beside them. */
 export type Found = {
-  /** In the order in which they are read: the later one wins. */
+  /** In the order in which they are read. If two files set an option, the later file wins. */
   readonly files: readonly ConfigFile[];
-  /** Where files that options name are looked for, the first hit wins (oslo.config's `find_file`). */
+  /** A file that an option names is searched for in these directories, in order (oslo.config's `find_file`). */
   readonly directories: readonly string[];
-  /** The directory that such a file belongs in where it does not exist yet. */
+  /** If none of them has the file, its path is in this directory. */
   readonly home: string;
 };
 
 /**
- * Finds and parses the files, as oslo.config does: placement.conf is the first of `~/.placement/`, `~/`, `/etc/placement/`,
- * `/etc/` (and the two of a snap); placement.conf.d is looked for in the same places, on its own, and all its `*.conf` are read
- * after it in the order of their names. OS_PLACEMENT_CONFIG_DIR names the directory of placement.conf, which then must exist.
+ * Finds and parses the files, as oslo.config does: placement.conf is the first of `~/.placement/`, `~/`,
+ * `/etc/placement/`, `/etc/` (and the two of a snap). placement.conf.d is searched for separately in the same places.
+ * All its `*.conf` files are read after placement.conf, in the order of their names. OS_PLACEMENT_CONFIG_DIR names the
+ * directory of placement.conf; the file must then exist.
  *
- * @throws ConfigError where a named file or directory is missing, and for what does not parse, all at once.
+ * @throws ConfigError with all problems at once: named files or directories that are missing, and files that do not
+ * parse.
  */
 export function findConfig(surroundings: Surroundings): Found {
   const { configFiles = [], configDirs = [], env, cwd } = surroundings;
@@ -61,7 +63,8 @@ export function findConfig(surroundings: Surroundings): Found {
   const namedDirectories = configDirs.map(absolute);
   const defaultDirectories = namedDirectories.length > 0 ? [] : standard('placement.conf.d');
 
-  // What was found by default never beats what the command line names, so placement.conf.d may come before a named file.
+  // Files from the command line win over files found by search. So a placement.conf.d that was found by search is read
+  // before a named file.
   const beforeDirectories = named.length > 0 ? [] : mainFiles;
   const afterDirectories = named.length > 0 ? mainFiles : [];
   const problems: string[] = [];
@@ -92,7 +95,7 @@ export function findConfig(surroundings: Surroundings): Found {
   };
 }
 
-/** The path of a file beside the configuration: the first name that exists somewhere, else where the first would belong. */
+/** The path of a file beside the configuration: the first name that exists, else the path for the first name. */
 export function locate(names: readonly [string, ...string[]], found: Found): string {
   const candidates = names.flatMap((name) => found.directories.map((directory) => path.resolve(directory, name)));
   return candidates.find((candidate) => existsSync(candidate)) ?? path.resolve(found.home, names[0]);

@@ -1,12 +1,13 @@
-import { strip } from '../python_strip.ts';
+import { strip } from '../rest/python_strip.ts';
 import { maskUrls } from './database_url.ts';
 import { sourceName } from './explain.ts';
 import type { LoadedConfig, Setting } from './load.ts';
 import { escapeDollars } from './substitution.ts';
 
 /**
- * The text of `--show-config`: each option with the value that holds, and above it what it is for and where the value comes
- * from. Apart from masked secrets it is a file that means the same. Secrets are `***`; of URLs only the password is.
+ * The text of `--show-config`: each option with its value in effect, and above it the purpose of the option and the
+ * source of the value. Read as a configuration file, the text gives the same configuration, except for masked secrets.
+ * A secret is shown as `***`; in a URL only the password is.
  */
 export function showConfig({ settings, files }: LoadedConfig): string {
   const read = files.length === 0 ? '# No configuration file was found.' : `# Files: ${files.join(', ')}`;
@@ -31,7 +32,9 @@ function showSetting({ option, value, written, secret }: Setting): readonly stri
   return [...about, `${option.name} = ${writeText(Array.isArray(value) ? value.join(',') : String(value))}`];
 }
 
-/** As a file has it: quoted where white space or quotes at the ends would be lost, further lines indented. */
+/**
+ * Writes a value as in a file: in quotes if it begins or ends with white space or quotes, with later lines indented.
+ */
 function writeText(text: string): string {
   const escaped = escapeDollars(maskUrls(text));
   const [first = '', ...further] = escaped.split('\n');

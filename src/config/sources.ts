@@ -4,7 +4,7 @@ import type { ConfigFile } from './search.ts';
 
 /** A value from the command line: `{ group: 'api', name: 'port', text: '8778', flag: '--port' }`. */
 export type Override = {
-  /** The section, as files write it. */
+  /** The section, as it is written in files. */
   readonly group: string;
   readonly name: string;
   readonly text: string;
@@ -12,11 +12,11 @@ export type Override = {
   readonly flag: string;
 };
 
-/** Where a value is written. */
+/** The place where a value is written. */
 export type Source =
   | { readonly from: 'command line'; readonly flag: string }
   | { readonly from: 'environment'; readonly variable: string }
-  /** Section and name as they are in the file, which may be older ones. */
+  /** Section and name as written in the file. They may be the older names. */
   | {
       readonly from: 'file';
       readonly file: string;
@@ -25,19 +25,19 @@ export type Source =
       readonly name: string;
     };
 
-/** What is written for an option at the place that wins. */
+/** The texts of an option, from the source that wins. */
 export type Written = {
   /** At least one; exactly one unless the option takes several. */
   readonly texts: readonly string[];
   readonly source: Source;
-  /** `$` means nothing in it. */
+  /** Whether `$` has no special meaning in the texts. */
   readonly literal: boolean;
 };
 
-/** All places where values may be written, as one. */
+/** All sources of values, combined. */
 export type Sources = {
   readonly find: (option: Option) => Written | undefined;
-  /** What `$name` or `$group.name` in the value of an option refers to; undefined where there is no such name. */
+  /** What `$name` or `$group.name` in the value of an option refers to; undefined if there is no such name. */
   readonly named: (name: string, from: Option) => { readonly option: Option } | { readonly text: string } | undefined;
   /** The section of the options of Keystone's authentication plugin. */
   readonly pluginGroup: string;
@@ -49,7 +49,7 @@ const key = (group: string, name: string): string => `${group}.${name}`;
 const known = new Map(options.map((option) => [key(option.group, option.name), option]));
 const ignored = new Set(ignoredOptions.map(([group, name]) => key(group, name)));
 
-/** All places where values come from, the command line first. Empty variables count, except DATABASE_URL. */
+/** All sources of values, the command line first. An empty variable counts as set, except DATABASE_URL. */
 export function openSources(
   files: readonly ConfigFile[],
   env: Readonly<Record<string, string | undefined>>,
@@ -73,7 +73,7 @@ export function openSources(
       : { texts: [text], source: { from: 'environment', variable }, literal: false };
   }
 
-  /** The newest file that has one of the places decides, and in it the first place that it has. */
+  /** The last file that has one of the places decides. In that file the first of the places counts. */
   function fromFiles(places: readonly Place[], multi: boolean): Written | undefined {
     const found = files.toReversed().flatMap(({ file, sections }) =>
       places.flatMap(([group, name]) => {

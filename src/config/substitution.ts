@@ -1,9 +1,9 @@
-// Python's string.Template with oslo.config's names, which may hold dots: `$name.` is the name "name.".
+// Python's string.Template with oslo.config's names. Names may hold dots: `$name.` refers to the name "name.".
 const reference = /\$(?:(\$)|([_a-z][._a-z0-9]*)|\{([_a-z][._a-z0-9]*)\})/gi;
 
 /**
- * Replaces `$option`, `${option}`, `$group.option` and `${group.option}`; `$$` and `\$` are a dollar sign. A name that
- * `lookup` does not know stays as it is written, so that a `$` in a password survives.
+ * Replaces `$option`, `${option}`, `$group.option` and `${group.option}`. `$$` and `\$` become a dollar sign. A name
+ * that `lookup` does not know stays as written, so that a `$` in a password is kept.
  *
  * @param lookup gets `option` or `group.option`.
  */
@@ -17,5 +17,5 @@ export function substitute(text: string, lookup: (name: string) => string | unde
     });
 }
 
-/** Writes a text so that `substitute` gives it back. `$$` would not do behind a backslash. */
+/** Escapes a text so that `substitute` returns the original. It writes `\$`, because `$$` fails after a backslash. */
 export const escapeDollars = (text: string): string => text.replaceAll('$', () => '\\$');

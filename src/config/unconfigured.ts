@@ -2,8 +2,9 @@ import type { LoadedConfig } from './load.ts';
 import type { Override } from './sources.ts';
 
 /**
- * Whether nobody configured anything: no file, and nothing in the environment but DATABASE_URL. Then there is no
- * authentication, since nobody could have set one up. Flags of the command line are for trying things and do not count.
+ * Whether nothing is configured: there is no file, and the environment has no option except DATABASE_URL. The service
+ * then runs without authentication, because there are no settings of Keystone. Flags of the command line do not count:
+ * they are for trying things out.
  */
 export const isUnconfigured = ({ files, settings }: LoadedConfig): boolean =>
   files.length === 0 &&
@@ -12,7 +13,7 @@ export const isUnconfigured = ({ files, settings }: LoadedConfig): boolean =>
     return written.source.from === 'environment' && written.source.variable === 'DATABASE_URL';
   });
 
-/** What holds then instead of upstream's default, keystone. */
+/** The setting of a service without configuration, instead of upstream's default, keystone. */
 export const withoutAuthentication: Override = {
   group: 'api',
   name: 'auth_strategy',

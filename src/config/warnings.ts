@@ -1,14 +1,14 @@
 import { existsSync } from 'node:fs';
-import { nearName } from '../near_name.ts';
 import { explain } from './explain.ts';
 import type { Setting } from './load.ts';
+import { nearName } from './near_name.ts';
 import { options } from './options.ts';
 import type { ConfigFile } from './search.ts';
 
 const groups = new Set(options.map(({ group }) => group));
 
 /**
- * What is probably a mistake and yet no error, a sentence each.
+ * One sentence for each setting that is probably a mistake, but no error.
  *
  * @param pluginGroup the section that `auth_section` names, which may have any name
  */
@@ -20,7 +20,10 @@ export function findWarnings(
   return [...misspelledSections(files, pluginGroup), ...missingPolicyFile(settings)];
 }
 
-/** Real files carry sections of many libraries, so only a name that is almost one of ours is told. */
+/**
+ * Real files have sections of many libraries. So only a name that is almost the name of one of our sections is
+ * reported.
+ */
 function misspelledSections(files: readonly ConfigFile[], pluginGroup: string): readonly string[] {
   return files.flatMap(({ file, sections }) =>
     [...sections.keys()].flatMap((section) => {
@@ -36,6 +39,6 @@ function misspelledSections(files: readonly ConfigFile[], pluginGroup: string): 
 function missingPolicyFile(settings: readonly Setting[]): readonly string[] {
   const setting = settings.find(({ option }) => option.group === 'oslo_policy' && option.name === 'policy_file');
   if (!setting?.written?.texts.at(-1) || existsSync(String(setting.value))) return [];
-  const problem = 'there is no such file, so the default rules hold';
+  const problem = 'there is no such file, so the default rules apply';
   return [explain(setting.option, setting.written, problem, [String(setting.value)])];
 }

@@ -2,8 +2,8 @@ import type { Places } from './places.ts';
 import type { Provider } from './provider.ts';
 
 /**
- * Many providers of a fleet, as one bit for each place: a `Set` takes about 250 times as much for each that is in it. Whoever
- * goes through it while it changes meets those who are in it all the time.
+ * A set of many providers of a fleet, as one bit for each place: a `Set` needs about 250 times as much memory for each
+ * provider in it. An iteration during which the set changes yields at least the providers that are in it all the time.
  */
 export class DenseSet {
   readonly #places: Places;

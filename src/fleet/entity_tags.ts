@@ -11,8 +11,8 @@ import { nameOf } from './names.ts';
 import type { Inventory, Provider } from './provider.ts';
 
 /*
- * The entity tags of what the fleet holds, computed whenever they are asked for: that takes a microsecond or two, and
- * keeping them would take half a kilobyte of memory per provider.
+ * The entity tags of the content of the fleet. They are computed on each call, which takes a microsecond or two;
+ * storing them would take half a kilobyte of memory per provider.
  */
 
 /** The tag of a provider itself. */
@@ -35,7 +35,7 @@ export const aggregatesTagOf = ({ aggregates }: Provider): EntityTag => aggregat
 
 const ofNothing = { inventories: inventoriesTag([]), traits: traitsTag([]), aggregates: aggregatesTag([]) };
 
-/** Those of a provider that is yet to be, and has nothing. */
+/** The tags of a new provider, whose parts are empty. */
 export const newProviderTags = (provider: Parameters<typeof providerTag>[0]) => ({
   provider: providerTag(provider),
   ...ofNothing,

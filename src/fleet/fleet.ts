@@ -1,46 +1,74 @@
-import type { Changes } from './changes.ts';
+import type { Changes } from '../../db/fleet/read_changes.ts';
+import type { FleetRows, NameRows, ProviderRow } from '../../db/fleet/rows.ts';
+import { asciiJson } from '../rest/ascii_json.ts';
 import { type Names, namesOf } from './names.ts';
-import { partsReader } from './parts.ts';
+import { type ProviderParts, partsReader } from './parts.ts';
 import { createPlaces, nowhere } from './places.ts';
 import { Postings } from './postings.ts';
 import { blankProvider, type Inventory, type Provider } from './provider.ts';
-import type { FleetRows, NameRows, ProviderRow } from './rows.ts';
 import { linkTrees } from './trees.ts';
+import { createUuidOrder, type UuidOrder } from './uuid_order.ts';
 
-/** All providers of the deployment, in memory, as one snapshot of the database saw them. */
+/** All providers of the deployment, in memory, as one snapshot of the database shows them. */
 export type Fleet = {
+  /**
+   * The run of the server that the fleet was read from (db/engine/server_run.ts). On another run the same ids and
+   * generations may belong to other content.
+   */
+  readonly serverRun: string;
   readonly byId: ReadonlyMap<number, Provider>;
   readonly byUuid: ReadonlyMap<string, Provider>;
   readonly byName: ReadonlyMap<string, Provider>;
-  /** Every root once, in no particular but steady order. */
+  readonly inUuidOrder: UuidOrder;
+  /** Every root once, in an order that is arbitrary but stable. */
   readonly roots: readonly Provider[];
-  /** Who has an inventory of a class, by its id. */
+  /** The providers with an inventory of a class, by the id of the class. */
   readonly withClass: Postings<number>;
-  /** Who has a trait, by its id. */
+  /** The providers with a trait, by the id of the trait. */
   readonly withTrait: Postings<number>;
-  /** Who is in an aggregate, by its UUID as it was spelt. */
+  /** The providers in an aggregate, by the UUID of the aggregate as it was spelt. */
   readonly inAggregate: Postings<string>;
   readonly traits: Names;
   readonly classes: Names;
 };
 
-/** A fleet that takes in what changed. Both functions run in one go, so that no reader sees half a change. */
-export type LivingFleet = { readonly fleet: Fleet; apply(changes: Changes): void };
+/** A fleet that is refreshed. Each change is applied in one step, so that no request sees half of it. */
+export type LivingFleet = {
+  readonly fleet: Fleet;
+  apply(changes: Changes): void;
+  /** Begins a change of very many providers, whose rows are added page by page. */
+  gather(): GatheredChange;
+};
 
-/** A fleet that is not complete yet: it takes in all providers, in parts, and is linked to trees when it has them all. */
+/** A change whose rows are being collected. The fleet does not show it until it is applied. */
+export type GatheredChange = {
+  add(rows: FleetRows): void;
+  /**
+   * Applies the change to the fleet.
+   *
+   * @param ids all providers that changed; those without rows were deleted
+   * @param names null for kinds of names that did not change
+   */
+  apply(ids: readonly number[], names: Pick<Changes, 'traitNames' | 'classNames'>): void;
+};
+
+/** A fleet that is being loaded: providers are added page by page; when all are there, `finish` links them to trees. */
 export type GrowingFleet = { add(rows: FleetRows): void; finish(): LivingFleet };
 
-/** Begins a fleet that has no provider yet. */
-export function buildFleet({ traitNames, classNames }: NameRows): GrowingFleet {
+/** Creates a fleet without providers. */
+export function buildFleet({ traitNames, classNames }: NameRows, serverRun: string): GrowingFleet {
   const byId = new Map<number, Provider>();
   const byUuid = new Map<string, Provider>();
   const byName = new Map<string, Provider>();
   const roots: Provider[] = [];
   const places = createPlaces();
+  const inUuidOrder = createUuidOrder(byUuid);
   const fleet = {
+    serverRun,
     byId,
     byUuid,
     byName,
+    inUuidOrder,
     roots,
     withClass: new Postings<number>(places),
     withTrait: new Postings<number>(places),
@@ -56,7 +84,7 @@ export function buildFleet({ traitNames, classNames }: NameRows): GrowingFleet {
       provider.rootPlace = roots.push(provider) - 1;
       return;
     }
-    // The last root takes the place of the one that goes, so that removing costs the same in any fleet.
+    // The last root moves to the place of the removed one, so that the cost does not depend on the size of the fleet.
     provider.rootPlace = nowhere;
     const last = roots.pop();
     if (last === undefined || last === provider) return;
@@ -86,7 +114,7 @@ export function buildFleet({ traitNames, classNames }: NameRows): GrowingFleet {
     provider.root.findings = undefined;
   };
 
-  /** Takes in the rows of providers. @returns those that are to be linked, since their parent is another than it was. */
+  /** Adds or updates providers from their rows. @returns those whose parent changed, and that must be linked again */
   const takeProviders = (rows: readonly ProviderRow[]): Set<Provider> => {
     const relinked = new Set<Provider>();
     for (const row of rows) {
@@ -98,57 +126,75 @@ export function buildFleet({ traitNames, classNames }: NameRows): GrowingFleet {
         if (row.parent === null) setRoot(provider, true);
       }
       if ((provider.parent?.id ?? null) !== row.parent) relinked.add(provider);
-      provider.uuid = row.uuid;
+      // Another program may have stored an empty UUID, which a new provider has before it gets its own.
+      if (known === undefined || provider.uuid !== row.uuid) {
+        inUuidOrder.add(row.uuid);
+        provider.uuid = row.uuid;
+        provider.uuidText = /^[\w-]*$/.test(row.uuid) ? row.uuid : asciiJson(row.uuid).slice(1, -1);
+        byUuid.set(row.uuid, provider);
+      }
+      // An empty name may stand for null in the database, so the map may lack it.
+      if (row.name !== null && (provider.name !== row.name || row.name === '')) byName.set(row.name, provider);
       provider.name = row.name ?? '';
       provider.generation = row.generation;
       provider.createdAtSeconds = row.created ?? undefined;
       provider.updatedAtSeconds = row.updated ?? undefined;
-      byUuid.set(provider.uuid, provider);
-      if (row.name !== null) byName.set(row.name, provider);
     }
     return relinked;
   };
 
   const partsOf = partsReader();
-  const takeParts = (rows: FleetRows): void => {
-    for (const { id, inventories, traitIds, aggregates } of partsOf(rows)) {
+  const takeParts = (parts: Iterable<ProviderParts>): void => {
+    for (const { id, inventories, traitIds, aggregates } of parts) {
       const provider = byId.get(id);
       if (provider !== undefined) setParts(provider, inventories, traitIds, aggregates);
     }
   };
 
-  /** Takes in whole providers: new ones, changed ones, and, of the ids, those that are gone. */
-  const takeWhole = (ids: readonly number[], rows: FleetRows): void => {
+  /** Removes the UUID and the name of a provider from the maps, unless it keeps them. */
+  const forgetNames = (old: Provider, uuid: string | undefined, name: string): void => {
+    if (old.uuid !== uuid) byUuid.delete(old.uuid);
+    if ((old.name !== name || name === '') && byName.get(old.name) === old) byName.delete(old.name);
+  };
+
+  /** Adds new providers, replaces changed ones, and removes those of the ids that have no row. */
+  const takeWhole = (ids: readonly number[], rows: readonly ProviderRow[], parts: Iterable<ProviderParts>): void => {
     const gone = new Set(ids);
-    // A name may pass from one provider to another within one refresh: all old ones go before any new one comes.
-    for (const id of ids) {
-      const old = byId.get(id);
-      if (old === undefined) continue;
-      byUuid.delete(old.uuid);
-      if (byName.get(old.name) === old) byName.delete(old.name);
-    }
-    const relinked = takeProviders(rows.providers);
-    for (const { id } of rows.providers) gone.delete(id);
+    for (const { id } of rows) gone.delete(id);
     const goneProviders = [...gone].flatMap((id) => byId.get(id) ?? []);
+    // Within one refresh a name may move from one provider to another: so all old names are removed before new ones are
+    // added.
+    for (const old of goneProviders) forgetNames(old, undefined, '');
+    for (const row of rows) {
+      const old = byId.get(row.id);
+      if (old !== undefined) forgetNames(old, row.uuid, row.name ?? '');
+    }
+    const relinked = takeProviders(rows);
     for (const provider of goneProviders) remove(provider);
-    linkTrees(byId, rows.providers, relinked, goneProviders, setRoot);
-    takeParts(rows);
+    linkTrees(byId, rows, relinked, goneProviders, setRoot);
+    takeParts(parts);
+  };
+
+  const takeNames = ({ traitNames, classNames }: Pick<Changes, 'traitNames' | 'classNames'>): void => {
+    if (traitNames !== null) fleet.traits = namesOf(traitNames);
+    if (classNames !== null) fleet.classes = namesOf(classNames);
+    if (traitNames !== null || classNames !== null) {
+      for (const root of roots) root.findings = undefined;
+    }
   };
 
   const apply = (changes: Changes): void => {
-    if (changes.traitNames !== null) fleet.traits = namesOf(changes.traitNames);
-    if (changes.classNames !== null) fleet.classes = namesOf(changes.classNames);
-    if (changes.traitNames !== null || changes.classNames !== null) {
-      for (const root of roots) root.findings = undefined;
-    }
+    takeNames(changes);
     if (changes.whole !== null) {
-      const { providers, inventories, traits, aggregates } = changes;
-      takeWhole(changes.whole, {
-        providers: providers ?? none,
+      const { inventories, traits, aggregates } = changes;
+      const providers = changes.providers ?? none;
+      const rows = {
+        providers,
         inventories: inventories ?? none,
         traits: traits ?? none,
         aggregates: aggregates ?? none,
-      });
+      };
+      takeWhole(changes.whole, providers, partsOf(rows));
     }
     for (const { provider: id, classes, deltas } of changes.moved ?? none) {
       const provider = byId.get(id);
@@ -168,17 +214,33 @@ export function buildFleet({ traitNames, classNames }: NameRows): GrowingFleet {
     }
   };
 
-  // A parent may come behind its children.
+  const gather = (): GatheredChange => {
+    const rows: ProviderRow[] = [];
+    const parts: ProviderParts[] = [];
+    return {
+      // Most of the work is done here, page by page, so that `apply` blocks the process only for a short time.
+      add: (page) => {
+        rows.push(...page.providers);
+        parts.push(...partsOf(page));
+      },
+      apply: (ids, names) => {
+        takeNames(names);
+        takeWhole(ids, rows, parts);
+      },
+    };
+  };
+
+  // A parent may be read after its children, so providers are linked at the end.
   const unlinked: ProviderRow[] = [];
   return {
     add: (rows) => {
       takeProviders(rows.providers);
-      takeParts(rows);
+      takeParts(partsOf(rows));
       for (const row of rows.providers) if (row.parent !== null) unlinked.push(row);
     },
     finish: () => {
       linkTrees(byId, unlinked, new Set(unlinked.flatMap(({ id }) => byId.get(id) ?? [])), [], setRoot);
-      return { fleet, apply };
+      return { fleet, apply, gather };
     },
   };
 }

@@ -1,13 +1,15 @@
-/** More different values than that are not worth looking for: hosts are bought by the hundred, and are alike. */
+/**
+ * How many different values are remembered by default: hosts are bought by the hundred and are alike, so there are few.
+ */
 const usualLimit = 10_000;
 
 /**
- * Lets values that are alike be one: of 100,000 hosts most have the inventories, traits and aggregates of another, and each need
- * not have objects of its own for them. The values must never be changed.
+ * Shares one object between equal values, to save memory: of 100,000 hosts most have the same inventories, traits and
+ * aggregates as other hosts. The values must never be changed.
  *
- * @param limit so many are known; one more, and all are forgotten
- * @returns a function that takes a value and a key, which tells values apart, and gives an earlier value of this key instead
- *   where it knows one.
+ * @param limit how many values are remembered; before one more is added, all are forgotten
+ * @returns a function that takes a value and its key; equal values have equal keys. It returns the earlier value with
+ *   this key, if it remembers one.
  */
 export function interning<Value>(limit = usualLimit): (key: string, value: Value) => Value {
   const known = new Map<string, Value>();

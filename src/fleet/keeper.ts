@@ -1,87 +1,115 @@
-import type { Database } from '../../db/connect.ts';
-import { repeatLostRaces } from '../../db/lost_race.ts';
-import { isUnavailable } from '../../db/sqlstate.ts';
-import type { Moment } from '../../db/statements/change_log.ts';
+import type { Database } from '../../db/engine/connect.ts';
+import { repeatLostRaces } from '../../db/engine/lost_race.ts';
+import { isTimedOut, isUnavailable } from '../../db/engine/sqlstate.ts';
+import type { Moment } from '../../db/fleet/change_log.ts';
+import { forgetForeignChanges } from '../../db/fleet/foreign_changes.ts';
+import { readChanges } from '../../db/fleet/read_changes.ts';
 import type { Outages } from '../log/outages.ts';
-import { readChanges } from './changes.ts';
+import { type CaughtUp, catchUp } from './catch_up.ts';
 import type { Fleet } from './fleet.ts';
-import { forgetForeignChanges } from './foreign_changes.ts';
 import { loadFleet } from './load.ts';
 import { type OwnWrite, sees, showEffects } from './own_writes.ts';
 import { shareRefreshes } from './shared_refreshes.ts';
 
-/** Keeps one fleet true to the database. */
+/** Keeps one fleet in step with the database. */
 export type FleetKeeper = {
-  /** The fleet with everything that was committed before this call. Calls that wait share one round trip. */
+  /**
+   * Refreshes the fleet: it has everything that was committed before this call. Calls that wait share one round trip.
+   */
   fresh(): Promise<Fleet>;
-  /** The fleet as it was last seen: good for what a guarded statement proves afterwards. */
+  /** The fleet as of the last refresh. Use it only for decisions that a guarded statement checks afterwards. */
   readonly known: Fleet;
   /**
-   * Shows a write of this process in `known` from now on, before any refresh: who writes next needs none. A refresh takes it
-   * back and brings what was really written.
+   * Adds a write of this process to `known`, so that the next write needs no refresh. The next refresh removes it
+   * again, and reads what was really written.
+   *
+   * @returns false if it was not added, since too many are shown already and no refresh has succeeded. Then a refresh
+   *   must come before the next judgement.
    */
-  foresee(write: OwnWrite): void;
-  /** The moment that `known` shows. */
+  foresee(write: OwnWrite): boolean;
+  /** The moment of the last refresh, as of which `known` is. */
   readonly moment: Moment;
-  /** The transactions of the writes that it shows besides. */
+  /** The transactions of the writes that `known` shows in addition. */
   readonly foreseen: readonly string[];
-  /** How often the fleet was brought up to date, and how often loaded whole. */
+  /** How often the fleet was refreshed, and how often it was loaded as a whole. */
   readonly counts: { readonly refreshes: number; readonly loads: number };
-  /** How long ago the fleet was true to the database, in seconds: since the last refresh that succeeded began. */
+  /** How old the content of the fleet is, in seconds since the start of the last refresh that succeeded. */
   ageSeconds(): number;
 };
 
-/** So many foreseen writes are followed by a refresh, though nobody asks for one: the change log must not be left behind. */
+/**
+ * After this number of foreseen writes a refresh begins without a request for one, so that the process keeps up with
+ * the change log.
+ */
 const foreseenLimit = 64;
+/**
+ * How many foreseen writes are shown at most, while refreshes fail or take long. Each takes memory, and has to be
+ * excluded when claims read what other transactions did.
+ */
+const mostForeseen = 1024;
 
 /**
  * Loads the fleet and returns its keeper.
  *
- * @param outages is told whether the database could be reached
+ * @param outages called with the outcome of each refresh, whether the database could be reached
  */
 export async function openFleet(database: Database, outages?: Outages): Promise<FleetKeeper> {
   const counts = { refreshes: 0, loads: 0 };
   const load = async () => {
     await forgetForeignChanges(database);
-    const loaded = await repeatLostRaces(() => loadFleet(database)); // TRUNCATE may wait in a circle with it
+    const loaded = await repeatLostRaces(() => loadFleet(database)); // it may deadlock with a TRUNCATE
     counts.loads++;
     return loaded;
   };
   let trueAtMs = performance.now();
   let { living, moment } = await load();
 
-  /** The writes that `known` shows and that are not of its moment. */
+  /** The writes that `known` shows and that its moment does not see. */
   let foreseen: OwnWrite[] = [];
 
   /**
-   * Whether the fleet must be loaded anew: the database was away, and what comes back may be a standby that lacks what the fleet
-   * has seen; or changes were taken in by half.
+   * Whether the fleet must be loaded again. Either the database was away, and now may be a standby that lacks changes
+   * which the fleet has read; or an error left changes half applied.
    */
-  let lostSight = false;
+  let mustLoad = false;
+  /**
+   * Whether reading the changes by one statement exceeded its time limit. Then they are read by many statements without
+   * a limit.
+   */
+  let tookTooLong = false;
   const refresh = (): Promise<Fleet> =>
     bringUpToDate().catch((error: unknown) => {
-      lostSight ||= isUnavailable(error);
+      mustLoad ||= isUnavailable(error);
+      tookTooLong ||= isTimedOut(error);
       outages?.notice(error);
       throw error;
     });
+  /** Reads the change to apply; undefined if everything must be loaded. */
+  const readWhatChanged = async (): Promise<CaughtUp | undefined> => {
+    const changes = tookTooLong ? undefined : await repeatLostRaces(() => readChanges(database, moment));
+    if (changes?.reload || mustLoad) return undefined;
+    if (changes === undefined || changes.isMuch) return repeatLostRaces(() => catchUp(database, living, moment));
+    return { snapshot: changes.snapshot, apply: () => living.apply(changes) };
+  };
   const bringUpToDate = async (): Promise<Fleet> => {
     const startedMs = performance.now();
-    const changes = await repeatLostRaces(() => readChanges(database, moment));
+    const changes = await readWhatChanged();
     counts.refreshes++;
-    if (changes.reload || lostSight) {
-      // What was committed before is loaded, or was lost with a server.
+    if (changes === undefined || mustLoad) {
+      // Writes that were committed before the load are either loaded, or were lost in a failover.
       const committed = new Set(foreseen);
       ({ living, moment } = await load());
       foreseen = foreseen.filter((write) => !committed.has(write));
     } else {
-      lostSight = true;
+      mustLoad = true;
       for (const write of foreseen) showEffects(living.fleet, write, -1);
-      living.apply(changes);
+      changes.apply();
       moment = { ...moment, snapshot: changes.snapshot };
     }
     foreseen = foreseen.filter(({ xid }) => !sees(moment.snapshot, xid));
     for (const write of foreseen) showEffects(living.fleet, write, 1);
-    lostSight = false;
+    mustLoad = false;
+    tookTooLong = false;
     trueAtMs = startedMs;
     outages?.answered(startedMs);
     return living.fleet;
@@ -92,11 +120,15 @@ export async function openFleet(database: Database, outages?: Outages): Promise<
   return {
     fresh: refreshes.next,
     foresee: (write) => {
-      if (sees(moment.snapshot, write.xid)) return;
-      foreseen.push(write);
-      showEffects(living.fleet, write, 1);
-      // Nobody waits for it: where the database is away, the next to ask will hear of it.
+      if (sees(moment.snapshot, write.xid)) return true;
+      const isShown = foreseen.length < mostForeseen;
+      if (isShown) {
+        foreseen.push(write);
+        showEffects(living.fleet, write, 1);
+      }
+      // No request waits for this refresh. If the database is away, the next request for a refresh gets the error.
       if (foreseen.length >= foreseenLimit && !refreshes.isRunning()) refreshes.next().catch(() => {});
+      return isShown;
     },
     get known() {
       return living.fleet;

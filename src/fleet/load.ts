@@ -1,23 +1,20 @@
 import { sql, type Transaction } from 'kysely';
-import type { Database } from '../../db/connect.ts';
-import { type Moment, readMoment } from '../../db/statements/change_log.ts';
-import type { Tables } from '../../db/tables.ts';
+import type { Database } from '../../db/engine/connect.ts';
+import { type Moment, readMoment } from '../../db/fleet/change_log.ts';
+import { readPages, usualPage } from '../../db/fleet/pages.ts';
+import { type Ids, selectClassNames, selectTraitNames } from '../../db/fleet/rows.ts';
+import type { Tables } from '../../db/schema/tables.ts';
 import { buildFleet, type LivingFleet } from './fleet.ts';
-import { readPage } from './pages.ts';
-import { type IdRange, selectClassNames, selectTraitNames } from './rows.ts';
 
-/** The fleet with everything about providers in the database, as one snapshot saw it. */
+/** The whole fleet, as one snapshot of the database shows it. */
 export type Loaded = {
   readonly living: LivingFleet;
   readonly moment: Moment;
 };
 
-/** So many providers are read at once: about half a megabyte of text. */
-const usualPage = 2000;
-
 /**
- * Reads all of it in one transaction, in which every statement has the same snapshot. Each page is taken into the fleet before
- * the next is read: all rows at once would take more memory than the fleet itself.
+ * Reads the whole fleet in one transaction, in which every statement has the same snapshot. Each page is added to the
+ * fleet as soon as it is read: all rows at once would need more memory than the fleet itself.
  */
 export function loadFleet({ patient }: Database, providersPerPage = usualPage): Promise<Loaded> {
   return patient
@@ -26,17 +23,18 @@ export function loadFleet({ patient }: Database, providersPerPage = usualPage): 
     .setAccessMode('read only')
     .execute(async (trx) => {
       const moment = await readMoment(trx);
-      const builder = buildFleet({
+      const names = {
         traitNames: (await selectTraitNames.execute(trx)).rows,
         classNames: (await selectClassNames.execute(trx)).rows,
-      });
-      for (const range of await pageRanges(trx, providersPerPage)) builder.add(await readPage(trx, range));
+      };
+      const builder = buildFleet(names, moment.serverRun);
+      for await (const page of readPages(trx, await pagesOfAll(trx, providersPerPage))) builder.add(page);
       return { living: builder.finish(), moment };
     });
 }
 
-/** Ranges that hold all ids together, each those of one page. */
-async function pageRanges(trx: Transaction<Tables>, providersPerPage: number): Promise<readonly IdRange[]> {
+/** Ranges that together contain all ids, one range for each page. */
+async function pagesOfAll(trx: Transaction<Tables>, providersPerPage: number): Promise<readonly Ids[]> {
   const { rows } = await sql<{ last: number }>`
     select id as last from (select id, row_number() over (order by id) as place from resource_providers) as numbered
     where place % ${providersPerPage} = 0 order by id`.execute(trx);
@@ -44,5 +42,5 @@ async function pageRanges(trx: Transaction<Tables>, providersPerPage: number): P
   return lasts.map((last, place) => ({ first: (lasts[place - 1] ?? minId - 1) + 1, last }));
 }
 
-/** Of PostgreSQL's integer. */
+/** The range of PostgreSQL's integer. */
 const [minId, maxId] = [-(2 ** 31), 2 ** 31 - 1];

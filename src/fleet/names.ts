@@ -1,4 +1,4 @@
-import type { NameRow } from './rows.ts';
+import type { NameRow } from '../../db/fleet/rows.ts';
 
 /** A trait or a resource class. */
 export type Name = {
@@ -9,13 +9,13 @@ export type Name = {
   readonly updatedAtSeconds: number | undefined;
 };
 
-/** The traits, or the resource classes, both ways. Ordered by id: standard ones before custom ones. */
+/** All traits or all resource classes, by name and by id. They are ordered by id: standard ones before custom ones. */
 export type Names = {
   readonly byName: ReadonlyMap<string, Name>;
   readonly byId: ReadonlyMap<number, Name>;
 };
 
-/** Puts names in order, and makes them known both ways. */
+/** Sorts names by id, and maps them by name and by id. */
 export function namesOf(rows: readonly NameRow[]): Names {
   const names = rows
     .map(({ id, name, created, updated }) => ({
@@ -31,5 +31,5 @@ export function namesOf(rows: readonly NameRow[]): Names {
   };
 }
 
-/** The name of an id that a row refers to: foreign keys and in-use checks keep it there. */
+/** The name of an id that a row refers to. Foreign keys and in-use checks prevent the deletion of such a name. */
 export const nameOf = (names: Names, id: number): string => names.byId.get(id)?.name ?? `unknown id ${id}`;

@@ -1,12 +1,12 @@
+import type { FleetRows, InventoryRow } from '../../db/fleet/rows.ts';
 import { type InventoryFields, usableRatio } from '../placement/inventory.ts';
 import { interning } from './interned.ts';
 import type { Inventory, Provider } from './provider.ts';
-import type { FleetRows, InventoryRow } from './rows.ts';
 
-/** What a provider has. */
-type ProviderParts = Pick<Provider, 'id' | 'inventories' | 'traitIds' | 'aggregates'>;
+/** The parts of a provider: its inventories, traits and aggregates. */
+export type ProviderParts = Pick<Provider, 'id' | 'inventories' | 'traitIds' | 'aggregates'>;
 
-/** @returns a function that gathers what each of some providers has from its rows, and lets what is alike be one object. */
+/** @returns a function that collects the parts of providers from rows; equal parts share one object */
 export function partsReader(): (rows: FleetRows) => Generator<ProviderParts> {
   const internedFields = interning<InventoryFields>();
   const internedTraits = interning<readonly number[]>();

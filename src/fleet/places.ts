@@ -1,13 +1,16 @@
 import type { Provider } from './provider.ts';
 
-/** The providers of a fleet by small numbers, which are given again when a provider is gone: sets of them can be bits. */
+/**
+ * Numbers the providers of a fleet, so that a set of providers can be bits. The number of a removed provider is used
+ * again.
+ */
 export type Places = {
   readonly providers: readonly (Provider | undefined)[];
   take(provider: Provider): void;
   free(provider: Provider): void;
 };
 
-/** Begins with no provider. */
+/** Creates an empty list of places. */
 export function createPlaces(): Places {
   const providers: (Provider | undefined)[] = [];
   const free: number[] = [];
@@ -25,5 +28,5 @@ export function createPlaces(): Places {
   };
 }
 
-/** The place of a provider that is in no fleet, or no more. */
+/** The place of a provider that is not in a fleet. */
 export const nowhere = -1;

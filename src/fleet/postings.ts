@@ -5,7 +5,7 @@ import type { Provider } from './provider.ts';
 /** Some providers of a fleet. */
 export type ProviderSet = Iterable<Provider> & { readonly size: number; has(provider: Provider): boolean };
 
-const nobody: ProviderSet = new Set();
+const noProviders: ProviderSet = new Set();
 
 /** For each key (a class, a trait, an aggregate) the providers that have it. */
 export class Postings<Key> {
@@ -17,14 +17,14 @@ export class Postings<Key> {
   }
 
   of(key: Key): ProviderSet {
-    return this.#sets.get(key) ?? nobody;
+    return this.#sets.get(key) ?? noProviders;
   }
 
   /**
-   * A set that every provider satisfying the condition is in: of the alternatives that a conjunction asks for, those of the
-   * fewest providers.
+   * A set that contains every provider that satisfies the condition, and usually others: the providers of the inner
+   * list with the fewest providers.
    *
-   * @param required of each inner list at least one key; not empty
+   * @param required the condition: at least one key of each inner list; not empty
    */
   smallest(required: readonly (readonly Key[])[]): ProviderSet {
     const sizeOf = (anyOf: readonly Key[]) => anyOf.reduce((sum, key) => sum + this.of(key).size, 0);
@@ -34,12 +34,12 @@ export class Postings<Key> {
     return new Set(fewest.flatMap((key) => [...this.of(key)]));
   }
 
-  /** The keys that some provider has. */
+  /** The keys that at least one provider has. */
   keys(): Iterable<Key> {
     return this.#sets.keys();
   }
 
-  /** Takes the provider from under its old keys and puts it under its new ones. */
+  /** Removes the provider from its old keys and adds it to its new ones. */
   move(provider: Provider, from: readonly Key[], to: readonly Key[]): void {
     for (const key of from) {
       if (to.includes(key)) continue;
@@ -63,8 +63,8 @@ export class Postings<Key> {
   }
 }
 
-/** Where one of so many providers, or more, has a key, a bit for each provider takes less memory than a `Set`. */
+/** If at least one of this number of providers has a key, one bit for each provider needs less memory than a `Set`. */
 const sparse = 256;
 
-/** So few are no matter. */
+/** A `Set` of up to this number of providers is always kept: its memory does not matter. */
 const fewest = 64;

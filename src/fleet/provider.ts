@@ -4,58 +4,72 @@ import { nowhere } from './places.ts';
 /** An inventory in memory, with its usage: the sum of all allocations of its class on its provider. */
 export type Inventory = {
   readonly classId: number;
-  /** One object for all inventories that are alike: most hosts have what others have. */
+  /** Equal inventories share one object: most hosts have the same as others. */
   readonly fields: InventoryFields;
-  /** Moves with every claim; everything else of an inventory is replaced, not changed. */
+  /** Changes with every claim. For any other change the whole inventory is replaced. */
   used: number;
   /** When it was last written, in seconds since 1970. */
   readonly modifiedAtSeconds: number;
 };
 
 /**
- * A resource provider in memory. Its fields change only while the fleet takes over a refresh, in one go: whoever reads
- * without awaiting in between sees one state.
+ * A resource provider in memory. Its fields change only when a refresh is applied, in one step: code that does not
+ * await between its reads sees one state.
  */
 export type Provider = {
   readonly id: number;
   uuid: string;
+  /**
+   * The UUID escaped for an ASCII JSON string. It differs from `uuid` only if a program other than the API wrote it.
+   */
+  uuidText: string;
   name: string;
   generation: number;
-  /** In seconds since 1970, as when it was updated. */
+  /** In seconds since 1970, like `updatedAtSeconds`. */
   createdAtSeconds: number | undefined;
   updatedAtSeconds: number | undefined;
   parent: Provider | undefined;
-  /** The root of the tree, which for a root is the provider itself. Where parents form a loop, the root has a parent, too. */
+  /**
+   * The root of the tree, which for a root is the provider itself. If parents form a loop, the root has a parent as
+   * well.
+   */
   root: Provider;
-  /** Its place among the providers of the fleet, in no particular order; -1 where it is gone. */
+  /** Its index among the providers of the fleet, in arbitrary order; -1 if it was removed. */
   place: number;
-  /** Where it is among the fleet's roots, -1 where it is none. */
+  /** Its index among the roots of the fleet; -1 if it is no root. */
   rootPlace: number;
   children: readonly Provider[];
-  /** All providers of the tree, the root first and parents before children; only the root's is filled. */
+  /**
+   * All providers of the tree, the root first and parents before children. Only a root has this list; others have an
+   * empty one.
+   */
   tree: readonly Provider[];
   /** By class id, ascending. */
   inventories: readonly Inventory[];
-  /** Ids, ascending: standard traits come before custom ones. As with aggregates, one list for all who have the same. */
+  /**
+   * Ids, ascending: standard traits come before custom ones. Providers with equal traits share one list, as with
+   * aggregates.
+   */
   traitIds: readonly number[];
   aggregates: readonly string[];
-  /** What was found out about the whole tree, kept with the root; dropped whenever anything of the tree changes. */
+  /** Results computed for the whole tree, cached in its root. Dropped when anything in the tree changes. */
   findings: TreeFindings | undefined;
 };
 
-/** What is kept of a tree as long as its providers, what they have and what is used of it stay as they are. */
+/** Results that are cached for a tree until one of its providers, their parts or their usages change. */
 export type TreeFindings = {
-  /** Its summaries among allocation candidates. */
+  /** Its provider summaries for answers with allocation candidates. */
   summary: Buffer | undefined;
-  /** What groups of candidate requests may take from, by the numbers of those that were asked for last. */
+  /** For the groups of the latest requests for candidates, by group number: the providers that each may take from. */
   options: { readonly group: number; readonly providers: readonly (readonly Provider[])[] }[] | undefined;
 };
 
-/** A provider that has nothing yet, and no parent. */
+/** A provider without parts and without a parent. */
 export function blankProvider(id: number): Provider {
   const provider: Omit<Provider, 'root'> & { root: Provider | undefined } = {
     id,
     uuid: '',
+    uuidText: '',
     name: '',
     generation: 0,
     createdAtSeconds: undefined,
@@ -71,7 +85,7 @@ export function blankProvider(id: number): Provider {
     aggregates: none,
     findings: undefined,
   };
-  const lone = provider as Provider; // it is one with the next line, its own root
+  const lone = provider as Provider; // complete after the next line, which sets the root
   lone.root = lone;
   lone.tree = [lone];
   return lone;
@@ -79,23 +93,29 @@ export function blankProvider(id: number): Provider {
 
 const none: readonly never[] = [];
 
-/** Where to keep what is found out about the tree of a root. */
+/** The cache for the tree of a root. */
 export function findingsOf(root: Provider): TreeFindings {
   root.findings ??= { summary: undefined, options: undefined };
   return root.findings;
 }
 
-/** The inventory of a class, if the provider has one. Providers have few, so a scan beats a map. */
+/**
+ * The inventory of a class, if the provider has one. Providers have few inventories, so a scan is faster than a map.
+ */
 export function inventoryOf(provider: Provider, classId: number): Inventory | undefined {
   for (const inventory of provider.inventories) if (inventory.classId === classId) return inventory;
   return undefined;
 }
 
-/** What is above the provider in its tree. Who follows it comes to an end, also where parents form a loop. */
+/**
+ * The parent of the provider in its tree; none for a root. A loop that follows it ends, even if parents form a loop.
+ */
 export const aboveOf = (provider: Provider): Provider | undefined =>
   provider === provider.root ? undefined : provider.parent;
 
-/** The provider and all its descendants, parents before children. Without recursion: nothing bounds the depth of a tree. */
+/**
+ * The provider and all its descendants, parents before children. Without recursion: nothing bounds the depth of a tree.
+ */
 export function subtreeOf(provider: Provider): Provider[] {
   const found: Provider[] = [];
   const open = [provider];

@@ -1,16 +1,22 @@
-import { type Database, isDatabaseError } from '../../db/connect.ts';
-import { repeatLostRaces } from '../../db/lost_race.ts';
-import { isTimedOut, isUnavailable } from '../../db/sqlstate.ts';
-import { type ProviderWrite, writeProviders } from '../../db/statements/provider_write.ts';
-import { inBatches } from '../turns/batches.ts';
+import type { Database } from '../../db/engine/connect.ts';
+import { repeatLostRaces } from '../../db/engine/lost_race.ts';
+import { isLockRefused } from '../../db/engine/slow_lane.ts';
+import { isFaultOfOne } from '../../db/engine/sqlstate.ts';
+import { awaitProviderId, findLockedProviders } from '../../db/statements/claims/locked_rows.ts';
+import {
+  type ProviderWrite,
+  ProviderWriteFailed,
+  writeProviders,
+} from '../../db/statements/providers/provider_write.ts';
+import { type Entry, inBatches } from '../batching/batches.ts';
 import type { Fleet } from './fleet.ts';
 import type { FleetKeeper } from './keeper.ts';
 
-/** Writes providers and their parts; what is asked for while a write is under way goes together in the next transaction. */
+/** Writes providers and their parts. Writes that come while a batch is under way share the next transaction. */
 export type ProviderWrites = {
   /**
-   * @returns the fleet, which shows it; undefined where it was not done
-   * @throws what the write throws, of the database.
+   * @returns the fleet, which shows the write; undefined if it was not done
+   * @throws the database error of the write.
    */
   perform(write: ProviderWrite): Promise<Fleet | undefined>;
 };
@@ -18,24 +24,48 @@ export type ProviderWrites = {
 /** How many writes one transaction takes: their providers stay locked until all of them are done. */
 const batchLimit = 64;
 
-/** Each batch is followed by a refresh, which the next one waits for. */
+/** After each batch the fleet is refreshed; the next batch waits for the refresh. */
 export function openProviderWrites(database: Database, fleet: FleetKeeper): ProviderWrites {
-  const concerns = ({ lockedId }: ProviderWrite): unknown => lockedId;
+  const idsOf = ({ lockedId }: ProviderWrite): number[] => (lockedId === undefined ? [] : [lockedId]);
   return {
-    perform: inBatches(database, { limit: batchLimit, concerns, isOfOne }, async (writes) => {
-      const done = await repeatLostRaces(() => writeProviders(database, writes));
-      const shown = done.size > 0 ? fleet.fresh() : undefined;
-      // The next batch waits for it as well: beside it, they were smaller and cost the database half as much again. That it
-      // failed is told to each and not thrown, since what was done must not be done once more.
-      await Promise.allSettled([shown]);
-      return (write) => (done.has(write) ? shown : undefined);
-    }),
+    perform: inBatches<ProviderWrite, Fleet | undefined>(
+      database,
+      {
+        limit: batchLimit,
+        locksOf: (write) => idsOf(write).map(String),
+        isOfOne: isFaultOfOne,
+        findLocked: async (writes) => (await findLockedProviders(database, writes.flatMap(idsOf))).map(String),
+        awaitLock: (id, wait) => awaitProviderId(Number(id))(database, wait),
+      },
+      async (batch, wait) => {
+        let done: ReadonlySet<ProviderWrite>;
+        try {
+          const writes = batch.map(({ item }) => item);
+          done = await repeatLostRaces(() => writeProviders(database, writes, wait));
+        } catch (error) {
+          rejectFailed(batch, error);
+          return;
+        }
+        const shown = done.size > 0 ? fleet.fresh() : undefined;
+        for (const { item, resolve } of batch) resolve(done.has(item) ? shown : undefined);
+        // The next batch waits for the refresh: without this, batches were smaller and cost the database half as much
+        // again.
+        await Promise.allSettled([shown]);
+      },
+    ),
   };
 }
 
 /**
- * Whether an error is the fault of one of several writes: a name that is taken, a lock that somebody holds. Not where the database
- * went away, since nobody knows then whether they were done; nor where it took too long: several wait for locks only briefly, so
- * that the database is slow for all of them.
+ * Rejects the write that failed, and repeats the others.
+ *
+ * @throws an error that concerns all writes, and the refusal of a lock
  */
-const isOfOne = (error: unknown): boolean => isDatabaseError(error) && !isUnavailable(error) && !isTimedOut(error);
+function rejectFailed(batch: readonly Entry<ProviderWrite, Fleet | undefined>[], error: unknown): void {
+  if (!(error instanceof ProviderWriteFailed)) throw error;
+  // Many writes of a batch may be refused a lock. If they were found one by one here, all other writes would wait for
+  // that.
+  if (isLockRefused(error.cause)) throw error.cause;
+  for (const { item, again } of batch) if (item !== error.write) again();
+  for (const { item, reject } of batch) if (item === error.write) reject(error.cause);
+}

@@ -1,9 +1,9 @@
-import type { Database } from '../../db/connect.ts';
-import { onBehalfOf, type RequestIds, requestsServed } from '../request_ids.ts';
+import type { Database } from '../../db/engine/connect.ts';
+import { onBehalfOf, type RequestIds, requestsServed } from '../log/request_ids.ts';
 
-/** One refresh at a time, each shared by all who asked before it began. */
+/** Runs one refresh at a time. All calls before the start of a refresh share it. */
 export type SharedRefreshes<Result> = {
-  /** What a refresh brings that begins after this call. */
+  /** The result of a refresh that begins after this call. */
   next(): Promise<Result>;
   /** Whether a refresh is under way, or about to begin. */
   isRunning(): boolean;
@@ -15,16 +15,17 @@ export function shareRefreshes<Result>(
   refresh: () => Promise<Result>,
 ): SharedRefreshes<Result> {
   let running = false;
-  /** The refresh that is about to begin, for all who ask until it does; and the one after that which is under way. */
+  /** The refresh that is about to begin; calls before its start share it. */
   let gathering: Promise<Result> | undefined;
+  /** The refresh after the one that is under way. */
   let following: PromiseWithResolvers<Result> | undefined;
   let askedFor: RequestIds[] = [];
 
   const start = (): Promise<Result> => {
     running = true;
     const refreshed = gather();
-    // The next begins before anybody hears of this one: whoever asks again at once must not begin a second beside it, since
-    // both would take over the same changes.
+    // The next refresh begins before the calls get the result of this one. Otherwise a call that asks again at once
+    // could start a second one in parallel, and both would apply the same changes.
     const end = (): void => {
       running = false;
       const waited = following;
@@ -47,7 +48,7 @@ export function shareRefreshes<Result>(
     next: () => {
       askedFor.push(...requestsServed());
       if (gathering !== undefined) return gathering;
-      // A refresh under way may have begun before this call, so it is the one after it that is shared.
+      // The refresh under way may have begun before this call, so the call shares the next one.
       if (!running) return start();
       following ??= Promise.withResolvers();
       return following.promise;

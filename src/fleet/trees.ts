@@ -1,15 +1,15 @@
+import type { ProviderRow } from '../../db/fleet/rows.ts';
 import { type Provider, subtreeOf } from './provider.ts';
-import type { ProviderRow } from './rows.ts';
 
 /**
- * Puts parents, children, roots and trees right after some providers came, went or got another parent. Only their trees,
- * old and new, are touched. The root of a provider is found by following parents, which also serves old data whose root was
- * never filled in.
+ * Updates parents, children, roots and trees after some providers were added, removed or got another parent. Only their
+ * old and new trees are changed. The root of a provider is found by following parents, which also works for old rows
+ * without a root.
  *
- * @param rows the rows that brought the change, which know the parents
+ * @param rows the rows of the change, which have the parents
  * @param relinked providers that are new or have another parent than before
- * @param gone providers that are no more
- * @param setRoot is told of each provider of these trees whether it is a root
+ * @param gone providers that were removed
+ * @param setRoot called for each provider of these trees with whether it is a root
  */
 export function linkTrees(
   byId: ReadonlyMap<number, Provider>,
@@ -54,7 +54,7 @@ export function linkTrees(
   }
   for (const node of nodes) {
     if (!isRoot(node)) continue;
-    node.tree = subtreeOf(node).slice(); // a copy has no room to grow, which would be more than most trees themselves
+    node.tree = subtreeOf(node).slice(); // a copy has no spare capacity, which would need more memory than most trees
     for (const provider of node.tree) provider.root = node;
   }
 }
@@ -62,8 +62,9 @@ export function linkTrees(
 const none: readonly never[] = [];
 
 /**
- * Of each loop of parents, which the API refuses and other programs can make, the provider with the smallest id: the root of a
- * tree, so that whoever follows parents or children comes to an end, and the API can move each of them.
+ * The provider with the smallest id of each loop of parents. The API refuses such loops, but other programs can make
+ * them. This provider is made the root of a tree, so that following parents or children ends, and the API can move each
+ * of the providers.
  */
 function headsOfLoops(nodes: ReadonlySet<Provider>): ReadonlySet<Provider> {
   const heads = new Set<Provider>();

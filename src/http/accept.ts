@@ -1,19 +1,22 @@
 type Range = { readonly type: string; readonly subtype: string; readonly parameters: boolean; readonly q: number };
 
-/** What HTTP calls a token (RFC 9110, 5.6.2), a quoted string, and a weight; then a range with what may follow it. */
+/**
+ * A token, a quoted string and a weight, as HTTP defines them (RFC 9110, 5.6.2); then a media range with its
+ * parameters.
+ */
 const token = "[!#$%&'*+\\-.^_`|~0-9A-Za-z]+";
 const quoted = '"(?:[^"\\\\]|\\\\.)*"';
 const weight = '[ \\t]*;[ \\t]*q=(0(?:\\.\\d{0,3})?|1(?:\\.0{0,3})?)';
 const parameter = `[ \\t]*;[ \\t]*(?!q=)${token}=(?:${token}|${quoted})`;
 const extension = `[ \\t]*;[ \\t]*${token}(?:=(?:${token}|${quoted}))?`;
 const range = `(${token})/(${token})((?:${parameter})*)(?:${weight}(?:${extension})*)?`;
-// Blanks stand at one place only, with or without a range: at two in a row they could be shared out in as many ways as there
-// are of them.
+// Blanks are allowed at one place only, with or without a range: between two such places they could be divided in as
+// many ways as there are blanks, and all of them would be tried.
 const elementPattern = new RegExp(`[ \\t]*(?:${range}[ \\t]*)?(?:,|$)`, 'iy');
 
 /**
- * The offer that an Accept header likes best, by quality and then by the order of the offers; undefined where it likes none.
- * A header that cannot be parsed accepts everything (upstream's framework treats it as absent).
+ * The offer with the highest quality by an Accept header, and the first of several; undefined where the header accepts
+ * none. A header that cannot be parsed accepts everything (upstream's framework treats it as absent).
  */
 export function bestOffer<T extends string>(accept: string, offers: readonly T[]): T | undefined {
   const ranges = parseAccept(accept);
@@ -47,7 +50,10 @@ function parseAccept(accept: string): readonly Range[] | undefined {
   return ranges;
 }
 
-/** The quality of the most specific range that matches. A range with parameters matches none of our offers, which have none. */
+/**
+ * The quality of the most specific range that matches. A range with parameters matches no offer, since the offers have
+ * no parameters.
+ */
 function quality(offer: string, ranges: readonly Range[]): number {
   const [type, subtype] = offer.split('/');
   let found = { specificity: 0, q: 0 };

@@ -1,8 +1,8 @@
 import type { MiddlewareHandler } from 'hono';
 import type { Logger } from 'pino';
-import { versionText } from '../api/microversions.ts';
 import type { Config } from '../config/config.ts';
-import { onBehalfOf } from '../request_ids.ts';
+import { onBehalfOf } from '../log/request_ids.ts';
+import { versionText } from '../rest/versions.ts';
 import { beginExchange, type Exchange, type HonoEnv } from './exchange.ts';
 import { requestIdHeader } from './request_id.ts';
 import type { ServedApi } from './served_api.ts';
@@ -24,7 +24,7 @@ export const identifyAndLog = (
     if (logger.isLevelEnabled(level)) logger[level](entryOf(exchange, c.req.raw.method, c.res, startedMs), 'request');
   };
 
-/** What the log says of a request; what is not known is left out. */
+/** The fields of a request in the log; unknown ones are left out. */
 function entryOf(exchange: Exchange, method: string, answer: Response, startedMs: number) {
   const { identity, version, api } = exchange;
   return {
@@ -35,7 +35,7 @@ function entryOf(exchange: Exchange, method: string, answer: Response, startedMs
     client: exchange.client,
     status: answer.status,
     bytes: lengthOf(answer),
-    microversion: version < 0 ? undefined : versionText(api.parts.service, version),
+    microversion: version < 0 ? undefined : versionText(api.service, version),
     user: identity.userId || undefined,
     project: identity.projectId,
     domain: identity.domainId,
@@ -46,7 +46,7 @@ function entryOf(exchange: Exchange, method: string, answer: Response, startedMs
   };
 }
 
-/** Of the body, in bytes, where its answer says so. */
+/** The length of the body in bytes, where the answer has a Content-Length. */
 function lengthOf(answer: Response): number | undefined {
   const length = answer.headers.get('content-length');
   return length === null ? undefined : Number(length);

@@ -1,59 +1,101 @@
 import { Hono, type MiddlewareHandler } from 'hono';
 import type { Logger } from 'pino';
-import { hasSqlstate, isLostRace, isTimedOut, isUnavailable, isUnstorable, sqlstate } from '../../db/sqlstate.ts';
-import { versionText } from '../api/microversions.ts';
+import { failureKind } from '../../db/engine/failure_kind.ts';
+import type { Policy } from '../access/policy/policy.ts';
+import { LockWaitTooLong } from '../batching/batches.ts';
 import type { Config } from '../config/config.ts';
-import { ApiError, badRequest, conflict, errorCodes } from '../errors.ts';
 import type { Outages } from '../log/outages.ts';
-import type { Policy } from '../policy/policy.ts';
+import type { Metrics } from '../metrics/metrics.ts';
+import { ApiError, badRequest, conflict, errorCodes, notFoundWithoutVary } from '../rest/errors.ts';
+import { messageOf } from '../rest/message_of.ts';
+import { versionText } from '../rest/versions.ts';
 import { identifyAndLog } from './access_log.ts';
 import type { Authentication } from './authentication.ts';
 import { allowOrigins } from './cors.ts';
 import { mountEndpoints } from './dispatch.ts';
 import type { HonoEnv } from './exchange.ts';
+import { type MetricsParts, metricsAddress, mountMetrics } from './metrics_endpoint.ts';
 import { setRangeHeaders } from './microversion.ts';
+import { onlyOwnHosts, trustsItsMachine } from './own_hosts.ts';
 import { incomingOf, routedPath, targetOf } from './path.ts';
-import { mountProbes, type Probed } from './probes.ts';
+import { mountProbes, observing, type Probed } from './probes.ts';
+import { typeForHead } from './render_error.ts';
 import type { ServedApi } from './served_api.ts';
 
-/** What the layers around the endpoints work with. */
+type Apis = readonly [...ServedApi[], ServedApi];
+
+/** What the middleware around the endpoints works with. */
 export type AppOptions = {
   readonly config: Config;
   readonly authentication: Authentication;
   readonly policy: Policy;
   readonly probed: Probed;
+  /** Undefined where `[metrics] enabled` is off. */
+  readonly metrics: Metrics | undefined;
   readonly outages: Outages;
   readonly logger: Logger;
 };
 
 /**
- * Assembles what every request passes through, outside in: request id, proxy headers and log, CORS, probes and metrics,
- * authentication, microversion, and then the endpoints. The order is upstream's and shows: a 401 carries no microversion.
+ * Assembles what every request passes through, outside in: request id, proxy headers and log, own hosts, CORS, probes
+ * and metrics, authentication, microversion, and then the endpoints. The order is upstream's, and clients can see it: a
+ * 401 has no microversion.
  */
-export function createApp(
-  apis: readonly [...ServedApi[], ServedApi],
-  { config, authentication, policy, probed, outages, logger }: AppOptions,
-): Hono<HonoEnv> {
+export function createApp(apis: Apis, options: AppOptions): Hono<HonoEnv> {
+  const { config, authentication, policy, probed, metrics, logger } = options;
+  const app = emptyApp(apis, config.api, options);
+  if (config.cors.allowedOrigin.length > 0) app.use(allowOrigins(config.cors));
+  mountProbes(app, probed);
+  if (metrics !== undefined) {
+    app.use(observing(metrics));
+    if (metricsAddress(config) === undefined) mountMetrics(app, metricsParts(metrics, options));
+  }
+  app.use(authentication);
+  app.use(negotiateVersion);
+  const limitBytes = config.osloMiddleware.maxRequestBodySize;
+  for (const api of apis) mountEndpoints(app, api, { policy, logger, limitBytes });
+  return app;
+}
+
+/**
+ * The app behind `[metrics] host` and `port`, which has `/metrics` alone; undefined where `/metrics` has no address of
+ * its own.
+ */
+export function createMetricsApp(apis: Apis, options: AppOptions): Hono<HonoEnv> | undefined {
+  const { config, metrics } = options;
+  const address = metricsAddress(config);
+  if (address === undefined || metrics === undefined) return undefined;
+  const app = emptyApp(apis, { ...config.api, host: address.host }, options);
+  mountMetrics(app, metricsParts(metrics, options));
+  app.notFound(() => {
+    throw notFoundWithoutVary('');
+  });
+  return app;
+}
+
+const metricsParts = (metrics: Metrics, { config, authentication, policy }: AppOptions): MetricsParts => ({
+  metrics,
+  authentication: config.metrics.requireToken ? authentication : undefined,
+  policy,
+});
+
+/** An app with the middleware of every request: its id, the log, the check of the host, and the answers to errors. */
+function emptyApp(apis: Apis, address: Config['api'], { config, outages, logger }: AppOptions): Hono<HonoEnv> {
   const app = new Hono<HonoEnv>({
     getPath: (request, options) => routedPath(targetOf(request.url, incomingOf(options?.env))),
   });
   app.use(identifyAndLog(apis, logger, config.osloMiddleware));
-  if (config.cors.allowedOrigin.length > 0) app.use(allowOrigins(config.cors));
-  mountProbes(app, probed);
-  app.use(authentication);
-  app.use(negotiateVersion);
-  for (const api of apis) mountEndpoints(app, api, policy, logger);
+  if (trustsItsMachine(address)) app.use(onlyOwnHosts(address));
   app.onError((error, c) => {
     const exchange = c.var.exchange;
-    const { service } = exchange.api.parts;
-    const { dialect } = exchange.api;
-    const isTold = error instanceof ApiError;
-    if (!isTold && !outages.notice(error)) {
+    const { service, dialect } = exchange.api;
+    const isApiError = error instanceof ApiError;
+    if (!isApiError && !outages.notice(error)) {
       const { requestId, globalRequestId } = exchange;
       logger.error({ err: error, requestId, globalRequestId }, 'Unexpected error');
     }
-    const told = isTold ? error : untold(error, exchange.requestId, c.req.raw.method);
-    const response = dialect.renderError(told, {
+    const apiError = isApiError ? error : apiErrorFor(error, exchange.requestId, c.req.raw.method);
+    const response = dialect.renderError(apiError, {
       method: c.req.raw.method,
       accept: exchange.accept,
       contentType: exchange.contentType || 'None',
@@ -61,46 +103,50 @@ export function createApp(
       minorVersion: exchange.version < 0 ? undefined : exchange.version,
       versions: { min: versionText(service, service.minMinor), max: versionText(service, service.maxMinor) },
     });
-    if (told.status !== 500) {
+    if (apiError.status !== 500) {
       setRangeHeaders(response, service);
-      if (exchange.version >= 0) dialect.setVersion(response, service, exchange.version, told.vary);
+      if (exchange.version >= 0) dialect.setVersion(response, service, exchange.version, apiError.vary);
     }
-    // Upstream says of the body that HEAD does not have what its framework says of any.
-    if (c.req.raw.method === 'HEAD') response.headers.set('content-type', 'text/html; charset=UTF-8');
+    if (c.req.raw.method === 'HEAD') response.headers.set('content-type', typeForHead);
     return response;
   });
   return app;
 }
 
-/** What is told of an error that no endpoint foresaw: of most, nothing but where to look. */
-function untold(error: unknown, requestId: string, method: string): ApiError {
-  if (isUnavailable(error)) {
-    return tryLater('The database cannot be reached; please retry.');
+/** The answer to an error that no endpoint expects: for most, it says only where the log has more. */
+function apiErrorFor(error: unknown, requestId: string, method: string): ApiError {
+  if (error instanceof LockWaitTooLong) {
+    return tryLater('Another program holds a lock in the database that the request needs; please retry.');
   }
-  // The role, or the database, may have a lock_timeout of its own.
-  if (isTimedOut(error) || hasSqlstate(error, sqlstate.lockNotAvailable)) {
-    return tryLater('The database did not answer in time; please retry.');
+  switch (failureKind(error)) {
+    case 'unavailable':
+      return tryLater('The database cannot be reached; please retry.');
+    case 'timed out':
+    case 'lock refused': // the role, or the database, may have a lock_timeout of its own
+      return tryLater('The database did not answer in time; please retry.');
+    case 'lost race':
+      // A request that only reads is in conflict with a migration alone.
+      if (method === 'GET' || method === 'HEAD') return tryLater('The database is being changed; please retry.');
+      return conflict('Another request changed the same data; please retry.', errorCodes.concurrentUpdate);
+    case 'number too large':
+      return badRequest(`The database has no place for a number of the request: ${messageOf(error)}.`);
+    case 'text not storable':
+      return badRequest(
+        `The encoding of the database is not UTF-8, and has no place for a text of the request: ${messageOf(error)}.`,
+      );
+    case 'taken': // endpoints that may meet it say what is taken
+    case undefined:
+      return new ApiError(500, `Unexpected error; the log tells more under ${requestId}.`);
   }
-  if (isLostRace(error)) {
-    // Who only reads has no conflict with anybody: a migration was in the way.
-    if (method === 'GET' || method === 'HEAD') return tryLater('The database is being changed; please retry.');
-    return conflict('Another request changed the same data; please retry.', errorCodes.concurrentUpdate);
-  }
-  if (isUnstorable(error)) {
-    return badRequest(
-      `The encoding of the database is not UTF-8, and has no place for a text of the request: ${error.message}.`,
-    );
-  }
-  return new ApiError(500, `Unexpected error; the log tells more under ${requestId}.`);
 }
 
 const tryLater = (detail: string): ApiError => new ApiError(503, detail, { headers: { 'retry-after': '1' } });
 
 const negotiateVersion: MiddlewareHandler<HonoEnv> = async function negotiateVersion(c, next) {
   const { exchange } = c.var;
-  const { dialect, parts } = exchange.api;
+  const { dialect, service } = exchange.api;
   const { headers } = c.req.raw;
-  exchange.version = dialect.requestedMinor(parts.service, headers);
+  exchange.version = dialect.requestedMinor(service, headers);
   const length = headers.get('content-length');
   if (length !== null && length !== '' && !/^\s*\d+\s*$/.test(length)) {
     throw new ApiError(400, 'content-length header must be an integer', { vary: false });
@@ -108,6 +154,6 @@ const negotiateVersion: MiddlewareHandler<HonoEnv> = async function negotiateVer
   dialect.checkContentType(exchange.contentType, Number(length ?? 0));
   await next();
   if (c.error !== undefined) return;
-  setRangeHeaders(c.res, parts.service);
-  dialect.setVersion(c.res, parts.service, exchange.version, true);
+  setRangeHeaders(c.res, service);
+  dialect.setVersion(c.res, service, exchange.version, true);
 };

@@ -1,10 +1,13 @@
 import type { MiddlewareHandler } from 'hono';
-import type { Keystone } from '../keystone/authenticate.ts';
+import type { Keystone } from '../access/keystone/authenticate.ts';
 import type { Exchange, HonoEnv } from './exchange.ts';
 import { noauthIdentity } from './noauth.ts';
 import { authenticationRequired, keystoneUnavailable, unauthorized } from './unauthorized.ts';
 
-/** Finds out who a request is from, or answers it. `GET /` and the empty path need no token: clients discover versions there. */
+/**
+ * Finds the identity of a request, or refuses the request. `GET /` and the empty path need no token: clients discover
+ * versions there.
+ */
 export type Authentication = MiddlewareHandler<HonoEnv>;
 
 const isOpen = ({ api, path }: Exchange): boolean => api.openPaths.includes(path);
@@ -14,7 +17,7 @@ export const withoutKeystone: Authentication = async function withoutKeystone(c,
   const { exchange } = c.var;
   if (!isOpen(exchange)) {
     const identity = noauthIdentity(c.req.raw.headers);
-    if (identity === undefined) return unauthorized(exchange.accept);
+    if (identity === undefined) return unauthorized({ method: c.req.raw.method, accept: exchange.accept });
     exchange.identity = identity;
   }
   await next();
@@ -22,11 +25,12 @@ export const withoutKeystone: Authentication = async function withoutKeystone(c,
 };
 
 /**
- * `auth_strategy = keystone`. Of the headers it reads those with tokens only, and nobody behind it reads any about identity:
+ * `auth_strategy = keystone`. It reads only the headers with tokens, and no later code reads headers about identity:
  * what a client says there about itself has no effect.
  *
- * @param options.wwwAuthenticateUri where those without a valid token are told to get one.
- * @param options.delayed whether the request is refused here or only behind the middleware, which shows in the answer.
+ * @param options.wwwAuthenticateUri the address of Keystone in the answer to a request without a valid token.
+ * @param options.delayed whether upstream would refuse the request only after its middleware: then the answer has
+ *   another form.
  */
 export const byKeystone = (
   keystone: Keystone,
@@ -36,11 +40,12 @@ export const byKeystone = (
     const { exchange } = c.var;
     if (!isOpen(exchange)) {
       const { method, headers } = c.req.raw;
+      const asked = { method, accept: exchange.accept };
       const access = { method, path: exchange.prefix + encodeURI(exchange.path) };
       const outcome = await keystone.authenticate(headers, access);
-      if (outcome === 'Keystone is unavailable') return keystoneUnavailable(exchange.accept);
+      if (outcome === 'Keystone is unavailable') return keystoneUnavailable(asked);
       if (outcome === 'unauthorized') {
-        const response = options.delayed ? unauthorized(exchange.accept) : authenticationRequired();
+        const response = options.delayed ? unauthorized(asked) : authenticationRequired();
         response.headers.set('www-authenticate', `Keystone uri="${options.wwwAuthenticateUri}"`);
         return response;
       }

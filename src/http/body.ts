@@ -1,13 +1,13 @@
 import type * as v from 'valibot';
-import { ApiError, badRequest } from '../errors.ts';
-import { messageOf } from '../message_of.ts';
-import { checkValue } from '../schema/check.ts';
+import { ApiError, badRequest } from '../rest/errors.ts';
+import { messageOf } from '../rest/message_of.ts';
+import { checkValue } from '../rest/schema_check.ts';
 
 /**
- * Reads a request body as JSON and holds it against a schema.
+ * Reads a request body as JSON and checks it against a schema.
  *
- * @throws ApiError 400 where it is not JSON, or does not validate, naming the place and the value; 413 where it is longer
- *   than `limitBytes`.
+ * @throws ApiError 400 where it is not JSON, or does not validate, naming the place and the value; 413 where it is
+ *   longer than `limitBytes`.
  */
 export async function readJson<Schema extends v.GenericSchema>(
   request: Request,
@@ -23,7 +23,7 @@ async function readBody(request: Request, limitBytes: number): Promise<Uint8Arra
   if (Number(request.headers.get('content-length') ?? 0) > limitBytes) throw tooLong();
   try {
     if (request.headers.has('content-length')) return new Uint8Array(await request.arrayBuffer());
-    // Without a length it is counted while it comes.
+    // A body without a Content-Length is counted while it arrives.
     const chunks: Uint8Array[] = [];
     let length = 0;
     for await (const chunk of request.body ?? []) {
@@ -34,7 +34,8 @@ async function readBody(request: Request, limitBytes: number): Promise<Uint8Arra
     return Buffer.concat(chunks);
   } catch (error) {
     if (error instanceof ApiError) throw error;
-    // The client went away, was too slow, or sent chunks that are none. Where it still listens, it was told so.
+    // The client closed the connection, was too slow, or sent malformed chunks. In the last two cases the server has
+    // answered already.
     throw badRequest('The request body did not arrive whole.');
   }
 }

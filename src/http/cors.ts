@@ -4,7 +4,7 @@ import type { HonoEnv } from './exchange.ts';
 
 type Settings = Config['cors'];
 
-/** Headers that a page may send in any case. */
+/** Headers that a page may always send. */
 const simpleHeaders: readonly string[] = [
   'accept',
   'accept-language',
@@ -17,15 +17,16 @@ const simpleHeaders: readonly string[] = [
 ];
 
 /**
- * Lets pages of other origins call, as oslo.middleware does: a preflight is answered with 200 and, where everything that it
- * asks for is allowed, with the headers that say so; to all other answers the headers are added that let the page read them.
+ * Allows pages of other origins to call, as oslo.middleware does. A preflight is answered 200, with headers that allow
+ * the request where everything that it asks for is allowed. All other answers get the headers that let the page read
+ * them.
  */
 export const allowOrigins = (settings: Settings): MiddlewareHandler<HonoEnv> =>
   async function allowOrigins(c, next) {
     await next();
     const { headers, method } = c.req.raw;
     if (method === 'OPTIONS') {
-      // Not by assignment alone: Hono would merge the headers of both.
+      // It is cleared first: otherwise Hono would merge the headers of both.
       c.res = undefined;
       const answer = { 'content-length': '0', ...preflightHeaders(headers, settings) };
       c.res = new Response(null, { status: 200, headers: answer });

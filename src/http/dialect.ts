@@ -1,22 +1,22 @@
-import { type Service, versionText } from '../api/microversions.ts';
-import { ApiError } from '../errors.ts';
+import { ApiError } from '../rest/errors.ts';
+import { type Service, versionText } from '../rest/versions.ts';
 import { olderVersionHeader, requestedMinor, versionHeader } from './microversion.ts';
 import { type ErrorContext, renderError } from './render_error.ts';
 
-/** What services of the family say each in its own way, since each has its own framework upstream. */
+/** How an API words what every API says. Placement and Nova have different frameworks upstream. */
 export type Dialect = {
   /** The minor version that a request asks for. @throws ApiError 400 or 406. */
   readonly requestedMinor: (service: Service, headers: Headers) => number;
-  /** Says in an answer at which version it was made, and that the answer varies by that, unless `vary` is false. */
+  /** Adds the version to an answer, and the header `Vary` unless `vary` is false. */
   readonly setVersion: (response: Response, service: Service, minor: number, vary: boolean) => void;
-  /** @throws ApiError where a request's body cannot be taken for what its Content-Type (empty where there is none) says. */
+  /** @throws ApiError where a request with this Content-Type (empty where it has none) is refused. */
   readonly checkContentType: (contentType: string, contentLength: number) => void;
-  /** What is said where the policy does not let a request through. */
+  /** The error text where the policy does not allow a request. */
   readonly forbidden: (rule: string) => string;
   readonly renderError: (error: ApiError, context: ErrorContext) => Response;
 };
 
-/** How upstream's Placement speaks. */
+/** The dialect of upstream's Placement. */
 export const placementDialect: Dialect = {
   requestedMinor: (service, headers) =>
     requestedMinor(service, headers.get(versionHeader), headers.get(olderVersionHeader(service))),

@@ -1,33 +1,36 @@
 import type { Hono } from 'hono';
 import type { Logger } from 'pino';
-import type { ApiRequest, Endpoint } from '../api/endpoint.ts';
-import { ApiError, notFound, notFoundWithoutVary } from '../errors.ts';
+import type { Policy } from '../access/policy/policy.ts';
 import type { IfMatch } from '../placement/entity_tag.ts';
-import type { Policy } from '../policy/policy.ts';
-import { parseQuery, type Query } from '../query/query_string.ts';
+import type { ApiRequest, BoundEndpoint, Route } from '../rest/endpoint.ts';
+import { ApiError, notFound, notFoundWithoutVary } from '../rest/errors.ts';
+import { parseQuery, type Query } from '../rest/query_string.ts';
 import { accepts } from './accept.ts';
-import { renderAnswer, takeBackWhenSent } from './answer.ts';
+import { releaseWhenSent, renderAnswer } from './answer.ts';
 import { readJson } from './body.ts';
 import type { Dialect } from './dialect.ts';
 import type { Exchange, HonoEnv } from './exchange.ts';
 import { readIfMatch } from './if_match.ts';
 import type { ServedApi } from './served_api.ts';
 
-/** Makes the endpoints of a service answer under their paths; every other method there is 405. */
+/**
+ * Mounts the endpoints of an API under their paths; every other method there is answered 405.
+ *
+ * @param options.limitBytes how long the body of a request may be
+ */
 export function mountEndpoints(
   app: Hono<HonoEnv>,
-  { endpoints, parts }: ServedApi,
-  policy: Policy,
-  logger: Logger,
+  { endpoints }: ServedApi,
+  options: { readonly policy: Policy; readonly logger: Logger; readonly limitBytes: number },
 ): void {
-  const limitBytes = parts.config.osloMiddleware.maxRequestBodySize;
+  const { policy, logger, limitBytes } = options;
   const byPath = Map.groupBy(endpoints, (endpoint) => endpoint.path);
   for (const [path, ofPath] of byPath) {
     const byMethod = Map.groupBy(ofPath, (endpoint): string => endpoint.method);
     const allow = [...byMethod.keys()].join(', ');
     app.all(path, async (c) => {
       const exchange = c.var.exchange;
-      // Hono would answer HEAD by GET; upstream has no HEAD.
+      // Hono would answer HEAD by the handler of GET; upstream has no HEAD.
       const candidates = byMethod.get(c.req.raw.method);
       if (candidates === undefined) {
         throw new ApiError(405, 'The method specified is not allowed for this resource.', { headers: { allow } });
@@ -37,8 +40,8 @@ export function mountEndpoints(
       const request = apiRequest(c.req.raw, exchange, ifMatch, (name) => c.req.param(name) ?? '', limitBytes);
       exchange.quiet = endpoint.quiet ?? false;
       authorize(endpoint, request, policy, exchange.api.dialect);
-      const answer = await endpoint.handle(request, parts);
-      takeBackWhenSent(answer, c.env?.outgoing);
+      const answer = await endpoint.handle(request);
+      releaseWhenSent(answer, c.env?.outgoing);
       return renderAnswer(answer, exchange.version, exchange.origin + exchange.prefix, (error) => {
         const { requestId, globalRequestId } = exchange;
         logger.error({ err: error, requestId, globalRequestId }, 'An answer was cut off');
@@ -51,7 +54,7 @@ export function mountEndpoints(
   });
 }
 
-function select(candidates: readonly Endpoint[], exchange: Exchange): Endpoint {
+function select(candidates: readonly BoundEndpoint[], exchange: Exchange): BoundEndpoint {
   const [first] = candidates;
   if (first?.mediaTypesFirst) checkMediaTypes(first, exchange);
   const endpoint = candidates.find(
@@ -64,9 +67,9 @@ function select(candidates: readonly Endpoint[], exchange: Exchange): Endpoint {
   return endpoint;
 }
 
-/** @throws ApiError 403 where the policy does not let the request through. */
+/** @throws ApiError 403 where the policy does not allow the request. */
 function authorize(
-  { policy: rule, policyTarget }: Endpoint,
+  { policy: rule, policyTarget }: Route,
   request: ApiRequest,
   policy: Policy,
   { forbidden }: Dialect,
@@ -78,7 +81,7 @@ function authorize(
   throw new ApiError(403, forbidden(rule), { vary: false });
 }
 
-function checkMediaTypes(endpoint: Endpoint, exchange: Exchange): void {
+function checkMediaTypes(endpoint: Route, exchange: Exchange): void {
   if (endpoint.answersJson && !accepts(exchange.accept, 'application/json')) {
     throw new ApiError(406, 'Only application/json is provided');
   }
@@ -99,8 +102,8 @@ function apiRequest(
     version: exchange.version,
     identity: exchange.identity,
     param,
-    // No getter: V8 would make a shape of its own for each request, and keep all that it refers to until the whole heap is
-    // collected. Without, the garbage collection takes a tenth of the time.
+    // Not a getter: V8 would make a hidden class for each request, and keep all that it refers to until the whole heap
+    // is collected. Without a getter, the garbage collection takes a tenth of the time.
     query: () => {
       query ??= parseQuery(exchange.search);
       return query;

@@ -1,16 +1,16 @@
 import type { HttpBindings } from '@hono/node-server';
-import { type Identity, nobody } from '../api/identity.ts';
+import { type Identity, noIdentity } from '../rest/identity.ts';
 import { incomingOf, pathStart, targetOf } from './path.ts';
 import { forwardedOrigin, notForwarded, readForwarded } from './proxy_headers.ts';
 import { isRequestId, newRequestId, requestIdHeader } from './request_id.ts';
 import { apiOf, type ServedApi } from './served_api.ts';
 
-/** What the layers find out about a request, each its part, before a handler sees it. */
+/** What the middleware finds out about a request before a handler gets it. */
 export type Exchange = {
   readonly requestId: string;
   /** The API that the path belongs to. */
   readonly api: ServedApi;
-  /** The id that the caller gave the whole operation, for logs. */
+  /** The id of the whole operation, as the client sent it, for logs. */
   readonly globalRequestId: string | undefined;
   /** The Accept header; a missing one or a bare wildcard counts as JSON. */
   readonly accept: string;
@@ -23,27 +23,30 @@ export type Exchange = {
   readonly origin: string;
   /** The path under which a proxy publishes the service. */
   readonly prefix: string;
-  /** The address that the request comes from, as far as a proxy tells. */
+  /** The address of the client: as a proxy in front says, or else that of the connection. */
   readonly client: string | undefined;
-  /** Filled by the authentication; before it, nobody. */
+  /** Set by the authentication; before it, `noIdentity`. */
   identity: Identity;
-  /** Filled by the version negotiation; before it, -1. */
+  /** Set by the version negotiation; before it, -1. */
   version: number;
-  /** Filled by the dispatch: whether a success is logged at level debug only. */
+  /** Set by the dispatch: whether a success is logged at level debug only. */
   quiet: boolean;
 };
 
 /** What Hono's contexts carry. */
 export type HonoEnv = {
-  /** What Node.js has of the request; undefined where an app is asked without a server, which Hono's types do not know. */
+  /**
+   * Node.js's objects for the request; undefined where an app is called without a server, a case that Hono's types
+   * leave out.
+   */
   Bindings: Partial<HttpBindings>;
   Variables: { exchange: Exchange };
 };
 
 /**
- * What the head of a request says by itself, and a fresh id.
+ * The exchange of a new request: a fresh id, and what its headers say.
  *
- * @param env Hono's environment, which has what Node.js knows of the request
+ * @param env Hono's environment, which has Node.js's objects for the request
  * @param believesProxies whether `Forwarded` and `X-Forwarded-*` count
  */
 export function beginExchange(
@@ -68,7 +71,7 @@ export function beginExchange(
     origin: forwardedOrigin(url.slice(0, pathStart(url)), forwarded),
     prefix: forwarded.prefix,
     client: forwarded.client ?? incoming?.socket.remoteAddress,
-    identity: nobody,
+    identity: noIdentity,
     version: -1,
     quiet: false,
   };

@@ -1,24 +1,24 @@
-import type { Endpoint } from '../api/endpoint.ts';
-import { versionText } from '../api/microversions.ts';
-import { ApiError, badRequest } from '../errors.ts';
 import { type IfMatch, parseIfMatch } from '../placement/entity_tag.ts';
+import type { Route } from '../rest/endpoint.ts';
+import { ApiError, badRequest } from '../rest/errors.ts';
+import { versionText } from '../rest/versions.ts';
 import type { Exchange } from './exchange.ts';
 
 /**
- * What a request's If-Match asks for, where its endpoint takes one.
+ * The condition of If-Match, where the request has one and its endpoint takes it.
  *
- * @throws ApiError 406 at a version below, since a client that wants to be safe must not be told that all went well; 400 where
- *   the header is none.
+ * @throws ApiError 406 at an older version: a success would make the client believe that the condition was checked; 400
+ *   where the header is malformed.
  */
 export function readIfMatch(
   headers: Headers,
-  { ifMatchSince: since }: Endpoint,
+  { ifMatchSince: since }: Route,
   { version, api }: Exchange,
 ): IfMatch | undefined {
   const header = headers.get('if-match');
   if (header === null || since === undefined) return undefined;
   if (version >= since) return parseIfMatch(header) ?? refuse(header);
-  const { service } = api.parts;
+  const { service } = api;
   throw new ApiError(
     406,
     `If-Match needs microversion ${versionText(service, since)}, and the request is made at ` +
@@ -30,8 +30,9 @@ export function readIfMatch(
 }
 
 function refuse(header: string): never {
+  const found = header === '' ? 'empty' : `'${header.slice(0, 200)}'`;
   throw badRequest(
-    `If-Match is neither * nor a list of entity tags such as W/"0123", but ${header === '' ? 'empty' : `'${header.slice(0, 200)}'`}. ` +
-      'Send the tag as ETag told it, or leave If-Match out.',
+    `If-Match is neither * nor a list of entity tags such as W/"0123", but ${found}. Send the tag as it was in ETag, ` +
+      'or leave If-Match out.',
   );
 }

@@ -1,17 +1,18 @@
-import { type Service, versionText } from '../api/microversions.ts';
-import { ApiError } from '../errors.ts';
+import { ApiError } from '../rest/errors.ts';
+import { type Service, versionText } from '../rest/versions.ts';
 
-/** The header by which clients ask for a microversion, and answers say theirs. */
+/** The header by which clients ask for a microversion, and by which answers say at which one they are. */
 export const versionHeader = 'openstack-api-version';
 
-/** The header of before services shared one; its value is a bare `1.N` or `latest`. */
+/** The header from before all services shared one; its value is only `1.N` or `latest`. */
 export const olderVersionHeader = (service: Service): string => `x-openstack-${service.type}-api-version`;
 
 /**
- * The minor version that a request asks for, by the value of its `OpenStack-API-Version` header, or else of the older one.
+ * The minor version that a request asks for, by the value of its `OpenStack-API-Version` header, or else of the older
+ * one.
  *
- * Without a version of this service, the oldest. Of several, the last. Numbers are read as upstream's Python reads them, so
- * that `1.+5` and `01.010` are understood.
+ * Where the header has no version of this service, it is the oldest version; where it has several, the last one.
+ * Numbers are read as upstream's Python reads them, so that `1.+5` and `01.010` are understood.
  *
  * @throws ApiError 400 where it is no version, 406 where it is out of range.
  */
@@ -29,7 +30,10 @@ export function requestedMinor(service: Service, header: string | null, olderHea
   return minor;
 }
 
-/** The text of the version that the headers ask a type of service for: of several, the last; the newer header wins. */
+/**
+ * The text of the version that the headers ask of a type of service: the last one of several. The newer header has
+ * priority.
+ */
 export const askedVersion = (
   type: string,
   header: string | null,
@@ -37,10 +41,10 @@ export const askedVersion = (
 ): string | undefined =>
   (header === null ? undefined : versionOf(type, header)) ?? bareVersion.exec(olderHeader ?? '')?.[1];
 
-/** All that the older header may say; what else is in it is ignored, as upstream ignores the header altogether. */
+/** The values of the older header that are accepted; others are ignored. Upstream ignores the header altogether. */
 const bareVersion = /^\s*(\d+\.\d+|latest)\s*$/;
 
-/** Tells a client what it may ask for, in the form in which OpenStack's services with the shared header do. */
+/** Adds the oldest and the newest version to an answer, as other services of OpenStack do. */
 export function setRangeHeaders(response: Response, service: Service): void {
   response.headers.set('openstack-api-minimum-version', `${service.type} ${versionText(service, service.minMinor)}`);
   response.headers.set('openstack-api-maximum-version', `${service.type} ${versionText(service, service.maxMinor)}`);

@@ -1,9 +1,9 @@
-import { type Identity, nobody, type ServiceIdentity } from '../api/identity.ts';
+import { type Identity, noIdentity, type ServiceIdentity } from '../rest/identity.ts';
 
 /**
- * The identity by `auth_strategy = noauth2`, for tests and trusted networks: the token is `user` or `user:project`, whose
- * project defaults to the user, and the headers that Keystone's middleware would set say more. Without an X-Roles header the
- * user `admin` may do everything: it has the roles admin and service.
+ * The identity by `auth_strategy = noauth2`, for tests and trusted networks: the token is `user` or `user:project`,
+ * whose project defaults to the user, and the headers that Keystone's middleware would set are believed. Without an
+ * X-Roles header the user `admin` may do everything: it has the roles admin and service.
  *
  * @returns undefined where there is no token.
  */
@@ -17,7 +17,7 @@ export function noauthIdentity(headers: Headers): Identity | undefined {
   const systemScope = header('openstack-system-scope') || undefined;
   const ownProject = systemScope === undefined ? token.slice(userId.length + 1) || userId : header('x-tenant-id');
   return {
-    ...nobody,
+    ...noIdentity,
     userId,
     userDomainId: header('x-user-domain-id'),
     projectId: header('x-project-id') ?? ownProject,

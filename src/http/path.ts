@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 
-/** What of a request's target names the resource, and what asks about it. */
+/** The path and the query string of a request. */
 export type Target = {
   /** The decoded path. */
   readonly path: string;
@@ -9,8 +9,8 @@ export type Target = {
 };
 
 /**
- * The target of a request as it was sent. The URL of a Request has been normalised (`/%2e%2e/` is gone), so behind a socket
- * it is taken from the request line.
+ * The target of a request as it was sent. The URL of a Request has been normalised (`/%2e%2e/` is gone), so where there
+ * is a socket the target is taken from the request line.
  */
 export function targetOf(url: string, incoming: IncomingMessage | undefined): Target {
   const raw = incoming?.url?.startsWith('/') ? incoming.url : url.slice(pathStart(url));
@@ -19,7 +19,7 @@ export function targetOf(url: string, incoming: IncomingMessage | undefined): Ta
   return { path: decoded(path), search: end === -1 ? '' : raw.slice(end).replace(/#.*$/s, '') };
 }
 
-/** Where the path of an absolute URL begins: behind scheme and authority. */
+/** The place in an absolute URL where the path begins, after scheme and authority. */
 export const pathStart = (url: string): number => {
   const slash = url.indexOf('/', url.indexOf('//') + 2);
   return slash === -1 ? url.length : slash;
@@ -35,11 +35,13 @@ function decoded(path: string): string {
 }
 
 /**
- * The path as upstream's router sees it: without one trailing newline. A percent sign that decoding left is escaped again,
- * since Hono decodes the parts it takes out.
+ * The path as upstream's router sees it: without one trailing newline. A percent sign that is left after decoding is
+ * escaped again, since Hono decodes the parameters of the path.
  */
 export const routedPath = ({ path }: Target): string => path.replace(/\n$/, '').replaceAll('%', '%25') || '/';
 
-/** The request as Node.js has it, where there is a socket: node-server puts it into Hono's environment. */
+/** Node.js's request, where there is a socket: node-server puts it into Hono's environment. */
 export const incomingOf = (env: unknown): IncomingMessage | undefined =>
-  typeof env === 'object' && env !== null && 'incoming' in env ? (env.incoming as IncomingMessage) : undefined; // by node-server's HttpBindings
+  typeof env === 'object' && env !== null && 'incoming' in env
+    ? (env.incoming as IncomingMessage) // by node-server's HttpBindings
+    : undefined;

@@ -1,25 +1,23 @@
 import type { Handler, Hono, MiddlewareHandler } from 'hono';
 import { routePath } from 'hono/route';
-import { versionText } from '../api/microversions.ts';
 import type { Metrics } from '../metrics/metrics.ts';
+import { versionText } from '../rest/versions.ts';
 import type { HonoEnv } from './exchange.ts';
 
-/** What the probes ask. */
+/** What the probes check. */
 export type Probed = {
-  /** Rejects where requests could not be served. */
+  /** Rejects where the service cannot serve requests. */
   readonly check: () => Promise<unknown>;
-  /** Undefined where `[metrics] enabled` is off. */
-  readonly metrics: Metrics | undefined;
 };
 
-/** A database that has not answered by now is taken for one that will not: probes have time-outs of their own. */
+/** A database that has not answered after this time counts as down: probes have time-outs of their own. */
 const checkTimeoutMs = 2_000;
 
 /**
- * Mounts, before the authentication, what load balancers, Kubernetes and Prometheus ask: `/healthcheck` as oslo.middleware
- * answers it (200 `OK`, HEAD 204, 503), `/readyz` with the same meaning, `/metrics`. Successes are logged at level debug only.
+ * Mounts the probes of load balancers and Kubernetes, which need no token: `/healthcheck` as oslo.middleware answers it
+ * (200 `OK`, HEAD 204, 503), and `/readyz` with the same meaning. Successes are logged at level debug only.
  */
-export function mountProbes(app: Hono<HonoEnv>, { check, metrics }: Probed): void {
+export function mountProbes(app: Hono<HonoEnv>, { check }: Probed): void {
   const health: Handler<HonoEnv> = async (c) => {
     c.var.exchange.quiet = true;
     const trouble = await Promise.race([check().then(() => undefined, reasonOf), late()]);
@@ -31,15 +29,9 @@ export function mountProbes(app: Hono<HonoEnv>, { check, metrics }: Probed): voi
   };
   app.get('/healthcheck', health);
   app.get('/readyz', health);
-  if (metrics === undefined) return;
-  app.use(observing(metrics));
-  app.get('/metrics', async (c) => {
-    c.var.exchange.quiet = true;
-    return c.body(await metrics.scrape(), 200, { 'content-type': metrics.contentType });
-  });
 }
 
-/** The reason names no host, user or database: probes are open to everybody. The log has it. */
+/** The reason names no host, user or database, since probes need no token. The log has the details. */
 const reasonOf = (): string => 'The database cannot be reached';
 
 const late = (): Promise<string> =>
@@ -47,7 +39,8 @@ const late = (): Promise<string> =>
     setTimeout(resolve, checkTimeoutMs, `The database has not answered within ${checkTimeoutMs} ms`).unref();
   });
 
-const observing = (metrics: Metrics): MiddlewareHandler<HonoEnv> =>
+/** Counts requests, and how long they took. */
+export const observing = (metrics: Metrics): MiddlewareHandler<HonoEnv> =>
   async function observe(c, next) {
     const startedMs = performance.now();
     await next();
@@ -57,10 +50,10 @@ const observing = (metrics: Metrics): MiddlewareHandler<HonoEnv> =>
       method: knownMethods.has(c.req.raw.method) ? c.req.raw.method : 'other',
       route: route === '/*' ? 'none' : route,
       status: c.res.status,
-      microversion: version < 0 ? '' : versionText(api.parts.service, version),
+      microversion: version < 0 ? '' : versionText(api.service, version),
       seconds: (performance.now() - startedMs) / 1000,
     });
   };
 
-/** A client may make up methods, and each would be a series for ever. */
+/** A client may invent methods, and each would be a new time series for ever. */
 const knownMethods: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);

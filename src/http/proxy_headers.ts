@@ -1,4 +1,4 @@
-/** How the client called, by the words of the proxies in front. */
+/** How the client called, as the proxies in front say. */
 export type Forwarded = {
   readonly scheme: string | undefined;
   readonly host: string | undefined;
@@ -8,12 +8,13 @@ export type Forwarded = {
   readonly prefix: string;
 };
 
-/** Where no proxy is believed. */
+/** For a service that believes no proxy. */
 export const notForwarded: Forwarded = { scheme: undefined, host: undefined, client: undefined, prefix: '' };
 
 /**
- * Reads what proxies say: `Forwarded` (RFC 7239), or without it `X-Forwarded-Proto`, `-Host` and `-For`, and in any case
- * `X-Forwarded-Prefix`. Of several proxies the first one counts, which is nearest to the client.
+ * Reads what proxies say: `Forwarded` (RFC 7239), or without it `X-Forwarded-Proto`, `-Host` and `-For`, and in any
+ * case `X-Forwarded-Prefix`. Where there are several proxies, the values of the first one count, which is nearest to
+ * the client.
  */
 export function readForwarded(headers: Headers): Forwarded {
   const first = (name: string): string | undefined => headers.get(name)?.split(',')[0]?.trim() || undefined;
@@ -38,7 +39,7 @@ export function readForwarded(headers: Headers): Forwarded {
   return { scheme: named('proto'), host: named('host'), client: named('for'), prefix };
 }
 
-/** By a loop: the expression for it takes time by the square where many slashes stand elsewhere. */
+/** A loop, since the time of a regular expression would grow by the square of the number of slashes elsewhere. */
 function withoutLastSlashes(path: string): string {
   let end = path.length;
   while (path[end - 1] === '/') end -= 1;
@@ -48,8 +49,8 @@ function withoutLastSlashes(path: string): string {
 const defaultPorts: Readonly<Record<string, string>> = { http: ':80', https: ':443' };
 
 /**
- * Scheme and authority by which the client called, `https://cloud.example.com`: those of the request, unless a proxy knows
- * better.
+ * Scheme and authority by which the client called, `https://cloud.example.com`: those of the request, unless a proxy
+ * says otherwise.
  */
 export function forwardedOrigin(origin: string, { scheme, host }: Forwarded): string {
   if (scheme === undefined && host === undefined) return origin;

@@ -1,15 +1,16 @@
 import { STATUS_CODES } from 'node:http';
-import type { ApiError } from '../errors.ts';
+import type { ApiError } from '../rest/errors.ts';
+import { since } from '../rest/microversions.ts';
 import { bestOffer } from './accept.ts';
 import { respondWith } from './answer.ts';
 
-/** What an error needs to know of its request. */
+/** What the answer to an error depends on besides the error. */
 export type ErrorContext = {
   readonly method: string;
   readonly accept: string;
   readonly contentType: string;
   readonly requestId: string;
-  /** The negotiated version, absent where it could not be. */
+  /** The negotiated version; undefined where the negotiation failed or had not begun. */
   readonly minorVersion: number | undefined;
   readonly versions: { readonly min: string; readonly max: string };
 };
@@ -35,6 +36,9 @@ export function renderError(error: ApiError, context: ErrorContext): Response {
   }
 }
 
+/** The Content-Type of an error in answer to HEAD, which has no body: upstream's framework always says this one. */
+export const typeForHead = 'text/html; charset=UTF-8';
+
 const respond = (error: ApiError, contentType: string, body: string) =>
   respondWith(body, error.status, { ...error.headers, 'content-type': contentType });
 
@@ -43,7 +47,7 @@ function jsonError(error: ApiError, title: string, body: string, context: ErrorC
     status: error.status,
     title,
     detail: withoutTags(body),
-    ...((context.minorVersion ?? 0) >= 23 ? { code: error.code } : {}),
+    ...((context.minorVersion ?? 0) >= since.errorCodes ? { code: error.code } : {}),
     request_id: context.requestId,
     ...(error.status === 406 && context.minorVersion === undefined
       ? { max_version: context.versions.max, min_version: context.versions.min }
@@ -53,7 +57,7 @@ function jsonError(error: ApiError, title: string, body: string, context: ErrorC
 
 const titleOf = (status: number): string => titles[status] ?? STATUS_CODES[status] ?? 'Error';
 
-/** Where upstream's framework words a status otherwise than Node.js. */
+/** The titles of statuses that upstream's framework words differently from Node.js. */
 const titles: Readonly<Record<number, string>> = { 413: 'Request Entity Too Large' };
 
 /** The generic sentence of the status, and then the detail: clients match on parts of both. */
@@ -88,14 +92,17 @@ const explanations: Readonly<Record<number, string>> = {
   503: 'The server is currently unavailable. Please try again at a later time.',
 };
 
-/** Tags become nothing, and those for a line break a line feed. */
+/** The text without tags; tags for a line break become a line feed. */
 const withoutTags = (text: string): string =>
   withTags(text.replaceAll('\n', ' '), (tagged) => tagged.replaceAll(/<br.*?>/g, '\n'))
     .split('\n')
     .map((line) => withTags(line, (tagged) => tagged.replaceAll(/<!--|-->|<.*?>/g, ''), withoutComment))
     .join('\n');
 
-/** Behind the last `>` no tag ends; to look for its end from every `<` there would take time by the square. */
+/**
+ * After the last `>` there is no complete tag. Without this cut, each `<` after it would be followed to the end of the
+ * text, and the time would grow by the square of its length.
+ */
 function withTags(text: string, change: (tagged: string) => string, changeRest = (rest: string) => rest): string {
   const end = text.lastIndexOf('>') + 1;
   return change(text.slice(0, end)) + changeRest(text.slice(end));
@@ -108,4 +115,5 @@ const escapeHtml = (text: string): string =>
 
 /** An error as upstream's web framework shows it to browsers. */
 export const htmlError = (status: number, title: string, body: string): string =>
-  `<html>\n <head>\n  <title>${status} ${title}</title>\n </head>\n <body>\n  <h1>${status} ${title}</h1>\n  ${body}\n </body>\n</html>`;
+  `<html>\n <head>\n  <title>${status} ${title}</title>\n </head>\n` +
+  ` <body>\n  <h1>${status} ${title}</h1>\n  ${body}\n </body>\n</html>`;

@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto';
 
 /**
- * Every answer carries a fresh id in this header. A request may bring the id of the operation that it is part of, in the same
- * header, for the logs.
+ * Every answer has a new id in this header. A request may have the id of a whole operation in the same header, which
+ * the log shows.
  */
 export const requestIdHeader = 'x-openstack-request-id';
 
-/** A fresh one. */
+/** A new request id. */
 export const newRequestId = (): string => `req-${randomUUID()}`;
 
-/** Whether a client's text has the form of one: anything else is not logged as such. */
+/** Whether a text of a client has the form of a request id: other texts are not logged as one. */
 export const isRequestId = (text: string): boolean => /^req-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text);

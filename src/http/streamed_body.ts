@@ -1,10 +1,10 @@
-import type { JsonChunks } from '../api/json_body.ts';
+import type { JsonChunks } from '../rest/json_body.ts';
 
 /**
- * A body that is made as the client takes it.
+ * A body that is made while the client reads it.
  *
- * @param cutOff is called where making it fails, and must close the connection: the client has the status already, and must not
- *   take what has come for the whole
+ * @param cutOff is called where making the body fails. It must close the connection: the client has the status already,
+ *   and must not believe that the body is complete.
  */
 export const streamedBody = (chunks: JsonChunks, cutOff: (error: unknown) => void): ReadableStream<Uint8Array> =>
   new ReadableStream({

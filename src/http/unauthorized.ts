@@ -1,19 +1,29 @@
 import { bestOffer } from './accept.ts';
 import { respondWith } from './answer.ts';
-import { htmlError } from './render_error.ts';
+import { htmlError, typeForHead } from './render_error.ts';
 
-/** The answer to a request without a token, without Keystone: it has a form of its own, and no microversion, as upstream's. */
-export const unauthorized = (accept: string): Response =>
+/** What the form of these answers depends on. */
+type Asked = { readonly method: string; readonly accept: string };
+
+/**
+ * The answer to a request without a token, without Keystone: it has a form of its own, and no microversion, as in
+ * upstream.
+ */
+export const unauthorized = (asked: Asked): Response =>
   frameworkError(
-    accept,
+    asked,
     401,
     'Unauthorized',
-    'This server could not verify that you are authorized to access the document you requested. Either you supplied the ' +
-      'wrong credentials (e.g., bad password), or your browser does not understand how to supply the credentials required.',
+    'This server could not verify that you are authorized to access the document you requested. Either you supplied ' +
+      'the wrong credentials (e.g., bad password), or your browser does not understand how to supply the credentials ' +
+      'required.',
     '',
   );
 
-/** The same with Keystone, in the words of its middleware; it is JSON in any case. */
+/**
+ * The same with Keystone, in the words of its middleware; it is always JSON, and has this Content-Type in answer to
+ * HEAD as well.
+ */
 export const authenticationRequired = (): Response =>
   respond(
     401,
@@ -27,19 +37,26 @@ export const authenticationRequired = (): Response =>
     }),
   );
 
-/** The answer to a request whose token Keystone cannot be asked about. */
-export const keystoneUnavailable = (accept: string): Response =>
+/** The answer to a request whose token cannot be validated, since Keystone does not answer. */
+export const keystoneUnavailable = (asked: Asked): Response =>
   frameworkError(
-    accept,
+    asked,
     503,
     'Service Unavailable',
     'The server is currently unavailable. Please try again at a later time.',
     'The Keystone service is temporarily unavailable.',
   );
 
-/** An error as upstream's framework renders those that leave its middleware. */
-function frameworkError(accept: string, status: number, title: string, explanation: string, detail: string): Response {
+/** An error in the form of upstream's framework for errors of its middleware. */
+function frameworkError(
+  { method, accept }: Asked,
+  status: number,
+  title: string,
+  explanation: string,
+  detail: string,
+): Response {
   const message = `${explanation}<br /><br />\n${detail}\n\n`;
+  if (method === 'HEAD') return respond(status, typeForHead, '');
   switch (bestOffer(accept, ['text/html', 'application/json'])) {
     case 'application/json':
       return respond(status, 'application/json', JSON.stringify({ message, code: `${status} ${title}`, title }));

@@ -2,7 +2,7 @@ import { closeSync, openSync } from 'node:fs';
 import path from 'node:path';
 import { type DestinationStream, type Logger, pino } from 'pino';
 import type { Config } from '../config/config.ts';
-import { messageOf } from '../message_of.ts';
+import { messageOf } from '../rest/message_of.ts';
 import { osloLine } from './oslo_line.ts';
 
 /** Where a process logs to. */
@@ -12,21 +12,31 @@ export type Log = {
   reopen(): void;
 };
 
-/** What waits to be written, where the disk or the reader of standard error is slow; beyond it lines are dropped. */
+/**
+ * How much text may wait if the disk, or the program that reads standard error, is slow. Beyond it lines are dropped.
+ */
 const maxWaitingBytes = 16 * 1024 * 1024;
 
-/** How long lines wait for others to be written with, in milliseconds: a write wakes a thread, which costs more than the line. */
+/**
+ * How long a line waits, so that others share its write, in milliseconds: a write wakes a thread, which costs more than
+ * a line.
+ */
 const gatheringMs = 10;
 
-/** So much is written to a pipe in one piece (PIPE_BUF), whoever else writes to it: the workers share standard error. */
+/**
+ * Writes to a pipe of up to this size (PIPE_BUF) are not mixed with those of other processes: the workers share
+ * standard error.
+ */
 const pieceBytes = 4096;
 
 /**
- * The log of the process, on standard error or in the file that `[DEFAULT] log_file` and `log_dir` name, written without
- * blocking, and completely when the process ends by itself. A log that cannot be written does not end the process.
+ * Opens the log of the process, on standard error or in the file that `[DEFAULT] log_file` and `log_dir` name. Lines
+ * are written without blocking, and all of them are written when the process ends by itself. If the log cannot be
+ * written, the process goes on.
  *
- * @param worker which of the processes that serve one port this is; its lines say so, with the process id
- * @throws Error with the option where the file cannot be opened.
+ * @param worker the number of this process, if several processes serve one port. Its lines have this number and the
+ *   process id.
+ * @throws Error with the option if the file cannot be opened.
  */
 export function openLog(settings: Config['default'], worker?: number): Log {
   const file = logFileOf(settings);
@@ -62,7 +72,10 @@ export function openLog(settings: Config['default'], worker?: number): Log {
   };
 }
 
-/** Writes together what comes within some milliseconds, in pieces of whole lines, and what is left when the process ends. */
+/**
+ * Joins the lines of some milliseconds into one write of whole lines. When the process ends, the remaining lines are
+ * written.
+ */
 function gatherLines(destination: ReturnType<typeof pino.destination>) {
   let lines = '';
   let bytes = 0;
@@ -92,8 +105,8 @@ function gatherLines(destination: ReturnType<typeof pino.destination>) {
 }
 
 /**
- * Lets the process go on, and end, where the disk is full: what is left is written when the process ends, and would be tried
- * for ever where writing fails.
+ * Lets the process go on if the log cannot be written, for instance when the disk is full. It also lets the process
+ * end: the remaining lines are not flushed after a failed write, since pino would try it for ever.
  */
 function surviveErrors(destination: ReturnType<typeof pino.destination>): void {
   let failed = false;
@@ -109,7 +122,7 @@ function surviveErrors(destination: ReturnType<typeof pino.destination>): void {
   };
 }
 
-/** As oslo.log puts the two options together: a file with an absolute path, as Kolla has it, is not looked for in the folder. */
+/** Combines the two options as oslo.log does: an absolute path in `log_file`, as Kolla sets it, ignores the folder. */
 function logFileOf({ logFile, logDir }: Config['default']): string | undefined {
   if (logDir === undefined) return logFile;
   return path.resolve(logDir, logFile ?? 'placement-api.log');

@@ -1,18 +1,18 @@
 import type { Config } from '../config/config.ts';
 
-/** The forms that oslo.log's options of the same names give a line. */
+/** The formats of lines, from oslo.log's options of the same names. */
 export type OsloFormats = Pick<
   Config['default'],
   'loggingContextFormatString' | 'loggingDefaultFormatString' | 'loggingUserIdentityFormat'
 >;
 
-/** What the log writes as JSON. */
+/** An entry of the log, as pino writes it in JSON. */
 type Entry = Readonly<Record<string, unknown>>;
 
 /**
- * An entry of the log as oslo.log prints it (`ContextFormatter`), and that of a request as upstream's `placement.requestlog`
- * does, with the duration at its end. The stack of an error follows in lines of its own. No value can begin a line: control
- * characters are escaped.
+ * Formats an entry of the log as oslo.log does (`ContextFormatter`), and the entry of a request as upstream's
+ * `placement.requestlog` does, with the duration at its end. The stack of an error follows on separate lines. Control
+ * characters are escaped, so that no value can begin a new line.
  *
  * @param json the entry as pino writes it.
  * @returns text that ends with a line feed.
@@ -76,7 +76,7 @@ const levelNames: Readonly<Record<string, string>> = {
   fatal: 'CRITICAL',
 };
 
-/** Python's `%(name)s`, `%(name)d` and `%(name)03d`; what the log does not know is a dash. */
+/** Replaces Python's `%(name)s`, `%(name)d` and `%(name)03d`. A field without a value is a dash. */
 const format = (template: string, fields: Fields): string =>
   template.replace(/%\((\w+)\)(0?)(\d*)[sd]|%%/g, (all, name?: string, zero?: string, width?: string) => {
     if (name === undefined) return all.slice(1);
@@ -87,7 +87,7 @@ const format = (template: string, fields: Fields): string =>
 
 const isRequest = (entry: Entry): boolean => entry.msg === 'request';
 
-/** What the head of a line says already, or the stack below it. */
+/** Fields that are already in the head of the line, or in the stack below it. */
 const saidElsewhere: ReadonlySet<string> = new Set([
   ...['level', 'time', 'pid', 'msg', 'err', 'requestId', 'globalRequestId'],
   ...['user', 'project', 'domain', 'systemScope', 'userDomain', 'projectDomain'],
@@ -96,7 +96,7 @@ const saidElsewhere: ReadonlySet<string> = new Set([
 function messageText(entry: Entry): string {
   if (isRequest(entry)) {
     const { client, method, url, status, bytes, microversion, ms } = entry;
-    // A quotation mark would end the part that upstream puts between two.
+    // A quotation mark in the URL would end the quoted part of the line.
     const target = String(url).replaceAll('"', '%22');
     return (
       `${client ?? '-'} "${method} ${target}" status: ${status} len: ${bytes ?? '-'} ` +
@@ -112,14 +112,14 @@ function messageText(entry: Entry): string {
 
 type LoggedError = { readonly type: string; readonly message: string; readonly stack: string };
 
-/** As pino's serializer of errors writes them. */
+/** The error of an entry, as pino's serializer writes it. */
 function errorOf({ err }: Entry): LoggedError | undefined {
   if (typeof err !== 'object' || err === null) return undefined;
   const { type, message, stack } = err as Partial<Record<keyof LoggedError, unknown>>; // each is checked by String
   return { type: String(type ?? 'Error'), message: String(message ?? ''), stack: String(stack ?? '') };
 }
 
-/** Also those that turn the direction of text or cannot be seen. */
+/** Escapes control characters, and characters that change the direction of text or are invisible. */
 const escapeControls = (text: string): string =>
   text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (character) => escapes[character] ?? unicodeEscape(character));
 
@@ -127,7 +127,7 @@ const escapes: Readonly<Record<string, string>> = { '\n': '\\n', '\r': '\\r', '\
 
 const unicodeEscape = (character: string): string => `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`;
 
-/** `2026-11-21 12:00:00`, in the time of the machine, as Python's `asctime`. */
+/** `2026-11-21 12:00:00`, in the time zone of the machine, as Python's `asctime`. */
 function localTime(time: Date): string {
   const two = (part: number): string => String(part).padStart(2, '0');
   const date = [time.getFullYear(), two(time.getMonth() + 1), two(time.getDate())].join('-');

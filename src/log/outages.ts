@@ -1,16 +1,19 @@
 import type { Logger } from 'pino';
-import { failureOf } from '../../db/reach.ts';
-import { isUnavailable } from '../../db/sqlstate.ts';
+import { failureOf } from '../../db/engine/failure_of.ts';
+import { isUnavailable } from '../../db/engine/sqlstate.ts';
 
-/** Tells the log once when the database cannot be reached, and once when it can again, however many requests ask meanwhile. */
+/** Logs once when the database cannot be reached, and once when it can again, however many requests fail meanwhile. */
 export type Outages = {
-  /** Takes note of an error. @returns whether it says that the database cannot be reached: then nothing is left to log of it. */
+  /**
+   * Takes note of an error. @returns whether it means that the database cannot be reached; then the caller need not log
+   * it
+   */
   notice(error: unknown): boolean;
-  /** Takes note of an answer of the database. @param askedMs when it was asked, by `performance.now()` */
+  /** Takes note of an answer of the database. @param askedMs when the query was sent, by `performance.now()` */
   answered(askedMs: number): void;
 };
 
-/** Begins with a database that can be reached. */
+/** Creates an `Outages` for a database that can be reached at the moment. */
 export function openOutages(logger: Logger): Outages {
   let sinceMs: number | undefined;
   return {
@@ -26,7 +29,7 @@ export function openOutages(logger: Logger): Outages {
       return true;
     },
     answered: (askedMs) => {
-      // What was asked before the failure was noticed proves nothing.
+      // The answer to a query from before the failure does not prove that the database can be reached again.
       if (sinceMs === undefined || askedMs <= sinceMs) return;
       const seconds = Math.round((performance.now() - sinceMs) / 100) / 10;
       sinceMs = undefined;

@@ -1,9 +1,10 @@
 import type { Logger } from 'pino';
-import type { OnStatement } from '../../db/pool.ts';
-import { requestsServed } from '../request_ids.ts';
+import type { OnStatement } from '../../db/engine/pool.ts';
+import { requestsServed } from './request_ids.ts';
 
 /**
- * Logs each statement that took `slowMs` or longer: its text, in which values are `$1`, and the requests that waited for it.
+ * Logs each statement that took `slowMs` or longer: its text, with `$1` instead of values, and the requests that waited
+ * for it.
  *
  * @param slowMs in milliseconds; at -1 nothing is logged
  */

@@ -1,4 +1,4 @@
-/** A head and rows of cells in a box, centred, as Python's prettytable draws them. */
+/** Draws a head and rows of cells in a box, with centred texts, as Python's prettytable does. */
 export function centredTable(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const widths = head.map((_, column) => Math.max(...[head, ...rows].map((row) => row[column]?.length ?? 0)));
   const rule = `+${widths.map((width) => '-'.repeat(width + 2)).join('+')}+`;
@@ -7,14 +7,14 @@ export function centredTable(head: readonly string[], rows: readonly (readonly s
   return [rule, line(head), rule, ...rows.map(line), rule].join('\n');
 }
 
-/** One column of cells, each of several lines, to the left and with a rule around every cell. */
+/** Draws one column of cells with several lines each. Texts are on the left, and a rule is around every cell. */
 export function cellTable(cells: readonly (readonly string[])[]): string {
   const width = Math.max(...cells.flat().map((text) => text.length));
   const rule = `+${'-'.repeat(width + 2)}+`;
   return [rule, ...cells.flatMap((cell) => [...cell.map((text) => `| ${text.padEnd(width)} |`), rule])].join('\n');
 }
 
-/** Of an odd rest the larger half comes before a text of even length, and after one of odd length. */
+/** If the free space is odd, the extra space is before a text of even length and after a text of odd length. */
 function centred(text: string, width: number): string {
   const rest = width - text.length;
   const before = text.length % 2 === 0 ? Math.ceil(rest / 2) : Math.floor(rest / 2);
@@ -22,8 +22,8 @@ function centred(text: string, width: number): string {
 }
 
 /**
- * Breaks a text at spaces, and behind hyphens within words, into lines of at most `width`; later ones are indented. A piece
- * that fits in no line is cut where the line ends, as by Python's textwrap.
+ * Breaks a text into lines of at most `width`, at spaces and after hyphens within words. Lines after the first are
+ * indented. A piece that is longer than a line is cut at the end of the line, as Python's textwrap does.
  */
 export function wrapped(text: string, width: number, indent: string): readonly string[] {
   const lines: string[] = [];

@@ -1,10 +1,12 @@
-import type { Database } from '../../db/connect.ts';
+import type { Database } from '../../db/engine/connect.ts';
 import type { Config } from '../config/config.ts';
-import { databaseWarning } from '../database/database_warning.ts';
-import { openConfiguredDatabase } from '../database/open_database.ts';
-import { type ConfigFlags, loadConfig, printWarnings } from '../process/command_line.ts';
+import { type ConfigFlags, loadConfig, printWarnings } from '../start/command_line.ts';
+import { databaseWarning } from '../start/database_warning.ts';
+import { openConfiguredDatabase } from '../start/open_database.ts';
 
-/** Opens the database that the flags of a command lead to, and closes it behind the call back. Warnings go to standard error. */
+/**
+ * Opens the database that the flags of a command name, and closes it after the callback. Warnings go to standard error.
+ */
 export async function withConfiguredDatabase(
   flags: ConfigFlags,
   use: (database: Database, config: Config) => Promise<void>,

@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
-import type { Database } from '../../db/connect.ts';
-import { importDeployment } from '../import/import_deployment.ts';
-import { openSource } from '../import/source.ts';
-import type { SourceSettings } from '../import/source_url.ts';
+import type { Database } from '../../db/engine/connect.ts';
+import { importDeployment } from './import/import_deployment.ts';
+import { openSource } from './import/source.ts';
+import type { SourceSettings } from './import/source_url.ts';
 import { showImport } from './import_progress.ts';
 import { findSource, type SourceFlags } from './import_source.ts';
 
@@ -13,7 +13,7 @@ export function addImportCommand(program: Command, withDatabase: WithDatabase): 
     .description(
       'copy all data of an OpenStack Placement on MySQL or MariaDB into the configured database, which must be empty',
     )
-    .option('--from <url>', 'mysql://user:password@host:port/database; without a password MYSQL_PWD has it')
+    .option('--from <url>', 'mysql://user:password@host:port/database; without a password, that of MYSQL_PWD')
     .option('--from-config <file>', 'the placement.conf with this URL, instead of --from')
     .action(async (flags: SourceFlags) => {
       const source = findSource(flags, process.env);
@@ -24,7 +24,7 @@ export function addImportCommand(program: Command, withDatabase: WithDatabase): 
 
 type WithDatabase = (use: (database: Database) => Promise<void>) => Promise<void>;
 
-/** The source is opened first: where that fails, nothing happens to the target. */
+/** Opens the source first: if that fails, the target stays unchanged. */
 async function runImport(settings: SourceSettings, withDatabase: WithDatabase): Promise<void> {
   const begunMs = performance.now();
   const source = await openSource(settings);

@@ -1,12 +1,14 @@
-import type { ImportReport } from '../import/import_report.ts';
+import type { ImportReport } from './import/import_report.ts';
 
-/** Where the progress is shown: standard output, or something like it. */
+/** A stream that shows the progress, such as standard output. */
 export type Screen = { readonly isTTY?: boolean; readonly columns?: number; write(text: string): unknown };
 
-/** On no terminal, a table that takes long is heard of again after so many milliseconds. */
+/** If the output is not a terminal, a table that takes long gets another line after this many milliseconds. */
 const lineEveryMs = 10_000;
 
-/** Shows how an import goes: as a bar on a terminal, else as lines, at least one for each table that has rows. */
+/**
+ * Shows the progress of an import: on a terminal as a bar, else as lines, at least one for each table that has rows.
+ */
 export function showImport(screen: Screen, now: () => number = Date.now): ImportReport {
   let spokenAtMs = now();
   const line = (text: string): void => {
@@ -34,7 +36,7 @@ export function progressBar(table: string, done: number, total: number, width: n
   const part = done / total;
   const label = `${table} [`;
   const figures = `] ${`${Math.floor(part * 100)}%`.padStart(4)} ${done} of ${total}`;
-  // The last column stays free: some terminals begin a new line behind it.
+  // The last column stays free, because some terminals begin a new line after it.
   const room = Math.min(40, width - 1 - label.length - figures.length);
   if (room < 5) return `${table} ${done} of ${total}`.slice(0, Math.max(0, width - 1));
   const filled = Math.floor(part * room);

@@ -1,17 +1,17 @@
 import { readFileSync } from 'node:fs';
 import { parseOsloIni } from '../config/oslo_ini.ts';
 import { substitute } from '../config/substitution.ts';
-import { readSourceUrl, type SourceSettings } from '../import/source_url.ts';
-import { messageOf } from '../message_of.ts';
+import { messageOf } from '../rest/message_of.ts';
+import { readSourceUrl, type SourceSettings } from './import/source_url.ts';
 
-/** Where `placement-manage import` is told what to import. */
+/** The flags that name the source of `placement-manage import`. */
 export type SourceFlags = { readonly from?: string; readonly fromConfig?: string };
 
 /**
- * The source that the flags name. A password that the URL lacks is that of the environment variable MYSQL_PWD.
+ * The source that the flags name. If the URL has no password, that of the environment variable MYSQL_PWD is used.
  *
  * @returns `problem` without the URL, which may hold a password
- * @throws Error where the configuration file cannot be read.
+ * @throws Error if the configuration file cannot be read
  */
 export function findSource(
   { from, fromConfig }: SourceFlags,
@@ -29,7 +29,7 @@ export function findSource(
   return { value: { ...reading.value, password: reading.value.password ?? environment.MYSQL_PWD } };
 }
 
-/** Of the placement.conf of the deployment that is imported. */
+/** Reads the URL from the placement.conf of the deployment to import. */
 function readConnection(file: string): string | undefined {
   let text: string;
   try {

@@ -1,23 +1,26 @@
 import type { OnlineMigration, Progress } from '../../db/online/online_migration.ts';
 import { runBatch } from '../../db/online/run.ts';
-import { messageOf } from '../message_of.ts';
+import { messageOf } from '../rest/message_of.ts';
 import { centredTable } from './boxed_table.ts';
 
-/** Some 20 ms of work, during which requests may wait for its rows; batches of upstream's 50 take two to three times as long in all. */
+/**
+ * A batch of this size takes about 20 ms. During that time requests may wait for locks on its rows. With upstream's
+ * size of 50, all batches together take two to three times as long.
+ */
 const batchSize = 500;
 
-/** What `--max-count` says; undefined where it is no integer of 1 or more. */
+/** The value of `--max-count`; undefined if it is not an integer of at least 1. */
 export function readMaxCount(text: string): number | undefined {
   const count = /^\s*\+?\d+\s*$/.test(text) ? Number(text) : 0;
   return count >= 1 ? count : undefined;
 }
 
 /**
- * Runs the online data migrations and tells what they do, in the words and with the exit codes of upstream's command.
+ * Runs the online data migrations and prints their results, with the messages and exit codes of upstream's command.
  *
- * @param maxCount one batch of so many rows; undefined for batches of 500 until nothing is left to do
- * @returns 0 where no (more) can be done, 1 where `maxCount` was given and rows were migrated, 2 where migrations failed
- *   and no other did anything in the last batch.
+ * @param maxCount run one batch of this many rows; undefined: run batches of 500 until no rows are left
+ * @returns 0 if no rows are left, 1 if `maxCount` was given and rows were migrated, 2 if migrations failed and no other
+ *   migration changed rows in the last batch
  */
 export async function runOnlineDataMigrations(
   migrations: readonly OnlineMigration[],

@@ -1,12 +1,12 @@
 import type { Command } from 'commander';
-import { type Identity, nobody } from '../api/identity.ts';
-import { printCheck } from '../policy/check.ts';
-import { explainDecision, originOf } from '../policy/explain.ts';
-import { loadRules } from '../policy/policy.ts';
-import type { PolicySettings } from '../policy/read_files.ts';
-import type { Rule } from '../policy/rules.ts';
+import { printCheck } from '../access/policy/check.ts';
+import { explainDecision, originOf } from '../access/policy/explain.ts';
+import { loadRules } from '../access/policy/policy.ts';
+import type { PolicySettings } from '../access/policy/read_files.ts';
+import type { Rule } from '../access/policy/rules.ts';
+import { type Identity, noIdentity } from '../rest/identity.ts';
 
-/** How `policy check` describes who asks, and for what. */
+/** The flags of `policy check`: they describe the token and the target of a request. */
 type CheckFlags = {
   readonly roles?: string;
   readonly user: string;
@@ -18,24 +18,27 @@ type CheckFlags = {
 
 /** Adds `policy list` and `policy check` to a program. Neither needs the database. */
 export function addPolicyCommands(program: Command, settings: () => PolicySettings): void {
-  const policy = program.command('policy').description('who may do what');
+  const policy = program.command('policy').description('the rules that decide which token may do what');
   policy.action(() => policy.outputHelp());
   policy
     .command('list')
-    .description('print the rules that hold, as a policy file, and where each comes from')
+    .description('print the rules in effect as a policy file, with the source of each')
     .action(() => {
       for (const rule of loadRules(settings(), onStandardError).byName.values()) console.log(describeRule(rule));
     });
   policy
     .command('check')
-    .description('explain whether a rule lets a request pass; exit code 0 where it does, else 1')
+    .description('explain whether a rule allows a request; exit code 0 if it does, else 1')
     .argument('<rule>', 'the rule, such as placement:usages')
-    .option('--roles <names>', 'the roles of the token, with commas between')
+    .option('--roles <names>', 'the roles of the token, separated by commas')
     .option('--user <id>', 'the user of the token', 'user')
     .option('--project <id>', 'the project of the token')
     .option('--domain <id>', 'the domain, for a token of scope domain')
     .option('--system-scope <scope>', 'all, for a token of scope system')
-    .option('--target-project <id>', 'the project that is asked about, for placement:usages; else that of the token')
+    .option(
+      '--target-project <id>',
+      'the project of the usages, for placement:usages; default: the project of the token',
+    )
     .action((name: string, flags: CheckFlags) => {
       const identity = identityOf(flags);
       const target = { project_id: flags.targetProject ?? identity.projectId ?? null, user_id: identity.userId };
@@ -45,7 +48,7 @@ export function addPolicyCommands(program: Command, settings: () => PolicySettin
     });
 }
 
-/** Warnings do not mix with what is printed. */
+/** Warnings go to standard error, so that they do not mix with the output. */
 const onStandardError = {
   info: (line: string) => console.error(line),
   warn: (line: string) => console.error(line),
@@ -53,7 +56,7 @@ const onStandardError = {
 };
 
 const identityOf = ({ roles, user, project, domain, systemScope }: CheckFlags): Identity => ({
-  ...nobody,
+  ...noIdentity,
   userId: user,
   projectId: project,
   domainId: domain,

@@ -1,14 +1,14 @@
-import type { Database } from '../../db/connect.ts';
-import { migrateToLatest, migrations } from '../../db/migrate.ts';
-import { readRevision } from '../../db/revision.ts';
-import { raiseSequences } from '../../db/statements/id_sequences.ts';
-import { refuseUnwatchedTables } from '../../db/watched_tables.ts';
+import type { Database } from '../../db/engine/connect.ts';
+import { raiseSequences } from '../../db/schema/id_sequences.ts';
+import { migrateToLatest, migrations } from '../../db/schema/migrate.ts';
+import { readRevision } from '../../db/schema/revision.ts';
+import { refuseUnwatchedTables } from '../../db/schema/watched_tables.ts';
 import type { Config } from '../config/config.ts';
-import { describeDatabase } from '../database/describe_database.ts';
+import { describeDatabase } from '../start/describe_database.ts';
 
 /**
- * `placement-manage db sync`. Standard output stays empty, as upstream's does; standard error has one line about which database
- * is at which state now.
+ * `placement-manage db sync`. Standard output stays empty, as with upstream's command. Standard error gets one line
+ * that names the database and its state.
  */
 export async function syncSchema(database: Database, { placementDatabase }: Config): Promise<void> {
   const applied = await migrateToLatest(database);

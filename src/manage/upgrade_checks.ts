@@ -1,17 +1,17 @@
 import { readFile } from 'node:fs/promises';
 import { sql } from 'kysely';
-import type { Database } from '../../db/connect.ts';
-import { onlyRow } from '../../db/only_row.ts';
-import { readSpentIds, type SpentIds } from '../../db/statements/id_sequences.ts';
-import { isImportUnfinished, unfinishedImportProblem } from '../../db/statements/unfinished_import.ts';
+import type { Database } from '../../db/engine/connect.ts';
+import { onlyRow } from '../../db/engine/only_row.ts';
+import { readSpentIds, type SpentIds } from '../../db/schema/id_sequences.ts';
+import { isImportUnfinished, unfinishedImportProblem } from '../../db/schema/unfinished_import.ts';
 import { schemaProblem } from './schema_state.ts';
 
-/** As upstream counts them; the highest is the exit code. */
+/** The same numbers as upstream's. The highest one is the exit code. */
 export const success = 0;
 export const warning = 1;
 export const failure = 2;
 
-/** What a check came to, and what to do. */
+/** The result of a check, with the remedy. */
 export type CheckResult = {
   readonly check: string;
   readonly result: typeof success | typeof warning | typeof failure;
@@ -19,10 +19,11 @@ export type CheckResult = {
 };
 
 /**
- * Whether a deployment is ready for an upgrade: the checks of upstream's `placement-status upgrade check`, in its words, and
- * whether the schema is that of this release, no import unfinished, and enough ids are left.
+ * Checks whether a deployment is ready for an upgrade: the checks of upstream's `placement-status upgrade check` with
+ * its texts, and also that the schema is that of this release, that no import is unfinished, and that enough ids are
+ * left.
  *
- * @throws Error with the remedy where the database has no schema.
+ * @throws Error with the remedy if the database has no schema
  */
 export async function checkUpgrade(database: Database, policyFile: string): Promise<readonly CheckResult[]> {
   const schema = await schemaProblem(database);
@@ -31,7 +32,7 @@ export async function checkUpgrade(database: Database, policyFile: string): Prom
   const incomplete = await countIncompleteConsumers(database);
   const policyIsJson = await isJson(policyFile);
   const importIsUnfinished = await isImportUnfinished(database);
-  const spentIds = schema?.is === 'older' ? [] : await readSpentIds(database); // which may lack tables
+  const spentIds = schema?.is === 'older' ? [] : await readSpentIds(database); // an older schema may lack tables
   return [
     {
       check: 'Missing Root Provider IDs',
@@ -53,7 +54,8 @@ export async function checkUpgrade(database: Database, policyFile: string): Prom
       result: policyIsJson ? failure : success,
       details: policyIsJson ? policyRemedy : null,
     },
-    // Not upstream's, so they are told only where they fail: what reads the report of a good deployment finds what it knows.
+    // Upstream does not have these checks. They appear only if they fail, so that programs that parse the report of a
+    // good deployment find only the checks that they know.
     ...(schema === undefined ? [] : [failed('Schema Migrations', schema.problem)]),
     ...(importIsUnfinished ? [failed('Unfinished Import', unfinishedImportProblem)] : []),
     ...spentIds.map(warned),
@@ -62,12 +64,12 @@ export async function checkUpgrade(database: Database, policyFile: string): Prom
 
 const failed = (check: string, details: string): CheckResult => ({ check, result: failure, details });
 
-/** Allocations, above all: they get new ids whenever a consumer's are written. */
+/** This matters most for allocations: each write of a consumer's allocations gives them new ids. */
 const warned = ({ table, sequence, last }: SpentIds): CheckResult => ({
   check: 'Ids Running Out',
   result: warning,
   details:
-    `Table ${table} has used its ids up to ${last} of 2147483647; behind that nothing can be added to it. The negative ones ` +
+    `Table ${table} has used its ids up to ${last} of 2147483647; after that no row can be added to it. Negative ids ` +
     `are free: alter sequence ${sequence} minvalue -2147483648 restart with -2147483648;`,
 });
 
@@ -91,7 +93,7 @@ async function countIncompleteConsumers({ kysely }: Database): Promise<number> {
   return (await onlyRow(kysely, query)).count;
 }
 
-/** A policy file need not exist; an empty one is YAML. */
+/** Whether a policy file is JSON. The file may be missing; an empty file counts as YAML. */
 async function isJson(file: string): Promise<boolean> {
   try {
     JSON.parse(await readFile(file, 'utf8'));

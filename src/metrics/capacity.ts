@@ -10,8 +10,9 @@ type Figure = {
 };
 
 /**
- * Named as the OpenStack exporter names them, so that its dashboards go on; `_used` is `_usage` by the API's own word. A gauge
- * whose name ends in `_total` is against Prometheus's rules, so that one has no type.
+ * The names are those of the OpenStack exporter, so that its dashboards continue to work. `_used` is the exporter's
+ * name, `_usage` the word of the API for the same. By Prometheus's rules a gauge must not have a name that ends in
+ * `_total`, so that one has no type.
  */
 const figures: readonly Figure[] = [
   { name: 'total', type: 'untyped', help: 'The total of an inventory.', of: ({ fields }) => fields.total },
@@ -27,8 +28,9 @@ const figures: readonly Figure[] = [
 ];
 
 /**
- * The inventories of the first `providerLimit` providers as gauges in the text format of Prometheus. Written as text from the
- * fleet: 10,000 providers of 3 classes are 150,000 series, which a registry would copy and sort at every scrape.
+ * The inventories of the first `providerLimit` providers as gauges in the text format of Prometheus. The text is made
+ * directly from the fleet: 10,000 providers with 3 classes are 150,000 series, which a registry would copy and sort at
+ * every scrape.
  */
 export function capacityText(fleet: Fleet, providerLimit: number): string {
   if (providerLimit === 0) return '';
@@ -51,7 +53,7 @@ export function capacityText(fleet: Fleet, providerLimit: number): string {
     .join('');
 }
 
-/** By the text format: a backslash, a quote and a line feed are written with a backslash. */
+/** Escapes a backslash, a quote and a line feed, as the text format requires. */
 function escapeLabel(text: string): string {
   return text.replace(/[\\"\n]/g, (character) => (character === '\n' ? '\\n' : `\\${character}`));
 }

@@ -1,24 +1,27 @@
 import { AggregatorRegistry, type Registry } from 'prom-client';
 
-/** The figures of one process, as data. */
+/** The metrics of one process, as data. */
 export type Figures = Awaited<ReturnType<Registry['getMetricsAsJSON']>>;
 
-/** How several processes that serve one port tell of all of them, whichever of them is asked. */
+/** How each of several processes that serve one port can answer a scrape with the metrics of all of them. */
 export type Gathering = {
   /**
-   * By these the series of this process differ from those of the others. They are not added up: a process that is replaced
-   * would make the sum fall, which Prometheus takes for a restart of all, and counts too much.
+   * Labels that distinguish the series of this process from those of the others. The series are not added up: a process
+   * that is replaced would make the sum fall. Prometheus would take this for a restart of all processes, and count too
+   * much.
    */
   readonly labels: Readonly<Record<string, string>>;
-  /** Says how the others get the figures of this process. */
+  /** Sets the function from which the other processes get the metrics of this one. */
   offer(figures: () => Promise<Figures>): void;
-  /** The figures of all. */
+  /** The metrics of all processes. */
   gather(): Promise<readonly Figures[]>;
 };
 
-/** The figures of several processes in the text format of Prometheus, in which all series of one name stand together. */
+/**
+ * The metrics of several processes in the text format of Prometheus, which requires all series of one name together.
+ */
 export function textOf(figures: readonly Figures[]): Promise<string> {
-  // No two series have the same labels, so that adding up puts them side by side; other ways leave some of them out.
+  // No two series have the same labels, so 'sum' keeps each of them as it is. Other aggregators leave some series out.
   const sideBySide = figures.map((ofProcess) => ofProcess.map((each) => ({ ...each, aggregator: 'sum' as const })));
   return AggregatorRegistry.aggregate(sideBySide).metrics();
 }

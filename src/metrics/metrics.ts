@@ -1,64 +1,77 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
-import type { Database } from '../../db/connect.ts';
+import type { Database } from '../../db/engine/connect.ts';
+import { parseShapes } from '../candidates/shapes.ts';
 import { ClaimRefused } from '../claims/claim.ts';
 import type { Claims } from '../claims/claims.ts';
+import { version } from '../config/version.ts';
 import type { FleetKeeper } from '../fleet/keeper.ts';
-import { version } from '../version.ts';
 import { capacityText } from './capacity.ts';
 import { type Gathering, textOf } from './gathering.ts';
+import { shapeCapacityText } from './shape_capacity.ts';
 import { registerState } from './state.ts';
 
-/** One request, when it was answered. */
+/** A request that was answered. */
 export type ObservedRequest = {
   readonly method: string;
-  /** The path of the endpoint with its parameters as names, so that there are few; `none` where nothing is served. */
+  /**
+   * The path of the endpoint with the names of its parameters, so that there are few; `none` if there is no such
+   * endpoint.
+   */
   readonly route: string;
   readonly status: number;
-  /** `1.39`; empty where the request did not come so far. */
+  /** Such as `1.39`; empty if the request was answered before its microversion was read. */
   readonly microversion: string;
   readonly seconds: number;
 };
 
-/** What the service tells Prometheus of itself. */
+/** The metrics of the service for Prometheus. */
 export type Metrics = {
   readonly contentType: string;
   observe(request: ObservedRequest): void;
-  /** The same claims, counted by how they ended: `written`, the reason of a refusal, or `error`. */
+  /** Wraps claims so that they are counted by their outcome: `written`, the reason of a refusal, or `error`. */
   counting(claims: Claims): Claims;
-  /** Counts a claim that lost a guard and is judged again, as `retried`. */
+  /** Counts a claim whose guard failed and that is judged again, as `retried`. */
   readonly claimRetried: () => void;
-  /** The text of a scrape: the figures of each process that serves the port, and the capacity in the fleet. */
+  /** The text of a scrape: the metrics of each process that serves the port, and the capacity of the fleet. */
   scrape(): Promise<string>;
 };
 
-/** A database that has not answered by now is taken for one that will not: Prometheus gives up after 10 s as a rule. */
+/** How long a scrape waits for the database, in milliseconds: Prometheus usually gives up after 10 s. */
 const databasePatienceMs = 2_000;
 
 /**
- * @param options.providerLimit of how many providers the capacity is told: -1 is all, 0 none.
- * @param options.gathering where this process is one of several that serve one port
+ * @param options.providerLimit the number of providers whose capacity is shown; -1 means all, 0 none.
+ * @param options.shapes queries whose number of placements is shown
+ * @param options.gathering set if this process is one of several that serve one port
  */
 export function openMetrics(
   database: Database,
   fleet: FleetKeeper,
-  options: { readonly providerLimit: number; readonly gathering?: Gathering | undefined },
+  options: {
+    readonly providerLimit: number;
+    readonly shapes: string;
+    readonly gathering?: Gathering | undefined;
+  },
 ): Metrics {
   const { gathering } = options;
+  const shapes = parseShapes(options.shapes);
   const register = new Registry();
   register.setDefaultLabels(gathering?.labels ?? {});
   gathering?.offer(async () => {
     const figures = await register.getMetricsAsJSON();
-    // Whoever is scraped makes its own fleet fresh; so do the others, once they have told its age.
+    // The process that is scraped refreshes its own fleet. The others refresh theirs after they have reported its age.
     if (underWay === undefined) fleet.fresh().catch(() => {});
     return figures;
   });
   const registers = [register];
-  /** The scrape that this process was asked for, and how old the fleet was before it. */
+  /** The scrape of this process that is under way. */
   let underWay: Promise<string> | undefined;
+  /** How old the fleet was before that scrape. */
   let ageBeforeScrape: number | undefined;
   collectDefaultMetrics({ register });
-  // Sums of series that are there by type; their names are those of counters, which promtool complains of.
+  // These are sums of series that also exist by type. They are gauges with names of counters, which promtool reports as
+  // errors.
   for (const sum of ['handles', 'requests', 'resources']) register.removeSingleMetric(`nodejs_active_${sum}_total`);
 
   new Gauge({
@@ -89,13 +102,14 @@ export function openMetrics(
   registerState(register, database, fleet, () => ageBeforeScrape ?? fleet.ageSeconds());
 
   const scrape = async (): Promise<string> => {
-    // Before the scrape itself makes it fresh.
+    // Read the age before the scrape refreshes the fleet.
     ageBeforeScrape = fleet.ageSeconds();
-    // Without the database there is no capacity to tell; what the process does is then wanted the most.
+    // Without the database the capacity is left out. The metrics of the process are needed most at such a time.
     const late = sleep(databasePatienceMs, undefined, { ref: false });
     const current = await Promise.race([fleet.fresh().catch(() => undefined), late]);
     const ofProcesses = await (gathering === undefined ? register.metrics() : textOf(await gathering.gather()));
-    return current === undefined ? ofProcesses : ofProcesses + capacityText(current, options.providerLimit);
+    if (current === undefined) return ofProcesses;
+    return ofProcesses + capacityText(current, options.providerLimit) + (await shapeCapacityText(current, shapes));
   };
 
   return {
@@ -118,7 +132,7 @@ export function openMetrics(
     }),
     claimRetried: () => claimed.inc({ outcome: 'retried' }),
     scrape: () => {
-      // Nobody needs a token for it: those who ask meanwhile share the answer.
+      // Usually any client may scrape, so all requests that come during a scrape share its answer.
       underWay ??= scrape().finally(() => {
         underWay = undefined;
         ageBeforeScrape = undefined;

@@ -1,13 +1,13 @@
 import { Counter, Gauge, type Registry } from 'prom-client';
-import type { Database } from '../../db/connect.ts';
+import type { Database } from '../../db/engine/connect.ts';
 import type { FleetKeeper } from '../fleet/keeper.ts';
 
 type Figure = readonly [name: string, help: string, value: () => number];
 
 /**
- * Registers what is read off the process at each scrape: its fleet and its connections.
+ * Registers the metrics that are read from the process at each scrape: of its fleet and its connections.
  *
- * @param fleetAgeSeconds how old the fleet was before the scrape made it fresh
+ * @param fleetAgeSeconds how old the fleet was before the scrape refreshed it
  */
 export function registerState(
   register: Registry,

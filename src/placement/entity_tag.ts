@@ -2,18 +2,21 @@ import { hash } from 'node:crypto';
 import type { InventoryFields } from './inventory.ts';
 
 /*
- * Entity tags say what a resource's content is: the SHA-512 of its fields as compact JSON with sorted keys. What the service
- * changes by itself is no content: generations, times, usages. Migration 004 has the same in SQL, for what is stored.
+ * An entity tag identifies the content of a resource: it is the SHA-512 of its fields as compact JSON with sorted keys.
+ * Generations, times and usages, which the service changes by itself, are not content. Migration 004 computes the same
+ * in SQL, for the stored tags.
  */
 
-/** `W/"<128 hexadecimal digits>"`: a weak one, since equal tags mean equal content and not equal bytes. */
+/** `W/"<128 hexadecimal digits>"`: a weak tag, since equal tags mean equal content, not equal bytes. */
 export type EntityTag = `W/"${string}"`;
 
 const tagOf = (json: string): EntityTag => `W/"${hash('sha512', json, 'hex')}"`;
 
 type Member = readonly [name: string, json: string];
 
-/** Written by hand: objects put keys that look like integers first, and every claim comes by here. */
+/**
+ * Not JSON.stringify: objects put keys that look like integers first. And every claim calls this, so it must be fast.
+ */
 function objectText(members: Member[]): string {
   if (members.length > 1) members.sort(([a], [b]) => (a < b ? -1 : 1));
   let text = '';
@@ -40,31 +43,31 @@ const inventoryText = (fields: InventoryFields): string =>
 /** The tag of one inventory. */
 export const inventoryTag = (fields: InventoryFields): EntityTag => tagOf(inventoryText(fields));
 
-/** All inventories of a provider, by class name. */
+/** The tag of all inventories of a provider, by class name. */
 export const inventoriesTag = (
   inventories: Iterable<readonly [className: string, fields: InventoryFields]>,
 ): EntityTag => tagOf(objectText(Array.from(inventories, ([name, fields]) => [name, inventoryText(fields)])));
 
-/** The traits of a provider, by name, in any order. */
+/** The tag of the traits of a provider: their names, in any order. */
 export const traitsTag = listTag;
 
-/** The aggregates of a provider, as they are spelt, in any order. */
+/** The tag of the aggregates of a provider: their UUIDs as they are spelt, in any order. */
 export const aggregatesTag = listTag;
 
-/** How the type of a consumer is shown where none was ever said. */
+/** The type that is shown for a consumer without one. */
 export const unknownType = 'unknown';
 
-/** What a consumer has, of which provider and class, and whose it is. */
+/** The allocations of a consumer, with its owner and type. */
 export type ConsumerContent = {
   /** Amounts by class name, by provider UUID; not empty. */
   readonly allocations: ReadonlyMap<string, ReadonlyMap<string, number>>;
   readonly projectId: string;
   readonly userId: string;
-  /** Null where none was ever said, which is shown as `unknown`. */
+  /** Null if the consumer has no type, which is shown as `unknown`. */
   readonly consumerType: string | null;
 };
 
-/** The tag of what a consumer has. */
+/** The tag of the allocations of a consumer. */
 export function allocationsTag({ allocations, projectId, userId, consumerType }: ConsumerContent): EntityTag {
   const byProvider: Member[] = [];
   for (const [uuid, amounts] of allocations) {
@@ -78,20 +81,23 @@ export function allocationsTag({ allocations, projectId, userId, consumerType }:
   );
 }
 
-/** A custom resource class, or a custom trait: its name is all it has. */
+/** The tag of a custom resource class or a custom trait, whose only content is its name. */
 export const nameTag = (name: string): EntityTag => tagOf(JSON.stringify({ name }));
 
-/** What an If-Match header asks for: that there is a resource at all, or that its tag is one of these (without `W/` and quotes). */
+/**
+ * What an If-Match header requires: `*`, that the resource exists, or that its tag is one of these (without `W/` and
+ * quotes).
+ */
 export type IfMatch = '*' | readonly string[];
 
-/** A tag and what separates it from the next: RFC 9110 (5.6.1.2) lets lists have empty places. */
+/** A tag and its separator. Lists may have empty elements, by RFC 9110 (5.6.1.2). */
 const listedTag = /[\s,]*(?:W\/)?(?:"([\x21\x23-\x7e\x80-\xff]*)"|([\w-]+))\s*(?:,[\s,]*|$)/gy;
 
 /**
- * Reads an If-Match header: `*`, one tag, or several with commas between; each with or without `W/`, and with or without the
- * quotes, which some clients lose.
+ * Reads an If-Match header: `*`, one tag, or several with commas between them; each with or without `W/`, and with or
+ * without the quotes, which some clients omit.
  *
- * @returns undefined where it is none of these.
+ * @returns undefined if the header is none of these.
  */
 export function parseIfMatch(header: string): IfMatch | undefined {
   const value = header.trim();
@@ -105,9 +111,9 @@ export function parseIfMatch(header: string): IfMatch | undefined {
   return tags.length > 0 && end === value.length ? tags : undefined;
 }
 
-/** The part between the quotes: the weak comparison of RFC 9110 (8.8.3.2) looks at it alone. */
+/** The part between the quotes. The weak comparison of RFC 9110 (8.8.3.2) only compares this part. */
 const opaquePart = (tag: EntityTag): string => tag.slice('W/"'.length, -1);
 
-/** @param tag that of the resource as it is; undefined where there is none, which nothing matches. */
+/** @param tag the present tag of the resource; undefined if there is none: then the result is false */
 export const isMatch = (ifMatch: IfMatch, tag: EntityTag | undefined): boolean =>
   tag !== undefined && (ifMatch === '*' || ifMatch.includes(opaquePart(tag)));

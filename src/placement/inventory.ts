@@ -1,14 +1,14 @@
 /** The largest value of the integer columns: upstream's `MAX_INT`. */
 export const maxInteger = 2_147_483_647;
 
-/** The largest ratio: what fits a float column of MySQL, upstream's SQL_SP_FLOAT_MAX. */
+/** The largest ratio that fits into a float column of MySQL: upstream's SQL_SP_FLOAT_MAX. */
 export const maxRatio = 3.40282e38;
 
 /**
- * A ratio by which capacity can be reckoned. The column also takes NaN, which upstream's reshaper stores as well, and infinities:
- * any claim would fit, and JSON knows neither.
+ * The ratio to compute the capacity with. The column may also have NaN, which upstream's reshaper stores as well, or
+ * infinities. With these any claim would fit, and JSON has neither.
  *
- * @returns 0 for NaN, so that nothing fits; else the nearest that an inventory may have
+ * @returns 0 for NaN, so that no claim fits; otherwise the nearest ratio that an inventory may have
  */
 export const usableRatio = (stored: number): number =>
   Number.isNaN(stored) ? 0 : Math.max(-maxRatio, Math.min(stored, maxRatio));
@@ -23,7 +23,7 @@ export type InventoryFields = {
   readonly allocationRatio: number;
 };
 
-/** What an inventory is where its writer did not say. */
+/** The defaults of fields that a request leaves out. */
 export const inventoryDefaults = {
   reserved: 0,
   minUnit: 1,
@@ -32,18 +32,18 @@ export const inventoryDefaults = {
   allocationRatio: 1,
 } as const;
 
-/** How much of an inventory can be allocated, before rounding: this is what a claim is held against. */
+/** How much of an inventory can be allocated, before rounding. Claims are compared with this number. */
 export const exactCapacity = (inventory: InventoryFields): number =>
   (inventory.total - inventory.reserved) * inventory.allocationRatio;
 
-/** Capacity as it is shown: cut towards zero, as Python's int() does. */
+/** The capacity as it is shown: rounded towards zero, as Python's int() does. */
 export const capacity = (inventory: InventoryFields): number => Math.trunc(exactCapacity(inventory));
 
-/** Whether one allocation may have this amount, by min_unit, max_unit and step_size; capacity is another question. */
+/** Whether one allocation may have this amount, by min_unit, max_unit and step_size. The capacity is not checked. */
 export const fitsUnits = (inventory: InventoryFields, amount: number): boolean =>
   amount >= inventory.minUnit && amount <= inventory.maxUnit && amount % inventory.stepSize === 0;
 
-/** Whether this amount fits beside what is used, and fits the units: what makes a provider a candidate. */
+/** Whether this amount fits into the free capacity and fits the units, so that the provider is a candidate. */
 export const hasRoomFor = (
   { fields, used }: { readonly fields: InventoryFields; readonly used: number },
   amount: number,

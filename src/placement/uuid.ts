@@ -1,4 +1,4 @@
-/** Without the look-behind a long run of braces in the middle of a text would take time by the square. */
+/** Without the look-behind a long run of braces in the middle of a text would take quadratic time. */
 const lastBraces = /(?<![{}])[{}]+$/;
 
 const uuidDigits = (value: string): string =>
@@ -11,11 +11,11 @@ const uuidDigits = (value: string): string =>
     .toLowerCase();
 
 /**
- * Whether a text is a UUID in a spelling that Python's uuid module takes: dashes anywhere or nowhere, braces, `urn:uuid:`,
- * any case.
+ * Whether a text is a UUID in a spelling that Python's uuid module accepts: dashes anywhere or nowhere, braces,
+ * `urn:uuid:`, any case.
  */
 export const isUuidLike = (value: string): boolean => /^[0-9a-f]{32}$/.test(uuidDigits(value));
 
-/** The usual spelling of what isUuidLike: lower case, with dashes. */
+/** The usual spelling of a text that isUuidLike accepts: lower case, with dashes. */
 export const normalUuid = (value: string): string =>
   uuidDigits(value).replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');

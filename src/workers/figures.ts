@@ -3,14 +3,16 @@ import { Counter, Gauge, Registry } from 'prom-client';
 import type { Figures } from '../metrics/gathering.ts';
 import type { FromWorker, ToWorker } from './messages.ts';
 
-/** The figures of the primary process, and the gathering of those of its workers. */
+/** The metrics of the primary process, and the collection of the metrics of its workers. */
 export type WorkerFigures = {
-  /** Answers this worker whenever it gathers the figures of all. */
+  /** Answers this worker whenever it asks for the metrics of all processes. */
   answer(worker: ChildProcess): void;
   countRestart(): void;
 };
 
-/** A worker that has not told its figures by now is left out: Prometheus has a time-out of its own, 10 s as a rule. */
+/**
+ * A worker that does not send its metrics within this time is left out: Prometheus has its own time-out, usually 10 s.
+ */
 const patienceMs = 3_000;
 
 /** @param serving the workers that serve at the moment */

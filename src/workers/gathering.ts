@@ -1,20 +1,20 @@
 import type { Figures, Gathering } from '../metrics/gathering.ts';
 import type { FromWorker } from './messages.ts';
 
-/** A worker's part in gathering the figures of all: a scrape comes to any one of them. */
+/** The part of a worker in collecting the metrics of all processes. A scrape may reach any worker. */
 export type WorkerGathering = Gathering & {
-  /** Tells the primary the figures of this worker. */
+  /** Sends the metrics of this worker to the primary. */
   tellOwn(id: number): void;
-  /** The primary has gathered those of all. */
+  /** Takes the metrics of all processes from the primary. */
   gathered(id: number, figures: readonly Figures[]): void;
 };
 
-/** @param worker the place of this worker, from 1 */
+/** @param worker the number of this worker, from 1 */
 export function openGathering(worker: number, tell: (message: FromWorker) => void): WorkerGathering {
   const waiting = new Map<number, (figures: readonly Figures[] | Promise<readonly Figures[]>) => void>();
   let lastId = 0;
   let own = async (): Promise<Figures> => [];
-  // Without the primary nobody gathers any more; a scrape then has the figures of this worker alone.
+  // Without the primary the metrics of all cannot be collected. A scrape then gets the metrics of this worker alone.
   const alone = async (): Promise<readonly Figures[]> => [await own()];
   process.on('disconnect', () => {
     for (const resolve of waiting.values()) resolve(alone());
@@ -36,7 +36,7 @@ export function openGathering(worker: number, tell: (message: FromWorker) => voi
         tell({ kind: 'gatherFigures', id: lastId });
       }),
     tellOwn: (id) => {
-      // Figures that cannot be told are left out, and must not end the process.
+      // An error here must not end the process. The metrics of this worker are left out then.
       own().then(
         (figures) => tell({ kind: 'figures', id, figures }),
         () => tell({ kind: 'figures', id, figures: [] }),

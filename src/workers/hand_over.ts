@@ -1,39 +1,45 @@
 import type { ChildProcess } from 'node:child_process';
 import type { Socket } from 'node:net';
-import type { FromWorker, ToWorker } from './messages.ts';
+import type { Door, FromWorker, ToWorker } from './messages.ts';
 
 /** Hands the connections that the primary accepts to its workers. */
 export type HandOver = {
-  /** From now on the worker gets connections, until it is removed or its process ends. */
+  /** From now on the worker gets connections, until `remove` is called or its process ends. */
   add(worker: ChildProcess): void;
   remove(worker: ChildProcess): void;
-  /** Hands a connection to a worker, or keeps it until there is one. */
-  give(connection: Socket): void;
-  /** Ends the connections that no worker is there for, now and later. */
+  /** Hands a connection to a worker. Without a worker the connection waits for one. */
+  give(connection: Socket, door: Door): void;
+  /** Closes the connections that wait for a worker, and all that come later. */
   close(): void;
 };
 
+type Arrived = { readonly connection: Socket; readonly door: Door };
+
 type Load = {
   /** Connections handed over that the worker has not taken yet, by id. */
-  readonly underWay: Map<number, Socket>;
+  readonly underWay: Map<number, Arrived>;
   open: number;
 };
 
-/** As many connections wait for a worker as a listening socket would keep. */
+/** How many connections may wait for a worker: as many as the backlog of a listening socket. */
 const maxWaiting = 511;
 
 /**
- * Not by node:cluster: there a connection that is on its way to a worker that dies stays open for ever, and nobody answers
- * it; and a new worker gets no more connections than the others, which have many. Not by SO_REUSEPORT either: few clients
- * with long-lived connections, as schedulers are, would often share one worker while others idle.
+ * Neither node:cluster nor SO_REUSEPORT is used. With node:cluster, a connection that is being sent to a worker that
+ * dies stays open for ever without an answer; and a new worker gets as many new connections as the others, which
+ * already have many. With SO_REUSEPORT, few clients with long-lived connections, such as schedulers, would often share
+ * one worker while others are idle.
  */
 export function openHandOver(): HandOver {
   const loads = new Map<ChildProcess, Load>();
-  const waiting = new Set<Socket>();
+  const waiting = new Set<Arrived>();
   let closed = false;
   let lastId = 0;
 
-  /** Who has the fewest on their way, so that a busy worker gets none while another is free, and then the fewest open. */
+  /**
+   * The worker with the fewest connections that it has not taken yet, so that a busy worker gets none while another is
+   * free; among equal ones the worker with the fewest open connections.
+   */
   const leastLoaded = (): [ChildProcess, Load] | undefined => {
     let least: [ChildProcess, Load] | undefined;
     for (const [worker, load] of loads) {
@@ -43,22 +49,24 @@ export function openHandOver(): HandOver {
     }
     return least;
   };
-  const handTo = (worker: ChildProcess, load: Load, connection: Socket): void => {
+  const handTo = (worker: ChildProcess, load: Load, arrived: Arrived): void => {
     lastId += 1;
     load.open += 1;
-    load.underWay.set(lastId, connection);
-    // It stays open here until the worker says that it has it: if it dies before, another gets the connection.
-    worker.send({ kind: 'connection', id: lastId } satisfies ToWorker, connection, { keepOpen: true }, () => {});
+    load.underWay.set(lastId, arrived);
+    // The connection stays open here until the worker confirms it. If the worker dies before that, another one gets the
+    // connection.
+    const message: ToWorker = { kind: 'connection', id: lastId, door: arrived.door };
+    worker.send(message, arrived.connection, { keepOpen: true }, () => {});
   };
-  const give = (connection: Socket): void => {
+  const give = (arrived: Arrived): void => {
     if (closed) {
-      connection.destroy();
+      arrived.connection.destroy();
       return;
     }
     const least = leastLoaded();
-    if (least !== undefined) handTo(...least, connection);
-    else if (waiting.size < maxWaiting) waiting.add(connection);
-    else connection.destroy();
+    if (least !== undefined) handTo(...least, arrived);
+    else if (waiting.size < maxWaiting) waiting.add(arrived);
+    else arrived.connection.destroy();
   };
 
   return {
@@ -68,41 +76,41 @@ export function openHandOver(): HandOver {
       worker.on('message', (message: FromWorker) => {
         if (message.kind === 'released') load.open -= 1;
         if (message.kind !== 'taken') return;
-        load.underWay.get(message.id)?.destroy();
+        load.underWay.get(message.id)?.connection.destroy();
         load.underWay.delete(message.id);
       });
       worker.once('exit', () => {
         loads.delete(worker);
-        whenHeard(worker, () => {
-          // It says that it has a connection before it reads from it: so nothing was read from these.
-          for (const connection of load.underWay.values()) give(connection);
+        whenAllReceived(worker, () => {
+          // A worker confirms a connection before it reads from it, so nothing was read from these.
+          for (const arrived of load.underWay.values()) give(arrived);
         });
       });
-      // Before they are given: one that still finds no worker waits again.
+      // The set is cleared first, because a connection that still finds no worker is added again.
       const waited = [...waiting];
       waiting.clear();
-      for (const connection of waited) give(connection);
+      for (const arrived of waited) give(arrived);
     },
     remove: (worker) => {
       loads.delete(worker);
     },
-    give: (connection) => {
+    give: (connection, door) => {
       connection.on('error', () => {});
-      give(connection);
+      give({ connection, door });
     },
     close: () => {
       closed = true;
-      for (const connection of waiting) connection.destroy();
+      for (const { connection } of waiting) connection.destroy();
       waiting.clear();
     },
   };
 }
 
 /**
- * Calls back when everything that a process said has been heard, which may be after its exit. Not by the event 'disconnect':
- * there is none for a process that was killed while it said something.
+ * Calls back when all messages of a process have been received, which may be after its exit. The event 'disconnect'
+ * cannot be used: it is not emitted for a process that was killed while it sent a message.
  */
-function whenHeard(ended: ChildProcess, call: () => void): void {
-  if (ended.connected) setImmediate(whenHeard, ended, call);
+function whenAllReceived(ended: ChildProcess, call: () => void): void {
+  if (ended.connected) setImmediate(whenAllReceived, ended, call);
   else call();
 }

@@ -1,18 +1,21 @@
 import type { Config } from '../config/config.ts';
-import type { Tls } from '../http/tls_files.ts';
+import type { Tls } from '../http/server/tls_files.ts';
 import type { Figures } from '../metrics/gathering.ts';
 
 /*
- * What the primary process and its workers tell each other. A channel keeps the order, so that a worker that is told to end
- * has got every connection that was handed to it before.
+ * The messages between the primary process and its workers. A channel keeps their order: a worker that gets the message
+ * to end has already got every connection that was handed to it.
  */
 
-/** What the primary tells a worker. */
+/** The address on which a connection was accepted: that of the API, or that of `/metrics`. */
+export type Door = 'api' | 'metrics';
+
+/** The messages from the primary to a worker. */
 export type ToWorker =
   /** The first message. Workers do not read the configuration themselves, so that all have the same. */
   | { readonly kind: 'start'; readonly worker: number; readonly config: Config; readonly tls: Tls | undefined }
-  /** Comes with a socket. */
-  | { readonly kind: 'connection'; readonly id: number }
+  /** Sent together with the socket. */
+  | { readonly kind: 'connection'; readonly id: number; readonly door: Door }
   | { readonly kind: 'renewTls'; readonly tls: Tls }
   /** The log file was moved away. */
   | { readonly kind: 'reopenLog' }
@@ -20,14 +23,14 @@ export type ToWorker =
   | { readonly kind: 'figuresOfAll'; readonly id: number; readonly figures: readonly Figures[] }
   | { readonly kind: 'end' };
 
-/** What a worker tells the primary. */
+/** The messages from a worker to the primary. */
 export type FromWorker =
   | { readonly kind: 'ready' }
-  /** The worker has the connection: the primary may forget it. */
+  /** The worker has the connection: the primary may close its copy. */
   | { readonly kind: 'taken'; readonly id: number }
   /** One of its connections has ended. */
   | { readonly kind: 'released' }
-  /** It got a SIGTERM of its own, and wants to be replaced. */
+  /** The worker itself got a SIGTERM, and has to be replaced. */
   | { readonly kind: 'leaving' }
   | { readonly kind: 'figures'; readonly id: number; readonly figures: Figures }
   | { readonly kind: 'gatherFigures'; readonly id: number };

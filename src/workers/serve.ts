@@ -2,20 +2,22 @@ import net from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { Config } from '../config/config.ts';
-import { openConfiguredDatabase } from '../database/open_database.ts';
-import { prepareDatabase } from '../database/prepare_database.ts';
-import { bind } from '../http/bind.ts';
-import { acceptMs, type Listening } from '../http/listen.ts';
-import type { Tls } from '../http/tls_files.ts';
+import { metricsAddress } from '../http/metrics_endpoint.ts';
+import { type Address, bind } from '../http/server/bind.ts';
+import { acceptMs, type Listening } from '../http/server/listen.ts';
+import type { Tls } from '../http/server/tls_files.ts';
+import { openConfiguredDatabase } from '../start/open_database.ts';
+import { prepareDatabase } from '../start/prepare_database.ts';
 import { openHandOver } from './hand_over.ts';
+import type { Door } from './messages.ts';
 import { startWorkers } from './supervisor.ts';
 
 /**
- * Serves by `[api] workers` processes. This one, the primary, prepares the database, accepts the connections and hands them
- * over, and watches the workers; it knows nothing of requests.
+ * Serves with `[api] workers` processes. This process, the primary, prepares the database, accepts connections, hands
+ * them over, and replaces workers that end. It does not read requests.
  *
  * @param options.program the file that a worker process runs
- * @throws Error with the remedy where the database cannot be used, no worker comes up, or the address cannot be listened on.
+ * @throws Error with the remedy if the database cannot be used, no worker starts, or the address cannot be listened on.
  */
 export async function serveByWorkers(
   config: Config,
@@ -31,22 +33,31 @@ export async function serveByWorkers(
   const prepared = { ...config, placementDatabase: { ...config.placementDatabase, syncOnStartup: false } };
   const handOver = openHandOver();
   const workers = await startWorkers({ ...options, config: prepared, handOver });
-  // What it accepts is read by the workers only.
-  const acceptor = net.createServer({ pauseOnConnect: true }, handOver.give);
+  const acceptors: net.Server[] = [];
+  const accept = async (address: Address, door: Door): Promise<string> => {
+    // Only the workers read from the connections.
+    const acceptor = net.createServer({ pauseOnConnect: true }, (connection) => handOver.give(connection, door));
+    const bound = await bind(acceptor, address, door);
+    acceptors.push(acceptor);
+    return `${tls === undefined ? 'http' : 'https'}://${bound}`;
+  };
   try {
-    const address = await bind(acceptor, config.api);
+    const forMetrics = metricsAddress(config);
+    const metricsUrl = forMetrics === undefined ? undefined : await accept(forMetrics, 'metrics');
     return {
-      url: `${tls === undefined ? 'http' : 'https'}://${address}`,
+      url: await accept(config.api, 'api'),
+      metricsUrl,
       renewTls: workers.renewTls,
       reopenLogs: workers.reopenLogs,
       close: async () => {
         await sleep(acceptMs);
-        acceptor.close();
+        for (const acceptor of acceptors) acceptor.close();
         handOver.close();
         await workers.end();
       },
     };
   } catch (error) {
+    for (const acceptor of acceptors) acceptor.close();
     await workers.end();
     throw error;
   }

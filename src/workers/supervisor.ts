@@ -1,22 +1,22 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import type { Logger } from 'pino';
 import type { Config } from '../config/config.ts';
-import type { Tls } from '../http/tls_files.ts';
+import type { Tls } from '../http/server/tls_files.ts';
 import { openWorkerFigures } from './figures.ts';
 import type { HandOver } from './hand_over.ts';
 import type { FromWorker, ToWorker } from './messages.ts';
 
 /** The worker processes of a service, each replaced when it ends. */
 export type Workers = {
-  /** Serves new connections by another certificate, now and in the workers that are yet to start. */
+  /** Uses another certificate for new connections, in the present workers and in later ones. */
   renewTls(tls: Tls): void;
-  /** Lets every worker open its log file by its name again. */
+  /** Makes every worker open its log file again by its name. */
   reopenLogs(): void;
-  /** Lets every worker answer what was handed to it, and resolves when all are gone; none is replaced any more. */
+  /** Makes every worker finish its requests and end. Resolves when all have ended; none is replaced any more. */
   end(): Promise<void>;
 };
 
-/** What workers are started with. */
+/** The options of `startWorkers`. */
 export type WorkersOptions = {
   readonly config: Config;
   readonly tls: Tls | undefined;
@@ -26,16 +26,16 @@ export type WorkersOptions = {
   readonly logger: Logger;
 };
 
-/** A worker that served for so long did not fail at its start. */
+/** A worker that served for this long did not fail at its start. */
 const steadyMs = 10_000;
 
-/** When workers are killed that do not end by themselves, after their own 25 s for the requests under way. */
+/** When workers that do not end are killed. They give requests under way 25 s. */
 const endPatienceMs = 27_000;
 
 /**
  * Starts `[api] workers` processes, and resolves when each of them serves or has failed once.
  *
- * @throws Error where all of them failed; each has said why.
+ * @throws Error if all of them failed; each of them has logged why.
  */
 export async function startWorkers(options: WorkersOptions): Promise<Workers> {
   const { config, handOver, logger, program } = options;
@@ -45,12 +45,12 @@ export async function startWorkers(options: WorkersOptions): Promise<Workers> {
   const running = new Set<ChildProcess>();
   const serving = new Set<ChildProcess>();
   const figures = openWorkerFigures(() => [...serving]);
-  // Nobody would hear of them, nor end them, when this process ends at once.
+  // If this process ends at once, no other process would end the workers.
   process.on('exit', () => {
     for (const child of running) child.kill('SIGKILL');
   });
 
-  /** Starts the worker of one place; `failures` have followed one another there. */
+  /** Starts the worker with this number, after so many `failures` in a row. */
   const start = (worker: number, failures: number, settled: (serves: boolean) => void): void => {
     const child = fork(program, { serialization: 'advanced' });
     let servingSinceMs: number | undefined;
@@ -102,7 +102,7 @@ export async function startWorkers(options: WorkersOptions): Promise<Workers> {
   if (!first.includes(true)) {
     ending = true;
     for (const child of running) child.kill('SIGKILL');
-    throw new Error(`None of the ${count} workers could serve; what each of them said is above.`);
+    throw new Error(`None of the ${count} workers could serve; the error of each one is logged above.`);
   }
   return {
     renewTls: (renewed) => {
@@ -125,11 +125,14 @@ export async function startWorkers(options: WorkersOptions): Promise<Workers> {
   };
 }
 
-/** The first is replaced at once; where one after the other fails, the machine is not kept busy with starting them. */
+/**
+ * After the first failure a worker is replaced at once. The delay grows with each further failure, so that starts do
+ * not use up the CPU.
+ */
 const restartDelayMs = (failures: number): number =>
   failures === 0 ? 0 : Math.min(30_000, 1_000 * 2 ** (failures - 1));
 
-/** A worker may be gone already; its end is noticed elsewhere. */
+/** Sends a message to a worker. If the worker has ended already, nothing is sent; the event 'exit' handles that. */
 function send(child: ChildProcess, message: ToWorker): void {
   if (child.connected) child.send(message, () => {});
 }

@@ -1,15 +1,15 @@
-import { createApiServer } from '../http/server.ts';
+import { type ApiServer, createApiServer } from '../http/server/server.ts';
 import { openLog } from '../log/log.ts';
-import { messageOf } from '../message_of.ts';
-import { giveBackMemory } from '../process/give_back_memory.ts';
-import { openService } from '../service.ts';
+import { messageOf } from '../rest/message_of.ts';
+import { giveBackMemory } from '../start/give_back_memory.ts';
+import { openService } from '../start/service.ts';
 import { takeConnections } from './connections.ts';
 import { openGathering } from './gathering.ts';
-import type { FromWorker, ToWorker } from './messages.ts';
+import type { Door, FromWorker, ToWorker } from './messages.ts';
 
 /**
- * Serves the connections that the primary hands over, in a process that it forked, until it says that this is the end or is
- * gone itself.
+ * Serves the connections that the primary hands over, in a process that the primary forked. It ends when the primary
+ * says so or has ended.
  */
 export async function serveAsWorker(): Promise<void> {
   const { config, worker, ...first } = await firstMessage();
@@ -41,7 +41,7 @@ export async function serveAsWorker(): Promise<void> {
   });
   process.on('disconnect', end);
   process.on('SIGTERM', () => tell({ kind: 'leaving' }));
-  // These come to a whole group of processes, from a terminal: they are for the primary.
+  // A terminal sends these signals to the whole group of processes. Only the primary handles them.
   process.on('SIGINT', () => {});
   process.on('SIGHUP', () => {});
 
@@ -49,14 +49,15 @@ export async function serveAsWorker(): Promise<void> {
   reopenLog = reopen;
   const service = await openService(config, { logger, gathering });
   await giveBackMemory();
-  const api = createApiServer(service.app, {
-    clientTimeoutMs: config.api.clientTimeout * 1000,
-    ...(tls === undefined ? {} : { tls }),
-  });
-  takeConnections(api.server, tell);
-  renewTls = api.renewTls;
+  const options = { clientTimeoutMs: config.api.clientTimeout * 1000, ...(tls === undefined ? {} : { tls }) };
+  const doors = new Map<Door, ApiServer>([['api', createApiServer(service.app, options)]]);
+  if (service.metricsApp !== undefined) doors.set('metrics', createApiServer(service.metricsApp, options));
+  takeConnections(new Map([...doors].map(([door, { server }]) => [door, server])), tell);
+  renewTls = (renewed) => {
+    for (const door of doors.values()) door.renewTls(renewed);
+  };
   close = async () => {
-    await api.drain();
+    await Promise.all([...doors.values()].map((door) => door.drain()));
     await service.close();
   };
   logger.info('This worker serves');
@@ -69,7 +70,7 @@ function firstMessage(): Promise<Extract<ToWorker, { readonly kind: 'start' }>> 
   });
 }
 
-/** Tells the primary, which may be gone. */
+/** Sends a message to the primary, unless that has ended. */
 function tell(message: FromWorker): void {
   if (process.connected) process.send?.(message, undefined, undefined, () => {});
 }

@@ -9,7 +9,7 @@ import type { Row } from './table.ts';
 import { allWorkloads } from './workloads/all.ts';
 import type { Workload } from './workloads/workload.ts';
 
-/** Is told each result as soon as it is known; `first` is the row of the first server for the same workload. */
+/** Receives each result as soon as it is known. `first` is the row of the first server for the same workload. */
 export type Report = {
   row(row: Row, first: Row | undefined): void;
   footprint(footprint: Footprint): void;
@@ -39,7 +39,7 @@ export async function measureServers(servers: readonly MeasuredServer[], options
   for (const workload of nested) await measureWorkload(workload, servers, options.trees, options, report);
 }
 
-/** The limits have no server and no providers, and nothing to be compared with. */
+/** The limits have no server and no providers, and there is nothing to compare them with. */
 export async function measureLimits(limits: readonly Limit[], options: Options, report: Report): Promise<void> {
   for (const { name, run } of limits) {
     if (!options.only.test(name)) continue;
@@ -49,7 +49,7 @@ export async function measureLimits(limits: readonly Limit[], options: Options, 
   }
 }
 
-/** In each round one server after the other, so that a neighbour on the machine disturbs all of them alike. */
+/** In each round the servers run one after the other, so that other load on the machine disturbs all of them alike. */
 async function measureWorkload(
   workload: Workload,
   servers: readonly MeasuredServer[],

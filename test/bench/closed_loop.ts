@@ -1,13 +1,13 @@
-/** When a loop ends: no operation begins after that time, nor beyond that number. */
+/** When a loop ends: no operation begins after that time, or after that number of operations. */
 export type Bounds = { readonly durationMs: number; readonly most?: number };
 
-/** What a closed loop came to: how long each operation took, in milliseconds, and all of them together. */
+/** The result of a closed loop: the time of each operation in milliseconds, and the time of all of them together. */
 export type Timing = { readonly timesMs: readonly number[]; readonly elapsedMs: number };
 
 /**
- * Runs an operation in a closed loop: every caller begins its next one as soon as it is done with the last.
+ * Runs an operation in a closed loop: each caller begins its next operation as soon as the last one is done.
  *
- * @param callers what each of them works with, a connection say
+ * @param callers what each caller works with, such as a connection
  */
 export async function closedLoop<Caller>(
   callers: readonly Caller[],
@@ -32,7 +32,7 @@ export async function closedLoop<Caller>(
   return { timesMs, elapsedMs: performance.now() - started };
 }
 
-/** The value that the part `share` (0 to 1) of the figures does not exceed; NaN where there are none. */
+/** The value that the part `share` (0 to 1) of the figures does not exceed. NaN if there are no figures. */
 export function quantile(figures: readonly number[], share: number): number {
   const sorted = figures.toSorted((left, right) => left - right);
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;

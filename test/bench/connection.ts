@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import net from 'node:net';
 
-/** An answer; `body` is empty where it was not asked to be kept. */
+/** An answer. `body` is empty if it was not to be kept. */
 export type Answer = { readonly status: number; readonly bodyBytes: number; readonly body: string };
 
 /**
@@ -12,9 +12,10 @@ export type Connection = {
   /**
    * @param body JSON
    * @param keepBody whether the answer's body is wanted; otherwise its bytes are counted only
+   * @param version the microversion
    * @throws Error where the connection ends, or no answer comes within the time.
    */
-  send(method: string, path: string, body?: string, keepBody?: boolean): Promise<Answer>;
+  send(method: string, path: string, body?: string, keepBody?: boolean, version?: string): Promise<Answer>;
   close(): void;
 };
 
@@ -27,11 +28,11 @@ type Waiting = {
 
 const headEnd = '\r\n\r\n';
 
-/** Connects as the user `admin` of a server without authentication, at microversion 1.39. */
+/** Connects as the user `admin` of a server without authentication. */
 export async function connect(url: string, timeoutMs = 120_000): Promise<Connection> {
   const { hostname, port, host, pathname } = new URL(url);
   const root = pathname.replace(/\/$/, '');
-  const headers = `Host: ${host}\r\nAccept: application/json\r\nX-Auth-Token: admin\r\nOpenStack-API-Version: placement 1.39\r\n`;
+  const headers = `Host: ${host}\r\nAccept: application/json\r\nX-Auth-Token: admin\r\nOpenStack-API-Version: placement `;
   const socket = net.connect({ host: hostname, port: Number(port || 80), noDelay: true });
   await once(socket, 'connect');
   let waiting: Waiting | undefined;
@@ -58,13 +59,13 @@ export async function connect(url: string, timeoutMs = 120_000): Promise<Connect
   });
 
   return {
-    send: (method, path, body = '', keepBody = false) =>
+    send: (method, path, body = '', keepBody = false, version = '1.39') =>
       new Promise((resolve, reject) => {
         waiting = { request: `${method} ${path}`, keepBody, resolve, reject };
         if (socket.destroyed) return fail('the connection has ended before the request');
         read = answerReader(keepBody);
         const content = `Content-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n`;
-        socket.write(`${method} ${root}${path} HTTP/1.1\r\n${headers}${body && content}\r\n${body}`);
+        socket.write(`${method} ${root}${path} HTTP/1.1\r\n${headers}${version}\r\n${body && content}\r\n${body}`);
       }),
     close: () => socket.destroy(),
   };

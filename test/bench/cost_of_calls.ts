@@ -14,8 +14,9 @@ import { schedulerLoop } from './workloads/scheduler_loop.ts';
 import type { Workload } from './workloads/workload.ts';
 
 /*
- * What a call costs on PostgreSQL: statements, CPU time of server and database, and the share that each part of the server
- * has in its own. The server is started anew for each, with a profiler, which itself adds to what it counts.
+ * What a call costs on PostgreSQL: statements, CPU time of server and database, and the share of each part of the
+ * server in its CPU time. The server is started again for each workload, with a profiler, which itself adds to the CPU
+ * time.
  *
  *     node test/bench/cost_of_calls.ts [regular expression of workloads] [providers] [seconds]
  */
@@ -63,7 +64,7 @@ async function tellCost(workload: Workload): Promise<void> {
   console.log(`  server: ${told.join(', ')}`);
 }
 
-/** The statements that ran most, of the measurement, its warm-up and what the workload cleans up. */
+/** Prints the statements that ran most often in the measurement, its warm-up and the cleaning up of the workload. */
 async function tellStatements(): Promise<void> {
   const { rows } = await execute(
     databaseUrl(postgresql.url, 'postgres'),

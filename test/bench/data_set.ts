@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 
 /*
- * The data that is measured on. It is the same each time, and a larger set holds the smaller one: provider `n` of a kind has
- * the UUID and the name that follow from both.
+ * The data of the measurements. It is the same each time, and a larger set contains the smaller one: the UUID and the
+ * name of a provider follow from its kind and its number `n`.
  */
 
 export type Inventory = {
@@ -14,7 +14,7 @@ export type Inventory = {
   readonly ratio?: number;
 };
 
-/** One provider of a tree that stands `count` times in the data set. */
+/** One provider of a tree that is `count` times in the data set. */
 export type ProviderShape = {
   readonly kind: string;
   /** The kind of its parent, which comes before it. */
@@ -22,16 +22,16 @@ export type ProviderShape = {
   readonly inventories: Readonly<Record<string, Inventory>>;
   /** The traits of provider `n`. */
   readonly traits: (n: number) => readonly string[];
-  /** The traits repeat after so many providers. */
+  /** The traits repeat after this many providers. */
   readonly traitsRepeatAfter: number;
   /** Whether it belongs to one of the ten aggregates, and every second one is partly used. */
   readonly populated: boolean;
 };
 
-/** What one claim takes of a provider. */
+/** The amounts that one claim takes of a provider. */
 export const claimedResources = { VCPU: 1, MEMORY_MB: 256, DISK_GB: 10 } as const;
 
-/** What is used of every second flat provider, by one consumer. */
+/** The amounts that one consumer uses of every second flat provider. */
 export const usedResources = { VCPU: 8, MEMORY_MB: 16384, DISK_GB: 100 } as const;
 
 export const project = 'bench-project';
@@ -82,7 +82,7 @@ function child(
 
 export const providerUuid = (kind: string, n: number): string => uuidOf(`${kind}-${n}`);
 
-/** The consumer that uses something of the provider, where `n` is even. */
+/** The consumer that uses the provider, if `n` is even. */
 export const consumerUuid = (n: number): string => uuidOf(`consumer-${n}`);
 
 export const aggregateUuid = (n: number): string => uuidOf(`aggregate-${n % 10}`);

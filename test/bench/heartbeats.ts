@@ -9,9 +9,9 @@ import { startPlacementApi } from './placement_api.ts';
 import { cpuMs } from './processes.ts';
 
 /*
- * What heartbeats cost: of 10,000 services each is heard of every 10 s, over connections that stay open. Printed is how much of
- * one core the service takes, and with PostgreSQL the database's processes, too, over 30 s, beyond what both take without
- * heartbeats. One request may speak for several services.
+ * What heartbeats cost: each of 10,000 services sends a heartbeat every 10 s, over connections that stay open. The
+ * program prints how much of one core the service takes over 30 s, more than without heartbeats. With PostgreSQL it
+ * also prints this for the processes of the database. One request may have the heartbeats of several services.
  *
  *     node test/bench/heartbeats.ts [embedded | postgresql] [services] [services per request]
  */
@@ -85,7 +85,7 @@ function beat(socket: net.Socket, index: number): Promise<void> {
   });
 }
 
-/** Every service once, spread evenly over the time. */
+/** Sends one heartbeat of every service, spread evenly over the time. */
 async function beatOnce(overMs: number): Promise<void> {
   const started = performance.now();
   const sent: Promise<void>[] = [];
@@ -104,7 +104,7 @@ async function beatFor(ms: number): Promise<void> {
   for (const end = performance.now() + ms; performance.now() < end; ) await beatOnce(everyMs);
 }
 
-/** How much of a core was taken meanwhile, in per cent. */
+/** How much of a core was used during the run, in per cent. */
 async function loadOver(ms: number, run: () => Promise<void>) {
   const before = [cpuMs([server.pid]), cpuMs(databasePids)] as const;
   const started = performance.now();

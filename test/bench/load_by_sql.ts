@@ -6,7 +6,7 @@ import { type Inventory, type ProviderShape, project, usedResources, user } from
  * OpenStack Placement, too.
  */
 
-/** Loads `count` trees. Their standard traits and classes must be there, as they are once a server has started. */
+/** Loads `count` trees. The standard traits and classes must exist, as they do after the first start of a server. */
 export async function loadTrees(query: Query, shapes: readonly ProviderShape[], count: number): Promise<void> {
   for (const shape of shapes) {
     await insertProviders(query, shape, count);
@@ -16,7 +16,7 @@ export async function loadTrees(query: Query, shapes: readonly ProviderShape[], 
     await insertAggregates(query, shape, count);
     await insertAllocations(query, shape, count);
   }
-  // Otherwise PostgreSQL would do it on its own, in the middle of what is measured.
+  // Otherwise autovacuum would do this in the middle of a measurement.
   await query('vacuum analyze');
 }
 
@@ -26,7 +26,10 @@ export async function removeAll(query: Query): Promise<void> {
     resource_provider_aggregates, placement_aggregates cascade`);
 }
 
-/** Lets `count` providers of the kind look changed, as an agent does that writes the inventories it has. */
+/**
+ * Updates the inventories of `count` providers of the kind without changing them, as an agent does that writes the same
+ * inventories again.
+ */
 export async function touchInventories(query: Query, { kind }: ProviderShape, count: number): Promise<void> {
   await query(`update inventories set updated_at = now() where resource_provider_id in
     (select id from resource_providers where name like '${kind}-%' order by id limit ${count})`);

@@ -3,29 +3,30 @@ import { type Connection, connect } from './connection.ts';
 import type { MeasuredServer } from './measured_server.ts';
 import { cpuMs } from './processes.ts';
 
-/** What one measured load came to. Times and CPU times are milliseconds per operation; NaN where they are not known. */
+/** The result of one measured load. Times and CPU times are milliseconds per operation. NaN if a time is not known. */
 export type Measurement = {
   readonly perSecond: number;
   readonly p50Ms: number;
   readonly p99Ms: number;
-  /** In the server's processes. */
+  /** CPU time of the processes of the server. */
   readonly serverCpuMs: number;
-  /** In those of its database. */
+  /** CPU time of the processes of its database. */
   readonly databaseCpuMs: number;
-  /** In this process, which makes the load. */
+  /** CPU time of this process, which makes the load. */
   readonly clientCpuMs: number;
   readonly operations: number;
-  /** What else there is to say of it. */
+  /** A remark about the result. */
   readonly note?: string;
 };
 
-/** One step of a load: what a caller does again and again over its connection. */
+/** One step of a load: a caller repeats it over its connection. */
 export type Operation = (connection: Connection, call: number) => Promise<void>;
 
 /**
- * A closed loop over `concurrency` connections, spread over the server's processes, after a warm-up of a quarter of the time.
+ * A closed loop over `concurrency` connections, spread over the processes of the server, after a warm-up of a quarter
+ * of the time.
  *
- * @param bounds.coldStart leaves out the warm-up, where every operation counts
+ * @param bounds.coldStart leaves out the warm-up, for loads in which every operation counts
  */
 export async function measure(
   server: MeasuredServer,
@@ -51,7 +52,7 @@ export async function measure(
   });
 }
 
-/** Does the operation `most` times, unmeasured, and as fast as it goes; fewer where the time is up before. */
+/** Repeats the operation `most` times as fast as possible, without measuring it. It ends earlier if the time is up. */
 export async function perform(
   server: MeasuredServer,
   { most = Number.POSITIVE_INFINITY, durationMs = Number.POSITIVE_INFINITY }: Partial<Bounds>,
@@ -77,7 +78,7 @@ export async function withConnections<T>(
   }
 }
 
-/** The medians of several rounds; the last note. */
+/** The medians of several rounds, and the last note. */
 export function medians(rounds: readonly Measurement[]): Measurement {
   const of = (figure: Exclude<keyof Measurement, 'note'>): number => median(rounds.map((round) => round[figure]));
   const note = rounds.at(-1)?.note;

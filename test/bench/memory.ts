@@ -6,13 +6,18 @@ import { residentMb } from './processes.ts';
 export type Footprint = {
   readonly server: string;
   readonly providers: number;
-  /** Of all its processes, in MB (10^6 bytes). */
+  /** The memory of all its processes, in MB (10^6 bytes). */
   readonly residentMb: number;
-  /** From its start until it answered, its processes one after the other; undefined where it was used since. */
+  /**
+   * The time from the start until the first answer, its processes one after the other. Undefined if it has had requests
+   * since.
+   */
   readonly startMs?: number;
 };
 
-/** Of a server that is started for it, before anything is asked of it; undefined where it is not ours to start. */
+/**
+ * Measures a server right after a start, before any request. Undefined if the server was not started by this program.
+ */
 export async function freshFootprint(server: MeasuredServer, providers: number): Promise<Footprint | undefined> {
   const started = await server.restart?.();
   if (started === undefined) return undefined;
@@ -20,7 +25,7 @@ export async function freshFootprint(server: MeasuredServer, providers: number):
   return { ...usedFootprint(server, providers), ...started };
 }
 
-/** Of a server after its workloads. */
+/** Measures a server after its workloads. */
 export function usedFootprint(server: MeasuredServer, providers: number): Footprint {
   return { server: server.name, providers, residentMb: residentMb(server.pids()) };
 }

@@ -1,12 +1,12 @@
 import { Command, InvalidArgumentError } from 'commander';
 import type { RunningServer } from './running_server.ts';
 
-/** Our own servers that can be measured, by the name they have in the table. */
+/** Our own servers that can be measured, by their names in the table. */
 export const ownServers = ['postgresql', 'embedded', 'two-processes'] as const;
 export type OwnServer = (typeof ownServers)[number];
 
 export type Options = {
-  /** The first of them is what the ratios refer to. */
+  /** The ratios refer to the first of them. */
   readonly running: readonly RunningServer[];
   readonly own: readonly OwnServer[];
   /** Numbers of flat providers, the smallest first. */
@@ -34,7 +34,7 @@ type Flags = {
   readonly quick?: true;
 };
 
-/** What the command line asks for. It ends the process where that is wrong, and says why. */
+/** Reads the command line. If it is wrong, the process ends with a message. */
 export function readOptions(args: readonly string[]): Options {
   const command = new Command('bench')
     .description(

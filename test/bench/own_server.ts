@@ -2,24 +2,27 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { sql } from 'kysely';
-import { type DatabaseSettings, openDatabase } from '../../db/connect.ts';
+import { type DatabaseSettings, openDatabase } from '../../db/engine/connect.ts';
 import { createDatabase, execute, type FreshDatabase } from '../postgresql.ts';
 import type { Query } from '../races/server_process.ts';
 import { fillEmbedded, postgresqlTemplate } from '../templates.ts';
 import type { MeasuredServer } from './measured_server.ts';
 import { type PlacementApi, startPlacementApi } from './placement_api.ts';
 
-/** In random order, as upstream's own performance job has it: schedulers would all take the first host otherwise. */
+/**
+ * Candidates are in random order, as in upstream's own performance job. Otherwise all schedulers would take the first
+ * host.
+ */
 const config = '[placement]\nrandomize_allocation_candidates = true';
 
 type Place = {
-  /** An empty database with the schema; the former one is dropped. */
+  /** Drops the former database, and makes an empty one with the schema. */
   renew(): Promise<void>;
   settings(): DatabaseSettings;
   remove(): Promise<void>;
 };
 
-/** Our service: `processes` of it on a PostgreSQL server, each fill in a database of its own. */
+/** Our service: `processes` processes on a PostgreSQL server. Each fill has its own database. */
 export async function ownOnPostgresql(
   name: string,
   postgresqlUrl: string,
@@ -56,7 +59,7 @@ export function ownOnEmbedded(name: string, profileFolder?: string): MeasuredSer
   return ownServer(name, place, 1, undefined, profileFolder);
 }
 
-/** It is filled while it does not run: the embedded database is for a single process. */
+/** The server is stopped while it is filled, because only one process can open the embedded database. */
 function ownServer(
   name: string,
   place: Place,
@@ -104,7 +107,7 @@ function ownServer(
   };
 }
 
-/** SQL on a PostgreSQL database, each statement over a connection of its own. */
+/** Runs SQL on a PostgreSQL database, each statement over its own connection. */
 export const queryOn =
   (url: string): Query =>
   async (statement) =>
@@ -112,7 +115,7 @@ export const queryOn =
 
 /** The first process of a PostgreSQL server on this machine, whose children are the others. */
 export async function firstProcess(url: string): Promise<number> {
-  // The first line of postmaster.pid; only a superuser may read it.
+  // The PID is in the first line of postmaster.pid, which only a superuser can read.
   const { rows } = await execute(url, `select split_part(pg_read_file('postmaster.pid'), E'\\n', 1) as pid`);
   return Number(rows[0]?.pid);
 }

@@ -7,16 +7,16 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { freePort } from '../free_port.ts';
 
-/** `placement-api` as it is deployed, in a process of its own that ends with this one. */
+/** `placement-api` as it is deployed, in its own process, which ends with this one. */
 export type PlacementApi = { readonly url: string; readonly pid: number; stop(): Promise<void> };
 
 /**
  * Starts it, and waits until it answers.
  *
- * @param database where its data is: the URL of a PostgreSQL server, or a folder
+ * @param database its database: the URL of a PostgreSQL server, or a folder
  * @param options.config more lines of placement.conf
- * @param options.profileFolder where a profile of its CPU time is left when it ends
- * @throws Error with its log where it does not start within a minute.
+ * @param options.profileFolder a profile of its CPU time is written there when it ends
+ * @throws Error with its log if it does not start within a minute
  */
 export async function startPlacementApi(
   database: { readonly connection: string } | { readonly embeddedPath: string },
@@ -24,7 +24,7 @@ export async function startPlacementApi(
 ): Promise<PlacementApi> {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'placement-bench-'));
   const remove = () => rmSync(folder, { recursive: true, force: true });
-  process.once('exit', remove); // where this process is ended before the server has started
+  process.once('exit', remove); // if this process ends before the server has started
   const port = await freePort();
   const url = `http://127.0.0.1:${port}`;
   const configFile = path.join(folder, 'placement.conf');
@@ -39,7 +39,7 @@ export async function startPlacementApi(
   const child = fork(
     path.join(import.meta.dirname, 'placement_api_main.ts'),
     ['--config-file', configFile, '--port', `${port}`],
-    // The heap as `npm start` has it.
+    // The heap size that `npm start` sets.
     { execArgv: ['--max-semi-space-size=16', ...profile], stdio: ['ignore', log.fd, log.fd, 'ipc'] },
   );
   const ended = once(child, 'exit');

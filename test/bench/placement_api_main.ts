@@ -1,4 +1,4 @@
-/* `placement-api`, with the arguments of this process; it ends when the process that forked it is gone, however that ended. */
+/* `placement-api`, with the arguments of this process. It ends when its parent process has ended for any reason. */
 
 process.on('disconnect', () => process.exit());
 await import('../../src/bin/placement-api.ts');

@@ -1,22 +1,22 @@
 import { readdirSync, readFileSync } from 'node:fs';
 
 /*
- * What processes have used, as /proc tells it; on systems without it every figure is NaN. A process counts with all that it
- * started, and with those of them that have ended.
+ * What processes have used, from /proc. On systems without it every figure is NaN. The figures of a process include all
+ * its descendants, also those that have ended.
  */
 
-/** CPU time, user and system, in milliseconds; Linux counts it in hundredths of a second. */
+/** CPU time, user and system, in milliseconds. Linux counts it in hundredths of a second. */
 export function cpuMs(pids: readonly number[]): number {
   return sum(pids.flatMap(withDescendants).map(({ cpu }) => cpu * 10));
 }
 
-/** Resident memory in MB (10^6 bytes), shared pages counted in each process. */
+/** Resident memory in MB (10^6 bytes). Shared pages count in each process. */
 export function residentMb(pids: readonly number[]): number {
   const pageBytes = 4096;
   return sum(pids.flatMap(withDescendants).map(({ residentPages }) => residentPages * pageBytes)) / 1e6;
 }
 
-/** A process and all that it started, those that have ended but are not waited for left out. */
+/** A process and its descendants, without zombies. */
 export function runningTree(pid: number): readonly number[] {
   return withDescendants(pid)
     .filter(({ state }) => state !== 'Z')
@@ -26,7 +26,7 @@ export function runningTree(pid: number): readonly number[] {
 type ProcessRow = {
   readonly pid: number;
   readonly parent: number;
-  /** One letter; `Z` for one that has ended. */
+  /** One letter. `Z` is a zombie. */
   readonly state: string;
   /** In clock ticks. */
   readonly cpu: number;

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 
-/** What V8 writes with `--cpu-prof`; times are microseconds. */
+/** The file that V8 writes with `--cpu-prof`. Times are microseconds. */
 type Profile = {
   readonly nodes: readonly {
     readonly id: number;
@@ -11,14 +11,14 @@ type Profile = {
   readonly timeDeltas: readonly number[];
 };
 
-/** A stretch of time by the clock of `process.hrtime`, which all processes of a machine share; in microseconds. */
+/** A period by the clock of `process.hrtime`, which all processes of a machine share, in microseconds. */
 export type Stretch = { readonly fromUs: number; readonly toUs: number };
 
 export const nowUs = (): number => Number(process.hrtime.bigint() / 1000n);
 
 /**
- * What share of a profile's CPU time each part of the program took itself: folders of src/ and db/, packages, and Node.js. The
- * largest comes first; together they are 1.
+ * The share of each part of the program in the CPU time of a profile: folders of src/ and db/, packages, and Node.js.
+ * The largest share comes first. The sum of all shares is 1.
  */
 export async function partsOf(
   file: string,

@@ -50,7 +50,7 @@ test('a quick run measures every workload on every server, and the limits', { ti
   }
 });
 
-test('what the benchmark started ends with it at Ctrl-C', { timeout: 120_000 }, async () => {
+test('Ctrl-C ends the benchmark and every process that it started', { timeout: 120_000 }, async () => {
   const child = spawn(process.execPath, [benchmark, '--own', 'postgresql', '--sizes', '100', '--seconds', '60'], {
     stdio: ['ignore', 'pipe', 'ignore'],
   });

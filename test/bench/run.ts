@@ -45,7 +45,7 @@ const postgresql = await startPostgresql({ durable: true });
 try {
   await run(postgresql);
 } catch (error) {
-  // What breaks because everything is being closed is no news.
+  // After Ctrl-C everything is being closed, so errors are expected.
   if (!interrupted) throw error;
 } finally {
   if (!interrupted) await closeAll();
@@ -70,13 +70,13 @@ async function run({ url }: PostgresqlServer): Promise<void> {
   if (growth.length > 0) console.log(`\n${'growth'.padEnd(71)}      CPU     time\n${growth.join('\n')}`);
 }
 
-/** After every result, since a run takes long and may be ended early. */
+/** Saves the results after each one, because a run takes long and may be ended early. */
 function save(): void {
   if (options.json === undefined) return;
   writeFileSync(options.json, `${JSON.stringify({ machine, rows, footprints }, undefined, 1)}\n`);
 }
 
-/** What the figures depend on. */
+/** The properties of the machine that the figures depend on. */
 async function describeMachine(postgresqlUrl: string): Promise<Readonly<Record<string, string>>> {
   const show = async (setting: string) => (await execute(postgresqlUrl, `show ${setting}`)).rows[0]?.[setting];
   const processors = os.cpus();

@@ -3,7 +3,7 @@ import { removeAll } from './load_by_sql.ts';
 import type { MeasuredServer } from './measured_server.ts';
 import { firstProcess, queryOn } from './own_server.ts';
 
-/** What the command line tells of a server that runs already. */
+/** A server that already runs, as given on the command line. */
 export type RunningServer = {
   readonly name: string;
   readonly urls: readonly string[];
@@ -13,10 +13,10 @@ export type RunningServer = {
 };
 
 /**
- * Any server of the API that runs without authentication, the OpenStack Placement for one. It goes on serving while its data
- * is replaced.
+ * Any server of the API that runs without authentication, for example OpenStack Placement. It continues to serve while
+ * its data is replaced.
  *
- * @throws Error where its database cannot be reached.
+ * @throws Error if its database cannot be reached
  */
 export async function runningServer({ name, urls, pids, databaseUrl }: RunningServer): Promise<MeasuredServer> {
   await execute(databaseUrl, 'select 1');

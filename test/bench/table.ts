@@ -17,10 +17,10 @@ const columns = [
   ...['per s', 'p50 ms', 'p99 ms', 'server', 'database', 'ratio', 'cpu x'].map((title) => title.padStart(9)),
 ];
 
-/** Above the columns `server` and `database` stand for CPU milliseconds per operation. */
+/** The columns `server` and `database` have CPU milliseconds per operation. */
 export const heading = `${' '.repeat(106)}CPU ms per op\n${columns.join('')}`;
 
-/** @param first the row of the first server for the same workload, which the ratios refer to */
+/** @param first the row of the first server for the same workload; the ratios refer to it */
 export function line({ workload, size, server, medians }: Row, first: Row | undefined): string {
   const ratios =
     first === undefined
@@ -32,7 +32,10 @@ export function line({ workload, size, server, medians }: Row, first: Row | unde
   return `${workload.padEnd(56)}${`${size ?? ''}`.padStart(7)} ${server.padEnd(14)}${cells}  ${note ?? ''}`.trimEnd();
 }
 
-/** What each workload costs at the largest size in relation to the smallest: CPU time, and time at equal concurrency. */
+/**
+ * The cost of each workload at the largest size divided by that at the smallest: CPU time, and time at equal
+ * concurrency.
+ */
 export function growthLines(rows: readonly Row[]): readonly string[] {
   const key = ({ workload, server }: Row): string => `${workload.padEnd(56)} ${server.padEnd(14)}`;
   return [...new Set(rows.map(key))].flatMap((name) => {

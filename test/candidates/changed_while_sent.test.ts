@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { Changes } from '../../db/fleet/read_changes.ts';
 import { parseCandidateRequest } from '../../src/candidates/query.ts';
 import { candidatesJson } from '../../src/candidates/response.ts';
 import { search } from '../../src/candidates/search.ts';
-import type { Changes } from '../../src/fleet/changes.ts';
 import type { LivingFleet } from '../../src/fleet/fleet.ts';
-import { parseQuery } from '../../src/query/query_string.ts';
+import { parseQuery } from '../../src/rest/query_string.ts';
 import { createFleet } from '../fleet/made_up_fleet.ts';
 import { type Node, nodeAt, providerUuid, rowsOf, stockOf } from './topology.ts';
 
@@ -27,7 +27,7 @@ function answerOf({ fleet, apply }: LivingFleet, change: Change) {
     text += chunk;
     if (chunkCount++ > 0) continue;
     const rest = { moved: null, touched: null, traits: null, aggregates: null, traitNames: null, classNames: null };
-    apply({ ...rest, ...change, snapshot: '', reload: false });
+    apply({ ...rest, ...change, snapshot: '', reload: false, isMuch: false });
   }
   assert.ok(chunkCount > 1, 'or this test proves nothing');
   const { allocation_requests: requests, provider_summaries: summaries } = JSON.parse(text);

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import type { Changes } from '../../db/fleet/read_changes.ts';
 import type { CandidateRequest, RequestGroup } from '../../src/candidates/request.ts';
 import { candidatesJson } from '../../src/candidates/response.ts';
 import { search } from '../../src/candidates/search.ts';
-import { ApiError } from '../../src/errors.ts';
-import type { Changes } from '../../src/fleet/changes.ts';
 import type { Fleet } from '../../src/fleet/fleet.ts';
 import { type OwnWrite, showEffects } from '../../src/fleet/own_writes.ts';
+import { ApiError } from '../../src/rest/errors.ts';
 import { type AllRows, createFleet } from '../fleet/made_up_fleet.ts';
 import { groupOf, requestOf } from './plain_request.ts';
 import { anyRequest } from './random_request.ts';
@@ -20,6 +20,7 @@ type Change = { readonly kind: keyof typeof changes; readonly at: number; readon
 const noChanges: Changes = {
   snapshot: '',
   reload: false,
+  isMuch: false,
   moved: null,
   touched: null,
   whole: null,

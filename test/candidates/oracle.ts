@@ -9,21 +9,19 @@ type Assignment = ReadonlyMap<string, Node>;
  * judged by itself. Each is written as keyOf writes it; two that look the same, mappings included, are one.
  */
 export function allCandidates(topology: Topology, request: CandidateRequest): Set<string> {
+  const roots = topology.filter(({ parent }) => parent === undefined);
+  return new Set(roots.flatMap((anchor) => [...candidatesAt(topology, request, anchor)]));
+}
+
+/** The candidates that the search anchored at one root has, before those of several roots that are equal are one. */
+export function candidatesAt(topology: Topology, request: CandidateRequest, anchor: Node): Set<string> {
   const found = new Set<string>();
-  for (const anchor of topology.filter(({ parent }) => parent === undefined)) {
-    if (
-      !hasTraits(
-        anchor,
-        request.rootTraits.required.map((name) => [name]),
-        request.rootTraits.forbidden,
-      )
-    )
-      continue;
-    const perGroup = request.groups.map((group) => assignmentsOf(topology, anchor, group));
-    for (const assignments of product(perGroup)) {
-      if (isCandidate(topology, request, assignments))
-        found.add(keyOf(amounts(request, assignments), mappings(request, assignments)));
-    }
+  const required = request.rootTraits.required.map((name) => [name]);
+  if (!hasTraits(anchor, required, request.rootTraits.forbidden)) return found;
+  const perGroup = request.groups.map((group) => assignmentsOf(topology, anchor, group));
+  for (const assignments of product(perGroup)) {
+    if (isCandidate(topology, request, assignments))
+      found.add(keyOf(amounts(request, assignments), mappings(request, assignments)));
   }
   return found;
 }
@@ -102,12 +100,18 @@ function isCandidate(topology: Topology, request: CandidateRequest, assignments:
   return new Set([...used].map((node) => rootPlace(topology, topology.indexOf(node)))).size === used.size;
 }
 
-const hasTraits = (node: Node, required: readonly (readonly string[])[], forbidden: readonly string[]): boolean => {
+/** Whether a provider has one of each list, and none of the forbidden. */
+export const hasTraits = (
+  node: Node,
+  required: readonly (readonly string[])[],
+  forbidden: readonly string[],
+): boolean => {
   const has = (name: string) => node.traits.some((each) => each === name);
   return required.every((anyOf) => anyOf.some(has)) && !forbidden.some(has);
 };
 
-const capacityOf = (stock: { total: number; reserved: number; allocation_ratio: number }): number =>
+/** What there is of an inventory, used or not, before rounding. */
+export const capacityOf = (stock: { total: number; reserved: number; allocation_ratio: number }): number =>
   (stock.total - stock.reserved) * stock.allocation_ratio;
 
 function fits(node: Node, name: string, amount: number): boolean {

@@ -6,7 +6,7 @@ import type { CandidateRequest } from '../../src/candidates/request.ts';
 import { candidatesJson } from '../../src/candidates/response.ts';
 import { search } from '../../src/candidates/search.ts';
 import type { Fleet } from '../../src/fleet/fleet.ts';
-import { parseQuery } from '../../src/query/query_string.ts';
+import { parseQuery } from '../../src/rest/query_string.ts';
 import { createFleet } from '../fleet/made_up_fleet.ts';
 import { naiveAnswer } from './naive_answer.ts';
 import { anyRequest } from './random_request.ts';

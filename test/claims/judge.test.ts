@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import fc from 'fast-check';
-import type { ConsumerState } from '../../db/statements/read_consumers.ts';
+import type { ConsumerState } from '../../db/statements/claims/read_consumers.ts';
 import { type Claim, ClaimRefused, type ConsumerClaim } from '../../src/claims/claim.ts';
 import { judge } from '../../src/claims/judge.ts';
 import type { Fleet } from '../../src/fleet/fleet.ts';
@@ -31,7 +31,7 @@ const node = (uuid: string, stock: Partial<Node['stock']>): Node => ({
   aggregates: [],
 });
 
-/** A host, a disk, and a provider that has nothing; their ids are 1, 2 and 3, those of the classes too. */
+/** A host, a disk, and a provider without inventories. Their ids are 1, 2 and 3. The classes have the same ids. */
 const fleetWith = (cpu: Partial<Stock> = {}, ofDisk: Partial<Stock> = {}): Fleet =>
   createFleet(
     rowsOf([
@@ -55,7 +55,7 @@ const consumer = (wanted: Wanted, more: Partial<ConsumerClaim> = {}): ConsumerCl
 
 const claimOf = (...consumers: ConsumerClaim[]): Claim => ({ consumers, inventories: [] });
 
-/** What the consumer has now: amounts of VCPU on the host. */
+/** What the consumer has before the claim: amounts of VCPU on the host. */
 const having = (used: number, generation: number | null = 3): ReadonlyMap<string, ConsumerState> =>
   new Map([
     [
@@ -89,7 +89,7 @@ function refusalOf(...parameters: Parameters<typeof judged>): string {
 }
 
 suite('judging a claim', () => {
-  test('refuses in the order of upstream: each fault hides those after it', () => {
+  test('refuses in the order of upstream: the first fault hides the later ones', () => {
     const fleet = fleetWith({ max_unit: 4, total: 3 });
     const wrongReshape = (uuid: string, generation: number, name: string) => ({
       providerUuid: uuid,
@@ -123,7 +123,7 @@ suite('judging a claim', () => {
     );
     const unknownClass = consumer({ [host]: { CUSTOM_NONE: 1 } }, { uuid: 'c2' });
     assert.equal(refusalOf(fleet, claimOf(known, unknownClass)), 'unknown class: No such resource class CUSTOM_NONE.');
-    // A provider without any of the classes is told of before the units and capacity of others.
+    // A provider without any of the classes is reported before units and capacity of other providers.
     const onNothing = consumer({ [empty]: { VCPU: 1 } }, { uuid: 'c2' });
     assert.equal(
       refusalOf(fleet, claimOf(known, onNothing)),
@@ -134,7 +134,7 @@ suite('judging a claim', () => {
     assert.equal(refusalOf(fleet, claimOf(consumer({ [host]: { VCPU: 3 } }))), 'none');
   });
 
-  test('a class that only another of the providers has is an invalid inventory, in its turn', () => {
+  test('a class that only another of the providers has is an invalid inventory, at its place in the order', () => {
     const claim = claimOf(consumer({ [host]: { VCPU: 1, DISK_GB: 1 }, [disk]: { DISK_GB: 1 } }));
     assert.equal(
       refusalOf(fleetWith(), claim),
@@ -143,24 +143,24 @@ suite('judging a claim', () => {
     assert.match(refusalOf(fleetWith({ total: 1, used: 1 }), claim), /'VCPU'.*would exceed the capacity/);
   });
 
-  test('what the consumer has now is taken back first', () => {
+  test('frees the present allocations of the consumer first', () => {
     const fleet = fleetWith({ used: 10 });
     assert.match(refusalOf(fleet, claimOf(consumer({ [host]: { VCPU: 1 } }))), /exceed/);
     assert.equal(refusalOf(fleet, claimOf(consumer({ [host]: { VCPU: 6 } })), having(6)), 'none');
     assert.match(refusalOf(fleet, claimOf(consumer({ [host]: { VCPU: 7 } })), having(6)), /exceed/);
   });
 
-  test('beyond capacity a claim may stay or shrink, not grow', () => {
+  test('beyond capacity a claim may keep or reduce its amount, but not raise it', () => {
     const fleet = fleetWith({ total: 5, used: 9 });
     assert.equal(refusalOf(fleet, claimOf(consumer({ [host]: { VCPU: 4 } })), having(4)), 'none');
     assert.equal(refusalOf(fleet, claimOf(consumer({ [host]: { VCPU: 3 } })), having(4)), 'none');
     assert.match(refusalOf(fleet, claimOf(consumer({ [host]: { VCPU: 5 } })), having(4)), /exceed/);
-    // From one consumer to another is no growth either, as a whole.
+    // Moving an amount from one consumer to another does not raise the sum either.
     const moving = claimOf(consumer({}), consumer({ [host]: { VCPU: 4 } }, { uuid: 'c2' }));
     assert.equal(refusalOf(fleet, moving, having(4)), 'none');
   });
 
-  test('what others of the batch were promised is gone', () => {
+  test('amounts that are promised to other claims of the batch are not free any more', () => {
     const fleet = fleetWith();
     const inventory = fleet.byUuid.get(host)?.inventories[0];
     assert.ok(inventory);
@@ -169,7 +169,7 @@ suite('judging a claim', () => {
     assert.match(refusalOf(fleet, claim, nobody, new Map([[inventory, 7]])), /exceed/);
   });
 
-  test('all consumers of a claim together fit or none', () => {
+  test('accepts all consumers of a claim together, or none', () => {
     const fleet = fleetWith();
     const both = (second: number) =>
       claimOf(consumer({ [host]: { VCPU: 6 } }), consumer({ [host]: { VCPU: second } }, { uuid: 'c2' }));
@@ -177,7 +177,7 @@ suite('judging a claim', () => {
     assert.match(refusalOf(fleet, both(5)), /exceed/);
   });
 
-  test('is right about capacity for any stock, present use and wish', () => {
+  test('is right about capacity for any stock, present usage and requested amount', () => {
     const stock = fc.record({
       total: fc.integer({ min: 1, max: 12 }),
       reserved: fc.nat(3),
@@ -230,7 +230,7 @@ suite('what a claim that is accepted writes', () => {
     ]);
   });
 
-  test('a provider that is dropped is not touched, unless everything is given up', () => {
+  test('a provider that the claim leaves keeps its generation, unless the claim is empty', () => {
     const elsewhere = judged(fleetWith({ used: 2 }), claimOf(consumer({ [disk]: { DISK_GB: 1 } })), having(2));
     assert.deepEqual(
       elsewhere.providers.map(({ providerId }) => providerId),
@@ -240,7 +240,7 @@ suite('what a claim that is accepted writes', () => {
     assert.deepEqual(nowhere.providers, [{ providerId: 1, generation: 0, bump: 1 }]);
   });
 
-  test('a reshape grows the generation by two, or by one where no inventory is left', () => {
+  test('a reshape raises the generation by two, or by one if no inventory is left', () => {
     const inventories = (names: readonly string[]) => [
       {
         providerUuid: disk,
@@ -259,7 +259,7 @@ suite('what a claim that is accepted writes', () => {
     assert.deepEqual(removed.inventories, [{ providerId: 2, put: [], remove: [3] }]);
   });
 
-  test('an inventory may go with the last allocation of it, and not before', () => {
+  test('a reshape can delete an inventory together with the last allocation of it, but not before', () => {
     const gone = [
       {
         providerUuid: host,
@@ -275,7 +275,7 @@ suite('what a claim that is accepted writes', () => {
     );
   });
 
-  test('allocations of a reshape are held against the inventories that it brings', () => {
+  test('allocations of a reshape are checked against its new inventories', () => {
     const bring = (total: number) => [
       { providerUuid: empty, knownGeneration: 0, inventories: new Map([['VCPU', { total, ...inventoryDefaults }]]) },
     ];
@@ -284,7 +284,7 @@ suite('what a claim that is accepted writes', () => {
     assert.match(refusalOf(fleetWith(), claim(1)), /exceed/);
   });
 
-  test('a consumer of whom nothing is and nothing is wanted is not written', () => {
+  test('a consumer without allocations before and after the claim is not written', () => {
     assert.deepEqual(judged(fleetWith(), claimOf(consumer({}))).consumers, []);
     const known = judged(fleetWith({ used: 2 }), claimOf(consumer({})), having(2));
     assert.deepEqual(

@@ -8,10 +8,10 @@ export type Ended = { readonly code: number; readonly stdout: string; readonly s
 
 export const program = path.join(project, 'src', 'bin', 'placement.ts');
 
-/** Runs `placement` to its end; it sees no environment but what it is given. */
+/** Runs `placement` to its end, with only the given environment. */
 export function placement(args: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<Ended> {
   return new Promise((resolve) => {
-    const options = { env: { PATH: process.env.PATH, ...compileCache, ...env }, timeout: 60_000 };
+    const options = { env: { PATH: process.env.PATH, ...compileCache, ...env }, timeout: 60_000, maxBuffer: 2 ** 27 };
     execFile(process.execPath, [program, ...args], options, (error, stdout, stderr) => {
       resolve({ code: typeof error?.code === 'number' ? error.code : error === null ? 0 : -1, stdout, stderr });
     });

@@ -15,14 +15,14 @@ after(async () => {
   await server.close();
 });
 
-/** A way to the service that does not suffice. */
+/** Checks that this environment is not enough to reach the service. */
 const isWrong = (expected: RegExp, env: Readonly<Record<string, string>>) =>
   mustFail(expected, ['provider', 'list'], env, 2);
 
-test('without a way to the service it says what to set', async () => {
-  await isWrong(/where the placement service is.*OS_ENDPOINT=.*OS_TOKEN=admin.*OS_AUTH_URL/, {});
-  await isWrong(/Nothing says who you are at/, { OS_ENDPOINT: server.url });
-  await isWrong(/Nothing says who you are\. Set OS_USERNAME/, { OS_AUTH_URL: keystone.url });
+test('without a URL or credentials the command says what to set', async () => {
+  await isWrong(/URL of the placement service is missing.*OS_ENDPOINT=.*OS_TOKEN=admin.*OS_AUTH_URL/, {});
+  await isWrong(/The credentials for .* are missing/, { OS_ENDPOINT: server.url });
+  await isWrong(/The credentials are missing\. Set OS_USERNAME/, { OS_AUTH_URL: keystone.url });
   const nobody = { OS_AUTH_URL: keystone.url, OS_USERNAME: 'nova' };
   await isWrong(/The password of nova is missing\. Set OS_PASSWORD/, nobody);
   await isWrong(/is no URL\. Write it as http:/, {
@@ -31,7 +31,7 @@ test('without a way to the service it says what to set', async () => {
   });
 });
 
-test('with the environment of the OpenStack client it finds the service through Keystone', async () => {
+test('with the environment of the OpenStack client the command finds the service through Keystone', async () => {
   const openrc = {
     OS_AUTH_URL: `${keystone.url}/v3`,
     OS_USERNAME: 'nova',

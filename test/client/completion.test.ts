@@ -19,7 +19,7 @@ before(async () => {
 });
 after(() => rm(folder, { recursive: true }));
 
-/** What bash would offer for the last of these words. */
+/** The completions that bash offers for the last of these words. */
 async function offered(...words: readonly string[]): Promise<readonly string[]> {
   const quoted = ['placement', ...words].map((word) => `'${word}'`).join(' ');
   const script = `source <(placement completion bash); COMP_WORDS=(${quoted}); COMP_CWORD=${words.length}
@@ -33,13 +33,22 @@ async function offered(...words: readonly string[]): Promise<readonly string[]> 
 
 test('bash completes commands, their commands and options', async () => {
   assert.deepEqual(await offered('pro'), ['provider']);
-  assert.deepEqual(await offered('provider', ''), ['create', 'delete', 'help', 'list', 'set', 'show', 'tree']);
+  assert.deepEqual(await offered('provider', ''), [
+    'create',
+    'delete',
+    'help',
+    'list',
+    'set',
+    'show',
+    'summary',
+    'tree',
+  ]);
   assert.deepEqual(await offered('provider', 'list', '--na'), ['--name']);
   assert.deepEqual(await offered('--json', 'candidate', 'list', '--gr'), ['--group', '--group-policy']);
   assert.deepEqual(await offered('inventory', 'list', '--os-tok'), ['--os-token']);
 });
 
-test('there are scripts for zsh and fish too, and for nothing else', async () => {
+test('there are scripts for zsh and fish, and for no other shell', async () => {
   for (const shell of ['zsh', 'fish'])
     assert.match((await placement(['completion', shell])).stdout, /placement __complete/);
   const { code, stderr } = await placement(['completion', 'tcsh']);

@@ -20,7 +20,7 @@ before(async () => {
   folder = await mkdtemp(path.join(os.tmpdir(), 'placement-documentation-'));
   server = await startServer();
   keystone = await startKeystone({ placementUrl: server.url });
-  // The examples name the published package; here they are for the source that it is made of.
+  // The examples import the published package. Here they import its source.
   const source = path.join(project, 'src', 'client', 'index.ts');
   for (const { name, code } of examples) {
     await writeFile(path.join(folder, `${name}.ts`), code.replace("'placement/client'", `'${source}'`));
@@ -38,10 +38,10 @@ after(async () => {
   await rm(folder, { recursive: true });
 });
 
-test('docs/client.md has examples for what programs do', () => {
+test('docs/client.md has an example for each common task', () => {
   assert.deepEqual(
     examples.map(({ name }) => name),
-    ['connect', 'keystone', 'tree', 'schedule', 'move', 'tags', 'errors', 'signal'],
+    ['connect', 'keystone', 'tree', 'schedule', 'move', 'tags', 'consumers', 'errors', 'signal'],
   );
 });
 
@@ -51,7 +51,7 @@ test('the examples of docs/client.md compile', async () => {
 });
 
 for (const { name, output } of examples) {
-  test(`the example "${name}" of docs/client.md prints what it says`, async () => {
+  test(`the example "${name}" of docs/client.md prints the documented output`, async () => {
     const env = { PATH: process.env.PATH, OS_ENDPOINT: server.url, OS_AUTH_URL: keystone.url };
     const { stdout } = await run(process.execPath, [path.join(folder, `${name}.ts`)], { env, timeout: 60_000 });
     assert.equal(stdout, output);

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 
-/** An example of docs/client.md, with what it prints. */
+/** An example of docs/client.md, with the output that it prints. */
 export type Example = { readonly name: string; readonly code: string; readonly output: string };
 
 export const project = path.join(import.meta.dirname, '..', '..');

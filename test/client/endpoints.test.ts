@@ -19,7 +19,10 @@ before(async () => {
 });
 after(() => server.close());
 
-/** Does everything that the client can, at one version; what the version lacks must be refused as too old (or too new). */
+/**
+ * Calls every method of the client at one version. Methods that the version lacks must be refused as too old (or too
+ * new).
+ */
 async function doEverything(version: Microversion): Promise<void> {
   const placement = connect({ endpoint: server.url, auth: 'admin', version: version as string });
   const minor = microversions.indexOf(version);
@@ -92,6 +95,19 @@ async function doEverything(version: Microversion): Promise<void> {
   assert.ok(
     minor < 10 || found?.allocation_requests.some(({ allocations }) => allocations[host.uuid]?.resources.VCPU === 2),
   );
+  const explained = await from(42, () =>
+    placement.candidateQuestions.explain({
+      resources: { VCPU: 2_000 },
+      groups: { _A: { resources: { VCPU: 1 } } },
+      nearest: 1,
+    }),
+  );
+  if (explained !== undefined) {
+    assert.deepEqual([explained.fitting, explained.nearest.length], [0, 1]);
+    assert.equal(explained.conditions[1]?.parameter, 'resources_A');
+  }
+  const counted = await from(42, () => placement.candidateQuestions.count({ resources: { VCPU: 2 }, max: 1, top: 0 }));
+  if (counted !== undefined) assert.deepEqual(counted, { count: 1, exact: false, trees: [] });
   await from(33, () => placement.candidates({ groups: { _A: { resources: { VCPU: 1 } } }, limit: 1 }));
 
   const allocations = { [host.uuid]: { resources: { VCPU: 2 } } };
@@ -108,6 +124,20 @@ async function doEverything(version: Microversion): Promise<void> {
     assert.deepEqual(isByType(used) ? used.INSTANCE : used, { VCPU: 2, ...(minor >= 38 ? { consumer_count: 1 } : {}) });
   }
   await from(13, () => placement.allocations.setMany({ [other]: { allocations, ...claim } }));
+  const ofProject = await from(41, () =>
+    placement.consumers.page({ project_id: custom, resource_provider: host.uuid }),
+  );
+  assert.deepEqual(
+    ofProject?.map(({ uuid }) => uuid).toSorted(),
+    minor >= 41 ? [consumer, other].toSorted() : undefined,
+  );
+  const known = await from(41, () => placement.consumers.show(consumer));
+  const given = await from(41, () =>
+    placement.consumers.set(consumer, { ...(known ?? {}), ...claim, user_id: 'v', consumer_generation: 1 }),
+  );
+  assert.equal(given?.user_id, minor >= 41 ? 'v' : undefined);
+  const whole = await from(41, () => placement.providerSummaries.page({ uuids: [host.uuid] }));
+  assert.equal(whole?.[0]?.usages.VCPU, minor >= 41 ? 4 : undefined);
   const reshaped = { [host.uuid]: { inventories, resource_provider_generation: await generation() } };
   await from(30, () => placement.reshape({ inventories: reshaped, allocations: {} }));
   await placement.allocations.delete(consumer);
@@ -121,7 +151,7 @@ async function doEverything(version: Microversion): Promise<void> {
 }
 
 for (const version of microversions) {
-  test(`at ${version} every method works, or says that the version lacks it`, () => doEverything(version));
+  test(`at ${version} every method works, or reports that the version lacks it`, () => doEverything(version));
 }
 
 test('every endpoint of the service is called by a method of the client', () => {

@@ -14,7 +14,7 @@ const tag = /^W\/"[0-9a-f]{128}"$/;
 const newest = () => connect({ endpoint: server.url, auth: 'admin', version: '1.40' });
 const owner = { project_id: 'p', user_id: 'u', consumer_type: 'INSTANCE' };
 
-/** A host with something of two classes, and what it is called. */
+/** Makes a host with inventories of two classes. @returns its UUID and name */
 async function makeHost(): Promise<{ readonly uuid: string; readonly name: string }> {
   const placement = newest();
   const { uuid, name } = await placement.providers.create({ name: randomUUID() });
@@ -23,7 +23,7 @@ async function makeHost(): Promise<{ readonly uuid: string; readonly name: strin
   return { uuid, name };
 }
 
-test('what can be changed has a tag in its type, and each write holds it against what is there', async () => {
+test('resources that can be changed have a tag in their type, and each write checks it', async () => {
   const placement = newest();
   const { uuid } = await makeHost();
   await placement.traits.ensure('CUSTOM_TAGGED');
@@ -76,7 +76,7 @@ test('what can be changed has a tag in its type, and each write holds it against
   await providers.delete(uuid, { ifMatch: '*' });
 });
 
-test('a lost update is a conflict that reading again ends', async () => {
+test('a lost update is a conflict, and reading again resolves it', async () => {
   const placement = newest();
   const { uuid } = await makeHost();
   let attempts = 0;
@@ -93,7 +93,7 @@ test('a lost update is a conflict that reading again ends', async () => {
   await assert.rejects(placement.providers.update(uuid, { name }, { ifMatch: '"' }), (error) => !isConflict(error));
 });
 
-test('where the server speaks less, nothing is written on a condition', async () => {
+test('if the server does not speak 1.40, a write with a condition is not sent', async () => {
   const older = await startServer({ max: '1.39' });
   try {
     const named = connect({ endpoint: older.url, auth: 'admin', version: '1.39' });

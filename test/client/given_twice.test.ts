@@ -3,7 +3,10 @@ import { after, before, test } from 'node:test';
 import { placement } from './command.ts';
 import { startServer, type TestServer } from './servers.ts';
 
-/* What a command line gives twice is refused: the last would win otherwise, and the first be lost without a word. */
+/*
+ * An option that is given twice is refused. Otherwise the last value would win, and the first would be lost without a
+ * message.
+ */
 
 let server: TestServer;
 before(async () => {
@@ -74,12 +77,12 @@ for (const [args, says] of refused) {
   });
 }
 
-test('an option that stands in the environment, too, is not given twice', async () => {
+test('an option on the command line and in the environment is not given twice', async () => {
   const { code, stderr } = await run('version', '--os-token', 'joe');
   assert.equal(code, 0, stderr);
 });
 
-test('one class for several groups, and one provider for several of their trees, is not twice', async () => {
+test('one class in several groups, and one provider as the tree of several groups, are not given twice', async () => {
   const groups = ['VCPU=1', '--in-tree', 'host-1', '-g', '1', '-r', 'VCPU=2', '--in-tree', 'host-1'];
   const { code, stdout, stderr } = await run('candidate', 'list', ...groups, '--json');
   assert.equal(code, 0, stderr);

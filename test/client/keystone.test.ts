@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { ApiError, AuthError, type Credentials, connect, keystone, type Scope } from '../../src/client/index.ts';
 import { type KeystoneData, type KeystoneServer, startKeystone } from './keystone_server.ts';
 import { forward, startFront, startServer, type TestServer } from './servers.ts';
@@ -24,7 +23,7 @@ async function withKeystone(data: Partial<KeystoneData>, use: (keystone: Keyston
   }
 }
 
-test('a password gives a token and the endpoint, once for many calls', () =>
+test('a password gets a token and the endpoint, once for many calls', () =>
   withKeystone({}, async ({ url, logins }) => {
     const auth = keystone({ authUrl: `${url}/v3/`, credentials: password, scope: project, region: 'RegionOne' });
     const placement = connect({ auth });
@@ -42,7 +41,7 @@ test('a password gives a token and the endpoint, once for many calls', () =>
     ]);
   }));
 
-test('a token and an application credential log in too, and scopes may be wider', () =>
+test('a token and an application credential can log in too, and the scope can be a domain or the system', () =>
   withKeystone({}, async ({ url: authUrl, logins }) => {
     const login = (credentials: Credentials, scope?: Scope) =>
       connect({ endpoint: server.url, auth: keystone({ authUrl, credentials, scope }) }).providers.list();
@@ -75,19 +74,19 @@ test('a token that is about to expire is renewed before it is used', () =>
     assert.ok(logins.length > before);
   }));
 
-test('calls that find the token expired at once share one login', () =>
+test('calls that find the token expired at the same time share one login', (t) =>
   withKeystone({ validMs: 63_000 }, async ({ url: authUrl, logins }) => {
     const auth = keystone({ authUrl, credentials: password, scope: project });
     const placement = connect({ endpoint: server.url, auth });
     await placement.providers.list();
     const before = logins.length;
     // In the last minute of its life a token is renewed.
-    await sleep(3_100);
+    t.mock.timers.enable({ apis: ['Date'], now: Date.now() + 3_100 });
     await Promise.all([placement.providers.list(), placement.traits.list(), placement.resourceClasses.list()]);
     assert.equal(logins.length, before + 1);
   }));
 
-test('a token that the service does not take is replaced once', () =>
+test('a token that the service refuses is replaced once', () =>
   withKeystone({ tokens: ['stale', 'admin'] }, async ({ url: authUrl, logins }) => {
     // The service without Keystone takes any token; this front refuses one, as Keystone's middleware does.
     const front = await startFront((incoming, response) => {
@@ -110,7 +109,7 @@ test('a token that the service does not take is replaced once', () =>
     }
   }));
 
-test('what goes wrong with Keystone says what to do', () =>
+test('errors of Keystone say what to do', () =>
   withKeystone({}, async ({ url: authUrl }) => {
     const failing = (options: Partial<Parameters<typeof keystone>[0]>) =>
       connect({ auth: keystone({ authUrl, credentials: password, scope: project, ...options }) }).providers.list();
@@ -124,7 +123,7 @@ test('what goes wrong with Keystone says what to do', () =>
       says(/does not let nova in.*Check user/),
     );
     await assert.rejects(failing({ authUrl: `${authUrl}/identity` }), says(/There is no Keystone v3 at/));
-    await assert.rejects(failing({ scope: undefined }), says(/no catalog, since it is for no project/));
+    await assert.rejects(failing({ scope: undefined }), says(/no catalog, because it is not for a project/));
     await assert.rejects(
       failing({ region: 'RegionNine' }),
       says(/no public endpoint of placement in region RegionNine, only: internal in RegionOne, public in RegionTwo/),
@@ -132,7 +131,7 @@ test('what goes wrong with Keystone says what to do', () =>
     await assert.rejects(failing({ interface: 'admin' }), says(/no admin endpoint/));
   }));
 
-test('a token without a description is no token of Keystone', async () => {
+test('an answer without a description of the token is not an answer of Keystone', async () => {
   for (const body of ['', 'welcome', 'null', '{}', '{"token": {}}', '{"token": {"expires_at": 1}}']) {
     const front = await startFront(async (_incoming, response) => {
       response.writeHead(201, { 'X-Subject-Token': 'admin' }).end(body);
@@ -151,7 +150,7 @@ test('a token without a description is no token of Keystone', async () => {
   }
 });
 
-test('a signal ends the wait for a login, and the login goes on for others', () =>
+test('a signal ends the wait for a login, and the login continues for other calls', () =>
   withKeystone({}, async ({ url: authUrl, logins }) => {
     const placement = connect({
       auth: keystone({ authUrl, credentials: password, scope: project, region: 'RegionOne' }),

@@ -1,13 +1,13 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { startFront, type TestServer } from './servers.ts';
 
-/** What a login has to say, and what comes of it. */
+/** The answers of the server to logins. */
 export type KeystoneData = {
-  /** The address that the catalog has for placement. */
+  /** The URL of placement in the catalog. */
   readonly placementUrl: string;
-  /** The tokens that it gives, one after the other; the last again and again. */
+  /** The tokens that it issues, one after the other. The last one is repeated. */
   readonly tokens?: readonly string[];
-  /** How long they are valid, in milliseconds. */
+  /** How long the tokens are valid, in milliseconds. */
   readonly validMs?: number;
 };
 

@@ -4,13 +4,13 @@ import { connect, type Placement, VersionError, type VersionProblem } from '../.
 import { type Limits, startServer, startServerWithoutMicroversions, type TestServer } from './servers.ts';
 
 /*
- * The use cases by which a client and a server with microversions find each other, as OpenStack specified them for Ironic, with
- * their numbers. "Old" is a client or a server from before microversions.
+ * The use cases in which a client and a server with microversions find a common version, with their numbers, as
+ * OpenStack specified them for Ironic. An "old" client or server is from before microversions.
  */
 
 const versionHeader = 'openstack-api-version';
 
-/** The versions that a server was asked for, one for each request; `undefined` for one that named none. */
+/** The versions that the requests to a server asked for. `undefined` is a request that named no version. */
 const asked = ({ seen }: TestServer) => seen.map(({ headers }) => headers[versionHeader]);
 
 async function withServer(limits: Limits | 'without microversions', use: (server: TestServer) => Promise<void>) {
@@ -23,7 +23,7 @@ async function withServer(limits: Limits | 'without microversions', use: (server
   }
 }
 
-/** What a client from before microversions does. */
+/** Sends a request as a client from before microversions does. */
 const oldClient = (url: string, init: RequestInit = {}) =>
   fetch(`${url}/resource_providers`, { ...init, headers: { 'X-Auth-Token': 'admin', ...init.headers } });
 
@@ -44,25 +44,25 @@ const problem = (kind: VersionProblem, message: RegExp) => (error: unknown) => {
   return true;
 };
 
-test('use case 1: an old client talks to an old server as ever', () =>
+test('use case 1: an old client works with an old server as before', () =>
   withServer('without microversions', async ({ url }) => {
     const answer = await assertOldSession(url);
     assert.equal(answer.headers.get(versionHeader), null);
   }));
 
-test('use case 2: an old client talks to a new server in 1.0', () =>
+test('use case 2: an old client works with a new server at 1.0', () =>
   withServer({}, async ({ url }) => {
     const answer = await assertOldSession(url);
     assert.equal(answer.headers.get(versionHeader), 'placement 1.0');
     assert.equal(answer.headers.get('openstack-api-minimum-version'), 'placement 1.0');
-    assert.equal(answer.headers.get('openstack-api-maximum-version'), 'placement 1.40');
+    assert.equal(answer.headers.get('openstack-api-maximum-version'), 'placement 1.42');
   }));
 
-test('use case 3A: with an old server a client that was told no version goes on in 1.0', () =>
+test('use case 3A: with an old server a client without a named version continues at 1.0', () =>
   withServer('without microversions', async (server) => {
     const placement = connect({ endpoint: server.url, auth: 'admin' });
     assert.deepEqual(await placement.providers.list(), []);
-    assert.deepEqual(asked(server), ['placement 1.40']);
+    assert.deepEqual(asked(server), ['placement 1.42']);
     const host = await placement.providers.create({ name: 'host-1' });
     assert.equal(host.name, 'host-1');
     assert.ok(!('parent_provider_uuid' in host));
@@ -71,7 +71,7 @@ test('use case 3A: with an old server a client that was told no version goes on 
     await assert.rejects(placement.traits.list(), problem('too old', /GET \/traits needs microversion 1\.6/));
   }));
 
-test('use case 3A: it finds out before it writes anything', () =>
+test('use case 3A: the client finds this out before it writes', () =>
   withServer('without microversions', async (server) => {
     const placement = connect({ endpoint: server.url, auth: 'admin' });
     const uuid = 'c0ffee00-0000-4000-8000-000000000001';
@@ -89,14 +89,14 @@ test('use case 3A: it finds out before it writes anything', () =>
     assert.deepEqual((await placement.usages.ofProvider(host.uuid)).usages, { VCPU: 1 });
   }));
 
-test('use case 3A: what only a newer server could have filtered is refused', () =>
+test('use case 3A: a filter that only a newer server has is refused', () =>
   withServer('without microversions', async ({ url }) => {
     const placement = connect({ endpoint: url, auth: 'admin' });
     const filtered = placement.providers.list({ resources: { VCPU: 1 } });
     await assert.rejects(filtered, problem('too old', /resources=VCPU:1 needs microversion 1\.4.*spoken to in 1\.0/));
   }));
 
-test('use case 3B: with an old server a client that was told a version says so, and ends', () =>
+test('use case 3B: with an old server a client with a named version reports this and ends', () =>
   withServer('without microversions', async (server) => {
     const message = /http:\/\/127\.0\.0\.1:\d+ knows no microversions.*1\.20.*Ask for none/;
     const reader = connect({ endpoint: server.url, auth: 'admin', version: '1.20' });
@@ -105,23 +105,23 @@ test('use case 3B: with an old server a client that was told a version says so, 
     await assert.rejects(writer.providers.create({ name: 'host-1' }), problem('no microversions', message));
     assert.deepEqual(new Set(server.seen.map(({ method }) => method)), new Set(['GET']), 'nothing was written');
     const needy = connect({ endpoint: server.url, auth: 'admin', oldest: '1.1' });
-    await assert.rejects(needy.providers.list(), problem('no microversions', /1\.1 to 1\.40/));
+    await assert.rejects(needy.providers.list(), problem('no microversions', /1\.1 to 1\.42/));
   }));
 
-test('use case 4: a version that is none is refused before anything is sent', () =>
+test('use case 4: an invalid version is refused before anything is sent', () =>
   withServer({}, async (server) => {
     for (const version of ['spam', 'l33t', '1.2.3.4.5', '', '1', '1.', '1.040', '-1.2', ' 1.2', 'Latest']) {
       const open = () => connect({ endpoint: server.url, auth: 'admin', version });
-      assert.throws(open, problem('invalid', /is no microversion\. Write 1\.0 to 1\.40, or latest\./), version);
+      assert.throws(open, problem('invalid', /is no microversion\. Write 1\.0 to 1\.42, or latest\./), version);
     }
-    for (const version of ['1.41', '2.1', '0.9']) {
+    for (const version of ['1.999', '2.1', '0.9']) {
       const open = () => connect({ endpoint: server.url, auth: 'admin', version });
-      assert.throws(open, problem('invalid', /does not know microversion.*Choose one of 1\.0 to 1\.40/), version);
+      assert.throws(open, problem('invalid', /does not know microversion.*Choose one of 1\.0 to 1\.42/), version);
     }
     assert.deepEqual(server.seen, []);
   }));
 
-test('use case 5: a client that is older than everything the server speaks says so', () =>
+test('use case 5: a client that is older than every version of the server reports this', () =>
   withServer({ min: '1.8', max: '1.15' }, async (server) => {
     const placement = connect({ endpoint: server.url, auth: 'admin', oldest: '1.1', newest: '1.6' });
     const message =
@@ -133,10 +133,10 @@ test('use case 5: a client that is older than everything the server speaks says 
     });
     assert.deepEqual(asked(server), ['placement 1.6']);
     await assert.rejects(placement.providers.create({ name: 'host-1' }), problem('unsupported', message));
-    assert.deepEqual(new Set(asked(server)), new Set(['placement 1.6']), 'what was written was refused');
+    assert.deepEqual(new Set(asked(server)), new Set(['placement 1.6']), 'the write was refused');
   }));
 
-test('use case 6: a client that is newer than everything the server speaks says so', () =>
+test('use case 6: a client that is newer than every version of the server reports this', () =>
   withServer({ min: '1.1', max: '1.5' }, async (server) => {
     const placement = connect({ endpoint: server.url, auth: 'admin', oldest: '1.10', newest: '1.15' });
     const message =
@@ -145,7 +145,7 @@ test('use case 6: a client that is newer than everything the server speaks says 
     assert.deepEqual(asked(server), ['placement 1.15']);
   }));
 
-/** Reads, reads again, and again as another client of the same process. */
+/** Reads, reads again, and reads as another client of the same process. */
 async function assertNegotiated(
   server: TestServer,
   open: () => Pick<Placement, 'providers'>,
@@ -160,27 +160,27 @@ async function assertNegotiated(
   assert.deepEqual(new Set(asked(server).slice(2)), new Set([best]), 'it remembers');
 }
 
-test('use case 7A: a client that was told no version falls back to the best common one, and remembers it', () =>
+test('use case 7A: a client without a named version falls back to the newest common version, and remembers it', () =>
   withServer({ min: '1.1', max: '1.10' }, async (server) => {
     const open = () => connect({ endpoint: server.url, auth: 'admin', oldest: '1.8', newest: '1.15' });
     await assertNegotiated(server, open, 'placement 1.15', 'placement 1.10');
   }));
 
-test('use case 7A: with all versions that this client knows, and a write as the first request', () =>
+test('use case 7A: with all versions that this client knows, and with a write as the first request', () =>
   withServer({ max: '1.30' }, async (server) => {
     const placement = connect({ endpoint: server.url, auth: 'admin' });
     const host = await placement.providers.create({ name: 'host-1' });
     assert.equal(host.root_provider_uuid, host.uuid);
-    assert.deepEqual(asked(server), ['placement 1.40', 'placement 1.30']);
+    assert.deepEqual(asked(server), ['placement 1.42', 'placement 1.30']);
     const anyOf = placement.providers.list({ required: ['in:HW_CPU_X86_VMX,HW_CPU_X86_SVM'] });
     await assert.rejects(
       anyOf,
-      problem('too old', /needs microversion 1\.39.*Do without it, or use a server that speaks/),
+      problem('too old', /needs microversion 1\.39.*Leave it out, or use a server that speaks/),
     );
     assert.equal(server.seen.length, 2);
   }));
 
-test('use case 7B: a client that was told a version does not fall back, and tells the range', () =>
+test('use case 7B: a client with a named version does not fall back, and reports the range of the server', () =>
   withServer({ min: '1.1', max: '1.10' }, async (server) => {
     const placement = connect({ endpoint: server.url, auth: 'admin', version: '1.15' });
     const message = /speaks microversions 1\.1 to 1\.10, not 1\.15 as was asked for\. Name one of these, or none/;
@@ -190,7 +190,7 @@ test('use case 7B: a client that was told a version does not fall back, and tell
     assert.deepEqual(await connect({ endpoint: server.url, auth: 'admin', version: '1.10' }).providers.list(), []);
   }));
 
-test('use case 8: a version that the server speaks is spoken', () =>
+test('use case 8: a named version that the server speaks is used', () =>
   withServer({ min: '1.1', max: '1.12' }, async (server) => {
     const placement = connect({ endpoint: server.url, auth: 'admin', oldest: '1.8', newest: '1.10' });
     assert.deepEqual(await placement.serverVersion(), { version: '1.10', min: '1.1', max: '1.12' });
@@ -202,7 +202,7 @@ test('use case 8: a version that the server speaks is spoken', () =>
     assert.equal(headers.get(versionHeader), 'placement 1.10');
   }));
 
-test('use case 9: latest is whatever the server has newest, and the client writes in that form', () =>
+test('use case 9: latest is the newest version of the server, and the client writes in its form', () =>
   withServer({ min: '1.1', max: '1.11' }, async (server) => {
     const placement = connect({ endpoint: server.url, auth: 'admin', version: 'latest' });
     const host = await placement.providers.create({ name: 'host-1' });

@@ -8,8 +8,8 @@ import { promisify } from 'node:util';
 import { project, readExamples } from './documentation.ts';
 
 /*
- * What is published, as somebody who installs it gets it: packed, installed in an empty folder, compiled against, and run with
- * each Node.js that is supported. It takes what is installed from the npm registry.
+ * The published package, as a user who installs it gets it: packed, installed in an empty folder, compiled against, and
+ * run with each supported Node.js. The test needs packages from the npm registry.
  */
 
 const exec = promisify(execFile);
@@ -17,7 +17,7 @@ const minutes = 60_000;
 
 let folder: string;
 
-/** Where each Node.js is; 20 can install the package only, and 24 is the one that runs the tests. */
+/** The path of each Node.js. With 20 the package can only be installed. 24 runs the tests. */
 const nodes: Record<'20' | '22' | '24', string> = { '20': '', '22': '', '24': process.execPath };
 
 const npm = (args: readonly string[], cwd: string) =>
@@ -26,7 +26,7 @@ const npm = (args: readonly string[], cwd: string) =>
     timeout: 5 * minutes,
   });
 
-/** Runs something installed to its end, by its name in node_modules/.bin. */
+/** Runs a program of node_modules/.bin to its end. */
 const runCommand = (
   node: string,
   name: string,
@@ -46,7 +46,7 @@ before(
     const { stdout } = await npm(['pack', '--pack-destination', folder], project);
     await writeFile(path.join(folder, 'package.json'), '{"type": "module", "private": true}');
     await npm(['install', path.join(folder, stdout.trim().split('\n').at(-1) ?? '')], folder);
-    // A folder of its own: the empty one has nothing but the package.
+    // Node.js is installed in its own folder, because the empty folder must have only the package.
     const name = `node-${process.platform === 'win32' ? 'win' : process.platform}-${process.arch}`;
     for (const version of ['20', '22'] as const) {
       const other = path.join(folder, `node-${version}`);
@@ -61,7 +61,7 @@ before(
 
 after(() => rm(folder, { recursive: true, force: true }));
 
-test('the types of placement/client compile, without the types of Node.js too', async () => {
+test('the types of placement/client compile, also without the types of Node.js', async () => {
   const compiler = path.join(project, 'node_modules', '.bin', 'tsc');
   const check = `
     import { connect, type Provider } from 'placement/client';
@@ -85,14 +85,14 @@ test('the types of placement/client compile, without the types of Node.js too', 
   await compile('examples', Object.fromEntries(examples), { lib: ['es2024'], typeRoots, types: ['node'] });
 });
 
-test('with Node.js 20 each command says what it needs', { timeout: minutes }, async () => {
+test('with Node.js 20 each command names the version that it needs', { timeout: minutes }, async () => {
   for (const name of ['placement', 'placement-api', 'placement-manage', 'placement-status']) {
     const refused = await runCommand(nodes['20'], name, ['--help'], folder).then(
       () => assert.fail(`${name} runs`),
       (ended) => ended,
     );
     assert.equal(refused.code, name === 'placement-status' ? 255 : 1);
-    assert.match(refused.stderr, new RegExp(`^${name}: This is Node\\.js 20\\..* too old: 22 or newer is needed.*\n$`));
+    assert.match(refused.stderr, new RegExp(`^${name}: This is Node\\.js 20\\..* too old\\. Use 22 or newer.*\n$`));
   }
 });
 
@@ -113,7 +113,7 @@ for (const version of ['22', '24'] as const) {
     try {
       const env = { OS_ENDPOINT: url, OS_TOKEN: 'admin' };
       const { stdout: spoken } = await runCommand(node, 'placement', ['version', '--json'], home, env);
-      assert.deepEqual(JSON.parse(spoken), { version: '1.40', min: '1.0', max: '1.40' });
+      assert.deepEqual(JSON.parse(spoken), { version: '1.42', min: '1.0', max: '1.42' });
       await runCommand(node, 'placement', ['provider', 'create', 'host-1'], home, env);
       const program = `
         import { connect } from 'placement/client';
@@ -131,14 +131,14 @@ for (const version of ['22', '24'] as const) {
     const { stdout: revision } = await runCommand(node, 'placement-manage', ['db', 'version'], home);
     assert.match(revision, /^[0-9a-f]{12}\n$/);
     const { stdout: checked } = await runCommand(node, 'placement-status', ['upgrade', 'check', '--json'], home).catch(
-      // 1 is a warning.
+      // The exit code 1 is a warning.
       (ended) => (ended.code === 1 ? ended : Promise.reject(ended)),
     );
     assert.ok(checked.length > 0);
   });
 }
 
-/** Starts the installed service, as it is without any configuration. */
+/** Starts the installed service without any configuration. */
 async function serve(node: string, cwd: string): Promise<{ child: ChildProcess; url: string }> {
   const command = path.join(folder, 'node_modules', '.bin', 'placement-api');
   const child = spawn(node, [command, '--port', '0'], { cwd, env: { PATH: process.env.PATH, HOME: cwd } });

@@ -11,10 +11,12 @@ import {
   retryConflicts,
 } from '../../src/client/index.ts';
 import { freePort } from '../free_port.ts';
+import { until } from '../until.ts';
 import { forward, startFront, startServer, type TestServer } from './servers.ts';
 
 /*
- * What the client repeats, and what it must not: a real service behind a front that fails as proxies and networks do.
+ * Which requests the client repeats and which it must not repeat: a real service behind a proxy that fails as proxies
+ * and networks do.
  */
 
 /** A failure instead of an answer, or after the service has answered. */
@@ -22,7 +24,7 @@ type Failure = 'none' | 'unavailable' | 'cut before' | 'cut after' | 'silent';
 
 let server: TestServer;
 let front: TestServer;
-/** What happens to the next requests; later ones are served. */
+/** What happens to the next requests. Later requests are served. */
 let failures: Failure[] = [];
 
 before(async () => {
@@ -41,7 +43,7 @@ after(async () => {
   await server.close();
 });
 
-/** Takes the answer, and loses it on the way. */
+/** Makes a response that takes the answer and loses it on the way. */
 function cut(response: ServerResponse): ServerResponse {
   response.writeHead = () => {
     response.socket?.destroy();
@@ -50,7 +52,7 @@ function cut(response: ServerResponse): ServerResponse {
   return response;
 }
 
-/** A client with its version settled, and the record of the front cleared. */
+/** A client with a negotiated version, and a proxy with an empty record. */
 const ready = (next: Failure[]) => settled(connect({ endpoint: front.url, auth: 'admin', version: '1.39' }), next);
 
 async function settled<Client extends Pick<Placement, 'serverVersion'>>(
@@ -74,7 +76,7 @@ test('a read is repeated after 503 and after lost connections', async () => {
   assert.equal(front.seen.length, 5);
 });
 
-test('a guarded write is repeated, and the conflict with itself tells how often it was sent', async () => {
+test('a guarded write is repeated, and the conflict with its first attempt has the number of attempts', async () => {
   const host = await (await ready([])).providers.create({ name: 'guarded' });
   const placement = await ready(['unavailable', 'cut before']);
   const inventories = { VCPU: { total: 4 } };
@@ -91,7 +93,7 @@ test('a guarded write is repeated, and the conflict with itself tells how often 
   assert.equal((await placement.inventories.list(host.uuid)).resource_provider_generation, host.generation + 2);
 });
 
-test('a write that could be carried out twice is not repeated once it was sent', async () => {
+test('a write that the server could execute twice is not repeated after it was sent', async () => {
   for (const failure of ['cut before', 'cut after', 'unavailable'] as const) {
     const placement = await ready([failure]);
     const error = await placement.providers.create({ name: `once ${failure}` }).catch((thrown) => thrown);
@@ -103,7 +105,7 @@ test('a write that could be carried out twice is not repeated once it was sent',
   }
 });
 
-test('a claim is repeated from 1.28 on, where a generation guards it, and not before', async () => {
+test('a claim is repeated from 1.28 on, where a generation guards it, but not below', async () => {
   const first = await ready([]);
   const host = await first.providers.create({ name: 'claimed' });
   const inventories = { VCPU: { total: 8 } };
@@ -119,7 +121,7 @@ test('a claim is repeated from 1.28 on, where a generation guards it, and not be
   assert.deepEqual(sent(), ['PUT']);
 });
 
-test('what never reached the server is sent again until the deadline, whatever it is', async () => {
+test('any request that did not reach the server is sent again until the deadline', async () => {
   const port = await freePort();
   const placement = connect({ endpoint: `http://127.0.0.1:${port}`, auth: 'admin', deadlineMs: 700 });
   const started = performance.now();
@@ -132,7 +134,7 @@ test('what never reached the server is sent again until the deadline, whatever i
   assert.ok(took < 1_500, `it took ${took} ms`);
 });
 
-test('a client may be told how often it tries', async () => {
+test('the number of attempts of a client can be limited', async () => {
   const placement = connect({ endpoint: front.url, auth: 'admin', version: '1.39', attempts: 3 });
   await settled(
     placement,
@@ -142,12 +144,33 @@ test('a client may be told how often it tries', async () => {
   assert.equal(front.seen.length, 3);
 });
 
-test('an answer that does not come is given up at the deadline', async () => {
+test('a request without an answer ends at the deadline', async () => {
   const placement = await ready(['silent']);
   await assert.rejects(placement.providers.list({}, { deadlineMs: 200 }), /No answer within 200 ms/);
 });
 
-test('503 is told when the deadline is near', async () => {
+for (const deadlineMs of [Number.POSITIVE_INFINITY, 2 ** 31]) {
+  test(`a deadline of ${deadlineMs} ms is no deadline: the call waits, repeats, and ends with its signal`, async () => {
+    const placement = await ready(['cut before', 'unavailable']);
+    const reason = new Error('enough');
+    const controller = new AbortController();
+    assert.deepEqual(await placement.traits.list({ name: 'in:HW_CPU_X86_VMX' }, { deadlineMs }), ['HW_CPU_X86_VMX']);
+    assert.deepEqual(sent(), ['GET', 'GET', 'GET']);
+
+    failures = ['silent'];
+    front.seen.length = 0;
+    const call = placement.traits.list({}, { deadlineMs, signal: controller.signal });
+    call.catch(() => {});
+    await until('the request is there', () => front.seen.length > 0);
+    controller.abort(reason);
+    await assert.rejects(call, reason);
+
+    const patient = connect({ endpoint: front.url, auth: 'admin', version: '1.39', deadlineMs });
+    assert.deepEqual(await patient.traits.list({ name: 'in:HW_CPU_X86_VMX' }), ['HW_CPU_X86_VMX']);
+  });
+}
+
+test('503 is reported when the deadline is near', async () => {
   const placement = await ready(Array.from({ length: 100 }, () => 'unavailable' as const));
   const error = await placement.traits.list({}, { deadlineMs: 500 }).catch((thrown) => thrown);
   assert.ok(error instanceof ApiError && error.status === 503, String(error));
@@ -163,17 +186,21 @@ test('a signal ends a call at once: before it is sent, while it waits for an ans
 
   const waiting = new AbortController();
   const call = placement.providers.list({}, { signal: waiting.signal });
-  setTimeout(() => waiting.abort(reason), 50);
+  call.catch(() => {});
+  await until('the request is there', () => front.seen.length > 0);
+  waiting.abort(reason);
   await assert.rejects(call, reason);
 
   await ready(Array.from({ length: 100 }, () => 'unavailable' as const));
   const between = new AbortController();
   const repeated = placement.providers.list({}, { signal: between.signal });
-  setTimeout(() => between.abort(reason), 150);
+  repeated.catch(() => {});
+  await until('it was repeated', () => front.seen.length > 1);
+  between.abort(reason);
   await assert.rejects(repeated, reason);
 });
 
-test('retryConflicts reads again until nobody else was faster', async () => {
+test('retryConflicts reads again until no other write comes in between', async () => {
   const placement = await ready([]);
   const host = await placement.providers.create({ name: 'contended' });
   const names = Array.from({ length: 8 }, (_, number) => `CUSTOM_WRITER_${number}`);
@@ -193,10 +220,10 @@ test('retryConflicts reads again until nobody else was faster', async () => {
   );
   const { traits } = await placement.providerTraits.show(host.uuid);
   assert.deepEqual(traits.toSorted(), names);
-  assert.ok(attempts > names.length, 'nobody met anybody');
+  assert.ok(attempts > names.length, 'no two writers collided');
 });
 
-test('retryConflicts gives up after the attempts it may make, and repeats no other error', async () => {
+test('retryConflicts stops after its number of attempts, and repeats no other error', async () => {
   const placement = await ready([]);
   const host = await placement.providers.create({ name: 'stubborn' });
   let attempts = 0;
@@ -220,7 +247,7 @@ test('retryConflicts gives up after the attempts it may make, and repeats no oth
   assert.equal(attempts, 1);
 });
 
-test('below 1.23, without codes, a concurrent update is told by the words', async () => {
+test('below 1.23, without codes, a concurrent update is recognized by the text', async () => {
   const placement = connect({ endpoint: front.url, auth: 'admin', version: '1.20' });
   const host = await placement.providers.create({ name: 'wordy' });
   const wrong = { inventories: {}, resource_provider_generation: host.generation + 7 };

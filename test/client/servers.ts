@@ -1,28 +1,28 @@
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, request, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { placementService } from '../../src/api/microversions.ts';
-import { listen } from '../../src/http/listen.ts';
-import { openService } from '../../src/service.ts';
+import { listen } from '../../src/http/server/listen.ts';
+import { placementService } from '../../src/rest/microversions.ts';
+import { openService } from '../../src/start/service.ts';
 import { freshDatabase } from '../engines.ts';
 import { testConfig } from '../services.ts';
 
-/** A request as it came, before anybody judged it. */
+/** A request as it was received, before any check. */
 export type Seen = { readonly method: string; readonly url: string; readonly headers: IncomingHttpHeaders };
 
-/** A service on 127.0.0.1, and everything that it was asked. */
+/** A service on 127.0.0.1, and all requests that it received. */
 export type TestServer = {
   readonly url: string;
   readonly seen: Seen[];
   close(): Promise<void>;
 };
 
-/** Versions that a server is limited to, such as `1.8` to `1.15`. */
+/** The versions that a server is limited to, such as `1.8` to `1.15`. */
 export type Limits = { readonly min?: string; readonly max?: string };
 
 const minor = (version: string): number => Number(version.slice(2));
 
 /** A real service on an embedded database of its own, which speaks the given versions only. The token `admin` may do everything. */
-export async function startServer({ min = '1.0', max = '1.40' }: Limits = {}): Promise<TestServer> {
+export async function startServer({ min = '1.0', max = '1.42' }: Limits = {}): Promise<TestServer> {
   const { config, embeddedTemplate, drop } = await freshDatabase('embedded');
   const { api } = testConfig();
   const service = await openService(testConfig({ placementDatabase: config, api: { ...api, maxMicroversion: max } }), {
@@ -43,8 +43,8 @@ export async function startServer({ min = '1.0', max = '1.40' }: Limits = {}): P
 }
 
 /**
- * The API as it was before microversions: plain HTTP in front of a real service that is limited to 1.0. It takes no notice of
- * version headers, and answers without any.
+ * The API as it was before microversions: plain HTTP in front of a real service that is limited to 1.0. It ignores
+ * version headers, and its answers have none.
  */
 export async function startServerWithoutMicroversions(): Promise<TestServer> {
   const real = await startServer({ max: '1.0' });
@@ -81,7 +81,7 @@ export async function startFront(handle: Handler): Promise<TestServer> {
   };
 }
 
-/** Passes a request on, and its answer back, without the headers that `drop` names. */
+/** Forwards a request, and returns its answer without the headers that `drop` names. */
 export function forward(
   url: string,
   incoming: IncomingMessage,

@@ -1,9 +1,9 @@
-/** A disabled service, the trait on its provider, and what schedulers see: with the very next request, and under races. */
+/** A disabled service, the trait on its provider, and what schedulers see: with the very next request, and in races. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { sql } from 'kysely';
-import { listen } from '../../src/http/listen.ts';
-import type { PlacementService } from '../../src/service.ts';
+import { listen } from '../../src/http/server/listen.ts';
+import type { PlacementService } from '../../src/start/service.ts';
 import { type Engine, engines, withFreshDatabase } from '../engines.ts';
 import { at, makeProvider, newClaim, requestsTo } from '../requests.ts';
 import { openServiceOn, withTestService } from '../services.ts';
@@ -13,7 +13,7 @@ import { startRegistry } from './registry_process.ts';
 const candidates = '/allocation_candidates?resources=VCPU:1&required=!COMPUTE_STATUS_DISABLED';
 
 for (const engine of engines) {
-  test(`a disabled service is gone from the candidates with the very next request on ${engine}`, async () => {
+  test(`a disabled service is not among the candidates from the very next request on, on ${engine}`, async () => {
     await withTestService(engine, withRegistry, async (service) => {
       const ids = await makeHosts(service, 3);
       for (let round = 0; round < 20; round += 1) {
@@ -27,14 +27,14 @@ for (const engine of engines) {
     });
   });
 
-  test(`enabling, disabling and claiming at once leave trait and status in agreement on ${engine}`, async () => {
+  test(`trait and status agree after enabling, disabling and claiming at the same time on ${engine}`, async () => {
     await withTestService(engine, withRegistry, async (service) => {
       await race(engine, [service]);
     });
   });
 }
 
-test('two processes: what one of them disables is no candidate of the other, with the very next request', async () => {
+test('a host that one process disables is no candidate of the other with the very next request', async () => {
   await withFreshDatabase('postgresql', async (database) => {
     const first = await openServiceOn(database, withRegistry);
     const second = await startRegistry(database.config);
@@ -58,7 +58,7 @@ test('two processes: what one of them disables is no candidate of the other, wit
   });
 });
 
-test('two services on one database race without a difference between trait and status', async () => {
+test('two services on one database race, and trait and status always agree', async () => {
   await withFreshDatabase('postgresql', async (database) => {
     const pair = await Promise.all([openServiceOn(database, withRegistry), openServiceOn(database, withRegistry)]);
     try {
@@ -69,7 +69,10 @@ test('two services on one database race without a difference between trait and s
   });
 });
 
-/** Operators, an agent and claims at the same host; whenever they rest, trait and status must agree, and no claim be lost. */
+/**
+ * Operators, an agent and claims race for the same host. Whenever all of them pause, trait and status must agree, and
+ * no claim may be lost.
+ */
 async function race(engine: Engine, servers: readonly PlacementService[]): Promise<void> {
   const [service] = servers;
   if (service === undefined) throw new Error('A race needs a service.');

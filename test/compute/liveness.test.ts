@@ -1,30 +1,29 @@
-/** What heartbeats bring about: up and down, little work for the database, retirement. */
+/** The effects of heartbeats: up and down, little work for the database, retirement. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { sql } from 'kysely';
-import { retireServices } from '../../db/statements/delete_service.ts';
+import { retireServices } from '../../db/statements/services/delete_service.ts';
 import { engines } from '../engines.ts';
 import { accepted, at, makeProvider, newClaim, requestsTo } from '../requests.ts';
 import { withTestService } from '../services.ts';
+import { until } from '../until.ts';
 import { asNova, services, withRegistry } from './nova.ts';
 
 for (const engine of engines) {
-  test(`a service that is not heard of is down, and up again by its next heartbeat, on ${engine}`, async () => {
+  test(`a service without a heartbeat goes down, and its next heartbeat brings it up again, on ${engine}`, async () => {
     await withTestService(engine, { compute: { enabled: true, serviceDownTime: 1 } }, async (service) => {
       const send = asNova(service);
       const beat = () => send('POST', services, { host: 'h', binary: 'nova-compute' });
       const state = async () => at((await send('GET', services)).json, 'services', 0, 'state');
       assert.equal(at((await beat()).json, 'service', 'state'), 'up');
       assert.equal(await state(), 'up');
-      await sleep(1_300);
-      assert.equal(await state(), 'down');
+      await until('it is down', async () => (await state()) === 'down');
       assert.equal(at((await beat()).json, 'service', 'state'), 'up');
       assert.equal(await state(), 'up');
     });
   });
 
-  test(`heartbeats leave nothing in the change log, and few versions of rows, on ${engine}`, async () => {
+  test(`heartbeats write nothing to the change log, and few row versions, on ${engine}`, async () => {
     await withTestService(engine, withRegistry, async (service) => {
       const { kysely } = service.database;
       const send = asNova(service);
@@ -38,7 +37,7 @@ for (const engine of engines) {
       };
       const before = await count();
       const seen = await sql<{ seen: string }>`select max(last_seen_up)::text as seen from services`.execute(kysely);
-      // One by one, at the same time: they are written together.
+      // The heartbeats are sent one by one, at the same time, and the service writes them together.
       const replies = await Promise.all(hosts.map((host) => send('POST', services, host)));
       assert.deepEqual(new Set(replies.map(({ status }) => status)), new Set([200]));
       assert.equal(await count(), before);
@@ -46,12 +45,12 @@ for (const engine of engines) {
         select count(distinct xmin::text)::integer as versions,
           (count(*) filter (where last_seen_up <= ${seen.rows[0]?.seen ?? null}::timestamp))::integer as old
         from services`.execute(kysely);
-      assert.equal(after.rows[0]?.old, 0, 'all of them are noted');
+      assert.equal(after.rows[0]?.old, 0, 'all heartbeats are stored');
       assert.ok((after.rows[0]?.versions ?? 99) <= 2, `${after.rows[0]?.versions} transactions wrote 50 heartbeats`);
     });
   });
 
-  test(`of several registrations at once each gets an id of its own on ${engine}`, async () => {
+  test(`each of several simultaneous registrations gets a different id on ${engine}`, async () => {
     await withTestService(engine, withRegistry, async (service) => {
       const send = asNova(service);
       const old = requestsTo(service, 'compute 2.52');
@@ -73,7 +72,7 @@ for (const engine of engines) {
     });
   });
 
-  test(`silent services are retired, but for those that host or that somebody spoke about, on ${engine}`, async () => {
+  test(`silent services are retired, unless they host servers or are disabled or forced down, on ${engine}`, async () => {
     await withTestService(engine, withRegistry, async (service) => {
       const { database } = service;
       const [send, nova] = [requestsTo(service), asNova(service)];
@@ -89,7 +88,7 @@ for (const engine of engines) {
       accepted(await send('POST', '/resource_providers', { name: 'hosting', uuid }));
       await makeProvider(send, child, { VCPU: { total: 4 } }, { name: 'a part of it', parent_provider_uuid: uuid });
       accepted(await send('PUT', `/allocations/${uuid}`, newClaim({ [child]: { VCPU: 1 } })));
-      assert.deepEqual(await retireServices(database, 60), [], 'all of them were heard of just now');
+      assert.deepEqual(await retireServices(database, 60), [], 'all services have just sent a heartbeat');
       await sql`update services set last_seen_up = last_seen_up - interval '2 minutes' where host <> 'lively'`.execute(
         database.kysely,
       );

@@ -1,12 +1,12 @@
-import type { PlacementService } from '../../src/service.ts';
+import type { PlacementService } from '../../src/start/service.ts';
 import { requestsTo, type Send } from '../requests.ts';
 import type { ConfigOverrides } from '../services.ts';
 
-/** The registry of services is served. */
+/** Switches the registry of services on. */
 export const withRegistry: ConfigOverrides = { compute: { enabled: true } };
 
-/** Where the services are. */
+/** The path of the services. */
 export const services = '/compute/v2.1/os-services';
 
-/** Requests as Nova sends them; at 2.53, the first version at which services have UUIDs, unless told otherwise. */
+/** Sends requests as Nova does, at 2.53 by default, the first version in which services have UUIDs. */
 export const asNova = (service: Pick<PlacementService, 'app'>): Send => requestsTo(service, 'compute 2.53');

@@ -1,11 +1,11 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import type { Config } from '../../src/config/config.ts';
-import { listen } from '../../src/http/listen.ts';
-import { openService } from '../../src/service.ts';
+import { listen } from '../../src/http/server/listen.ts';
+import { openService } from '../../src/start/service.ts';
 import { testConfig } from '../services.ts';
 
-/** A service with the registry in a process of its own. */
+/** A service with the registry in its own process. */
 export async function startRegistry(placementDatabase: Partial<Config['placementDatabase']>) {
   const child = fork(import.meta.filename, [JSON.stringify(placementDatabase)], { execArgv: [] });
   const ended = once(child, 'exit').then(([code]) => {

@@ -1,7 +1,10 @@
-/** Services from before they had UUIDs: the online data migration, and readers that come first, at the same time as others. */
+/**
+ * Services from before services had UUIDs: the online data migration and readers may both give them one, at the same
+ * time.
+ */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Database } from '../../db/connect.ts';
+import type { Database } from '../../db/engine/connect.ts';
 import { onlineMigrations } from '../../db/online/run.ts';
 import { runOnlineDataMigrations } from '../../src/manage/online_data_migrations.ts';
 import { engines } from '../engines.ts';

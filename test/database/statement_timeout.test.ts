@@ -3,15 +3,15 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import net, { type Socket } from 'node:net';
 import { suite, test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { sql } from 'kysely';
 import pg from 'pg';
 import { pino } from 'pino';
-import { openService, type PlacementService } from '../../src/service.ts';
+import { openService, type PlacementService } from '../../src/start/service.ts';
 import { withFreshDatabase } from '../engines.ts';
-import { untilWaiting } from '../races/two_connections.ts';
+import { untilWaitingFor } from '../races/two_connections.ts';
 import { makeProvider, newClaim, requestsTo, type Send } from '../requests.ts';
 import { testConfig } from '../services.ts';
+import { until } from '../until.ts';
 
 const host = '8ca5d4a0-3f40-4a53-a2e4-4b4e9b8f0f11';
 
@@ -19,6 +19,13 @@ const stock = { VCPU: { total: 100 } };
 
 const claim = (send: Send, consumer: string = randomUUID(), providers: readonly string[] = [host]) =>
   send('PUT', `/allocations/${consumer}`, newClaim(Object.fromEntries(providers.map((uuid) => [uuid, { VCPU: 1 }]))));
+
+/** How many statements of this database run `pg_sleep`. */
+async function sleepingCount(other: pg.Client): Promise<number> {
+  const { rows } = await other.query(`select count(*)::integer as sleeping from pg_stat_activity
+    where datname = current_database() and wait_event = 'PgSleep'`);
+  return rows[0].sleeping;
+}
 
 type Place = {
   readonly service: PlacementService;
@@ -65,7 +72,10 @@ suite('a statement that takes too long', () => {
       const answers = await Promise.all([
         send('GET', '/resource_providers'),
         send('POST', '/resource_providers', { name }),
-        send('PUT', `/resource_providers/${host}/traits`, { resource_provider_generation: 1, traits: [] }),
+        send('PUT', `/resource_providers/${host}/traits`, {
+          resource_provider_generation: 1,
+          traits: ['HW_CPU_X86_AVX'],
+        }),
         claim(send),
         send('GET', '/resource_providers'),
       ]);
@@ -73,7 +83,7 @@ suite('a statement that takes too long', () => {
       for (const { status, headers: got, text } of answers) {
         assert.equal(status, 503, text);
         assert.equal(got.get('retry-after'), '1');
-        assert.match(text, /did not answer in time/);
+        assert.match(text, /did not answer in time|holds a lock/);
       }
       const listed = await send('GET', '/resource_providers');
       assert.equal(listed.status, 200);
@@ -95,7 +105,7 @@ suite('a statement that takes too long', () => {
           assert.equal(status, 503, text);
           assert.equal(headers.get('retry-after'), '1');
           assert.equal(headers.get('openstack-api-version'), 'placement 1.39');
-          assert.match(text, /did not answer in time/);
+          assert.match(text, /did not answer in time|holds a lock/);
         }
         await other.query('rollback');
         assert.equal((await claim(send)).status, 204);
@@ -103,92 +113,30 @@ suite('a statement that takes too long', () => {
       (url) => `${url}?options=${encodeURIComponent('-c lock_timeout=200ms')}`,
     ));
 
-  test('that claims wait for is logged with the ids of all of them, and a claim that lost is counted', () =>
+  test('that claims wait for is logged with the ids of all of them', () =>
     withService(async ({ send, other, entries }) => {
       assert.equal((await claim(send)).status, 204, 'the owners are known');
       await other.query(`
         create function dawdle() returns trigger language plpgsql as 'begin perform pg_sleep(0.4); return null; end';
         create trigger dawdle after insert on allocations execute function dawdle()`);
-      await other.query('begin; update resource_providers set generation = generation + 1');
       const first = claim(send);
-      await untilWaiting(other);
-      const others = [claim(send), claim(send)];
-      await sleep(400);
-      // The first one loses its guard, and is written again together with those that came meanwhile.
-      await other.query('commit');
-      const answers = await Promise.all([first, ...others]);
-      assert.deepEqual(
-        answers.map(({ status }) => status),
-        [204, 204, 204],
-      );
-      const ids = answers.map(({ headers: got }) => got.get('x-openstack-request-id'));
+      await until('the first is being written', async () => (await sleepingCount(other)) > 0);
+      const [alone, together] = await Promise.all([first, Promise.all([claim(send), claim(send)])]);
+      const idOf = ({ headers: got }: { readonly headers: Headers }) => got.get('x-openstack-request-id');
       const slow = entries.filter(({ msg }) => msg === 'Slow statement');
-      assert.deepEqual([slow.at(0)?.requestId, slow.at(0)?.requestIds], [ids[0], undefined]);
-      assert.deepEqual(slow.at(1)?.requestIds, ids);
-      // The second was in a transaction, whose end waited for it.
-      assert.deepEqual(
-        slow.map(({ sql }) => String(sql).split(' ')[0]),
-        ['with', 'with', 'commit'],
-      );
+      assert.deepEqual([slow.at(0)?.requestId, slow.at(0)?.requestIds], [idOf(alone), undefined]);
+      assert.deepEqual(slow.at(1)?.requestIds, together.map(idOf));
       for (const { ms } of slow) assert.ok(Number(ms) >= 300);
+    }));
+
+  test('is not what a claim waits for that lost its guard: it is counted, and written', () =>
+    withService(async ({ send, other }) => {
+      assert.equal((await claim(send)).status, 204, 'the owners are known');
+      await other.query('update resource_providers set generation = generation + 1');
+      assert.equal((await claim(send)).status, 204);
       const metrics = await send('GET', '/metrics');
       assert.match(metrics.text, /^placement_claims_total\{outcome="retried"\} 1$/m);
-      assert.match(metrics.text, /^placement_claims_total\{outcome="written"\} 4$/m);
-    }));
-
-  test('that claims on one provider wait for in vain is waited for once', () =>
-    withService(async ({ send, other, entries }) => {
-      assert.equal((await claim(send)).status, 204, 'the owners are known');
-      await other.query('begin; select from resource_providers for update');
-      const first = claim(send);
-      await untilWaiting(other);
-      const others = [claim(send), claim(send), claim(send)];
-      const answers = await Promise.all([first, ...others]);
-      assert.deepEqual(
-        answers.map(({ status }) => status),
-        [503, 503, 503, 503],
-      );
-      // The first, then the three together and briefly, then one of them, as long as it may.
-      const waits = entries
-        .filter(({ msg }) => msg === 'Slow statement')
-        .map(({ ms }) => Math.round(Number(ms) / 1000));
-      assert.equal(waits.length, 3, `${waits}`);
-    }));
-
-  test('that claims wait for in vain, for a host, costs those nothing that share another provider with them', () =>
-    withService(async ({ send, other, entries }) => {
-      const [storage, free] = [randomUUID(), randomUUID()];
-      for (const uuid of [storage, free]) await makeProvider(send, uuid, stock);
-      assert.equal((await claim(send)).status, 204, 'the owners are known');
-      await other.query(`begin; select from resource_providers where uuid = '${host}' for update`);
-      // The first goes by itself, since nobody writes yet, and the others together.
-      const hosts = [[free], [host, storage], [host, storage], [free, storage], [storage, free]];
-      const answers = await Promise.all(hosts.map((providers) => claim(send, randomUUID(), providers)));
-      assert.deepEqual(
-        answers.map(({ status }) => status),
-        [204, 503, 503, 204, 204],
-      );
-      // All together and briefly, then one of them, as long as it may.
-      const waits = entries.filter(({ msg }) => msg === 'Slow statement').map(({ ms }) => Number(ms));
-      assert.equal(waits.length, 2, `${waits}`);
-    }));
-
-  test('that deletions of one consumer wait for in vain is waited for once', () =>
-    withService(async ({ send, other, entries }) => {
-      const [held, free] = [randomUUID(), randomUUID()];
-      for (const consumer of [held, free]) assert.equal((await claim(send, consumer)).status, 204);
-      await other.query(`begin; select from consumers where uuid = '${held}' for update`);
-      // The first goes by itself, since nobody deletes yet, and the others together.
-      const first = send('DELETE', `/allocations/${randomUUID()}`);
-      const others = [held, held, free].map((consumer) => send('DELETE', `/allocations/${consumer}`));
-      const answers = await Promise.all([first, ...others]);
-      assert.deepEqual(
-        answers.map(({ status }) => status),
-        [404, 503, 503, 204],
-      );
-      // All together and briefly, then one of them, as long as it may.
-      const waits = entries.filter(({ msg, sql: text }) => msg === 'Slow statement' && /locked as/.test(String(text)));
-      assert.equal(waits.length, 2, `${waits.map(({ ms }) => ms)}`);
+      assert.match(metrics.text, /^placement_claims_total\{outcome="written"\} 2$/m);
     }));
 
   test('that deletions wait for is logged with the ids of those that it was for', () =>
@@ -200,8 +148,9 @@ suite('a statement that takes too long', () => {
         create trigger dawdle after delete on allocations execute function dawdle()`);
       const [first = '', ...others] = consumers;
       const remove = (consumer: string) => send('DELETE', `/allocations/${consumer}`);
-      const answers = await Promise.all([remove(first), sleep(150).then(() => Promise.all(others.map(remove)))]);
-      const [alone, together] = [answers[0], answers[1]];
+      const removing = remove(first);
+      await until('the first is being deleted', async () => (await sleepingCount(other)) > 0);
+      const [alone, together] = await Promise.all([removing, Promise.all(others.map(remove))]);
       const idOf = ({ headers: got }: { readonly headers: Headers }) => got.get('x-openstack-request-id');
       const slow = entries.filter(
         ({ msg, sql: text }) => msg === 'Slow statement' && /delete from allocations/.test(String(text)),
@@ -219,11 +168,67 @@ suite('a statement that takes too long', () => {
       const limits = { statementTimeout: 2, syncOnStartup: true };
       const placementDatabase = { ...testConfig().placementDatabase, ...limits, connection };
       const opening = openService(testConfig({ placementDatabase }));
-      await untilWaiting(other);
-      await sleep(2_500);
+      await untilWaitingFor(other, 2_500);
       await other.query('commit');
       await (await opening).close();
       await other.end();
+    }));
+});
+
+suite('a lock that another program holds too long', () => {
+  /** The service has one connection for all: what waits for a lock must not wait on it. */
+  test('is a 503 for each claim that needs it, and the others are written meanwhile', () =>
+    withService(async ({ send, other }) => {
+      const [storage, free] = [randomUUID(), randomUUID()];
+      for (const uuid of [storage, free]) await makeProvider(send, uuid, stock);
+      assert.equal((await claim(send)).status, 204, 'the owners are known');
+      await other.query(`begin; select from resource_providers where uuid = '${host}' for update`);
+      let refused = 0;
+      const waiting = [[host], [host, storage], [host], [host, storage], [host]].map(async (providers) => {
+        const answer = await claim(send, randomUUID(), providers);
+        refused += 1;
+        return answer;
+      });
+      for (const providers of [[free], [storage], [free, storage], [storage, free]]) {
+        assert.equal((await claim(send, randomUUID(), providers)).status, 204);
+      }
+      assert.equal(refused, 0);
+      for (const { status, headers: got, text } of await Promise.all(waiting)) {
+        assert.deepEqual([status, got.get('retry-after')], [503, '1']);
+        assert.match(text, /holds a lock/);
+      }
+      await other.query('rollback');
+      assert.equal((await claim(send)).status, 204);
+    }));
+
+  test('is a 503 for each deletion that needs it, and the others are done meanwhile', () =>
+    withService(async ({ send, other }) => {
+      const [held, free] = [randomUUID(), randomUUID()];
+      for (const consumer of [held, free]) assert.equal((await claim(send, consumer)).status, 204);
+      await other.query(`begin; select from consumers where uuid = '${held}' for update`);
+      const remove = async (consumer: string) => (await send('DELETE', `/allocations/${consumer}`)).status;
+      const waiting = [remove(held), remove(held)];
+      assert.deepEqual(await Promise.all([remove(free), remove(randomUUID())]), [204, 404]);
+      assert.deepEqual(await Promise.all(waiting), [503, 503]);
+    }));
+
+  test('is a 503 for each other write that needs it, and the others are done meanwhile', () =>
+    withService(async ({ send, other }) => {
+      const doomed = randomUUID();
+      await makeProvider(send, doomed, stock);
+      await other.query(`begin; select from resource_providers where uuid <> '${doomed}' for update;
+        insert into traits (name) values ('CUSTOM_HELD')`);
+      const waiting = [
+        ...Array.from({ length: 6 }, () => send('PUT', `/resource_providers/${host}`, { name: 'renamed' })),
+        send('DELETE', `/resource_providers/${host}`),
+        send('PUT', '/traits/CUSTOM_HELD'),
+      ];
+      assert.equal((await send('PUT', '/traits/CUSTOM_FREE')).status, 201);
+      assert.equal((await send('PUT', `/resource_providers/${doomed}`, { name: 'renamed too' })).status, 200);
+      assert.equal((await send('DELETE', `/resource_providers/${doomed}`)).status, 204);
+      for (const { status, headers: got } of await Promise.all(waiting)) {
+        assert.deepEqual([status, got.get('retry-after')], [503, '1']);
+      }
     }));
 });
 

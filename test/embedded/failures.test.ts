@@ -3,7 +3,7 @@ import { chmod, chown, mkdir, mkdtemp, rm, truncate, writeFile } from 'node:fs/p
 import os from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
-import { openDatabase } from '../../db/connect.ts';
+import { openDatabase } from '../../db/engine/connect.ts';
 
 async function inFolder(use: (folder: string) => Promise<void>): Promise<void> {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'placement-embedded-'));
@@ -22,7 +22,7 @@ const cannotBeIn = (folder: string, reason: string) => ({
     'user may write to, or connection to a PostgreSQL server.',
 });
 
-test('a file in the place of the folder, or on the way to it, is told', async () => {
+test('a file at the place of the folder, or in its path, is reported', async () => {
   await inFolder(async (folder) => {
     const file = path.join(folder, 'data');
     await writeFile(file, '');
@@ -32,7 +32,7 @@ test('a file in the place of the folder, or on the way to it, is told', async ()
   });
 });
 
-test('a folder that this user may not write to is told', async () => {
+test('a folder that this user may not write to is reported', async () => {
   await inFolder(async (folder) => {
     const data = path.join(folder, 'data');
     await mkdir(data);
@@ -47,7 +47,7 @@ test('a folder that this user may not write to is told', async () => {
   });
 });
 
-/** Root may write everywhere: for the time of the call back this process is nobody, who owns the folder. */
+/** Root may write everywhere. During the callback this process runs as the user nobody, who owns the folder. */
 async function withoutRoot(folder: string, call: () => Promise<void>): Promise<void> {
   if (process.geteuid?.() !== 0) return call();
   const nobody = 65_534;
@@ -60,7 +60,7 @@ async function withoutRoot(folder: string, call: () => Promise<void>): Promise<v
   }
 }
 
-test('damaged files are told as such, and another folder is not concerned', async () => {
+test('damaged files are reported as such, and another folder still works', async () => {
   await inFolder(async (folder) => {
     const data = path.join(folder, 'data');
     await open(data);
@@ -68,7 +68,7 @@ test('damaged files are told as such, and another folder is not concerned', asyn
     const refusal =
       /^Error: The embedded database in \/\S+\/data cannot be opened: its files are damaged, .* embedded_path to/;
     await assert.rejects(open(data), refusal);
-    await assert.rejects(open(data), refusal, 'and is not taken for one in use');
+    await assert.rejects(open(data), refusal, 'and the error does not say that the folder is in use');
     await open(path.join(folder, 'other'));
   });
 });

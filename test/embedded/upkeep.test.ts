@@ -1,16 +1,16 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { sql } from 'kysely';
-import { vacuumTables } from '../../db/embedded_upkeep.ts';
+import { vacuumTables } from '../../db/engine/embedded_upkeep.ts';
 import { freshDatabase } from '../engines.ts';
 import { openServiceOn } from '../services.ts';
 
-test('on the embedded database, dead rows are cleared away, and what has not changed is left alone', async () => {
+test('on the embedded database, dead rows are vacuumed, and unchanged tables are left alone', async () => {
   const database = await freshDatabase('embedded');
   const service = await openServiceOn(database);
   const { kysely } = service.database;
   const counts = async () => {
-    // Statistics are written once a second at most, unless asked for.
+    // PostgreSQL writes statistics at most once a second, except on request.
     await sql`select pg_stat_force_next_flush()`.execute(kysely);
     const { rows } = await sql<{ dead: number; vacuums: number }>`
       select n_dead_tup::integer as dead, vacuum_count::integer as vacuums

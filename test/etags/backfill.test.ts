@@ -1,9 +1,9 @@
-/** Old rows get their tags while the service serves, and nobody who reads tags sees a difference. */
+/** Old rows get their tags while the service serves, and clients that read tags see no difference. */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { openDatabase } from '../../db/connect.ts';
+import { openDatabase } from '../../db/engine/connect.ts';
 import { backfillEtags } from '../../db/online/backfill_etags.ts';
 import { engines, withFreshDatabase } from '../engines.ts';
 import { startCommand, withCommands } from '../manage/commands.ts';
@@ -12,7 +12,7 @@ import { openServiceOn } from '../services.ts';
 import { countLacking, insertOldRows } from './old_rows.ts';
 import { assertStored } from './stored_tags.ts';
 
-/* The goal is 10 s for ROWS=100000; the test, which makes do with fewer, allows a slow and busy machine more. */
+/* The goal is 10 s for ROWS=100000. The test uses fewer rows, and allows more time for a slow and busy machine. */
 const count = Number(process.env.ROWS ?? 20_000);
 const rows = { providers: (count * 15) / 100, consumers: (count * 55) / 100 };
 const allowedSeconds = 60;
@@ -55,7 +55,7 @@ test(`${count} old rows get their tags while writes go on`, async (t) => {
     const migration = startCommand('placement-manage', ['--config-file', configFile, 'online-data-migrations'], folder);
     let migrating = true;
     let written = 0;
-    // Rows of all ages are written: old ones that the migration comes to sooner or later, and new ones.
+    // The writes are on rows of all ages: old rows that the migration has or has not reached yet, and new rows.
     const write = async (place: number): Promise<void> => {
       for (let turn = place; migrating; turn += 4) {
         const provider = sample.providers[50 + (turn % 350)] ?? '';
@@ -103,7 +103,7 @@ test(`${count} old rows get their tags while writes go on`, async (t) => {
 for (const engine of engines) {
   test(`a batch takes as many rows as it may on ${engine}`, async () => {
     await withFreshDatabase(engine, async (fresh) => {
-      // The embedded database is in memory, and that of one connection.
+      // The embedded database is in memory and has a single connection.
       const service = await openServiceOn(fresh);
       const database = 'connection' in fresh.settings ? await openDatabase(fresh.settings) : service.database;
       await insertOldRows(database, { providers: 10, consumers: 25 });

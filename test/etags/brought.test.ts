@@ -1,13 +1,16 @@
-/** Who brings a tag along has it stored as it is: no trigger makes it again, which tags of no content tell. */
+/**
+ * A write that brings a tag has this tag stored as it is: no trigger computes it again. The tests use tags that match
+ * no content, to see this.
+ */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { sql } from 'kysely';
-import { type Database, openDatabase } from '../../db/connect.ts';
-import { createProvider } from '../../db/statements/create_provider.ts';
-import type { ProviderWrite } from '../../db/statements/provider_write.ts';
-import { setAggregates } from '../../db/statements/set_aggregates.ts';
-import { setTraits } from '../../db/statements/set_traits.ts';
-import { writeInventories } from '../../db/statements/write_inventories.ts';
+import { type Database, openDatabase } from '../../db/engine/connect.ts';
+import { createProvider } from '../../db/statements/providers/create_provider.ts';
+import type { ProviderWrite } from '../../db/statements/providers/provider_write.ts';
+import { setAggregates } from '../../db/statements/providers/set_aggregates.ts';
+import { setTraits } from '../../db/statements/providers/set_traits.ts';
+import { writeInventories } from '../../db/statements/providers/write_inventories.ts';
 import { engines, withFreshDatabase } from '../engines.ts';
 import { isWritten } from '../races/two_connections.ts';
 
@@ -36,12 +39,12 @@ const inventory = (classId: number, className: string, tag: string) => ({
 const newTags = { provider: 'p', inventories: 'i', traits: 't', aggregates: 'a' };
 
 for (const engine of engines) {
-  test(`tags that are brought along are stored as they are on ${engine}`, async () => {
+  test(`tags that come with a write are stored as they are on ${engine}`, async () => {
     await withFreshDatabase(engine, async ({ settings }) => {
       const database = await openDatabase(settings);
       const write = async (change: ProviderWrite): Promise<void> => assert.ok(await isWritten(database, change));
       try {
-        // Left from a provider of before, and in nobody's way.
+        // The row of a provider that no longer exists. It must not disturb the next one.
         await sql`insert into resource_provider_etags (resource_provider_id, provider)
           select id, 'old' from generate_series(1, 10) as id`.execute(database.kysely);
         await write(createProvider({ uuid: 'rp', name: 'rp', parent: undefined, tags: newTags }));
@@ -71,7 +74,7 @@ for (const engine of engines) {
         const last = { provider: 'p', inventories: 'i3', inventory: null, traits: 't3', aggregates: 'a2' };
         assert.deepEqual(await stored(database, 'rp'), last);
 
-        // What this transaction brought along says nothing about the next.
+        // A tag that came with this transaction has no effect on the next transaction.
         await sql`insert into resource_provider_traits (resource_provider_id, trait_id)
           select ${id}, id from traits limit 1`.execute(database.kysely);
         assert.match((await stored(database, 'rp'))?.traits ?? '', /^W\/"/);

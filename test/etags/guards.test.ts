@@ -1,19 +1,22 @@
-/** The tag is held against what was read, and the write against the database: nothing comes in between, statement by statement. */
+/**
+ * The tag is checked against the content that was read, and the write against the database: no change can come in
+ * between. Tested statement by statement.
+ */
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { ClaimWrite } from '../../db/statements/claim_write.ts';
-import { deleteSeenAllocations } from '../../db/statements/delete_allocations.ts';
-import { deleteProvider } from '../../db/statements/delete_provider.ts';
-import { moveProvider } from '../../db/statements/move_provider.ts';
-import { renameProvider } from '../../db/statements/rename_provider.ts';
-import { deleteResourceClass } from '../../db/statements/resource_classes.ts';
-import type { SeenAllocation } from '../../db/statements/seen_allocations.ts';
-import { setAggregates } from '../../db/statements/set_aggregates.ts';
-import { setTraits } from '../../db/statements/set_traits.ts';
-import { deleteTrait } from '../../db/statements/traits.ts';
-import { writeClaims } from '../../db/statements/write_claims.ts';
-import { writeInventories } from '../../db/statements/write_inventories.ts';
+import type { ClaimWrite } from '../../db/statements/claims/claim_write.ts';
+import { deleteSeenAllocations } from '../../db/statements/claims/delete_allocations.ts';
+import type { SeenAllocation } from '../../db/statements/claims/seen_allocations.ts';
+import { writeClaims } from '../../db/statements/claims/write_claims.ts';
+import { deleteResourceClass } from '../../db/statements/names/resource_classes.ts';
+import { deleteTrait } from '../../db/statements/names/traits.ts';
+import { deleteProvider } from '../../db/statements/providers/delete_provider.ts';
+import { moveProvider } from '../../db/statements/providers/move_provider.ts';
+import { renameProvider } from '../../db/statements/providers/rename_provider.ts';
+import { setAggregates } from '../../db/statements/providers/set_aggregates.ts';
+import { setTraits } from '../../db/statements/providers/set_traits.ts';
+import { writeInventories } from '../../db/statements/providers/write_inventories.ts';
 import { aggregatesTag, inventoriesTag, traitsTag } from '../../src/placement/entity_tag.ts';
 import { isWritten, type TwoConnections, whileOther, withTwoConnections } from '../races/two_connections.ts';
 
@@ -23,12 +26,12 @@ async function nameOf({ other }: TwoConnections): Promise<unknown> {
   return (await other.query('select name from resource_providers where id = 1')).rows[0]?.name;
 }
 
-test('a provider is renamed, moved or deleted only as it was seen', async () => {
+test('a provider is renamed, moved or deleted only if it is as it was read', async () => {
   await withTwoConnections(async (connections) => {
     const { database, other } = connections;
     const renamed = ["update resource_providers set name = 'theirs' where id = 1"];
-    const ours = () => renameProvider(database, 1, 'ours', asSeen);
-    assert.equal(await whileOther(connections, renamed, ours), false);
+    const ours = () => renameProvider(database, { id: 1, seen: asSeen }, 'ours');
+    assert.equal(await whileOther(connections, renamed, ours), 'changed');
     assert.equal(await nameOf(connections), 'theirs');
 
     await other.query("update resource_providers set name = 'rp1' where id = 1");
@@ -45,22 +48,25 @@ test('a provider is renamed, moved or deleted only as it was seen', async () => 
       ],
       seen: asSeen,
     };
-    assert.equal(await whileOther(connections, renamed, () => moveProvider(database, move)), false);
+    assert.equal(await whileOther(connections, renamed, () => moveProvider(database, move)), 'changed');
 
     await other.query("update resource_providers set name = 'rp1' where id = 1");
     await other.query('update resource_providers set parent_provider_id = null where id = 3');
     const seenAsRoot = { name: 'rp3', parentId: null };
     const adopted = ['update resource_providers set parent_provider_id = 2 where id = 3'];
-    assert.equal(await whileOther(connections, adopted, () => deleteProvider(database, 3, seenAsRoot)), 'changed');
+    assert.equal(
+      await whileOther(connections, adopted, () => deleteProvider(database, { id: 3, seen: seenAsRoot })),
+      'changed',
+    );
 
-    assert.equal(await renameProvider(database, 1, 'ours', asSeen), true);
+    assert.equal(await renameProvider(database, { id: 1, seen: asSeen }, 'ours'), 'done');
     assert.equal(await nameOf(connections), 'ours');
-    assert.equal(await moveProvider(database, { ...move, judged: [], seen: asSeen }), false);
-    assert.equal(await deleteProvider(database, 3, { name: 'rp3', parentId: 2 }), 'deleted');
+    assert.equal(await moveProvider(database, { ...move, judged: [], seen: asSeen }), 'changed');
+    assert.equal(await deleteProvider(database, { id: 3, seen: { name: 'rp3', parentId: 2 } }), 'deleted');
   });
 });
 
-test('aggregates are replaced only as they were seen, though nobody moved the generation', async () => {
+test('aggregates are replaced only if they are as they were read, even at the same generation', async () => {
   await withTwoConnections(async (connections) => {
     const { database } = connections;
     const tag = aggregatesTag(['ours']);
@@ -77,7 +83,7 @@ test('aggregates are replaced only as they were seen, though nobody moved the ge
   });
 });
 
-test('what a provider has is not written by names that others change meanwhile: its tag would be of those', async () => {
+test('inventories and traits are not written if their names change in between: the tag has the old names', async () => {
   await withTwoConnections(async (connections) => {
     const { database, other } = connections;
     await other.query(`insert into resource_classes (id, name) values (10000, 'CUSTOM_C')`);
@@ -148,7 +154,7 @@ const rewrite: ClaimWrite = {
 };
 
 for (const [what, statements] of Object.entries(changes)) {
-  test(`allocations are replaced and deleted only as they were seen: ${what}`, async () => {
+  test(`allocations are replaced and deleted only if they are as they were read: ${what}`, async () => {
     await withTwoConnections(async (connections) => {
       const { database, other } = connections;
       const content = async () =>
@@ -162,7 +168,7 @@ for (const [what, statements] of Object.entries(changes)) {
         for (const statement of made) await other.query(statement);
         let theirs: unknown;
         await whileOther(connections, statements, async () => {
-          theirs = await content(); // in their transaction, which is open
+          theirs = await content(); // inside their transaction, which is still open
           await ours();
         });
         assert.deepEqual(await content(), theirs);
@@ -171,7 +177,7 @@ for (const [what, statements] of Object.entries(changes)) {
   });
 }
 
-test('allocations as they were seen are replaced and deleted, those of old without a consumer too', async () => {
+test('unchanged allocations are replaced and deleted, also old ones without a consumer record', async () => {
   await withTwoConnections(async ({ database, other }) => {
     for (const statement of made) await other.query(statement);
     assert.deepEqual((await writeClaims(database, [rewrite])).lost, [undefined]);
@@ -195,7 +201,7 @@ test('allocations as they were seen are replaced and deleted, those of old witho
   });
 });
 
-test('a class or a trait that has another name by now is not deleted by the old one', async () => {
+test('a class or a trait that was renamed in between is not deleted by its old name', async () => {
   await withTwoConnections(async (connections) => {
     const { database, other } = connections;
     await other.query(`insert into resource_classes (id, name) values (10000, 'CUSTOM_C')`);

@@ -1,9 +1,12 @@
 import { sql } from 'kysely';
-import type { Database } from '../../db/connect.ts';
+import type { Database } from '../../db/engine/connect.ts';
 
 export type OldRows = { readonly providers: number; readonly consumers: number };
 
-/** Providers with two inventories each, and consumers with an allocation each, as a release before entity tags left them. */
+/**
+ * Inserts providers with two inventories each, and consumers with one allocation each, as a release before entity tags
+ * left them.
+ */
 export async function insertOldRows({ kysely }: Database, { providers, consumers }: OldRows): Promise<void> {
   await sql`insert into projects (id, external_id) values (1000, 'old project')`.execute(kysely);
   await sql`insert into users (id, external_id) values (1000, 'old user')`.execute(kysely);
@@ -33,7 +36,7 @@ async function forgetTags(kysely: Database['kysely']): Promise<void> {
   }
 }
 
-/** How many rows lack a tag that they are to have. */
+/** How many rows lack a tag that they should have. */
 export async function countLacking({ kysely }: Database): Promise<number> {
   const { rows } = await sql<{ count: number }>`
     select ((select count(*) from consumers c where etag is null

@@ -1,8 +1,11 @@
-/** Others change what a provider has, and leave its generation: a write that knows nothing of it leaves the right tag all the same. */
+/**
+ * Other programs change the parts of a provider and leave its generation. A write that does not know these changes must
+ * still store the right tag.
+ */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import pg from 'pg';
-import { renameResourceClass } from '../../db/statements/resource_classes.ts';
+import { renameResourceClass } from '../../db/statements/names/resource_classes.ts';
 import { withFreshDatabase } from '../engines.ts';
 import { untilWaiting, whileOther, withTwoConnections } from '../races/two_connections.ts';
 import { accepted, makeProvider, requestsTo } from '../requests.ts';
@@ -14,7 +17,10 @@ const path = `/resource_providers/${uuid}`;
 
 type Request = { readonly method: string; readonly path: string; readonly body: unknown; readonly version?: string };
 
-/** Sends a request for a provider with two inventories, after statements of others, or while their transaction is open. */
+/**
+ * Sends a request for a provider with two inventories, after statements of another connection, or while its transaction
+ * is open.
+ */
 async function sendBesides(others: readonly string[], request: Request, when: 'after' | 'while') {
   await withFreshDatabase('postgresql', async (database) => {
     if (!('connection' in database.settings)) throw new Error('Others need a PostgreSQL server.');
@@ -76,12 +82,12 @@ const changes: Readonly<Record<string, Parameters<typeof sendBesides>>> = {
 };
 
 for (const [what, change] of Object.entries(changes)) {
-  test(`others change ${what}`, async () => {
+  test(`another program changes ${what}`, async () => {
     await sendBesides(...change);
   });
 }
 
-test('a provider that is deleted while a class of its inventories is renamed leaves no tags', async () => {
+test('no tags stay behind if a provider is deleted while a class of its inventories is renamed', async () => {
   await withTwoConnections(async (connections) => {
     const { database, other } = connections;
     await other.query(`insert into resource_classes (id, name) values (10000, 'CUSTOM_C')`);
@@ -91,7 +97,9 @@ test('a provider that is deleted while a class of its inventories is renamed lea
       'delete from inventories where resource_provider_id = 2',
       'delete from resource_providers where id = 2',
     ];
-    await whileOther(connections, deletion, () => renameResourceClass(database, 10_000, 'CUSTOM_D'));
+    await whileOther(connections, deletion, () =>
+      renameResourceClass(database, { id: 10_000, name: 'CUSTOM_C' }, 'CUSTOM_D'),
+    );
     const { rows } = await other.query('select resource_provider_id as id from resource_provider_etags order by 1');
     assert.deepEqual(rows, [{ id: 1 }, { id: 3 }]);
   });

@@ -1,4 +1,6 @@
-/** Of several writers that send the tag of what they all have read, exactly one is let through; the others are told. */
+/**
+ * If several writers send the tag that all of them have read, exactly one write succeeds, and the others get an error.
+ */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { withPlace } from '../races/place.ts';
@@ -32,15 +34,15 @@ function senderTo({ url }: ServerProcess): Send {
   };
 }
 
-/** A resource that all writers read and then write, each something else. */
+/** A resource that all writers read. Then each of them writes different content. */
 type Contest = {
   readonly path: string;
-  /** What the writer sends, given what was read; each round and writer another content. */
+  /** The write of a writer, based on what it has read. The content differs for each round and writer. */
   readonly write: (
     read: Reply['json'],
     number: number,
   ) => { readonly method: string; readonly path?: string; readonly body?: unknown };
-  /** Brings the resource about again, where a round has removed it. */
+  /** Makes the resource again, if a round has deleted it. */
   readonly restore?: (send: Send) => Promise<unknown>;
 };
 
@@ -145,7 +147,7 @@ async function run(senders: readonly Send[], { path, write, restore }: Contest):
     }
     const etag: string = read.etag ?? assert.fail(`${path} has no tag`);
     assert.equal(read.json.etag, etag);
-    // Before the third class of writers there is nothing to add to.
+    // The third kind of writer adds one inventory, which must not exist before.
     if (path.endsWith('/inventories')) {
       const reset = { ...read.json, inventories: { VCPU: { total: 1000 + round } } };
       read = await first('PUT', path, reset, etag);
@@ -163,13 +165,13 @@ async function run(senders: readonly Send[], { path, write, restore }: Contest):
     const told = replies.map(({ method, status, json }) => `${method} ${status} ${JSON.stringify(json).slice(0, 200)}`);
     assert.equal(replies.filter(({ status }) => status < 300).length, 1, told.join('\n'));
     const winner = replies.find(({ status }) => status < 300);
-    // What was deleted is not there to be deleted again.
+    // A resource that was deleted cannot be deleted again.
     const lost = ({ method, status }: (typeof replies)[number]) =>
       status === 412 || (method === 'DELETE' && winner?.method === 'DELETE' && status === 404);
     assert.equal(replies.filter(lost).length, writers - 1, told.join('\n'));
     const after: Reply = await first('GET', path);
     assert.notEqual(after.etag, read.etag);
-    // An answer that shows the resource has the tag that a reader sees, but where it shows a part of it.
+    // The answer of the winner has the same tag as a later read, unless the answer shows only a part of the resource.
     if (winner?.json.etag !== undefined && winner.method === 'PUT') assert.equal(after.etag, winner.etag);
   }
 }

@@ -1,9 +1,9 @@
-/** Migration 004 computes in SQL what src/placement/entity_tag.ts computes: the same text, and so the same tag. */
+/** Migration 004 computes in SQL the same text, and so the same tag, as src/placement/entity_tag.ts. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { sql } from 'kysely';
-import { type Database, openDatabase } from '../../db/connect.ts';
+import { type Database, openDatabase } from '../../db/engine/connect.ts';
 import { inventoryTag, nameTag } from '../../src/placement/entity_tag.ts';
 import { engines, withFreshDatabase } from '../engines.ts';
 
@@ -50,7 +50,7 @@ const ratio = fc
   .filter((value) => Math.abs(value) < 1e300);
 
 for (const engine of engines) {
-  test(`numbers read alike on ${engine}`, async () => {
+  test(`SQL and JavaScript write numbers alike on ${engine}`, async () => {
     await withDatabase(engine, async ({ kysely }) => {
       await fc.assert(
         fc.asyncProperty(fc.array(ratio, { minLength: 50, maxLength: 200 }), async (values) => {
@@ -68,7 +68,7 @@ for (const engine of engines) {
     });
   });
 
-  test(`texts and inventories read alike on ${engine}`, async () => {
+  test(`SQL and JavaScript write texts and inventories alike on ${engine}`, async () => {
     await withDatabase(engine, async ({ kysely }) => {
       const name = fc.string({ unit: 'binary' }).filter((text) => text.isWellFormed() && !text.includes('\0'));
       const amount = fc.integer({ min: 0, max: 2_147_483_647 });

@@ -1,9 +1,9 @@
-/** Whoever writes, and however: each stored tag is that of the content, in the same transaction. */
+/** After any write by any program, each stored tag matches the content, in the same transaction. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import pg from 'pg';
 import { backfillEtags } from '../../db/online/backfill_etags.ts';
-import type { PlacementService } from '../../src/service.ts';
+import type { PlacementService } from '../../src/start/service.ts';
 import { type Engine, engines, withFreshDatabase } from '../engines.ts';
 import { newStock, writeByApi, writeBySql } from '../races/fleet_writes.ts';
 import { type Random, randomFrom, seedFor } from '../races/random.ts';
@@ -29,7 +29,10 @@ async function withPlace(
   });
 }
 
-/** Below 1.7 a class can get another name, below 1.19 aggregates leave the generation, below 1.38 the type of a consumer stays. */
+/**
+ * Writes at old versions: below 1.7 a class can be renamed, below 1.19 aggregates leave the generation, below 1.38 a
+ * consumer keeps its type.
+ */
 async function writeAtOldVersions(
   service: PlacementService,
   providers: readonly string[],
@@ -53,7 +56,7 @@ async function writeAtOldVersions(
 }
 
 for (const engine of engines) {
-  test(`after writes by the API, at any version, nothing lacks its tag on ${engine}`, async (t) => {
+  test(`after writes by the API at any version no row lacks its tag on ${engine}`, async (t) => {
     const random = randomFrom(seedFor(t));
     await withPlace(engine, async (service) => {
       const stock = newStock(random);
@@ -67,7 +70,7 @@ for (const engine of engines) {
   });
 }
 
-test('after writes by other programs too, tags are right or not there, and the migration gives those that lack', async (t) => {
+test('after writes by other programs tags are right or missing, and the migration adds the missing ones', async (t) => {
   const random = randomFrom(seedFor(t));
   await withPlace('postgresql', async (service, client) => {
     if (client === undefined) throw new Error('Other programs need a server.');

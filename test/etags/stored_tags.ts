@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { readAllocations } from '../../db/statements/read_allocations.ts';
+import { readAllocations } from '../../db/statements/claims/read_allocations.ts';
 import {
   aggregatesTagOf,
   inventoriesTagOf,
@@ -8,11 +8,11 @@ import {
   traitsTagOf,
 } from '../../src/fleet/entity_tags.ts';
 import { allocationsTag, nameTag } from '../../src/placement/entity_tag.ts';
-import type { PlacementService } from '../../src/service.ts';
+import type { PlacementService } from '../../src/start/service.ts';
 
 type Tags = Readonly<Record<string, string | null>>;
 
-/** Every tag that is stored, by what it is of. */
+/** Every stored tag, by its resource. */
 export async function storedTags({ database: { kysely } }: PlacementService): Promise<Tags> {
   const providers = await kysely
     .selectFrom('resource_providers as p')
@@ -36,7 +36,7 @@ export async function storedTags({ database: { kysely } }: PlacementService): Pr
   ]);
 }
 
-/** The same, computed from the content; null where there is to be none. */
+/** The same tags, computed from the content. Null if there must be no tag. */
 export async function computedTags({ database, fleet }: PlacementService): Promise<Tags> {
   const current = await fleet.fresh();
   const custom = (name: string) => (name.startsWith('CUSTOM_') ? nameTag(name) : null);
@@ -71,7 +71,7 @@ export async function computedTags({ database, fleet }: PlacementService): Promi
   }
 }
 
-/** What is stored is right, or not there where that is allowed. */
+/** Checks that each stored tag is right. It may be missing if `mayLack` is true. */
 export async function assertStored(service: PlacementService, what: string, mayLack: boolean): Promise<void> {
   const [stored, computed] = [await storedTags(service), await computedTags(service)];
   const wanted = mayLack

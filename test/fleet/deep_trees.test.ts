@@ -5,7 +5,7 @@ import { createFleet } from './made_up_fleet.ts';
 
 const depth = 50_000;
 
-test('a tree may be as deep as anybody makes it, one provider below the other', () => {
+test('a tree may have any depth, with each provider below the one before', () => {
   const { fleet } = createFleet({
     providers: Array.from({ length: depth }, (_, place) => ({
       id: place + 1,

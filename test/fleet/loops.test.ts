@@ -1,9 +1,9 @@
-/** Parents in a loop, which the API refuses to make and other programs can bring about. */
+/** Loops of parents. The API refuses to make them, but other programs can write them. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { sql } from 'kysely';
 import { loadFleet } from '../../src/fleet/load.ts';
-import type { PlacementService } from '../../src/service.ts';
+import type { PlacementService } from '../../src/start/service.ts';
 import { formOf } from '../races/fleet_form.ts';
 import { at, makeProvider, requestsTo, type Send } from '../requests.ts';
 import { withTestService } from '../services.ts';
@@ -11,7 +11,10 @@ import { withTestService } from '../services.ts';
 const uuidOf = (place: number) => `00000000-0000-4000-8000-00000000000${place}`;
 const [first, second, third, below, other] = [1, 2, 3, 4, 5].map(uuidOf) as [string, string, string, string, string]; // five of five
 
-/** Calls back where the first is below the third, which is below the second, which is below the first. */
+/**
+ * Calls back with a loop: the first provider is below the third, the third below the second, and the second below the
+ * first.
+ */
 async function withLoop(use: (service: PlacementService, send: Send) => Promise<void>): Promise<void> {
   await withTestService('embedded', {}, async (service) => {
     const send = requestsTo(service, 'placement 1.37');
@@ -26,10 +29,14 @@ async function withLoop(use: (service: PlacementService, send: Send) => Promise<
   });
 }
 
-/** `place of the provider: of its parent / of its root`, as the API shows all of them. */
+/** The place of each provider, its parent and its root, as the API shows them. */
 async function shape(service: PlacementService, send: Send): Promise<string> {
   const shown = formOf(await service.fleet.fresh());
-  assert.deepEqual(shown, formOf((await loadFleet(service.database)).living.fleet), 'however it came to be');
+  assert.deepEqual(
+    shown,
+    formOf((await loadFleet(service.database)).living.fleet),
+    'a fresh load gives the same, however the loop was made',
+  );
   const list = (await send('GET', '/resource_providers')).json as {
     resource_providers: { uuid: string; parent_provider_uuid: string | null; root_provider_uuid: string }[];
   }; // the API's shape
@@ -53,7 +60,7 @@ test('a loop is shown as a tree whose root is the oldest provider in it', async 
   });
 });
 
-test('a provider that gets into the loop, and out of it by SQL, is shown where it is', async () => {
+test('a provider that SQL moves into the loop and out of it is shown at its place', async () => {
   await withLoop(async (service, send) => {
     await service.fleet.fresh();
     const put = (parent: string, child: string) =>
@@ -73,7 +80,7 @@ test('the API can rename every provider of a loop, and move it out of it', async
     assert.equal(
       await shape(service, send),
       '1: 3 / 1, 2: 1 / 1, 3: 2 / 1, 4: 3 / 1, 5: - / 5',
-      'a new name alone moves nothing',
+      'a new name alone moves no provider',
     );
     const loops = await send('PUT', `/resource_providers/${first}`, { name: 'p1', parent_provider_uuid: below });
     assert.equal(loops.status, 400, loops.text);
@@ -86,7 +93,7 @@ test('the API can rename every provider of a loop, and move it out of it', async
       select distinct root.uuid as root from resource_providers p join resource_providers root on root.id = p.root_provider_id`.execute(
       service.database.kysely,
     );
-    assert.deepEqual(rows, [{ root: other }], 'all of the loop moved');
+    assert.deepEqual(rows, [{ root: other }], 'all providers of the loop have moved');
   });
   await withLoop(async (service, send) => {
     const root = await send('PUT', `/resource_providers/${first}`, { name: 'p1', parent_provider_uuid: null });

@@ -1,12 +1,12 @@
+import type { FleetRows, NameRows } from '../../db/fleet/rows.ts';
 import { buildFleet, type LivingFleet } from '../../src/fleet/fleet.ts';
-import type { FleetRows, NameRows } from '../../src/fleet/rows.ts';
 
-/** All that a database would have of a deployment. */
+/** All rows that a database would have for a deployment. */
 export type AllRows = FleetRows & NameRows;
 
-/** The fleet of a deployment that was never in a database. */
+/** The fleet of a deployment that does not exist in a database. */
 export function createFleet(rows: AllRows): LivingFleet {
-  const growing = buildFleet(rows);
+  const growing = buildFleet(rows, 'no server');
   growing.add(rows);
   return growing.finish();
 }

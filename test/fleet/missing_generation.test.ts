@@ -7,7 +7,7 @@ import { withTestService } from '../services.ts';
 const uuid = '00000000-0000-4000-8000-000000000001';
 const host = `/resource_providers/${uuid}`;
 
-test('a provider without a generation, which the schema allows, is one at generation 0', async () => {
+test('a provider whose generation is null, which the schema allows, has generation 0', async () => {
   await withTestService('embedded', {}, async (service) => {
     const { kysely } = service.database;
     const insert = sql`insert into resource_providers (id, uuid, name, root_provider_id)

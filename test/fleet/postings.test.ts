@@ -7,17 +7,22 @@ import { blankProvider, type Provider } from '../../src/fleet/provider.ts';
 
 const providerCount = 300;
 const keys = ['of most', 'of some', 'of few'] as const;
-/** Of so many providers one has the key: the first two are so many that they are kept as bits. */
+/**
+ * For each key: one of this many providers has it. The first two keys have so many providers that they are stored as
+ * bits.
+ */
 const oneOf = { 'of most': 2, 'of some': 4, 'of few': 20 } as const;
 
-/** A provider, by its id, is gone or gets these keys; each number says whether it is one of so many. */
+/**
+ * A provider, by its id, is deleted or gets these keys. Each number decides for one key whether the provider has it.
+ */
 const anyStep = fc.record({
   id: fc.nat(providerCount - 1),
   gone: fc.nat(9).map((number) => number === 0),
   numbers: fc.tuple(fc.nat(99), fc.nat(99), fc.nat(99)),
 });
 
-test('whoever has a key is found under it, and nobody else, while providers come, change and go', () => {
+test('each provider is found under exactly its keys, while providers are added, changed and deleted', () => {
   fc.assert(
     fc.property(fc.array(anyStep, { minLength: 500, maxLength: 2000, size: 'max' }), (steps) => {
       const places = createPlaces();
@@ -39,7 +44,7 @@ test('whoever has a key is found under it, and nobody else, while providers come
         assert.equal(found.size, holders.length);
         assert.deepEqual(ids(found), ids(holders));
         for (const { provider } of known.values()) assert.equal(found.has(provider), holders.includes(provider));
-        assert.ok(!found.has(blankProvider(-1)), 'somebody who is gone');
+        assert.ok(!found.has(blankProvider(-1)), 'a provider that was deleted');
       }
     }),
     { numRuns: 50 },

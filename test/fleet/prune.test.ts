@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { sql } from 'kysely';
-import { pruneOnce } from '../../src/fleet/prune.ts';
+import { pruneChanges } from '../../db/fleet/prune_changes.ts';
 import { withTestService } from '../services.ts';
 
-test('a log that grew for months, while upstream served the database, is pruned whole and in parts', async () => {
+test('a log that grew for months while upstream used the database is pruned in full and in parts', async () => {
   await withTestService('embedded', {}, async ({ database, fleet }) => {
     const log = (xid: number, rows: number) =>
       sql`insert into provider_changes (xid, provider_id, whole)
@@ -14,13 +14,40 @@ test('a log that grew for months, while upstream served the database, is pruned 
     await sql`update provider_changes_horizon set xid = '5'`.execute(database.kysely);
     await log(10, 120_000);
     await log(300, 1);
-    await pruneOnce(database, '300');
+    await pruneChanges(database, '300');
     const { rows } = await sql<{ xid: string; left: number }>`
       select xid::text, (select count(*)::integer from provider_changes where xid <= '300') as left
       from provider_changes_horizon`.execute(database.kysely);
     assert.deepEqual(rows, [{ xid: '130', left: 1 }]);
     const { loads } = fleet.counts;
     await fleet.fresh();
-    assert.equal(fleet.counts.loads, loads, 'a process that has seen it all need not load');
+    assert.equal(fleet.counts.loads, loads, 'a process that has read the whole log does not load everything');
+  });
+});
+
+test('each pruned part of the inventory log leaves a row that means all providers, until the next prune', async () => {
+  await withTestService('embedded', {}, async ({ database }) => {
+    const { kysely } = database;
+    await sql`insert into inventory_changes (provider_id) select n from generate_series(1, 60000) as n`.execute(kysely);
+    const prune = async () => {
+      await pruneChanges(database, await pruneChanges(database, undefined));
+      const { rows } = await sql<{ xid: string; provider: number | null }>`
+        select xid::text, provider_id as provider from inventory_changes order by xid`.execute(kysely);
+      return rows;
+    };
+    const first = await prune();
+    assert.deepEqual(
+      first.map(({ provider }) => provider),
+      [null, null],
+      'one for each part',
+    );
+    assert.deepEqual(await prune(), first);
+    await sql`insert into inventory_changes (provider_id) values (1)`.execute(kysely);
+    const second = await prune();
+    assert.deepEqual(
+      second.map(({ provider }) => provider),
+      [null],
+    );
+    assert.notEqual(second[0]?.xid, first[0]?.xid);
   });
 });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { sql } from 'kysely';
-import { type Database, openDatabase } from '../../db/connect.ts';
+import { type Database, openDatabase } from '../../db/engine/connect.ts';
 import { ClaimRefused } from '../../src/claims/claim.ts';
 import { openClaims } from '../../src/claims/claims.ts';
 import { type FleetKeeper, openFleet } from '../../src/fleet/keeper.ts';
@@ -29,27 +29,27 @@ async function withHost(use: (fleet: FleetKeeper, database: Database, run: Run) 
   });
 }
 
-/** What another server has else, since transactions were lost: here nothing logs it. */
+/** Changes what the next server has, as if transactions were lost: here no trigger logs it. */
 const unlogged = (run: Run, statement: string): Promise<void> =>
   run(`set session_replication_role = 'replica'`, statement, `set session_replication_role = 'origin'`);
 
-/** It is another server in nothing but the time at which it started. */
+/** The server differs from the one before only in its start time. */
 const failOver = (run: Run): Promise<void> =>
   run(
     `create function public.pg_postmaster_start_time() returns timestamptz language sql return timestamptz '2100-01-01'`,
     'set search_path = public, pg_catalog',
   );
 
-test('a process that asked nothing during a failover does not trust what it saw on the other server', async () => {
+test('a process without statements during a failover does not trust what it read from the former server', async () => {
   await withHost(async (fleet, _database, run) => {
     await unlogged(run, 'update resource_providers set generation = 4');
-    assert.equal((await fleet.fresh()).byId.get(1)?.generation, 5, 'or this test proves nothing');
+    assert.equal((await fleet.fresh()).byId.get(1)?.generation, 5, 'otherwise this test proves nothing');
     await failOver(run);
     assert.equal((await fleet.fresh()).byId.get(1)?.generation, 4);
   });
 });
 
-test('a claim that was judged by what was on the other server is judged again, though the generation is the same', async () => {
+test('a claim that was judged by data of the former server is judged again, even at the same generation', async () => {
   await withHost(async (fleet, database, run) => {
     await unlogged(
       run,

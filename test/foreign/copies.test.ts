@@ -1,7 +1,9 @@
-/** Databases whose rows were copied: by logical replication, by a dump of data alone, or by a program that brings ids along. */
+/**
+ * Databases whose rows were copied: by logical replication, by a dump of data only, or by a program that inserts ids.
+ */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { prepareDatabase } from '../../src/database/prepare_database.ts';
+import { prepareDatabase } from '../../src/start/prepare_database.ts';
 import { claimOf, type Deployment, host, withDeployment } from './deployment.ts';
 
 const numbered = [
@@ -17,7 +19,7 @@ const numbered = [
 ];
 const fresh = '00000000-0000-4000-8000-000000000012';
 
-/** What needs new rows in every table. */
+/** Makes writes that need new rows in every table. */
 async function writeAll({ succeed }: Deployment): Promise<void> {
   await succeed('POST', '/resource_providers', { uuid: fresh, name: 'fresh' });
   await succeed('PUT', '/traits/CUSTOM_FRESH');
@@ -33,7 +35,7 @@ async function writeAll({ succeed }: Deployment): Promise<void> {
   });
 }
 
-test('rows get ids that are free, where they were copied without their sequences', async () => {
+test('new rows get free ids after rows were copied without their sequences', async () => {
   await withDeployment(async (deployment) => {
     const { service, succeed, execute } = deployment;
     await execute(
@@ -46,7 +48,7 @@ test('rows get ids that are free, where they were copied without their sequences
   });
 });
 
-test('a row with the highest id of all takes no ids away from others', async () => {
+test('new rows get ids although a row has the highest possible id', async () => {
   await withDeployment(async (deployment) => {
     await deployment.execute("insert into traits (id, name) values (2147483647, 'CUSTOM_HIGHEST')");
     await prepareDatabase(deployment.service.database, { syncOnStartup: false });
@@ -54,7 +56,7 @@ test('a row with the highest id of all takes no ids away from others', async () 
   });
 });
 
-test('the change log may have two horizons, or none, which is loaded once', async () => {
+test('the change log may have two horizons, or none, and then the fleet is loaded once', async () => {
   await withDeployment(async (deployment) => {
     const { service, execute } = deployment;
     await execute("insert into provider_changes_horizon values ('3')");

@@ -1,26 +1,30 @@
 import { sql } from 'kysely';
-import type { PlacementService } from '../../src/service.ts';
+import type { PlacementService } from '../../src/start/service.ts';
+import type { Engine } from '../engines.ts';
 import { type Answer, accepted, makeProvider, newClaim, requestsTo, type Send } from '../requests.ts';
 import { withTestService } from '../services.ts';
 
 export const [host, holder] = ['00000000-0000-4000-8000-000000000001', '00000000-0000-4000-8000-000000000011'];
 
-/** A deployment that the API made, into whose database other programs write what the API would not. */
+/** A deployment made by the API. Other programs write rows into its database that the API would not write. */
 export type Deployment = {
   readonly service: PlacementService;
   readonly send: Send;
-  /** Sends what must succeed. */
+  /** Sends a request that must succeed. */
   succeed(...request: Parameters<Send>): Promise<Answer>;
-  /** What another program does. */
+  /** Runs the statements of another program. */
   execute(...statements: readonly string[]): Promise<void>;
 };
 
-/** What `amount` VCPU of the host are for a consumer that is new. */
+/** The body of a claim of `amount` VCPU of the host by a new consumer. */
 export const claimOf = (amount: number) => newClaim({ [host]: { VCPU: amount } });
 
-/** Calls back where `holder` has 2 of the 8 VCPU of `host`, whose generation is 2. */
-export async function withDeployment(use: (deployment: Deployment) => Promise<void>): Promise<void> {
-  await withTestService('embedded', {}, async (service) => {
+/** Calls back with a deployment in which `holder` has 2 of the 8 VCPU of `host`, whose generation is 2. */
+export async function withDeployment(
+  use: (deployment: Deployment) => Promise<void>,
+  engine: Engine = 'embedded',
+): Promise<void> {
+  await withTestService(engine, {}, async (service) => {
     const send = requestsTo(service);
     const succeed: Deployment['succeed'] = async (...request) => accepted(await send(...request));
     const execute: Deployment['execute'] = async (...statements) => {

@@ -1,14 +1,15 @@
-/** Databases that somebody made in another encoding than UTF-8. */
+/** Databases that were created in an encoding other than UTF-8. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { openDatabase } from '../../db/connect.ts';
-import { migrateToLatest } from '../../db/migrate.ts';
+import { openDatabase } from '../../db/engine/connect.ts';
+import { migrateToLatest } from '../../db/schema/migrate.ts';
+import { asNova, services, withRegistry } from '../compute/nova.ts';
 import { postgresqlServer, type TestDatabase } from '../engines.ts';
 import { databaseUrl, execute } from '../postgresql.ts';
 import { accepted, at, makeProvider, newClaim, requestsTo } from '../requests.ts';
 import { openServiceOn } from '../services.ts';
 
-/** What initdb gives where no locale is set. */
+/** The encoding that initdb uses if no locale is set. */
 async function withSqlAscii(use: (database: TestDatabase) => Promise<void>): Promise<void> {
   const server = await postgresqlServer();
   const name = 'placement_in_sql_ascii';
@@ -31,7 +32,7 @@ async function withSqlAscii(use: (database: TestDatabase) => Promise<void>): Pro
   }
 }
 
-test('in SQL_ASCII, letters are kept; a text that is too long in bytes is refused, alone', async () => {
+test('in SQL_ASCII letters are kept, and only a request with too many bytes in a text is refused', async () => {
   await withSqlAscii(async (database) => {
     const service = await openServiceOn(database);
     try {
@@ -58,6 +59,32 @@ test('in SQL_ASCII, letters are kept; a text that is too long in bytes is refuse
       assert.deepEqual(
         claims.map(({ status }) => status),
         uuids.map((_, place) => (place === 3 ? 400 : 204)),
+      );
+    } finally {
+      await service.close();
+    }
+  });
+});
+
+test('in SQL_ASCII an uptime with too many bytes is refused, and other heartbeats beside it are stored', async () => {
+  await withSqlAscii(async (database) => {
+    const service = await openServiceOn(database, withRegistry);
+    try {
+      const send = asNova(service);
+      const agents = Array.from({ length: 8 }, (_, place) => ({ host: `host-${place}`, binary: 'nova-compute' }));
+      accepted(await send('POST', services, { services: agents }));
+      const uptimeOf = (place: number) => (place === 3 ? 'é'.repeat(200) : `ça fait ${place} jours`);
+      const beats = await Promise.all(
+        agents.map((agent, place) => send('POST', services, { ...agent, uptime: uptimeOf(place) })),
+      );
+      assert.deepEqual(
+        beats.map(({ status }) => status),
+        agents.map((_, place) => (place === 3 ? 400 : 200)),
+      );
+      const stored = await service.database.kysely.selectFrom('services').select('uptime').orderBy('id').execute();
+      assert.deepEqual(
+        stored.map(({ uptime }) => uptime),
+        agents.map((_, place) => (place === 3 ? null : uptimeOf(place))),
       );
     } finally {
       await service.close();

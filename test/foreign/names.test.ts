@@ -1,11 +1,11 @@
-/** Names that JavaScript has a meaning for, where the API takes UUIDs and capital letters only. */
+/** Names with a special meaning in JavaScript, at places where the API accepts only UUIDs and capital letters. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { at } from '../requests.ts';
 import { holder, host, withDeployment } from './deployment.ts';
 
 for (const name of ['__proto__', 'constructor']) {
-  test(`${name} is a name like others, of consumer types, consumers and providers`, async () => {
+  test(`${name} is an ordinary name of consumer types, consumers and providers`, async () => {
     await withDeployment(async ({ succeed, execute }) => {
       await execute(`update consumer_types set name = '${name}'`);
       const usages = await succeed('GET', '/usages?project_id=p');
@@ -22,7 +22,7 @@ for (const name of ['__proto__', 'constructor']) {
       const held = await succeed('GET', `/allocations/${holder}`);
       assert.deepEqual(entriesAt(held.json, 'allocations'), [[name, { resources: { VCPU: 2 }, generation: 2 }]]);
     });
-    assert.ok(!('VCPU' in {}) && !('resources' in Object), 'nothing was written into what all objects share');
+    assert.ok(!('VCPU' in {}) && !('resources' in Object), 'nothing was written into the prototype of all objects');
   });
 }
 

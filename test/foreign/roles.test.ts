@@ -1,4 +1,4 @@
-/** A role that reads and writes rows and owns nothing, where another one makes the schema. */
+/** A role that reads and writes rows and owns nothing. Another role makes the schema. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type TestDatabase, withFreshDatabase } from '../engines.ts';
@@ -9,7 +9,7 @@ import { openServiceOn } from '../services.ts';
 
 const host = '00000000-0000-4000-8000-000000000001';
 
-/** Calls back with the database as its owner sees it, and as the role does. */
+/** Calls back with the database as its owner connects to it, and as the role does. */
 async function withWriter(use: (owner: string, writer: TestDatabase) => Promise<void>): Promise<void> {
   await withFreshDatabase('postgresql', async (database) => {
     const owner = database.config.connection ?? '';
@@ -30,14 +30,14 @@ async function withWriter(use: (owner: string, writer: TestDatabase) => Promise<
   });
 }
 
-test('a role that may not change sequences serves, and is told who may where they are behind the rows', async () => {
+test('a role that may not change sequences can serve, and an error says which role can correct them', async () => {
   await withWriter(async (owner, writer) => {
     const service = await openServiceOn(writer);
     const send = requestsTo(service);
     accepted(await send('PUT', '/resource_classes/CUSTOM_FIRST'));
     await makeProvider(send, host, { CUSTOM_FIRST: { total: 8 } });
     await service.close();
-    await (await openServiceOn(writer)).close(); // also beside rows that brought their ids along, as classes do
+    await (await openServiceOn(writer)).close(); // classes are inserted with ids, and that is no error
 
     await execute(owner, "select setval('resource_providers_id_seq', 1, false)");
     await assert.rejects(openServiceOn(writer), {

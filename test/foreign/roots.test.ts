@@ -1,4 +1,4 @@
-/** Providers whose root is not the one that their parents lead to: upstream lets a child come while its parent is moved. */
+/** Providers whose root is not the root of their parent: upstream can create a child while its parent is moved. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { onlineMigrations, runBatch } from '../../db/online/run.ts';
@@ -7,7 +7,7 @@ import { withDeployment } from './deployment.ts';
 
 const [root, stray, child] = ['1', '2', '3'].map((digit) => `00000000-0000-4000-8000-00000000002${digit}`);
 
-test('a provider that others have as their root, and that has no children, can be deleted', async () => {
+test('a provider that is the root of others, but has no children, can be deleted', async () => {
   await withDeployment(async ({ service, send, succeed, execute }) => {
     await succeed('POST', '/resource_providers', { uuid: root, name: 'root' });
     await succeed('POST', '/resource_providers', { uuid: stray, name: 'stray' });

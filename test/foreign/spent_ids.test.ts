@@ -1,11 +1,14 @@
-/** Tables whose ids are used up, as by years of claims: each writes the allocations of its consumer with new ones. */
+/**
+ * Tables whose ids are used up, for example after years of claims: each claim writes the allocations of its consumer
+ * with new ids.
+ */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { prepareDatabase } from '../../src/database/prepare_database.ts';
 import { checkUpgrade } from '../../src/manage/upgrade_checks.ts';
+import { prepareDatabase } from '../../src/start/prepare_database.ts';
 import { claimOf, holder, withDeployment } from './deployment.ts';
 
-test('a table that runs out of ids is told by the upgrade check, whose remedy lets claims go on', async () => {
+test('the upgrade check reports a table that runs out of ids, and after its remedy claims work again', async () => {
   await withDeployment(async ({ service: { database }, send, succeed, execute }) => {
     const told = async () =>
       (await checkUpgrade(database, '/no/policy')).filter(({ check }) => check === 'Ids Running Out');

@@ -1,4 +1,4 @@
-/** Times that no clock told: the database also has infinities, and years before and after those of HTTP. */
+/** Impossible times: PostgreSQL also has infinite times, and years before and after those of HTTP. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { claimOf, holder, host, withDeployment } from './deployment.ts';
@@ -9,7 +9,7 @@ const paths = ['', '/inventories', '/inventories/VCPU', '/allocations', '/traits
 );
 
 for (const time of ['infinity', '-infinity', '20000-01-01', '294276-12-31', '4713-01-01 BC']) {
-  test(`what was written at ${time} was last modified at some time from 1970 until now`, async () => {
+  test(`a row with the time ${time} has a Last-Modified between 1970 and now`, async () => {
     await withDeployment(async ({ succeed, execute }) => {
       await execute(...tables.map((table) => `update ${table} set created_at = '${time}', updated_at = '${time}'`));
       for (const path of [...paths, `/allocations/${holder}`, '/traits', '/resource_classes/VCPU']) {

@@ -1,14 +1,17 @@
-/** Tables that lost what tells the service of changes: a dump replaced them, or their triggers were left disabled. */
+/**
+ * Tables without the triggers that log changes for the service: a dump replaced the tables, or the triggers were left
+ * disabled.
+ */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { sql } from 'kysely';
-import { unwatchedTablesProblem } from '../../db/watched_tables.ts';
+import { unwatchedTablesProblem } from '../../db/schema/watched_tables.ts';
 import { runToEnd, withCommands } from '../manage/commands.ts';
 import { upstreamSchemas } from '../manage/upstream_schema.ts';
 import { execute } from '../postgresql.ts';
 import { withDeployment } from './deployment.ts';
 
-test('every trigger that logs changes is missed where it is disabled', async () => {
+test('every disabled trigger that logs changes is reported', async () => {
   await withDeployment(async ({ service: { database } }) => {
     const { rows } = await sql<{ table: string; name: string }>`
       select tgrelid::regclass::text as table, tgname as name from pg_trigger where tgname like 'log\\_%'`.execute(
@@ -29,7 +32,7 @@ test('every trigger that logs changes is missed where it is disabled', async () 
 
 const upstreamAllocations = /create table allocations [^;]*/.exec(upstreamSchemas.a082b8bb98d0 ?? '')?.[0];
 
-test('a database in which a table was replaced is refused by all commands, and the remedy mends disabled triggers', async () => {
+test('all commands refuse a database with a replaced table, and the remedy enables disabled triggers', async () => {
   await withCommands('postgresql', 'migrated', async ({ config, configFile, folder, run }) => {
     const url = config.connection ?? '';
     await execute(url, `drop table allocations; ${upstreamAllocations}; alter table traits disable trigger all`);
@@ -48,7 +51,7 @@ test('a database in which a table was replaced is refused by all commands, and t
     const remedy = /Enable them: (.*;) Or/.exec(check.stdout)?.[1] ?? '';
     await execute(url, remedy);
     const { rows: disabled } = await execute(url, "select tgname from pg_trigger where tgenabled = 'D'");
-    assert.deepEqual(disabled, [], 'nor are those of foreign keys');
+    assert.deepEqual(disabled, [], 'and no trigger of a foreign key is disabled either');
     const { stderr } = await start();
     assert.match(stderr, /Changes of allocations would go unnoticed/);
   });

@@ -28,11 +28,11 @@ const exchange = (answer: object, headers: Readonly<Record<string, string>> = {}
   },
 });
 
-test('an exchange that is as openapi.yaml says is let through', () => {
+test('an exchange that matches openapi.yaml is accepted', () => {
   holdToContract(exchange({ resource_providers: [] }));
 });
 
-test('anything else is told, all of it', () => {
+test('every difference from openapi.yaml is reported', () => {
   assert.throws(
     () => holdToContract(exchange({ providers: [] }, { 'cache-control': 'no-cache' })),
     /cache-control does not belong there[\s\S]*must have required property 'resource_providers'/,

@@ -3,9 +3,9 @@ import { checkExchange } from '../openapi/exchange.ts';
 import { type Exchange, splitUrl } from './send.ts';
 
 /**
- * Holds an exchange of a gabbi run against openapi.yaml, or openapi-compute.yaml for its paths.
+ * Checks an exchange of a gabbi run against openapi.yaml, or against openapi-compute.yaml for its paths.
  *
- * @throws Error with everything in which they differ.
+ * @throws Error with all differences
  */
 export function holdToContract({ request, response }: Exchange): void {
   const { status, reason, ...responseHeaders } = response.headers;

@@ -8,7 +8,7 @@ import { deepNumaNetwork, numaNetwork } from './fixtures/network.ts';
 import { migratedOldData, oldData } from './fixtures/old_data.ts';
 import { granular, nonSharedStorage, numaAggregates, sharedStorage } from './fixtures/storage.ts';
 
-/** The fixtures by the names that gabbi files know them by. */
+/** The fixtures, by the names that gabbi files use. */
 const fixtures: Readonly<Record<string, Fixture>> = {
   APIFixture: api,
   AllocationFixture: allocations,
@@ -35,17 +35,17 @@ const fixtures: Readonly<Record<string, Fixture>> = {
   MigratedOldDataFixture: migratedOldData,
 };
 
-/** What the fixtures of a gabbi file ask of the service, and what they leave for the tests. */
+/** The configuration that the fixtures of a gabbi file need, and the data that they make for its tests. */
 export type Setting = {
   readonly config: ConfigOverrides;
-  /** The rules of the policy file; empty where the defaults apply. */
+  /** The rules of the policy file. Empty if the defaults apply. */
   readonly policy: Readonly<Record<string, string>>;
   readonly environment: Readonly<Record<string, string>>;
-  /** Makes the data in a service that has none. */
+  /** Makes the data in a service without data. */
   make(target: FixtureTarget): Promise<void>;
 };
 
-/** @throws Error where there is no fixture of a name. */
+/** @throws Error if there is no fixture with a name */
 export function settingOf(names: readonly string[]): Setting {
   const chosen = [api, ...names.map(fixtureNamed)];
   const environment = environmentOf(chosen);

@@ -22,7 +22,7 @@ before(async () => {
 });
 after(() => rm(folder, { recursive: true }));
 
-/** A server that knows `/` only, one for each file. */
+/** A server that has only the path `/`, one for each file. */
 let opened = 0;
 let open = 0;
 const openServer = async () => {
@@ -43,7 +43,7 @@ const openServer = async () => {
 const outcomes = async (file: string) =>
   (await runFile(path.join(folder, file), { open: openServer })).map(({ outcome }) => outcome);
 
-test('each file of a folder gets a server of its own', async () => {
+test('each file of a folder gets a different server', async () => {
   const before = opened;
   const reported: string[] = [];
   const results = await runFolder({
@@ -63,20 +63,20 @@ test('each file of a folder gets a server of its own', async () => {
   assert.equal(open, 0);
 });
 
-test('where a fixture is refused every test has failed, and the server is closed', async () => {
+test('if a fixture is refused, every test fails and the server is closed', async () => {
   assert.deepEqual(await outcomes('refused.yaml'), ['failed', 'failed']);
   assert.equal(open, 0);
 });
 
-test('where there is no such fixture every test has failed', async () => {
+test('if a fixture does not exist, every test fails', async () => {
   assert.deepEqual(await outcomes('unknown.yaml'), ['failed', 'failed']);
 });
 
-test('a file that is not understood has failed', async () => {
+test('a file that cannot be parsed fails', async () => {
   assert.deepEqual(await outcomes('ill.yaml'), ['failed']);
 });
 
-test('where the server does not come about every test has failed', async () => {
+test('if the server does not start, every test fails', async () => {
   const open = () => Promise.reject(new Error('no server today'));
   const results = await runFile(path.join(folder, 'first.yaml'), { open });
   assert.deepEqual(

@@ -8,7 +8,7 @@ import { type RunOptions, runGabbit, type TestResult } from './run.ts';
 /** A running service on a fresh database, for the tests of one file. */
 export type OpenedServer = FixtureTarget & { close(): Promise<void> };
 
-/** Starts the service as the fixtures of a file want it. */
+/** Starts the service with the configuration of the fixtures of a file. */
 export type OpenServer = (setting: Pick<Setting, 'config' | 'policy'>) => Promise<OpenedServer>;
 
 export type FileResult = { readonly file: string; readonly seconds: number; readonly tests: readonly TestResult[] };
@@ -22,11 +22,13 @@ export type FolderOptions = {
   readonly jobs?: number;
   readonly open: OpenServer;
   readonly observe?: RunOptions['observe'] | undefined;
-  /** Is called as soon as a file is finished. */
+  /** Called as soon as a file is finished. */
   readonly report?: (result: FileResult) => void;
 };
 
-/** Runs all gabbi files of a folder, each on a service and database of its own. The order of the results is theirs. */
+/**
+ * Runs all gabbi files of a folder, each on a separate service and database. The results are in the order of the files.
+ */
 export async function runFolder(options: FolderOptions): Promise<readonly FileResult[]> {
   const { folder, only = [], exclude = [], jobs = 1 } = options;
   const files = (await readdir(folder))
@@ -37,7 +39,7 @@ export async function runFolder(options: FolderOptions): Promise<readonly FileRe
   const results: FileResult[] = [];
   const queue = files.values();
   const worker = async () => {
-    // The workers share the iterator, so each file is taken once.
+    // The workers share the iterator, so that each file runs once.
     for (const file of queue) {
       const started = performance.now();
       const tests = await runFile(path.join(folder, file), options);
@@ -50,7 +52,7 @@ export async function runFolder(options: FolderOptions): Promise<readonly FileRe
   return results;
 }
 
-/** Runs one gabbi file. If its service or a fixture does not come about, every test of it has failed. */
+/** Runs one gabbi file. If its service does not start or a fixture fails, every test of the file fails. */
 export async function runFile(
   file: string,
   { open, observe }: Pick<FolderOptions, 'open' | 'observe'>,

@@ -1,7 +1,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
-import { listen } from '../../src/http/listen.ts';
+import { listen } from '../../src/http/server/listen.ts';
 import type { Engine } from '../engines.ts';
 import { type ConfigOverrides, openTestService } from '../services.ts';
 import type { OpenServer } from './folder.ts';

@@ -79,11 +79,11 @@ for (const path of [
 }
 
 for (const path of ['$.list[', '$.list[?', '$.list[?a = ]', '$.name extra', '$.list.`parent`', '$..', '[/name]']) {
-  test(`${path} is not understood`, () => {
+  test(`${path} cannot be parsed`, () => {
     assert.throws(() => jsonPathValue(json, path), /is not understood from/);
   });
 }
 
-test('without JSON nothing is found', () => {
+test('without JSON no path is found', () => {
   assert.throws(() => jsonPathValue(undefined, '$'), /there is no JSON/);
 });

@@ -5,9 +5,9 @@ import { isMap } from './parse.ts';
 import { pythonRegex, pythonText } from './python.ts';
 
 /**
- * The value at a JSONPath, as gabbi finds it: the value itself where there is one, a list where there are several.
+ * The value at a JSONPath, as gabbi finds it: a single value, or a list if there are several.
  *
- * @throws Error where nothing is there, or the path is not understood.
+ * @throws Error if there is no value, or if the path cannot be parsed
  */
 export function jsonPathValue(json: Value | undefined, path: string): Value {
   if (json === undefined) throw new Error(`there is no JSON in which ${path} could be`);
@@ -38,7 +38,7 @@ function apply(step: Step, value: Value): readonly Value[] {
 }
 
 function walk(value: Value, path: string): readonly Value[] {
-  // The library takes every falsy document for a missing one.
+  // The library treats every falsy document as missing.
   if (typeof value !== 'object' || value === null) return [];
   return JSONPath<Value[]>({ json: value, path: `$${path}`, eval: false });
 }
@@ -63,7 +63,7 @@ const comparisons: Readonly<Record<NonNullable<Filter['operator']>, (left: Value
   '~': (left, right) => pythonRegex(`^(?:${pythonText(right)})`).test(pythonText(left)),
 };
 
-/** Python's order of numbers, and of texts by code point. */
+/** Python's order: numbers by value, texts by code point. */
 function compare(left: Value, right: Value): number {
   if (typeof left === 'number' && typeof right === 'number') return left - right;
   return Buffer.compare(Buffer.from(pythonText(left)), Buffer.from(pythonText(right)));

@@ -1,10 +1,11 @@
 /*
- * gabbi writes JSONPath as the Python library jsonpath-rw-ext reads it. What jsonpath-plus has too is rewritten for it;
- * what it has not (`len`, `sorted`) or takes for JavaScript (filters) becomes a step of its own.
+ * gabbi uses JSONPath in the form of the Python library jsonpath-rw-ext. Parts that jsonpath-plus also has are
+ * rewritten for it. Parts that it does not have (`len`, `sorted`) or evaluates as JavaScript (filters) become separate
+ * steps.
  */
 
 export type Step =
-  /** Behind `$`, for jsonpath-plus. */
+  /** The part after `$`, for jsonpath-plus. */
   | { readonly kind: 'path'; readonly path: string }
   | { readonly kind: 'len' | 'sorted' }
   | { readonly kind: 'filter'; readonly conditions: readonly Filter[] };
@@ -12,14 +13,14 @@ export type Step =
 const operators = ['==', '<=', '>=', '!=', '=', '<', '>', '~'] as const;
 type Operator = (typeof operators)[number];
 
-/** A condition in `[?path = "x" & path]`: a path that must exist, or that must compare with the operand. */
+/** A condition in `[?path = "x" & path]`: a path that must exist, or whose value is compared with the operand. */
 export type Filter = {
   readonly path: readonly Step[];
   readonly operator: Operator | undefined;
   readonly operand: string | number | boolean;
 };
 
-/** @throws Error where the path is not understood. */
+/** @throws Error if the path cannot be parsed */
 export function parseJsonPath(path: string): readonly Step[] {
   const reader = readerOf(path);
   const steps = readSteps(reader);
@@ -29,7 +30,10 @@ export function parseJsonPath(path: string): readonly Step[] {
 
 type Reader = {
   rest(): string;
-  /** Takes the text that the pattern matches at this place, if it does. */
+  /**
+   * Returns the text that the pattern matches at this place, and moves behind it. Undefined if the pattern does not
+   * match.
+   */
   take(pattern: RegExp): string | undefined;
   error(): Error;
 };
@@ -99,13 +103,13 @@ function readSubscript(reader: Reader): string {
   return member(field);
 }
 
-/** A negative index counts from the end; jsonpath-plus has that as a slice only. */
+/** A negative index counts from the end. jsonpath-plus supports that only as a slice. */
 function subscriptOf(slice: string): string {
   if (!slice.startsWith('-') || slice.includes(':')) return `[${slice}]`;
   return slice === '-1' ? '[-1:]' : `[${slice}:${Number(slice) + 1}]`;
 }
 
-/** The backtick tells jsonpath-plus that a `*`, `@` or `,` in the name is a character. */
+/** The backtick tells jsonpath-plus that a `*`, `@` or `,` in the name is an ordinary character. */
 function member(field: string): string {
   if (/[\]['"^~#;()]/.test(field))
     throw new Error(`A JSONPath with the member ${JSON.stringify(field)} is not supported.`);

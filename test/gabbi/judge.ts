@@ -5,10 +5,10 @@ import { pythonRegex, pythonText } from './python.ts';
 import type { Response } from './send.ts';
 import { type Context, substitute, substituteText } from './substitute.ts';
 
-/** The JSON of a file beside the gabbi file; `<@name` in a test names one. */
+/** Reads the JSON of a file beside the gabbi file. A test names the file as `<@name`. */
 export type ReadJson = (file: string) => Value;
 
-/** Every way in which the response is not what the test says, as a sentence each; none if it passes. */
+/** One sentence for each difference between the response and the test. Empty if the test passes. */
 export function judge(test: GabbiTest, response: Response, context: Context, readJson: ReadJson): readonly string[] {
   const json = Object.entries(test.response_json_paths);
   return [
@@ -66,7 +66,7 @@ function judgeJson(
   return [`At ${path} is ${JSON.stringify(found)}, not ${JSON.stringify(wanted)}.`];
 }
 
-/** `<@file` is all of the file, `<@file:$.path` a part of it. */
+/** `<@file` is the whole file, `<@file:$.path` a part of it. */
 function fromFile(value: string, context: Context, readJson: ReadJson): Value {
   const [file = '', path] = value.slice('<@'.length).split(':$', 2);
   const json = readJson(file);
@@ -78,7 +78,7 @@ const isRegex = (text: string): boolean => text.length > 1 && text.startsWith('/
 /** Whether the regular expression between the slashes is found in the text. */
 const matches = (regex: string, text: string): boolean => pythonRegex(regex.slice(1, -1)).test(text);
 
-/** What cannot be judged has failed. */
+/** A check that throws has failed. */
 function attempt(check: () => readonly string[]): readonly string[] {
   try {
     return check();

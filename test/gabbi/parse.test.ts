@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { parseGabbit } from './parse.ts';
 
-test('a test has the defaults of its file, united with its own keys', () => {
+test('a test has the defaults of its file, combined with its own keys', () => {
   const { fixtures, tests } = parseGabbit(`
     fixtures: [APIFixture]
     defaults:
@@ -32,7 +32,7 @@ test('a test has the defaults of its file, united with its own keys', () => {
   assert.equal(bare?.data, '');
 });
 
-test('YAML is read as version 1.1, where yes is true, and the last of two equal keys wins', () => {
+test('YAML is read as version 1.1: yes is true, and the last of two equal keys wins', () => {
   const [only] = parseGabbit('tests: [{ name: a, name: b, GET: /, data: yes, xfail: yes }]').tests;
   assert.equal(only?.name, 'b');
   assert.equal(only?.data, true);

@@ -1,10 +1,12 @@
 import { parse } from 'yaml';
 
-/** What YAML and JSON can hold. */
+/** The values of YAML and JSON. */
 export type Value = null | boolean | number | string | readonly Value[] | ValueMap;
 export type ValueMap = { readonly [key: string]: Value };
 
-/** One request and what its response must be, as https://gabbi.readthedocs.io/en/latest/format.html defines the keys. */
+/**
+ * One request and the expected response. The keys are defined in https://gabbi.readthedocs.io/en/latest/format.html.
+ */
 export type GabbiTest = {
   readonly name: string;
   readonly desc: string;
@@ -25,10 +27,10 @@ export type GabbiTest = {
   readonly response_json_paths: ValueMap;
 };
 
-/** A YAML file: the fixtures that it needs, outermost first, and its tests in their order. */
+/** A YAML file: its fixtures, outermost first, and its tests in order. */
 export type Gabbit = { readonly fixtures: readonly string[]; readonly tests: readonly GabbiTest[] };
 
-/** The keys that a test may have, with the values of a test that does not have them. */
+/** The keys of a test with their default values. */
 const baseTest = {
   name: '',
   desc: '',
@@ -47,7 +49,8 @@ const baseTest = {
   response_forbidden_headers: [],
   response_strings: [],
   response_json_paths: {},
-  // Understood and without effect: requests go out in order, over plain HTTP, to where the runner is pointed at.
+  // These keys are accepted and have no effect: requests are always sent in order, over plain HTTP, to the given
+  // server.
   use_prior_test: true,
   cert_validate: true,
   ssl: false,
@@ -55,9 +58,9 @@ const baseTest = {
 } as const satisfies ValueMap;
 
 /**
- * Reads a gabbi file. YAML is understood as version 1.1, as PyYAML does; the last of two equal keys wins.
+ * Reads a gabbi file. YAML is read as version 1.1, as PyYAML does. The last of two equal keys wins.
  *
- * @throws Error with the test and the key where the file is not what gabbi defines.
+ * @throws Error with the test and the key if the file does not follow the definition of gabbi
  */
 export function parseGabbit(text: string): Gabbit {
   const file: unknown = parse(text, { version: '1.1', merge: true, uniqueKeys: false, maxAliasCount: -1 });
@@ -113,7 +116,7 @@ function parseTest(defaults: ValueMap, written: Value): GabbiTest {
   };
 }
 
-/** gabbi's rule: mappings are united, lists are appended, everything else and `data` is replaced. */
+/** gabbi's rule: mappings are merged, lists are appended, everything else and `data` is replaced. */
 function merge(below: ValueMap, above: ValueMap): ValueMap {
   const merged: Record<string, Value> = { ...below };
   for (const [key, value] of Object.entries(above)) {

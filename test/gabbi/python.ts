@@ -2,8 +2,8 @@ import type { Value } from './parse.ts';
 import { isMap } from './parse.ts';
 
 /*
- * gabbi is a Python program, and some of what its files say is only defined by Python: how a list looks when a regular
- * expression is matched against it, and how regular expressions are written.
+ * gabbi is a Python program, and parts of its format depend on Python: how a list is written when a regular expression
+ * is matched against it, and the syntax of regular expressions.
  */
 
 /** Python's `str(value)`. */
@@ -28,7 +28,7 @@ function pythonQuoted(text: string): string {
   return quote + escaped.replaceAll(quote, `\\${quote}`) + quote;
 }
 
-/** A regular expression as Python's `re` writes it; its own syntax differs only for named groups and anchors. */
+/** Converts a regular expression from the syntax of Python's `re`. Only named groups and anchors differ. */
 export function pythonRegex(pattern: string): RegExp {
   const translated = pattern
     .replaceAll('(?P<', '(?<')

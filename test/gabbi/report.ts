@@ -32,6 +32,6 @@ export const sum = (totals: readonly Totals[]): Totals =>
     { passed: 0, failed: 0, skipped: 0 },
   );
 
-/** The last line of a run: `N passed, N failed`, and the skipped ones if there are any. */
+/** The last line of a run: `N passed, N failed`, and the number of skipped tests if there are any. */
 export const totalLine = ({ passed, failed, skipped }: Totals): string =>
   `${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`;

@@ -4,7 +4,7 @@ import { after, before, test } from 'node:test';
 import { parseGabbit } from './parse.ts';
 import { type RunOptions, runGabbit, type TestResult } from './run.ts';
 
-/** Answers `/echo` with what it was sent, `/count` with how often it was asked, `/moved` with a redirect. */
+/** Answers `/echo` with the request, `/count` with the number of requests so far, `/moved` with a redirect. */
 const server = http.createServer(async (request, response) => {
   const chunks: Buffer[] = [];
   for await (const chunk of request) chunks.push(chunk);
@@ -139,18 +139,18 @@ for (const [what, keys, message] of [
   });
 }
 
-test('every problem is told, with the request and the response', async () => {
+test('every problem is reported, with the request and the response', async () => {
   const { message } = await runOne('GET: /text, status: 404, response_strings: [q, z], request_headers: { x-a: 1 }');
   for (const part of ['not 404', 'no "q"', 'no "z"', `> GET ${baseUrl}/text`, '> x-a: 1', '< 200', 'plain text']) {
     assert.ok(message.includes(part), part);
   }
 });
 
-test('nobody listening fails', async () => {
+test('a test fails if no server listens', async () => {
   assert.equal((await runOne('GET: /', { baseUrl: 'http://127.0.0.1:1' })).outcome, 'failed');
 });
 
-test('a skipped test is not sent, and those behind it have no prior response', async () => {
+test('a skipped test is not sent, and the tests after it have no prior response', async () => {
   const before = asked;
   const results = await run(`
     tests:
@@ -174,7 +174,7 @@ test('poll repeats the request until it passes, count times at most', async () =
   assert.equal(asked, start + 7);
 });
 
-test('tests refer to the ones before them, also failed ones', async () => {
+test('tests can refer to earlier tests, also to failed ones', async () => {
   const results = await run(`
     tests:
       - { name: make, POST: /echo, status: 404, data: first }
@@ -195,7 +195,7 @@ test('a prefix of the base URL is put before each path', async () => {
   assert.equal((await runOne(keys, { baseUrl: `${baseUrl}/placement` })).outcome, 'passed');
 });
 
-test('each exchange can be observed, and the observer can make a test fail', async () => {
+test('an observer sees each exchange, and can make a test fail', async () => {
   const seen: string[] = [];
   await run('tests: [{ name: a, GET: /text }, { name: b, GET: /echo, status: 201 }]', {
     observe: ({ request, response }, { name }) =>

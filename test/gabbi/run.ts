@@ -11,24 +11,24 @@ import { type Context, type Past, substitute, substituteText } from './substitut
 export type TestResult = {
   readonly name: string;
   readonly outcome: 'passed' | 'failed' | 'skipped';
-  /** Why it failed, with the request and the response; empty otherwise. */
+  /** The reason of a failure, with the request and the response. Empty if the test did not fail. */
   readonly message: string;
 };
 
 export type RunOptions = {
-  /** Where the tests are sent, `http://127.0.0.1:8778` or with a path that is put before each. */
+  /** The URL of the server, `http://127.0.0.1:8778`. A path in it is put before the path of each request. */
   readonly baseUrl: string;
-  /** What `$ENVIRON[..]` means. */
+  /** The values of `$ENVIRON[..]`. */
   readonly environment: Readonly<Record<string, string>>;
   /** The folder of the file, for `<@file`. */
   readonly folder: string;
-  /** Is called with each request and its response; what it throws makes the test fail. */
+  /** Called with each request and its response. If it throws, the test fails. */
   readonly observe?: ((exchange: Exchange, test: GabbiTest) => void) | undefined;
-  /** Where `verbose` tests are written to. */
+  /** Writes the output of `verbose` tests. */
   readonly log?: ((text: string) => void) | undefined;
 };
 
-/** Runs the tests of a file, one after another, against a server on which the file's fixtures were made. */
+/** Runs the tests of a file, one after another, against a server with the data of the file's fixtures. */
 export async function runGabbit(gabbit: Gabbit, options: RunOptions): Promise<readonly TestResult[]> {
   const agent = keptConnection();
   const history = new Map<string, Past>();
@@ -55,7 +55,7 @@ type Attempt = {
   readonly options: RunOptions;
   readonly prefix: string;
   readonly agent: ReturnType<typeof keptConnection>;
-  /** What was sent and received last, for the tests behind this one. */
+  /** The last request and response, for the tests after this one. */
   past: (Past & { readonly request: Request }) | undefined;
 };
 
@@ -146,7 +146,7 @@ function withQuery(url: string, parameters: ValueMap, context: Context): string 
   return `${withoutFragment}${withoutFragment.includes('?') ? '&' : '?'}${query}`;
 }
 
-/** `data`: a text as it is, `<@file`, or anything else as JSON. */
+/** `data`: a text is sent as it is, `<@file` is the content of the file, and anything else is sent as JSON. */
 function bodyOf(data: Value, contentType: string, context: Context, folder: string): string | Uint8Array {
   if (data === '') return '';
   if (typeof data === 'string' && data.startsWith('<@')) {
@@ -157,7 +157,7 @@ function bodyOf(data: Value, contentType: string, context: Context, folder: stri
   if (!isJson(contentType) && (Array.isArray(data) || isMap(data))) {
     throw new Error(`The data is a mapping or list, and content-type is ${contentType || 'missing'}, not JSON.`);
   }
-  // The text is replaced in again, which reaches the keys of mappings.
+  // Placeholders are replaced once more in the resulting text. This also reaches the keys of mappings.
   const replaced = substitute(data, context);
   const text = Array.isArray(data) || isMap(data) ? JSON.stringify(replaced) : replaced;
   const body = substitute(text, context);
@@ -165,7 +165,7 @@ function bodyOf(data: Value, contentType: string, context: Context, folder: stri
   return isJson(contentType) ? JSON.stringify(body) : pythonText(body);
 }
 
-/** @throws Error where the file is not in the folder. */
+/** @throws Error if the file is not in the folder */
 function readFile(folder: string, file: string): Buffer {
   const found = path.join(folder, file);
   if (path.relative(folder, found).startsWith('..')) throw new Error(`The file ${file} is outside of ${folder}.`);

@@ -4,7 +4,7 @@ import type { Value } from './parse.ts';
 
 export type Request = {
   readonly method: string;
-  /** Absolute. */
+  /** An absolute URL. */
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string | Uint8Array;
@@ -12,24 +12,24 @@ export type Request = {
 
 export type Response = {
   readonly status: number;
-  /** By lower-case name; several of one name are joined by `, `. */
+  /** By lower-case name. Several headers of one name are joined by `, `. */
   readonly headers: Readonly<Record<string, string>>;
   readonly text: string;
-  /** The body where it says that it is JSON and is not empty. */
+  /** The parsed body, if its type is JSON and it is not empty. */
   readonly json: Value | undefined;
 };
 
-/** What went over the wire, for whoever wants to look at it. */
+/** A request and its response, for observers. */
 export type Exchange = { readonly request: Request; readonly response: Response };
 
-/** One connection that is kept, since a file's tests go one after another. */
+/** One connection that stays open, because the tests of a file run one after another. */
 export const keptConnection = (): http.Agent => new http.Agent({ keepAlive: true, maxSockets: 1 });
 
 /**
- * Sends a request with node:http, which, unlike `fetch`, lets a test name any header, a body of GET, and a
- * Content-Length that is no number.
+ * Sends a request with node:http. Unlike `fetch`, it accepts any header name, a body of GET, and a Content-Length that
+ * is not a number.
  *
- * @throws Error where there is no HTTP response, or one whose body says it is JSON and is not.
+ * @throws Error if there is no HTTP response, or if its body has the type JSON and is not JSON
  */
 export async function send(request: Request, agent: http.Agent): Promise<Response> {
   const url = splitUrl(request.url);
@@ -42,7 +42,7 @@ export async function send(request: Request, agent: http.Agent): Promise<Respons
     port: url.port,
     path: requestTarget(url.target),
     headers: {
-      // gabbi's HTTP client tells the length of every body, also of none.
+      // gabbi's HTTP client sends the length of every body, also of an empty one.
       ...(names.has('content-length') ? {} : { 'content-length': `${body.length}` }),
       ...request.headers,
     },
@@ -53,7 +53,7 @@ export async function send(request: Request, agent: http.Agent): Promise<Respons
     try {
       return await exchange(outgoing, body);
     } catch (error) {
-      // The server may close a kept connection at the very moment when it is used again.
+      // The server may close a kept connection at the moment when the next request uses it.
       if (!outgoing.reusedSocket || attempt === 2 || !(error instanceof Error) || !isReset(error)) throw error;
     }
   }
@@ -93,7 +93,7 @@ function read(incoming: http.IncomingMessage, text: string): Response {
   }
 }
 
-/** gabbi's rule: `application/json` and `...+json`. */
+/** gabbi's rule: `application/json` and `...+json` are JSON. */
 export function isJson(contentType: string): boolean {
   const type = contentType.split(';', 1).join('').trim().toLowerCase();
   return type === 'application/json' || type.endsWith('+json');
@@ -104,11 +104,11 @@ export type UrlParts = {
   readonly netloc: string;
   readonly host: string;
   readonly port: string;
-  /** Path and query, as they were written. */
+  /** Path and query, as written. */
   readonly target: string;
 };
 
-/** Takes an absolute URL apart without changing how its path is written, as WHATWG's URL would. */
+/** Splits an absolute URL, and keeps the path as written. WHATWG's URL would change it. */
 export function splitUrl(url: string): UrlParts {
   const match = /^(https?):\/\/([^/?#]+)([^#]*)/i.exec(url);
   if (match === null) throw new Error(`This is not an absolute http URL: ${url}`);
@@ -124,7 +124,10 @@ export function splitUrl(url: string): UrlParts {
   };
 }
 
-/** Percent-encodes what RFC 3986 does not allow in a path or query; a `%` that does not encode anything, too. */
+/**
+ * Percent-encodes the characters that RFC 3986 does not allow in a path or query, also a `%` that does not begin an
+ * escape.
+ */
 function requestTarget(target: string): string {
   const percents = target.match(/%/g)?.length ?? 0;
   const encoded = target.match(/%[0-9a-f]{2}/gi)?.length ?? 0;

@@ -9,11 +9,11 @@ import type { OpenServer } from './folder.ts';
 import { keptConnection, send } from './send.ts';
 
 /**
- * Starts the service by a shell command, in which `{port}` and `{config}` (the path of a placement.conf) are filled in. It
- * must stay in the foreground, answer `GET /` within 30 s, and end on SIGTERM.
+ * Starts the service with a shell command, in which `{port}` and `{config}` (the path of a placement.conf) are filled
+ * in. The command must stay in the foreground, answer `GET /` within 30 s, and end on SIGTERM.
  *
- * @param createDatabase a fresh database of a PostgreSQL server; without it the configuration names an empty folder for
- *   the embedded database.
+ * @param createDatabase makes a fresh database on a PostgreSQL server; without it the configuration names an empty
+ * folder for the embedded database
  */
 export const openByCommand =
   (command: string, createDatabase?: () => Promise<FreshDatabase>): OpenServer =>
@@ -68,8 +68,8 @@ async function answers(url: string, keeper: ChildProcess): Promise<boolean> {
 }
 
 /**
- * Runs the command, and sends SIGTERM to its process group when standard input ends, which the kernel brings about when
- * the process that started it is gone.
+ * Runs the command. Sends SIGTERM to its process group when standard input ends. The kernel closes standard input when
+ * the parent process is gone.
  */
 const keeperScript = `
   trap : TERM
@@ -88,7 +88,7 @@ async function stop(keeper: ChildProcess): Promise<void> {
   clearTimeout(patience);
 }
 
-/** A policy file in YAML, of which JSON is a part. */
+/** A policy file in YAML. JSON is a subset of YAML. */
 export const policyText = (rules: Readonly<Record<string, string>>): string =>
   Object.keys(rules).length === 0 ? '' : JSON.stringify(rules, undefined, 1);
 

@@ -55,12 +55,12 @@ for (const [text, expected] of [
   });
 }
 
-test('values of mappings and lists are replaced, their keys are not', () => {
+test('placeholders are replaced in values of mappings and lists, but not in keys', () => {
   const replaced = substitute({ "$ENVIRON['NAME']": ["$ENVIRON['NAME']", { x: '$SCHEME' }] }, context);
   assert.deepEqual(replaced, { "$ENVIRON['NAME']": ['a.b', { x: 'http' }] });
 });
 
-test('in a regular expression what is put in is escaped', () => {
+test('in a regular expression the inserted text is escaped', () => {
   assert.equal(substitute("/^$ENVIRON['NAME']$/", context, true), '/^a\\.b$/');
 });
 
@@ -76,6 +76,6 @@ for (const [text, message] of [
   });
 }
 
-test('without a prior response there is nothing to refer to', () => {
+test('without a prior response there is no value to refer to', () => {
   assert.throws(() => substitute('$LOCATION', { ...context, prior: undefined }), /there is no prior response/);
 });

@@ -4,15 +4,15 @@ import { isMap } from './parse.ts';
 import { escapeRegex, pythonText } from './python.ts';
 import type { Response } from './send.ts';
 
-/** What a test of the file has sent and received, for the tests behind it. */
+/** The URL and response of a test, for later tests of the file. */
 export type Past = { readonly url: string; readonly response: Response };
 
-/** What `$...` in a test may refer to. */
+/** The data that `$...` in a test can refer to. */
 export type Context = {
   readonly scheme: string;
   readonly netloc: string;
   readonly environment: Readonly<Record<string, string>>;
-  /** The test before this one in the file, if it has run. */
+  /** The previous test of the file, if it has run. */
   readonly prior: Past | undefined;
   /** All tests of the file that have run, by name. */
   readonly history: ReadonlyMap<string, Past>;
@@ -20,11 +20,12 @@ export type Context = {
 
 /**
  * Replaces `$SCHEME`, `$NETLOC`, `$ENVIRON[..]`, `$LOCATION`, `$COOKIE`, `$LAST_URL`, `$URL`, `$HEADERS[..]` and
- * `$RESPONSE[..]`, in this order, also in the values (not the keys) of mappings and lists. A text that is nothing but
- * `$RESPONSE[..]` becomes the value itself; one with `$ENVIRON` becomes a number, boolean or null if it reads like one.
+ * `$RESPONSE[..]`, in this order, also in the values (not the keys) of mappings and lists. A text that consists only of
+ * `$RESPONSE[..]` becomes the value itself. A text with `$ENVIRON` becomes a number, boolean or null if it looks like
+ * one.
  *
- * @param inRegex whether what is put in is escaped, since the text is a regular expression.
- * @throws Error where there is no such data.
+ * @param inRegex the text is a regular expression, so inserted text is escaped
+ * @throws Error if there is no such data
  */
 export function substitute(value: Value, context: Context, inRegex = false): Value {
   if (Array.isArray(value)) return value.map((item: Value) => substitute(item, context, inRegex));
@@ -45,7 +46,7 @@ export function substitute(value: Value, context: Context, inRegex = false): Val
   return replaced;
 }
 
-/** The same where the result is used as text. */
+/** The same, with the result as text. */
 export const substituteText = (text: string, context: Context, inRegex = false): string =>
   pythonText(substitute(text, context, inRegex));
 
@@ -62,7 +63,7 @@ type Groups = {
   readonly argument?: string | undefined;
 };
 
-/** Replaces each match by what `find` says for its groups. */
+/** Replaces each match by the result of `find` for its groups. */
 const replaceEach = (text: string, pattern: RegExp, find: (groups: Groups) => string): string =>
   text.replace(pattern, (...match) => find(match.at(-1) as Groups)); // with named groups the last argument is the groups
 

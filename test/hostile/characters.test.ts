@@ -1,9 +1,9 @@
-/** Characters that are not what they look like. */
+/** Characters that look like other characters, or have special effects. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { goodHeaders, isRefused, lines, post, withHostileServer } from './server.ts';
 
-test('requests with tricky characters are refused', () =>
+test('requests with dangerous characters are refused', () =>
   withHostileServer(async (server) => {
     const put = (path: string) => lines(`PUT ${path} HTTP/1.1`, ...goodHeaders, 'Content-Length: 0');
     const bytes = (...each: readonly number[]) =>

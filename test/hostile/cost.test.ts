@@ -1,9 +1,9 @@
-/** What an input costs, without a token and with one. */
+/** The processor time of a request, without a token and with one. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { lines, withHostileServer } from './server.ts';
 
-test('requests cost no more than their length', () =>
+test('the cost of a request grows in proportion to its length', () =>
   withHostileServer(async (server) => {
     const long = 100_000;
     const spaces = ' '.repeat(long);
@@ -53,7 +53,7 @@ test('requests cost no more than their length', () =>
         const before = await server.cpuSeconds();
         const { closed, statuses } = await server.send(request, { patienceMs: 30_000 });
         assert.ok(closed && statuses.every((status) => status < 500), `${what}: ${statuses}`);
-        // In proportion it is milliseconds; in proportion to the square it was 7 and 13 s.
+        // With a cost in proportion to the length this takes milliseconds. With a quadratic cost it took 7 and 13 s.
         const seconds = (await server.cpuSeconds()) - before;
         assert.ok(seconds < 2, `${what} took ${seconds} s of the processor`);
       }

@@ -1,13 +1,13 @@
-/** Requests that are no HTTP, or that two parsers could understand in two ways. */
+/** Requests that are not valid HTTP, or that two parsers could read in two ways. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { goodHeaders, head, isRefused, lines, post, withHostileServer } from './server.ts';
 
 const provider = '{"name": "smuggled"}';
-/** A request that would make a provider if it were taken for one. */
+/** A request that would create a provider if the server took it for a request. */
 const inner = post(provider).toString();
 
-test('requests that are smuggled or malformed are refused, and nothing behind them is read', () =>
+test('smuggled or malformed requests are refused, and nothing after them is read', () =>
   withHostileServer(async (server) => {
     for (const [what, request] of [
       ['both lengths', `${head('Content-Length: 4', 'Transfer-Encoding: chunked')}0\r\n\r\n${inner}`],
@@ -30,7 +30,7 @@ test('requests that are smuggled or malformed are refused, and nothing behind th
       ['bare line feeds', head('Content-Length: 20').replaceAll('\r\n', '\n') + provider],
       ['a bare carriage return', head('Content-Length: 20').replaceAll('\r\n', '\r') + provider],
       ['an unknown encoding', `${head('Transfer-Encoding: gzip')}${provider}`],
-      ['chunked, but not last', `${head('Transfer-Encoding: chunked, identity')}0\r\n\r\n${inner}`],
+      ['chunked, but not as the last encoding', `${head('Transfer-Encoding: chunked, identity')}0\r\n\r\n${inner}`],
       ['chunked twice', `${head('Transfer-Encoding: chunked', 'Transfer-Encoding: chunked')}0\r\n\r\n${inner}`],
       ['chunked with a vertical tab', `${head('Transfer-Encoding: \u000bchunked')}0\r\n\r\n${inner}`],
       ['a chunk size that is no number', `${head('Transfer-Encoding: chunked')}xyz\r\n${provider}\r\n0\r\n\r\n`],
@@ -41,14 +41,14 @@ test('requests that are smuggled or malformed are refused, and nothing behind th
         `${head('Transfer-Encoding: chunked')}fffffffffffffffff\r\n${provider}\r\n0\r\n\r\n`,
       ],
       ['a chunk longer than its size', `${head('Transfer-Encoding: chunked')}5\r\n${provider}\r\n0\r\n\r\n`],
-      ['a bare line feed behind a chunk size', `${head('Transfer-Encoding: chunked')}14\n${provider}\n0\n\n`],
+      ['a bare line feed after a chunk size', `${head('Transfer-Encoding: chunked')}14\n${provider}\n0\n\n`],
       [
         'a chunk extension with a line feed',
         `${head('Transfer-Encoding: chunked')}14;a\nb\r\n${provider}\r\n0\r\n\r\n`,
       ],
       ['two hosts', `${head('Host: elsewhere', 'Content-Length: 20')}${provider}`],
       ['no host', lines('GET /resource_providers HTTP/1.1', 'X-Auth-Token: admin', 'Connection: close')],
-      ['a host that is none', lines('GET /resource_providers HTTP/1.1', 'Host: a b<', ...goodHeaders.slice(1))],
+      ['a host that is not valid', lines('GET /resource_providers HTTP/1.1', 'Host: a b<', ...goodHeaders.slice(1))],
       ['HTTP/0.9', 'GET /\r\n\r\n'],
       ['HTTP/1.9', lines('GET / HTTP/1.9', ...goodHeaders)],
       ['HTTP/2', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import net from 'node:net';
 import { startCommand, withCommands } from '../manage/commands.ts';
 
-/** What came back on a connection until the server closed it, or until `patienceMs` had passed. */
+/** The bytes that came back on a connection until the server closed it, or until `patienceMs` had passed. */
 export type Reply = {
-  /** Of each answer on the connection. */
+  /** The status of each answer on the connection. */
   readonly statuses: readonly number[];
   readonly text: string;
   readonly closed: boolean;
@@ -12,9 +12,9 @@ export type Reply = {
 
 export type HostileServer = {
   readonly port: number;
-  /** Sends bytes as they are, those of several parts with a pause between, and reads until the server closes. */
+  /** Sends bytes unchanged, with a pause between parts, and reads until the server closes the connection. */
   send(parts: string | Buffer | readonly (string | Buffer)[], options?: SendOptions): Promise<Reply>;
-  /** A request of good manners: its status. */
+  /** Sends a correct request. @returns its status */
   status(path: string): Promise<number>;
   /** The processor time that the server has used so far. */
   cpuSeconds(): Promise<number>;
@@ -34,11 +34,11 @@ export const goodHeaders = [
   'Connection: close',
 ];
 
-/** The head of a POST; what follows is up to the test. */
+/** The head of a POST. The test adds the rest. */
 export const head = (...more: readonly string[]) =>
   lines('POST /resource_providers HTTP/1.1', ...goodHeaders, 'Content-Type: application/json', ...more);
 
-/** A request with a body, which says its length. */
+/** A request with a body and its length. */
 export function post(body: string | Buffer, path = '/resource_providers', method = 'POST'): Buffer {
   const bytes = Buffer.from(body);
   const head = lines(
@@ -50,9 +50,9 @@ export function post(body: string | Buffer, path = '/resource_providers', method
   return Buffer.concat([Buffer.from(head), bytes]);
 }
 
-/** The provider that is there. */
+/** The provider that exists. */
 export const host = '8ca5d4a0-3f40-4a53-a2e4-4b4e9b8f0f11';
-/** All that a request could have changed. */
+/** Everything that a request could have changed. */
 const state = [
   '/resource_providers',
   '/traits?name=startswith:CUSTOM_',
@@ -65,8 +65,8 @@ const state = [
 ];
 
 /**
- * Calls back with a server in a process of its own, with a resource provider. In the end it must have answered no 500, still
- * serve, have the data that it had, and end in order.
+ * Calls back with a server in a separate process, with one resource provider. At the end the server must not have
+ * answered 500, must still serve, must have the same data as before, and must end in order.
  */
 export async function withHostileServer(
   use: (server: HostileServer) => Promise<void>,
@@ -137,7 +137,7 @@ async function exchange(
   socket.setEncoding('latin1').on('data', (data) => {
     text += data;
   });
-  // A server that has heard enough may close while we still send.
+  // A server that refuses a request may close the connection while the test still sends.
   socket.on('error', () => {});
   const ended = new Promise<boolean>((resolve) => {
     socket.once('close', () => resolve(true));
@@ -154,7 +154,7 @@ async function exchange(
   return { statuses, text, closed };
 }
 
-/** What a server may do with a request that is not one: refuse it, or hang up without a word. */
+/** What a server may do with an invalid request: refuse it, or close the connection without an answer. */
 export async function isRefused(server: HostileServer, what: string, request: string | Buffer): Promise<void> {
   const { statuses, closed, text } = await server.send(request, { patienceMs: 20_000 });
   assert.ok(closed, `${what}: the connection is closed`);

@@ -2,15 +2,15 @@ import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { sql } from 'kysely';
-import type { PlacementService } from '../../src/service.ts';
-import { version } from '../../src/version.ts';
+import { version } from '../../src/config/version.ts';
+import type { PlacementService } from '../../src/start/service.ts';
 import { engines } from '../engines.ts';
 import { accepted, at, makeProvider, newClaim, requestsTo } from '../requests.ts';
 import { withTestService } from '../services.ts';
 
 const host = '8ca5d4a0-3f40-4a53-a2e4-4b4e9b8f0f11';
 
-/** Where the service wants a token, so that the tests see that the probes want none. */
+/** The service requires a token, so that the tests see that the probes do not. */
 const withHost = (use: (service: PlacementService) => Promise<void>, engine = engines[0] ?? 'embedded') =>
   withTestService(engine, {}, async (service) => {
     const send = requestsTo(service);
@@ -22,7 +22,7 @@ const withHost = (use: (service: PlacementService) => Promise<void>, engine = en
 
 for (const engine of engines) {
   suite(`probes on ${engine}`, () => {
-    test('are 200 without a token while the database answers, and 503 from when it does not', async () => {
+    test('are 200 without a token while the database answers, and 503 while it does not', async () => {
       await withTestService(engine, {}, async ({ app, database }) => {
         for (const path of ['/healthcheck', '/readyz']) {
           const healthy = await app.request(path);
@@ -69,7 +69,7 @@ suite('/metrics', () => {
           );
         }
         if (line.startsWith('#')) continue;
-        // The library writes Nan; Prometheus reads the word in any case.
+        // The library writes Nan. Prometheus accepts the word in any case.
         const sample = /^([a-zA-Z_:]\w*)(\{(?:\w+="(?:[^"\\\n]|\\["\\n])*",?)*\})? (Nan|[+-]Inf|[-+.\deE]+)$/.exec(
           line,
         );
@@ -81,7 +81,7 @@ suite('/metrics', () => {
       }
     }));
 
-  test('tells the capacity that the API tells', () =>
+  test('reports the same capacity as the API', () =>
     withHost(async (service) => {
       const send = requestsTo(service);
       const { text } = await send('GET', '/metrics');
@@ -110,7 +110,7 @@ suite('/metrics', () => {
       }
     }));
 
-  test('counts requests by endpoint, status and microversion, and claims by how they ended', () =>
+  test('counts requests by endpoint, status and microversion, and claims by their outcome', () =>
     withHost(async (service) => {
       const send = requestsTo(service);
       await send('GET', '/no/such/path');
@@ -131,7 +131,7 @@ suite('/metrics', () => {
       }
     }));
 
-  test('tells what it can within seconds while the database does not answer', () =>
+  test('answers within seconds with the figures that it has while the database does not answer', () =>
     withHost(async ({ app, database }) => {
       const { promise: unlocked, resolve: unlock } = Promise.withResolvers<void>();
       const { promise: locked, resolve: lock } = Promise.withResolvers<void>();
@@ -155,7 +155,7 @@ suite('/metrics', () => {
       assert.match(await (await app.request('/metrics')).text(), /openstack_placement/);
     }, 'postgresql'));
 
-  test('tells of as many providers as wanted, and is absent where it is switched off', async () => {
+  test('reports as many providers as configured, and does not exist if it is switched off', async () => {
     await withTestService('embedded', { metrics: { enabled: true, providerLimit: 0 } }, async ({ app }) => {
       const text = await (await app.request('/metrics')).text();
       assert.ok(text.includes('placement_providers 0'));

@@ -1,7 +1,7 @@
-/** What no gabbi file can send: bodies that are no UTF-8, the same header twice, and very long queries. */
+/** Requests that gabbi files cannot send: bodies that are not UTF-8, the same header twice, and very long queries. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import type { PlacementService } from '../../src/service.ts';
+import type { PlacementService } from '../../src/start/service.ts';
 import { openTestService } from '../services.ts';
 
 let service: PlacementService;
@@ -31,7 +31,7 @@ for (const [what, body] of [
     Buffer.concat([Buffer.from('{"name": "'), Buffer.from([0xc0, 0x80]), Buffer.from('"}')]),
   ],
 ] as const) {
-  test(`a body is refused that is ${what}`, async () => {
+  test(`a body that is ${what} is refused`, async () => {
     const headers: [string, string][] = [
       ['content-type', 'application/json'],
       ['content-length', `${body.length}`],
@@ -42,7 +42,7 @@ for (const [what, body] of [
   });
 }
 
-test('of two version headers the last counts', async () => {
+test('the last of two version headers counts', async () => {
   const headers: [string, string][] = [
     ['openstack-api-version', 'placement 1.10'],
     ['openstack-api-version', 'compute 2.90'],
@@ -52,7 +52,7 @@ test('of two version headers the last counts', async () => {
   assert.equal(response.headers.get('openstack-api-version'), 'placement 1.11');
 });
 
-test('a query of sixty kibibytes is understood', async () => {
+test('a query of sixty kibibytes is accepted', async () => {
   const uuid = '10000000-0000-4000-8000-000000000001';
   const headers: [string, string][] = [['openstack-api-version', 'placement 1.39']];
   const query = `member_of=in:${Array(1650).fill(uuid).join(',')}`;

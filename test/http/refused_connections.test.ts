@@ -1,9 +1,9 @@
-/** Connections on which the server has said its last words, and whose client does not close its side. */
+/** Connections on which the server has sent its last answer, but the client does not close its side. */
 import net from 'node:net';
 import { test } from 'node:test';
 import { Hono } from 'hono';
 import type { HonoEnv } from '../../src/http/exchange.ts';
-import { createApiServer } from '../../src/http/server.ts';
+import { createApiServer } from '../../src/http/server/server.ts';
 import { selfSigned } from '../keystone/certificate.ts';
 import { until } from '../until.ts';
 
@@ -17,7 +17,7 @@ const cases = [
 ];
 
 for (const { what, said, tls } of cases) {
-  test(`where ${what}, the connection is given up though the client keeps it`, async () => {
+  test(`if ${what}, the server closes the connection although the client keeps it open`, async () => {
     const api = createApiServer(new Hono<HonoEnv>(), {
       clientTimeoutMs: 200,
       ...(tls ? { tls: selfSigned() } : {}),

@@ -1,15 +1,15 @@
-/** Answers that are made while they are sent: where making them fails, nobody takes what has come for the whole. */
+/** Answers that are generated while they are sent: if that fails, the client must see that the answer is incomplete. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Hono } from 'hono';
-import { jsonBody } from '../../src/api/json_body.ts';
 import { renderAnswer } from '../../src/http/answer.ts';
 import type { HonoEnv } from '../../src/http/exchange.ts';
-import { listen } from '../../src/http/listen.ts';
+import { listen } from '../../src/http/server/listen.ts';
+import { jsonBody } from '../../src/rest/json_body.ts';
 
 const failure = new Error('The rest cannot be made.');
 
-/** @param fails whether there is an error behind the last chunk */
+/** @param fails whether an error follows the last chunk */
 function* chunksOf(count: number, bytes: number, fails: boolean): Generator<Uint8Array<ArrayBuffer>> {
   for (let made = 0; made < count; made += 1) yield new Uint8Array(bytes).fill(0x20);
   if (fails) throw failure;

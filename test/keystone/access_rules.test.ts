@@ -1,4 +1,4 @@
-/** Tokens that may be used for some requests only. */
+/** Tokens that are valid only for some requests. */
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import { userOf, withKeystone } from './keystones.ts';
@@ -6,7 +6,7 @@ import { userOf, withKeystone } from './keystones.ts';
 suite('access rules of application credentials', () => {
   const rule = (method: string, path: string, service = 'placement') => ({ method, path, service });
 
-  test('name what the token is for', async () => {
+  test('allow exactly the requests that they name', async () => {
     await withKeystone({ serviceType: 'placement' }, async ({ standIn, keystone }) => {
       const cases: readonly (readonly [
         allowed: boolean,
@@ -25,7 +25,7 @@ suite('access rules of application credentials', () => {
         [true, 'GET', '/a/b/c', rule('GET', '/x'), rule('GET', '/**')],
         [true, 'GET', '/a/b/c', rule('GET', '/**/c')],
         [false, 'GET', '/a/b/c', rule('GET', '/**/d')],
-        // A regular expression with six of these would not end.
+        // A regular expression with six of these would take almost forever.
         [false, 'GET', `/${'a'.repeat(400)}`, rule('GET', '/**a**a**a**a**a**aX')],
         [true, 'GET', `/${'a'.repeat(400)}X`, rule('GET', '/**a**a**a**a**a**aX')],
         [false, 'GET', '/tra.ts', rule('GET', '/traits')],
@@ -39,7 +39,7 @@ suite('access rules of application credentials', () => {
     });
   });
 
-  test('do not bind a service that acts for the user', async () => {
+  test('do not restrict a service that acts for the user', async () => {
     await withKeystone({ serviceType: 'placement' }, async ({ standIn, outcome }) => {
       const token = standIn.issue({ user: 'alice', accessRules: [rule('GET', '/servers', 'compute')] });
       assert.equal(await outcome(token), 'unauthorized');
@@ -50,7 +50,7 @@ suite('access rules of application credentials', () => {
     });
   });
 
-  test('refuse where the service does not know its own type, or the cloud does not', async () => {
+  test('refuse the token if the service type is not configured, or is unknown in the catalog', async () => {
     for (const serviceType of [undefined, 'warehouse']) {
       await withKeystone({ serviceType }, async ({ standIn, outcome }) => {
         const accessRules = [rule('GET', '/**'), rule('GET', '/**', 'warehouse')];

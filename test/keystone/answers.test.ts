@@ -1,7 +1,7 @@
-/** What clients see of authentication by Keystone, and of the policy behind it. */
+/** The answers that clients see from authentication by Keystone and from the policy. */
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
-import type { KeystoneSettings } from '../../src/keystone/settings.ts';
+import type { KeystoneSettings } from '../../src/access/keystone/settings.ts';
 import { withTestService } from '../services.ts';
 import { type StandIn, settingsFor, withStandIn } from './stand_in.ts';
 
@@ -82,12 +82,16 @@ suite('answers', () => {
         '503 Service Unavailable\n\nThe server is currently unavailable. Please try again at a later time.\n\n' +
           ' The Keystone service is temporarily unavailable.  ',
       );
-      assert.equal((await ask('/resource_providers', { 'x-auth-token': service })).status, 200, 'it is remembered');
+      assert.equal(
+        (await ask('/resource_providers', { 'x-auth-token': service })).status,
+        200,
+        'the service remembers the token',
+      );
       for (const headers of [{}, fresh]) assert.equal((await ask('/', headers)).status, 200);
     });
   });
 
-  test('what clients say about themselves has no effect', async () => {
+  test('headers of a client about its identity have no effect', async () => {
     await withService({}, async (standIn, ask) => {
       const lies = {
         'x-roles': 'admin,service',
@@ -112,7 +116,28 @@ suite('answers', () => {
     });
   });
 
-  test('with delay_auth_decision the refusal is the one of the API', async () => {
+  test("answers to HEAD have the same type as upstream's", async () => {
+    const typeOf = (answer: Response) => [answer.status, answer.headers.get('content-type')];
+    const html = 'text/html; charset=UTF-8';
+    await withService({}, async (standIn, ask) => {
+      const refused = await ask('/traits', {}, 'HEAD');
+      assert.deepEqual(typeOf(refused), [401, 'application/json']);
+      assert.ok(refused.headers.has('www-authenticate'));
+      const admin = { 'x-auth-token': standIn.issue({ roles: ['admin'], project: 'p1' }) };
+      assert.deepEqual(typeOf(await ask('/traits', admin, 'HEAD')), [405, html]);
+      await standIn.down();
+      assert.deepEqual(typeOf(await ask('/traits', { 'x-auth-token': standIn.issue() }, 'HEAD')), [503, html]);
+    });
+    await withService({ delayAuthDecision: true }, async (_standIn, ask) => {
+      for (const headers of [{}, { accept: 'application/json' }, { accept: 'text/plain' }]) {
+        const refused = await ask('/traits', headers, 'HEAD');
+        assert.deepEqual(typeOf(refused), [401, html]);
+        assert.ok(refused.headers.has('www-authenticate'));
+      }
+    });
+  });
+
+  test('with delay_auth_decision the API itself refuses the request', async () => {
     await withService({ delayAuthDecision: true, wwwAuthenticateUri: undefined }, async (standIn, ask) => {
       const refused = await ask('/traits');
       assert.equal(refused.status, 401);

@@ -1,14 +1,14 @@
-/** What is asked of Keystone, and what comes of its answers. */
+/** The requests to Keystone, and the results of its answers. */
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { openTokenCache } from '../../src/keystone/token_cache.ts';
+import { openTokenCache } from '../../src/access/keystone/token_cache.ts';
+import { until } from '../until.ts';
 import { identityOf, userOf, withKeystone } from './keystones.ts';
 
 const unavailable = 'Keystone is unavailable';
 
-suite('who it is', () => {
-  test('everything that rules may ask about comes from the token', async () => {
+suite('the identity of a request', () => {
+  test('everything that rules can check comes from the token', async () => {
     await withKeystone({}, async ({ standIn, outcome }) => {
       const token = standIn.issue({ user: 'alice', roles: ['admin', 'reader'], project: 'p1' });
       assert.deepEqual(identityOf(await outcome(token)), {
@@ -32,11 +32,11 @@ suite('who it is', () => {
     });
   });
 
-  test('no token, an empty one and an unknown one are refused; white space around a token does not matter', async () => {
+  test('a missing, an empty and an unknown token are refused; white space around a token is ignored', async () => {
     await withKeystone({}, async ({ standIn, outcome }) => {
       assert.equal(await outcome(), 'unauthorized');
       assert.equal(await outcome(''), 'unauthorized');
-      assert.deepEqual(standIn.asked(), [], 'for these Keystone is not asked');
+      assert.deepEqual(standIn.asked(), [], 'these need no request to Keystone');
       assert.equal(await outcome('nonsense'), 'unauthorized');
       assert.equal(userOf(await outcome(undefined, { 'x-storage-token': standIn.issue({ user: 'bob' }) })), 'bob');
       assert.equal(userOf(await outcome(` ${standIn.issue({ user: 'carol' })} `)), 'carol');
@@ -45,8 +45,8 @@ suite('who it is', () => {
   });
 });
 
-suite('how often Keystone is asked', () => {
-  test('once for each token; the token of the service is obtained once', async () => {
+suite('requests to Keystone', () => {
+  test('are sent once for each token; the token of the service is obtained once', async () => {
     await withKeystone({}, async ({ standIn, outcome }) => {
       const [one, two] = [standIn.issue(), standIn.issue()];
       for (const token of [one, two, one, two, one]) await outcome(token);
@@ -54,7 +54,7 @@ suite('how often Keystone is asked', () => {
     });
   });
 
-  test('requests with the same unknown token share one question, and all questions one token of the service', async () => {
+  test('are shared: one for all requests with the same token, and one for the token of the service', async () => {
     await withKeystone({}, async ({ standIn, outcome }) => {
       standIn.behaviour.delayMs = 50;
       const [one, two] = [standIn.issue({ user: 'one' }), standIn.issue({ user: 'two' })];
@@ -68,41 +68,97 @@ suite('how often Keystone is asked', () => {
     });
   });
 
-  test('again after token_cache_time; a token that was revoked counts until then', async () => {
+  test('are repeated after token_cache_time; a revoked token is accepted until then', async () => {
     await withKeystone({ tokenCacheTime: 1 }, async ({ standIn, outcome }) => {
       const token = standIn.issue({ user: 'alice' });
       await outcome(token);
       standIn.revoke(token);
       assert.equal(userOf(await outcome(token)), 'alice');
-      await sleep(1050);
-      assert.equal(await outcome(token), 'unauthorized');
+      await until('the token is refused', async () => (await outcome(token)) === 'unauthorized');
     });
   });
 
-  test('each time with token_cache_time = -1, and for tokens that are not valid', async () => {
+  test('are sent each time with token_cache_time = -1', async () => {
     await withKeystone({ tokenCacheTime: -1 }, async ({ standIn, outcome }) => {
       const token = standIn.issue();
-      for (let time = 0; time < 3; time += 1) await outcome(token);
-      assert.equal(standIn.asked().filter((request) => request === `GET ${token}`).length, 3);
-    });
-    await withKeystone({}, async ({ standIn, outcome }) => {
-      for (let time = 0; time < 2; time += 1) await outcome('nonsense');
-      assert.deepEqual(standIn.asked(), ['POST', 'GET nonsense', 'GET nonsense']);
+      for (const each of [token, 'nonsense']) {
+        for (let time = 0; time < 3; time += 1) await outcome(each);
+        assert.equal(standIn.asked().filter((request) => request === `GET ${each}`).length, 3);
+      }
     });
   });
 
-  test('not at all for a token that expired while it was remembered', async () => {
+  for (const [tokenCacheTime, seconds] of [
+    [1, 1],
+    [300, 10],
+  ] as const) {
+    test(`are sent once in ${seconds} s for an invalid token, with token_cache_time = ${tokenCacheTime}`, async () => {
+      await withKeystone({ tokenCacheTime }, async ({ standIn, outcome }) => {
+        const startedMs = performance.now();
+        for (let time = 0; time < 3; time += 1) assert.equal(await outcome('nonsense'), 'unauthorized');
+        assert.deepEqual(standIn.asked(), ['POST', 'GET nonsense']);
+        await until('Keystone is asked again', async () => {
+          assert.equal(await outcome('nonsense'), 'unauthorized');
+          return standIn.asked().length > 0;
+        });
+        const tookMs = performance.now() - startedMs;
+        assert.ok(tookMs >= seconds * 1000, `after ${tookMs} ms`);
+      });
+    });
+  }
+
+  test('an expired token is remembered as invalid only for requests without a service token', async () => {
+    await withKeystone({}, async ({ standIn, outcome }) => {
+      const expired = standIn.issue({ user: 'alice', lifetime: -1 });
+      const service = { 'x-service-token': standIn.issue({ roles: ['service'] }) };
+      assert.equal(await outcome(expired), 'unauthorized');
+      assert.equal(userOf(await outcome(expired, service)), 'alice');
+      assert.equal(await outcome(expired), 'unauthorized');
+    });
+  });
+
+  test('a failure of Keystone is not remembered: the next request asks again', async () => {
+    await withKeystone({}, async ({ standIn, outcome }) => {
+      const token = standIn.issue({ user: 'alice' });
+      for (const status of [500, 401, 403]) {
+        standIn.behaviour.broken = { status, text: '' };
+        assert.equal(await outcome(token), unavailable);
+      }
+      standIn.behaviour.broken = undefined;
+      await standIn.down();
+      assert.equal(await outcome(token), unavailable);
+      await standIn.up();
+      assert.equal(userOf(await outcome(token)), 'alice');
+    });
+  });
+
+  test('invented tokens push no valid token out of the cache', async () => {
+    await withKeystone({}, async ({ standIn, outcome }) => {
+      const token = standIn.issue({ user: 'alice' });
+      await outcome(token);
+      const parts = Array.from({ length: 21 }, (_, part) =>
+        Array.from({ length: 1_000 }, (_, each) => `${part}-${each}`),
+      );
+      for (const part of parts) await Promise.all(part.map((madeUp) => outcome(madeUp)));
+      standIn.asked();
+      assert.equal(userOf(await outcome(token)), 'alice');
+      assert.deepEqual(standIn.asked(), []);
+    });
+  });
+
+  test('are not sent for a token that expired while it was remembered', async () => {
     await withKeystone({}, async ({ standIn, outcome }) => {
       const token = standIn.issue({ user: 'alice', lifetime: 0.3 });
+      const issuedMs = Date.now();
       assert.equal(userOf(await outcome(token)), 'alice');
       standIn.asked();
-      await sleep(350);
+      await until('it has expired', () => Date.now() > issuedMs + 300);
       assert.equal(await outcome(token), 'unauthorized');
       assert.deepEqual(standIn.asked(), []);
     });
   });
 
-  test('the cache has a bound: the oldest token makes room', () => {
+  test('the cache has a limit: the oldest token is removed first', () => {
     const cache = openTokenCache<number>({ seconds: 60, limit: 3 });
     for (const [index, key] of ['a', 'b', 'a', 'c', 'd'].entries()) cache.set(key, index);
     assert.deepEqual(['a', 'b', 'c', 'd'].map(cache.get), [2, undefined, 3, 4]);
@@ -112,7 +168,7 @@ suite('how often Keystone is asked', () => {
 });
 
 suite('the token of the service', () => {
-  test('is obtained again, once, when Keystone no longer takes it', async () => {
+  test('is obtained again, once, when Keystone no longer accepts it', async () => {
     await withKeystone({}, async ({ standIn, outcome }) => {
       await outcome(standIn.issue());
       standIn.revokeOwn();
@@ -123,7 +179,7 @@ suite('the token of the service', () => {
     });
   });
 
-  test('is replaced before it ends', async () => {
+  test('is replaced before it expires', async () => {
     await withKeystone({}, async ({ standIn, outcome }) => {
       standIn.behaviour.ownLifetime = 20;
       const tokens = [standIn.issue(), standIn.issue()];
@@ -132,7 +188,7 @@ suite('the token of the service', () => {
     });
   });
 
-  test('where Keystone never takes it the request gets 503, after two attempts', async () => {
+  test('if Keystone never accepts it, the request gets 503 after two attempts', async () => {
     await withKeystone({}, async ({ standIn, outcome, logged }) => {
       standIn.behaviour.ownLifetime = -1;
       const token = standIn.issue();
@@ -142,7 +198,7 @@ suite('the token of the service', () => {
     });
   });
 
-  test('with a wrong password too, and the log says what to correct, without the password', async () => {
+  test('also with a wrong password, and the log says what to correct, without the password', async () => {
     await withKeystone({ password: 'guess-4711' }, async ({ standIn, outcome, logged }) => {
       assert.equal(await outcome(standIn.issue()), unavailable);
       assert.match(logged.join(), /error: .*does not take the service user.*\[keystone_authtoken\]/);
@@ -152,7 +208,7 @@ suite('the token of the service', () => {
 });
 
 suite('service tokens', () => {
-  test('let an expired token pass, with a role of service_token_roles', async () => {
+  test('allow an expired token, with a role of service_token_roles', async () => {
     await withKeystone({}, async ({ standIn, outcome }) => {
       const expired = standIn.issue({ user: 'alice', lifetime: -5 });
       const service = standIn.issue({ user: 'nova', roles: ['service'], project: 'service' });
@@ -166,12 +222,16 @@ suite('service tokens', () => {
         projectDomainId: 'default',
         roles: ['service'],
       });
-      assert.equal(await outcome(expired), 'unauthorized', 'what was remembered for the service is not for others');
+      assert.equal(
+        await outcome(expired),
+        'unauthorized',
+        'the result with a service token does not count for requests without one',
+      );
       assert.equal(await outcome(undefined, { 'x-service-token': service }), 'unauthorized');
     });
   });
 
-  test('must be valid and have the role, unless the configuration is lenient', async () => {
+  test('must be valid and have the role, unless the configuration allows others', async () => {
     for (const required of [true, false]) {
       await withKeystone({ serviceTokenRolesRequired: required }, async ({ standIn, outcome, logged }) => {
         const good = standIn.issue({ user: 'alice' });
@@ -181,14 +241,14 @@ suite('service tokens', () => {
         const roleless = { 'x-service-token': member };
         assert.equal(await outcome(good, bad), 'unauthorized');
         assert.equal(userOf(await outcome(good, roleless)), required ? 'unauthorized' : 'alice');
-        assert.equal(await outcome(expired, roleless), 'unauthorized', 'the role is needed for that in any case');
+        assert.equal(await outcome(expired, roleless), 'unauthorized', 'an expired token needs the role in any case');
         assert.equal(await outcome(good, { 'x-service-token': standIn.issue({ lifetime: -5 }) }), 'unauthorized');
         assert.equal(logged.length, required ? 0 : 1);
       });
     }
   });
 
-  test('the roles that count can be configured', async () => {
+  test('the roles can be configured', async () => {
     await withKeystone({ serviceTokenRoles: ['robot', 'service'] }, async ({ standIn, outcome }) => {
       const service = { 'x-service-token': standIn.issue({ roles: ['robot'] }) };
       assert.equal(userOf(await outcome(standIn.issue({ user: 'alice', lifetime: -5 }), service)), 'alice');

@@ -1,6 +1,6 @@
 import { generateKeyPairSync, randomBytes, sign } from 'node:crypto';
 
-/** A key and a certificate of its own for 127.0.0.1 and localhost, valid for an hour, as PEM. */
+/** A key and a self-signed certificate for 127.0.0.1 and localhost, valid for an hour, as PEM. */
 export function selfSigned(): { readonly cert: string; readonly key: string } {
   const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const name = sequence(der(0x31, sequence(objectId(2, 5, 4, 3), der(0x0c, Buffer.from('test')))));
@@ -28,11 +28,11 @@ export function selfSigned(): { readonly cert: string; readonly key: string } {
     der(
       0xa3,
       sequence(
-        extension(objectId(2, 5, 29, 19), sequence(der(0x01, Buffer.from([0xff])))), // an authority
+        extension(objectId(2, 5, 29, 19), sequence(der(0x01, Buffer.from([0xff])))), // basicConstraints: a CA
         extension(
           objectId(2, 5, 29, 17),
           sequence(der(0x87, Buffer.from([127, 0, 0, 1])), der(0x82, Buffer.from('localhost'))),
-        ), // its names
+        ), // subjectAltName
       ),
     ),
   );

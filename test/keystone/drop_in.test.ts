@@ -1,4 +1,4 @@
-/** Configuration files as deployment tools write them: with them the service starts, asks Keystone and serves. */
+/** Configuration files of deployment tools: with each of them the service starts, uses Keystone and serves. */
 import assert from 'node:assert/strict';
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import os from 'node:os';
@@ -9,7 +9,7 @@ import { startCommand } from '../manage/commands.ts';
 import { selfSigned } from './certificate.ts';
 import { withStandIn } from './stand_in.ts';
 
-/** Of each file: the addresses in it that are others here, and how its service user calls itself. */
+/** For each file: the addresses to replace in the test, and the fields of its service user. */
 const files: readonly {
   readonly name: string;
   readonly auth: string;

@@ -1,15 +1,15 @@
-import type { Identity } from '../../src/api/identity.ts';
+import { type Keystone, type Outcome, openKeystone } from '../../src/access/keystone/authenticate.ts';
+import type { KeystoneSettings } from '../../src/access/keystone/settings.ts';
 import { defaultConfig } from '../../src/config/default_config.ts';
-import { type Keystone, type Outcome, openKeystone } from '../../src/keystone/authenticate.ts';
-import type { KeystoneSettings } from '../../src/keystone/settings.ts';
+import type { Identity } from '../../src/rest/identity.ts';
 import { type StandIn, settingsFor, withStandIn } from './stand_in.ts';
 
 export type World = {
   readonly standIn: StandIn;
   readonly keystone: Keystone;
-  /** What was logged, as `level: line`. */
+  /** The log, as `level: line`. */
   readonly logged: readonly string[];
-  /** What becomes of a request with this token. */
+  /** The outcome of a request with this token. */
   outcome(token?: string, headers?: Readonly<Record<string, string>>): Promise<Outcome>;
 };
 
@@ -18,7 +18,7 @@ export const completeSettings = (more: Partial<KeystoneSettings>): KeystoneSetti
   ...more,
 });
 
-/** Calls back with a stand-in and what asks it. */
+/** Calls back with a stand-in for Keystone, and a service that uses it. */
 export function withKeystone(more: Partial<KeystoneSettings>, use: (world: World) => Promise<void>): Promise<void> {
   return withStandIn(async (standIn) => {
     const logged: string[] = [];
@@ -45,7 +45,7 @@ export function withKeystone(more: Partial<KeystoneSettings>, use: (world: World
   });
 }
 
-/** The user of an outcome, or what else it is. */
+/** The user of an outcome, or the outcome itself if it is a refusal. */
 export const userOf = (outcome: Outcome): string => (typeof outcome === 'string' ? outcome : outcome.userId);
 
 export const identityOf = (outcome: Outcome): Identity => {

@@ -1,4 +1,4 @@
-/** Secrets appear in nothing that the service prints or answers, whatever happens. */
+/** Secrets never appear in output or answers of the service. */
 import assert from 'node:assert/strict';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import net from 'node:net';
@@ -9,7 +9,7 @@ import { type CommandName, runToEnd, startCommand } from '../manage/commands.ts'
 import { fillEmbedded } from '../templates.ts';
 import { type StandIn, settingsFor, withStandIn } from './stand_in.ts';
 
-/** Every secret has this in it, so that one search finds them all, and the encoded ones as well. */
+/** Every secret contains this text, also when it is encoded, so that one search finds them all. */
 const mark = 'MARKEDSECRET';
 const password = `${mark}-password`;
 
@@ -21,7 +21,7 @@ async function withRun(use: (run: Run) => Promise<void>): Promise<void> {
   try {
     await withStandIn((standIn) => use({ folder, standIn, printed }));
     const all = printed.join('\n');
-    assert.ok(all.length > 1000, 'there is something to search');
+    assert.ok(all.length > 1000, 'there is output to search');
     for (const secret of [
       mark,
       mark.toLowerCase(),
@@ -61,7 +61,7 @@ ${lines}`,
 }
 
 for (const useJson of [true, false])
-  test(`a run with good and bad requests, with Keystone in order, refusing, in trouble and away, use_json ${useJson}`, async () => {
+  test(`a run while Keystone works, refuses, has errors and is down, use_json ${useJson}`, async () => {
     await withRun(async (run) => {
       const { folder, standIn, printed } = run;
       standIn.behaviour.password = password;
@@ -124,8 +124,8 @@ for (const useJson of [true, false])
   });
 
 /**
- * Sends secrets where a client may put them by mistake, and where they belong. Answers are the client's own; that the log is
- * without them is what the caller sees.
+ * Sends secrets at places where a client may put them by mistake, and at their correct places. The answers go to the
+ * same client, so they are not checked. The caller checks the log.
  */
 async function sendSecrets(url: string, token: string): Promise<void> {
   const headers = {
@@ -171,7 +171,7 @@ async function sendSecrets(url: string, token: string): Promise<void> {
   }
 }
 
-test('what commands print of the configuration, and about mistakes in it', async () => {
+test('the output of commands about the configuration and about mistakes in it', async () => {
   await withRun(async (run) => {
     const { folder, printed } = run;
     const database = `postgresql://placement:${mark}-database@127.0.0.1:1/placement`;

@@ -1,18 +1,18 @@
-/** How Keystone is reached: what must be configured, its address, and TLS. */
+/** The connection to Keystone: the required settings, the address, and TLS. */
 import assert from 'node:assert/strict';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
-import { openKeystone } from '../../src/keystone/authenticate.ts';
-import { identityUrl, type KeystoneSettings, keystoneProblems } from '../../src/keystone/settings.ts';
+import { openKeystone } from '../../src/access/keystone/authenticate.ts';
+import { identityUrl, type KeystoneSettings, keystoneProblems } from '../../src/access/keystone/settings.ts';
 import { selfSigned } from './certificate.ts';
 import { completeSettings, userOf } from './keystones.ts';
 import { settingsFor, withStandIn } from './stand_in.ts';
 
 const complete = settingsFor({ url: 'http://keystone:5000' });
 
-test('every setting that is missing is told', () => {
+test('every missing setting is reported', () => {
   const problems = (more: Partial<KeystoneSettings>) =>
     keystoneProblems(completeSettings(more)).map((problem) => problem.replace('[keystone_authtoken] ', ''));
   assert.deepEqual(problems({}), [
@@ -35,7 +35,7 @@ test('every setting that is missing is told', () => {
   }
 });
 
-test('auth_url may have a version, a path and a slash at its end', () => {
+test('auth_url may have a version, a path and a slash at the end', () => {
   for (const [authUrl, expected] of [
     ['http://k:5000', 'http://k:5000/v3'],
     ['http://k:5000/', 'http://k:5000/v3'],
@@ -49,7 +49,7 @@ test('auth_url may have a version, a path and a slash at its end', () => {
   }
 });
 
-test('a certificate must be signed by the authorities that are trusted, unless it is insecure', async () => {
+test('a certificate must be signed by a trusted authority, unless insecure is set', async () => {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'placement-keystone-'));
   const tls = selfSigned();
   const cafile = path.join(folder, 'ca.pem');

@@ -3,16 +3,16 @@ import http, { type IncomingMessage, type ServerResponse } from 'node:http';
 import https from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { KeystoneSettings } from '../../src/keystone/settings.ts';
+import type { KeystoneSettings } from '../../src/access/keystone/settings.ts';
 
-/** A token of somebody, as Keystone describes it; what is absent has a plain value. */
+/** A token as Keystone describes it. Missing fields get ordinary values. */
 export type SomeToken = {
   readonly user?: string;
   readonly roles?: readonly string[];
   readonly project?: string;
   readonly domain?: string;
   readonly system?: boolean;
-  /** Seconds from now; negative for an expired one. */
+  /** Seconds from now. Negative for an expired token. */
   readonly lifetime?: number;
   readonly accessRules?: readonly { readonly method: string; readonly path: string; readonly service: string }[];
   readonly isAdminProject?: boolean;
@@ -20,16 +20,16 @@ export type SomeToken = {
 
 type Issued = SomeToken & { readonly expiresAt: number };
 
-/** How the stand-in behaves from now on. */
+/** The behaviour of the stand-in from now on. */
 export type Behaviour = {
   password: string;
-  /** By what the service user names its domain, and that of its project. */
+  /** How the service user must name its domain, and that of its project. */
   domain: object;
-  /** Milliseconds before each answer. */
+  /** The delay before each answer, in milliseconds. */
   delayMs: number;
-  /** Answers everything with this status and text. */
+  /** If set, every answer has this status and text. */
   broken: { readonly status: number; readonly text: string } | undefined;
-  /** Seconds that tokens of the service user last. */
+  /** How long tokens of the service user are valid, in seconds. */
   ownLifetime: number;
 };
 
@@ -40,10 +40,10 @@ export type StandIn = {
   readonly behaviour: Behaviour;
   /** All requests since the last call, as `GET valid-token` or `POST`. */
   asked(): readonly string[];
-  /** Gives out a token; returns it. */
+  /** Issues a token, and returns it. */
   issue(token?: SomeToken): string;
   revoke(token: string): void;
-  /** Takes away all tokens of the service user. */
+  /** Revokes all tokens of the service user. */
   revokeOwn(): void;
   down(): Promise<void>;
   up(): Promise<void>;
@@ -63,7 +63,7 @@ export const settingsFor = (standIn: Pick<StandIn, 'url'>): Partial<KeystoneSett
   httpRequestMaxRetries: 0,
 });
 
-/** Starts one on a free port of 127.0.0.1, and stops it after the call. */
+/** Starts a stand-in on a free port of 127.0.0.1, and stops it after the call. */
 export async function withStandIn<T>(
   use: (standIn: StandIn) => Promise<T>,
   tls?: { readonly cert: string; readonly key: string },
@@ -180,7 +180,7 @@ function describe({ user = 'u1', roles = [], project, domain, system, ...token }
   };
 }
 
-/** Whether a request for a token is by the service user, who names itself and its project completely. */
+/** Whether a request for a token comes from the service user, with the complete names of user and project. */
 function isServiceUser({ auth }: { readonly auth: unknown }, { password, domain }: Behaviour): boolean {
   const user = { name: 'placement', domain, password };
   const expected = {

@@ -1,4 +1,4 @@
-/** Keystone is down, slow or beside itself. */
+/** Keystone is down, slow, or sends broken answers. */
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import { userOf, withKeystone } from './keystones.ts';
@@ -6,7 +6,7 @@ import { userOf, withKeystone } from './keystones.ts';
 const unavailable = 'Keystone is unavailable';
 
 suite('Keystone in trouble', () => {
-  test('tokens that are remembered count while it is down; others wait for the retries, and work when it is back', async () => {
+  test('while it is down, remembered tokens are accepted, and other requests wait for the retries', async () => {
     await withKeystone({ httpRequestMaxRetries: 1 }, async ({ standIn, outcome, logged }) => {
       const [known, fresh] = [standIn.issue({ user: 'known' }), standIn.issue({ user: 'fresh' })];
       await outcome(known);
@@ -33,7 +33,7 @@ suite('Keystone in trouble', () => {
     });
   });
 
-  test('while it is slow, tokens that are remembered do not wait, and others only so long', async () => {
+  test('while it is slow, requests with remembered tokens do not wait, and others wait a limited time', async () => {
     await withKeystone({ httpConnectTimeout: 1 }, async ({ standIn, outcome, logged }) => {
       const [known, fresh] = [standIn.issue({ user: 'known' }), standIn.issue({ user: 'fresh' })];
       await outcome(known);
@@ -49,7 +49,7 @@ suite('Keystone in trouble', () => {
     });
   });
 
-  test('answers that say nothing are no refusal', async () => {
+  test('an answer without information is no refusal', async () => {
     await withKeystone({}, async ({ standIn, outcome, logged }) => {
       const token = standIn.issue({ user: 'alice' });
       const answers = [
@@ -72,7 +72,7 @@ suite('Keystone in trouble', () => {
     });
   });
 
-  test('a connection that Keystone closed in between is no failure', async () => {
+  test('a connection that Keystone has closed in between is no failure', async () => {
     await withKeystone({}, async ({ standIn, outcome }) => {
       await outcome(standIn.issue());
       await standIn.down();
@@ -81,7 +81,7 @@ suite('Keystone in trouble', () => {
     });
   });
 
-  test('with delay_auth_decision the request is unauthorized rather than unavailable', async () => {
+  test('with delay_auth_decision the request is unauthorized instead of unavailable', async () => {
     await withKeystone({ delayAuthDecision: true }, async ({ standIn, outcome }) => {
       const token = standIn.issue({ user: 'alice' });
       assert.equal(userOf(await outcome(token, { 'x-service-token': 'nonsense' })), 'alice');

@@ -13,7 +13,7 @@ const headers = {
   'x-openstack-request-id': globalRequestId,
 };
 
-/** Serves with a configuration of its own; standard error is what `ended` gives. */
+/** Starts the service with its own configuration. `ended` has the standard error. */
 async function serving(
   moreConfig: string,
   use: (server: ReturnType<typeof startCommand>, url: string, folder: string) => Promise<void>,
@@ -78,7 +78,7 @@ suite('the log of a running service', () => {
       }
     }));
 
-  test('is in the form of oslo.log in a file, which SIGHUP opens again', () =>
+  test('has the form of oslo.log in a file, which SIGHUP opens again', () =>
     serving('[DEFAULT]\nuse_json = false\nlog_file = placement.log\nlog_dir = .\n', async (server, url, folder) => {
       const file = path.join(folder, 'placement.log');
       const lineWith = async (text: string): Promise<string> => {
@@ -104,7 +104,7 @@ suite('the log of a running service', () => {
       assert.deepEqual(await end(server), ['']);
     }));
 
-  test('does not end the service where it cannot be written, nor keep it', () =>
+  test('neither ends nor blocks the service if it cannot be written', () =>
     serving('[DEFAULT]\nlog_file = /dev/full\n', async (server, url) => {
       for (let count = 0; count < 20; count += 1) {
         assert.equal((await fetch(`${url}/resource_providers`, { headers })).status, 200);
@@ -112,7 +112,7 @@ suite('the log of a running service', () => {
       await end(server);
     }));
 
-  test('that cannot be opened ends the start with one line', () =>
+  test('ends the start with one line if it cannot be opened', () =>
     withCommands(
       'embedded',
       'migrated',

@@ -1,4 +1,4 @@
-/** Logs lines of several lengths, as the worker that the argument names. */
+/** Writes log lines of several lengths, as the worker in the argument. */
 import { defaultConfig } from '../../src/config/default_config.ts';
 import { openLog } from '../../src/log/log.ts';
 

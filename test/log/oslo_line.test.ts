@@ -3,12 +3,12 @@ import { suite, test } from 'node:test';
 import { defaultConfig } from '../../src/config/default_config.ts';
 import { osloLine } from '../../src/log/oslo_line.ts';
 
-/** The formats that nobody configured: upstream's. */
+/** The default formats, which are upstream's. */
 const formats = defaultConfig.default;
 const globalRequestId = 'req-11111111-1111-4111-8111-111111111111';
 const requestId = 'req-95f0d4b4-426d-4449-b05a-3e95c4fb1f79';
 
-/** A moment whose text is the same in each time zone that is whole hours from UTC, but for the hour. */
+/** A time whose text is the same in each time zone with whole hours from UTC, except for the hour. */
 const time = '2026-11-21T11:56:00.007Z';
 const line = (entry: object, changed: Partial<typeof formats> = {}): string =>
   osloLine(JSON.stringify({ level: 'info', time, ...entry }), { ...formats, ...changed })
@@ -27,7 +27,7 @@ const request = {
   ms: 1.25,
 };
 
-suite("a line is what Debian's oslo.log 5 printed for the same context", () => {
+suite("a line is equal to that of Debian's oslo.log 5 for the same context", () => {
   for (const [what, context, printed] of [
     [
       'both ids and a domain',
@@ -57,7 +57,7 @@ suite("a line is what Debian's oslo.log 5 printed for the same context", () => {
     );
   });
 
-  test('an error, with its stack in lines of their own', () => {
+  test('an error, with its stack in separate lines', () => {
     const err = { type: 'ZeroDivisionError', message: 'division by zero', stack: 'Error: oops\n    at file:1' };
     const prefix = '2026-11-21 HH:56:00.007 PID ERROR placement';
     assert.equal(
@@ -68,13 +68,13 @@ suite("a line is what Debian's oslo.log 5 printed for the same context", () => {
   });
 });
 
-test('what was not known when it was answered is a dash', () => {
+test('a value that was not known at the answer is a dash', () => {
   const { microversion, bytes, client, ...rest } = request;
   assert.ok(microversion && bytes && client);
   assert.match(line(rest), /] - "GET \S+ b" status: 200 len: - microversion: - ms: 1\.25\n$/);
 });
 
-test('formats of their own have widths, percent signs, and a dash for what is not known', () => {
+test('configured formats can have widths, percent signs, and a dash for unknown values', () => {
   const printed = line(request, {
     loggingContextFormatString: '%(levelname)6s|%(msecs)03d|%(color)s100%% %(funcName)s %(user_name)s %(message)s',
   });
@@ -82,7 +82,7 @@ test('formats of their own have widths, percent signs, and a dash for what is no
   assert.equal(line({ msg: 'a' }, { loggingDefaultFormatString: '<%(message)s>' }), '<a>\n');
 });
 
-test('no value begins a line, ends the quoted part, or turns the direction of text', () => {
+test('no value can begin a line, end the quoted part, or change the direction of text', () => {
   const url = '/a"\n2026-11-21 00:00:00.000 1 INFO placement.requestlog [-] \u202e\u0085\u2028\u001b[2J';
   const printed = line({ ...request, url, user: 'a\r\nb' });
   assert.equal(printed.split(/[\n\r\u0085\u2028]/).length, 2);

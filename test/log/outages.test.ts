@@ -1,4 +1,4 @@
-/** While PostgreSQL is away the log has no line but that of the access for each request. */
+/** While PostgreSQL is down the log has only the access line of each request. */
 import assert from 'node:assert/strict';
 import { readFile, writeFile } from 'node:fs/promises';
 import { test } from 'node:test';
@@ -8,7 +8,7 @@ import { openClient } from '../races/client.ts';
 import { openSwitch } from '../races/switch.ts';
 import { until } from '../until.ts';
 
-test('the log says once that the database is away, with the reason, and once that it is back', async () => {
+test('the log says once that the database is down, with the reason, and once that it is back', async () => {
   await withCommands('postgresql', 'migrated', async ({ folder, configFile, config }) => {
     const real = new URL(config.connection ?? '');
     const address = await openSwitch(Number(real.port));
@@ -59,7 +59,7 @@ test('the log says once that the database is away, with the reason, and once tha
   });
 });
 
-test('an error that nobody foresaw has its stack in the log', async () => {
+test('an unexpected error has its stack in the log', async () => {
   await withCommands('postgresql', 'migrated', async ({ folder, configFile, withDatabase }) => {
     const server = startCommand('placement-api', ['--config-file', configFile], folder);
     const [, url = ''] = await server.said(/listens on (http:\S+)/);

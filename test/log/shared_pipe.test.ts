@@ -5,7 +5,7 @@ import path from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
 
-test('lines of two processes that share a pipe are whole, also where who reads it is slow', async () => {
+test('lines of two processes that share a pipe are complete, also with a slow reader', async () => {
   const writer = `'${process.execPath}' '${path.join(import.meta.dirname, 'log_writer.ts')}'`;
   const { stdout } = await promisify(execFile)(
     'sh',

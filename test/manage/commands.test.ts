@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import path from 'node:path';
 import { test } from 'node:test';
-import { migrations } from '../../db/migrate.ts';
+import { migrations } from '../../db/schema/migrate.ts';
 import { engines } from '../engines.ts';
 import { runToEnd, startCommand, withCommands } from './commands.ts';
 
@@ -71,7 +71,7 @@ test('a command does not touch the embedded database of a running server', async
   });
 });
 
-test('a database that cannot be reached is one line without the password', async () => {
+test('the error for a database that cannot be reached is one line without the password', async () => {
   const environment = {
     DATABASE_URL: 'postgresql://me:secret@127.0.0.1:1/none',
     OS_PLACEMENT_DATABASE__MAX_RETRIES: '0',

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
-import { type Database, openDatabase } from '../../db/connect.ts';
+import { type Database, openDatabase } from '../../db/engine/connect.ts';
 import type { Config } from '../../src/config/config.ts';
 import { compileCache } from '../compile_cache.ts';
 import { type Engine, freshDatabase, postgresqlServer } from '../engines.ts';
@@ -13,22 +13,22 @@ export type CommandName = 'placement' | 'placement-api' | 'placement-manage' | '
 
 export type Ended = { readonly code: number | null; readonly stdout: string; readonly stderr: string };
 
-/** One database, the commands configured for it, and a folder of their own that they run in. */
+/** One database, commands that are configured for it, and a separate folder in which they run. */
 export type CommandWorld = {
   readonly folder: string;
   readonly configFile: string;
-  /** For a service in this process, on the same database. */
+  /** The configuration for a service in this process, on the same database. */
   readonly config: Partial<Config['placementDatabase']>;
   /** Runs a command to its end. */
   run(command: CommandName, ...args: readonly string[]): Promise<Ended>;
-  /** Opens the database for the call back; on the embedded engine no command can run meanwhile. */
+  /** Opens the database for the callback. On the embedded engine no command can run at the same time. */
   withDatabase<T>(use: (database: Database) => Promise<T>): Promise<T>;
 };
 
-/** How a new world's database is: with the schema and the standard names, or with nothing at all. */
+/** The database of a new world: with the schema and the standard names, or empty. */
 export type Start = 'migrated' | 'empty';
 
-/** Calls back with a world of its own, and removes it in the end. */
+/** Calls back with a separate world, and removes it at the end. */
 export async function withCommands(
   engine: Engine,
   start: Start,
@@ -83,13 +83,19 @@ async function databaseIn(folder: string, engine: Engine, start: Start) {
 
 const running = new Map<ChildProcess, Promise<unknown>>();
 
-/** Ends the commands that a failed test left behind. */
+// If a run is interrupted, this process ends before the test can end its commands. These handlers end them.
+process.once('SIGTERM', () => process.exit(143));
+process.once('exit', () => {
+  for (const child of running.keys()) child.kill('SIGTERM');
+});
+
+/** Ends the commands that a failed test left running. */
 export async function killLeftovers(): Promise<void> {
   for (const child of running.keys()) child.kill('SIGKILL');
   await Promise.allSettled(running.values());
 }
 
-/** Starts a command of this project. It sees no configuration but what its arguments and `environment` say. */
+/** Starts a command of this project. Its configuration comes only from its arguments and `environment`. */
 export function startCommand(
   command: CommandName,
   args: readonly string[],

@@ -3,14 +3,14 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { suite, test } from 'node:test';
-import { openDatabase } from '../../db/connect.ts';
-import { beginImport, endImport } from '../../db/statements/unfinished_import.ts';
+import { openDatabase } from '../../db/engine/connect.ts';
+import { beginImport, endImport } from '../../db/schema/unfinished_import.ts';
 import { freePort } from '../free_port.ts';
 import { openServiceOn } from '../services.ts';
 import { fillEmbedded } from '../templates.ts';
 import { type Ended, runToEnd } from './commands.ts';
 
-/** Runs `placement-manage import` in a folder of its own, on an embedded database there. */
+/** Runs `placement-manage import` in a separate folder, on an embedded database there. */
 async function runImport(
   args: readonly string[],
   environment: Readonly<Record<string, string>> = {},
@@ -43,13 +43,13 @@ suite('placement-manage import without a source', () => {
     });
   }
 
-  test('a file that is not there', async () => {
+  test('a file that does not exist', async () => {
     const { code, stderr } = await runImport(['--from-config', 'nowhere.conf']);
     assert.equal(code, 1);
     assert.match(stderr, /^placement-manage: nowhere.conf cannot be read: ENOENT/);
   });
 
-  test('a file of certificates that is not there', async () => {
+  test('a certificate file that does not exist', async () => {
     const { code, stderr } = await runImport(['--from', 'mysql://u:secret@localhost/d?ssl_ca=/nowhere/ca.pem']);
     assert.equal(code, 1);
     assert.equal(
@@ -58,7 +58,7 @@ suite('placement-manage import without a source', () => {
     );
   });
 
-  test('a source that does not answer, and whose password nobody is told', async () => {
+  test('a source that does not answer; the error does not show its password', async () => {
     const source = `127.0.0.1:${await freePort()}/placement`;
     const config = `[placement_database]\nconnection = mysql+pymysql://placement:very%40secret@${source}?charset=utf8\n`;
     for (const { code, stdout, stderr } of [

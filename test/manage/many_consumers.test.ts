@@ -7,8 +7,9 @@ import { startCommand, withCommands } from './commands.ts';
 import { countStrays, insertOldAllocations, insertOldProvider, newUuids } from './old_data.ts';
 
 /*
- * The goal is 10 s for 100,000; the test allows a slow and busy machine more. Requests go on meanwhile: on new consumers,
- * and on old ones, which they give a record, or take their allocations away, at the same moment as the migration.
+ * The goal is 10 s for 100,000 consumers. The test allows more time for a slow and busy machine. Requests run at the
+ * same time: on new consumers, and on old ones. These requests make a record for an old consumer or delete its
+ * allocations, at the same moment as the migration.
  */
 const count = 100_000;
 const allowedSeconds = 60;
@@ -29,7 +30,7 @@ test('100,000 incomplete consumers get a record while claims go on', async (t) =
       (await send(method, `/allocations/${consumer}`, body, `placement ${version}`)).status;
     const claim = { allocations: { [provider.uuid]: { resources: { VCPU: 2 } } }, project_id: 'p', user_id: 'u' };
     const empty = { allocations: {}, project_id: 'p', user_id: 'u', consumer_generation: null };
-    // In the order in which the migration comes along.
+    // In the order of the migration.
     const sorted = await withDatabase(async ({ kysely }) =>
       (await kysely.selectFrom('allocations').select('consumer_id').orderBy('consumer_id').execute()).map(
         ({ consumer_id }) => consumer_id,
@@ -39,7 +40,7 @@ test('100,000 incomplete consumers get a record while claims go on', async (t) =
     const started = performance.now();
     const migration = startCommand('placement-manage', ['--config-file', configFile, 'online-data-migrations'], folder);
     let migrating = true;
-    // Requests take the old consumers that the migration is about to come to, each once, so that they meet.
+    // Requests take the old consumers that the migration reaches next, each consumer once, so that both meet.
     let migrated = 0;
     let place = 0;
     migration.child.stdout.on('data', (text: string) => {

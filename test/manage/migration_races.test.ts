@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { sql } from 'kysely';
-import { type Database, openDatabase } from '../../db/connect.ts';
+import { type Database, openDatabase } from '../../db/engine/connect.ts';
 import { createIncompleteConsumers } from '../../db/online/create_incomplete_consumers.ts';
 import { freshDatabase } from '../engines.ts';
 import { requestsTo, type Send } from '../requests.ts';
@@ -24,7 +24,7 @@ async function untilOneWaits({ kysely }: Database): Promise<void> {
 const nothing = { allocations: {}, project_id: 'p', user_id: 'u' };
 const requests: Readonly<Record<string, (consumer: string) => readonly [request: Parameters<Send>, RegExp]>> = {
   'an empty POST': (consumer) => [['POST', '/allocations', { [consumer]: nothing }, 'placement 1.27'], /204/],
-  // The client knows of no record, and there may be one by now.
+  // The client knows no record, but the migration may have made one.
   'an empty PUT': (consumer) => [
     ['PUT', `/allocations/${consumer}`, { ...nothing, consumer_generation: null }, 'placement 1.28'],
     /204|409/,
@@ -41,7 +41,7 @@ for (const [name, requestFor] of Object.entries(requests)) {
     const provider = await insertOldProvider(database, 'old');
     await insertOldAllocations(database, provider.id, [consumer]);
     const [request, status] = requestFor(consumer);
-    // A batch of the migration that takes its time: the locks it holds, and the record it makes.
+    // A slow batch of the migration, with its locks and the record that it makes.
     const answer = await database.kysely.transaction().execute(async (batch) => {
       await sql`select from allocations where consumer_id = ${consumer} for key share`.execute(batch);
       await sql`insert into consumers (uuid, project_id, user_id) values (${consumer}, 1, 1)`.execute(batch);
@@ -58,7 +58,7 @@ for (const [name, requestFor] of Object.entries(requests)) {
   });
 }
 
-test('the migration gives way to a claim that it would wait for in a circle', async () => {
+test('the migration gives way to a claim instead of making a deadlock', async () => {
   const fresh = await freshDatabase('postgresql');
   const database = await openDatabase(fresh.settings);
   const [consumer = ''] = newUuids(1);
@@ -77,7 +77,7 @@ test('the migration gives way to a claim that it would wait for in a circle', as
       values (${provider.id}, 0, ${consumer}, 2)`.execute(claim);
     return { batch };
   });
-  assert.deepEqual(await batch.batch, { found: 0, done: 0 }, 'the claim has done it');
+  assert.deepEqual(await batch.batch, { found: 0, done: 0 }, 'the claim has already made the record');
   assert.deepEqual(await countStrays(database), { allocations: 0, consumers: 0 });
   await database.close();
   await fresh.drop();

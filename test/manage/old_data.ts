@@ -1,11 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'kysely';
-import type { Database } from '../../db/connect.ts';
+import type { Database } from '../../db/engine/connect.ts';
 
 /** Class ids of the standard names. */
 const vcpu = 0;
 
-/** A provider as microversions below 1.14 left it, with 1,000,000 VCPU: without a root, under a parent or none. */
+/**
+ * A provider as microversions below 1.14 left it, with 1,000,000 VCPU, without a root, and with or without a parent.
+ */
 export async function insertOldProvider(
   { kysely }: Database,
   name: string,
@@ -35,7 +37,7 @@ export async function insertOldAllocations(
 
 export const newUuids = (count: number): readonly string[] => Array.from({ length: count }, () => randomUUID());
 
-/** What must never be: allocations without a consumer, and consumers without allocations. */
+/** Rows that must never exist: allocations without a consumer, and consumers without allocations. */
 export async function countStrays({ kysely }: Database): Promise<{ allocations: number; consumers: number }> {
   const { rows } = await sql<{ allocations: number; consumers: number }>`select
     (select count(*)::integer from allocations a

@@ -20,7 +20,7 @@ const listed = (provider: string) => ({ allocations: [{ resource_provider: { uui
 const keyed = (provider: string) => ({ allocations: { [provider]: { resources } } });
 const named = { project_id: 'new-project', user_id: 'new-user' };
 
-/** Writes in each range of versions: what they send, and whose the consumer is afterwards. */
+/** The writes of each range of versions: the bodies, and the owner of the consumer afterwards. */
 const writes = (provider: string, consumer: string, generation: number | null) =>
   [
     { version: '1.0', method: 'PUT', body: listed(provider), becomes: owner },
@@ -48,7 +48,7 @@ const writes = (provider: string, consumer: string, generation: number | null) =
   }));
 
 for (const engine of engines) {
-  test(`old allocations are answered before, during and after the migration on ${engine}`, async () => {
+  test(`requests for old allocations are answered before, during and after the migration on ${engine}`, async () => {
     await withTestService(engine, configured, async (service) => {
       const { database } = service;
       const send = requestsTo(service);
@@ -152,7 +152,7 @@ for (const engine of engines) {
     });
   });
 
-  test(`providers without a root are answered before and after the migration on ${engine}`, async () => {
+  test(`requests for providers without a root are answered before and after the migration on ${engine}`, async () => {
     await withTestService(engine, configured, async (service) => {
       const { database } = service;
       const send = requestsTo(service);

@@ -11,7 +11,7 @@ incomplete_consumer_user_id = old-user
 
 const nothing = '      0      |     0     ';
 
-/** The table as upstream's command prints it, with the migrations that it does not have behind its own. */
+/** The table in the form of upstream's command. Migrations that upstream does not have come after upstream's. */
 const table = (roots: string, consumers: string, ours: string | null = nothing) => `\
 +-----------------------------+-------------+-----------+
 |          Migration          | Total Found | Completed |
@@ -82,14 +82,14 @@ for (const engine of engines) {
     );
   });
 
-  test(`a migration that fails is told, and 2 where nothing else was done, on ${engine}`, async () => {
+  test(`a failed migration is reported, with exit code 2 if no other migration did anything, on ${engine}`, async () => {
     await withCommands(engine, 'migrated', async ({ run, withDatabase }) => {
       await withDatabase(async (database) => {
         await insertOldProvider(database, 'old');
         await database.kysely.schema.alterTable('consumers').renameTo('elsewhere').execute();
       });
       const limited = await run('placement-manage', 'db', 'online_data_migrations', '--max-count', '10');
-      assert.equal(limited.code, 1, 'since the root was set');
+      assert.equal(limited.code, 1, 'because the root was set');
       assert.match(
         limited.stdout,
         /Error attempting to run create_incomplete_consumers: relation "consumers" does not/,

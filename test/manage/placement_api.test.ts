@@ -1,15 +1,16 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import http from 'node:http';
 import net from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import { version } from '../../src/version.ts';
+import { version } from '../../src/config/version.ts';
 import { fillEmbedded } from '../templates.ts';
+import { until } from '../until.ts';
 import { killLeftovers, runToEnd, startCommand, withCommands } from './commands.ts';
 
 async function inFolder(use: (folder: string) => Promise<void>): Promise<void> {
@@ -24,7 +25,7 @@ async function inFolder(use: (folder: string) => Promise<void>): Promise<void> {
 
 const listens = /^placement-api \d\S* listens on (http:\/\/\S+)\n/m;
 
-test('without any configuration it says what holds, and listens on 127.0.0.1', async () => {
+test('without any configuration the service prints its defaults, and listens on 127.0.0.1', async () => {
   await inFolder(async (folder) => {
     const server = startCommand('placement-api', ['--port', '0'], folder);
     const [, url = ''] = await server.said(listens);
@@ -100,13 +101,13 @@ test('a mistake ends the start with one line and exit code 1', async () => {
 test('make serve takes the flags of placement-api in ARGS', async () => {
   const checkout = path.join(import.meta.dirname, '..', '..');
   const environment = { PATH: process.env.PATH, HOME: os.tmpdir() };
-  // What is installed is taken for new enough; nothing is served.
+  // make considers the installed packages up to date. It starts no service.
   const args = ['--old-file=node_modules', 'serve', 'ARGS=--port 8801 --show-config'];
   const { stdout } = await promisify(execFile)('make', args, { cwd: checkout, env: environment });
   assert.match(stdout, /# --port\nport = 8801\n/);
 });
 
-test('a configuration without a database is warned of, also where a section is misspelled', async () => {
+test('a configuration without a database gives a warning, also if a section is misspelled', async () => {
   await inFolder(async (folder) => {
     const config = path.join(folder, 'placement.conf');
     await writeFile(
@@ -133,7 +134,7 @@ test('a configuration without a database is warned of, also where a section is m
   });
 });
 
-test('the PostgreSQL database that is served is told without its password', async () => {
+test('the served PostgreSQL database is printed without its password', async () => {
   await withCommands('postgresql', 'migrated', async ({ folder, config }) => {
     const url = new URL(config.connection ?? '');
     url.password = 'hunter2';
@@ -147,7 +148,7 @@ test('the PostgreSQL database that is served is told without its password', asyn
   });
 });
 
-test('noauth2 for other machines is warned of, and [api] max_microversion holds', async () => {
+test('noauth2 for other machines gives a warning, and [api] max_microversion takes effect', async () => {
   await withCommands(
     'embedded',
     'migrated',
@@ -164,7 +165,10 @@ test('noauth2 for other machines is warned of, and [api] max_microversion holds'
       assert.equal(JSON.parse(await above.text()).errors[0].max_version, '1.30');
       server.child.kill('SIGTERM');
       const ended = await server.ended;
-      assert.match(ended.stderr, /^Warning: With \[api\] auth_strategy = noauth2 whoever can reach 0\.0\.0\.0 may/);
+      assert.match(
+        ended.stderr,
+        /^Warning: With \[api\] auth_strategy = noauth2 every client that can reach 0\.0\.0\.0 may/,
+      );
 
       const shown = await runToEnd('placement-api', [...args, '--port', '1234', '--show-config'], folder);
       assert.equal(shown.code, 0);
@@ -174,7 +178,7 @@ test('noauth2 for other machines is warned of, and [api] max_microversion holds'
   );
 });
 
-test('at SIGTERM every accepted request is answered, and clients are told to connect elsewhere', async () => {
+test('after SIGTERM every accepted request is answered, and clients are told to connect elsewhere', async () => {
   await withCommands('embedded', 'migrated', async ({ folder, configFile }) => {
     const server = startCommand('placement-api', ['--config-file', configFile], folder);
     const [, url = ''] = await server.said(listens);
@@ -191,11 +195,12 @@ test('at SIGTERM every accepted request is answered, and clients are told to con
       slow.once('response', resolve);
       slow.once('error', reject);
     });
-    slowAnswer.catch(() => {}); // told where it is awaited
+    slowAnswer.catch(() => {}); // the await below throws the error
     slow.write(body.slice(0, 5));
-    // A client that says nothing at all keeps nobody waiting.
+    // A client that sends nothing does not delay the end.
     const silent = net.connect(Number(new URL(url).port), '127.0.0.1');
     silent.on('error', () => {});
+    const silentIsClosed = once(silent.resume(), 'close');
 
     // Clients that send one request after the other, on connections that are kept alive.
     const agent = new http.Agent({ keepAlive: true, maxSockets: 8 });
@@ -210,7 +215,7 @@ test('at SIGTERM every accepted request is answered, and clients are told to con
           const status = await get(`${url}/traits/HW_CPU_X86_AVX2`, agent);
           if (status === 204) answered += 1;
         } catch (error) {
-          // Nobody accepts any more: this request never began.
+          // The socket is closed, so this request never began.
           const refused = error instanceof Error && 'code' in error && error.code === 'ECONNREFUSED';
           if (refused) sent -= 1;
           else problems.push(String(error));
@@ -219,14 +224,14 @@ test('at SIGTERM every accepted request is answered, and clients are told to con
       }
     };
     const clients = Array.from({ length: 8 }, client);
-    while (answered < 50 && !stopped) await sleep(10);
+    await until('the clients are at it', () => answered >= 50 || stopped);
     const signalled = performance.now();
     server.child.kill('SIGTERM');
     await Promise.all(clients);
     assert.deepEqual(problems, []);
     assert.equal(answered, sent);
 
-    await sleep(700);
+    await silentIsClosed;
     assert.equal(server.child.exitCode, null, 'it waits for the slow request');
     slow.end(body.slice(5));
     const response = await slowAnswer;
@@ -240,22 +245,31 @@ test('at SIGTERM every accepted request is answered, and clients are told to con
   });
 });
 
-test('a second signal ends it at once', async () => {
+test('a second signal ends the service at once', async () => {
   await withCommands('embedded', 'migrated', async ({ folder, configFile }) => {
     const server = startCommand('placement-api', ['--config-file', configFile], folder);
     const [, url = ''] = await server.said(listens);
-    const headers = { 'x-auth-token': 'admin', 'content-type': 'application/json', 'content-length': 100 };
+    const headers = { 'x-auth-token': 'admin', 'content-type': 'application/json', expect: '100-continue' };
     const slow = http.request(`${url}/resource_providers`, { method: 'POST', headers });
     slow.on('error', () => {});
-    slow.write('{');
-    await sleep(200);
+    slow.flushHeaders();
+    await once(slow, 'continue'); // so the service has received it
     server.child.kill('SIGTERM');
-    await sleep(1000);
+    await untilRefused(url);
     assert.equal(server.child.exitCode, null, 'the first signal waits for the request');
     server.child.kill('SIGTERM');
     assert.equal((await server.ended).code, 143);
   });
 });
+
+/** Waits until nothing listens at a URL any more. */
+const untilRefused = (url: string): Promise<void> =>
+  until('connections are refused', () =>
+    fetch(url, { headers: { connection: 'close' } }).then(
+      () => false,
+      (error: { readonly cause?: { readonly code?: string } }) => error.cause?.code === 'ECONNREFUSED',
+    ),
+  );
 
 function get(url: string, agent: http.Agent): Promise<number> {
   return new Promise((resolve, reject) => {

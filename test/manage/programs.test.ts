@@ -19,7 +19,7 @@ test('each program prints the version of the package', async () => {
   }
 });
 
-test('help for a reader who has gone ends without a word', async () => {
+test('help ends without an error if the reader has closed the pipe', async () => {
   for (const program of programs) {
     const { child, ended } = startCommand(program, ['--help'], '/');
     child.stdout.destroy();

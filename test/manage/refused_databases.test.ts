@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { migrations } from '../../db/migrate.ts';
-import { revisions } from '../../db/revision.ts';
+import { migrations } from '../../db/schema/migrate.ts';
+import { revisions } from '../../db/schema/revision.ts';
 import { postgresqlServer } from '../engines.ts';
 import { createDatabase, databaseUrl, execute } from '../postgresql.ts';
 import { type CommandWorld, runToEnd, withCommands } from './commands.ts';
 import { upstreamSchemas } from './upstream_schema.ts';
 
-/** What another OpenStack service's database looks like from here. */
+/** A database as another OpenStack service makes it. */
 const keystone = `
 create table "user" (id varchar(64) primary key, extra text);
 create table project (id varchar(64) primary key, name varchar(64) not null);
@@ -18,7 +18,7 @@ const newerUpstream = `${upstreamSchemas.a082b8bb98d0} update alembic_version se
 
 const urlOf = ({ config }: CommandWorld): string => config.connection ?? '';
 
-/** The names of the tables and what alembic_version says. */
+/** The names of the tables, and the content of alembic_version. */
 async function stateOf(url: string): Promise<readonly unknown[]> {
   const { rows: tables } = await execute(
     url,
@@ -35,7 +35,7 @@ const foreign: Readonly<Record<string, readonly [schema: string, found: RegExp]>
 };
 
 for (const [whose, [schema, found]] of Object.entries(foreign)) {
-  test(`a database ${whose} is refused by everything that would change it, and left as it is`, async () => {
+  test(`a database ${whose} is refused by every command that would change it, and stays as it is`, async () => {
     await withCommands('postgresql', 'empty', async (world) => {
       const url = urlOf(world);
       await execute(url, schema);
@@ -62,7 +62,7 @@ for (const [whose, [schema, found]] of Object.entries(foreign)) {
   });
 }
 
-test('a database that is not in UTF-8 is refused by db sync, and left as it is', async () => {
+test('a database that is not in UTF-8 is refused by db sync, and stays as it is', async () => {
   const server = await postgresqlServer();
   const name = 'placement_in_latin1';
   await execute(server, `create database ${name} template template0 encoding 'LATIN1' locale 'C'`);
@@ -82,22 +82,26 @@ test('a database that is not in UTF-8 is refused by db sync, and left as it is',
   }
 });
 
-test("a database whose columns have other types than upstream's is refused, and taken once they are changed", async () => {
+test("a database with other column types than upstream's is refused, and accepted once they are changed", async () => {
   await withCommands('postgresql', 'empty', async (world) => {
     const { run } = world;
     const moved = (upstreamSchemas.a082b8bb98d0 ?? '')
       .replaceAll(/\binteger\b/g, 'bigint')
       .replaceAll(/\bserial\b/g, 'bigserial')
       .replaceAll('without time zone', 'with time zone')
-      .replaceAll('uuid varchar(36)', 'uuid uuid');
+      .replaceAll('uuid varchar(36)', 'uuid uuid')
+      .replaceAll('allocation_ratio float', 'allocation_ratio real');
     await execute(urlOf(world), moved);
     await execute(
       urlOf(world),
-      "insert into projects (external_id, created_at) values ('moved', '2026-01-02 03:04:05+00')",
+      `insert into projects (external_id, created_at) values ('moved', '2026-01-02 03:04:05+00');
+      insert into inventories (resource_provider_id, resource_class_id, total, reserved, min_unit, max_unit, step_size,
+        allocation_ratio) values (1, 0, 8, 0, 1, 8, 1, 1.1)`,
     );
     const before = await stateOf(urlOf(world));
     const { code, stderr } = await run('placement-manage', 'db', 'sync');
     assert.equal(code, 1);
+    assert.match(stderr, /allocation_ratio type double precision using allocation_ratio::text::double precision;/);
     assert.match(stderr, /columns of other types than those of OpenStack Placement.* Nothing was changed\./);
     assert.deepEqual(await stateOf(urlOf(world)), before);
 
@@ -110,11 +114,13 @@ test("a database whose columns have other types than upstream's is refused, and 
       "select created_at::text as time, pg_typeof(id)::text as type from projects where external_id = 'moved'",
     );
     assert.deepEqual(rows, [{ time: '2026-01-02 03:04:05', type: 'integer' }]);
+    const { rows: ratios } = await execute(urlOf(world), 'select allocation_ratio as ratio from inventories');
+    assert.deepEqual(ratios, [{ ratio: 1.1 }]);
     assert.equal((await run('placement-manage', 'online-data-migrations')).code, 0);
   });
 });
 
-test('a migration of a newer release is told as that, by db sync and a start that migrates', async () => {
+test('a migration of a newer release is reported as such, by db sync and by a start that migrates', async () => {
   await withCommands('postgresql', 'migrated', async (world) => {
     const url = urlOf(world);
     await execute(url, "insert into kysely_migration values ('999_future', '2030-01-01')");
@@ -130,23 +136,26 @@ test('a migration of a newer release is told as that, by db sync and a start tha
   });
 });
 
-test('db sync puts a revision right that a stamp made too old, and leaves one that it does not know', async () => {
+test("db sync corrects a revision that a stamp made too old, and keeps upstream's and unknown ones", async () => {
   await withCommands('postgresql', 'migrated', async ({ run, ...world }) => {
     const version = async () => (await run('placement-manage', 'db', 'version')).stdout;
+    assert.equal((await run('placement-manage', 'db', 'stamp', '422ece571366')).code, 0);
+    assert.equal((await run('placement-manage', 'db', 'sync')).code, 0);
+    assert.equal(await version(), '422ece571366\n');
     for (const stamp of ['b4ed3a175331', 'base']) {
       await run('placement-manage', 'db', 'stamp', stamp);
       assert.notEqual(await version(), 'a082b8bb98d0\n');
       assert.equal((await run('placement-manage', 'db', 'sync')).code, 0);
       assert.equal(await version(), 'a082b8bb98d0\n');
     }
-    // A newer upstream that serves the same database migrated it after this service had adopted it.
+    // A newer upstream uses the same database and migrated it after this service had adopted it.
     await execute(world.config.connection ?? '', "update alembic_version set version_num = 'feedbeef0000'");
     assert.equal((await run('placement-manage', 'db', 'sync')).code, 0);
     assert.equal(await version(), 'feedbeef0000\n');
   });
 });
 
-/** Calls back with the URL of a new database as a role of its own sees it, which owns nothing. */
+/** Calls back with the URL of a new database, for a new role that owns nothing. */
 async function withRole(
   use: (urls: { readonly role: string; readonly admin: string; readonly as: string }) => Promise<void>,
 ) {
@@ -163,7 +172,7 @@ async function withRole(
   }
 }
 
-test('a role that may not make tables is told the statement that lets it, which does', async () => {
+test('the error for a role that may not create tables has the statement that permits it', async () => {
   await withRole(async ({ role, admin, as }) => {
     const sync = () => runToEnd('placement-manage', ['db', 'sync'], '/', { DATABASE_URL: as });
     const refused = await sync();
@@ -179,7 +188,7 @@ test('a role that may not make tables is told the statement that lets it, which 
   });
 });
 
-test("a role that does not own upstream's tables is told to be the one that does", async () => {
+test("the error for a role that does not own upstream's tables says to use the owner", async () => {
   await withRole(async ({ role, admin, as }) => {
     await execute(admin, upstreamSchemas.a082b8bb98d0 ?? '');
     const sync = () => runToEnd('placement-manage', ['db', 'sync'], '/', { DATABASE_URL: as });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type Database, openDatabase } from '../../db/connect.ts';
+import { type Database, openDatabase } from '../../db/engine/connect.ts';
 import { setRootProviderIds } from '../../db/online/set_root_provider_ids.ts';
 import { engines, withFreshDatabase } from '../engines.ts';
 import { insertOldProvider } from './old_data.ts';
@@ -14,7 +14,7 @@ for (const engine of engines) {
     await withFreshDatabase(engine, async ({ settings }) => {
       const database = await openDatabase(settings);
       try {
-        // A child that is older than its parent, and one whose grandparent has its root already.
+        // A child with a lower id than its parent, and a child whose grandparent already has its root.
         const leaf = await insertOldProvider(database, 'leaf');
         const root = await insertOldProvider(database, 'root');
         const middle = await insertOldProvider(database, 'middle', root.id);
@@ -24,7 +24,7 @@ for (const engine of engines) {
         const rooted = await insertOldProvider(database, 'rooted');
         await update(rooted.id, { root_provider_id: rooted.id });
         const child = await insertOldProvider(database, 'child', rooted.id);
-        // A loop has no root; those behind it are found all the same.
+        // A loop has no root. The roots of the providers after it are found all the same.
         const chicken = await insertOldProvider(database, 'chicken');
         const egg = await insertOldProvider(database, 'egg', chicken.id);
         await update(chicken.id, { parent_provider_id: egg.id });

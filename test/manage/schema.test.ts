@@ -2,22 +2,22 @@ import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { test } from 'node:test';
-import { openDatabase } from '../../db/connect.ts';
-import { dumpSchema } from '../../db/schema_dump.ts';
+import { openDatabase } from '../../db/engine/connect.ts';
+import { dumpSchema } from '../../db/schema/schema_dump.ts';
 import { engines, postgresqlServer, withFreshDatabase } from '../engines.ts';
 import { createDatabase, execute } from '../postgresql.ts';
 
-const file = path.join(import.meta.dirname, '..', '..', 'db', 'schema.sql');
+const file = path.join(import.meta.dirname, '..', '..', 'db', 'schema', 'schema.sql');
 
 for (const engine of engines) {
-  test(`db/schema.sql is what the migrations make on the ${engine} engine (npm run schema writes it)`, async () => {
+  test(`db/schema/schema.sql is what the migrations make on the ${engine} engine (npm run schema writes it)`, async () => {
     const committed = await readFile(file, 'utf8');
     await withFreshDatabase(engine, async ({ settings }) => {
       const database = await openDatabase(settings);
       try {
         assert.equal(await dumpSchema(database), committed);
         await database.kysely.schema.createIndex('one_more').on('users').column('created_at').execute();
-        assert.notEqual(await dumpSchema(database), committed, 'a difference is seen');
+        assert.notEqual(await dumpSchema(database), committed, 'a difference is found');
       } finally {
         await database.close();
       }
@@ -25,7 +25,7 @@ for (const engine of engines) {
   });
 }
 
-test('db/schema.sql makes the schema in an empty database', async () => {
+test('db/schema/schema.sql makes the schema in an empty database', async () => {
   const committed = await readFile(file, 'utf8');
   const { url, drop } = await createDatabase(await postgresqlServer());
   try {

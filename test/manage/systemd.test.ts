@@ -1,4 +1,6 @@
-/** What the systemd unit relies on: the service says when it serves, so that `systemctl restart` can wait for it. */
+/**
+ * The systemd unit relies on this: the service reports when it is ready, so that `systemctl restart` can wait for it.
+ */
 import assert from 'node:assert/strict';
 import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
@@ -8,12 +10,12 @@ import { startCommand, withCommands } from './commands.ts';
 
 const listens = /^placement-api \S+ listens on (http:\/\/\S+)\n/m;
 
-test('a service of Type=notify tells systemd when it listens, and where', async () => {
+test('a service of Type=notify tells systemd when and where it listens', async () => {
   const unit = await readFile(path.join(import.meta.dirname, '..', '..', 'deploy', 'placement-api.service'), 'utf8');
   assert.match(unit, /^Type=notify$/m);
   assert.match(unit, /^NotifyAccess=all$/m);
   await withCommands('embedded', 'migrated', async ({ folder, configFile }) => {
-    // In the place of systemd's own, which is not on every machine and needs a socket that Node.js cannot open.
+    // A stand-in for systemd-notify, which is not on every machine and needs a socket that Node.js cannot open.
     const programs = path.join(folder, 'programs');
     const told = path.join(folder, 'told');
     await mkdir(programs);
@@ -33,7 +35,7 @@ test('a service of Type=notify tells systemd when it listens, and where', async 
   });
 });
 
-test('a service that cannot tell systemd says so, and serves', async () => {
+test('a service that cannot reach systemd logs this, and serves', async () => {
   await withCommands('embedded', 'migrated', async ({ folder, configFile }) => {
     const environment = { PATH: folder, NOTIFY_SOCKET: '/run/systemd/notify' };
     const server = startCommand('placement-api', ['--config-file', configFile], folder, environment);

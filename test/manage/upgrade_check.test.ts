@@ -2,14 +2,14 @@ import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { test } from 'node:test';
-import { beginImport, endImport } from '../../db/statements/unfinished_import.ts';
+import { beginImport, endImport } from '../../db/schema/unfinished_import.ts';
 import { engines } from '../engines.ts';
 import { execute } from '../postgresql.ts';
 import { withCommands } from './commands.ts';
 import { insertOldAllocations, insertOldProvider, newUuids } from './old_data.ts';
 import { upstreamSchemas } from './upstream_schema.ts';
 
-/* The boxes are those of upstream's command, to the character. */
+/* The boxes are equal to those of upstream's command, in every character. */
 
 const allWell = `\
 +-------------------------------------------+
@@ -104,7 +104,7 @@ for (const engine of engines) {
       assert.deepEqual(await check(), { code: 1, stdout: incomplete, stderr: '' });
 
       await writeFile(path.join(folder, 'policy.yaml'), 'admin_api: role:admin\n');
-      assert.equal((await check()).code, 1, 'YAML is no failure');
+      assert.equal((await check()).code, 1, 'a policy file in YAML is no failure');
       await writeFile(path.join(folder, 'policy.yaml'), '{"admin_api": "role:admin"}\n');
       const outdated = await check();
       assert.equal(outdated.code, 2);
@@ -126,7 +126,7 @@ const schemas: Readonly<Record<string, readonly [change: string, says: RegExp]>>
 };
 
 for (const [what, [change, says]] of Object.entries(schemas)) {
-  test(`placement-status upgrade check fails where the schema ${what}`, async () => {
+  test(`placement-status upgrade check fails if the schema ${what}`, async () => {
     await withCommands('postgresql', 'migrated', async ({ run, config }) => {
       await execute(config.connection ?? '', change);
       const { code, stdout } = await run('placement-status', 'upgrade', 'check', '--json');
@@ -142,7 +142,7 @@ for (const [what, [change, says]] of Object.entries(schemas)) {
   });
 }
 
-test('placement-status upgrade check fails where an import is unfinished', async () => {
+test('placement-status upgrade check fails if an import is unfinished', async () => {
   await withCommands('embedded', 'migrated', async ({ run, withDatabase }) => {
     const check = (...args: readonly string[]) => run('placement-status', 'upgrade', 'check', ...args);
     await withDatabase((database) => beginImport(database, 'mysql://db.example.com:3306/placement'));
@@ -171,11 +171,11 @@ test('online-data-migrations before db sync says what is missing, with the exit 
     assert.match(unmigrated.stderr, /^placement-manage: The database lacks the migrations 001_placement_schema, .*\n$/);
     await run('placement-manage', 'db', 'sync');
     await execute(url, laterMigration);
-    assert.equal((await migrate()).code, 0, 'a newer release only adds');
+    assert.equal((await migrate()).code, 0, 'the schema of a newer release only adds to this one');
   });
 });
 
-test('placement-status upgrade check without a schema is unexpected', async () => {
+test('placement-status upgrade check without a schema ends with the code of an unexpected error', async () => {
   await withCommands('postgresql', 'empty', async ({ run }) => {
     const ended = await run('placement-status', 'upgrade', 'check');
     assert.equal(ended.code, 255);

@@ -1,6 +1,6 @@
 /*
- * The schema as OpenStack Placement's own migrations make it on PostgreSQL, revision by revision. Revisions 611cd6dffd7b and
- * b5c396305c25 only check the data.
+ * The schema that OpenStack Placement's own migrations make on PostgreSQL, for each revision. Revisions 611cd6dffd7b
+ * and b5c396305c25 only check the data.
  */
 
 const stamps = 'created_at timestamp without time zone, updated_at timestamp without time zone';
@@ -82,12 +82,26 @@ drop index resource_providers_name_idx;
 drop index resource_providers_uuid_idx;
 `;
 
+const dropIndexes = `${withoutRedundantIndexes} update alembic_version set version_num = 'a082b8bb98d0';`;
+
+/**
+ * The remaining steps of upstream's `db sync`, by the revision in table alembic_version. A step fails if it is done
+ * twice.
+ */
+export const remainingSteps: Readonly<Record<string, string>> = {
+  b4ed3a175331: `${consumerTypes}${dropIndexes}`,
+  b5c396305c25: `${consumerTypes}${dropIndexes}`,
+  '422ece571366': dropIndexes,
+  a082b8bb98d0: '',
+};
+
 const at = (revision: string, ...steps: readonly string[]): string =>
   `${steps.join('')} insert into alembic_version (version_num) values ('${revision}');`;
 
 /** SQL that makes upstream's schema in an empty database, by revision. */
 export const upstreamSchemas: Readonly<Record<string, string>> = {
   b4ed3a175331: at('b4ed3a175331', initial),
+  b5c396305c25: at('b5c396305c25', initial),
   '422ece571366': at('422ece571366', initial, consumerTypes),
   a082b8bb98d0: at('a082b8bb98d0', initial, consumerTypes, withoutRedundantIndexes),
 };

@@ -1,4 +1,4 @@
-/** The dashboard asks for nothing that the service does not export, and for all that it should show. */
+/** The dashboard uses only metrics that the service exports, and shows all that it should show. */
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
@@ -27,19 +27,21 @@ type Dashboard = {
 };
 
 const file = path.join(import.meta.dirname, '..', '..', 'docs', 'grafana-dashboard.json');
-// The tests below are what shows that it has this form.
+// The tests below check that it has this form.
 const dashboard = JSON.parse(await readFile(file, 'utf8')) as Dashboard;
 const targets = dashboard.panels.flatMap(({ title, targets: ofPanel = [] }) =>
   ofPanel.map((target) => ({ title, ...target })),
 );
 
-/** Labels that Prometheus itself adds to what it scrapes, and that of the buckets of a histogram. */
+/** The labels that Prometheus adds itself, and the label of the buckets of a histogram. */
 const addedLabels = ['instance', 'job'];
 
 type Selector = { readonly metric: string; readonly labels: readonly string[]; readonly isRate: boolean };
 type Query = { readonly selectors: readonly Selector[]; readonly grouped: readonly string[] };
 
-/** What an expression selects, and by which labels it groups. @throws AssertionError where it is no PromQL. */
+/**
+ * The metrics that an expression selects, and the labels by which it groups. @throws AssertionError if it is not PromQL
+ */
 function readQuery(expression: string): Query {
   const text = expression.replaceAll('$__rate_interval', '5m');
   const selectors: { metric: string; labels: string[]; isRate: boolean }[] = [];
@@ -64,9 +66,9 @@ function readQuery(expression: string): Query {
 
 const host = '8ca5d4a0-3f40-4a53-a2e4-4b4e9b8f0f11';
 
-/** What a service exports that has answered requests, a claim among them, and knows a provider. */
+/** The metrics of a service that has answered requests, including a claim, and has a provider. */
 async function exported(): Promise<Exposition> {
-  return withTestService('embedded', {}, async (service) => {
+  return withTestService('embedded', { metrics: { shapes: 'small: resources=VCPU:2' } }, async (service) => {
     const send = requestsTo(service);
     await makeProvider(send, host, { VCPU: { total: 8 } });
     await send('PUT', '/allocations/1b1d3c4e-1111-4222-8333-444455556666', newClaim({ [host]: { VCPU: 3 } }));
@@ -75,7 +77,7 @@ async function exported(): Promise<Exposition> {
 }
 
 suite('the Grafana dashboard', () => {
-  test('asks by names and labels that a running service exports, and for rates of counters only', async () => {
+  test('uses names and labels that a running service exports, and rates only of counters', async () => {
     const exposition = await exported();
     for (const { title, expr, legendFormat } of targets) {
       const { selectors, grouped } = readQuery(expr);
@@ -105,7 +107,7 @@ suite('the Grafana dashboard', () => {
     }
   });
 
-  test('shows everything that the service tells of itself', () => {
+  test('shows every metric of the service', () => {
     const asked = new Set(targets.flatMap(({ expr }) => readQuery(expr).selectors.map(({ metric }) => metric)));
     for (const metric of [
       'placement_requests_total',
@@ -120,6 +122,7 @@ suite('the Grafana dashboard', () => {
       'placement_database_connections',
       'placement_database_connections_idle',
       'placement_database_waiting',
+      'placement_shape_capacity',
       'openstack_placement_resource_total',
       'openstack_placement_resource_reserved',
       'openstack_placement_resource_used',
@@ -136,7 +139,7 @@ suite('the Grafana dashboard', () => {
     }
   });
 
-  test('is one that Grafana 11 takes: panels with ids of their own that do not overlap, and one data source to choose', () => {
+  test('is valid for Grafana 11: panels with unique ids that do not overlap, and one data source to choose', () => {
     assert.equal(dashboard.schemaVersion, 39);
     assert.deepEqual([dashboard.uid, dashboard.title], ['placement', 'Placement']);
     const variables = dashboard.templating.list.map(({ name }) => name);

@@ -1,7 +1,9 @@
-/** What a scrape tells, by name: of histograms also their series. */
+/** The metrics of a scrape, by name. A histogram also has its series here. */
 export type Exposition = ReadonlyMap<string, { readonly type: string; readonly labels: ReadonlySet<string> }>;
 
-/** Reads the text format of Prometheus as far as names, types and labels go; test/http/probes.test.ts holds it to its grammar. */
+/**
+ * Reads names, types and labels from the text format of Prometheus. test/http/probes.test.ts checks the format itself.
+ */
 export function readExposition(text: string): Exposition {
   const types = new Map<string, string>();
   const found = new Map<string, { type: string; labels: Set<string> }>();

@@ -1,4 +1,4 @@
-/** The contract of claims: each body format, and the errors that clients act upon. */
+/** The contract of claims: each body format, and the errors that clients react to. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { CHILD, CONSUMER, complaints, error, PROVIDER } from './sample.ts';
@@ -23,7 +23,7 @@ const put = (minor: number, body: unknown): readonly string[] =>
 const post = (minor: number, body: unknown): readonly string[] =>
   complaints(minor, 'POST /allocations', { body, status: 204 });
 
-test('a claim is accepted in the format of its version and in no neighbour of it', () => {
+test('a claim is accepted in the format of its version, but not in that of the version before or after', () => {
   for (let minor = 0; minor <= 39; minor += 1) assert.deepEqual(put(minor, claim(minor)), [], `1.${minor}`);
   for (const first of [8, 12, 28, 38]) {
     assert.notDeepEqual(put(first, claim(first - 1)), [], `the format of 1.${first - 1} at 1.${first}`);
@@ -31,14 +31,14 @@ test('a claim is accepted in the format of its version and in no neighbour of it
   }
 });
 
-test('mappings may come along from 1.34', () => {
+test('mappings are optional from 1.34', () => {
   const mapped = (minor: number) => ({ ...claim(minor), mappings: { '': [PROVIDER], _NET: [CHILD] } });
   assert.deepEqual(put(34, mapped(34)), []);
   assert.match(put(33, mapped(33)).join(), /mappings/);
   assert.notDeepEqual(put(34, { ...claim(34), mappings: {} }), []);
 });
 
-test('an empty claim is for POST from the start, and for PUT from 1.28', () => {
+test('an empty claim is allowed for POST from the start, and for PUT from 1.28', () => {
   const empty = (minor: number) => ({ ...claim(minor), allocations: {} });
   assert.notDeepEqual(put(27, empty(27)), []);
   assert.deepEqual(put(28, empty(28)), []);
@@ -58,7 +58,7 @@ test('amounts are whole and at least one', () => {
   assert.notDeepEqual(put(39, { ...claim(39), allocations: { [PROVIDER]: { resources: { vcpu: 1 } } } }), []);
 });
 
-test('what a consumer holds is shown with its owner from 1.12, generation from 1.28 and type from 1.38', () => {
+test('a consumer is shown with its owner from 1.12, its generation from 1.28 and its type from 1.38', () => {
   const held = (minor: number) => ({
     allocations: { [PROVIDER]: { resources, generation: 3 } },
     ...(minor >= 12 ? owner : {}),
@@ -78,7 +78,7 @@ test('what a consumer holds is shown with its owner from 1.12, generation from 1
   assert.notDeepEqual(get(39, { allocations: {}, ...owner }), []);
 });
 
-test('errors have the code that is listed for their status, from 1.23', () => {
+test('from 1.23 an error has a code that is listed for its status', () => {
   const conflict = (minor: number, answer: unknown) =>
     complaints(minor, `PUT /allocations/${CONSUMER}`, { body: claim(minor), status: 409, answer });
   assert.deepEqual(conflict(22, error(22, 409)), []);
@@ -91,11 +91,11 @@ test('errors have the code that is listed for their status, from 1.23', () => {
   assert.match(conflict(39, error(39, 409, undefined, { request_id: 'req-1' })).join(), /request_id/);
 });
 
-test('a version that is not spoken is refused with those that are', () => {
+test('a version that the service does not have is refused with the range of versions', () => {
   const line = `GET /allocations/${CONSUMER}`;
-  const request = { 'OpenStack-API-Version': 'placement 1.41' };
+  const request = { 'OpenStack-API-Version': 'placement 1.999' };
   const response = { 'openstack-api-version': undefined, vary: undefined };
-  const spoken = { min_version: '1.0', max_version: '1.40' };
+  const spoken = { min_version: '1.0', max_version: '1.42' };
   const refused = { status: 406, request, response };
   assert.deepEqual(complaints(39, line, { ...refused, answer: error(0, 406, undefined, spoken) }), []);
   assert.match(complaints(39, line, { ...refused, answer: error(0, 406) }).join(), /min_version is missing/);
@@ -108,13 +108,13 @@ test('a version that is not spoken is refused with those that are', () => {
     complaints(39, line, { ...served, response: { 'openstack-api-version': 'placement 1.38' } }).join(),
     /1\.38/,
   );
-  assert.deepEqual(complaints(40, line, { ...served, request: { 'OpenStack-API-Version': 'placement latest' } }), []);
+  assert.deepEqual(complaints(42, line, { ...served, request: { 'OpenStack-API-Version': 'placement latest' } }), []);
   const accept = { status: 406, answer: error(39, 406) };
   assert.deepEqual(complaints(39, line, accept), []);
   assert.match(complaints(39, line, { ...accept, answer: error(39, 406, undefined, spoken) }).join(), /the body/);
 });
 
-test('without a token the answer is 401 in a form of its own', () => {
+test('without a token the answer is 401 in a different form', () => {
   const request = { 'X-Auth-Token': undefined };
   const range = { 'openstack-api-minimum-version': undefined, 'openstack-api-maximum-version': undefined };
   const response = { 'openstack-api-version': undefined, vary: undefined, ...range };

@@ -1,4 +1,4 @@
-/** openapi-compute.yaml has the routes that are served, at exactly their versions, and can be read at every one of them. */
+/** openapi-compute.yaml has the routes of the service at exactly their versions, and can be read at each of them. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { computeService } from '../../src/compute/microversions.ts';
@@ -23,7 +23,7 @@ test('the routes of each version are those of the document', () => {
   }
 });
 
-test('every schema compiles at each version, and every component is referred to', () => {
+test('every schema compiles at each version, and every component is used', () => {
   const used = new Set<string>();
   const walk = (part: Json): void => {
     if (Array.isArray(part)) part.forEach(walk);
@@ -52,7 +52,7 @@ test('every schema compiles at each version, and every component is referred to'
   }
 });
 
-test('an answer of another version is complained about', () => {
+test('an answer of another version is reported', () => {
   const service = {
     id: 1,
     binary: 'nova-compute',

@@ -1,4 +1,4 @@
-/** Holds one request to the registry of services, and its answer, against openapi-compute.yaml. */
+/** Checks one request to the registry of services, and its answer, against openapi-compute.yaml. */
 import { computeService } from '../../src/compute/microversions.ts';
 import { contractFor, validator } from './contract.ts';
 import { computeDocument, isObject, objectAt } from './document.ts';
@@ -7,7 +7,7 @@ import { requestComplaints } from './request.ts';
 
 export const isComputePath = (path: string): boolean => /^\/compute(?:$|[/?])/.test(path);
 
-/** Everything in which an exchange is not as openapi-compute.yaml says, as sentences. */
+/** All differences between an exchange and openapi-compute.yaml, as sentences. */
 export function checkComputeExchange(exchange: Exchange): readonly string[] {
   const [path = '', query = ''] =
     exchange.query === undefined ? exchange.path.split(/\?(.*)/s) : [exchange.path, exchange.query];

@@ -1,4 +1,6 @@
-/** The contract accepts good exchanges and complains about bad ones, on both sides of the changes between microversions. */
+/**
+ * The contract accepts good exchanges and reports bad ones, just before and after each change between microversions.
+ */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { CHILD, CONSUMER, complaints, error, links, PROVIDER, type Sample } from './sample.ts';
@@ -18,7 +20,7 @@ function provider(minor: number) {
   return { uuid: PROVIDER, name: 'compute-1', generation: 0, links: links(minor), ...tree };
 }
 
-test('a provider gains links and a tree, and answers gain dates', () => {
+test('the fields of a provider and the dates of answers depend on the version', () => {
   const show = `GET /resource_providers/${PROVIDER}`;
   for (let minor = 0; minor <= 39; minor += 1) {
     accepts(minor, show, { status: 200, answer: provider(minor), dated: dated(minor) });
@@ -75,7 +77,7 @@ test('allocations of a provider show consumer generations from 1.28', () => {
   refuses(28, line, shown({}), /consumer_generation/);
 });
 
-test('provider filters appear one after the other', () => {
+test('each provider filter is allowed from its version on', () => {
   const found = (minor: number): Sample => ({ status: 200, answer: { resource_providers: [] }, dated: dated(minor) });
   const query = (minor: number, text: string) => complaints(minor, `GET /resource_providers?${text}`, found(minor));
   for (const [first, text] of [
@@ -146,7 +148,7 @@ function candidates(minor: number) {
   return { allocation_requests: [request], provider_summaries: { [PROVIDER]: summary } };
 }
 
-test('candidates take five shapes', () => {
+test('candidates have five different forms over the versions', () => {
   const answered = (minor: number, shape: number) =>
     complaints(minor, 'GET /allocation_candidates?resources=VCPU:1', {
       status: 200,
@@ -160,7 +162,7 @@ test('candidates take five shapes', () => {
   }
 });
 
-test('an operation that a version does not have is 404, and deleting all inventories 405', () => {
+test('an operation that a version does not have gives 404, and deleting all inventories gives 405', () => {
   const candidatesLine = 'GET /allocation_candidates?resources=VCPU:1';
   accepts(9, candidatesLine, { status: 404, answer: error(9, 404) });
   refuses(10, candidatesLine, { status: 404, answer: error(10, 404) }, /status is not one of/);
@@ -216,7 +218,7 @@ test('PUT of a resource class renames up to 1.6 and creates from 1.7', () => {
   refuses(7, 'PUT /resource_classes/VCPU', { status: 204, location: '/resource_classes/CUSTOM_A' }, /in the path/);
 });
 
-test('what may be absent is absent before its time too', () => {
+test('an optional part may be missing, and below its version it must be missing', () => {
   const inventories = { resource_provider_generation: 0, inventories: {} };
   const line = `GET /resource_providers/${PROVIDER}/inventories`;
   accepts(14, line, { status: 200, answer: inventories });
@@ -228,7 +230,7 @@ test('what may be absent is absent before its time too', () => {
   refuses(7, 'PUT /resource_classes/CUSTOM_A', { ...rename, answer: error(7, 409) }, /status is not one of/);
 });
 
-test('aggregates carry the generation from 1.19', () => {
+test('aggregates have the generation from 1.19', () => {
   const line = `PUT /resource_providers/${PROVIDER}/aggregates`;
   const bare = { aggregates: [CONSUMER] };
   const guarded = { ...bare, resource_provider_generation: 1 };
@@ -240,7 +242,7 @@ test('aggregates carry the generation from 1.19', () => {
   refuses(19, line, { body: guarded, status: 200, answer: bare, dated: true }, /resource_provider_generation/);
 });
 
-test('what is no HTTP is refused without a version', () => {
+test('a request that is not valid HTTP is refused without a version', () => {
   const line = 'POST /resource_providers';
   const refused = {
     status: 400,

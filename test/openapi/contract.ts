@@ -1,10 +1,10 @@
-/** What openapi.yaml says about one request line at one microversion, as validators. */
+/** The validators that openapi.yaml gives for one request line at one microversion. */
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { atVersion, document, exists, isObject, type Json, type JsonObject, objectAt, referenced } from './document.ts';
 
-/** What can be said about a method and a path at a version. */
+/** The parts of the document about a method and a path at a version. */
 export type Contract = Readonly<{
-  /** The operation at that version; undefined where the document has none. */
+  /** The operation at that version. Undefined if the document has none. */
   operation: JsonObject | undefined;
   /** The operation's parameters and those of its path. */
   parameters: readonly JsonObject[];
@@ -19,7 +19,7 @@ const METHODS = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch', 'tr
 const ajv = new Ajv2020({
   allErrors: true,
   strict: true,
-  // Alternatives say only what is different about them.
+  // Alternatives have only the keys that differ.
   strictTypes: false,
   strictRequired: false,
   allowUnionTypes: true,
@@ -28,7 +28,7 @@ ajv.addVocabulary(['x-openstack', 'example']);
 
 const complaintsBySchema = new Map<string, (value: unknown) => readonly string[]>();
 
-/** A validator that tells what is wrong with a value; nothing, if it fits. Schemas that read alike share one. */
+/** A validator returns the problems of a value, or nothing if the value is valid. Equal schemas share one validator. */
 export function validator(schema: Json): (value: unknown) => readonly string[] {
   const key = JSON.stringify(schema);
   const known = complaintsBySchema.get(key);
@@ -45,7 +45,7 @@ export function validator(schema: Json): (value: unknown) => readonly string[] {
   return complain;
 }
 
-/** Every operation that is written down, whatever its versions. */
+/** Every operation of the document, at any version. */
 export function operations(
   root: JsonObject = document,
 ): readonly Readonly<{ method: string; path: string; operation: JsonObject }>[] {
@@ -57,7 +57,7 @@ export function operations(
   );
 }
 
-/** The path template that a decoded path fits, with the values in it. */
+/** The path template that matches a decoded path, and the values of its parameters. */
 function matchPath(path: string, root: JsonObject): { template: string; values: Record<string, string> } | undefined {
   const parts = (path === '' ? '/' : path).split('/');
   for (const template of Object.keys(objectAt(root, 'paths'))) {
@@ -76,7 +76,9 @@ function matchPath(path: string, root: JsonObject): { template: string; values: 
   return undefined;
 }
 
-/** Answers to what the document does not list, as its introduction tells, unless something else comes in between. */
+/**
+ * The answers to requests that the document does not list, as its introduction says, unless another check comes first.
+ */
 function elsewhere(refusal: Readonly<Record<string, string>>, minor: number, root: JsonObject): JsonObject {
   const named = {
     '400': 'BadRequest',
@@ -93,7 +95,7 @@ function elsewhere(refusal: Readonly<Record<string, string>>, minor: number, roo
 }
 
 /**
- * What the document says about a request line.
+ * The part of the document about a request line.
  *
  * @param path decoded, without query
  * @param minor the N of microversion 1.N
@@ -112,7 +114,7 @@ export function contractFor(method: string, path: string, minor: number, root: J
   if (!isObject(written)) return outside({ '405': 'MethodNotAllowed' });
   if (!exists(written, minor)) {
     const below = objectAt(written, 'x-openstack').below;
-    // Without Allow, which would have to name the method.
+    // Without Allow, because that header would have to name the method.
     return outside({ [typeof below === 'string' ? below : '404']: 'Error' });
   }
   const operation = atVersion(written, minor, root);

@@ -14,7 +14,7 @@ function* objectsIn(part: Json): Generator<JsonObject> {
 
 const minors = Array.from({ length: NEWEST_MINOR + 1 }, (_, minor) => minor);
 
-test('every reference leads somewhere, and every component is referred to', () => {
+test('every reference has a target, and every component is used', () => {
   const used = new Set<string>();
   for (const part of objectsIn(document)) {
     if (typeof part.$ref !== 'string') continue;
@@ -29,7 +29,7 @@ test('every reference leads somewhere, and every component is referred to', () =
   }
 });
 
-test('keys beside a reference take nothing from what it refers to', () => {
+test('keys beside a reference replace no keys of its target', () => {
   for (const part of objectsIn(document)) {
     if (typeof part.$ref !== 'string') continue;
     const target = referenced(part.$ref);
@@ -40,7 +40,7 @@ test('keys beside a reference take nothing from what it refers to', () => {
   }
 });
 
-test('version ranges have no other keys than those explained, and are not empty', () => {
+test('version ranges have only the documented keys, and are not empty', () => {
   const known = ['min-ver', 'max-ver', 'below', 'error-codes', 'name-pattern', 'required-max-ver'];
   for (const part of objectsIn(document)) {
     if (!('x-openstack' in part)) continue;
@@ -56,7 +56,7 @@ test('version ranges have no other keys than those explained, and are not empty'
   }
 });
 
-test('an operation has a name of its own and says what can refuse it', () => {
+test('an operation has a unique name, and lists its refusals', () => {
   const ids = operations().map(({ operation }) => operation.operationId);
   assert.equal(new Set(ids).size, ids.length);
   for (const { method, path, operation } of operations()) {
@@ -72,7 +72,7 @@ test('an operation has a name of its own and says what can refuse it', () => {
   }
 });
 
-test('each schema compiles at every microversion, and each choice has something left to choose', () => {
+test('each schema compiles at every microversion, and each choice has at least one option', () => {
   let read = 0;
   for (const minor of minors) {
     for (const { method, path } of operations()) {

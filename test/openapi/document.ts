@@ -1,4 +1,4 @@
-/** openapi.yaml as data, and how it reads at one microversion. */
+/** openapi.yaml as data, and its form at one microversion. */
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { parse } from 'yaml';
@@ -7,7 +7,7 @@ export type Json = null | boolean | number | string | readonly Json[] | JsonObje
 export type JsonObject = { readonly [key: string]: Json };
 
 /** The newest minor version that the document describes. */
-export const NEWEST_MINOR = 40;
+export const NEWEST_MINOR = 42;
 
 export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
@@ -19,7 +19,7 @@ export function objectAt(node: JsonObject, key: string): JsonObject {
   return isObject(value) ? value : {};
 }
 
-/** The strings of the list under a key; none where there is no list. */
+/** The strings of the list under a key. Empty if there is no list. */
 export function stringsAt(node: JsonObject, key: string): readonly string[] {
   const value = node[key];
   return Array.isArray(value) ? value.filter((entry) => typeof entry === 'string') : [];
@@ -33,10 +33,10 @@ function load(name: string): JsonObject {
 }
 
 export const document: JsonObject = load('openapi.yaml');
-/** The one of the registry of services, whose versions are 2.1 to 2.75. */
+/** The document of the registry of services, whose versions are 2.1 to 2.75. */
 export const computeDocument: JsonObject = load('openapi-compute.yaml');
 
-/** What a reference of the form `#/a/b/c` points at. */
+/** The target of a reference of the form `#/a/b/c`. */
 export function referenced(reference: string, root: JsonObject = document): JsonObject {
   let node: Json = root;
   for (const part of reference.replace(/^#\//, '').split('/')) {
@@ -63,10 +63,10 @@ export function exists(part: JsonObject, minor: number): boolean {
 }
 
 /**
- * A part of the document as it reads at 1.`minor`: parts whose range leaves the version out are gone, names in `required`
- * go with their properties, and references are replaced by what they point at (keys beside `$ref` are added to it).
+ * A part of the document in its form at 1.`minor`. Parts whose range does not have the version are removed, and so are
+ * their names in `required`. References are replaced by their targets, and keys beside `$ref` are added to the target.
  *
- * @returns undefined where the part itself is out of its range.
+ * @returns undefined if the part itself does not exist at the version
  */
 export function atVersion(part: Json, minor: number, root: JsonObject = document): Json | undefined {
   if (Array.isArray(part)) {

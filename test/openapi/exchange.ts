@@ -1,12 +1,15 @@
-/** Holds one request and its answer against openapi.yaml. */
+/** Checks one request and its answer against openapi.yaml. */
 import { type Contract, contractFor, validator } from './contract.ts';
 import { document, isObject, type JsonObject, NEWEST_MINOR, objectAt, stringsAt } from './document.ts';
 import { requestComplaints } from './request.ts';
 
-/** A request and its answer as they went over the wire. Header names in any case; a repeated header joined by commas. */
+/**
+ * A request and its answer as they were sent. Header names are in any case. Headers with the same name are joined by
+ * commas.
+ */
 export type Exchange = Readonly<{
   method: string;
-  /** As sent, percent-encoded; may carry the query after `?`. */
+  /** As sent, percent-encoded. May contain the query after `?`. */
   path: string;
   /** As sent, without `?`. */
   query?: string;
@@ -22,14 +25,14 @@ export type Headers = Readonly<Record<string, string>>;
 const VERSION_HEADER = 'openstack-api-version';
 const OLDER_VERSION_HEADER = 'x-openstack-placement-api-version';
 
-/** Headers under their names in lower case. */
+/** The headers, by names in lower case. */
 function lowerCased(headers: Headers): ReadonlyMap<string, string> {
   return new Map(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
 }
 
 /**
- * The minor version that a request asks for: undefined where it is not one of 1.0 to the newest that the server speaks, 'unsure' where the header
- * is of a form that only the service itself should judge.
+ * The minor version that a request asks for. Undefined if the server does not speak it. 'unsure' if only the service
+ * itself should judge this form of the header.
  */
 function askedMinor(newest: number, header: string | undefined, older?: string): number | undefined | 'unsure' {
   if (header === undefined && older !== undefined) return askedMinor(newest, `placement ${older}`);
@@ -40,17 +43,20 @@ function askedMinor(newest: number, header: string | undefined, older?: string):
   return found[1] === '1' && Number(found[2]) <= newest ? Number(found[2]) : undefined;
 }
 
-/** Whether a request is no HTTP, so that it was refused before anybody read its headers. */
+/** Whether a request is not valid HTTP, so that it was refused before its headers were read. */
 const isUnreadable = (headers: ReadonlyMap<string, string>): boolean =>
   !/^\d*$/.test(headers.get('content-length') ?? '');
 
-/** The minor version that an answer says it was made at. */
+/** The minor version in the header of an answer. */
 function shownMinor(header: string | undefined): number | undefined {
   const found = header === undefined ? null : /^placement 1\.(\d+)$/.exec(header);
   return found === null ? undefined : Number(found[1]);
 }
 
-/** Every header that some response of the document has: where a response does not list it, it must be absent. */
+/**
+ * Every header that some response of the document has. If a response does not list a header of these, the header must
+ * be absent.
+ */
 const listedHeaders: ReadonlySet<string> = (() => {
   const names = new Set<string>();
   const walk = (node: unknown): void => {
@@ -77,7 +83,10 @@ function headerComplaints(response: JsonObject, sent: ReadonlyMap<string, string
   return [...surplus.map((name) => `the header ${name} does not belong there`), ...wrong];
 }
 
-/** The part of an error body that a schema cannot say: it agrees with the rest of the answer and with the operation. */
+/**
+ * The checks of an error body that a schema cannot express: it must agree with the rest of the answer and with the
+ * operation.
+ */
 function errorComplaints(body: unknown, contract: Contract, status: number, understood: boolean, requestId?: string) {
   const errors = isObject(body) ? body.errors : undefined;
   const error = Array.isArray(errors) ? errors[0] : undefined;
@@ -124,7 +133,7 @@ function bodyComplaints(
   return [...complaints.map((what) => `the body: ${what}`), ...furtherComplaints(parsed)];
 }
 
-/** Whether it is a question of a browser that [cors] answered, ahead of the API. */
+/** Whether the request is a preflight of a browser that [cors] answered before the API. */
 function isPreflight(exchange: Exchange, headers: ReadonlyMap<string, string>): boolean {
   const isFromPage = headers.has('origin') || headers.has('access-control-request-method');
   return exchange.method === 'OPTIONS' && exchange.status === 200 && isFromPage;
@@ -132,7 +141,7 @@ function isPreflight(exchange: Exchange, headers: ReadonlyMap<string, string>): 
 
 function decoded(path: string): string {
   try {
-    // A line feed at the very end is dropped by the service.
+    // The service ignores a line feed at the very end.
     return decodeURIComponent(path).replace(/\n$/, '');
   } catch {
     return path;
@@ -140,8 +149,9 @@ function decoded(path: string): string {
 }
 
 /**
- * Everything in which an exchange is not as openapi.yaml says, as sentences; nothing, if all is well. The answer must be
- * listed for its status and fit, at the microversion of the request. A success means that the request must have fitted too.
+ * All differences between an exchange and openapi.yaml, as sentences. Empty if there are none. The answer must be
+ * listed for its status, and be valid at the microversion of the request. If it is a success, the request must have
+ * been valid, too.
  */
 export function checkExchange(exchange: Exchange): readonly string[] {
   const requestHeaders = lowerCased(exchange.requestHeaders);

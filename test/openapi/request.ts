@@ -1,4 +1,4 @@
-/** Holds a request that succeeded against openapi.yaml: had it not fitted, it should have been refused. */
+/** Checks a request that succeeded against openapi.yaml: if it is not valid, it should have been refused. */
 import { type Contract, validator } from './contract.ts';
 import { document, isObject, type JsonObject, objectAt } from './document.ts';
 
@@ -7,29 +7,32 @@ export type SentRequest = Readonly<{
   query: string;
   /** By name in lower case. */
   headers: ReadonlyMap<string, string>;
-  /** Empty where there was none. */
+  /** Empty if there was no body. */
   body: string;
 }>;
 
-/** Whether a query parameter of the document stands for a name. */
+/** Whether a query parameter of the document matches a name. */
 function standsFor(parameter: JsonObject, name: string): boolean {
   const pattern = objectAt(parameter, 'x-openstack')['name-pattern'];
   return typeof pattern === 'string' ? new RegExp(pattern).test(name) : parameter.name === name;
 }
 
-/** A schema without the alternatives that a version leaves no choice about. */
+/** A schema without alternatives, if the version leaves only one of them. */
 function single(schema: JsonObject): JsonObject {
   const alternatives = schema.oneOf;
   const [only, ...others] = Array.isArray(alternatives) ? alternatives : [];
   return isObject(only) && others.length === 0 ? { ...schema, ...only } : schema;
 }
 
-/** What a parameter's values in a query mean: all of them for an array, else the last, as a number where one is asked for. */
+/**
+ * The value of a parameter in a query: all its values for an array, else the last one, as a number if the schema asks
+ * for one.
+ */
 function meant(schema: JsonObject, values: readonly string[]): unknown {
   if (schema.type === 'array') return values;
   const last = values.at(-1) ?? '';
   if (schema.type !== 'integer' || !/^(?:0|[1-9][0-9]*)$/.test(last)) return last;
-  // Beyond the largest number there is no integer.
+  // Larger numbers than this are not integers.
   return Math.min(Number(last), Number.MAX_VALUE);
 }
 
@@ -52,7 +55,7 @@ function queryComplaints(parameters: readonly JsonObject[], query: string): read
 
 function bodyComplaints(operation: JsonObject, request: SentRequest): readonly string[] {
   const expected = operation.requestBody;
-  // An operation without a body ignores whatever comes.
+  // An operation without a body ignores any body.
   if (!isObject(expected)) return [];
   const content = objectAt(expected, 'content');
   const mediaType = request.headers.get('content-type')?.split(';')[0] ?? '';
@@ -67,7 +70,7 @@ function bodyComplaints(operation: JsonObject, request: SentRequest): readonly s
   return complaints.map((what) => `the request's body: ${what}`);
 }
 
-/** What is wrong with a request, as sentences; nothing, if it may succeed. */
+/** The problems of a request, as sentences. Empty if it may succeed. */
 export function requestComplaints(contract: Contract, operation: JsonObject, request: SentRequest): readonly string[] {
   const security = operation.security ?? document.security;
   const tokenNeeded = Array.isArray(security) && security.length > 0;

@@ -1,4 +1,4 @@
-/** Every route that is served is in openapi.yaml, at exactly the versions at which it is served, and the reverse. */
+/** Every route of the service is in openapi.yaml at exactly its versions, and the reverse. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { routes } from '../../src/api/routes.ts';
@@ -22,7 +22,7 @@ for (let minor = 0; minor <= NEWEST_MINOR; minor += 1) {
   });
 }
 
-test('an operation answers older versions as openapi.yaml says', () => {
+test('an operation answers requests of older versions as openapi.yaml says', () => {
   for (const { method, path, operation } of operations()) {
     const route = routes.find((it) => it.method === method && inBraces(it.path) === path);
     const below = objectAt(operation, 'x-openstack').below ?? '404';

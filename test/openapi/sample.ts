@@ -1,4 +1,4 @@
-/** Exchanges for tests, written down by what matters in them. */
+/** Exchanges for tests. A sample has only the parts that matter for the test. */
 import { checkExchange, type Exchange, type Headers } from './exchange.ts';
 
 export const PROVIDER = '4e8e5957-649f-477b-9e5b-f1f75b21c03c';
@@ -16,7 +16,7 @@ export type Sample = Readonly<{
   location?: string;
   /** The answer has Cache-Control and Last-Modified. */
   dated?: boolean;
-  /** Headers of the request, and of the answer, that are to be otherwise; undefined takes one away. */
+  /** Headers of the request, and of the answer, that differ from the usual ones. Undefined removes a header. */
   request?: Readonly<Record<string, string | undefined>>;
   response?: Readonly<Record<string, string | undefined>>;
 }>;
@@ -50,7 +50,7 @@ function exchange(minor: number, line: string, sample: Sample): Exchange {
     responseHeaders: present({
       'openstack-api-version': version,
       'openstack-api-minimum-version': 'placement 1.0',
-      'openstack-api-maximum-version': 'placement 1.40',
+      'openstack-api-maximum-version': 'placement 1.42',
       vary: 'openstack-api-version',
       'x-openstack-request-id': REQUEST_ID,
       'content-type': sample.answer === undefined ? undefined : 'application/json',
@@ -63,7 +63,7 @@ function exchange(minor: number, line: string, sample: Sample): Exchange {
   };
 }
 
-/** What checkExchange says about a sample at 1.`minor`. */
+/** The differences that checkExchange finds in a sample at 1.`minor`. */
 export function complaints(minor: number, line: string, sample: Sample): readonly string[] {
   return checkExchange(exchange(minor, line, sample));
 }

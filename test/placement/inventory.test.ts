@@ -16,7 +16,7 @@ const anyInventory = fc.record({
 const anyUsed = fc.integer({ min: 0, max: 1000 });
 
 suite('capacity', () => {
-  test('is what is not reserved, times the ratio, cut towards zero', () => {
+  test('is the amount that is not reserved, times the ratio, rounded towards zero', () => {
     assert.equal(capacity({ ...whole, total: 3, allocationRatio: 0.9 }), 2);
     assert.equal(capacity({ ...whole, total: 10, reserved: 4, allocationRatio: 1.5 }), 9);
     assert.equal(capacity({ ...whole, total: 1, allocationRatio: 0.5 }), 0);
@@ -27,7 +27,7 @@ suite('capacity', () => {
     assert.equal(capacity({ ...whole, total: 100, allocationRatio: 0.29 }), 28);
   });
 
-  test('has room up to its last unit and not for one more', () => {
+  test('has room for its last unit, but not for one more', () => {
     const free = { fields: whole, used: 6 };
     assert.ok(hasRoomFor(free, 4));
     assert.ok(!hasRoomFor(free, 5));
@@ -37,7 +37,7 @@ suite('capacity', () => {
     assert.ok(!hasRoomFor(cut, 3));
   });
 
-  test('what is shown and what a claim is held against agree on every whole amount', () => {
+  test('the shown capacity and the check of claims agree for every whole amount', () => {
     fc.assert(
       fc.property(anyInventory, anyUsed, fc.integer({ min: 1, max: 600 }), (fields, used, amount) => {
         const fits = amount >= fields.minUnit && amount <= fields.maxUnit && amount % fields.stepSize === 0;
@@ -63,7 +63,7 @@ suite('units', () => {
     test(`${amount} of 2 to 8 in steps of 3: ${fits}`, () => assert.equal(fitsUnits(units, amount), fits));
   }
 
-  test('steps are counted from nothing, not from the least unit', () => {
+  test('steps count from zero, not from min_unit', () => {
     assert.ok(!fitsUnits({ ...whole, minUnit: 2, stepSize: 3 }, 5));
   });
 });

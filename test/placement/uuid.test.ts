@@ -3,7 +3,7 @@ import { suite, test } from 'node:test';
 import { isUuidLike, normalUuid } from '../../src/placement/uuid.ts';
 import table from './uuid.json' with { type: 'json' };
 
-/* The table holds what is_uuid_like of oslo.utils and str(uuid.UUID(...)) of Python made of these texts. */
+/* The table has the results of is_uuid_like of oslo.utils and str(uuid.UUID(...)) of Python for these texts. */
 suite('UUIDs are recognised and normalised as upstream does', () => {
   for (const { value, normal } of table) {
     test(JSON.stringify(value), () => {

@@ -3,14 +3,14 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
-import { ruleDefaults } from '../../src/policy/defaults.ts';
+import { ruleDefaults } from '../../src/access/policy/defaults.ts';
 import { type Ended, runToEnd } from '../manage/commands.ts';
 
 async function withPolicy(policy: string, use: (run: (...args: string[]) => Promise<Ended>) => Promise<void>) {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'placement-policy-'));
   const config = path.join(folder, 'placement.conf');
   try {
-    // No database can be reached there: these commands do not need one.
+    // No database can be reached there. These commands need none.
     await writeFile(config, '[placement_database]\nconnection = postgresql://127.0.0.1:1/none\n');
     await writeFile(path.join(folder, 'policy.yaml'), policy);
     await use((...args) => runToEnd('placement-manage', ['--config-file', config, 'policy', ...args], folder));
@@ -19,7 +19,7 @@ async function withPolicy(policy: string, use: (run: (...args: string[]) => Prom
   }
 }
 
-test('policy list prints a policy file of the rules that hold, and where they come from', async () => {
+test('policy list prints a policy file of the rules in effect, with the source of each', async () => {
   await withPolicy('"placement:traits:list": role:reader or role:admin\nours: role:x and\n', async (run) => {
     const { code, stdout, stderr } = await run('list');
     assert.equal(code, 0);
@@ -38,7 +38,7 @@ test('policy list prints a policy file of the rules that hold, and where they co
   });
 });
 
-test('policy list can be used as the policy file that it describes', async () => {
+test('the output of policy list can be used as the policy file', async () => {
   let first = '';
   await withPolicy('ours: not role:x\n"placement:traits:list": rule:ours\n', async (run) => {
     first = (await run('list')).stdout;
@@ -50,7 +50,7 @@ test('policy list can be used as the policy file that it describes', async () =>
   });
 });
 
-test('policy check explains, and its exit code tells', async () => {
+test('policy check explains its result, and the exit code shows it', async () => {
   await withPolicy('', async (run) => {
     const reader = ['--roles', 'member,reader', '--project', 'p1'];
     const own = await run('check', 'placement:usages', ...reader);
@@ -77,7 +77,7 @@ test('policy check explains, and its exit code tells', async () => {
   });
 });
 
-test('a rule that nobody asks for is told, with the one that was probably meant', async () => {
+test('a rule that no request and no other rule uses is reported, with the rule that was probably meant', async () => {
   const policy =
     '"placement:trait:list": role:reader\nolder_api: role:x\nours: role:y\n"placement:usages": rule:ours\n' +
     'default: "!"\n"rule:admin_api": role:boss\n';
@@ -91,12 +91,12 @@ test('a rule that nobody asks for is told, with the one that was probably meant'
         'The policy rule older_api of policy.yaml has no effect: no request and no other rule asks for it.',
         '',
       ],
-      'the others are asked for',
+      'the other rules are used',
     );
   });
 });
 
-test('a broken policy file is told by its line', async () => {
+test('a broken policy file is reported with the line', async () => {
   await withPolicy('a: role:x\nb: [\n', async (run) => {
     const { code, stdout, stderr } = await run('list');
     assert.deepEqual([code, stdout], [1, '']);

@@ -1,12 +1,12 @@
-/** Policy files: how they are put together, and that they are read again when they change. */
+/** Policy files: how they are combined, and that they are read again when they change. */
 import assert from 'node:assert/strict';
 import { mkdirSync, mkdtempSync, renameSync, rmdirSync, rmSync, unlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { suite, test } from 'node:test';
-import { printCheck } from '../../src/policy/check.ts';
-import { loadRules, openPolicy, type Policy, type PolicyLog } from '../../src/policy/policy.ts';
-import type { PolicySettings } from '../../src/policy/read_files.ts';
+import { printCheck } from '../../src/access/policy/check.ts';
+import { loadRules, openPolicy, type Policy, type PolicyLog } from '../../src/access/policy/policy.ts';
+import type { PolicySettings } from '../../src/access/policy/read_files.ts';
 import { identity } from './people.ts';
 
 type Place = {
@@ -14,7 +14,7 @@ type Place = {
   readonly policyFile: string;
   readonly settings: PolicySettings;
   readonly log: PolicyLog;
-  /** What was logged, as `level: line`, since the last call. */
+  /** The log since the last call, as `level: line`. */
   logged(): readonly string[];
   write(file: string, text: string): void;
 };
@@ -56,8 +56,8 @@ const listing = 'placement:traits:list';
 const allows = (policy: Policy, roles: readonly string[], rule = listing): boolean =>
   policy.allows(rule, identity({ roles }), { project_id: 'p1' });
 
-suite('the rules that hold', () => {
-  test('a file goes before the defaults, folders before the file, later files before earlier ones', () => {
+suite('the rules in effect', () => {
+  test('a file wins over the defaults, folders over the file, and later files of a folder over earlier ones', () => {
     inPlace(({ settings, log, write, logged }) => {
       write('policy.yaml', '"placement:traits:list": role:a\n"placement:traits:show": rule:own\nown: role:a\n');
       write('policy.d/10-b.yaml', '"placement:traits:list": role:b\n"placement:usages": role:b\n');
@@ -75,7 +75,7 @@ suite('the rules that hold', () => {
     });
   });
 
-  test('a rule that nobody asks for is warned of at the start', () => {
+  test('a rule that no request and no other rule uses gives a warning at the start', () => {
     inPlace(({ settings, log, logged, write }) => {
       write('policy.yaml', 'ours: role:x\n');
       openPolicy(settings, log);
@@ -83,7 +83,7 @@ suite('the rules that hold', () => {
     });
   });
 
-  test('a base rule in a file changes what refers to it, also with the deprecated defaults', () => {
+  test('a base rule in a file changes the rules that refer to it, also with the deprecated defaults', () => {
     inPlace(
       ({ settings, log, write }) => {
         write('policy.yaml', 'service_api: role:robot\n');
@@ -99,7 +99,7 @@ suite('the rules that hold', () => {
     );
   });
 
-  test('a rule by the name that its default had before still counts', () => {
+  test('a rule under the former name of its default still counts', () => {
     inPlace(({ settings, log, write }) => {
       write('policy.yaml', '"rule:admin_api": role:old\n');
       const policy = openPolicy(settings, log);
@@ -112,20 +112,23 @@ suite('the rules that hold', () => {
     });
   });
 
-  test('policy_default_rule decides where there is no rule of a name', () => {
+  test('policy_default_rule decides if there is no rule of the requested name', () => {
     inPlace(
       ({ settings, log, write, logged }) => {
         write('policy.yaml', 'fallback: role:x\n"placement:traits:list": "rule:nowhere"\n');
         const policy = openPolicy(settings, log);
         assert.deepEqual([allows(policy, ['x']), allows(policy, ['admin'])], [true, false]);
         assert.deepEqual([allows(policy, ['x'], 'unheard'), allows(policy, ['y'], 'unheard')], [true, false]);
-        assert.match(logged().join(), /warn: The policy rule placement:traits:list refers to nowhere/);
+        assert.match(
+          logged().join(),
+          /warn: The policy rule placement:traits:list refers to rules that do not exist: nowhere/,
+        );
       },
       { policyDefaultRule: 'fallback' },
     );
   });
 
-  test('a circle denies and is told, and so is a malformed rule', () => {
+  test('a circle of rules denies and is reported, and so is a malformed rule', () => {
     inPlace(({ settings, log, write, logged }) => {
       write('policy.yaml', 'a: "rule:b"\nb: "not rule:a"\n"placement:traits:list": "rule:a"\nc: "role:x and"\n');
       const policy = openPolicy(settings, log);
@@ -137,7 +140,7 @@ suite('the rules that hold', () => {
     });
   });
 
-  test('a broken file ends the start, with every problem', () => {
+  test('a broken file ends the start, with all problems in the message', () => {
     inPlace(({ settings, log, write }) => {
       write('policy.yaml', 'a: 1\nb: 2\n');
       assert.throws(() => openPolicy(settings, log), { name: 'ConfigError', message: /a must be.*\n.*b must be/ });
@@ -149,7 +152,7 @@ suite('the rules that hold', () => {
 });
 
 suite('changes', () => {
-  test('they show at the next decision, those of a folder, too', () => {
+  test('changed files, also those of a folder, count for the next decision', () => {
     inPlace(({ settings, log, write, logged, folder, policyFile }) => {
       const policy = openPolicy(settings, log);
       assert.deepEqual([allows(policy, ['admin']), allows(policy, ['x'])], [true, false]);
@@ -160,7 +163,7 @@ suite('changes', () => {
       assert.deepEqual([allows(policy, ['x']), allows(policy, ['y'])], [false, true]);
       write('policy.d/a.yaml', '"placement:traits:list": role:z\n');
       assert.deepEqual([allows(policy, ['y']), allows(policy, ['z'])], [false, true]);
-      // A file that is older takes the place of the other.
+      // An older file replaces the other one.
       write('new.yaml', '"placement:traits:list": role:w\n"placement:traits:show": role:w\n');
       utimesSync(path.join(folder, 'new.yaml'), 1000, 1000);
       renameSync(path.join(folder, 'new.yaml'), policyFile);
@@ -170,7 +173,7 @@ suite('changes', () => {
     });
   });
 
-  test('a broken file keeps the last good rules, and the log tells why, once', () => {
+  test('with a broken file the last good rules stay, and the log gives the reason, once', () => {
     inPlace(({ settings, log, write, logged, policyFile }) => {
       write('policy.yaml', '"placement:traits:list": role:x\n');
       const policy = openPolicy(settings, log);
@@ -181,10 +184,10 @@ suite('changes', () => {
         }
         const said = logged();
         assert.match(said[0] ?? '', /^error: policy\.yaml.*\. The policy rules stay as they were\.$/);
-        assert.equal(new Set(said).size, said.length, 'nothing is said twice');
+        assert.equal(new Set(said).size, said.length, 'no line is repeated');
       }
       write('policy.d/a.yaml', '"placement:traits:list": role:z\n');
-      assert.equal(allows(policy, ['z']), false, 'one broken file keeps all as they were');
+      assert.equal(allows(policy, ['z']), false, 'one broken file keeps the rules of all files unchanged');
       logged();
 
       unlinkSync(policyFile);
@@ -196,7 +199,7 @@ suite('changes', () => {
     });
   });
 
-  test('a file that cannot be read does as well', () => {
+  test('with a file that cannot be read the last good rules stay', () => {
     inPlace(({ settings, log, write, logged, policyFile }) => {
       write('policy.yaml', '"placement:traits:list": role:x\n');
       const policy = openPolicy(settings, log);

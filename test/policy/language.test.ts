@@ -1,11 +1,11 @@
-/** The rule language: what it means, and that it survives being printed. */
+/** The rule language: its meaning, and that printing a rule keeps it. */
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import fc from 'fast-check';
-import { type Check, printCheck } from '../../src/policy/check.ts';
-import { CircularRules, evaluate } from '../../src/policy/evaluate.ts';
-import { parseRule } from '../../src/policy/parse.ts';
-import type { Values } from '../../src/policy/template.ts';
+import { type Check, printCheck } from '../../src/access/policy/check.ts';
+import { CircularRules, evaluate } from '../../src/access/policy/evaluate.ts';
+import { parseRule } from '../../src/access/policy/parse.ts';
+import type { Values } from '../../src/access/policy/template.ts';
 import { naiveEvaluation } from './naive_evaluation.ts';
 
 type Rule = Parameters<typeof parseRule>[0];
@@ -53,7 +53,7 @@ suite('parsing', () => {
     test(JSON.stringify(rule), () => assert.equal(printed(rule), text));
   }
 
-  test('what does not parse denies, and is told', () => {
+  test('a rule that cannot be parsed denies, and is reported', () => {
     const malformed = [
       ' ',
       '()',
@@ -74,7 +74,7 @@ suite('parsing', () => {
     }
   });
 
-  test('of a malformed check only it denies', () => {
+  test('if one check of a rule is malformed, only this check denies', () => {
     for (const [atom, why] of [
       ['admin', /kind:match/],
       [':admin', /kind:match/],
@@ -144,7 +144,7 @@ suite('evaluation', () => {
     assert.equal(holds('rule:one and not rule:two', rules), false);
   });
 
-  test('a circle is no answer, not even behind a not, unless it is never reached', () => {
+  test('a rule that refers to itself has no result, also behind a not, unless that part is not evaluated', () => {
     const rules = { one: 'rule:two', two: 'not rule:one' };
     assert.throws(() => holds('rule:one', rules), CircularRules);
     assert.throws(() => holds('not rule:one', rules), CircularRules);
@@ -175,7 +175,7 @@ suite('properties', () => {
       ),
     ),
   }));
-  /** What the language cannot write: a word in quotes is a text. */
+  /** Words that the language cannot write: a word in quotes is a text. */
   const isQuoted = (each: Check): boolean =>
     each.type === 'match'
       ? /^(?:".*"|'.*')$/.test(printCheck(each))
@@ -184,7 +184,7 @@ suite('properties', () => {
         : 'checks' in each && each.checks.some(isQuoted);
   const writable = check.filter((each) => !isQuoted(each));
 
-  test('what is printed parses to the same', () => {
+  test('a printed rule can be parsed, with the same result', () => {
     fc.assert(
       fc.property(writable, (original) => {
         const { check: parsed, problems } = parseRule(printCheck(original));
@@ -194,7 +194,7 @@ suite('properties', () => {
     );
   });
 
-  test('what parses is printed and parses to the same', () => {
+  test('a parsed text can be printed and parsed again, with the same result', () => {
     const token = fc.constantFrom('(', ')', 'and', 'OR', 'not', 'role:a', 'b:%(c)s', '!', '@', 'x', '"q"');
     fc.assert(
       fc.property(fc.array(token, { maxLength: 12 }), (tokens) => {
@@ -218,7 +218,7 @@ suite('properties', () => {
     ),
   }));
 
-  test('a second, naive evaluator comes to the same result', () => {
+  test('a second, naive evaluator has the same results', () => {
     const truths: Readonly<Record<string, boolean>> = {
       'role:admin': true,
       'role:none': false,

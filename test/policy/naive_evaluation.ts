@@ -1,8 +1,8 @@
 /**
- * Evaluates a rule on its text, without a tree: the words become true or false, and then what stands between the innermost
- * parentheses is replaced by its result until nothing is left to replace.
+ * Evaluates a rule on its text, without a tree. Words become true or false. Then each innermost pair of parentheses is
+ * replaced by its result until none is left.
  *
- * @param truths what the single checks are.
+ * @param truths the results of the single checks
  */
 export function naiveEvaluation(rule: string, truths: Readonly<Record<string, boolean>>): boolean {
   const atoms = Object.keys(truths).toSorted((a, b) => b.length - a.length);
@@ -15,7 +15,7 @@ export function naiveEvaluation(rule: string, truths: Readonly<Record<string, bo
   return flat(text);
 }
 
-/** Without parentheses: alternatives of conjunctions of words, with some `not` before them. */
+/** A text without parentheses: alternatives of conjunctions of words, each with any number of `not` before it. */
 const flat = (text: string): boolean =>
   text.split(/\bor\b/).some((alternative) =>
     alternative.split(/\band\b/).every((part) => {

@@ -1,14 +1,14 @@
-/** What a policy file may hold. */
+/** The allowed content of a policy file. */
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
-import { printCheck } from '../../src/policy/check.ts';
-import { parsePolicyFile } from '../../src/policy/parse_file.ts';
+import { printCheck } from '../../src/access/policy/check.ts';
+import { parsePolicyFile } from '../../src/access/policy/parse_file.ts';
 
 const rulesOf = (text: string): Readonly<Record<string, string>> =>
   Object.fromEntries(parsePolicyFile(text, 'f').rules.map(({ name, check }) => [name, printCheck(check)]));
 
 suite('the text of a policy file', () => {
-  test('YAML with comments, JSON with tabs, and nothing at all', () => {
+  test('can be YAML with comments, JSON with tabs, or empty', () => {
     assert.deepEqual(rulesOf('# all of it\n"a": "role:x"\nb: role:y or\n  role:z\n'), {
       a: 'role:x',
       b: '(role:y or role:z)',
@@ -23,13 +23,13 @@ suite('the text of a policy file', () => {
     }
   });
 
-  test('an empty rule allows, of two the last counts, and aliases are resolved', () => {
+  test('an empty rule allows, the last of two equal names counts, and aliases are resolved', () => {
     assert.deepEqual(rulesOf('a:\nb: ""\nc: []\n'), { a: '@', b: '@', c: '@' });
     assert.deepEqual(rulesOf('a: role:x\na: role:y\n'), { a: 'role:y' });
     assert.deepEqual(rulesOf('a: &x role:x\nb: *x\n'), { a: 'role:x', b: 'role:x' });
   });
 
-  test('what is no policy file has its line', () => {
+  test('an error has the line of the problem', () => {
     const cases: readonly (readonly [text: string, problem: RegExp])[] = [
       ['a: b\n c: d\n', /^f:[12]: /],
       ['a: "role:x\n', /^f:\d: /],

@@ -1,8 +1,8 @@
-import { type Identity, nobody } from '../../src/api/identity.ts';
+import { type Identity, noIdentity } from '../../src/rest/identity.ts';
 
-/** Somebody with a token for the project p1, unless said otherwise. */
+/** An identity with a token for the project p1, except for the given fields. */
 export const identity = (more: Partial<Identity> = {}): Identity => ({
-  ...nobody,
+  ...noIdentity,
   userId: 'u1',
   projectId: 'p1',
   ...more,

@@ -1,15 +1,15 @@
 /** Every rule, for every kind of token, with every setting: the defaults of Placement as one table. */
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
-import type { Identity } from '../../src/api/identity.ts';
+import { ruleDefaults } from '../../src/access/policy/defaults.ts';
+import { assembleRules, decide } from '../../src/access/policy/rules.ts';
 import { routes } from '../../src/api/routes.ts';
-import { ruleDefaults } from '../../src/policy/defaults.ts';
-import { assembleRules, decide } from '../../src/policy/rules.ts';
+import type { Identity } from '../../src/rest/identity.ts';
 import { identity } from './people.ts';
 
 const names = ruleDefaults.map(({ name }) => name);
 
-/** The rules by name, written down independently of the table of defaults. */
+/** The names of the rules, written independently of the table of defaults. */
 const expectedNames = [
   'admin_api service_api admin_or_service_api project_reader_api admin_or_project_reader_or_service_api',
   ...['list', 'create', 'show', 'update', 'delete'].flatMap((action) =>
@@ -23,6 +23,8 @@ const expectedNames = [
   'placement:resource_providers:traits:delete placement:resource_providers:allocations:list',
   'placement:allocations:manage placement:allocations:list placement:allocations:update placement:allocations:delete',
   'placement:allocation_candidates:list placement:reshaper:reshape',
+  'placement:consumers:list placement:consumers:show placement:consumers:update placement:provider_summaries:list',
+  'placement:allocation_candidates:explanation placement:allocation_candidates:count',
   'placement:traits:list placement:traits:show placement:traits:update placement:traits:delete',
 ].flatMap((line) => line.split(' '));
 
@@ -56,7 +58,7 @@ type Case = {
   readonly enforceScope: boolean;
 };
 
-/** What the contract says, without any rule language. */
+/** The result that the contract defines, computed without the rule language. */
 function expected({ rule, roles, scope, newDefaults, enforceScope }: Case): boolean {
   const has = (role: string) => roles.some((held) => held.toLowerCase() === role);
   const forProjects = rule !== 'project_reader_api';
@@ -71,6 +73,7 @@ function expected({ rule, roles, scope, newDefaults, enforceScope }: Case): bool
     case 'placement:reshaper:reshape':
       return has('service') || (!newDefaults && has('admin'));
     case 'placement:usages':
+    case 'placement:consumers:list':
     case 'admin_or_project_reader_or_service_api':
       return has('admin') || has('service') || readsOwn;
     default:
@@ -78,7 +81,7 @@ function expected({ rule, roles, scope, newDefaults, enforceScope }: Case): bool
   }
 }
 
-test('the rules are those of Placement', () => {
+test('the rules are those of Placement, and ours of 1.41 and 1.42', () => {
   assert.deepEqual(names.toSorted(), expectedNames.toSorted());
 });
 
@@ -102,13 +105,13 @@ suite('rule x roles x scope', () => {
             }
           }
         }
-        assert.equal(cases, 38 * 11 * 5);
+        assert.equal(cases, 44 * 11 * 5);
       });
     }
   }
 });
 
-test('every request asks the rule that names it', () => {
+test('every request checks the rule with its name', () => {
   const parameters: Readonly<Record<string, string>> = { ':uuid': '{uuid}', ':consumer_uuid': '{consumer_uuid}' };
   const operationOf = (method: string, path: string): string =>
     `${method} ${path.replace(/:\w+(?:\{[^}]*\})?/g, (parameter) => parameters[parameter] ?? '{}')}`;
@@ -122,10 +125,11 @@ test('every request asks the rule that names it', () => {
     assert.equal(policy, path === '/' ? undefined : byOperation.get(operation), operation);
     asked.add(operation);
   }
-  for (const [operation, name] of byOperation) assert.ok(asked.has(operation), `${operation} of ${name} is no request`);
+  for (const [operation, name] of byOperation)
+    assert.ok(asked.has(operation), `${operation} of ${name} is not a request`);
 });
 
-test('a rule that nobody knows denies, also to admins', () => {
+test('an unknown rule denies, also for administrators', () => {
   const settings = { enforceNewDefaults: true, enforceScope: true, policyDefaultRule: 'default' };
   const everything = identity({ roles: ['admin', 'service'] });
   const decision = decide(assembleRules([], settings), 'placement:nothing', everything, {});

@@ -1,6 +1,6 @@
 import { deepEqual, equal } from 'node:assert/strict';
 import { test } from 'node:test';
-import { likePattern } from '../../src/query/like_pattern.ts';
+import { likePattern } from '../../src/rest/like_pattern.ts';
 
 test('wildcards stand for any text and any character', () => {
   const names = ['h1', 'h10', 'H%', 'abcbd', 'a\nd', '😀x', ''];
@@ -18,7 +18,7 @@ test('wildcards stand for any text and any character', () => {
   deepEqual(found('%%'), names);
 });
 
-test('it says what a search of all places says', () => {
+test('a pattern has the same result as a search at all places', () => {
   const texts = (letters: string, length: number): string[] =>
     length === 0 ? [''] : texts(letters, length - 1).flatMap((text) => [...letters].map((letter) => text + letter));
   const names = [0, 1, 2, 3, 4, 5].flatMap((length) => texts('a1', length));
@@ -28,7 +28,7 @@ test('it says what a search of all places says', () => {
   }
 });
 
-test('what is longer than any name matches none', () => {
+test('a pattern that is longer than every name matches no name', () => {
   for (const long of ['a'.repeat(100_000), `${'_'.repeat(100_000)}%`, `%${'('.repeat(100_000)}%`]) {
     equal(likePattern(long).test('a'.repeat(255)), false);
   }

@@ -1,18 +1,16 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
-import { ApiError } from '../../src/errors.ts';
-import { parseQuery } from '../../src/query/query_string.ts';
-import { parseInTree, parseMemberOf, parseRequired, parseResources, parseTraits } from '../../src/query/values.ts';
+import { ApiError } from '../../src/rest/errors.ts';
+import { parseQuery } from '../../src/rest/query_string.ts';
+import { parseInTree, parseMemberOf, parseRequired, parseResources, parseTraits } from '../../src/rest/query_values.ts';
 import inTreeTable from './in_tree.json' with { type: 'json' };
 import memberOfTable from './member_of.json' with { type: 'json' };
 import resourcesTable from './resources.json' with { type: 'json' };
 import traitsTable from './traits.json' with { type: 'json' };
 
-/*
- * The tables hold what the functions of upstream's placement/util.py gave for these values, on Python 3.
- */
+/* The tables have the results of the functions of upstream's placement/util.py for these values, on Python 3. */
 
-/** What a parser gives, or why it refuses, in the form of the tables. */
+/** The result of a parser, or the reason of its refusal, in the form of the tables. */
 function resultOf(parse: () => unknown): unknown {
   try {
     return parse();
@@ -22,7 +20,7 @@ function resultOf(parse: () => unknown): unknown {
   }
 }
 
-suite('values of query parameters are read as upstream reads them', () => {
+suite('values of query parameters are read as upstream does', () => {
   for (const { value, result } of resourcesTable) {
     test(`resources=${JSON.stringify(value)}`, () => {
       assert.deepEqual(
@@ -77,7 +75,7 @@ suite('values of query parameters are read as upstream reads them', () => {
     assert.deepEqual(parseMemberOf(forbidden, '', 32), { required: [], forbidden: [a, b] });
   });
 
-  test('of a repeated required the last counts, and from 1.39 all', () => {
+  test('the last of several required counts, and from 1.39 all of them', () => {
     const values = query('required', 'A', '!B,C', 'D');
     assert.deepEqual(parseRequired(values, '', 38), { required: [['D']], forbidden: [] });
     assert.deepEqual(parseRequired(values, '', 39), { required: [['A'], ['C'], ['D']], forbidden: ['B'] });

@@ -4,11 +4,11 @@ import { type Random, randomUuid } from './random.ts';
 /** Amounts by `slotOf(provider, class)`. */
 export type Amounts = ReadonlyMap<string, number>;
 
-/** Few providers with little room, for many who want it. */
+/** A few providers with little room, for many clients. */
 export type Arena = {
-  /** UUIDs. */
+  /** The UUIDs. */
   readonly providers: readonly string[];
-  /** How much each slot holds. */
+  /** The capacity of each slot. */
   readonly capacities: Amounts;
 };
 

@@ -6,6 +6,7 @@ import { sql } from 'kysely';
 import { type Claim, ClaimRefused } from '../../src/claims/claim.ts';
 import { type Claims, openClaims } from '../../src/claims/claims.ts';
 import { type FleetKeeper, openFleet } from '../../src/fleet/keeper.ts';
+import { until } from '../until.ts';
 import { claimOn } from './claim_on.ts';
 import { type TwoConnections, withTwoConnections } from './two_connections.ts';
 
@@ -38,7 +39,7 @@ const withClaims = (use: (place: Place) => Promise<void>): Promise<void> =>
     await use({ ...connections, fleet, claims });
   });
 
-/** Why it was refused; undefined where it was written. */
+/** The reason of a refusal. Undefined if the claim was written. */
 async function outcomeOf(written: Promise<void>): Promise<string | undefined> {
   try {
     await written;
@@ -55,7 +56,7 @@ const usedOf = async ({ other }: Place) =>
       .used,
   );
 
-test('together they take what there is, to the last unit, and no more', async () => {
+test('together the claims take exactly the whole capacity', async () => {
   await withClaims(async (place) => {
     const claims = Array.from({ length: 30 }, (_, i) => outcomeOf(place.claims.write(claimOf(`c${i}`, 1, null))));
     const outcomes = await Promise.all(claims);
@@ -65,7 +66,7 @@ test('together they take what there is, to the last unit, and no more', async ()
   });
 });
 
-test('of claims for one new consumer one wins, and the others are told of it', async () => {
+test('one of several claims for a new consumer succeeds, and the others are refused', async () => {
   await withClaims(async (place) => {
     const claims = Array.from({ length: 10 }, () => outcomeOf(place.claims.write(claimOf('c', 1, null))));
     const outcomes = await Promise.all(claims);
@@ -76,7 +77,7 @@ test('of claims for one new consumer one wins, and the others are told of it', a
   });
 });
 
-test('a claim beside a reshape is judged by the inventories that it finds', async () => {
+test('a claim beside a reshape is judged by the current inventories', async () => {
   await withClaims(async (place) => {
     for (let round = 0; round < 20; round++) {
       await sql`update resource_providers set generation = 5 where id = 1`.execute(place.database.kysely);
@@ -84,7 +85,7 @@ test('a claim beside a reshape is judged by the inventories that it finds', asyn
       await sql`delete from allocations`.execute(place.database.kysely);
       await sql`delete from consumers`.execute(place.database.kysely);
       await place.fleet.fresh();
-      // One that is under way, so that all others wait for it and go together.
+      // This claim is already being written, so all others wait for it and are written together.
       const first = place.claims.write(claimOf('first', 1, null));
       const reshaped = outcomeOf(place.claims.write(reshapeTo(3, 6)));
       const claims = ['a', 'b', 'c', 'd'].map((uuid) => outcomeOf(place.claims.write(claimOf(uuid, 2, null))));
@@ -93,13 +94,13 @@ test('a claim beside a reshape is judged by the inventories that it finds', asyn
       const total = (await reshaped) === undefined ? 3 : 10;
       const written = outcomes.filter((outcome) => outcome === undefined).length;
       assert.equal(await usedOf(place), 1 + 2 * written);
-      // A reshape does not hold usage against the new capacity, but nothing is added beyond it afterwards.
-      if (total === 3) assert.equal(written, 1, 'what came after the reshape had room for one more');
+      // A reshape does not check usage against the new capacity. But after it no claim can go beyond the capacity.
+      if (total === 3) assert.equal(written, 1, 'there was room for one more claim after the reshape');
     }
   });
 });
 
-test('of reshapes by one generation one wins', async () => {
+test('one of several reshapes with the same generation succeeds', async () => {
   await withClaims(async (place) => {
     const first = place.claims.write(claimOf('first', 1, null));
     const reshapes = [20, 30, 40].map((total) => outcomeOf(place.claims.write(reshapeTo(total, 6))));
@@ -110,11 +111,11 @@ test('of reshapes by one generation one wins', async () => {
   });
 });
 
-test('a claim that cannot be met is refused soon, however many others go on', async () => {
+test('a claim that does not fit is refused soon, even if many other claims are written', async () => {
   await withClaims(async (place) => {
     await sql`update inventories set total = 1000000, max_unit = 1000000`.execute(place.database.kysely);
     await place.fleet.fresh();
-    // Others come at any moment, also between the reading and the judging of a batch.
+    // Other claims come at any moment, also between reading and judging of a batch.
     let begun = 0;
     let waiting = 0;
     let answered = false;
@@ -140,13 +141,24 @@ test('a claim that cannot be met is refused soon, however many others go on', as
   });
 });
 
-test('a rewrite that fits at every moment is not refused because the consumer changes meanwhile', async () => {
+test('a rewrite that fits at every moment is not refused because the consumer changes in between', async () => {
   await withTwoConnections(async ({ database, other }) => {
     const real = await openFleet(database);
     const rewrites = [6, 8, 10];
+    const statements = { begun: 0, ended: 0 };
+    const kysely = database.kysely.withPlugin({
+      transformQuery: ({ node }) => {
+        statements.begun += 1;
+        return node;
+      },
+      transformResult: async ({ result }) => {
+        statements.ended += 1;
+        return result;
+      },
+    });
     await other.query(`insert into consumers (uuid, project_id, user_id, generation) values ('c', 1, 1, 1);
       insert into allocations (resource_provider_id, resource_class_id, consumer_id, used) values (1, 0, 'c', 4)`);
-    // Another process gives the consumer more, just before the fleet is read and after the consumer was.
+    // Another process raises the allocations of the consumer, after the consumer was read and before the fleet is read.
     const fleet: FleetKeeper = {
       ...real,
       get known() {
@@ -159,7 +171,7 @@ test('a rewrite that fits at every moment is not refused because the consumer ch
         return real.foreseen;
       },
       fresh: async () => {
-        await new Promise((resolve) => setTimeout(resolve, 50));
+        await until('the consumer was read', () => statements.ended === statements.begun);
         const more = rewrites.shift();
         if (more !== undefined) {
           await other.query(`begin; update resource_providers set generation = generation + 1 where id = 1;
@@ -169,16 +181,16 @@ test('a rewrite that fits at every moment is not refused because the consumer ch
         return real.fresh();
       },
     };
-    const claims = openClaims(database, fleet, { conflictRetryCount: 10 });
-    // A lost guard, so that the claim needs the fleet refreshed.
+    const claims = openClaims({ ...database, kysely }, fleet, { conflictRetryCount: 10 });
+    // The guard on the generation fails, so the claim must refresh the fleet.
     await other.query('update resource_providers set generation = generation + 1 where id = 1');
-    // The consumer has 4, 6, 8 or 10 of the 10 units, nobody else has any, and 9 always fit instead.
+    // The consumer has 4, 6, 8 or 10 of the 10 units and is the only one. 9 always fit instead.
     assert.equal(await outcomeOf(claims.write(claimOf('c', 9))), undefined);
     assert.deepEqual(rewrites, [], 'the race took place');
   });
 });
 
-test('a consumer whose owner is new is written, and so are those beside it', async () => {
+test('a consumer with a new owner is written, and so are the claims of the same batch', async () => {
   await withClaims(async (place) => {
     const outcomes = await Promise.all(
       Array.from({ length: 8 }, (_, i) => {
@@ -197,23 +209,23 @@ test('a consumer whose owner is new is written, and so are those beside it', asy
   });
 });
 
-test('nothing is refused by an old picture', async () => {
+test('no claim is refused by outdated data', async () => {
   await withTwoConnections(async ({ database, other }) => {
     await other.query(`insert into consumers (uuid, project_id, user_id, generation) values ('full', 1, 1, 1);
       insert into allocations (resource_provider_id, resource_class_id, consumer_id, used) values (1, 0, 'full', 10)`);
     const claims = openClaims(database, await openFleet(database), { conflictRetryCount: 10 });
     await other.query(`delete from allocations; delete from consumers`);
-    assert.equal(await outcomeOf(claims.write(claimOf('c', 10, null))), undefined, 'room that somebody made');
+    assert.equal(await outcomeOf(claims.write(claimOf('c', 10, null))), undefined, 'room that another writer freed');
 
     const others = openClaims(database, await openFleet(database), { conflictRetryCount: 10 });
     await other.query(`insert into resource_providers (id, uuid, name, generation) values (9, 'rp9', 'rp9', 0);
       insert into inventories (resource_provider_id, resource_class_id, total, reserved, min_unit, max_unit, step_size,
         allocation_ratio) values (9, 0, 10, 0, 1, 10, 1, 1)`);
-    assert.equal(await outcomeOf(others.write(claimOf('d', 10, null, 'rp9'))), undefined, 'a provider that is new');
+    assert.equal(await outcomeOf(others.write(claimOf('d', 10, null, 'rp9'))), undefined, 'a new provider');
   });
 });
 
-test('a class is claimed by the name that it has, not by the one that it had when the fleet was read', async () => {
+test('a class is claimed by its current name, not by its name when the fleet was read', async () => {
   await withTwoConnections(async ({ database, other }) => {
     await other.query(`insert into resource_classes (id, name) values (10000, 'CUSTOM_OLD');
       insert into inventories (resource_provider_id, resource_class_id, total, reserved, min_unit, max_unit, step_size,

@@ -1,11 +1,11 @@
 /**
- * A claim is judged by two reads, first of its consumers and then of the fleet. What others commit in between must not make it
- * free twice what a consumer had.
+ * A claim is judged by two reads, first of its consumers and then of the fleet. Another writer may commit in between.
+ * The amount that a consumer had must not be freed twice then.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { sql } from 'kysely';
-import { type Database, openDatabase } from '../../db/connect.ts';
+import { type Database, openDatabase } from '../../db/engine/connect.ts';
 import { type Claim, ClaimRefused } from '../../src/claims/claim.ts';
 import { openClaims } from '../../src/claims/claims.ts';
 import { openDeletions } from '../../src/claims/deletions.ts';
@@ -19,7 +19,7 @@ const neighbour = '00000000-0000-4000-8000-00000000000d';
 const claimOf = (uuid: string, provider: string, used: number): Claim =>
   claimOn(provider, uuid, used, { consumerType: 'INSTANCE' });
 
-/** Calls back with two hosts of 10 VCPU each, of which the neighbour has 5 of the first. */
+/** Calls back with two hosts of 10 VCPU each. The consumer `neighbour` has 5 VCPU of the first one. */
 async function withHosts(use: (database: Database, fleet: FleetKeeper) => Promise<void>): Promise<void> {
   await withFreshDatabase('embedded', async ({ settings }) => {
     const database = await openDatabase(settings);
@@ -39,7 +39,10 @@ async function withHosts(use: (database: Database, fleet: FleetKeeper) => Promis
   });
 }
 
-/** The consumer asks for 8 of the first host, and meanwhile others do something. @returns how much of the host is used then */
+/**
+ * The consumer claims 8 VCPU of the first host while another writer does something. @returns the usage of the host
+ * afterwards
+ */
 async function askMeanwhile(database: Database, fleet: FleetKeeper, others: () => Promise<void>): Promise<unknown> {
   let refreshes = 0;
   const watched: FleetKeeper = {
@@ -60,7 +63,7 @@ async function askMeanwhile(database: Database, fleet: FleetKeeper, others: () =
   return rows[0];
 }
 
-test('a consumer that is deleted and made anew, with the same generation, is another one', async () => {
+test('a consumer that is deleted and made again with the same generation is a different consumer', async () => {
   await withHosts(async (database, fleet) => {
     const others = openClaims(database, fleet, { conflictRetryCount: 10 });
     await others.write(claimOf(consumer, 'p', 5));
@@ -72,7 +75,7 @@ test('a consumer that is deleted and made anew, with the same generation, is ano
   });
 });
 
-test('old allocations that are deleted are not freed once more', async () => {
+test('old allocations that are deleted are not freed a second time', async () => {
   await withHosts(async (database, fleet) => {
     await sql`insert into allocations (resource_provider_id, resource_class_id, consumer_id, used)
       values (1, 0, ${consumer}, 5)`.execute(database.kysely);

@@ -1,6 +1,6 @@
 import type { Claim, ConsumerClaim } from '../../src/claims/claim.ts';
 
-/** A claim of some VCPU on one provider, by a client that knows nothing of the consumer unless `more` says what. */
+/** A claim of some VCPU on one provider. The client knows nothing about the consumer, unless `more` says so. */
 export const claimOn = (provider: string, uuid: string, amount: number, more: Partial<ConsumerClaim> = {}): Claim => ({
   consumers: [
     {

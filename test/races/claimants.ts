@@ -22,7 +22,7 @@ export type Claimants = {
   stop(): Promise<void>;
 };
 
-/** A 503 must say when to come back. */
+/** Starts the clients. A 503 must have a Retry-After. */
 export function startClaimants(send: Send, host: string, clients: number): Claimants {
   const acknowledged: string[] = [];
   const statuses = new Map<number, number>();
@@ -40,7 +40,7 @@ export function startClaimants(send: Send, host: string, clients: number): Claim
     }
   };
   const running = Promise.all(Array.from({ length: clients }, client));
-  running.catch(() => {}); // told by stop()
+  running.catch(() => {}); // stop() reports the error
   return {
     acknowledged,
     statuses,
@@ -51,7 +51,7 @@ export function startClaimants(send: Send, host: string, clients: number): Claim
   };
 }
 
-/** Waits until so many more claims were answered 204. @throws where that takes longer. */
+/** Waits until this many more claims were answered 204. @throws if that takes longer */
 export async function untilClaimed({ acknowledged }: Claimants, more: number, withinMs = 30_000): Promise<void> {
   const before = acknowledged.length;
   const startedMs = Date.now();
@@ -61,7 +61,7 @@ export async function untilClaimed({ acknowledged }: Claimants, more: number, wi
   }
 }
 
-/** The consumers that have an allocation on a host, by what the service says. */
+/** The consumers with an allocation on a host, as the service shows them. */
 export async function holdersOn(send: Send, host: string): Promise<readonly string[]> {
   const { json } = accepted(await send('GET', `/resource_providers/${host}/allocations`));
   return Object.keys(Object(at(json, 'allocations')));

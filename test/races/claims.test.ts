@@ -1,4 +1,4 @@
-/** Many writers race for the last capacity of few providers: nothing is given twice, and nothing is lost. */
+/** Many writers race for the last capacity of a few providers: no amount is given twice, and no claim is lost. */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { type Client, succeed } from './client.ts';
@@ -48,7 +48,7 @@ async function runRounds(t: TestContext, servers: readonly ServerProcess[], roun
       grown.every((by) => by > 0),
       `every provider's generation grows: ${grown}`,
     );
-    // Writes of consumers that all share move generations too, so it is not the exact number.
+    // Writes of consumers that all writers share also raise generations, so the exact number is not known.
     const least = race.ledger.bumps - bumpsBefore;
     const sum = grown.reduce((total, by) => total + by, 0);
     assert.ok(sum >= least, `${least} claims moved generations by ${sum} only`);
@@ -68,7 +68,7 @@ const generations = async (client: Client, { arena }: RaceWithWriters): Promise<
     }),
   );
 
-/** What every server says of usages, against the database. */
+/** Checks the usages that every server shows against the database. */
 async function checkUsages(client: Client, { query }: ServerProcess, { arena }: RaceWithWriters): Promise<void> {
   for (const uuid of arena.providers) {
     const rows = await query(`select c.name, coalesce(sum(a.used), 0)::integer as used from resource_providers p
@@ -80,7 +80,7 @@ async function checkUsages(client: Client, { query }: ServerProcess, { arena }: 
   }
 }
 
-/** While the race goes on: generations never go back, whichever server is asked, and no usage exceeds its capacity. */
+/** Checks during the race that generations never go back, on any server, and that no usage exceeds its capacity. */
 async function watchProviders(
   { arena }: RaceWithWriters,
   clients: readonly Client[],
@@ -106,14 +106,14 @@ async function watchProviders(
   }
 }
 
-test('with nobody racing, every claim that fits is taken, up to the last unit', async (t) => {
+test('without a race, every claim that fits is accepted, up to the last unit', async (t) => {
   await withPlace('postgresql', async (config) => {
     const server = await startServer(config);
     try {
       const random = randomFrom(seedFor(t));
       const race = await prepareRace(server.client, random, { writers: 1, shared: false });
       const [writer] = race.writers;
-      // A writer alone knows the usage of every slot exactly: its own check lets no false refusal pass.
+      // A single writer knows the usage of every slot exactly, so its own check finds every false refusal.
       for (let step = 0; step < 300; step++) await writer?.step(server.client);
       await checkIntegrity(server.query);
       await checkLedger(server.query, race);

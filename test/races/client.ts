@@ -2,7 +2,7 @@ import http from 'node:http';
 
 export type Reply = {
   readonly status: number;
-  /** The body as JSON; undefined where there is none. */
+  /** The body as JSON. Undefined if there is none. */
   readonly body: unknown;
 };
 
@@ -10,7 +10,7 @@ export type Reply = {
 export type Client = {
   /**
    * @param minor the microversion 1.`minor`
-   * @throws Error where the connection breaks before the answer came: what became of the request is unknown then.
+   * @throws Error if the connection breaks before the answer: the result of the request is then unknown
    */
   send(method: string, path: string, minor: number, body?: unknown): Promise<Reply>;
   close(): void;
@@ -46,10 +46,10 @@ export function openClient(url: string): Client {
   };
 }
 
-/** The texts of an error answer, for what a test says of it. */
+/** The text of an error answer, for messages of tests. */
 export const detailOf = (reply: Reply): string => JSON.stringify(reply.body ?? '');
 
-/** @throws Error where the answer is none of a success. */
+/** @throws Error if the answer is not a success */
 export async function succeed(client: Client, ...request: Parameters<Client['send']>): Promise<unknown> {
   const reply = await client.send(...request);
   if (reply.status < 200 || reply.status > 299) {

@@ -20,7 +20,7 @@ const twice = `select consumer_id, resource_provider_id, resource_class_id, coun
 const wrongOwners = `select uuid from consumers c left join projects p on p.id = c.project_id
   left join users u on u.id = c.user_id where p.id is null or u.id is null`;
 
-/** Holds the database against what must be true of it while nobody writes, whatever was written before. */
+/** Checks rules that must always hold for the database while no write runs. */
 export async function checkIntegrity(query: Query): Promise<void> {
   const rules = {
     overCapacity,
@@ -38,7 +38,7 @@ export async function checkIntegrity(query: Query): Promise<void> {
 
 type Stored = { readonly amounts: Map<string, number>; readonly generation: number | null };
 
-/** What the database has of every consumer. */
+/** The allocations of every consumer in the database. */
 export async function readHoldings(query: Query): Promise<ReadonlyMap<string, Stored>> {
   const rows = await query(`
     select a.consumer_id, c.generation, p.uuid as provider, r.name as class, a.used from allocations a
@@ -57,7 +57,7 @@ export async function readHoldings(query: Query): Promise<ReadonlyMap<string, St
   return holdings;
 }
 
-/** Says of every write whose answer got lost whether it was written: all of it, or nothing. */
+/** Tells the ledger whether a write with a lost answer was executed: completely, or not at all. */
 export async function resolveUnknown(query: Query, { ledger }: Race): Promise<void> {
   const stored = await readHoldings(query);
   while (ledger.unknown[0] !== undefined) {
@@ -70,7 +70,7 @@ export async function resolveUnknown(query: Query, { ledger }: Race): Promise<vo
   }
 }
 
-/** Holds the database against what the clients were told. Nobody writes meanwhile. */
+/** Checks the database against the answers that the clients got. No write may run at the same time. */
 export async function checkLedger(query: Query, race: Race): Promise<void> {
   const { ledger, shared, arena } = race;
   const stored = await readHoldings(query);
@@ -84,7 +84,7 @@ export async function checkLedger(query: Query, race: Race): Promise<void> {
     assert.equal(complaint, undefined, `consumer ${uuid} ${complaint}`);
   }
   for (const uuid of stored.keys()) {
-    assert.ok(ledger.holdings.has(uuid) || sharedUuids.has(uuid), `nobody was told of consumer ${uuid}`);
+    assert.ok(ledger.holdings.has(uuid) || sharedUuids.has(uuid), `no answer was about consumer ${uuid}`);
   }
   for (const slot of arena.capacities.keys()) {
     const inLedger = total(

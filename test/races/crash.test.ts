@@ -1,4 +1,4 @@
-/** A server is killed at any moment: what was answered 204 is there, and nothing is half there. */
+/** A server is killed at any moment: every write that was answered 204 is stored, and no write is stored in part. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -26,9 +26,9 @@ for (const engine of engines) {
           const racing = race.writers.map(async (writer) => {
             while (!killed) await writer.step(client);
           });
-          // Each writer goes on until its connection breaks; any other failure is one of the test.
+          // Each writer continues until its connection breaks. Any other error is a failure of the test.
           const outcomes = Promise.all(racing.map((each) => each.catch((error) => error)));
-          // Counted in answers, since a slow machine does little in any time.
+          // The time until the kill is counted in answers, because a slow machine gives few answers in a fixed time.
           const enough = answersOf(race) + random.below(60);
           const deadline = Date.now() + 3_000;
           while (answersOf(race) < enough && Date.now() < deadline) await sleep(1);

@@ -9,7 +9,7 @@ const provider = randomUUID();
 const consumers = 200;
 
 for (const engine of engines) {
-  test(`deletions that arrive together each say what they found, on ${engine}`, async () => {
+  test(`each of several simultaneous deletions has a correct answer on ${engine}`, async () => {
     await withTestService(engine, {}, async (service) => {
       const { kysely } = service.database;
       const send = requestsTo(service);
@@ -21,7 +21,7 @@ for (const engine of engines) {
       const claimed = await Promise.all(uuids.map((uuid) => claim(uuid, 1)));
       assert.deepEqual(new Set(claimed), new Set([204]));
 
-      // Each twice, with strangers in between: one of the two finds what the other has left.
+      // Each consumer twice, and unknown ones in between. The second deletion of a consumer finds no allocations.
       const statuses = await Promise.all(uuids.flatMap((uuid) => [uuid, uuid, randomUUID()]).map(release));
       for (let place = 0; place < statuses.length; place += 3) {
         assert.deepEqual(statuses.slice(place, place + 2).sort(), [204, 404]);

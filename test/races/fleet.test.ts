@@ -1,12 +1,12 @@
-/** Whoever writes, and however: the fleet of every process is what a fresh load of the database gives. */
+/** After any write by any program, the fleet of every process is equal to a fresh load of the database. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { inspect } from 'node:util';
 import pg from 'pg';
+import { pruneChanges } from '../../db/fleet/prune_changes.ts';
 import { loadFleet } from '../../src/fleet/load.ts';
-import { pruneOnce } from '../../src/fleet/prune.ts';
-import type { PlacementService as Service } from '../../src/service.ts';
+import type { PlacementService as Service } from '../../src/start/service.ts';
 import { type TestDatabase, withFreshDatabase } from '../engines.ts';
 import { openServiceOn } from '../services.ts';
 import { formOf } from './fleet_form.ts';
@@ -15,7 +15,7 @@ import { randomFrom, seedFor } from './random.ts';
 
 type Place = { readonly services: readonly [Service, Service]; readonly client: pg.Client };
 
-/** Two services and a client of their database. */
+/** Two services, and a client of their database. */
 async function withPlace(use: (place: Place) => Promise<void>): Promise<void> {
   await withFreshDatabase('postgresql', async (database) => {
     const client = new pg.Client({ connectionString: urlOf(database) });
@@ -37,7 +37,7 @@ function urlOf({ settings }: TestDatabase): string {
 
 async function assertTrue({ database, fleet }: Service, what: string): Promise<void> {
   const refreshed = formOf(await fleet.fresh());
-  // In pages so small that parents and children come apart, in either order.
+  // In pages so small that a parent and its child are on different pages, in either order.
   const loaded = formOf((await loadFleet(database, 3)).living.fleet);
   assert.deepEqual(refreshed, loaded, what);
 }
@@ -55,7 +55,13 @@ test('after any writes, by the API of two services and by SQL, each fleet equals
         if (random.percent(45)) await writeBySql(client, random);
         else await writeByApi(random.pick(services), stock, random);
       }
-      // Sometimes one falls behind by many writes.
+      // So many rows that the changes are read in pages.
+      if (random.percent(15)) {
+        await client.query(
+          'insert into provider_changes (provider_id, whole) select -1, true from generate_series(1, 3001)',
+        );
+      }
+      // Sometimes one service falls behind by many writes.
       if (random.percent(80)) await assertTrue(first, `the first service in round ${round}`);
       if (random.percent(50)) await assertTrue(second, `the second service in round ${round}`);
     }
@@ -65,7 +71,7 @@ test('after any writes, by the API of two services and by SQL, each fleet equals
   });
 });
 
-test('the same while writers and refreshes go on at the same time', async (t) => {
+test('each fleet also equals a fresh load while writers and refreshes run at the same time', async (t) => {
   const random = randomFrom(seedFor(t));
   await withPlace(async ({ services, client }) => {
     const stock = newStock(random);
@@ -95,7 +101,7 @@ test('the same while writers and refreshes go on at the same time', async (t) =>
   });
 });
 
-test('a fleet that fell behind the pruned part of the log loads everything, any other does not', async () => {
+test('only a fleet that fell behind the pruned part of the log loads everything', async () => {
   await withPlace(async ({ services, client }) => {
     const [awake, asleep] = services;
     const insert = (name: string) =>
@@ -109,27 +115,27 @@ test('a fleet that fell behind the pruned part of the log loads everything, any 
       for (const service of of) await assertTrue(service, 'the fleet is true');
     };
     const prune = async () => {
-      const mark = await pruneOnce(awake.database, undefined);
-      await pruneOnce(awake.database, mark);
+      const mark = await pruneChanges(awake.database, undefined);
+      await pruneChanges(awake.database, mark);
     };
-    // Every start of a service logs something.
+    // Every start of a service writes to the log.
     await allEnded(client);
     await prune();
     await refresh(awake, asleep);
     const [a = 0, b = 0] = loads();
 
-    const earlier = await pruneOnce(awake.database, undefined);
+    const earlier = await pruneChanges(awake.database, undefined);
     await insert('after the mark');
-    await pruneOnce(awake.database, earlier);
-    assert.equal(await logged(), 1, 'what came after the mark stays');
+    await pruneChanges(awake.database, earlier);
+    assert.equal(await logged(), 1, 'rows after the mark stay');
     await refresh(awake);
     await prune();
     assert.equal(await logged(), 0);
     await insert('after the prune');
     await refresh(awake);
-    assert.deepEqual(loads(), [a, b], 'it had seen what was pruned');
+    assert.deepEqual(loads(), [a, b], 'this fleet had read the pruned rows');
     await refresh(asleep);
-    assert.deepEqual(loads(), [a, b + 1], 'it had not');
+    assert.deepEqual(loads(), [a, b + 1], 'this fleet had not read them');
 
     await insert('seen by both');
     await refresh(awake, asleep);
@@ -138,21 +144,23 @@ test('a fleet that fell behind the pruned part of the log loads everything, any 
       await prune();
     }
     await refresh(asleep);
-    assert.deepEqual(loads(), [a, b + 1], 'where nothing more changed nobody falls behind, however much time passes');
+    assert.deepEqual(loads(), [a, b + 1], 'without further changes no fleet falls behind, however much time passes');
 
     await client.query('begin');
     await insert('in a long transaction');
-    const mark = await pruneOnce(awake.database, undefined);
+    const mark = await pruneChanges(awake.database, undefined);
     await asleep.fleet.fresh();
     await client.query('commit');
-    await pruneOnce(awake.database, mark);
+    await pruneChanges(awake.database, mark);
     await refresh(asleep);
-    assert.deepEqual(loads(), [a, b + 1], 'what a transaction logs that was under way at the mark is not pruned');
+    assert.deepEqual(loads(), [a, b + 1], 'rows of a transaction that was open at the mark are not pruned');
     assert.ok(asleep.fleet.known.byName.has('in a long transaction'));
   });
 });
 
-/** Waits until all transactions of now have ended, also those of other databases on the server: they hold marks back. */
+/**
+ * Waits until all present transactions have ended, also in other databases of the server, because they delay the marks.
+ */
 async function allEnded(client: pg.Client): Promise<void> {
   const { rows } = await client.query('select pg_snapshot_xmax(pg_current_snapshot())::text as next');
   for (;;) {

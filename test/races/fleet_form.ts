@@ -3,7 +3,7 @@ import type { Names } from '../../src/fleet/names.ts';
 import type { Postings } from '../../src/fleet/postings.ts';
 import type { Provider } from '../../src/fleet/provider.ts';
 
-/** Everything in a fleet, in an order that does not depend on how it came to be, for comparison. */
+/** The whole content of a fleet, in an order that does not depend on its history, for comparison. */
 export function formOf(fleet: Fleet) {
   return {
     providers: [...fleet.byId.values()].sort((a, b) => a.id - b.id).map((provider) => formOfProvider(fleet, provider)),

@@ -1,9 +1,9 @@
 import pg from 'pg';
-import type { PlacementService as Service } from '../../src/service.ts';
+import type { PlacementService as Service } from '../../src/start/service.ts';
 import { at, requestsTo } from '../requests.ts';
 import { type Random, randomUuid } from './random.ts';
 
-/** What a random write may name: everything that some write has made, present or not. */
+/** The names for random writes: everything that some write has made, even if it no longer exists. */
 export type Stock = {
   readonly providers: string[];
   readonly names: string[];
@@ -24,7 +24,7 @@ export const newStock = (random: Random): Stock => ({
 
 const someOf = <Value>(random: Random, values: readonly Value[]): Value[] => values.filter(() => random.percent(50));
 
-/** A random write through the API, which may be refused. @throws Error where it answers 500 or above. */
+/** A random write through the API, which may be refused. @throws Error if it answers 500 or above */
 export async function writeByApi(service: Service, stock: Stock, random: Random): Promise<void> {
   const send = async (method: string, path: string, body?: unknown): Promise<unknown> => {
     const { request, status, text, json } = await requestsTo(service)(method, path, body);
@@ -111,7 +111,7 @@ export async function writeByApi(service: Service, stock: Stock, random: Random)
   await random.pick(choices)();
 }
 
-/** Everything that other programs may do to the tables: what the constraints refuse changes nothing. */
+/** A random statement of the kinds that other programs may run. If a constraint refuses it, nothing changes. */
 export async function writeBySql(client: pg.Client, random: Random): Promise<void> {
   const number = () => random.below(50);
   const anyOf = (table: string, column = 'id') => `(select ${column} from ${table} order by random() limit 1)`;
@@ -125,7 +125,7 @@ export async function writeBySql(client: pg.Client, random: Random): Promise<voi
      select '${uuid}', 'p${number()}', 0, id, root_provider_id from resource_providers order by random() limit 1`,
     `update resource_providers set name = null where ${some()}`,
     `update resource_providers set name = 'p${number()}' where id = ${provider}`,
-    // Two providers swap their names, in one transaction.
+    // Two providers swap their names in one transaction.
     `do $$ declare a integer := ${provider}; b integer := ${provider}; name_a text; name_b text; begin
        select name into name_a from resource_providers where id = a; select name into name_b from resource_providers where id = b;
        update resource_providers set name = 'between' where id = a; update resource_providers set name = name_a where id = b and a <> b;
@@ -133,7 +133,7 @@ export async function writeBySql(client: pg.Client, random: Random): Promise<voi
     `update resource_providers set uuid = '${uuid}' where id = ${provider}`,
     `update resource_providers set generation = coalesce(generation, 0) + 1, updated_at = now() where ${some()}`,
     `update resource_providers set created_at = now(), updated_at = null where ${some()}`,
-    // Two ways to a new parent: one that seldom makes a loop, and one that often does.
+    // Two ways to set a new parent: the first seldom makes a loop, the second often.
     `update resource_providers c set parent_provider_id = p.id, root_provider_id = null
      from (select id from resource_providers order by random() limit 1) as p where p.id < c.id and ${some(30)}`,
     `update resource_providers set parent_provider_id = ${provider} where id = ${provider}`,
@@ -193,7 +193,8 @@ export async function writeBySql(client: pg.Client, random: Random): Promise<voi
       if (isTogether) await client.query('savepoint before');
       await client.query(statement);
     } catch (error) {
-      // A constraint refused it, or another writer was in the way. What is no SQL is a mistake of this file.
+      // A constraint refused the statement, or another writer blocked it. An invalid statement is a mistake in this
+      // file.
       if (!(error instanceof pg.DatabaseError) || error.code?.startsWith('42')) throw error;
       if (isTogether) await client.query('rollback to savepoint before');
     }

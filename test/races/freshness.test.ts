@@ -1,4 +1,7 @@
-/** What was committed before a request came is in its answer: one process writes, and another is asked at once. */
+/**
+ * An answer includes everything that was committed before its request came: one process writes, and the test reads from
+ * another process at once.
+ */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { newClaim } from '../requests.ts';
@@ -37,7 +40,7 @@ test('a reader in another process sees every write that was answered', async (t)
   });
 });
 
-/** The life of a provider, each step of which the reader is asked for. */
+/** The life of a provider. The reader reads it after each step. */
 async function oneLife({ writer, reader }: Pair, random: Random): Promise<number> {
   const uuid = randomUuid(random);
   const consumer = randomUuid(random);
@@ -85,7 +88,7 @@ async function oneLife({ writer, reader }: Pair, random: Random): Promise<number
     0,
   );
   await see(`/allocations/${consumer}`, (body: { allocations: object }) => Object.keys(body.allocations), [uuid]);
-  // A claim that only the latest usage allows or refuses, by the other process.
+  // A claim in the other process. Only the latest usage decides whether it is accepted.
   const other = randomUuid(random);
   assert.equal((await reader.send('PUT', `/allocations/${other}`, 39, claim)).status, 409);
   await write('DELETE', `/allocations/${consumer}`);

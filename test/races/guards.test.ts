@@ -1,16 +1,19 @@
-/** Two transactions at once, statement by statement: whoever comes second sees what the first did, or writes nothing. */
+/**
+ * Two transactions at the same time, statement by statement: the second one sees the changes of the first, or writes
+ * nothing.
+ */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { hasSqlstate, sqlstate } from '../../db/sqlstate.ts';
-import { deleteAllocations } from '../../db/statements/delete_allocations.ts';
-import { deleteProvider } from '../../db/statements/delete_provider.ts';
-import { moveProvider } from '../../db/statements/move_provider.ts';
-import { deleteResourceClass } from '../../db/statements/resource_classes.ts';
-import { setAggregates } from '../../db/statements/set_aggregates.ts';
-import { setTraits } from '../../db/statements/set_traits.ts';
-import { deleteTrait } from '../../db/statements/traits.ts';
-import { writeClaims } from '../../db/statements/write_claims.ts';
-import { writeInventories } from '../../db/statements/write_inventories.ts';
+import { hasSqlstate, sqlstate } from '../../db/engine/sqlstate.ts';
+import { deleteAllocations } from '../../db/statements/claims/delete_allocations.ts';
+import { writeClaims } from '../../db/statements/claims/write_claims.ts';
+import { deleteResourceClass } from '../../db/statements/names/resource_classes.ts';
+import { deleteTrait } from '../../db/statements/names/traits.ts';
+import { deleteProvider } from '../../db/statements/providers/delete_provider.ts';
+import { moveProvider } from '../../db/statements/providers/move_provider.ts';
+import { setAggregates } from '../../db/statements/providers/set_aggregates.ts';
+import { setTraits } from '../../db/statements/providers/set_traits.ts';
+import { writeInventories } from '../../db/statements/providers/write_inventories.ts';
 import { aggregatesTag, inventoriesTag, inventoryTag, traitsTag } from '../../src/placement/entity_tag.ts';
 import { claim } from './judged_claim.ts';
 import {
@@ -31,7 +34,7 @@ const allocations = async ({ other }: TwoConnections) =>
   (await other.query('select consumer_id, resource_provider_id as provider, used from allocations order by 1, 2')).rows;
 const inventory = { total: 1, reserved: 0, minUnit: 1, maxUnit: 1, stepSize: 1, allocationRatio: 1 };
 
-test('a claim loses against another change of its provider, which it waited for', async () => {
+test('a claim fails after waiting for another change of its provider', async () => {
   await withTwoConnections(async (connections) => {
     const ours = async () => (await writeClaims(connections.database, [claim(['c'])])).lost;
     assert.deepEqual(await whileOther(connections, [bump], ours), ['provider']);
@@ -39,7 +42,7 @@ test('a claim loses against another change of its provider, which it waited for'
   });
 });
 
-test('a claim loses against the deletion of its provider', async () => {
+test('a claim fails if its provider is deleted', async () => {
   await withTwoConnections(async (connections) => {
     const deletion = [
       'delete from inventories where resource_provider_id = 2',
@@ -53,31 +56,37 @@ test('a claim loses against the deletion of its provider', async () => {
   });
 });
 
-test('a provider is not deleted where a claim on it, or a child of it, came just before', async () => {
+test('a provider is not deleted if a claim on it or a child of it was just written', async () => {
   await withTwoConnections(async (connections) => {
     const claimed = [bump.replace('id = 1', 'id = 2'), madeByOther[1] ?? ''];
-    assert.equal(await whileOther(connections, claimed, () => deleteProvider(connections.database, 2)), 'in use');
+    assert.equal(
+      await whileOther(connections, claimed, () => deleteProvider(connections.database, { id: 2 })),
+      'in use',
+    );
     const child = [
       'select id from resource_providers where id = 3 for share',
       `insert into resource_providers (uuid, name, generation, parent_provider_id, root_provider_id) values ('x', 'x', 0, 3, 1)`,
     ];
-    assert.equal(await whileOther(connections, child, () => deleteProvider(connections.database, 3)), 'has children');
+    assert.equal(
+      await whileOther(connections, child, () => deleteProvider(connections.database, { id: 3 })),
+      'has children',
+    );
   });
 });
 
-test('a provider that another names as its root only is deleted at the second attempt', async () => {
+test('a provider that is only the root of another is deleted at the second attempt', async () => {
   await withTwoConnections(async ({ database, other }) => {
     await other.query('update resource_providers set parent_provider_id = null where id = 3');
-    assert.equal(await deleteProvider(database, 1), 'changed');
+    assert.equal(await deleteProvider(database, { id: 1 }), 'changed');
     const { rows } = await other.query(
       'select root_provider_id as root from resource_providers where id in (1, 3) order by id',
     );
     assert.deepEqual(rows, [{ root: 1 }, { root: null }]);
-    assert.equal(await deleteProvider(database, 1), 'deleted');
+    assert.equal(await deleteProvider(database, { id: 1 }), 'deleted');
   });
 });
 
-test('a consumer is made once: the second batch is refused whole', async () => {
+test('a consumer is made once: the second batch is refused completely', async () => {
   await withTwoConnections(async (connections) => {
     const batch = async () => (await writeClaims(connections.database, [claim(['a']), claim(['c'])])).lost;
     await assert.rejects(whileOther(connections, madeByOther, batch), (error) =>
@@ -89,11 +98,11 @@ test('a consumer is made once: the second batch is refused whole', async () => {
   });
 });
 
-test('batches that make the same consumers in different orders do not wait in a circle', async () => {
+test('batches that make the same consumers in different orders do not deadlock', async () => {
   await withTwoConnections(async ({ database }) => {
     for (let round = 0; round < 5; round++) {
       const uuids = Array.from({ length: 500 }, (_, place) => `${round} ${place}`);
-      // Neither claims anything of a provider that the other does, so they only meet at the consumers.
+      // The two claims use different providers, so they only conflict on the consumers.
       const batch = async (order: readonly string[], providerId: number) => {
         const write = claim(order);
         const consumers = write.consumers.map((each) => ({
@@ -109,12 +118,12 @@ test('batches that make the same consumers in different orders do not wait in a 
         assert.ok(hasSqlstate(result.reason, sqlstate.uniqueViolation), String(result.reason));
         return false;
       });
-      assert.equal(written.filter(Boolean).length, 1, 'one makes them all, and the other none');
+      assert.equal(written.filter(Boolean).length, 1, 'one batch makes all consumers, and the other none');
     }
   });
 });
 
-test('a rewrite loses against another of the same generation, and against a deletion', async () => {
+test('a rewrite fails after another one of the same generation, and after a deletion', async () => {
   await withTwoConnections(async (connections) => {
     for (const statement of madeByOther) await connections.other.query(statement);
     const rewrite = async () => (await writeClaims(connections.database, [claim(['c'], 1)])).lost;
@@ -133,7 +142,7 @@ test('a rewrite loses against another of the same generation, and against a dele
   });
 });
 
-test('a DELETE sees what the writer that it waited for wrote', async () => {
+test('a DELETE sees the changes of the writer that it waited for', async () => {
   await withTwoConnections(async (connections) => {
     for (const statement of madeByOther) await connections.other.query(statement);
     const rewritten = [
@@ -148,7 +157,7 @@ test('a DELETE sees what the writer that it waited for wrote', async () => {
   });
 });
 
-test('inventories lose against a claim on their provider, and against the deletion of their class', async () => {
+test('a write of inventories fails after a claim on their provider, or the deletion of their class', async () => {
   await withTwoConnections(async (connections) => {
     const { database, other } = connections;
     await other.query(`insert into resource_classes (id, name) values (10000, 'CUSTOM_C')`);
@@ -166,7 +175,7 @@ test('inventories lose against a claim on their provider, and against the deleti
   });
 });
 
-test('a class or trait that somebody takes up at the same time is not deleted', async () => {
+test('a class or trait that another transaction is about to use is not deleted', async () => {
   await withTwoConnections(async (connections) => {
     const { database, other } = connections;
     await other.query(`insert into resource_classes (id, name) values (10000, 'CUSTOM_C')`);
@@ -202,7 +211,7 @@ test('a class or trait that somebody takes up at the same time is not deleted', 
   });
 });
 
-test('of aggregates without a generation the last writer wins, whole', async () => {
+test('below 1.19 the last writer of aggregates wins, with all its aggregates', async () => {
   await withTwoConnections(async (connections) => {
     const { database, other } = connections;
     const theirs = [
@@ -232,7 +241,7 @@ const judged = [
 const roots = async ({ other }: TwoConnections) =>
   (await other.query('select uuid, root_provider_id as root from resource_providers order by id')).rows;
 
-test('a provider is not moved by the shape that its tree had before somebody gave it a child', async () => {
+test('the move of a provider takes a child into account that was just added to its tree', async () => {
   await withTwoConnections(async (connections) => {
     const child = [
       'select id from resource_providers where id = 3 for share',
@@ -240,9 +249,9 @@ test('a provider is not moved by the shape that its tree had before somebody gav
          values (4, 'rp4', 'rp4', 0, 3, 1)`,
     ];
     const ours = () => moveProvider(connections.database, { ...move, judged });
-    assert.equal(await whileOther(connections, child, ours), false);
+    assert.equal(await whileOther(connections, child, ours), 'changed');
     const again = { ...move, subtreeIds: [1, 3, 4], judged: [...judged, { id: 4, parentId: 3 }] };
-    assert.equal(await moveProvider(connections.database, again), true);
+    assert.equal(await moveProvider(connections.database, again), 'done');
     assert.deepEqual(
       (await roots(connections)).map(({ root }) => root),
       [2, 2, 2, 2],
@@ -263,17 +272,17 @@ test('a child that waited for the move of its parent gets the new root', async (
   });
 });
 
-test('a move and a new child in the same tree do not wait in a circle', async () => {
+test('a move and a new child in the same tree do not deadlock', async () => {
   await withTwoConnections(async (connections) => {
     const { database, other } = connections;
     await other.query('begin');
-    // As createProvider does it: the parent first, and at the end, by the foreign key, the root.
+    // The same order as in createProvider: first the parent, and at the end the root, because of the foreign key.
     await other.query('select id from resource_providers where id = 3 for no key update');
     const moving = moveProvider(database, { ...move, judged });
-    await untilWaiting(other); // it has the root, and waits for the parent
+    await untilWaiting(other); // it has locked the root, and waits for the parent
     await other.query(`insert into resource_providers (uuid, name, generation, parent_provider_id, root_provider_id)
       values ('rp4', 'rp4', 0, 3, 1)`);
     await other.query('commit');
-    assert.equal(await moving, false);
+    assert.equal(await moving, 'changed');
   });
 });

@@ -1,16 +1,19 @@
-/** Many callers at once: refreshes follow one another, are shared, and never miss what was committed before a call. */
+/**
+ * Many callers at the same time: refreshes run one after another, are shared, and include everything that was committed
+ * before a call.
+ */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { sql } from 'kysely';
-import { openDatabase } from '../../db/connect.ts';
+import { openDatabase } from '../../db/engine/connect.ts';
 import { openFleet } from '../../src/fleet/keeper.ts';
 import { loadFleet } from '../../src/fleet/load.ts';
 import { engines, withFreshDatabase } from '../engines.ts';
+import { until } from '../until.ts';
 import { formOf } from './fleet_form.ts';
 
 for (const engine of engines) {
-  test(`a change of usage counts once, however many ask at once, on ${engine}`, async () => {
+  test(`a change of usage counts once, however many calls come at the same time, on ${engine}`, async () => {
     await withFreshDatabase(engine, async ({ settings }) => {
       const database = await openDatabase(settings);
       try {
@@ -23,7 +26,7 @@ for (const engine of engines) {
         let written = 0;
         let writing = true;
         const usage = async () => (await fleet.fresh()).byId.get(1)?.inventories[0]?.used;
-        // Each asks again in the moment in which it has its answer.
+        // Each caller calls again as soon as it has its answer.
         const asking = [1, 2, 3, 4].map(async () => {
           while (writing) {
             const before = written;
@@ -43,7 +46,7 @@ for (const engine of engines) {
 
         const { refreshes } = fleet.counts;
         await Promise.all(Array.from({ length: 100 }, () => fleet.fresh()));
-        assert.equal(fleet.counts.refreshes - refreshes, 1, 'who asks before a refresh begins shares it');
+        assert.equal(fleet.counts.refreshes - refreshes, 1, 'calls that come before a refresh begins share it');
       } finally {
         await database.close();
       }
@@ -51,7 +54,7 @@ for (const engine of engines) {
   });
 }
 
-test('a refresh that fails fails for those who wait for it, and the next one works', async () => {
+test('a failed refresh fails for all calls that wait for it, and the next one works', async () => {
   await withFreshDatabase('postgresql', async ({ settings }) => {
     const database = await openDatabase(settings);
     try {
@@ -72,7 +75,7 @@ test('a refresh that fails fails for those who wait for it, and the next one wor
 });
 
 for (const engine of engines) {
-  test(`changes that a dump of another server brought count once, on ${engine}`, async () => {
+  test(`changes that came with a dump of another server count once, on ${engine}`, async () => {
     await withFreshDatabase(engine, async ({ settings }) => {
       const database = await openDatabase(settings);
       try {
@@ -88,16 +91,14 @@ for (const engine of engines) {
         const fleet = await openFleet(database);
         const usage = async () => (await fleet.fresh()).byId.get(1)?.inventories[0]?.used;
         assert.deepEqual([await usage(), await usage(), await usage()], [6, 6, 6]);
-        // As soon as no transaction of before is under way, in whichever database of the server, nothing is loaded whole any more.
+        // As soon as no earlier transaction is open in any database of the server, nothing is loaded as a whole any
+        // more.
         const loadsOfOne = async (): Promise<number> => {
           const { loads } = fleet.counts;
           await usage();
           return fleet.counts.loads - loads;
         };
-        for (let attempt = 0; (await loadsOfOne()) > 0; attempt += 1) {
-          assert.ok(attempt < 100, 'it is loaded whole again and again');
-          await sleep(100);
-        }
+        await until('it is not loaded whole any more', async () => (await loadsOfOne()) === 0);
       } finally {
         await database.close();
       }

@@ -1,12 +1,12 @@
 import { type Amounts, type Arena, partsOf } from './arena.ts';
 import type { WriteRequest } from './requests.ts';
 
-/** What a consumer has; a consumer that has nothing has no generation. */
+/** The allocations of a consumer. A consumer without allocations has no generation. */
 export type Holding = { readonly amounts: Amounts; readonly generation: number | null };
 
 export const nothing: Holding = { amounts: new Map(), generation: null };
 
-/** A write under way. */
+/** A write that has no answer yet. */
 export type Pending = {
   readonly request: WriteRequest;
   readonly before: readonly Holding[];
@@ -16,26 +16,32 @@ export type Pending = {
 };
 
 /**
- * What clients were told of consumers that one client alone writes, one write after the other: so what each of them has is
- * known exactly, and how full a slot can have been at most.
+ * What the answers say about consumers that only one client writes, one write after the other. So the allocations of
+ * each of them are known exactly, and also the highest possible usage of a slot.
  */
 export type Ledger = {
   holdingOf(uuid: string): Holding;
   readonly holdings: ReadonlyMap<string, Holding>;
   begin(request: WriteRequest): Pending;
-  /** `undefined`: the connection broke, and nobody knows. Such consumers must be `resolve`d before they are written again. */
+  /**
+   * `undefined`: the connection broke, and the result is unknown. Such consumers must be `resolve`d before they are
+   * written again.
+   */
   end(pending: Pending, written: boolean | undefined): void;
   /** By how much the generations of all providers together must have grown. */
   readonly bumps: number;
-  /** Writes of which nobody knows. */
+  /** Writes with an unknown result. */
   readonly unknown: readonly Pending[];
-  /** Says of the oldest of the unknown whether it was written. */
+  /** Sets the result of the oldest unknown write. */
   resolve(written: boolean): void;
 };
 
 export function openLedger(arena: Arena): Ledger {
   const holdings = new Map<string, Holding>();
-  /** The most that a slot may hold now: of consumers being written the larger of what they have and want. */
+  /**
+   * The highest possible usage of a slot now. A consumer with an open write counts with the larger of its old and new
+   * amount.
+   */
   const most = new Map([...arena.capacities.keys()].map((slot) => [slot, 0]));
   const pending = new Set<Pending>();
   const unknown: Pending[] = [];
@@ -108,7 +114,7 @@ const share = ({ before, after }: Pending, slot: string): number => Math.max(sum
 const slotsOf = ({ before, after }: Pending): ReadonlySet<string> =>
   new Set([...before, ...after].flatMap(({ amounts }) => [...amounts.keys()]));
 
-/** The providers whose generation a write moves: those it allocates from, and those of consumers that it empties. */
+/** The providers whose generation a write raises: those of its allocations, and those of consumers that it empties. */
 function visited(request: WriteRequest, before: readonly Holding[]): ReadonlySet<string> {
   if (request.method === 'DELETE') return new Set();
   return new Set(
@@ -118,7 +124,7 @@ function visited(request: WriteRequest, before: readonly Holding[]): ReadonlySet
   );
 }
 
-/** Whether a refusal for want of room can have been true at some moment of the write. */
+/** Whether a refusal for lack of room can have been right at some moment of the write. */
 export function canHaveBeenFull({ request, peaks }: Pending, arena: Arena, slack: (slot: string) => number): boolean {
   return [...peaks].some(([slot, others]) => {
     const wanted = request.wishes.reduce((total, wish) => total + (wish.wanted.get(slot) ?? 0), 0);

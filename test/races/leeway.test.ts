@@ -1,8 +1,12 @@
-/** What others may do to a provider between the judgement of a claim and its writing: claim there too, as long as there is room. */
+/**
+ * What other writers may do to a provider after a claim was judged and before it is written: claim on it, too, if there
+ * is still room.
+ */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type Moment, readMoment } from '../../db/statements/change_log.ts';
-import { writeClaims } from '../../db/statements/write_claims.ts';
+import { type Moment, partsOf, readMoment } from '../../db/fleet/change_log.ts';
+import { pruneChanges } from '../../db/fleet/prune_changes.ts';
+import { writeClaims } from '../../db/statements/claims/write_claims.ts';
 import { openClaims } from '../../src/claims/claims.ts';
 import { openFleet } from '../../src/fleet/keeper.ts';
 import { claimOn } from './claim_on.ts';
@@ -18,10 +22,11 @@ const otherClaim = (used: number, consumer = 'theirs') => [
 
 const now = ({ database }: TwoConnections): Promise<Moment> => readMoment(database.kysely);
 
-/** Writes the claim, which leaves so much room, as judged at a moment. @returns the guard it lost, if it did */
+/** Writes a claim that leaves so much room and was judged at a moment. @returns the guard that failed, if any */
 async function write({ database }: TwoConnections, since: Moment, room: number, known: readonly string[] = []) {
   const rooms = [{ providerId: 1, classId: 0, room }];
-  const { lost, isContested } = await writeClaims(database, [ours], since.serverRun, { since, known, rooms });
+  const leeway = { since, known, rooms };
+  const { lost, isContested } = await writeClaims(database, [ours], { judgedOn: since, leeway });
   return { lost: lost[0], isContested };
 }
 
@@ -32,7 +37,7 @@ async function usage({ other }: TwoConnections): Promise<number> {
   return rows[0].used;
 }
 
-test('a claim that waited for another on its provider is written beside it', async () => {
+test('a claim that waited for another claim on its provider is written, too', async () => {
   await withTwoConnections(async (connections) => {
     const since = await now(connections);
     const written = await whileOther(connections, otherClaim(3), () => write(connections, since, 3));
@@ -43,7 +48,7 @@ test('a claim that waited for another on its provider is written beside it', asy
   });
 });
 
-test('it loses where the other took more than there was to spare', async () => {
+test('it fails if the other claim took more than the room that was left', async () => {
   await withTwoConnections(async (connections) => {
     const since = await now(connections);
     const written = await whileOther(connections, otherClaim(3), () => write(connections, since, 2));
@@ -52,7 +57,7 @@ test('it loses where the other took more than there was to spare', async () => {
   });
 });
 
-test('what others took and gave back counts together, and what was known is not counted again', async () => {
+test('amounts that other claims took and freed are added up, and known ones are not counted again', async () => {
   await withTwoConnections(async (connections) => {
     const { other } = connections;
     const since = await now(connections);
@@ -77,19 +82,66 @@ const harms: Readonly<Record<string, string>> = {
   'a log that was pruned': 'update provider_changes_horizon set xid = pg_current_xact_id()',
 };
 for (const [harm, statement] of Object.entries(harms)) {
-  test(`it loses after ${harm}`, async () => {
+  test(`it fails after ${harm}`, async () => {
     await withTwoConnections(async (connections) => {
       const since = await now(connections);
       const written = await whileOther(connections, [bump, statement], () => write(connections, since, 8));
       assert.deepEqual(written, { lost: 'provider', isContested: true });
-      // Judged again, on what there is now, it is written.
+      // After it is judged again, with the current data, it is written.
       const later = { ...ours, providers: [{ providerId: 1, generation: 6, bump: 1 }] };
-      assert.deepEqual((await writeClaims(connections.database, [later], since.serverRun)).lost, [undefined]);
+      const { lost } = await writeClaims(connections.database, [later], { judgedOn: await now(connections) });
+      assert.deepEqual(lost, [undefined]);
     });
   });
 }
 
-test('it loses where the provider is gone, and on another run of the server', async () => {
+for (const [change, statement] of Object.entries({
+  changed: 'update inventories set total = 9 where resource_provider_id = 1',
+  deleted: 'delete from inventories where resource_provider_id = 1',
+  truncated: 'truncate inventories',
+})) {
+  test(`it fails after inventories were ${change}, even at the same generation, with leeway and without`, async () => {
+    await withTwoConnections(async (connections) => {
+      const { database, other } = connections;
+      const since = await now(connections);
+      await other.query(statement);
+      assert.deepEqual(await write(connections, since, 8), { lost: 'provider', isContested: false });
+      assert.deepEqual((await writeClaims(database, [ours], { judgedOn: since })).lost, ['provider']);
+      assert.deepEqual((await writeClaims(database, [ours], { judgedOn: await now(connections) })).lost, [undefined]);
+    });
+  });
+}
+
+test('it fails after a change of inventories that was open at its judgement, but not while it is open', async () => {
+  await withTwoConnections(async (connections) => {
+    const { database, other } = connections;
+    await other.query('begin');
+    await other.query('update inventories set total = 9 where resource_provider_id = 1');
+    const since = await now(connections);
+    assert.deepEqual((await writeClaims(database, [ours], { judgedOn: since })).lost, [undefined]);
+    await other.query('commit');
+    const second = claim(['second']);
+    const asBefore = { ...second, providers: [{ providerId: 1, generation: 6, bump: 1 }] };
+    assert.deepEqual((await writeClaims(database, [asBefore], { judgedOn: since })).lost, ['provider']);
+  });
+});
+
+test('it fails if changes since its judgement may be pruned, but not after changes of other providers', async () => {
+  await withTwoConnections(async (connections) => {
+    const { database, other } = connections;
+    const since = await now(connections);
+    await other.query('update inventories set total = 9 where resource_provider_id = 2');
+    await other.query(
+      'insert into resource_provider_traits (resource_provider_id, trait_id) select 1, min(id) from traits',
+    );
+    assert.deepEqual((await writeClaims(database, [ours], { judgedOn: since })).lost, [undefined]);
+    await pruneChanges(database, partsOf((await now(connections)).snapshot).xmax);
+    const second = { ...claim(['second']), providers: [{ providerId: 1, generation: 6, bump: 1 }] };
+    assert.deepEqual((await writeClaims(database, [second], { judgedOn: since })).lost, ['provider']);
+  });
+});
+
+test('it fails if the provider was deleted, and in another run of the server', async () => {
   await withTwoConnections(async (connections) => {
     const since = await now(connections);
     assert.equal((await write(connections, { ...since, serverRun: 'another' }, 8)).lost, 'provider');
@@ -111,7 +163,7 @@ test('two processes that claim on one provider lose no race, and fill it to the 
         openClaims(database, await openFleet(database), { conflictRetryCount: 3, onRetry: () => (retries += 1) }),
       ),
     );
-    // Each writer sends its next claim when the last one is written, so that batches of both are under way all the time.
+    // Each writer sends its next claim when the last one is written, so batches of both run all the time.
     let sent = 0;
     const writer = async (claims: (typeof processes)[number]): Promise<void> => {
       while (sent < 600) {

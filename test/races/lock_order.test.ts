@@ -1,8 +1,8 @@
-/** Writes of providers that go together lock as claims do, in the order of the ids: nobody waits for another in a circle. */
+/** Provider writes of one batch take locks in the order of the ids, as claims do, so there is no deadlock. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { writeProviders } from '../../db/statements/provider_write.ts';
-import { setTraits } from '../../db/statements/set_traits.ts';
+import { writeProviders } from '../../db/statements/providers/provider_write.ts';
+import { setTraits } from '../../db/statements/providers/set_traits.ts';
 import { traitsTag } from '../../src/placement/entity_tag.ts';
 import { newChild, untilWaiting, withTwoConnections } from './two_connections.ts';
 
@@ -11,7 +11,7 @@ const child = (name: string) => newChild(name, { id: 2, uuid: 'rp2' });
 const traitsOf = (providerId: number) =>
   setTraits({ providerId, generation: 5, traits: [], tag: traitsTag([]), tagBefore: traitsTag([]) });
 
-test('the parent of a new provider is locked in its turn', async () => {
+test('the parent of a new provider is locked in the order of the ids', async () => {
   await withTwoConnections(async ({ database, other }) => {
     await other.query('begin; select from resource_providers where id = 1 for no key update');
     const writes = [child('new'), traitsOf(1)];
@@ -24,14 +24,14 @@ test('the parent of a new provider is locked in its turn', async () => {
   });
 });
 
-test('two who make children of a provider and then write it do not wait for each other', async () => {
+test('two transactions that make children of a provider and then write it do not deadlock', async () => {
   await withTwoConnections(async ({ database, other }) => {
     await other.query(`begin; insert into resource_providers (id, uuid, name, generation, root_provider_id)
       values (9, 'rp9', 'first', 0, 9)`);
     const writes = (name: string) => [child(name), traitsOf(2)];
     const [first, second] = [writes('first'), writes('second')];
     const written = [writeProviders(database, first)];
-    await untilWaiting(other); // for the name, after the parent was locked
+    await untilWaiting(other); // it waits for the name, after the parent was locked
     written.push(writeProviders(database, second));
     for (const each of written) each.catch(() => {});
     await untilWaiting(other, 2);

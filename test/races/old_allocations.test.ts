@@ -1,15 +1,17 @@
-/** Allocations without a consumer record (old data) have no row to lock; their writers must meet all the same. */
+/**
+ * Allocations without a consumer record (old data) have no row to lock. Their writers must still wait for each other.
+ */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { hasSqlstate, sqlstate } from '../../db/sqlstate.ts';
-import type { ConsumerWrite } from '../../db/statements/claim_write.ts';
-import { deleteAllocations } from '../../db/statements/delete_allocations.ts';
-import { writeClaims } from '../../db/statements/write_claims.ts';
+import { hasSqlstate, sqlstate } from '../../db/engine/sqlstate.ts';
+import type { ConsumerWrite } from '../../db/statements/claims/claim_write.ts';
+import { deleteAllocations } from '../../db/statements/claims/delete_allocations.ts';
+import { writeClaims } from '../../db/statements/claims/write_claims.ts';
 import { type TwoConnections, whileOther, withTwoConnections } from './two_connections.ts';
 
 const old = `insert into allocations (resource_provider_id, resource_class_id, consumer_id, used) values (1, 0, 'old', 3)`;
 
-/** Somebody else replaces the old allocations, and makes the record. */
+/** Another client replaces the old allocations, and makes the record. */
 const replacedByOther = [
   `insert into consumers (uuid, project_id, user_id, generation) values ('old', 1, 1, 1)`,
   `delete from allocations where consumer_id = 'old'`,
@@ -50,7 +52,7 @@ const ofOther = {
 };
 const isTaken = (error: unknown) => hasSqlstate(error, sqlstate.uniqueViolation);
 
-test('they are removed, and no record stays behind', async () => {
+test('they are deleted, and no record stays', async () => {
   await withTwoConnections(async (connections) => {
     await connections.other.query(old);
     assert.deepEqual((await writeClaims(connections.database, [emptied])).lost, [undefined]);
@@ -65,7 +67,7 @@ test('they are removed, and no record stays behind', async () => {
   });
 });
 
-test('a claim that loses its provider leaves no record behind', async () => {
+test('a claim that fails because of its provider leaves no record', async () => {
   await withTwoConnections(async (connections) => {
     await connections.other.query(old);
     await connections.other.query('update resource_providers set generation = 6 where id = 1');
@@ -79,7 +81,7 @@ test('a claim that loses its provider leaves no record behind', async () => {
   });
 });
 
-test('a claim loses against one that replaced them just before', async () => {
+test('a claim fails if another claim has just replaced them', async () => {
   await withTwoConnections(async (connections) => {
     await connections.other.query(old);
     for (const statement of replacedByOther) await connections.other.query(statement);
@@ -89,7 +91,7 @@ test('a claim loses against one that replaced them just before', async () => {
   });
 });
 
-test('a claim loses against one that replaces them at the same time, or comes before it', async () => {
+test('a claim fails if another claim replaces them at the same time, or comes before it', async () => {
   await withTwoConnections(async (connections) => {
     await connections.other.query(old);
     const rewriting = async () => (await writeClaims(connections.database, [rewritten])).lost;
@@ -105,17 +107,34 @@ test('a claim loses against one that replaces them at the same time, or comes be
   });
 });
 
-test('a claim that removes them removes a record that comes at the same time, too', async () => {
+test('a claim that removes them removes a record that the online data migration makes at the same time, too', async () => {
   await withTwoConnections(async (connections) => {
     await connections.other.query(old);
-    const made = [`select id from allocations for key share`, ...replacedByOther.slice(0, 1)];
+    const made = [
+      `select id from allocations for key share`,
+      `insert into consumers (uuid, project_id, user_id, generation) values ('old', 1, 1, 0)`,
+    ];
     const ours = async () => (await writeClaims(connections.database, [emptied])).lost;
     assert.deepEqual(await whileOther(connections, made, ours), [undefined]);
     assert.deepEqual(await stored(connections), nothing);
   });
 });
 
-test('a DELETE waits for whoever replaces them, and deletes what that wrote', async () => {
+test('a claim that removes them loses against a client that gives them a record at the same time', async () => {
+  await withTwoConnections(async (connections) => {
+    await connections.other.query(old);
+    const made = [`select id from allocations for key share`, ...replacedByOther.slice(0, 1)];
+    const ours = async () => (await writeClaims(connections.database, [emptied])).lost;
+    await assert.rejects(whileOther(connections, made, ours), isTaken);
+    assert.deepEqual((await writeClaims(connections.database, [emptied])).lost, ['consumer']);
+    assert.deepEqual(await stored(connections), {
+      consumers: [{ uuid: 'old', generation: 1 }],
+      allocations: [{ consumer_id: 'old', provider: 1, used: 3 }],
+    });
+  });
+});
+
+test('a DELETE waits for a writer that replaces them, and deletes the result', async () => {
   await withTwoConnections(async (connections) => {
     await connections.other.query(old);
     const ours = async () => (await deleteAllocations(connections.database, ['old'])).get('old');
@@ -124,7 +143,7 @@ test('a DELETE waits for whoever replaces them, and deletes what that wrote', as
   });
 });
 
-test('a DELETE waits for whoever makes the record only, and leaves none behind', async () => {
+test('a DELETE waits for a writer that only makes the record, and leaves none', async () => {
   await withTwoConnections(async (connections) => {
     await connections.other.query(old);
     const ours = async () => (await deleteAllocations(connections.database, ['old'])).get('old');

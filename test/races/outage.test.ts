@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { openService } from '../../src/service.ts';
+import { openService } from '../../src/start/service.ts';
 import { createDatabase, execute, startPostgresql } from '../postgresql.ts';
 import { requestsTo } from '../requests.ts';
 import { testConfig } from '../services.ts';
+import { until } from '../until.ts';
 import { type Claimants, claim, holdersOn, makeHost, startClaimants, untilClaimed } from './claimants.ts';
 
-test('PostgreSQL dies under load: 503 until it is back, and nothing that was acknowledged is lost', async () => {
+test('PostgreSQL dies under load: answers are 503 until it is back, and no acknowledged claim is lost', async () => {
   const server = await startPostgresql({ durable: true });
   const { url } = await createDatabase(server.url);
   const placementDatabase = { ...testConfig().placementDatabase, connection: url, syncOnStartup: true };
@@ -19,15 +19,17 @@ test('PostgreSQL dies under load: 503 until it is back, and nothing that was ack
     const host = await makeHost(send);
     claimants = startClaimants(send, host, 8);
     for (let round = 0; round < 3; round += 1) {
-      await sleep(300);
-      // A backend that is killed takes the whole server down, which then recovers from its log.
+      await untilClaimed(claimants, 50);
+      const refused = () => claimants?.statuses.get(503) ?? 0;
+      const before = refused();
+      // If a backend is killed, the whole server restarts and recovers from its log.
       const backend = await execute(
         url,
         "select pid from pg_stat_activity where application_name = 'placement' limit 1",
       );
       process.kill(backend.rows[0].pid, 'SIGKILL');
-      await sleep(50);
-      await untilClaimed(claimants, 9); // so one that began after it came back
+      await until('the service notices', () => refused() > before);
+      await untilClaimed(claimants, 9); // so one of these claims began after the restart
     }
     await claimants.stop();
 

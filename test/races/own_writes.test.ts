@@ -1,13 +1,18 @@
-/** Writes that the fleet shows before it has read them: shown once, whatever comes first, and taken back where others know better. */
+/**
+ * Writes that the fleet shows before it has read them: they count once in any order of events, and the data that is
+ * read replaces them.
+ */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { type RawBuilder, sql } from 'kysely';
-import { openDatabase } from '../../db/connect.ts';
+import { openDatabase } from '../../db/engine/connect.ts';
+import { openClaims } from '../../src/claims/claims.ts';
 import { openFleet } from '../../src/fleet/keeper.ts';
 import { loadFleet } from '../../src/fleet/load.ts';
 import { type OwnWrite, sees } from '../../src/fleet/own_writes.ts';
 import { engines, withFreshDatabase } from '../engines.ts';
+import { claimOn } from './claim_on.ts';
 import { formOf } from './fleet_form.ts';
 
 const insertHost = sql`with host as (
@@ -15,7 +20,7 @@ const insertHost = sql`with host as (
   )
   insert into inventories (resource_provider_id, resource_class_id, total, reserved, min_unit, max_unit, step_size,
     allocation_ratio) values (1, 0, 1000, 0, 1, 1000, 1, 1)`;
-/** A claim as it is written: an allocation, and the provider's next generation. */
+/** The statement of a claim: an allocation, and the next generation of the provider. */
 const claim = sql`with allocation as (
     insert into allocations (resource_provider_id, resource_class_id, consumer_id, used) values (1, 0, 'c', 1)
   ), provider as (
@@ -23,12 +28,14 @@ const claim = sql`with allocation as (
   )
   select pg_current_xact_id()::text as xid`;
 const retotal = sql`update inventories set total = total + 1 where resource_provider_id = 1`;
+/** So many rows that one statement does not read all of them. */
+const much = sql`insert into provider_changes (provider_id, whole) select 1, true from generate_series(1, 3001)`;
 const effects: OwnWrite['effects'] = [{ providerId: 1, bump: 1, used: [{ classId: 0, delta: 1 }] }];
 
-const steps = ['own', 'own, told later', 'foreign', 'whole', 'tell', 'refresh', 'refresh in between'] as const;
+const steps = ['own', 'own, told later', 'foreign', 'whole', 'much', 'tell', 'refresh', 'refresh in between'] as const;
 
 for (const engine of engines) {
-  test(`own writes are shown at once and counted once, among those of others, on ${engine}`, async () => {
+  test(`own writes are shown at once and counted once, among writes of other clients, on ${engine}`, async () => {
     await withFreshDatabase(engine, async ({ settings }) => {
       const database = await openDatabase(settings);
       const run = async (statement: RawBuilder<unknown>) =>
@@ -53,6 +60,7 @@ for (const engine of engines) {
               else if (step === 'tell') for (const write of untold.splice(0)) fleet.foresee(write);
               else if (step === 'foreign') await run(claim);
               else if (step === 'whole') await run(retotal);
+              else if (step === 'much') await run(much);
               else if (step === 'refresh') await fleet.fresh();
               else {
                 const refreshed = fleet.fresh();
@@ -74,7 +82,7 @@ for (const engine of engines) {
   });
 }
 
-test('what a refresh brings replaces what was foreseen, right or wrong', async () => {
+test('a refresh replaces expected effects, right or wrong', async () => {
   await withFreshDatabase('embedded', async ({ settings }) => {
     const database = await openDatabase(settings);
     try {
@@ -93,7 +101,7 @@ test('what a refresh brings replaces what was foreseen, right or wrong', async (
   });
 });
 
-test('many foreseen writes are followed by a refresh that nobody asked for', async () => {
+test('many expected writes cause a refresh without a request', async () => {
   await withFreshDatabase('embedded', async ({ settings }) => {
     const database = await openDatabase(settings);
     try {
@@ -114,7 +122,41 @@ test('many foreseen writes are followed by a refresh that nobody asked for', asy
   });
 });
 
-test('a snapshot sees what was committed before it, and nothing that was under way or came later', () => {
+test('while refreshes fail claims are written, until too many expected effects need a refresh', async () => {
+  await withFreshDatabase('embedded', async ({ settings }) => {
+    const database = await openDatabase(settings);
+    try {
+      await insertHost.execute(database.kysely);
+      await sql`update inventories set total = 10000`.execute(database.kysely);
+      const fleet = await openFleet(database);
+      const claims = openClaims(database, fleet, { conflictRetryCount: 0 });
+      let written = 0;
+      const write = async () => {
+        await claims.write(claimOn('p', `consumer ${written}`, 1, { knownGeneration: null }));
+        written += 1;
+      };
+      await write(); // now the owners are known
+      await sql`alter table provider_changes_horizon rename to hidden`.execute(database.kysely);
+      await assert.rejects(async () => {
+        while (written < 3000) await write();
+      }, /provider_changes_horizon/);
+      assert.ok(written > 500, `only ${written} were written`);
+      assert.ok(
+        fleet.foreseen.length <= written && fleet.foreseen.length < 2000,
+        `${fleet.foreseen.length} are foreseen`,
+      );
+      await sql`alter table hidden rename to provider_changes_horizon`.execute(database.kysely);
+      for (let more = 0; more < 3; more += 1) await write();
+      assert.ok(fleet.foreseen.length < 10);
+      assert.equal((await fleet.fresh()).byId.get(1)?.inventories[0]?.used, written);
+      assert.deepEqual(formOf(fleet.known), formOf((await loadFleet(database)).living.fleet));
+    } finally {
+      await database.close();
+    }
+  });
+});
+
+test('a snapshot sees what was committed before it, and nothing that was open or came later', () => {
   const snapshot = '100:200:120,150';
   assert.deepEqual(
     ['99', '100', '119', '120', '150', '199', '200', '9999999999999'].map((xid) => sees(snapshot, xid)),

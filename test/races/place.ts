@@ -5,7 +5,9 @@ import type { Config } from '../../src/config/config.ts';
 import { type Engine, withFreshDatabase } from '../engines.ts';
 import { fillEmbedded } from '../templates.ts';
 
-/** Calls back with the configuration of a fresh database that server processes can open, and that outlives them. */
+/**
+ * Calls back with the configuration of a fresh database. Server processes can open it, and it remains when they end.
+ */
 export async function withPlace<T>(
   engine: Engine,
   use: (config: Partial<Config['placementDatabase']>) => Promise<T>,

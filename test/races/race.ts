@@ -7,7 +7,7 @@ import { openWriter, type Race, type Writer } from './writer.ts';
 
 export type RaceWithWriters = Race & { readonly writers: readonly Writer[] };
 
-/** Sets a race up: 3 providers, and clients that want more than they have. */
+/** Prepares a race: 3 providers, and clients that want more than these have. */
 export async function prepareRace(
   client: Client,
   random: Random,
@@ -24,7 +24,7 @@ export async function prepareRace(
   return { ...race, writers: Array.from({ length: options.writers }, () => openWriter(race, random.fork())) };
 }
 
-/** All writers at once, each making `steps` requests, each to any of the servers. */
+/** Runs all writers at the same time. Each makes `steps` requests, each to any of the servers. */
 export async function runRound(
   race: RaceWithWriters,
   clients: readonly Client[],

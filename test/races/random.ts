@@ -1,18 +1,18 @@
 import type { TestContext } from 'node:test';
 
-/** A reproducible source of choices: the same seed makes the same ones. */
+/** A reproducible source of choices: the same seed gives the same choices. */
 export type Random = {
-  /** A whole number from 0 up to, but without, `limit`. */
+  /** A whole number from 0 to `limit` - 1. */
   below(limit: number): number;
-  /** One of these. */
+  /** One of these values. */
   pick<Value>(values: readonly [Value, ...Value[]] | readonly Value[]): Value;
-  /** True so many times out of a hundred. */
+  /** True with this chance in per cent. */
   percent(chance: number): boolean;
-  /** Another source, for somebody who makes choices of their own at the same time. */
+  /** A separate source, for a caller that makes choices at the same time. */
   fork(): Random;
 };
 
-/** The seed of this run: `SEED` where it is set. It is told, so that a failure can be repeated. */
+/** The seed of this run: `SEED` if it is set. It is printed, so that a failure can be repeated. */
 export function seedFor(t: TestContext): number {
   const seed = process.env.SEED === undefined ? Math.floor(Math.random() * 2 ** 31) : Number(process.env.SEED);
   t.diagnostic(`seed ${seed} (repeat with SEED=${seed}): ${t.name}`);
@@ -41,7 +41,7 @@ export function randomFrom(seed: number): Random {
   };
 }
 
-/** A UUID that depends on the choices alone. */
+/** A UUID that depends only on the choices. */
 export function randomUuid(random: Random): string {
   const hex = Array.from({ length: 32 }, () => random.below(16).toString(16)).join('');
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20)}`;

@@ -1,10 +1,10 @@
 import { type Amounts, partsOf } from './arena.ts';
 
-/** What a client wants one consumer to have. */
+/** The allocations that a client wants for one consumer. */
 export type Wish = {
   readonly uuid: string;
   readonly wanted: Amounts;
-  /** The generation that the client says it knows; sent from 1.28 on. */
+  /** The generation that the client sends from 1.28 on. */
   readonly generation: number | null;
 };
 

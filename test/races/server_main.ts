@@ -1,12 +1,12 @@
 import { sql } from 'kysely';
-import { listen } from '../../src/http/listen.ts';
-import { openService } from '../../src/service.ts';
+import { listen } from '../../src/http/server/listen.ts';
+import { openService } from '../../src/start/service.ts';
 import { testConfig } from '../services.ts';
 
 /*
- * A server of its own for tests that need several, or that kill one. The first argument is the database's configuration
- * as JSON. It tells its URL to the process that forked it, and answers SQL that it is sent: nobody else can ask an
- * embedded database. It ends when that process is gone.
+ * A server in a separate process, for tests that need several servers, or that kill one. The first argument is the
+ * configuration of the database as JSON. The process sends its URL to its parent, and answers the SQL statements that
+ * it receives, because no other process can open an embedded database. It ends when its parent is gone.
  */
 
 const placementDatabase = JSON.parse(process.argv[2] ?? '{}');

@@ -7,12 +7,12 @@ import { type Client, openClient } from './client.ts';
 /** Runs one SQL statement on the database of a server, whichever engine that is. */
 export type Query = (statement: string) => Promise<readonly Record<string, unknown>[]>;
 
-/** A server in a process of its own. */
+/** A server in a separate process. */
 export type ServerProcess = {
   readonly url: string;
   readonly client: Client;
   readonly query: Query;
-  /** SIGKILL; resolves once the process is gone. */
+  /** Sends SIGKILL. Resolves when the process is gone. */
   kill(): Promise<void>;
 };
 

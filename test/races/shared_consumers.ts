@@ -1,22 +1,22 @@
 import type { Amounts } from './arena.ts';
 
 /**
- * What clients were told of consumers that all of them write. Which of several writes at the same time was the last nobody
- * knows, but it was one of them.
+ * What the answers say about consumers that all clients write. It is not known which of several simultaneous writes was
+ * the last, but it was one of them.
  */
 export type SharedConsumers = {
-  /** Consumers that are only written with a generation that was read, and never removed. */
+  /** Consumers that are written only with a generation that was read, and never deleted. */
   readonly guarded: readonly string[];
   /** Consumers that are written in any way. */
   readonly open: readonly string[];
   /** The present moment, for `written`. */
   now(): number;
-  /** A write was answered 204. */
+  /** Called after a write was answered 204. */
   written(
     uuid: string,
     write: { readonly began: number; readonly generation: number | null; readonly amounts: Amounts },
   ): void;
-  /** What is wrong with what a consumer has, if anything is. */
+  /** What is wrong with the allocations of a consumer, if anything. */
   complaint(uuid: string, amounts: Amounts, generation: number | null): string | undefined;
 };
 

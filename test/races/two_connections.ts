@@ -1,11 +1,12 @@
 import pg from 'pg';
-import { type Database, openDatabase } from '../../db/connect.ts';
-import { createProvider } from '../../db/statements/create_provider.ts';
-import { type ProviderWrite, writeProviders } from '../../db/statements/provider_write.ts';
+import { type Database, openDatabase } from '../../db/engine/connect.ts';
+import { createProvider } from '../../db/statements/providers/create_provider.ts';
+import { type ProviderWrite, writeProviders } from '../../db/statements/providers/provider_write.ts';
 import { newProviderTags } from '../../src/fleet/entity_tags.ts';
 import { withFreshDatabase } from '../engines.ts';
+import { until } from '../until.ts';
 
-/** A database as the service uses it, and somebody else's connection to it, whose transactions end when the test says. */
+/** A database as the service uses it, and a second connection to it. The test decides when its transactions end. */
 export type TwoConnections = { readonly database: Database; readonly other: pg.Client };
 
 export async function withTwoConnections(use: (connections: TwoConnections) => Promise<void>): Promise<void> {
@@ -24,7 +25,7 @@ export async function withTwoConnections(use: (connections: TwoConnections) => P
   });
 }
 
-/** Providers 1 and 2 with 10 VCPU (class 0) each, child 3 of 1, and the owners that claims name. */
+/** Providers 1 and 2 with 10 VCPU (class 0) each, child 3 of provider 1, and the owners in claims. */
 const providersAndOwners = `
   insert into resource_providers (id, uuid, name, generation, root_provider_id, parent_provider_id)
     values (1, 'rp1', 'rp1', 5, 1, null), (2, 'rp2', 'rp2', 5, 2, null), (3, 'rp3', 'rp3', 5, 1, 1);
@@ -40,22 +41,33 @@ export function newChild(name: string, parent: { readonly id: number; readonly u
   return createProvider({ uuid: name, name, parent, tags });
 }
 
-/** Waits until as many connections of this database wait for a lock. */
+/** Waits until this many connections of the database wait for a lock. */
 export async function untilWaiting(other: pg.Client, count = 1): Promise<void> {
   const deadline = Date.now() + 5_000;
-  while ((await waitingCount(other)) < count) if (Date.now() > deadline) throw new Error('Nobody waits for a lock.');
+  while ((await waitingCount(other)) < count)
+    if (Date.now() > deadline) throw new Error('No connection waits for a lock.');
+}
+
+/** Waits until a statement of this database has waited for a lock for this long. */
+export async function untilWaitingFor(other: pg.Client, ms: number): Promise<void> {
+  await until(`a statement has waited ${ms} ms for a lock`, async () => {
+    await other.query('select pg_stat_clear_snapshot()');
+    const { rowCount } = await other.query(`select from pg_stat_activity where datname = current_database()
+      and wait_event_type = 'Lock' and clock_timestamp() - query_start > ${ms} * interval '1 ms'`);
+    return rowCount !== 0;
+  });
 }
 
 /** How many connections of this database wait for a lock. */
 export async function waitingCount(other: pg.Client): Promise<number> {
-  // Within a transaction the view shows the same each time, unless it is told not to.
+  // Within a transaction the view shows the same each time, unless its snapshot is cleared.
   await other.query('select pg_stat_clear_snapshot()');
   const { rows } = await other.query(`select count(*)::integer as waiting from pg_stat_activity
     where datname = current_database() and wait_event_type = 'Lock'`);
   return rows[0].waiting;
 }
 
-/** Runs the work of ours while a transaction of the other is open, which then commits. */
+/** Runs our work while a transaction of the other connection is open. That transaction then commits. */
 export async function whileOther<T>(
   { other }: TwoConnections,
   statements: readonly string[],
@@ -70,6 +82,6 @@ export async function whileOther<T>(
   return done;
 }
 
-/** Does one write of a provider. @returns whether it was done */
+/** Does one write of a provider. @returns whether it was written */
 export const isWritten = async (database: Database, write: ProviderWrite): Promise<boolean> =>
   (await writeProviders(database, [write])).has(write);

@@ -10,20 +10,20 @@ export type Race = {
   readonly arena: Arena;
   readonly ledger: Ledger;
   readonly shared: SharedConsumers;
-  /** How often each answer was given, by status and kind. */
+  /** How often each answer came, by status and kind. */
   readonly answers: Map<string, number>;
 };
 
-/** What every consumer that all write may have at most, in each slot of VCPU; of the other class none. */
+/** The most that each consumer that all clients share may have in each slot of VCPU. Of the other class it has none. */
 export const mostShared = 3;
 
 const putVersions = [7, 11, 27, 28, 34, 38, 39] as const;
 const postVersions = [13, 27, 28, 34, 38] as const;
 const guardedVersions = [28, 34, 38] as const;
 
-/** One client, with some consumers that nobody else writes. It waits for each answer before the next request. */
+/** One client with some consumers that only it writes. It waits for each answer before the next request. */
 export type Writer = {
-  /** Makes a random request. @throws where its answer is one that it must not have. */
+  /** Makes a random request. @throws if its answer cannot be right */
   step(client: Client): Promise<void>;
 };
 
@@ -61,7 +61,7 @@ export function openWriter(race: Race, random: Random): Writer {
       return postRequest(random.pick(postVersions), [wish(first, amount()), wish(second, amount())]);
     },
     () => {
-      // A move: what one has goes to another, which has nothing of its own any more.
+      // A move: the allocations of one consumer go to another one. The first one has none afterwards.
       const [from, to] = two();
       const moved = ledger.holdingOf(from).amounts;
       return postRequest(random.pick(postVersions), [
@@ -70,7 +70,7 @@ export function openWriter(race: Race, random: Random): Writer {
       ]);
     },
     () => {
-      // The same again, or one more of each.
+      // The same allocations again, or one unit more of each.
       const uuid = random.pick(own);
       const { amounts } = ledger.holdingOf(uuid);
       const more = random.below(2);
@@ -116,7 +116,7 @@ export function openWriter(race: Race, random: Random): Writer {
     }
   };
 
-  /** Only one slot, of one class: see `mostShared`. */
+  /** Only one slot of one class: see `mostShared`. */
   const sharedAmount = (): Amounts =>
     new Map([[slotOf(random.pick(arena.providers), 'VCPU'), 1 + random.below(mostShared)]]);
 
@@ -154,7 +154,7 @@ export function openWriter(race: Race, random: Random): Writer {
   };
 }
 
-/** What kind of conflict an answer tells of. */
+/** The kind of conflict in an answer. */
 function kindOf(reply: Reply): string {
   if (reply.status !== 409) return '';
   const detail = detailOf(reply);

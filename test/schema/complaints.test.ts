@@ -3,16 +3,16 @@ import { suite, test } from 'node:test';
 import type * as v from 'valibot';
 import { putBodies } from '../../src/api/allocation_bodies.ts';
 import { inventoryRecordEntries } from '../../src/api/inventory_body.ts';
-import { ApiError } from '../../src/errors.ts';
-import { checkValue } from '../../src/schema/check.ts';
-import { object } from '../../src/schema/json_schema.ts';
+import { ApiError } from '../../src/rest/errors.ts';
+import { object } from '../../src/rest/json_schema.ts';
+import { checkValue } from '../../src/rest/schema_check.ts';
 import allocations10 from './allocations_1_0.json' with { type: 'json' };
 import allocations138 from './allocations_1_38.json' with { type: 'json' };
 import inventory from './inventory.json' with { type: 'json' };
 
 /*
- * The tables hold what Python's jsonschema 4.10 said of these bodies, by upstream's schemas: the sentence, the rule that
- * failed, and where in the body. Null where it said nothing.
+ * The tables have the messages of Python's jsonschema 4.10 about these bodies, with upstream's schemas: the sentence,
+ * the rule that failed, and the place in the body. Null if there was no message.
  */
 
 type Row = {

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type Migration, sql } from 'kysely';
-import { migrateToLatest, migrations } from '../../db/migrate.ts';
+import { migrateToLatest, migrations } from '../../db/schema/migrate.ts';
 import { freePort } from '../free_port.ts';
 import { startCommand, withCommands } from '../manage/commands.ts';
 import { execute } from '../postgresql.ts';
@@ -10,7 +10,7 @@ import { openClient } from '../races/client.ts';
 import { until } from '../until.ts';
 import { buildStock, checkLoad, startLoad } from '../workers/load.ts';
 
-/** What a later version may add: nothing that the present one would have to know. */
+/** A migration of a later version: it only adds parts that the present version does not need to know. */
 const ofLaterVersion = (version: number): Migration => ({
   up: async (db) => {
     const added = sql.id(`of_version_${version}`);
@@ -22,7 +22,7 @@ const ofLaterVersion = (version: number): Migration => ({
   },
 });
 
-test('a rolling upgrade under load: nothing answered is lost, and what fails is answered when sent once more', async (t) => {
+test('a rolling upgrade under load loses no acknowledged write, and a repeated request succeeds', async (t) => {
   await withCommands('postgresql', 'migrated', async (world) => {
     const ports = [await freePort(), await freePort(), await freePort()];
     const start = async (port: number) => {
@@ -52,7 +52,7 @@ test('a rolling upgrade under load: nothing answered is lost, and what fails is 
       await someAnswers();
     };
     await someAnswers();
-    // More than once, since these lock many tables, as the requests do: one of the two may lose a deadlock.
+    // Repeated, because both the migrations and the requests lock many tables, and one of the two may lose a deadlock.
     let all = migrations;
     for (const version of [901, 902, 903]) {
       all = { ...all, [version]: ofLaterVersion(version) };

@@ -1,8 +1,11 @@
-/** A PostgreSQL database that the real OpenStack Placement made, filled and goes on serving is adopted as it is. */
+/**
+ * A PostgreSQL database that the real OpenStack Placement made, filled and still serves is adopted without changes of
+ * its rows.
+ */
 import assert from 'node:assert/strict';
 import { after, before, suite, test } from 'node:test';
 import pg from 'pg';
-import { copiedTables } from '../../src/import/copied_tables.ts';
+import { copiedTables } from '../../src/manage/import/copied_tables.ts';
 import { postgresqlServer } from '../engines.ts';
 import { runToEnd } from '../manage/commands.ts';
 import { createDatabase, type FreshDatabase } from '../postgresql.ts';
@@ -40,7 +43,7 @@ suite('a PostgreSQL database of OpenStack Placement', () => {
     await database?.drop();
   });
 
-  test('100,000 allocations are adopted in less than 10 s, while upstream serves, and no row is another', async (t) => {
+  test('100,000 allocations are adopted in less than 10 s, while upstream serves, and no row changes', async (t) => {
     const before = await readTables(sql);
     assert.equal(before.allocations?.count, deployment.allocationCount);
     assert.ok(deployment.allocationCount >= 100_000);
@@ -53,17 +56,17 @@ suite('a PostgreSQL database of OpenStack Placement', () => {
     assert.deepEqual(await readTables(sql), before);
   });
 
-  test("both services answer alike, and still do after ours' online data migrations", async (t) => {
+  test('both services have the same answers, also after our online data migrations', async (t) => {
     ours = await startServer({ connection: database.url });
     t.diagnostic(`${await compareAnswers(upstream.client, ours.client, deployment)} answers compared`);
     const { code } = await runToEnd('placement-manage', ['online-data-migrations', '--max-count', '500'], '/', {
       DATABASE_URL: database.url,
     });
-    assert.equal(code, 1, 'work was done');
+    assert.equal(code, 1, 'the migrations changed rows');
     await compareAnswers(upstream.client, ours.client, deployment);
   });
 
-  test('each service sees at once what the other writes', async () => {
+  test('each service sees the writes of the other at once', async () => {
     const [provider = ''] = (await buildArena(upstream.client, randomFrom(1), 1)).providers;
     for (const [writer, reader] of [
       [upstream.client, ours.client],
@@ -80,19 +83,19 @@ suite('a PostgreSQL database of OpenStack Placement', () => {
       await succeed(writer, 'PUT', `/allocations/${consumer}`, 38, newClaim({ [provider]: { VCPU: 3 } }));
       assert.deepEqual((await read(reader, `${url}/usages`)).usages, { VCPU: 3, MEMORY_MB: 0 });
       assert.deepEqual(await read(reader, `/allocations/${consumer}`), await read(writer, `/allocations/${consumer}`));
-      // What one made the other removes.
+      // Each service deletes what the other one made.
       await succeed(reader, 'DELETE', `/allocations/${consumer}`, 38);
       assert.deepEqual((await read(writer, `${url}/usages`)).usages, { VCPU: 0, MEMORY_MB: 0 });
     }
   });
 
-  test('claims from both race for the same providers, and nothing is given twice', async (t) => {
+  test('claims from both race for the same providers, and no amount is given twice', async (t) => {
     const arena = await buildArena(ours.client, randomFrom(seedFor(t)), 3);
     const { won, refused, held } = await contend([upstream.client, ours.client], arena);
     t.diagnostic(
       `upstream won ${won[0]} and was refused ${refused[0]}, ours won ${won[1]} and was refused ${refused[1]}`,
     );
-    for (const count of [...won, ...refused]) assert.ok(count > 0, 'both win some and are refused some');
+    for (const count of [...won, ...refused]) assert.ok(count > 0, 'both have accepted and refused claims');
 
     const stored = await sql.query<{ consumer_id: string; provider: string; class: string; used: number }>(
       `select a.consumer_id, p.uuid as provider, c.name as class, a.used from allocations a
@@ -108,7 +111,7 @@ suite('a PostgreSQL database of OpenStack Placement', () => {
         ]),
       ),
       held,
-      'exactly what was granted is stored',
+      'exactly the accepted claims are stored',
     );
     assert.equal(stored.rows.length, held.size);
     for (const [slot, capacity] of arena.capacities) {
@@ -121,7 +124,7 @@ suite('a PostgreSQL database of OpenStack Placement', () => {
         assert.equal((await read(client, `/resource_providers/${provider}/usages`)).usages[resourceClass], used);
       }
     }
-    // Of a refused first claim upstream leaves the consumer behind.
+    // If upstream refuses the first claim of a consumer, it leaves the consumer record.
     await sql.query('delete from consumers where uuid not in (select consumer_id from allocations)');
     await checkIntegrity(ours.query);
   });
@@ -145,11 +148,11 @@ type Answer = {
   readonly usages: Readonly<Record<string, number>>;
 };
 
-/** An answer of which only those of its parts are read that it has. */
+/** An answer, reduced to the parts that both services have. */
 const read = async (client: Upstream['client'], path: string): Promise<Answer> =>
   (await succeed(client, 'GET', path, 38)) as Answer;
 
-/** The number of rows of each table of upstream's, and a digest of their content. */
+/** The number of rows of each of upstream's tables, and a digest of their content. */
 async function readTables(
   sql: pg.Client,
 ): Promise<Record<string, { readonly count: number; readonly digest: string }>> {

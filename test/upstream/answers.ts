@@ -2,7 +2,10 @@ import assert from 'node:assert/strict';
 import { type Client, succeed } from '../races/client.ts';
 import type { Deployment } from './deployment.ts';
 
-/** Asks two services of the same data the same, each provider and consumer of the sample and some lists, and wants equal answers. */
+/**
+ * Sends the same requests to two services with the same data, about each provider and consumer of the sample and some
+ * lists. The answers must be equal.
+ */
 export async function compareAnswers(
   one: Client,
   other: Client,
@@ -43,7 +46,7 @@ const lists = [
   '/allocation_candidates?resources_A=VCPU:4&resources_B=CUSTOM_LICENSE:1&group_policy=isolate&required_A=HW_CPU_X86_AVX2',
 ];
 
-/** Upstream answers `/usages` with 500 at 1.38 where the database is PostgreSQL. */
+/** Upstream answers `/usages` with 500 at 1.38 if the database is PostgreSQL. */
 const minorFor = (path: string): number => (path.startsWith('/usages') ? 37 : 38);
 
 /** A later release has more standard resource classes. */
@@ -55,7 +58,7 @@ function withoutNewNames(answer: unknown): unknown {
 
 const old = new Set(['VCPU', 'MEMORY_MB', 'DISK_GB', 'PCI_DEVICE', 'SRIOV_NET_VF', 'VGPU', 'PCPU']);
 
-/** Lists as sets, whose order upstream does not promise. */
+/** Lists as sets, because upstream does not promise their order. */
 function withoutOrder(value: unknown): unknown {
   if (Array.isArray(value))
     return value

@@ -3,13 +3,13 @@ import { randomUUID } from 'node:crypto';
 import { type Arena, partsOf } from '../races/arena.ts';
 import { type Client, detailOf } from '../races/client.ts';
 
-/** What became of the claims of a contest. */
+/** The outcome of the claims of a contest. */
 export type Outcome = {
-  /** How many each client won. */
+  /** How many claims of each client succeeded. */
   readonly won: readonly number[];
-  /** How many each client was refused, because nothing was left. */
+  /** How many claims of each client were refused, because no room was left. */
   readonly refused: readonly number[];
-  /** What the consumers have that won and gave nothing back. */
+  /** The allocations of consumers whose claim succeeded and was not deleted. */
   readonly held: ReadonlyMap<
     string,
     { readonly provider: string; readonly resourceClass: string; readonly used: number }
@@ -19,8 +19,8 @@ export type Outcome = {
 type Holding = { readonly provider: string; readonly resourceClass: string; readonly used: number };
 
 /**
- * In each turn several writers for each client claim from one slot at once, each for a consumer of its own, and some give back
- * what they got: in the end everything is full.
+ * In each turn several writers for each client claim from one slot at the same time, each for a different consumer, and
+ * some delete their allocations again. In the end everything is full.
  */
 export async function contend(clients: readonly Client[], arena: Arena): Promise<Outcome> {
   const slots = [...arena.capacities.keys()];
@@ -40,7 +40,7 @@ export async function contend(clients: readonly Client[], arena: Arena): Promise
     });
     if (reply.status !== 204) {
       assert.equal(reply.status, 409, detailOf(reply));
-      // A claim that lost too many races is for its client to repeat; here the next one takes its turn.
+      // A client should repeat a claim that lost too many races. Here the next claim is made instead.
       if (!detailOf(reply).includes('concurrent_update')) refused[place] = (refused[place] ?? 0) + 1;
       return;
     }

@@ -1,15 +1,15 @@
 import { type Client, succeed } from '../races/client.ts';
 
-/** What a deployment has that tests ask for. */
+/** The parts of a deployment that tests ask for. */
 export type Deployment = {
-  /** UUIDs of providers, some of which the API made and some SQL. */
+  /** UUIDs of providers, some made by the API and some by SQL. */
   readonly providers: readonly string[];
   readonly consumers: readonly string[];
   /** How many allocations there are. */
   readonly allocationCount: number;
 };
 
-/** A UUID of a kind of thing, with a number in it. */
+/** A UUID for a kind of object, with a number in it. */
 const uuidOf = (kind: number, number: number): string =>
   `${kind}0000000-0000-4000-8000-${String(number).padStart(12, '0')}`;
 const host = (number: number): string => uuidOf(1, number);
@@ -23,7 +23,10 @@ const bulkServer = (number: number): string => uuidOf(7, number);
 const hosts = [0, 1, 2, 3, 4, 5];
 const minor = 38;
 
-/** Makes trees, sharing providers, names beyond ASCII, custom names and consumers of several types, through upstream's API. */
+/**
+ * Makes trees, sharing providers, names beyond ASCII, custom names and consumers of several types, through upstream's
+ * API.
+ */
 export async function deployByApi(client: Client): Promise<Deployment> {
   const send = (method: string, path: string, body?: unknown) => succeed(client, method, path, minor, body);
   await send('PUT', '/traits/CUSTOM_RAID');
@@ -114,7 +117,7 @@ export async function deployBySql(
   ]);
   await execute(`update consumers set project_id = (select min(id) from projects), user_id = (select min(id) from users),
     consumer_type_id = (select min(id) from consumer_types) where uuid like '7%'`);
-  // A server is on the host that has the last three digits of its number.
+  // A server is on the host with the last three digits of its number.
   await execute(`insert into allocations (resource_provider_id, consumer_id, resource_class_id, used, created_at)
     select p.id, k.uuid, c.id, case c.name when 'VCPU' then 2 when 'MEMORY_MB' then 512 else 10 end, ${now}
     from consumers k join resource_providers p on p.uuid = concat('${bulkHost(0).slice(0, -3)}', substr(k.uuid, 34, 3))

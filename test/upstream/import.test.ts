@@ -1,18 +1,20 @@
-/** A deployment that the real OpenStack Placement made on MariaDB is imported, and both services answer alike. */
+/**
+ * A deployment that the real OpenStack Placement made on MariaDB is imported, and both services have the same answers.
+ */
 import assert from 'node:assert/strict';
 import { mkdtemp, rm } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { after, before, suite, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { copiedTables } from '../../src/import/copied_tables.ts';
+import { copiedTables } from '../../src/manage/import/copied_tables.ts';
+import { importFrom, startImport, type TargetDatabase, withTarget } from '../import/import.ts';
+import { type Mariadb, startMariadb } from '../import/mariadb.ts';
 import { runToEnd } from '../manage/commands.ts';
 import { succeed } from '../races/client.ts';
 import { startServer } from '../races/server_process.ts';
 import { compareAnswers } from './answers.ts';
 import { type Deployment, deployByApi, deployBySql } from './deployment.ts';
-import { importFrom, startImport, type TargetDatabase, withTarget } from './import.ts';
-import { type Mariadb, startMariadb } from './mariadb.ts';
 import { startUpstream, type Upstream, upstreamDbSync } from './placement.ts';
 
 suite('a MariaDB database of OpenStack Placement', () => {
@@ -69,7 +71,7 @@ suite('a MariaDB database of OpenStack Placement', () => {
           DATABASE_URL: target.url,
         });
         assert.equal(migrated.code, 1, 'entity tags were made');
-        // New rows get ids of their own.
+        // New rows get new ids.
         await succeed(server.client, 'POST', '/resource_providers', 38, { name: 'new' });
         await succeed(server.client, 'PUT', '/traits/CUSTOM_NEW', 38);
         await succeed(server.client, 'PUT', '/resource_classes/CUSTOM_NEW', 38);
@@ -83,7 +85,7 @@ suite('a MariaDB database of OpenStack Placement', () => {
     });
   });
 
-  test('the embedded database takes the import, too', async (t) => {
+  test('the import also works into the embedded database', async (t) => {
     const folder = await mkdtemp(path.join(os.tmpdir(), 'placement-import-'));
     try {
       const begunMs = Date.now();
@@ -101,7 +103,7 @@ suite('a MariaDB database of OpenStack Placement', () => {
     }
   });
 
-  test('killed again and again it goes on where it was, and refuses another source meanwhile', async (t) => {
+  test('after each kill the import continues, and another source is refused', async (t) => {
     await withTarget(async (target) => {
       let first: readonly unknown[] | undefined;
       for (const allocations of [1, 30_000, 70_000]) {
@@ -109,7 +111,7 @@ suite('a MariaDB database of OpenStack Placement', () => {
         assert.ok(copied >= allocations && copied < deployment.allocationCount, `killed at ${copied}`);
         t.diagnostic(`killed with ${copied} allocations`);
         const { rows } = await target.sql.query('select xmin::text, * from allocations order by id limit 1000');
-        assert.deepEqual(rows, first ?? rows, 'what was copied is not copied again');
+        assert.deepEqual(rows, first ?? rows, 'rows that were copied are not copied again');
         first = rows;
       }
       await mariadb.createDatabase('cloud2');
@@ -134,13 +136,13 @@ suite('a MariaDB database of OpenStack Placement', () => {
         { left: null },
       ]);
       const loose = await target.sql.query('select conname from pg_constraint where condeferrable');
-      assert.deepEqual(loose.rows, [], 'the foreign keys are as they were');
+      assert.deepEqual(loose.rows, [], 'the foreign keys are as before');
       const off = await target.sql.query(`select tgname from pg_trigger where tgenabled <> 'O'`);
-      assert.deepEqual(off.rows, [], 'the triggers are as they were');
+      assert.deepEqual(off.rows, [], 'the triggers are as before');
     });
   });
 
-  test('where the source has changed since it was killed, the import starts over', async () => {
+  test('if the source has changed since the kill, the import starts over', async () => {
     await withTarget(async (target) => {
       await importUntil(source, target, 1);
       const [row] = await mariadb.execute('cloud', 'select min(id) from consumers');
@@ -154,7 +156,7 @@ suite('a MariaDB database of OpenStack Placement', () => {
     });
   });
 
-  test('a copy that somebody else writes to meanwhile is not taken for good, and made again', async () => {
+  test('a copy that another client has written to is not accepted, and is made again', async () => {
     await withTarget(async (target) => {
       await importUntil(source, target, 1);
       await target.sql.query(`create function write_too() returns trigger language plpgsql as $$ begin
@@ -165,7 +167,7 @@ suite('a MariaDB database of OpenStack Placement', () => {
       assert.equal(failed.code, 1);
       assert.match(
         failed.stderr,
-        /^placement-manage: The copy is not what the source holds\. Somebody else has written to the target\. Stop them, .*\nprojects: 2 rows with checksum \d+ in the source, 3 with \d+ here\n$/,
+        /^placement-manage: The copy is not what the source holds\. Another client has written to the target\. Stop it, .*\nprojects: 2 rows with checksum \d+ in the source, 3 with \d+ here\n$/,
       );
       await target.sql.query('drop function write_too cascade');
       const ended = await importFrom(source, target);
@@ -175,7 +177,7 @@ suite('a MariaDB database of OpenStack Placement', () => {
     });
   });
 
-  test('two imports at once', async () => {
+  test('two imports cannot run at the same time', async () => {
     await withTarget(async (target) => {
       const one = startImport(source, target);
       await untilCopied(target, 1);
@@ -190,13 +192,13 @@ suite('a MariaDB database of OpenStack Placement', () => {
   });
 });
 
-/** Kills the command (SIGKILL) as soon as so many allocations are there. @returns how many there are */
+/** Kills the command (SIGKILL) as soon as there are so many allocations. @returns how many there are */
 async function importUntil(source: string, target: TargetDatabase, allocations: number): Promise<number> {
   const { child, ended } = startImport(source, target);
   await untilCopied(target, allocations);
   child.kill('SIGKILL');
   assert.deepEqual((await ended).code, null);
-  // The server may still be about to commit what it was sent.
+  // The server may still commit statements that it has received.
   const others = `select from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()
     and backend_type = 'client backend'`;
   while ((await target.sql.query(others)).rowCount !== 0) await sleep(20);

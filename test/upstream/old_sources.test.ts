@@ -1,11 +1,11 @@
-/** MariaDB databases of the real OpenStack Placement that are old, or whose data is not what it should be. */
+/** MariaDB databases of the real OpenStack Placement that are old, or have bad data. */
 import assert from 'node:assert/strict';
 import { after, before, suite, test } from 'node:test';
+import { importFrom, type TargetDatabase, withTarget } from '../import/import.ts';
+import { type Mariadb, startMariadb } from '../import/mariadb.ts';
 import { type ServerProcess, startServer } from '../races/server_process.ts';
 import { compareAnswers } from './answers.ts';
 import { type Deployment, deployByApi } from './deployment.ts';
-import { importFrom, type TargetDatabase, withTarget } from './import.ts';
-import { type Mariadb, startMariadb } from './mariadb.ts';
 import { startUpstream, type Upstream, upstreamDbSync } from './placement.ts';
 
 suite('MariaDB databases of OpenStack Placement that are old or damaged', () => {
@@ -19,7 +19,7 @@ suite('MariaDB databases of OpenStack Placement that are old or damaged', () => 
     await mariadb?.stop();
   });
 
-  /** Calls back with a deployment of its own on MariaDB, which upstream serves. */
+  /** Calls back with a separate deployment on MariaDB, which upstream serves. */
   async function withCloud(name: string, use: (cloud: Cloud) => Promise<void>): Promise<void> {
     const url = await mariadb.createDatabase(name);
     await upstreamDbSync(url);
@@ -32,7 +32,7 @@ suite('MariaDB databases of OpenStack Placement that are old or damaged', () => 
     }
   }
 
-  test('one from before consumer types, in Latin-1', async () => {
+  test('a source from before consumer types, in Latin-1, is imported', async () => {
     await withCloud('cloud_first', async ({ url, execute, deployment }) => {
       const [foreignKey] = await execute(`select constraint_name from information_schema.key_column_usage
         where table_schema = database() and table_name = 'consumers' and column_name = 'consumer_type_id'`);
@@ -55,7 +55,7 @@ suite('MariaDB databases of OpenStack Placement that are old or damaged', () => 
     });
   });
 
-  test('times that are none, and a consumer that its allocations spell in capitals', async () => {
+  test('invalid times, and a consumer whose allocations have its UUID in capitals, are imported', async () => {
     await withCloud('cloud_odd', async ({ url, execute, upstream, deployment }) => {
       await execute(
         "set sql_mode = ''",
@@ -71,7 +71,7 @@ suite('MariaDB databases of OpenStack Placement that are old or damaged', () => 
     });
   });
 
-  test('rows that name what is not there: told and copied, and as invisible as before', async () => {
+  test('rows that refer to missing rows are reported, copied, and not visible to clients, as before', async () => {
     await withCloud('cloud_orphans', async ({ url, execute, upstream, deployment }) => {
       const [row] = await execute(`select min(resource_provider_id), min(resource_class_id) from inventories`);
       const [consumer] = deployment.consumers;
@@ -99,7 +99,7 @@ suite('MariaDB databases of OpenStack Placement that are old or damaged', () => 
     });
   });
 
-  test('what cannot be stored is told all at once, and the statements that mend it do', async () => {
+  test('data that cannot be stored is reported completely, and the suggested statements correct it', async () => {
     await withCloud('cloud_broken', async ({ url, execute, upstream, deployment }) => {
       const last = `(select max(id) from (select id from resource_providers) as all_of_them)`;
       await execute(
@@ -113,7 +113,7 @@ suite('MariaDB databases of OpenStack Placement that are old or damaged', () => 
         const { code, stderr } = await importFrom(url, target);
         assert.equal(code, 1);
         const [head, ...problems] = stderr.trim().split('\n');
-        assert.equal(head, 'placement-manage: The source holds what cannot be imported:');
+        assert.equal(head, 'placement-manage: The source holds data that cannot be imported:');
         assert.deepEqual(
           problems.map((problem) => problem.replace(/ Mend the source: .*;$/, '')),
           [
@@ -125,7 +125,7 @@ suite('MariaDB databases of OpenStack Placement that are old or damaged', () => 
           ],
         );
         const { rows } = await target.sql.query(`select to_regclass('traits') as made`);
-        assert.deepEqual(rows, [{ made: null }], 'the target was not touched');
+        assert.deepEqual(rows, [{ made: null }], 'the target is unchanged');
         for (const problem of problems) await execute(/Mend the source: (.*);$/.exec(problem)?.[1] ?? '');
       });
       await withImported(url, (_target, _ended, server) => compareAnswers(upstream.client, server.client, deployment));

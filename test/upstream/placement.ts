@@ -13,7 +13,7 @@ export type Upstream = {
   stop(): Promise<void>;
 };
 
-/** Runs a command of upstream's to its end. @returns what it printed @throws Error where it ends with another code than 0 */
+/** Runs a command of upstream to its end. @returns its output @throws Error if its exit code is not 0 */
 export async function runUpstream(
   command: 'placement-manage' | 'placement-status',
   databaseUrl: string,
@@ -28,6 +28,33 @@ export async function runUpstream(
   }
 }
 
+/**
+ * Brings an empty database to a revision of upstream's schema with upstream's own migrations, as an older release
+ * would.
+ */
+export async function upstreamDbSyncTo(databaseUrl: string, revision: string): Promise<void> {
+  const folder = await folderWithConfig(databaseUrl);
+  try {
+    const configured = [path.join(folder, 'placement.conf'), revision];
+    await promisify(execFile)('/usr/bin/python3', ['-c', upgradeTo, ...configured], { cwd: folder });
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+/** `placement-manage db sync` knows only the newest revision. This does the same for others. */
+const upgradeTo = `
+import sys
+from oslo_config import cfg
+from placement import conf, db_api
+from placement.db.sqlalchemy import migration
+config = cfg.ConfigOpts()
+conf.register_opts(config)
+config(['--config-file', sys.argv[1]], project='placement', default_config_files=None)
+db_api.configure(config)
+migration.upgrade(sys.argv[2])
+`;
+
 /** Makes upstream's schema in an empty database. */
 export const upstreamDbSync = (databaseUrl: string): Promise<string> =>
   runUpstream('placement-manage', databaseUrl, 'db', 'sync');
@@ -35,7 +62,7 @@ export const upstreamDbSync = (databaseUrl: string): Promise<string> =>
 /**
  * Serves the API under gunicorn on a free port of 127.0.0.1, until this process ends.
  *
- * @throws Error with the log where it does not start.
+ * @throws Error with the log if it does not start
  */
 export async function startUpstream(databaseUrl: string): Promise<Upstream> {
   const folder = await folderWithConfig(databaseUrl);

@@ -4,11 +4,11 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { after, before, suite, test } from 'node:test';
+import { importFrom, type TargetDatabase, withTarget } from '../import/import.ts';
+import { type Mariadb, passwordSpellings, startMariadb } from '../import/mariadb.ts';
 import { selfSigned } from '../keystone/certificate.ts';
 import { type Ended, runToEnd } from '../manage/commands.ts';
 import { upstreamSchemas } from '../manage/upstream_schema.ts';
-import { importFrom, type TargetDatabase, withTarget } from './import.ts';
-import { type Mariadb, passwordSpellings, startMariadb } from './mariadb.ts';
 import { upstreamDbSync } from './placement.ts';
 
 suite('sources and targets that are refused', () => {
@@ -43,7 +43,7 @@ suite('sources and targets that are refused', () => {
     });
   }
 
-  test('no database of Placement', async () => {
+  test('a source that is not a database of Placement is refused', async () => {
     const url = await mariadb.createDatabase('cloud_empty');
     await refused(
       url,
@@ -60,7 +60,7 @@ suite('sources and targets that are refused', () => {
     await refused(url, /cloud_empty lacks traits\.created_at, .*\. Name a complete database of Placement/);
   });
 
-  test('a wrong password, user or database', async () => {
+  test('a wrong password, user or database is refused', async () => {
     const wrong = source.replace(/:[^:@]*@/, ':wrong@');
     await refused(
       wrong,
@@ -76,7 +76,7 @@ suite('sources and targets that are refused', () => {
     );
   });
 
-  test('a user who may connect, and not read', async () => {
+  test('a user who may connect but not read is refused', async () => {
     await mariadb.execute('cloud', "alter user placement@'%' with max_queries_per_hour 1");
     try {
       await refused(source, /cannot be read: User 'placement' has exceeded the 'max_queries_per_hour' resource/);
@@ -85,7 +85,7 @@ suite('sources and targets that are refused', () => {
     }
   });
 
-  test('a target that holds something is left as it is', async () => {
+  test('a target with data is refused, and stays as it is', async () => {
     await withTarget(async (target) => {
       await target.sql.query(upstreamSchemas['422ece571366'] ?? '');
       await target.sql.query(`insert into resource_providers (uuid, name) values ('u', 'host')`);
@@ -107,7 +107,7 @@ suite('sources and targets that are refused', () => {
     });
   });
 
-  test('encrypted connections, whose certificate must be the right one', async () => {
+  test('encrypted connections need the right certificate', async () => {
     await mariadb.execute('cloud', "alter user placement@'%' require ssl");
     try {
       await refused(source, /Access denied for user 'placement'/);
@@ -126,7 +126,7 @@ suite('sources and targets that are refused', () => {
     }
   });
 
-  test('the URL from a configuration file, and the password from the environment', async () => {
+  test('the URL can come from a configuration file, and the password from the environment', async () => {
     const withoutPassword = source.replace(/:[^:@]*@/, '@');
     const file = path.join(folder, 'placement.conf');
     for (const [written, environment] of [

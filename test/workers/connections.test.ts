@@ -9,12 +9,12 @@ import type { FromWorker } from '../../src/workers/messages.ts';
 import { selfSigned } from '../keystone/certificate.ts';
 import { until } from '../until.ts';
 
-test('a connection whose client leaves after the TLS handshake, before its first request, is over', async () => {
+test('a connection is closed if its client leaves after the TLS handshake and before its first request', async () => {
   const told: FromWorker['kind'][] = [];
-  takeConnections(createTlsServer(selfSigned()), ({ kind }) => told.push(kind));
-  // As the primary does, but that the connection comes from this process.
+  takeConnections(new Map([['api', createTlsServer(selfSigned())]]), ({ kind }) => told.push(kind));
+  // As the primary does, except that the connection comes from this process.
   const primary = net.createServer({ pauseOnConnect: true }, (socket) => {
-    process.emit('message', { kind: 'connection', id: 1 }, socket);
+    process.emit('message', { kind: 'connection', id: 1, door: 'api' }, socket);
   });
   primary.listen(0, '127.0.0.1');
   await once(primary, 'listening');

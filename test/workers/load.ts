@@ -5,7 +5,7 @@ import { checkIntegrity, readHoldings } from '../races/consistency.ts';
 import type { Query } from '../races/server_process.ts';
 import { newClaim } from '../requests.ts';
 
-/** Two providers that everybody claims from: one with room for all, and one that is full soon. */
+/** Two providers that all clients claim from: one with room for all claims, and one that is soon full. */
 export type Stock = { readonly roomy: string; readonly tight: string };
 
 export const tightCapacity = 12;
@@ -22,18 +22,18 @@ export async function buildStock(client: Client): Promise<Stock> {
   return stock;
 }
 
-/** Clients that claim, ask for candidates and delete, one request after the other, each on a connection of its own. */
+/** Clients that claim, read candidates and delete, one request after the other, each on a separate connection. */
 export type Load = {
-  /** The consumers that must have an allocation, by what the clients were told. */
+  /** The consumers that must have an allocation, by the answers that the clients got. */
   readonly held: ReadonlySet<string>;
-  /** How often each answer was given, by method and status. */
+  /** How often each answer came, by method and status. */
   readonly answers: ReadonlyMap<string, number>;
-  /** The codes of connections that broke; the request was repeated once, at the next address. */
+  /** The codes of connections that broke. The request was repeated once, at the next address. */
   readonly broken: string[];
-  /** The codes of repetitions whose connection broke as well; the client stopped then. */
+  /** The codes of repetitions whose connection also broke. The client then stopped. */
   readonly failed: string[];
   answered(): number;
-  /** Resolves when all clients have stopped. @throws where an answer was one that it must not have been. */
+  /** Resolves when all clients have stopped. @throws if an answer was wrong */
   stop(): Promise<void>;
 };
 
@@ -72,7 +72,11 @@ export function startLoad(urls: readonly string[], stock: Stock, clients: number
       else if (claimed.repeated && detailOf(claimed).includes('consumer generation conflict')) {
         // The first attempt was written before its connection broke.
         const { body } = await send('GET', `/allocations/${consumer}`, 39);
-        assert.notDeepEqual((body as { readonly allocations: object }).allocations, {}, 'a conflict with nothing');
+        assert.notDeepEqual(
+          (body as { readonly allocations: object }).allocations,
+          {},
+          'a conflict although the consumer has no allocations',
+        );
         held.add(consumer);
       } else assert.match(detailOf(claimed), /would exceed the capacity|Another thread concurrently updated/);
       const candidates = await send('GET', '/allocation_candidates?resources=VCPU:1&limit=5', 39);
@@ -92,7 +96,7 @@ export function startLoad(urls: readonly string[], stock: Stock, clients: number
     }
   };
   const running = Promise.all(Array.from({ length: clients }, (_, place) => client(place)));
-  running.catch(() => {}); // told by stop()
+  running.catch(() => {}); // stop() reports the error
   return {
     held,
     answers,
@@ -106,11 +110,11 @@ export function startLoad(urls: readonly string[], stock: Stock, clients: number
   };
 }
 
-/** Holds the database against what the clients were told, when they have stopped. */
+/** Checks the database against the answers of the clients, after they have stopped. */
 export async function checkLoad(query: Query, { held }: Load, stock: Stock): Promise<void> {
   await checkIntegrity(query);
   const holdings = await readHoldings(query);
-  assert.deepEqual([...holdings.keys()].sort(), [...held].sort(), 'who has an allocation');
+  assert.deepEqual([...holdings.keys()].sort(), [...held].sort(), 'the consumers with an allocation');
   const ofTight = [...holdings.values()].filter(({ amounts }) => amounts.has(`${stock.tight} VCPU`)).length;
   assert.ok(ofTight <= tightCapacity, `${ofTight} of ${tightCapacity} are taken`);
 }

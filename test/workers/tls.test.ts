@@ -1,4 +1,7 @@
-/** HTTPS with workers: each has the certificate, also the one that a SIGHUP renewed, and also one that starts later. */
+/**
+ * HTTPS with workers: every worker has the certificate, also one that a SIGHUP renewed, and also a worker that starts
+ * later.
+ */
 import assert from 'node:assert/strict';
 import { X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
@@ -10,7 +13,9 @@ import { selfSigned } from '../keystone/certificate.ts';
 import { startCommand, withCommands } from '../manage/commands.ts';
 import { until } from '../until.ts';
 
-/** The fingerprints of the certificates that new connections are served by, which both of two workers have a part in. */
+/**
+ * The fingerprints of the certificates of new connections. Both of two workers have answered some of the connections.
+ */
 async function certificates(port: number): Promise<readonly string[]> {
   const sockets = Array.from({ length: 4 }, () => tls.connect({ host: '127.0.0.1', port, rejectUnauthorized: false }));
   await Promise.all(sockets.map((socket) => once(socket, 'secureConnect')));
@@ -21,7 +26,7 @@ async function certificates(port: number): Promise<readonly string[]> {
 
 const fingerprintOf = (certificate: string): string => new X509Certificate(certificate).fingerprint256;
 
-test('every worker serves the certificate that SIGHUP renewed, and keeps the old one where the new is broken', async () => {
+test('every worker serves the certificate that SIGHUP renewed, or the old one if the new one is broken', async () => {
   await withCommands('postgresql', 'migrated', async ({ folder, configFile }) => {
     const [certFile, keyFile] = [path.join(folder, 'cert.pem'), path.join(folder, 'key.pem')];
     const install = async ({ cert, key }: { readonly cert: string; readonly key: string }) => {
@@ -55,7 +60,7 @@ test('every worker serves the certificate that SIGHUP renewed, and keeps the old
       (await certificates(port)).every((fingerprint) => fingerprint === fingerprintOf(second.cert)),
     );
 
-    // The files are broken again, and a worker that starts now serves all the same.
+    // The files are broken again. A worker that starts now serves with the good certificate.
     await writeFile(certFile, 'no certificate');
     const [, pid] = /"pid":(\d+),"msg":"This worker serves"/.exec(log) ?? [];
     process.kill(Number(pid), 'SIGKILL');

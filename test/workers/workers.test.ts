@@ -1,4 +1,4 @@
-/** placement-api --workers: several processes behind one port, each replaced when it ends. */
+/** placement-api --workers: several processes behind one port. A process that ends is replaced. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
@@ -6,8 +6,7 @@ import http from 'node:http';
 import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { version } from '../../src/version.ts';
+import { version } from '../../src/config/version.ts';
 import { type CommandWorld, runToEnd, startCommand, withCommands } from '../manage/commands.ts';
 import { execute } from '../postgresql.ts';
 import { openClient } from '../races/client.ts';
@@ -69,7 +68,7 @@ async function end({ server }: Service): Promise<void> {
   assert.equal((await server.ended).code, 0);
 }
 
-test('connections are spread evenly, the log tells which worker answered, and /metrics tells of each', async () => {
+test('connections are spread evenly, the log names the worker of each answer, and /metrics covers all', async () => {
   await withWorkers(3, async (service) => {
     await buildStockAt(service.url);
     const clients = Array.from({ length: 6 }, () => openClient(service.url));
@@ -93,42 +92,48 @@ test('connections are spread evenly, the log tells which worker answered, and /m
     assert.match(text, /^placement_workers 3$/m);
     assert.match(text, /^placement_worker_restarts_total 0$/m);
     const lines = text.split('\n').filter((line) => line !== '');
-    assert.equal(new Set(lines).size, lines.length, 'each line is there once');
+    assert.equal(new Set(lines).size, lines.length, 'each line occurs once');
     const names = lines.filter((line) => !line.startsWith('#')).map((line) => /^\w+/.exec(line)?.[0]);
     const runs = names.filter((name, place) => name !== names[place - 1] && !/_(bucket|sum|count)$/.test(name ?? ''));
-    assert.equal(new Set(runs).size, runs.length, 'all series of a name stand together');
+    assert.equal(new Set(runs).size, runs.length, 'all series of a name are together');
     assert.match(text, /^openstack_placement_resource_total\{hostname="tight",resourcetype="VCPU"\} 12$/m);
     for (const client of clients) client.close();
     await end(service);
   });
 });
 
-test('a scrape makes the fleet fresh in all workers, not in the one alone that is asked', async () => {
+test('a scrape refreshes the fleet in all workers, not only in the one that answers it', async () => {
   await withWorkers(2, async (service) => {
-    const idleSeconds = 3;
-    await sleep(idleSeconds * 1000);
-    // One connection, so one worker; nobody asks the other for anything.
+    const servedMs = performance.now();
+    // One connection, so one worker. The other worker gets no requests.
     const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
     const ages = async () => {
       const [answer] = await once(http.get(`${service.url}/metrics`, { agent }), 'response');
       const scraped = await text(answer);
       const asked = [...scraped.matchAll(/^placement_requests_total\{.*worker="(\d)"/gm)].map(([, worker]) => worker);
-      assert.ok(new Set(asked).size <= 1, 'one worker is asked');
+      assert.ok(new Set(asked).size <= 1, 'one worker answers');
       return [...scraped.matchAll(/^placement_fleet_age_seconds\{.*\} (\S+)$/gm)].map(([, age]) => Number(age));
     };
+    await until('the fleets are some seconds old', () => performance.now() - servedMs > 2_000);
+    let scrapedMs = performance.now();
     const first = await ages();
     assert.equal(first.length, 2);
     assert.ok(
-      first.every((age) => age >= idleSeconds),
+      first.every((age) => age >= 2),
       `they tell the age before the scrape: ${first}`,
     );
-    await until('both are young', async () => (await ages()).every((age) => age < idleSeconds));
+    await until('both are as young as the scrape before', async () => {
+      const sinceMs = scrapedMs;
+      scrapedMs = performance.now();
+      const scraped = await ages();
+      return scraped.every((age) => age * 1000 <= performance.now() - sinceMs);
+    });
     agent.destroy();
     await end(service);
   });
 });
 
-test('a worker that is killed under load is replaced, and each request is answered when it is sent once more', async (t) => {
+test('a worker that is killed under load is replaced, and each failed request succeeds if repeated', async (t) => {
   await withWorkers(2, async (service, world) => {
     const stock = await buildStockAt(service.url);
     const load = startLoad([service.url], stock, 12);
@@ -151,7 +156,7 @@ test('a worker that is killed under load is replaced, and each request is answer
   });
 });
 
-test('SIGTERM under load cuts nothing, to the service or to one worker', async () => {
+test('SIGTERM under load, to the service or to one worker, breaks no request', async () => {
   await withWorkers(2, async (service, world) => {
     const stock = await buildStockAt(service.url);
     const load = startLoad([service.url], stock, 12);
@@ -164,7 +169,7 @@ test('SIGTERM under load cuts nothing, to the service or to one worker', async (
     await until('more answers', () => load.answered() > before + 100);
     await end(service);
     await load.stop();
-    // When nobody accepts any more, a request never began.
+    // After the socket is closed, a request never began.
     assert.deepEqual([...new Set([...load.broken, ...load.failed])], ['ECONNREFUSED']);
     await checkDatabase(world, load, stock);
   });
@@ -192,7 +197,7 @@ test('a worker that fails again and again is started at longer and longer interv
   });
 });
 
-test('workers end in order when their primary is killed, and at once by a second signal', async () => {
+test('workers end in order when their primary is killed, and at once after a second signal', async () => {
   await withWorkers(2, async (service, world) => {
     service.server.child.kill('SIGKILL');
     await until('the workers are gone', () => [...service.pids().values()].every((pid) => !isAlive(pid)));
@@ -204,7 +209,12 @@ test('workers end in order when their primary is killed, and at once by a second
     endless.flushHeaders();
     await once(endless, 'continue'); // so a worker has it
     next.server.child.kill('SIGTERM');
-    await sleep(1_000);
+    await until('connections are refused', () =>
+      fetch(next.url, { headers: { connection: 'close' } }).then(
+        () => false,
+        () => true,
+      ),
+    );
     assert.equal(next.server.child.exitCode, null, 'the first signal waits for the request');
     next.server.child.kill('SIGTERM');
     assert.equal((await next.server.ended).code, 143);
@@ -212,13 +222,13 @@ test('workers end in order when their primary is killed, and at once by a second
   });
 });
 
-test('where no worker comes up the start ends with exit code 1, and the embedded database is refused', async () => {
+test('if no worker starts, the start ends with exit code 1, and the embedded database is refused', async () => {
   await withCommands('postgresql', 'empty', async ({ folder, configFile }) => {
     const args = ['--config-file', configFile, '--workers', '2'];
     const old = await runToEnd('placement-api', args, folder);
     assert.equal(old.code, 1);
     assert.match(old.stderr, /^placement-api: The database lacks the migrations .* "placement-manage db sync"/);
-    assert.equal(old.stderr.trim().split('\n').length, 1, 'it is said once, not by each worker');
+    assert.equal(old.stderr.trim().split('\n').length, 1, 'the message appears once, not for each worker');
 
     await writeFile(path.join(folder, 'policy.yaml'), '{');
     const synced = { OS_PLACEMENT_DATABASE__SYNC_ON_STARTUP: 'true' };
@@ -233,7 +243,7 @@ test('where no worker comes up the start ends with exit code 1, and the embedded
       [code, stderr],
       [
         1,
-        'placement-api: [api] workers = 2 (or --workers) needs a PostgreSQL server, since the embedded database is for a ' +
+        'placement-api: [api] workers = 2 (or --workers) needs a PostgreSQL server, because the embedded database is for a ' +
           'single process. Set [placement_database] connection, or leave it at 1 worker.\n',
       ],
     );

@@ -14,13 +14,13 @@ import { cpuMs } from '../processes.ts';
 import type { Limit } from './limit.ts';
 
 /*
- * L1: a claim as one statement, without a service: no check of anything, no change log. It is made by pgbench where that is
- * installed, otherwise by this process, which is slower.
+ * L1: a claim as one statement, without a service: nothing is checked, and there is no change log. pgbench makes the
+ * load if it is installed. Otherwise this process does, which is slower.
  */
 
 const providers = 1000;
 
-/** On a database with our schema, that nothing else uses. @returns the limits, at 8 and 32 connections. */
+/** Uses a database with our schema that nothing else uses. @returns the limits, at 8 and 32 connections */
 export async function claimStatementLimits(databaseUrl: string, databasePid: number): Promise<readonly Limit[]> {
   let filled: Promise<void> | undefined;
   const byPgbench = await run('pgbench', ['--version']).then(

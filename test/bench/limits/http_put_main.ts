@@ -3,8 +3,8 @@ import { serve } from '@hono/node-server';
 import { Hono } from 'hono';
 
 /*
- * A server that parses the JSON of every PUT and answers 204, by `node:http` or, with the argument `hono`, through Hono. It
- * tells its URL to the process that forked it, and ends with that.
+ * A server that parses the JSON of every PUT and answers 204, with `node:http`, or with Hono if the argument is `hono`.
+ * It sends its URL to its parent process, and ends with that process.
  */
 
 const address = { hostname: '127.0.0.1', port: 0 };

@@ -33,7 +33,10 @@ export const jsonLimits: readonly Limit[] = [
   }),
 ];
 
-/** @param prepare what is not measured; it gives back what is, which tells how many bytes it made */
+/**
+ * @param prepare the part that is not measured; it returns the measured part, which returns the number of bytes that it
+ * made
+ */
 function limit(name: string, prepare: () => () => number): Limit {
   return {
     name,

@@ -1,10 +1,10 @@
 import type { Measurement } from '../measure.ts';
 
-/** Something no server can beat on this machine, measured in the same run. */
+/** A figure that no server can beat on this machine, measured in the same run. */
 export type Limit = {
   readonly name: string;
   readonly run: (durationMs: number) => Promise<Measurement>;
 };
 
-/** Of what has no server, no database and no client. */
+/** The CPU figures of a limit without a server, a database and a client. */
 export const bare = { serverCpuMs: Number.NaN, databaseCpuMs: Number.NaN, clientCpuMs: Number.NaN } as const;

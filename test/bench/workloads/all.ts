@@ -1,4 +1,4 @@
-import { flatCandidates, nestedCandidates } from './candidates.ts';
+import { candidateQuestions, flatCandidates, nestedCandidates } from './candidates.ts';
 import { claims } from './claims.ts';
 import { creating } from './creating.ts';
 import { hotSpot } from './hot_spot.ts';
@@ -17,4 +17,5 @@ export const allWorkloads: readonly Workload[] = [
   ...reads,
   ...refreshes,
   ...nestedCandidates,
+  ...candidateQuestions,
 ];

@@ -25,13 +25,35 @@ export const flatCandidates: readonly Workload[] = [
   }),
 ];
 
-/** W3: candidates in trees, by the query of upstream's own performance job, and by three groups that are kept apart. */
+/** W3: candidates in trees, with the query of upstream's own performance job, and with three isolated groups. */
 export const nestedCandidates: readonly Workload[] = [
   ...latencyAndThroughput('W3 same_subtree, limit=100', 'nested', `${subtreeQuery}&limit=100`),
   ...latencyAndThroughput('W3 same_subtree', 'nested', subtreeQuery),
   ...latencyAndThroughput('W3 isolate, limit=100', 'nested', `${isolateQuery}&limit=100`),
   ...latencyAndThroughput('W3 isolate', 'nested', isolateQuery),
 ];
+
+/** Eight conditions, all of which most hosts meet. */
+const explainedQuery = `resources=VCPU:1,MEMORY_MB:256,DISK_GB:10${filters}&root_required=HW_CPU_X86_AVX2,!CUSTOM_BENCH_MAINT`;
+
+/** What may be asked about a query: each beside the query itself, without a limit. */
+export const candidateQuestions: readonly Workload[] = (
+  [
+    ['flat', explainedQuery],
+    ['nested', isolateQuery.slice(isolateQuery.indexOf('?') + 1)],
+  ] as const
+).flatMap(([dataSet, query]) =>
+  (['', '/explanation', '/count'] as const).map((question) =>
+    reading({
+      name: `W8 ${dataSet} candidates${question}`,
+      dataSet,
+      concurrency: 1,
+      version: '1.42',
+      ...(dataSet === 'flat' ? { grows: true, largest: 10_000 } : {}),
+      pathOf: () => `/allocation_candidates${question}?${query}`,
+    }),
+  ),
+);
 
 function latencyAndThroughput(
   name: string,

@@ -5,7 +5,7 @@ import { measure, perform } from '../measure.ts';
 import type { MeasuredServer } from '../measured_server.ts';
 import { anyUpTo, expectStatus, type Workload } from './workload.ts';
 
-/** W4: claims of new consumers on any host, and their end. */
+/** W4: claims of new consumers on any host, and their deletion. */
 export const claims: readonly Workload[] = [
   ...[1, 8, 32, 128].map(claiming),
   ...[8, 32].map((concurrency) => releasing(concurrency)),
@@ -22,10 +22,10 @@ export function claimBody(allocations: unknown): string {
   });
 }
 
-/** What `PUT /allocations` says where one provider gives everything. */
+/** The body of `PUT /allocations` for a claim on a single provider. */
 export const claimOn = (provider: string): string => claimBody({ [provider]: { resources: claimedResources } });
 
-/** Ends what the consumers have, unmeasured. */
+/** Deletes the allocations of the consumers, without measuring it. */
 export const release = (server: MeasuredServer, consumers: readonly string[]): Promise<void> =>
   perform(server, { most: consumers.length }, async (connection, call) =>
     deleteAllocations(connection, consumers[call]),
@@ -35,7 +35,7 @@ export async function deleteAllocations(connection: Connection, consumer: string
   expectStatus((await connection.send('DELETE', `/allocations/${consumer}`)).status, 204);
 }
 
-/** Claims something of any host for a new consumer. @returns the consumer; undefined where the claim lost a race. */
+/** Claims some of any host for a new consumer. @returns the consumer; undefined if the claim lost a race */
 async function claimAnywhere(connection: Connection, providers: number): Promise<string | undefined> {
   const consumer = randomUUID();
   const body = claimOn(providerUuid(flatHost.kind, anyUpTo(providers)));

@@ -4,7 +4,7 @@ import { aggregateUuid, flatHost, type ProviderShape } from '../data_set.ts';
 import { measure, perform } from '../measure.ts';
 import { expectStatus, type Workload } from './workload.ts';
 
-/** W1: providers as an agent creates them, in four requests each; they are removed afterwards. */
+/** W1: creating providers as an agent does, with four requests each. They are deleted afterwards. */
 export const creating: Workload = {
   name: 'W1 creating a provider (4 requests), c8',
   dataSet: 'flat',
@@ -39,7 +39,7 @@ export async function createProvider(
   await putPart(connection, uuid, 'inventories', { inventories: Object.fromEntries(bodies) }, 0);
 }
 
-/** @param generation what the provider has before; every part that is written makes it one more */
+/** @param generation the provider's generation before; each part that is written raises it by one */
 async function putPart(connection: Connection, uuid: string, part: string, body: object, generation: number) {
   const content = JSON.stringify({ ...body, resource_provider_generation: generation });
   expectStatus((await connection.send('PUT', `/resource_providers/${uuid}/${part}`, content)).status, 200);

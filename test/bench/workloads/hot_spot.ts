@@ -7,8 +7,8 @@ import { createProvider } from './creating.ts';
 import { expectStatus, type Workload } from './workload.ts';
 
 /**
- * W5: everybody wants the same provider. Measured until it is full by 80 %; then more is asked of it than it has. What is
- * used must be what was acknowledged, and exactly all there is.
+ * W5: all claims are on the same provider. It is measured until 80 % of the provider is used. Then the clients claim
+ * more than the rest. In the end the usage must be equal to the acknowledged claims, and to the capacity.
  */
 export const hotSpot: Workload = {
   name: 'W5 hot spot: claims on one provider, c16',
@@ -39,7 +39,10 @@ export const hotSpot: Workload = {
   },
 };
 
-/** Claims until it is full and beyond, again where a race was lost. @throws Error where what is used is not right. */
+/**
+ * Claims until the provider is full, and some more. Repeats a claim that lost a race. @throws Error if the usage is
+ * wrong
+ */
 async function overrun(server: MeasuredServer, provider: string, room: number, consumers: string[]): Promise<void> {
   await perform(server, { most: room - consumers.length + 40 }, async (connection) => {
     for (let lostRace = true; lostRace; ) {

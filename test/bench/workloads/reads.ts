@@ -1,7 +1,7 @@
 import { consumerUuid, flatHost, providerUuid } from '../data_set.ts';
 import { anyUpTo, reading, type Workload } from './workload.ts';
 
-/** W6: single reads. Every second host has an allocation, and these are the ones that are asked for. */
+/** W6: single reads. Every second host has an allocation. The reads are about these hosts. */
 export const reads: readonly Workload[] = [
   read('a provider', (n) => `/resource_providers/${providerUuid(flatHost.kind, n)}`),
   read('its allocations', (n) => `/resource_providers/${providerUuid(flatHost.kind, n)}/allocations`),

@@ -7,8 +7,8 @@ import type { MeasuredServer } from '../measured_server.ts';
 import { anyUpTo, type Conditions, expectStatus, type Workload } from './workload.ts';
 
 /**
- * The first read after another program has changed some providers: a server that keeps them in memory reads these again.
- * The time is that of the read; the database's CPU time has the change in it, too.
+ * The first read after another program has changed some providers. A server that keeps providers in memory must read
+ * these again. The time is that of the read. The CPU time of the database also includes the change.
  */
 export const refreshes: readonly Workload[] = [1, 10, 100, 1000].map((changed) => ({
   name: `refresh: the read after ${changed} changed provider${changed === 1 ? '' : 's'}, c1`,
@@ -17,7 +17,7 @@ export const refreshes: readonly Workload[] = [1, 10, 100, 1000].map((changed) =
   run: async (server, conditions) => {
     const databaseUrl = server.databaseUrl();
     if (databaseUrl === undefined || changed > conditions.providers) return undefined;
-    // One connection for all changes: to open one costs PostgreSQL more than they do.
+    // One connection makes all changes, because opening a connection costs PostgreSQL more than a change.
     const client = new pg.Client({ connectionString: databaseUrl });
     await client.connect();
     try {

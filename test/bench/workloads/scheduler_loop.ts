@@ -6,7 +6,10 @@ import { expectStatus, type Workload } from './workload.ts';
 
 const mostAttempts = 20;
 
-/** W4: what a scheduler does for an instance: asks for ten candidates, claims one of them, and half of the instances end. */
+/**
+ * W4: what a scheduler does for an instance: it asks for ten candidates and claims one of them. Half of the instances
+ * are deleted.
+ */
 export const schedulerLoop: Workload = {
   name: 'W4 scheduler loop (candidates, claim, half deleted), c8',
   dataSet: 'flat',
@@ -37,7 +40,7 @@ export const schedulerLoop: Workload = {
 type Candidate = { readonly allocations: unknown };
 
 function anyCandidate(body: string): Candidate {
-  // What the API answers from microversion 1.12 on.
+  // The form of the answer from microversion 1.12 on.
   const { allocation_requests: candidates } = JSON.parse(body) as {
     readonly allocation_requests: readonly Candidate[];
   };

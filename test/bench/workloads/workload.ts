@@ -1,40 +1,47 @@
+import { connect } from '../connection.ts';
 import { type Measurement, measure } from '../measure.ts';
 import type { MeasuredServer } from '../measured_server.ts';
 
-/** Under what a workload runs. */
+/** The conditions of a workload. */
 export type Conditions = {
   /** How many flat providers, or trees, there are. */
   readonly providers: number;
   readonly durationMs: number;
 };
 
-/** Something that is measured on every server. */
+/** A workload that is measured on every server. */
 export type Workload = {
   readonly name: string;
   readonly dataSet: 'flat' | 'nested';
-  /** Measured at every size of the data set, not at the smallest only, up to `largest` providers. */
+  /** Measured at every size of the data set up to `largest` providers, not only at the smallest. */
   readonly grows?: boolean;
   readonly largest?: number;
-  /** @returns undefined where it cannot be measured on this server. */
+  /** @returns undefined if it cannot be measured on this server */
   readonly run: (server: MeasuredServer, conditions: Conditions) => Promise<Measurement | undefined>;
 };
 
-/** A GET that must answer 200; `pathOf` is asked before each, with the number of the call. */
+/** A GET that must answer 200. `pathOf` gives the path of each call from its number. */
 export function reading(
   workload: Omit<Workload, 'run' | 'name'> & {
     readonly name: string;
     readonly concurrency: number;
+    /** The microversion; 1.39 unless said otherwise. A server that does not have it is not measured. */
+    readonly version?: string;
     readonly pathOf: (call: number, providers: number) => string;
   },
 ): Workload {
-  const { concurrency, pathOf, ...rest } = workload;
+  const { concurrency, version = '1.39', pathOf, ...rest } = workload;
   return {
     ...rest,
     name: `${rest.name}, c${concurrency}`,
     run: async (server, { durationMs, providers }) => {
       let bodyBytes = 0;
+      const probe = await connect(server.urls()[0] ?? '');
+      const isKnown = (await probe.send('GET', '/', '', false, version)).status !== 406;
+      probe.close();
+      if (!isKnown) return undefined;
       const measured = await measure(server, concurrency, { durationMs }, async (connection, call) => {
-        const answer = await connection.send('GET', pathOf(call, providers));
+        const answer = await connection.send('GET', pathOf(call, providers), '', false, version);
         expectStatus(answer.status, 200);
         bodyBytes = answer.bodyBytes;
       });
@@ -43,10 +50,10 @@ export function reading(
   };
 }
 
-/** @throws Error where an answer has another status than it must have. */
+/** @throws Error if an answer has an unexpected status */
 export function expectStatus(status: number, ...expected: readonly number[]): void {
   if (!expected.includes(status)) throw new Error(`A server answered ${status} instead of ${expected.join(' or ')}.`);
 }
 
-/** A whole number from 1 to `most`; which ones follow each other differs from run to run. */
+/** A whole number from 1 to `most`. The sequence differs from run to run. */
 export const anyUpTo = (most: number): number => 1 + Math.floor(Math.random() * most);

@@ -17,6 +17,13 @@ const good: readonly (readonly [written: string, url: string])[] = [
   ['postgresql://u:100%@h/d', 'postgresql://u:100%25@h/d'],
   ['postgresql://u:p@h/d?application_name=a%20b', 'postgresql://u:p@h/d?application_name=a+b'],
   ['postgresql://u:p@/d?host=/run/postgresql', 'postgresql://u:p@/d?host=%2Frun%2Fpostgresql'],
+  ['postgresql://u:p@a,b:5433/d', 'postgresql://u:p@a,b:5433/d'],
+  ['postgresql+psycopg2://a:1,[::1]:2,c/d', 'postgresql://a:1,[::1]:2,c/d'],
+  [
+    'postgresql://u:p@a,b/d?target_session_attrs=read-write&load_balance_hosts=random',
+    'postgresql://u:p@a,b/d?target_session_attrs=read-write&load_balance_hosts=random',
+  ],
+  ['postgresql://u:p@/d?host=a,b&port=1,2', 'postgresql://u:p@/d?host=a%2Cb&port=1%2C2'],
   ['postgresql://u:p@h/d?sslmode=require', 'postgresql://u:p@h/d?sslmode=require&uselibpqcompat=true'],
 ];
 
@@ -33,8 +40,13 @@ const bad: readonly (readonly [written: string, says: RegExp])[] = [
   ['h/d', /must be a URL of the form/],
   ['postgresql:/h/d', /must be a URL of the form/],
   ['postgresql://u:p@h/a b', /must be a URL of the form/],
-  ['postgresql://u:p@q@h/d', /written %40/],
+  ['postgresql://u:p@q@h/d', /as %40/],
   ['postgresql://u:p@h:70000/d', /port from 1 to 65535/],
+  ['postgresql://u:p@a:1,b:x/d', /port from 1 to 65535/],
+  ['postgresql://u:p@[::1]x/d', /port from 1 to 65535/],
+  ['postgresql://u:p@/d?host=a,b,c&port=1,2', /one port, or one for each of the 3 hosts/],
+  ['postgresql://u:p@a,b/d?target_session_attrs=master', /one of any, read-write, .* as target_session_attrs/],
+  ['postgresql://u:p@a,b/d?load_balance_hosts=yes', /disable or random as load_balance_hosts/],
   ['postgresql://u:p@h:x/d', /port from 1 to 65535/],
 ];
 
@@ -47,7 +59,7 @@ suite('database URLs', () => {
     });
   }
 
-  test('the driver finds user, password and database as SQLAlchemy does', () => {
+  test('node-postgres finds the same user, password and database as SQLAlchemy', () => {
     // pg-connection-string is CommonJS and comes with pg.
     const parse: (url: string) => Record<string, unknown> = createRequire(import.meta.resolve('pg'))(
       'pg-connection-string',
@@ -72,6 +84,7 @@ test('passwords in URLs are masked', () => {
   const masks: readonly (readonly [text: string, masked: string])[] = [
     ['postgresql://u:p@h/d', 'postgresql://u:***@h/d'],
     ['postgresql://u:a@b@h/d', 'postgresql://u:***@h/d'],
+    ['postgresql://u:p@a:1,b:2/d', 'postgresql://u:***@a:1,b:2/d'],
     ['postgresql://u:a b/c:d@h/d', 'postgresql://u:***@h/d'],
     ['postgresql://:p@h/d', 'postgresql://:***@h/d'],
     ['postgresql://h/d?password=p&sslpassword=q&x=1', 'postgresql://h/d?password=***&sslpassword=***&x=1'],

@@ -6,7 +6,7 @@ import { withConf, withPlace } from './place.ts';
 
 const conf = '/etc/placement/placement.conf';
 
-/** The one line that is said of a file. */
+/** The one line that is reported for a file. */
 const mistakes: readonly (readonly [what: string, text: string, says: string])[] = [
   [
     'choice',
@@ -48,8 +48,8 @@ const mistakes: readonly (readonly [what: string, text: string, says: string])[]
   ],
   [
     'microversion',
-    '[api]\nmax_microversion = 1.41',
-    `${conf}:2: [api] max_microversion = "1.41": must be a version from 1.0 to 1.40.`,
+    '[api]\nmax_microversion = 1.43',
+    `${conf}:2: [api] max_microversion = "1.43": must be a version from 1.0 to 1.42.`,
   ],
   [
     'MySQL',
@@ -100,7 +100,7 @@ const mistakes: readonly (readonly [what: string, text: string, says: string])[]
   [
     'half of TLS',
     '[ssl]\nkey_file = k',
-    `${conf}:2: [ssl] key_file = "k": needs [ssl] cert_file beside it, which is not set.`,
+    `${conf}:2: [ssl] key_file = "k": needs [ssl] cert_file as well, which is not set.`,
   ],
   ['grammar', '[api]\nport', `${conf}:2: a line must be "option = value", but this one has neither "=" nor ":".`],
 ];
@@ -110,7 +110,7 @@ suite('each mistake in a file is one line', () => {
     test(what, () => withConf(text, ({ problems }) => assert.deepEqual(problems(), [says])));
   }
 
-  test('and all are told at once', () => {
+  test('all mistakes are reported at once', () => {
     withConf('[api]\nport = x\nauth_strategy = y\n[cors]\nmax_age = z\n', ({ problems }) => {
       assert.deepEqual(
         problems().map((problem) => problem.split(' ')[0]),
@@ -121,7 +121,7 @@ suite('each mistake in a file is one line', () => {
 });
 
 suite('mistakes elsewhere', () => {
-  test('in the environment', () => {
+  test('a mistake in the environment is one line', () => {
     withPlace({}, ({ problems }) => {
       assert.deepEqual(problems({ env: { OS_API__PORT: 'x' } }), [
         'OS_API__PORT: [api] port = "x": must be an integer from 0 to 65535.',
@@ -129,7 +129,7 @@ suite('mistakes elsewhere', () => {
     });
   });
 
-  test('in DATABASE_URL', () => {
+  test('a mistake in DATABASE_URL is one line', () => {
     withPlace({}, ({ problems }) => {
       const [problem = ''] = problems({ env: { DATABASE_URL: 'mysql://u:hunter2@h/d' } });
       assert.match(problem, /^DATABASE_URL: \[placement_database\] connection = mysql:\/\/\*\*\*: MySQL and MariaDB/);
@@ -137,7 +137,7 @@ suite('mistakes elsewhere', () => {
     });
   });
 
-  test('on the command line', () => {
+  test('a mistake on the command line is one line', () => {
     withPlace({}, ({ problems }) => {
       assert.deepEqual(problems({ overrides: [{ group: 'api', name: 'port', text: 'x', flag: '--port' }] }), [
         '--port: [api] port = "x": must be an integer from 0 to 65535.',
@@ -145,7 +145,7 @@ suite('mistakes elsewhere', () => {
     });
   });
 
-  test('missing files and directories, all of them', () => {
+  test('all missing files and directories are reported', () => {
     withPlace({ 'a.conf': '', 'folder/': '' }, ({ problems }) => {
       assert.deepEqual(problems({ configFiles: ['a.conf', 'b.conf', 'folder'], configDirs: ['d', 'a.conf'] }), [
         '/d: the configuration directory cannot be read: it does not exist.',
@@ -156,7 +156,7 @@ suite('mistakes elsewhere', () => {
     });
   });
 
-  test('a file that is not UTF-8', () => {
+  test('a file that is not UTF-8 is reported', () => {
     withPlace({}, ({ root, problems }) => {
       mkdirSync(path.join(root, 'etc'));
       writeFileSync(path.join(root, 'etc/placement.conf'), Buffer.from('[api]\nhost = caf\xe9\n', 'latin1'));

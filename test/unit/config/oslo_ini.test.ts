@@ -3,7 +3,7 @@ import { suite, test } from 'node:test';
 import fc from 'fast-check';
 import { ConfigError } from '../../../src/config/config_error.ts';
 import { parseOsloIni } from '../../../src/config/oslo_ini.ts';
-import { strip } from '../../../src/python_strip.ts';
+import { strip } from '../../../src/rest/python_strip.ts';
 
 const parse = (text: string): unknown =>
   Object.fromEntries(
@@ -13,7 +13,7 @@ const parse = (text: string): unknown =>
     ]),
   );
 
-// What oslo.config 9.0 makes of each.
+// The results of oslo.config 9.0.
 const grammar: readonly (readonly [what: string, text: string, meaning: unknown])[] = [
   ['nothing', '', {}],
   ['the first separator counts, equals', '[a]\nk = x:y=z', { a: { k: ['x:y=z'] } }],
@@ -46,7 +46,7 @@ const grammar: readonly (readonly [what: string, text: string, meaning: unknown]
 suite('the grammar of oslo.config', () => {
   for (const [what, text, meaning] of grammar) test(what, () => assert.deepEqual(parse(text), meaning));
 
-  test('values know their lines', () => {
+  test('each value has its line', () => {
     const values = parseOsloIni('[a]\n\nk = 1\n  2\n# c\nk = 3', 'f').get('a')?.get('k');
     assert.deepEqual(values, [
       { value: '1\n2', line: 3 },
@@ -61,7 +61,7 @@ const mistakes: readonly (readonly [what: string, text: string, line: number, sa
   ['an empty option', '[a]\n= hunter2', 2, /no option before the separator/],
   ['no section', '# c\nk = hunter2', 2, /k stands before any section\. Write \[DEFAULT\]/],
   ['a section without end', '[a]\nk = v\n[b', 3, /must end with "]"/],
-  ['a comment after a section', '[a] # c', 1, /must end with "]" and nothing after it/],
+  ['a comment after a section', '[a] # c', 1, /must end with "]", with nothing after it/],
   ['a section without name', '[]', 1, /has no name/],
   ['a continuation after an empty line', '[a]\nk = v\n\n  hunter2', 4, /no value above/],
   ['a continuation after a comment', '[a]\nk = v\n# c\n  hunter2', 4, /no value above/],
@@ -95,7 +95,7 @@ const value = fc.tuple(
   ),
 );
 
-test('whatever is written quoted and indented is read back', () => {
+test('every value that is written in quotes and indented is read back unchanged', () => {
   const sections = fc.dictionary(word, fc.dictionary(word, fc.array(value, { minLength: 1, maxLength: 3 })));
   fc.assert(
     fc.property(
@@ -126,7 +126,7 @@ test('whatever is written quoted and indented is read back', () => {
   );
 });
 
-test('any text is read or refused with a ConfigError', () => {
+test('any text is parsed, or refused with a ConfigError', () => {
   const piece = fc.oneof(fc.constantFrom('[a]', '\n', '\n ', ' = ', ':', '"', '#', '[', ']', '\t', '\r'), fc.string());
   fc.assert(
     fc.property(fc.array(piece), (pieces) => {

@@ -6,7 +6,7 @@ import { type LoadedConfig, load } from '../../../src/config/load.ts';
 import type { Surroundings } from '../../../src/config/search.ts';
 import type { Override } from '../../../src/config/sources.ts';
 
-/** A machine of its own in a folder: `home`, `etc` and `cwd` are in `root`, and nothing is in the environment. */
+/** A separate machine in a folder: `home`, `etc` and `cwd` are in `root`, and the environment is empty. */
 export type Place = {
   readonly root: string;
   readonly load: (more?: More) => LoadedConfig;
@@ -14,7 +14,7 @@ export type Place = {
 };
 type More = Partial<Surroundings> & { readonly overrides?: readonly Override[] };
 
-/** Calls back with a place that has these files (paths relative to its root; a path that ends in / is a folder). */
+/** Calls back with a place that has these files. Paths are relative to its root. A path that ends in / is a folder. */
 export function withPlace<T>(files: Readonly<Record<string, string>>, use: (place: Place) => T): T {
   const root = mkdtempSync(path.join(tmpdir(), 'placement-config-'));
   try {
@@ -31,7 +31,7 @@ export function withPlace<T>(files: Readonly<Record<string, string>>, use: (plac
   }
 }
 
-/** `/etc/placement/placement.conf` alone. */
+/** A place with only `/etc/placement/placement.conf`. */
 export const withConf = <T>(text: string, use: (place: Place) => T): T =>
   withPlace({ 'etc/placement/placement.conf': text }, use);
 

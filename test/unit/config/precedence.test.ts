@@ -8,7 +8,7 @@ import { withConf, withPlace } from './place.ts';
 const project = (value: string): string => `[placement]\nincomplete_consumer_project_id = ${value}\n`;
 const user = (value: string): string => `[placement]\nincomplete_consumer_user_id = ${value}\n`;
 
-suite('where files are looked for', () => {
+suite('the places of configuration files', () => {
   const standard = ['home/.placement', 'home', 'etc/placement', 'etc', 'common/etc/placement', 'snap/etc/placement'];
   const all = Object.fromEntries(standard.map((place) => [`${place}/placement.conf`, project(place)]));
 
@@ -24,7 +24,7 @@ suite('where files are looked for', () => {
     });
   }
 
-  test('nothing at all gives the defaults', () => {
+  test('without any files the defaults apply', () => {
     withPlace({}, ({ root, load }) => {
       const { config, files, settings } = load();
       const policy = { ...defaultConfig.osloPolicy, policyFile: path.join(root, 'etc/placement/policy.yaml') };
@@ -36,7 +36,7 @@ suite('where files are looked for', () => {
     });
   });
 
-  test('placement.conf.d is looked for on its own and read after placement.conf, by name', () => {
+  test('placement.conf.d is searched for separately and read after placement.conf, by name', () => {
     const files = {
       'etc/placement/placement.conf': project('main') + user('main'),
       'home/.placement/placement.conf.d/10.conf': project('ten'),
@@ -51,7 +51,7 @@ suite('where files are looked for', () => {
     });
   });
 
-  test('--config-file and --config-dir replace what they are for, in order', () => {
+  test('--config-file and --config-dir replace the search for these files, in order', () => {
     const files = {
       'etc/placement/placement.conf': '[api]\nport = 1\n',
       'etc/placement/placement.conf.d/x.conf': `${project('found')}[api]\nhost = found\n`,
@@ -95,7 +95,7 @@ suite('where files are looked for', () => {
   });
 });
 
-test('the strongest source that has an option decides, whichever others have it', () => {
+test('the strongest source that has an option decides', () => {
   const sources = ['flag', 'environment', 'conf.d', 'conf', 'DATABASE_URL'] as const;
   const url = (name: string): string => `postgresql://h/${name}`;
   const file = (name: string): string => `[placement_database]\nconnection = ${url(name)}\n`;
@@ -123,22 +123,22 @@ test('the strongest source that has an option decides, whichever others have it'
 });
 
 suite('one option', () => {
-  test('the last of repeated ones counts', () => {
+  test('the last of repeated overrides counts', () => {
     withConf('[api]\nport = 1\nport = 2\n', ({ load }) => assert.equal(load().config.api.port, 2));
   });
 
-  test('DEFAULT is spelt out in the environment', () => {
+  test('the section DEFAULT is written in full in the environment', () => {
     withPlace({}, ({ load }) => assert.equal(load({ env: { OS_DEFAULT__DEBUG: 'Yes' } }).config.default.debug, true));
   });
 
-  test('DATABASE_URL is taken as it is, dollars included', () => {
+  test('DATABASE_URL is used unchanged, including dollar signs', () => {
     withPlace({}, ({ load }) => {
       const { connection } = load({ env: { DATABASE_URL: 'postgres://u:a$$b@h/d' } }).config.placementDatabase;
       assert.equal(connection, 'postgresql://u:a%24%24b@h/d');
     });
   });
 
-  test('an empty text or number is the default', () => {
+  test('an empty text or number means the default', () => {
     const text =
       '[api]\nhost =\nport =\n[placement_database]\nslave_connection =\n[keystone_authtoken]\npassword = ""\n';
     withConf(text, ({ load }) => {
@@ -148,7 +148,7 @@ suite('one option', () => {
     });
   });
 
-  test('older names are read where the file does not have the new one', () => {
+  test('older names are read if the file does not have the new one', () => {
     const files = {
       'a.conf':
         '[DEFAULT]\nauth_strategy = noauth2\nmax_request_body_size = 5\n[keystone_authtoken]\nauth_uri = http://old\n',
@@ -197,21 +197,21 @@ suite('files beside the configuration', () => {
     const files = { 'etc/placement/placement.conf': '', 'etc/placement/policy.yaml': '', 'home/policy.yaml': '' };
     assert.deepEqual(policy(files), ['etc/placement/policy.yaml', 'etc/placement/policy.d']);
   });
-  test('then where placement.conf could be', () => {
+  test('are found in the places of placement.conf next', () => {
     const files = { 'etc/placement/placement.conf': '', 'home/policy.yaml': '', 'etc/policy.d/': '' };
     assert.deepEqual(policy(files), ['home/policy.yaml', 'etc/policy.d']);
   });
-  test('but in a --config-dir before that', () => {
+  test('are found in a --config-dir before these', () => {
     const files = { 'etc/placement/placement.conf': '', 'etc/placement/policy.yaml': '', 'd/policy.yaml': '' };
     assert.deepEqual(policy(files, { configDirs: ['d'] }), ['d/policy.yaml', 'etc/placement/policy.d']);
   });
-  test('policy.json counts where there is no policy.yaml', () => {
+  test('policy.json is used if there is no policy.yaml', () => {
     assert.equal(
       policy({ 'etc/placement/placement.conf': '', 'etc/placement/policy.json': '' })[0],
       'etc/placement/policy.json',
     );
   });
-  test('an option names others, several directories among them', () => {
+  test('can be named by an option, also several directories', () => {
     const text = '[oslo_policy]\npolicy_file = sub/p.yaml\npolicy_dirs = one\npolicy_dirs = two\n';
     const found = policy({ 'etc/placement/placement.conf': text, 'etc/placement/policy.json': '', 'home/two/': '' });
     assert.deepEqual(found, ['etc/placement/sub/p.yaml', 'etc/placement/one', 'home/two']);

@@ -16,7 +16,7 @@ function configOf(name: string): Config {
   });
 }
 
-suite('files as deployment tools write them', () => {
+suite('files of deployment tools', () => {
   test('kolla', () => {
     const {
       default: defaults,

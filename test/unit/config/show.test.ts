@@ -18,7 +18,7 @@ function shown(lines: readonly string[], group: string, name: string): readonly 
 }
 
 suite('--show-config', () => {
-  test('gives each option with its value and source', () => {
+  test('has each option with its value and source', () => {
     const lines = shownLines(
       '[DEFAULT]\nauth_strategy = noauth2\n[placement_database]\nconnection = postgresql+psycopg2://u:hunter2@h/d',
       {
@@ -40,7 +40,7 @@ suite('--show-config', () => {
     for (const { group, name } of options) assert.equal(shown(lines, group, name).length, 2, `[${group}] ${name}`);
   });
 
-  test('says what each option is for and what may be written', () => {
+  test('says what each option is for and which values are allowed', () => {
     const lines = shownLines('');
     for (const { help, type } of options) assert.ok(lines.includes(`# ${help} (${type.expected})`), help);
     assert.ok(lines.includes('# The port to listen on; 0 for any free one. (an integer from 0 to 65535)'));
@@ -50,7 +50,7 @@ suite('--show-config', () => {
     withPlace({}, ({ load }) => assert.match(showConfig(load()), /^# No configuration file was found\.\n/));
   });
 
-  test('shows no secret, wherever it is written', () => {
+  test('shows no secret from any source', () => {
     const secret = 'hunter2';
     const text = `
 [keystone_authtoken]
@@ -73,7 +73,7 @@ allowed_origin = http://a, $keystone_authtoken.password
     assert.doesNotMatch(shownLines('', variables).join('\n'), new RegExp(secret));
   });
 
-  test('is a file that means the same, secrets aside', () => {
+  test('can be read as a file with the same meaning, except for secrets', () => {
     const text = fc.string({ unit: fc.constantFrom('$', '{', '}', '"', "'", ' ', 'a', '#', '=', '[', '\\', 'é') });
     const region = fc.option(text, { nil: undefined });
     fc.assert(

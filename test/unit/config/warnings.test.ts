@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
-import { databaseWarning } from '../../../src/database/database_warning.ts';
-import { describeDatabase } from '../../../src/database/describe_database.ts';
+import { databaseWarning } from '../../../src/start/database_warning.ts';
+import { describeDatabase } from '../../../src/start/describe_database.ts';
 import { withConf, withPlace } from './place.ts';
 
 const conf = '/etc/placement/placement.conf';
 const warningsOf = (text: string): readonly string[] =>
   withConf(text, ({ root, load }) => load().warnings.map((warning) => warning.replaceAll(`${root}/`, '/')));
 
-suite('sections that are probably misspelled are told', () => {
+suite('sections that are probably misspelled are reported', () => {
   for (const [written, meant] of [
     ['placement_databse', 'placement_database'],
     ['PLACEMENT-DATABASE', 'placement_database'],
@@ -31,7 +31,7 @@ suite('sections that are probably misspelled are told', () => {
     });
   }
 
-  test('those of other libraries are not', () => {
+  test('sections of other libraries are not reported', () => {
     const sections = [
       ...['DEFAULT', 'api', 'database', 'api_database', 'oslo_limit', 'oslo_concurrency', 'oslo_reports', 'profiler'],
       ...[
@@ -51,7 +51,7 @@ suite('sections that are probably misspelled are told', () => {
     assert.deepEqual(warningsOf(sections.map((section) => `[${section}]\nname = value\n`).join('')), []);
   });
 
-  test('nor are ours, in any case', () => {
+  test('our sections are not reported, in any case of letters', () => {
     const sections = [
       'API',
       'SSL',
@@ -64,7 +64,7 @@ suite('sections that are probably misspelled are told', () => {
     assert.deepEqual(warningsOf(sections.map((section) => `[${section}]\nname = value\n`).join('')), []);
   });
 
-  test('nor the one that auth_section names', () => {
+  test('the section that auth_section names is not reported', () => {
     const text = (authSection: string) =>
       `[keystone_authtoken]\nauth_section = ${authSection}\n[keystone_authtokens]\nusername = u\n`;
     assert.deepEqual(warningsOf(text('keystone_authtokens')), []);
@@ -72,18 +72,18 @@ suite('sections that are probably misspelled are told', () => {
   });
 });
 
-test('a policy file that is set and missing is told', () => {
+test('a policy file that is set but missing is reported', () => {
   assert.deepEqual(warningsOf('[oslo_policy]\npolicy_file = rules.yaml\n'), [
-    `${conf}:2: [oslo_policy] policy_file = "rules.yaml" (which is "/etc/placement/rules.yaml"): there is no such file, so the default rules hold.`,
+    `${conf}:2: [oslo_policy] policy_file = "rules.yaml" (which is "/etc/placement/rules.yaml"): there is no such file, so the default rules apply.`,
   ]);
-  assert.deepEqual(warningsOf('[oslo_policy]\nenforce_scope = true\n'), [], 'not where it is not set');
+  assert.deepEqual(warningsOf('[oslo_policy]\nenforce_scope = true\n'), [], 'no warning if it is not set');
   withPlace(
     { 'etc/placement/placement.conf': '[oslo_policy]\npolicy_file = rules.yaml\n', 'etc/placement/rules.yaml': '' },
     ({ load }) => assert.deepEqual(load().warnings, []),
   );
 });
 
-test('a file that does not say where the data is, is told', () => {
+test('a file without the place of the database is reported', () => {
   withConf('[api]\nauth_strategy = noauth2\n', ({ load }) => {
     assert.match(
       databaseWarning(load()) ?? '',
@@ -97,7 +97,7 @@ test('a file that does not say where the data is, is told', () => {
       assert.equal(databaseWarning(load({ env })), undefined);
     }
   });
-  withPlace({}, ({ load }) => assert.equal(databaseWarning(load()), undefined, 'not where nothing is configured'));
+  withPlace({}, ({ load }) => assert.equal(databaseWarning(load()), undefined, 'no warning without configuration'));
 });
 
 test('a database is described without user and password', () => {

@@ -15,7 +15,7 @@ test('the bar fits the terminal', () => {
   }
 });
 
-test('on a terminal the bar is drawn over, and what is done stays', () => {
+test('on a terminal the bar is redrawn, and finished tables stay', () => {
   const written: string[] = [];
   const { note, progress } = showImport({ isTTY: true, columns: 40, write: (text) => written.push(text) });
   progress('users', 0, 2);

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { behind, upTo } from '../../../src/import/key_order.ts';
+import { behind, upTo } from '../../../src/manage/import/key_order.ts';
 
-test('rows behind a key and up to it, column by column', () => {
+test('rows after a key and up to it are compared column by column', () => {
   assert.deepEqual(behind(['id'], undefined), { condition: 'true', values: [] });
   assert.deepEqual(behind(['id'], [7]), { condition: 't.id > ?', values: [7] });
   assert.deepEqual(upTo(['id'], [7]), { condition: 't.id <= ?', values: [7] });

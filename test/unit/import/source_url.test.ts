@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
-import { nameOfSource, readSourceUrl, type SourceSettings } from '../../../src/import/source_url.ts';
+import { nameOfSource, readSourceUrl, type SourceSettings } from '../../../src/manage/import/source_url.ts';
 
 const plain: SourceSettings = {
   host: 'db.example.com',
@@ -55,7 +55,8 @@ const bad: readonly (readonly [written: string, says: RegExp])[] = [
   ['placement', /must be a URL of the form/],
   ['mysql://u:p@h', /^must name the database/],
   ['mysql://u:p@h/', /^must name the database/],
-  ['mysql://u:p@q@h/d', /written %40/],
+  ['mysql://u:p@a,b:3307/d', /^must name one host/],
+  ['mysql://u:p@q@h/d', /as %40/],
   [
     'mysql://u:p@192.0.2.1/d?ssl_ca=/ca.pem',
     /^must have the name in the certificate instead of 192\.0\.2\.1, or end with/,
@@ -75,7 +76,7 @@ suite('the URL of a source', () => {
   }
 });
 
-test('a source is known by its address and database, without user and password', () => {
+test('the name of a source has its address and database, without user and password', () => {
   assert.equal(nameOfSource(plain), 'mysql://db.example.com:3306/placement');
   assert.equal(nameOfSource({ ...plain, host: '::1' }), 'mysql://[::1]:3306/placement');
   assert.equal(nameOfSource({ ...plain, socketPath: '/run/mysqld.sock' }), 'mysql:///run/mysqld.sock/placement');

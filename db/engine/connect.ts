@@ -1,0 +1,268 @@
+import { setImmediate } from 'node:timers/promises';
+import { type CompiledQuery, Kysely, PostgresDialect, type RawBuilder } from 'kysely';
+import pg from 'pg';
+import type { Tables } from '../schema/tables.ts';
+import { openEmbedded } from './embedded.ts';
+import { keepUp } from './embedded_upkeep.ts';
+import { graceMs, type OnStatement, poolsOf, prepareConnection, preparing } from './pool.ts';
+import { briefWait, isLockRefused, type LockWait, openSlowLane, type SlowLane, slowConnections } from './slow_lane.ts';
+import { isDatabaseError } from './sqlstate.ts';
+
+/**
+ * Where the data is: on a PostgreSQL server, or in the folder of an embedded PostgreSQL (`memory://` stores nothing).
+ */
+export type DatabaseSettings =
+  | {
+      readonly connection: string;
+      readonly maxPoolSize: number;
+      /** How long to wait for a connection, in milliseconds. */
+      readonly connectTimeoutMs?: number;
+      /** The age at which a connection is replaced. Without it, connections are never replaced for their age. */
+      readonly maxLifetimeSeconds?: number;
+      /**
+       * The time limit of a statement on `Database.kysely`, in milliseconds. Without it, or at 0, there is no limit.
+       */
+      readonly statementTimeoutMs?: number;
+      readonly onStatement?: OnStatement;
+    }
+  | {
+      readonly embeddedPath: string;
+      /** A dump of a data folder (PGlite's `dumpDataDir`) that a new database starts from. */
+      readonly template?: Blob;
+      readonly onStatement?: OnStatement;
+      /** Called with a line for the log when background work fails. */
+      readonly warn?: (line: string) => void;
+    };
+
+/** The rows of several statements, in their order, each with the row type that its statement declares. */
+export type RowsOf<Statements extends readonly RawBuilder<unknown>[]> = {
+  readonly [Place in keyof Statements]: Statements[Place] extends RawBuilder<infer Row> ? readonly Row[] : never;
+};
+
+/** An open database of either engine. */
+export type Database = {
+  readonly kysely: Kysely<Tables>;
+  /** The same database for work that may take long, such as migrations: a separate connection without time limits. */
+  readonly patient: Kysely<Tables>;
+  readonly engine: 'postgresql' | 'embedded';
+  /**
+   * Sends the statements as one transaction without waiting between them: one round trip on PostgreSQL. Each statement
+   * sees what was committed before it began, and what the earlier statements of the transaction wrote.
+   *
+   * @param wait how long the transaction may wait for each lock, and on which connections. Without it, the time limit
+   *   of a statement applies.
+   * @returns the rows of each statement
+   * @throws the first error; `lockNotAvailable` if a lock was not granted in time. Then nothing was changed.
+   *   `failedStatement` tells which statement failed.
+   */
+  transaction<const Statements extends readonly RawBuilder<unknown>[]>(
+    statements: Statements,
+    wait?: Partial<LockWait>,
+  ): Promise<RowsOf<Statements>>;
+  /**
+   * As `transaction`, for a write that may find a lock held by another program. The write waits for that lock in the
+   * slow lane, on a connection that no other request needs, for as long as a statement may take.
+   */
+  write<const Statements extends readonly RawBuilder<unknown>[]>(statements: Statements): Promise<RowsOf<Statements>>;
+  /** Where transactions wait for locks that other programs hold. Its connections are opened on first use. */
+  readonly slowLane: SlowLane;
+  /** The time limit of a statement, in milliseconds; 0 means no limit. */
+  readonly statementTimeoutMs: number;
+  /**
+   * Resolves when the requests that wait at the sockets were read, so that a batch can collect several of them for one
+   * statement. The embedded engine keeps the process busy while it works: without this, a batch would never find a
+   * second request. On PostgreSQL it resolves at once.
+   */
+  turn(): Promise<void>;
+  /** How many connections are open, how many of these are idle, and how many transactions wait for one. */
+  connections(): { readonly open: number; readonly idle: number; readonly waiting: number };
+  close(): Promise<void>;
+};
+
+/**
+ * Opens the database. Both engines are one Kysely instance over node-postgres and speak the same SQL; the embedded one
+ * has a single connection.
+ *
+ * @throws Error with the remedy if another process uses the embedded folder.
+ */
+export async function openDatabase(settings: DatabaseSettings): Promise<Database> {
+  if ('connection' in settings) {
+    const { statementTimeoutMs = 0, onStatement } = settings;
+    const common = {
+      connectionTimeoutMillis: settings.connectTimeoutMs ?? 10_000,
+      maxLifetimeSeconds: settings.maxLifetimeSeconds ?? 0,
+      application_name: 'placement',
+      pipeline: true,
+      types: utcTypes,
+      // TCP keep-alive finds a server that is gone without closing its connections, also on connections without a time
+      // limit. Otherwise a load of the fleet, and every request that waits for it, would wait for ever.
+      keepAlive: true,
+      keepAliveInitialDelayMillis: 10_000,
+    };
+    const openPool = poolsOf(settings.connection);
+    const limited = (max: number): pg.Pool => {
+      // A server that does not answer any more does not cancel a statement either. The client closes the connection
+      // then.
+      const timeout = statementTimeoutMs === 0 ? {} : { query_timeout: statementTimeoutMs + graceMs };
+      const pool = openPool({ ...common, max, ...timeout });
+      pool.on('connect', (client) => prepareConnection(client, statementTimeoutMs));
+      return pool;
+    };
+    const patientPool = openPool({ ...common, max: 1 });
+    const patient = new Kysely<Tables>({ dialect: new PostgresDialect({ pool: patientPool }) });
+    return database(limited(settings.maxPoolSize), {
+      engine: 'postgresql',
+      slowPool: limited(slowConnections),
+      patient,
+      statementTimeoutMs,
+      onStatement,
+      closeEngine: () => patientPool.end(),
+    });
+  }
+  const embedded = await openEmbedded(settings);
+  const pool = new pg.Pool({ ...embedded.poolConfig, types: utcTypes });
+  pool.on('connect', (client) => prepareConnection(client, 0));
+  const opened = database(pool, {
+    engine: 'embedded',
+    statementTimeoutMs: 0,
+    onStatement: settings.onStatement,
+    closeEngine: embedded.close,
+  });
+  const stopUpkeep = keepUp(opened.kysely, (error) => settings.warn?.(`A table could not be vacuumed: ${error}`));
+  return {
+    ...opened,
+    close: async () => {
+      await stopUpkeep();
+      await opened.close();
+    },
+  };
+}
+
+function database(
+  pool: pg.Pool,
+  {
+    engine,
+    slowPool,
+    patient,
+    statementTimeoutMs,
+    onStatement,
+    closeEngine,
+  }: Pick<Database, 'engine' | 'statementTimeoutMs'> & {
+    readonly slowPool?: pg.Pool;
+    readonly patient?: Kysely<Tables>;
+    readonly onStatement: OnStatement | undefined;
+    readonly closeEngine: () => Promise<void>;
+  },
+): Database {
+  const prepared = preparing(pool, onStatement);
+  const slow = slowPool === undefined ? prepared : preparing(slowPool, onStatement);
+  const pools = slowPool === undefined ? [pool] : [pool, slowPool];
+  const sumOf = (count: (pool: pg.Pool) => number): number => pools.reduce((sum, each) => sum + count(each), 0);
+  const kysely = new Kysely<Tables>({ dialect: new PostgresDialect({ pool: prepared }) });
+  const slowLane = openSlowLane();
+  const transact: Database['transaction'] = async (statements, wait) => {
+    const queries = statements.map((statement) => statement.compile(kysely));
+    const rows: readonly (readonly unknown[])[] = await transaction(
+      wait?.isSlow ? slow : prepared,
+      engine,
+      queries,
+      wait?.lockTimeoutMs,
+    );
+    return rows as RowsOf<typeof statements>; // one list of rows for each statement, in the same order
+  };
+  return {
+    kysely,
+    patient: patient ?? kysely,
+    engine,
+    transaction: transact,
+    write: async (statements) => {
+      const endsAtMs = statementTimeoutMs === 0 ? Number.POSITIVE_INFINITY : performance.now() + statementTimeoutMs;
+      try {
+        return await transact(statements, briefWait);
+      } catch (error) {
+        if (!isLockRefused(error)) throw error;
+        return slowLane.attempt((wait) => transact(statements, wait), { holdsOthers: true, endsAtMs, refusal: error });
+      }
+    },
+    turn: engine === 'embedded' ? eventLoopTurn : async () => {},
+    slowLane,
+    statementTimeoutMs,
+    connections: () => ({
+      open: sumOf(({ totalCount }) => totalCount),
+      idle: sumOf(({ idleCount }) => idleCount),
+      waiting: sumOf(({ waitingCount }) => waitingCount),
+    }),
+    close: async () => {
+      await Promise.all(pools.map((each) => each.end()));
+      await closeEngine();
+    },
+  };
+}
+
+/** Twice, because the first callback may run in the same turn of the event loop, before the sockets are polled. */
+async function eventLoopTurn(): Promise<void> {
+  await setImmediate();
+  await setImmediate();
+}
+
+const failedStatements = new WeakMap<Error, number>();
+
+/** The index of the statement of a transaction that failed with this error; undefined if no statement did. */
+export const failedStatement = (error: unknown): number | undefined =>
+  error instanceof Error ? failedStatements.get(error) : undefined;
+
+async function transaction(
+  pool: Pick<pg.Pool, 'connect'>,
+  engine: Database['engine'],
+  queries: readonly CompiledQuery[],
+  lockTimeoutMs: number | undefined,
+) {
+  const client = await pool.connect();
+  let broken: unknown;
+  // No other program can hold a lock in the embedded engine.
+  const isPatient = lockTimeoutMs === undefined || engine === 'embedded';
+  // A single statement is a transaction already.
+  const isSingle = queries.length === 1 && isPatient;
+  const begin = isPatient ? 'begin' : `begin; set local lock_timeout = ${lockTimeoutMs}`;
+  try {
+    const texts = isSingle ? queries : [{ sql: begin, parameters: [] }, ...queries, { sql: 'commit', parameters: [] }];
+    const sent: Promise<pg.QueryResult>[] = [];
+    // All statements are sent by one write to the socket instead of one write each. This saves a tenth of the CPU time
+    // of creating a provider.
+    const stream = engine === 'postgresql' ? client.connection.stream : undefined;
+    stream?.cork();
+    try {
+      for (const { sql, parameters } of texts) {
+        sent.push(client.query(sql, [...parameters]));
+        // The embedded engine takes one query at a time. A failed query is found below, after the commit, which rolls
+        // back.
+        if (engine === 'embedded') await sent.at(-1)?.catch(() => {});
+      }
+    } finally {
+      stream?.uncork();
+    }
+    const settled = await Promise.allSettled(sent);
+    settled.forEach((result, place) => {
+      if (result.status === 'fulfilled') return;
+      if (result.reason instanceof Error && !isSingle) failedStatements.set(result.reason, place - 1);
+      throw result.reason;
+    });
+    const rows = (await Promise.all(sent)).map((result) => result.rows as readonly unknown[]);
+    return isSingle ? rows : rows.slice(1, -1);
+  } catch (error) {
+    // A COMMIT after a failed statement has rolled back already. A broken connection must not be used again.
+    broken = isDatabaseError(error) ? undefined : error;
+    throw error;
+  } finally {
+    client.release(broken instanceof Error ? broken : undefined);
+  }
+}
+
+/** `timestamp without time zone`. Upstream stores UTC in it; node-postgres would read it as local time. */
+const timestampOid = 1114;
+const utcTypes = {
+  getTypeParser: (oid: number, format?: 'text' | 'binary') =>
+    oid === timestampOid && format !== 'binary'
+      ? (text: string) => new Date(`${text.replace(' ', 'T')}Z`)
+      : pg.types.getTypeParser(oid, format as 'text'),
+} as pg.CustomTypesConfig;

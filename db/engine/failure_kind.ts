@@ -1,0 +1,32 @@
+import { isLockRefused } from './slow_lane.ts';
+import { hasSqlstate, isLostRace, isTimedOut, isUnavailable, isUnstorable, sqlstate } from './sqlstate.ts';
+
+/** What an error of the database means for the request that it failed. */
+export type FailureKind =
+  /** The database cannot be reached, or does not serve now. */
+  | 'unavailable'
+  /** A statement exceeded its time limit. */
+  | 'timed out'
+  /** Another transaction held a lock for too long. */
+  | 'lock refused'
+  /** Another transaction changed the same rows; the same request may succeed now. */
+  | 'lost race'
+  /** Another row has a name, a UUID or another key that must be unique. */
+  | 'taken'
+  /** A number in the request is too large for its column. */
+  | 'number too large'
+  /** The encoding of the database cannot store a text in the request. */
+  | 'text not storable';
+
+/**
+ * The kind of an error; undefined for errors that are not of the database, and for errors that no request can cause.
+ */
+export function failureKind(error: unknown): FailureKind | undefined {
+  if (isUnavailable(error)) return 'unavailable';
+  if (isTimedOut(error)) return 'timed out';
+  if (isLockRefused(error)) return 'lock refused';
+  if (isLostRace(error)) return 'lost race';
+  if (hasSqlstate(error, sqlstate.uniqueViolation)) return 'taken';
+  if (!isUnstorable(error)) return undefined;
+  return hasSqlstate(error, sqlstate.numberOutOfRange) ? 'number too large' : 'text not storable';
+}

@@ -1,0 +1,10 @@
+import type { Kysely, RawBuilder } from 'kysely';
+import type { Tables } from '../schema/tables.ts';
+
+/** Runs a query that always gives one row, such as a SELECT without FROM or of a count, and returns it. */
+export async function onlyRow<Row>(db: Kysely<Tables>, query: RawBuilder<Row>): Promise<Row> {
+  const { rows } = await query.execute(db);
+  const [row] = rows;
+  if (row === undefined) throw new Error('A query that always gives one row gave none.');
+  return row;
+}

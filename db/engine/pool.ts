@@ -1,0 +1,129 @@
+import { createHash } from 'node:crypto';
+import { once } from 'node:events';
+import pg from 'pg';
+import { hostsOf } from './hosts.ts';
+import { newHostSearch, openHostsPool } from './hosts_pool.ts';
+
+/**
+ * Called after each statement, whether it succeeded or failed, in the asynchronous context of its caller.
+ *
+ * @param text the SQL with parameters as `$1`, never with their values
+ * @param ms the time from sending the statement to its answer. In a transaction it includes the statements before this
+ *   one.
+ */
+export type OnStatement = (text: string, ms: number) => void;
+
+/**
+ * How the pools of a database are opened. A URL with one server and without a wanted kind gets pools of node-postgres
+ * itself.
+ */
+export function poolsOf(url: string): (config: PoolConfig) => pg.Pool {
+  const asked = hostsOf(url);
+  if (asked.hosts.length === 1 && asked.target === 'any') {
+    return (config) => replacingBroken(new pg.Pool({ ...config, connectionString: url }));
+  }
+  const search = newHostSearch(asked);
+  return (config) => replacingBroken(openHostsPool(config, url, asked, search));
+}
+
+type PoolConfig = pg.PoolConfig & { readonly pipeline: boolean };
+
+function replacingBroken(pool: pg.Pool): pg.Pool {
+  // The pool replaces a connection that breaks, and the queries on it fail. An 'error' event without a listener would
+  // end the process. The pool emits it for an idle connection, the client for a connection in use.
+  pool.on('error', () => {});
+  pool.on('connect', (client) => client.on('error', () => {}));
+  return pool;
+}
+
+/** How much longer than the server's own time limit the client waits for an answer, in milliseconds. */
+export const graceMs = 5_000;
+
+/**
+ * Sends the settings of a connection ahead of its first statement. They are not among the parameters of the connection,
+ * since poolers such as PgBouncer refuse these.
+ *
+ * `plan_cache_mode`: a statement keeps one plan for all values until its tables are analysed. By default the server
+ * compares the cost of that generic plan with the cost that it once estimated for plans with given values. When newer
+ * statistics count more rows, the generic plan looks expensive, and the server plans thousands of executions again.
+ * That took 0.5 ms of each read, for minutes after each analysis of a growing change log. So nothing that the plan
+ * depends on may be a parameter: a LIMIT is a literal, and a condition that does not apply to the given values is left
+ * out of the text.
+ *
+ * `random_page_cost`: the one plan may have been made when the tables were nearly empty, and serves lists of any
+ * length. With the default, which is for disks that are slow to seek, the server would read a whole table of a thousand
+ * rows where a few look-ups in an index are enough. The rows that are read all the time are in memory.
+ *
+ * @param timeoutMs the time limit of a statement; 0 means no limit
+ */
+export function prepareConnection(client: pg.PoolClient, timeoutMs: number): void {
+  const limits = ['statement_timeout', 'idle_in_transaction_session_timeout'].map(
+    (name) => `set ${name} = ${timeoutMs}`,
+  );
+  const settings = [
+    'set plan_cache_mode = force_generic_plan',
+    'set random_page_cost = 1.1',
+    ...(timeoutMs > 0 ? limits : []),
+  ];
+  // If this fails, the connection is broken, and the statement after it fails as well.
+  client.query(settings.join(';')).catch(() => {});
+}
+
+/**
+ * Gives every statement a name made from its text, so that the server parses and plans it once per connection. Our
+ * statements take arrays where the number of values varies, so there are few different texts.
+ */
+export function preparing(pool: pg.Pool, onStatement: OnStatement | undefined): pg.Pool {
+  const names = new Map<string, string>();
+  const nameOf = (text: string): string => {
+    let name = names.get(text);
+    if (name === undefined) {
+      name = createHash('sha256').update(text).digest('base64url').slice(0, 22);
+      names.set(text, name);
+    }
+    return name;
+  };
+  const wrapped = new WeakSet<pg.PoolClient>();
+  const connect = pool.connect.bind(pool);
+  // Kysely and transaction() only call connect() without a callback, and query(text, values).
+  pool.connect = (async () => {
+    const client = await connect();
+    if (wrapped.has(client)) return client;
+    wrapped.add(client);
+    const query = client.query.bind(client) as (config: pg.QueryConfig) => Promise<pg.QueryResult>;
+    const send: Send = (text, values = []) =>
+      query(isReusable(text) ? { name: nameOf(text), text, values } : { text, values }).catch((error: unknown) =>
+        afterItsEnd(client, error),
+      );
+    client.query = (onStatement === undefined ? send : timed(send, onStatement)) as typeof client.query;
+    return client;
+  }) as typeof pool.connect;
+  return pool;
+}
+
+type Send = (text: string, values?: unknown[]) => Promise<pg.QueryResult>;
+
+/**
+ * Throws the error of a query. After a time-out of the client, it first waits until the connection has ended: until
+ * then the connection looks usable, and the caller would put it back into the pool.
+ */
+async function afterItsEnd(client: pg.PoolClient, error: unknown): Promise<never> {
+  if (isUnheard(error)) await once(client, 'end');
+  throw error;
+}
+
+const timed =
+  (send: Send, onStatement: OnStatement): Send =>
+  async (text, values) => {
+    const startedMs = performance.now();
+    try {
+      return await send(text, values);
+    } finally {
+      onStatement(text, performance.now() - startedMs);
+    }
+  };
+
+const isReusable = (text: string): boolean => /^\s*(select|with|insert|update|delete)\b/i.test(text);
+
+/** Whether node-postgres closed a connection because the server did not answer within `query_timeout`. */
+export const isUnheard = (error: unknown): boolean => error instanceof Error && error.message === 'Query read timeout';

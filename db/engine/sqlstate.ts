@@ -1,0 +1,89 @@
+import { isUnheard } from './pool.ts';
+
+/** Conditions that our statements expect and handle. */
+export const sqlstate = {
+  uniqueViolation: '23505',
+  foreignKeyViolation: '23503',
+  deadlockDetected: '40P01',
+  serializationFailure: '40001',
+  lockNotAvailable: '55P03',
+  undefinedTable: '42P01',
+  insufficientPrivilege: '42501',
+  queryCanceled: '57014',
+  textTooLong: '22001',
+  numberOutOfRange: '22003',
+  characterUnknown: '22P05',
+} as const;
+
+/**
+ * Whether the server itself refused a statement (the error has an SQLSTATE), in contrast to a connection that broke.
+ * The embedded engine throws errors of another class, so the properties of the error decide.
+ */
+export const isDatabaseError = (
+  error: unknown,
+): error is Error & { readonly code: string; readonly constraint?: string } =>
+  error instanceof Error && 'severity' in error && 'code' in error && typeof error.code === 'string';
+
+/** Whether the server refused a statement for one of these conditions. */
+export const hasSqlstate = (error: unknown, ...states: readonly string[]): boolean =>
+  isDatabaseError(error) && states.includes(error.code);
+
+/** Whether the server refuses connections only for now: it has too many, shuts down, crashed or starts up. */
+export const isPassing = (error: unknown): boolean => hasSqlstate(error, '53300', '57P01', '57P02', '57P03');
+
+/**
+ * Whether the server ended the statement because of a deadlock or a serialization failure. The same statement may
+ * succeed now.
+ */
+export const isLostRace = (error: unknown): boolean =>
+  hasSqlstate(error, sqlstate.deadlockDetected, sqlstate.serializationFailure);
+
+/**
+ * Whether the server cannot store a text or a number. With an encoding other than UTF-8 it lacks characters, or counts
+ * bytes as characters; a column whose type was changed by SQL may only take smaller numbers. Nothing of the statement
+ * was done.
+ */
+export const isUnstorable = (error: unknown): error is Error =>
+  hasSqlstate(error, sqlstate.textTooLong, sqlstate.characterUnknown, sqlstate.numberOutOfRange);
+
+/** Whether the statement exceeded its time limit; nothing of it was done. */
+export const isTimedOut = (error: unknown): boolean => hasSqlstate(error, sqlstate.queryCanceled);
+
+/**
+ * Whether the database could not be reached, or does not serve now: the connection broke or was refused; the server
+ * starts, stops or has no connection left; or it is a standby that does not write yet. Only a later retry can succeed.
+ */
+export function isUnavailable(error: unknown): boolean {
+  if (isDatabaseError(error)) return /^(08...|57P0[1235]|53300|25006|25P0[34])$/.test(error.code);
+  if (!(error instanceof Error)) return false;
+  if (error instanceof AggregateError && error.errors.length > 0) return error.errors.every(isUnavailable);
+  if ('code' in error && typeof error.code === 'string') return networkErrors.has(error.code);
+  return isUnheard(error) || brokenConnection.test(error.message);
+}
+
+/**
+ * Whether one item of a transaction caused its error: a name that is taken, a text that cannot be stored, a lock that
+ * another program holds. False if the database went away, since then it is unknown whether the transaction was
+ * committed. False for a time-out, a deadlock or a serialization failure, since these concern all items.
+ */
+export const isFaultOfOne = (error: unknown): boolean =>
+  isDatabaseError(error) && !isUnavailable(error) && !isTimedOut(error) && !isLostRace(error);
+
+/** The code of the error for a server that is not of the wanted kind, such as a standby. */
+export const wrongServerCode = 'EWRONGSERVER';
+
+const networkErrors: ReadonlySet<string> = new Set([
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'EPIPE',
+  'ETIMEDOUT',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  wrongServerCode,
+]);
+
+/** These errors of node-postgres have no code, only a text. */
+const brokenConnection =
+  /^(Connection terminated|Client has encountered a connection error|Client was closed|timeout exceeded when trying to connect|timeout expired)/;

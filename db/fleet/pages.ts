@@ -1,0 +1,120 @@
+import { type RawBuilder, sql, type Transaction } from 'kysely';
+import { onlyRow } from '../engine/only_row.ts';
+import type { Tables } from '../schema/tables.ts';
+import {
+  areAmong,
+  type FleetRows,
+  type Ids,
+  type InventoryRow,
+  listOf,
+  type ProviderRow,
+  selectInventoriesOf,
+  selectProviders,
+  selectTraits,
+} from './rows.ts';
+
+/*
+ * How thousands of rows are read: as one row of JSON lists. Equal values are in a list once, with all providers that
+ * have them. So PostgreSQL needs a third of the time. The embedded database, which sends every row through its protocol
+ * in this process, needs a fifth.
+ */
+
+type Page = {
+  /** Lists in the order of `providerColumns`. */
+  readonly providers: ListOf<
+    readonly [
+      id: number,
+      uuid: string,
+      name: string | null,
+      generation: number,
+      parent: number | null,
+      created: number | null,
+      updated: number | null,
+    ]
+  >;
+  readonly inventories: ListOf<
+    Omit<InventoryRow, 'provider' | 'modified' | 'used'> & {
+      readonly providers: readonly number[];
+      readonly modified: readonly (number | null)[];
+      readonly used: readonly number[];
+    }
+  >;
+  readonly traits: ListOf<{ readonly trait: number; readonly providers: readonly number[] }>;
+  readonly aggregates: ListOf<{ readonly aggregate: string; readonly providers: readonly number[] }>;
+};
+
+/** How many providers one page has: about half a megabyte of text. */
+export const usualPage = 2000;
+
+/**
+ * Reads pages in order. The next pages are read while the caller handles a page, so that the server and this process
+ * work at the same time.
+ *
+ * @param pages the ids of the providers of each page
+ */
+export async function* readPages(trx: Transaction<Tables>, pages: readonly Ids[]): AsyncGenerator<FleetRows> {
+  const reading: Promise<FleetRows>[] = [];
+  for (const ids of pages) {
+    const page = readPage(trx, ids);
+    page.catch(() => {}); // the error is thrown below, when the page is awaited
+    reading.push(page);
+    const next = reading.length > pagesAhead ? reading.shift() : undefined;
+    if (next !== undefined) yield await next;
+  }
+  for (const page of reading) yield await page;
+}
+
+/** One page that the server works on, and one that it begins right after that. */
+const pagesAhead = 2;
+
+/** Null if there are no items. */
+type ListOf<Item> = readonly Item[] | null;
+
+/** Reads everything about some providers. */
+async function readPage(trx: Transaction<Tables>, ids: Ids): Promise<FleetRows> {
+  const page = await onlyRow(trx, selectPage(ids));
+  return {
+    providers: (page.providers ?? []).map(
+      ([id, uuid, name, generation, parent, created, updated]): ProviderRow => ({
+        id,
+        uuid,
+        name,
+        generation,
+        parent,
+        created,
+        updated,
+      }),
+    ),
+    inventories: (page.inventories ?? []).flatMap(({ providers, modified, used, ...fields }) =>
+      providers.map((provider, place) => ({
+        provider,
+        ...fields,
+        modified: modified[place] ?? null,
+        used: used[place] ?? 0,
+      })),
+    ),
+    traits: (page.traits ?? []).flatMap(({ trait, providers }) => providers.map((provider) => ({ provider, trait }))),
+    aggregates: (page.aggregates ?? []).flatMap(({ aggregate, providers }) =>
+      providers.map((provider) => ({ provider, aggregate })),
+    ),
+  };
+}
+
+function selectPage(ids: Ids): RawBuilder<Page> {
+  const isOfThem = sql`resource_provider_id ${areAmong(ids)}`;
+  return sql<Page>`select
+    (select json_agg(json_build_array(${providerColumns})) from (${selectProviders} where id ${areAmong(ids)}) as p)
+      as providers,
+    ${listOf(sql`
+      select class, total, reserved, min_unit, max_unit, step_size, allocation_ratio,
+        array_agg(provider) as providers, array_agg(modified) as modified, array_agg(used) as used
+      from (${selectInventoriesOf(ids)}) as i group by 1, 2, 3, 4, 5, 6, 7`)} as inventories,
+    ${listOf(sql`
+      select trait, array_agg(provider) as providers from (${selectTraits} where ${isOfThem}) as t group by 1`)} as traits,
+    ${listOf(sql`
+      select a.uuid as aggregate, array_agg(m.resource_provider_id) as providers
+      from resource_provider_aggregates m join placement_aggregates a on a.id = m.aggregate_id
+      where m.${isOfThem} group by a.id order by a.id`)} as aggregates`;
+}
+
+const providerColumns = sql.raw('id, uuid, name, generation, parent, created, updated');

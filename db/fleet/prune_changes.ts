@@ -1,0 +1,79 @@
+import { sql } from 'kysely';
+import type { Database } from '../engine/connect.ts';
+import { onlyRow } from '../engine/only_row.ts';
+
+/**
+ * How many rows one statement deletes, in some 50 ms. After months in which only upstream served the database, deleting
+ * all old rows of the log at once would exceed the time limit of a statement.
+ */
+const batchSize = 50_000;
+
+/**
+ * Deletes the oldest changes before `xid`. The oldest go first, so that no change newer than the horizon is missing.
+ *
+ * @returns how many rows were deleted
+ */
+async function deleteOldest(kysely: Database['kysely'], xid: string): Promise<number> {
+  // The horizon is the newest deleted transaction. It does not move if no row was deleted: so a process that is idle
+  // for hours, in which nothing changed, need not load the fleet afterwards.
+  const { count } = await onlyRow(
+    kysely,
+    sql<{ count: number }>`
+      with gone as (
+        delete from provider_changes
+        where ctid = any(array(select ctid from provider_changes where xid < ${xid}::xid8 order by xid limit ${sql.lit(batchSize)}))
+        returning xid
+      ), newest as (
+        select xid from gone order by xid desc limit 1
+      ), moved as (
+        update provider_changes_horizon h set xid = newest.xid from newest where h.xid < newest.xid
+      )
+      select count(*)::integer as count from gone`,
+  );
+  return count;
+}
+
+/**
+ * Does the same in the log of inventory changes, which claims read. It has no horizon, since each claim would have to
+ * read it. Instead a row that stands for all providers is inserted, so that claims that were judged earlier are judged
+ * again. If only such rows are old, they stay.
+ *
+ * @returns how many rows were deleted
+ */
+async function deleteOldestOfInventories(kysely: Database['kysely'], xid: string): Promise<number> {
+  const { count } = await onlyRow(
+    kysely,
+    sql<{ count: number }>`
+      with gone as (
+        delete from inventory_changes where ctid = any(array(
+          select ctid from inventory_changes where xid < ${xid}::xid8 order by xid limit ${sql.lit(batchSize)}
+        )) and exists (select from inventory_changes where xid < ${xid}::xid8 and provider_id is not null)
+        returning xid
+      ), left_behind as (
+        insert into inventory_changes select where exists (select from gone)
+      )
+      select count(*)::integer as count from gone`,
+  );
+  return count;
+}
+
+/**
+ * Deletes the logged changes of transactions before `xid`, and records that older changes are missing.
+ *
+ * @param isStopped whether to end after the current statement
+ * @returns the oldest transaction that is under way now; the next call may prune all changes before it.
+ */
+export async function pruneChanges(
+  { kysely }: Database,
+  xid: string | undefined,
+  isStopped: () => boolean = () => false,
+): Promise<string | undefined> {
+  for (const deleteSome of [deleteOldest, deleteOldestOfInventories]) {
+    let deleted = batchSize;
+    while (xid !== undefined && deleted === batchSize && !isStopped()) deleted = await deleteSome(kysely, xid);
+  }
+  const { rows } = await sql<{ xmin: string }>`select pg_snapshot_xmin(pg_current_snapshot())::text as xmin`.execute(
+    kysely,
+  );
+  return rows[0]?.xmin;
+}

@@ -1,0 +1,86 @@
+import { type Migration, Migrator } from 'kysely';
+import type { Database } from '../engine/connect.ts';
+import { refuseNarrowEncodings } from '../engine/encoding.ts';
+import { repeatLostRaces } from '../engine/lost_race.ts';
+import { refuseOtherColumnTypes } from './column_types.ts';
+import { executedMigrations } from './executed_migrations.ts';
+import { buildIndexesAhead } from './indexes_ahead.ts';
+import * as placementSchema from './migrations/001_placement_schema.ts';
+import * as changeLog from './migrations/002_change_log.ts';
+import * as services from './migrations/003_services.ts';
+import * as entityTags from './migrations/004_entity_tags.ts';
+import * as broughtTags from './migrations/005_brought_tags.ts';
+import * as inventoryChanges from './migrations/006_inventory_changes.ts';
+import * as serviceUptime from './migrations/007_service_uptime.ts';
+import * as consumerIndexes from './migrations/008_consumer_indexes.ts';
+import { withPrivilegeRemedy } from './privileges.ts';
+import { correctRevision, refuseForeignDatabase } from './revision.ts';
+
+/** All migrations in order. They are imported, not read from a folder, so that the published package contains them. */
+export const migrations: Readonly<Record<string, Migration>> = {
+  '001_placement_schema': placementSchema,
+  '002_change_log': changeLog,
+  '003_services': services,
+  '004_entity_tags': entityTags,
+  '005_brought_tags': broughtTags,
+  '006_inventory_changes': inventoryChanges,
+  '007_service_uptime': serviceUptime,
+  '008_consumer_indexes': consumerIndexes,
+};
+
+/**
+ * Brings the schema to the newest version. Kysely's Migrator takes an advisory lock, so processes that start at the
+ * same time wait for each other. A database that upstream's Placement made is adopted (see migration 001); a database
+ * of another service is refused.
+ *
+ * @param all the migrations; a test may pass those of another version
+ * @returns the names of the migrations that were run.
+ * @throws Error with the remedy if the database belongs to another service or a newer release, has a narrow encoding or
+ *   columns of other types, or the role may not change it; otherwise the first error of a migration, which is rolled
+ *   back.
+ */
+export function migrateToLatest(database: Database, all = migrations): Promise<readonly string[]> {
+  return repeatLostRaces(() => withPrivilegeRemedy(database, () => migrate(database, all)));
+}
+
+async function migrate(database: Database, all: typeof migrations): Promise<readonly string[]> {
+  await refuseForeignDatabase(database);
+  const executed = await executedMigrations(database);
+  // A database that already had one of our migrations is not checked again.
+  if (executed.length === 0) {
+    await refuseNarrowEncodings(database);
+    await refuseOtherColumnTypes(database);
+  }
+  const newer = await newerMigrations(database, all);
+  if (newer.length > 0) throw new Error(newerSchema(newer));
+  const wantsIndexes = all['008_consumer_indexes'] !== undefined && !executed.includes('008_consumer_indexes');
+  if (wantsIndexes && database.engine === 'postgresql') {
+    await buildIndexesAhead(database, consumerIndexes.consumerIndexes);
+  }
+  const migrator = new Migrator({ db: database.patient, provider: { getMigrations: async () => ({ ...all }) } });
+  const { error, results = [] } = await migrator.migrateToLatest();
+  if (error !== undefined) throw error;
+  await correctRevision(database.patient);
+  return results.map(({ migrationName }) => migrationName);
+}
+
+/** The names of the migrations that the database still lacks, oldest first. */
+export async function pendingMigrations(database: Database): Promise<readonly string[]> {
+  const executed = await executedMigrations(database);
+  return Object.keys(migrations).filter((name) => !executed.includes(name));
+}
+
+/** The names of the migrations that were run on the database and that this release does not know, oldest first. */
+export async function newerMigrations(database: Database, all = migrations): Promise<readonly string[]> {
+  return (await executedMigrations(database)).filter((name) => all[name] === undefined);
+}
+
+/** The message for a database that lacks migrations, with the remedy. */
+export const olderSchema = (pending: readonly string[]): string =>
+  `The database lacks the migrations ${pending.join(', ')}. Run "placement-manage db sync", or set [placement_database] ` +
+  'sync_on_startup = true.';
+
+/** The message for a database of a newer release, with the remedy. */
+export const newerSchema = (newer: readonly string[]): string =>
+  `The database is of a newer release of this service, which brought the migrations ${newer.join(', ')}. Use that release, or ` +
+  'go back to the backup that was made before the upgrade: no migration is undone.';

@@ -1,0 +1,36 @@
+import { sql } from 'kysely';
+import type { Database } from '../engine/connect.ts';
+import { onlyRow } from '../engine/only_row.ts';
+import { hasSqlstate, sqlstate } from '../engine/sqlstate.ts';
+
+/**
+ * Runs a change of the schema. Since PostgreSQL 15 a role may create tables in schema public only if it owns the
+ * database.
+ *
+ * @throws Error with the statement that grants the missing privilege; any other error as it is.
+ */
+export async function withPrivilegeRemedy<T>(database: Database, change: () => Promise<T>): Promise<T> {
+  try {
+    return await change();
+  } catch (error) {
+    if (!(error instanceof Error) || !hasSqlstate(error, sqlstate.insufficientPrivilege)) throw error;
+    const { role, name } = await readRoleAndDatabase(database);
+    // Any other refusal is about existing tables: those of an OpenStack Placement that uses another role.
+    const remedy = /^permission denied for (schema|database)/.test(error.message)
+      ? `Let it own the database, as a superuser: alter database ${name} owner to ${role};`
+      : 'Set [placement_database] connection to the role that owns the tables.';
+    throw new Error(`Role ${role} may not change the schema of database ${name}: ${error.message}. ${remedy}`, {
+      cause: error,
+    });
+  }
+}
+
+/** The names of the role and the database, quoted for SQL. */
+const readRoleAndDatabase = ({ kysely }: Database) =>
+  onlyRow(
+    kysely,
+    sql<{
+      readonly role: string;
+      readonly name: string;
+    }>`select quote_ident(current_user) as role, quote_ident(current_database()) as name`,
+  );

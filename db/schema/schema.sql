@@ -1,0 +1,828 @@
+-- The schema of the database, as the migrations make it. Written by "npm run schema"; not to be edited.
+
+create sequence allocations_id_seq as integer;
+
+create sequence cells_id_seq as integer;
+
+create sequence consumer_types_id_seq as integer;
+
+create sequence consumers_id_seq as integer;
+
+create sequence inventories_id_seq as integer;
+
+create sequence placement_aggregates_id_seq as integer;
+
+create sequence projects_id_seq as integer;
+
+create sequence resource_classes_id_seq as integer;
+
+create sequence resource_providers_id_seq as integer;
+
+create sequence traits_id_seq as integer;
+
+create sequence users_id_seq as integer;
+
+create table alembic_version (
+  version_num character varying(32) not null
+);
+
+create table allocations (
+  created_at timestamp without time zone,
+  updated_at timestamp without time zone,
+  id integer default nextval('allocations_id_seq'::regclass) not null,
+  resource_provider_id integer not null,
+  consumer_id character varying(36) not null,
+  resource_class_id integer not null,
+  used integer not null
+);
+
+create table cells (
+  created_at timestamp without time zone,
+  updated_at timestamp without time zone,
+  id integer default nextval('cells_id_seq'::regclass) not null,
+  uuid character varying(36) not null,
+  name character varying(255) not null,
+  last_service_id integer default 0 not null
+);
+
+create table consumer_types (
+  created_at timestamp without time zone,
+  updated_at timestamp without time zone,
+  id integer default nextval('consumer_types_id_seq'::regclass) not null,
+  name character varying(255) not null
+);
+
+create table consumers (
+  created_at timestamp without time zone,
+  updated_at timestamp without time zone,
+  id integer default nextval('consumers_id_seq'::regclass) not null,
+  uuid character varying(36) not null,
+  project_id integer not null,
+  user_id integer not null,
+  generation integer default 0 not null,
+  consumer_type_id integer,
+  etag character varying(132)
+);
+
+create table inventories (
+  created_at timestamp without time zone,
+  updated_at timestamp without time zone,
+  id integer default nextval('inventories_id_seq'::regclass) not null,
+  resource_provider_id integer not null,
+  resource_class_id integer not null,
+  total integer not null,
+  reserved integer not null,
+  min_unit integer not null,
+  max_unit integer not null,
+  step_size integer not null,
+  allocation_ratio double precision not null,
+  etag character varying(132)
+);
+
+create table inventory_changes (
+  xid xid8 default pg_current_xact_id() not null,
+  provider_id integer
+) with (vacuum_truncate=off);
+
+create table kysely_migration (
+  name character varying(255) not null,
+  "timestamp" character varying(255) not null
+);
+
+create table kysely_migration_lock (
+  id character varying(255) not null,
+  is_locked integer default 0 not null
+);
+
+create table placement_aggregates (
+  created_at timestamp without time zone,
+  updated_at timestamp without time zone,
+  id integer default nextval('placement_aggregates_id_seq'::regclass) not null,
+  uuid character varying(36)
+);
+
+create table projects (
+  created_at timestamp without time zone,
+  updated_at timestamp without time zone,
+  id integer default nextval('projects_id_seq'::regclass) not null,
+  external_id character varying(255) not null
+);
+
+create table provider_changes (
+  xid xid8 default pg_current_xact_id() not null,
+  provider_id integer,
+  whole boolean not null,
+  class_ids integer[],
+  used_deltas bigint[]
+) with (vacuum_truncate=off);
+
+create table provider_changes_horizon (
+  xid xid8 not null
+);
+
+create table resource_classes (
+  created_at timestamp without time zone,
+  updated_at timestamp without time zone,
+  id integer default nextval('resource_classes_id_seq'::regclass) not null,
+  name character varying(255) not null,
+  etag character varying(132)
+);
+
+create table resource_provider_aggregates (
+  created_at timestamp without time zone,
+  updated_at timestamp without time zone,
+  resource_provider_id integer not null,
+  aggregate_id integer not null
+);
+
+create table resource_provider_etags (
+  resource_provider_id integer not null,
+  provider character varying(132),
+  inventories character varying(132),
+  traits character varying(132),
+  aggregates character varying(132)
+);
+
+create table resource_provider_traits (
+  created_at timestamp without time zone,
+  updated_at timestamp without time zone,
+  trait_id integer not null,
+  resource_provider_id integer not null
+);
+
+create table resource_providers (
+  created_at timestamp without time zone,
+  updated_at timestamp without time zone,
+  id integer default nextval('resource_providers_id_seq'::regclass) not null,
+  uuid character varying(36) not null,
+  name character varying(200),
+  generation integer,
+  root_provider_id integer,
+  parent_provider_id integer
+);
+
+create table services (
+  created_at timestamp without time zone,
+  updated_at timestamp without time zone,
+  cell_id integer not null,
+  id integer not null,
+  uuid character varying(36),
+  host character varying(255) not null,
+  "binary" character varying(255) not null,
+  topic character varying(255),
+  zone character varying(255),
+  disabled boolean default false not null,
+  disabled_reason character varying(255),
+  forced_down boolean default false not null,
+  last_seen_up timestamp without time zone,
+  uptime character varying(255)
+) with (fillfactor=70);
+
+create table traits (
+  created_at timestamp without time zone,
+  updated_at timestamp without time zone,
+  id integer default nextval('traits_id_seq'::regclass) not null,
+  name character varying(255) not null,
+  etag character varying(132)
+);
+
+create table users (
+  created_at timestamp without time zone,
+  updated_at timestamp without time zone,
+  id integer default nextval('users_id_seq'::regclass) not null,
+  external_id character varying(255) not null
+);
+
+alter sequence allocations_id_seq owned by allocations.id;
+
+alter sequence cells_id_seq owned by cells.id;
+
+alter sequence consumer_types_id_seq owned by consumer_types.id;
+
+alter sequence consumers_id_seq owned by consumers.id;
+
+alter sequence inventories_id_seq owned by inventories.id;
+
+alter sequence placement_aggregates_id_seq owned by placement_aggregates.id;
+
+alter sequence projects_id_seq owned by projects.id;
+
+alter sequence resource_classes_id_seq owned by resource_classes.id;
+
+alter sequence resource_providers_id_seq owned by resource_providers.id;
+
+alter sequence traits_id_seq owned by traits.id;
+
+alter sequence users_id_seq owned by users.id;
+
+alter table alembic_version add constraint alembic_version_pkc PRIMARY KEY (version_num);
+
+alter table allocations add constraint allocations_pkey PRIMARY KEY (id);
+
+alter table cells add constraint cells_pkey PRIMARY KEY (id);
+
+alter table cells add constraint uniq_cells0name UNIQUE (name);
+
+alter table cells add constraint uniq_cells0uuid UNIQUE (uuid);
+
+alter table consumer_types add constraint consumer_types_pkey PRIMARY KEY (id);
+
+alter table consumer_types add constraint uniq_consumer_types0name UNIQUE (name);
+
+alter table consumers add constraint consumers_pkey PRIMARY KEY (id);
+
+alter table consumers add constraint uniq_consumers0uuid UNIQUE (uuid);
+
+alter table inventories add constraint inventories_pkey PRIMARY KEY (id);
+
+alter table inventories add constraint uniq_inventories0resource_provider_resource_class UNIQUE (resource_provider_id, resource_class_id);
+
+alter table kysely_migration add constraint kysely_migration_pkey PRIMARY KEY (name);
+
+alter table kysely_migration_lock add constraint kysely_migration_lock_pkey PRIMARY KEY (id);
+
+alter table placement_aggregates add constraint placement_aggregates_pkey PRIMARY KEY (id);
+
+alter table placement_aggregates add constraint uniq_placement_aggregates0uuid UNIQUE (uuid);
+
+alter table projects add constraint projects_pkey PRIMARY KEY (id);
+
+alter table projects add constraint uniq_projects0external_id UNIQUE (external_id);
+
+alter table resource_classes add constraint resource_classes_pkey PRIMARY KEY (id);
+
+alter table resource_classes add constraint uniq_resource_classes0name UNIQUE (name);
+
+alter table resource_provider_aggregates add constraint resource_provider_aggregates_pkey PRIMARY KEY (resource_provider_id, aggregate_id);
+
+alter table resource_provider_etags add constraint resource_provider_etags_pkey PRIMARY KEY (resource_provider_id);
+
+alter table resource_provider_traits add constraint resource_provider_traits_pkey PRIMARY KEY (trait_id, resource_provider_id);
+
+alter table resource_providers add constraint resource_providers_pkey PRIMARY KEY (id);
+
+alter table resource_providers add constraint uniq_resource_providers0name UNIQUE (name);
+
+alter table resource_providers add constraint uniq_resource_providers0uuid UNIQUE (uuid);
+
+alter table services add constraint services_pkey PRIMARY KEY (id, cell_id);
+
+alter table services add constraint uniq_services0host_binary_cell UNIQUE (host, "binary", cell_id);
+
+alter table services add constraint uniq_services0uuid UNIQUE (uuid);
+
+alter table traits add constraint traits_pkey PRIMARY KEY (id);
+
+alter table traits add constraint uniq_traits0name UNIQUE (name);
+
+alter table users add constraint uniq_users0external_id UNIQUE (external_id);
+
+alter table users add constraint users_pkey PRIMARY KEY (id);
+
+alter table consumers add constraint consumers_consumer_type_id_fkey FOREIGN KEY (consumer_type_id) REFERENCES consumer_types(id);
+
+alter table resource_provider_traits add constraint resource_provider_traits_resource_provider_id_fkey FOREIGN KEY (resource_provider_id) REFERENCES resource_providers(id);
+
+alter table resource_provider_traits add constraint resource_provider_traits_trait_id_fkey FOREIGN KEY (trait_id) REFERENCES traits(id);
+
+alter table resource_providers add constraint resource_providers_parent_provider_id_fkey FOREIGN KEY (parent_provider_id) REFERENCES resource_providers(id);
+
+alter table resource_providers add constraint resource_providers_root_provider_id_fkey FOREIGN KEY (root_provider_id) REFERENCES resource_providers(id);
+
+alter table services add constraint services_cell_id_fkey FOREIGN KEY (cell_id) REFERENCES cells(id);
+
+CREATE INDEX allocations_consumer_id_idx ON public.allocations USING btree (consumer_id);
+
+CREATE INDEX allocations_resource_class_id_idx ON public.allocations USING btree (resource_class_id);
+
+CREATE INDEX allocations_resource_provider_class_used_idx ON public.allocations USING btree (resource_provider_id, resource_class_id, used);
+
+CREATE INDEX consumers_consumer_type_id_idx ON public.consumers USING btree (consumer_type_id);
+
+CREATE INDEX consumers_project_id_user_id_uuid_idx ON public.consumers USING btree (project_id, user_id, uuid);
+
+CREATE INDEX consumers_project_id_uuid_idx ON public.consumers USING btree (project_id, uuid);
+
+CREATE INDEX consumers_type_uuid_idx ON public.consumers USING btree (COALESCE(consumer_type_id, 0), uuid);
+
+CREATE INDEX consumers_user_id_uuid_idx ON public.consumers USING btree (user_id, uuid);
+
+CREATE INDEX inventories_resource_class_id_idx ON public.inventories USING btree (resource_class_id);
+
+CREATE INDEX inventory_changes_xid_idx ON public.inventory_changes USING btree (xid);
+
+CREATE INDEX provider_changes_xid_idx ON public.provider_changes USING btree (xid);
+
+CREATE INDEX resource_provider_aggregates_aggregate_id_idx ON public.resource_provider_aggregates USING btree (aggregate_id);
+
+CREATE INDEX resource_provider_traits_resource_provider_trait_idx ON public.resource_provider_traits USING btree (resource_provider_id, trait_id);
+
+CREATE INDEX resource_providers_parent_provider_id_idx ON public.resource_providers USING btree (parent_provider_id);
+
+CREATE INDEX resource_providers_root_provider_id_idx ON public.resource_providers USING btree (root_provider_id);
+
+CREATE UNIQUE INDEX uniq_services0compute_host ON public.services USING btree (host) WHERE (("binary")::text = 'nova-compute'::text);
+
+set check_function_bodies = off; -- they may call those behind them
+
+CREATE OR REPLACE FUNCTION public.etag_aggregate_changed()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$begin
+  perform etag_parts('resource_provider_aggregates', array(
+    select resource_provider_id from resource_provider_aggregates where aggregate_id = old.id));
+  return null;
+end$function$;
+
+CREATE OR REPLACE FUNCTION public.etag_class_changed()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$begin
+  perform etag_parts('inventories', array(
+    select resource_provider_id from inventories where resource_class_id in (old.id, new.id)));
+  perform etag_consumers(array(select consumer_id from allocations where resource_class_id in (old.id, new.id)));
+  return null;
+end$function$;
+
+CREATE OR REPLACE FUNCTION public.etag_consumer_row()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$begin
+  new.etag := etag_of_allocations(new);
+  return new;
+end$function$;
+
+CREATE OR REPLACE FUNCTION public.etag_consumers(uuids text[])
+ RETURNS void
+ LANGUAGE plpgsql
+ SET plan_cache_mode TO 'force_generic_plan'
+ SET enable_seqscan TO 'off'
+AS $function$begin
+  perform from consumers where uuid = any(uuids) order by uuid for update;
+  update consumers c set etag = etag_of_allocations(c) where uuid = any(uuids);
+end$function$;
+
+CREATE OR REPLACE FUNCTION public.etag_doubted()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$begin
+  if new.inventories is null then perform etag_parts('inventories', array[new.resource_provider_id]); end if;
+  if new.traits is null then perform etag_parts('resource_provider_traits', array[new.resource_provider_id]); end if;
+  if new.aggregates is null then perform etag_parts('resource_provider_aggregates', array[new.resource_provider_id]); end if;
+  return null;
+end$function$;
+
+CREATE OR REPLACE FUNCTION public.etag_inventory(i inventories)
+ RETURNS text
+ LANGUAGE sql
+ STABLE
+AS $function$select '{"allocation_ratio":' || etag_number(i.allocation_ratio)
+    || ',"max_unit":' || i.max_unit || ',"min_unit":' || i.min_unit || ',"reserved":' || i.reserved
+    || ',"step_size":' || i.step_size || ',"total":' || i.total || '}'$function$;
+
+CREATE OR REPLACE FUNCTION public.etag_inventory_row()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$begin
+  new.etag := etag_of(etag_inventory(new));
+  return new;
+end$function$;
+
+CREATE OR REPLACE FUNCTION public.etag_large_number(value double precision)
+ RETURNS text
+ LANGUAGE sql
+ STABLE
+AS $function$select case when value < 0 then '-' else '' end
+      || case when abs(value) < 1e21 then digits
+        else left(digits, 1) || rtrim('.' || substr(rtrim(digits, '0'), 2), '.') || 'e+' || length(digits) - 1 end
+    from (select greatest(0, floor(log(2, abs(value)::numeric))::integer - 60) as scale) as s,
+      lateral (select (abs(value) / 2::double precision ^ scale)::bigint * 2::numeric ^ scale as exact) as e,
+      generate_series(1, 17) as count,
+      lateral (select round(exact, count - length(trunc(exact)::text)) as rounded) as r,
+      lateral (select trunc(rounded)::text as digits) as d
+    where rounded::double precision = abs(value) order by count limit 1$function$;
+
+CREATE OR REPLACE FUNCTION public.etag_name(name text)
+ RETURNS text
+ LANGUAGE sql
+ STABLE
+AS $function$select etag_of('{"name":' || to_json(name)::text || '}')$function$;
+
+CREATE OR REPLACE FUNCTION public.etag_name_row()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$begin
+  new.etag := etag_name(new.name);
+  return new;
+end$function$;
+
+CREATE OR REPLACE FUNCTION public.etag_number(value double precision)
+ RETURNS text
+ LANGUAGE sql
+ STABLE
+AS $function$select case
+    when value = 0 or abs(value) >= 1e-6 and abs(value) < 4503599627370496 then trim_scale(value::text::numeric)::text
+    when abs(value) < 1e-6 or abs(value) >= 1e300 then replace(value::text, 'e-0', 'e-')
+    else etag_large_number(value) end$function$;
+
+CREATE OR REPLACE FUNCTION public.etag_of(content text)
+ RETURNS text
+ LANGUAGE sql
+ STABLE
+AS $function$select 'W/"' || encode(sha512(convert_to(content, 'UTF8')), 'hex') || '"'$function$;
+
+CREATE OR REPLACE FUNCTION public.etag_of_aggregates(provider_id integer)
+ RETURNS text
+ LANGUAGE plpgsql
+ STABLE
+AS $function$begin
+  return (select etag_of('[' || coalesce(string_agg(
+      to_json(uuid)::text, ',' order by uuid collate "C"), '') || ']')
+    from (
+      select (select a.uuid from placement_aggregates a where a.id = m.aggregate_id) as uuid
+      from resource_provider_aggregates m where m.resource_provider_id = provider_id
+    ) as held);
+end$function$;
+
+CREATE OR REPLACE FUNCTION public.etag_of_allocations(c consumers)
+ RETURNS text
+ LANGUAGE plpgsql
+ STABLE
+AS $function$begin
+  return (select etag_of('{"allocations":{'
+      || string_agg(to_json(uuid)::text || ':{"resources":{' || resources || '}}', ',' order by uuid collate "C")
+      || '},"consumer_type":' || to_json(coalesce((select t.name from consumer_types t where t.id = c.consumer_type_id), 'unknown'))::text
+      || ',"project_id":' || (select to_json(p.external_id)::text from projects p where p.id = c.project_id)
+      || ',"user_id":' || (select to_json(u.external_id)::text from users u where u.id = c.user_id) || '}')
+    from (
+      select (select p.uuid from resource_providers p where p.id = resource_provider_id) as uuid,
+        string_agg(to_json(name)::text || ':' || used, ',' order by name collate "C") as resources
+      from (
+        select distinct on (a.resource_provider_id, a.resource_class_id) a.resource_provider_id, a.used,
+          (select k.name from resource_classes k where k.id = a.resource_class_id) as name
+        from allocations a where a.consumer_id = c.uuid
+        order by a.resource_provider_id, a.resource_class_id, a.id desc
+      ) as last_ones
+      where name is not null group by resource_provider_id
+    ) as held where uuid is not null);
+end$function$;
+
+CREATE OR REPLACE FUNCTION public.etag_of_inventories(provider_id integer)
+ RETURNS text
+ LANGUAGE plpgsql
+ STABLE
+AS $function$begin
+  return (select etag_of('{' || coalesce(string_agg(
+      to_json(name)::text || ':' || content, ',' order by name collate "C"), '') || '}')
+    from (
+      select etag_inventory(i) as content, coalesce(
+        (select c.name from resource_classes c where c.id = i.resource_class_id), 'unknown id ' || i.resource_class_id) as name
+      from inventories i where i.resource_provider_id = provider_id
+    ) as held);
+end$function$;
+
+CREATE OR REPLACE FUNCTION public.etag_of_provider(p resource_providers)
+ RETURNS text
+ LANGUAGE plpgsql
+ STABLE
+AS $function$begin
+  return (select etag_of('{"name":' || to_json(coalesce(p.name, ''))::text
+    || ',"parent_provider_uuid":' || coalesce(
+      (select to_json(parent.uuid)::text from resource_providers parent where parent.id = p.parent_provider_id), 'null')
+    || ',"uuid":' || to_json(p.uuid)::text || '}'));
+end$function$;
+
+CREATE OR REPLACE FUNCTION public.etag_of_traits(provider_id integer)
+ RETURNS text
+ LANGUAGE plpgsql
+ STABLE
+AS $function$begin
+  return (select etag_of('[' || coalesce(string_agg(
+      to_json(name)::text, ',' order by name collate "C"), '') || ']')
+    from (
+      select (select t.name from traits t where t.id = h.trait_id) as name
+      from resource_provider_traits h where h.resource_provider_id = provider_id
+    ) as held);
+end$function$;
+
+CREATE OR REPLACE FUNCTION public.etag_owner_changed()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$begin
+  if tg_table_name = 'projects' then
+    update consumers c set etag = etag_of_allocations(c) where project_id = new.id;
+  elsif tg_table_name = 'users' then
+    update consumers c set etag = etag_of_allocations(c) where user_id = new.id;
+  else
+    update consumers c set etag = etag_of_allocations(c) where consumer_type_id = new.id;
+  end if;
+  return null;
+end$function$;
+
+CREATE OR REPLACE FUNCTION public.etag_parts(part text, ids integer[])
+ RETURNS void
+ LANGUAGE plpgsql
+ SET plan_cache_mode TO 'force_generic_plan'
+ SET enable_seqscan TO 'off'
+AS $function$begin
+  insert into resource_provider_etags (resource_provider_id)
+    select id from resource_providers where id = any(ids) order by id for key share on conflict do nothing;
+  perform from resource_provider_etags where resource_provider_id = any(ids) order by resource_provider_id for update;
+  if part = 'inventories' then
+    update resource_provider_etags set inventories = etag_of_inventories(resource_provider_id)
+      where resource_provider_id = any(ids);
+  elsif part = 'resource_provider_traits' then
+    update resource_provider_etags set traits = etag_of_traits(resource_provider_id) where resource_provider_id = any(ids);
+  else
+    update resource_provider_etags set aggregates = etag_of_aggregates(resource_provider_id)
+      where resource_provider_id = any(ids);
+  end if;
+end$function$;
+
+CREATE OR REPLACE FUNCTION public.etag_provider_changed()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$begin
+  insert into resource_provider_etags (resource_provider_id, provider)
+    values (new.id, etag_of_provider(new))
+    on conflict (resource_provider_id) do update set provider = excluded.provider;
+  if new.uuid <> old.uuid then
+    update resource_provider_etags e set provider = etag_of_provider(child) from resource_providers child
+      where child.parent_provider_id = new.id and e.resource_provider_id = child.id;
+    perform etag_consumers(array(select consumer_id from allocations where resource_provider_id = new.id));
+  end if;
+  return null;
+end$function$;
+
+CREATE OR REPLACE FUNCTION public.etag_provider_gone()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$begin
+  delete from resource_provider_etags where resource_provider_id = old.id;
+  perform etag_consumers(array(select consumer_id from allocations where resource_provider_id = old.id));
+  return null;
+end$function$;
+
+CREATE OR REPLACE FUNCTION public.etag_provider_made()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$begin
+  insert into resource_provider_etags
+    values (new.id, etag_of_provider(new), etag_of_inventories(new.id), etag_of_traits(new.id), etag_of_aggregates(new.id))
+    on conflict (resource_provider_id) do update set provider = excluded.provider;
+  return null;
+end$function$;
+
+CREATE OR REPLACE FUNCTION public.etag_trait_changed()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$begin
+  perform etag_parts('resource_provider_traits', array(
+    select resource_provider_id from resource_provider_traits where trait_id = new.id));
+  return null;
+end$function$;
+
+CREATE OR REPLACE FUNCTION public.etag_truncated()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$begin
+  update consumers set etag = null where etag is not null;
+  delete from resource_provider_etags;
+  return null;
+end$function$;
+
+CREATE OR REPLACE FUNCTION public.log_allocations_deleted()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$begin
+  insert into provider_changes (provider_id, whole, class_ids, used_deltas)
+    select resource_provider_id, false, array_agg(resource_class_id), array_agg(delta)
+    from (select resource_provider_id, resource_class_id, sum(-used)::bigint as delta from old_rows group by 1, 2) as moved where delta <> 0 group by resource_provider_id;
+  if current_setting('placement.etags', true) is distinct from 'written' then
+    perform etag_consumers(array(select consumer_id from old_rows));
+  end if;
+  return null;
+end$function$;
+
+CREATE OR REPLACE FUNCTION public.log_allocations_inserted()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$begin
+  insert into provider_changes (provider_id, whole, class_ids, used_deltas)
+    select resource_provider_id, false, array_agg(resource_class_id), array_agg(delta)
+    from (select resource_provider_id, resource_class_id, sum(used)::bigint as delta from new_rows group by 1, 2) as moved where delta <> 0 group by resource_provider_id;
+  if current_setting('placement.etags', true) is distinct from 'written' then
+    perform etag_consumers(array(select consumer_id from new_rows));
+  end if;
+  return null;
+end$function$;
+
+CREATE OR REPLACE FUNCTION public.log_allocations_updated()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$begin
+  insert into provider_changes (provider_id, whole, class_ids, used_deltas)
+    select resource_provider_id, false, array_agg(resource_class_id), array_agg(delta)
+    from (select resource_provider_id, resource_class_id, sum(delta)::bigint as delta from
+      (select resource_provider_id, resource_class_id, sum(used)::bigint as delta from new_rows group by 1, 2 union all select resource_provider_id, resource_class_id, sum(-used)::bigint as delta from old_rows group by 1, 2) as both_sides group by 1, 2) as moved where delta <> 0 group by resource_provider_id;
+  if current_setting('placement.etags', true) is distinct from 'written' then
+    perform etag_consumers(array(select consumer_id from new_rows union select consumer_id from old_rows));
+  end if;
+  return null;
+end$function$;
+
+CREATE OR REPLACE FUNCTION public.log_names_changed()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$begin
+  insert into provider_changes (provider_id, whole) values (null, true);
+  return null;
+end$function$;
+
+CREATE OR REPLACE FUNCTION public.log_provider_parts_deleted()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$begin
+  insert into provider_changes (provider_id, whole)
+    select distinct resource_provider_id, true from old_rows;
+  if found then
+    if tg_table_name = 'inventories' then
+      insert into inventory_changes (provider_id) select distinct resource_provider_id from old_rows;
+    end if;
+    if current_setting('placement.etags', true) is distinct from 'providers' then
+      perform etag_parts(tg_table_name, array(select distinct resource_provider_id from old_rows));
+    end if;
+  end if;
+  return null;
+end$function$;
+
+CREATE OR REPLACE FUNCTION public.log_provider_parts_inserted()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$begin
+  insert into provider_changes (provider_id, whole)
+    select distinct resource_provider_id, true from new_rows;
+  if found then
+    if tg_table_name = 'inventories' then
+      insert into inventory_changes (provider_id) select distinct resource_provider_id from new_rows;
+    end if;
+    if current_setting('placement.etags', true) is distinct from 'providers' then
+      perform etag_parts(tg_table_name, array(select distinct resource_provider_id from new_rows));
+    end if;
+  end if;
+  return null;
+end$function$;
+
+CREATE OR REPLACE FUNCTION public.log_provider_parts_updated()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$begin
+  if current_setting('placement.etags', true) = 'only' then return null; end if;
+  insert into provider_changes (provider_id, whole)
+    select distinct resource_provider_id, true from (select resource_provider_id from old_rows union select resource_provider_id from new_rows) as rows;
+  if found then
+    if tg_table_name = 'inventories' then
+      insert into inventory_changes (provider_id) select distinct resource_provider_id from (select resource_provider_id from old_rows union select resource_provider_id from new_rows) as rows;
+    end if;
+    if current_setting('placement.etags', true) is distinct from 'providers' then
+      perform etag_parts(tg_table_name, array(select distinct resource_provider_id from (select resource_provider_id from old_rows union select resource_provider_id from new_rows) as rows));
+    end if;
+  end if;
+  return null;
+end$function$;
+
+CREATE OR REPLACE FUNCTION public.log_provider_rows_deleted()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$begin
+  insert into provider_changes (provider_id, whole)
+  select distinct id, true from old_rows;
+  return null;
+end$function$;
+
+CREATE OR REPLACE FUNCTION public.log_provider_rows_inserted()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$begin
+  insert into provider_changes (provider_id, whole)
+  select distinct id, true from new_rows;
+  return null;
+end$function$;
+
+CREATE OR REPLACE FUNCTION public.log_provider_rows_updated()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$begin
+  insert into provider_changes (provider_id, whole)
+  select n.id, (n.uuid, n.name, n.root_provider_id, n.parent_provider_id) is distinct from
+    (o.uuid, o.name, o.root_provider_id, o.parent_provider_id)
+  from new_rows n join old_rows o using (id);
+  return null;
+end$function$;
+
+CREATE OR REPLACE FUNCTION public.log_truncated()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$begin
+  insert into provider_changes (provider_id, whole) values (null, false);
+  if tg_table_name = 'inventories' then insert into inventory_changes default values; end if;
+  return null;
+end$function$;
+
+CREATE TRIGGER etag_truncate AFTER TRUNCATE ON public.allocations FOR EACH STATEMENT EXECUTE FUNCTION etag_truncated();
+
+CREATE TRIGGER log_delete AFTER DELETE ON public.allocations REFERENCING OLD TABLE AS old_rows FOR EACH STATEMENT EXECUTE FUNCTION log_allocations_deleted();
+
+CREATE TRIGGER log_insert AFTER INSERT ON public.allocations REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION log_allocations_inserted();
+
+CREATE TRIGGER log_truncate AFTER TRUNCATE ON public.allocations FOR EACH STATEMENT EXECUTE FUNCTION log_truncated();
+
+CREATE TRIGGER log_update AFTER UPDATE ON public.allocations REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION log_allocations_updated();
+
+CREATE TRIGGER etag_changed AFTER UPDATE OF name ON public.consumer_types FOR EACH ROW EXECUTE FUNCTION etag_owner_changed();
+
+CREATE TRIGGER etag_made BEFORE INSERT ON public.consumers FOR EACH ROW WHEN ((new.etag IS NULL)) EXECUTE FUNCTION etag_consumer_row();
+
+CREATE TRIGGER etag_row BEFORE UPDATE ON public.consumers FOR EACH ROW WHEN (((NOT ((new.etag)::text IS DISTINCT FROM (old.etag)::text)) AND (((new.uuid)::text IS DISTINCT FROM (old.uuid)::text) OR (new.project_id IS DISTINCT FROM old.project_id) OR (new.user_id IS DISTINCT FROM old.user_id) OR (new.consumer_type_id IS DISTINCT FROM old.consumer_type_id)))) EXECUTE FUNCTION etag_consumer_row();
+
+CREATE TRIGGER etag_row BEFORE INSERT OR UPDATE OF total, reserved, min_unit, max_unit, step_size, allocation_ratio ON public.inventories FOR EACH ROW WHEN ((current_setting('placement.etags'::text, true) IS DISTINCT FROM 'providers'::text)) EXECUTE FUNCTION etag_inventory_row();
+
+CREATE TRIGGER etag_truncate AFTER TRUNCATE ON public.inventories FOR EACH STATEMENT EXECUTE FUNCTION etag_truncated();
+
+CREATE TRIGGER log_delete AFTER DELETE ON public.inventories REFERENCING OLD TABLE AS old_rows FOR EACH STATEMENT EXECUTE FUNCTION log_provider_parts_deleted();
+
+CREATE TRIGGER log_insert AFTER INSERT ON public.inventories REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION log_provider_parts_inserted();
+
+CREATE TRIGGER log_truncate AFTER TRUNCATE ON public.inventories FOR EACH STATEMENT EXECUTE FUNCTION log_truncated();
+
+CREATE TRIGGER log_update AFTER UPDATE ON public.inventories REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION log_provider_parts_updated();
+
+CREATE TRIGGER etag_changed AFTER UPDATE OF uuid ON public.placement_aggregates FOR EACH ROW EXECUTE FUNCTION etag_aggregate_changed();
+
+CREATE TRIGGER etag_gone AFTER DELETE ON public.placement_aggregates FOR EACH ROW EXECUTE FUNCTION etag_aggregate_changed();
+
+CREATE TRIGGER etag_truncate AFTER TRUNCATE ON public.placement_aggregates FOR EACH STATEMENT EXECUTE FUNCTION etag_truncated();
+
+CREATE TRIGGER log_change AFTER DELETE OR UPDATE ON public.placement_aggregates FOR EACH STATEMENT EXECUTE FUNCTION log_truncated();
+
+CREATE TRIGGER log_truncate AFTER TRUNCATE ON public.placement_aggregates FOR EACH STATEMENT EXECUTE FUNCTION log_truncated();
+
+CREATE TRIGGER etag_changed AFTER UPDATE OF external_id ON public.projects FOR EACH ROW EXECUTE FUNCTION etag_owner_changed();
+
+CREATE TRIGGER etag_changed AFTER INSERT OR DELETE OR UPDATE OF id, name ON public.resource_classes FOR EACH ROW EXECUTE FUNCTION etag_class_changed();
+
+CREATE TRIGGER etag_row BEFORE INSERT OR UPDATE OF name ON public.resource_classes FOR EACH ROW WHEN (((new.name)::text ~~ 'CUSTOM\_%'::text)) EXECUTE FUNCTION etag_name_row();
+
+CREATE TRIGGER etag_truncate AFTER TRUNCATE ON public.resource_classes FOR EACH STATEMENT EXECUTE FUNCTION etag_truncated();
+
+CREATE TRIGGER log_change AFTER INSERT OR DELETE OR UPDATE ON public.resource_classes FOR EACH STATEMENT EXECUTE FUNCTION log_names_changed();
+
+CREATE TRIGGER log_truncate AFTER TRUNCATE ON public.resource_classes FOR EACH STATEMENT EXECUTE FUNCTION log_truncated();
+
+CREATE TRIGGER etag_truncate AFTER TRUNCATE ON public.resource_provider_aggregates FOR EACH STATEMENT EXECUTE FUNCTION etag_truncated();
+
+CREATE TRIGGER log_delete AFTER DELETE ON public.resource_provider_aggregates REFERENCING OLD TABLE AS old_rows FOR EACH STATEMENT EXECUTE FUNCTION log_provider_parts_deleted();
+
+CREATE TRIGGER log_insert AFTER INSERT ON public.resource_provider_aggregates REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION log_provider_parts_inserted();
+
+CREATE TRIGGER log_truncate AFTER TRUNCATE ON public.resource_provider_aggregates FOR EACH STATEMENT EXECUTE FUNCTION log_truncated();
+
+CREATE TRIGGER log_update AFTER UPDATE ON public.resource_provider_aggregates REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION log_provider_parts_updated();
+
+CREATE TRIGGER etag_doubted AFTER UPDATE OF inventories, traits, aggregates ON public.resource_provider_etags FOR EACH ROW WHEN ((((new.inventories IS NULL) AND (old.inventories IS NOT NULL)) OR ((new.traits IS NULL) AND (old.traits IS NOT NULL)) OR ((new.aggregates IS NULL) AND (old.aggregates IS NOT NULL)))) EXECUTE FUNCTION etag_doubted();
+
+CREATE TRIGGER etag_truncate AFTER TRUNCATE ON public.resource_provider_traits FOR EACH STATEMENT EXECUTE FUNCTION etag_truncated();
+
+CREATE TRIGGER log_delete AFTER DELETE ON public.resource_provider_traits REFERENCING OLD TABLE AS old_rows FOR EACH STATEMENT EXECUTE FUNCTION log_provider_parts_deleted();
+
+CREATE TRIGGER log_insert AFTER INSERT ON public.resource_provider_traits REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION log_provider_parts_inserted();
+
+CREATE TRIGGER log_truncate AFTER TRUNCATE ON public.resource_provider_traits FOR EACH STATEMENT EXECUTE FUNCTION log_truncated();
+
+CREATE TRIGGER log_update AFTER UPDATE ON public.resource_provider_traits REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION log_provider_parts_updated();
+
+CREATE TRIGGER etag_changed AFTER UPDATE OF uuid, name, parent_provider_id ON public.resource_providers FOR EACH ROW WHEN ((((new.uuid)::text IS DISTINCT FROM (old.uuid)::text) OR ((new.name)::text IS DISTINCT FROM (old.name)::text) OR (new.parent_provider_id IS DISTINCT FROM old.parent_provider_id))) EXECUTE FUNCTION etag_provider_changed();
+
+CREATE TRIGGER etag_gone AFTER DELETE ON public.resource_providers FOR EACH ROW EXECUTE FUNCTION etag_provider_gone();
+
+CREATE TRIGGER etag_made AFTER INSERT ON public.resource_providers FOR EACH ROW WHEN ((current_setting('placement.etags'::text, true) IS DISTINCT FROM 'providers'::text)) EXECUTE FUNCTION etag_provider_made();
+
+CREATE TRIGGER etag_truncate AFTER TRUNCATE ON public.resource_providers FOR EACH STATEMENT EXECUTE FUNCTION etag_truncated();
+
+CREATE TRIGGER log_delete AFTER DELETE ON public.resource_providers REFERENCING OLD TABLE AS old_rows FOR EACH STATEMENT EXECUTE FUNCTION log_provider_rows_deleted();
+
+CREATE TRIGGER log_insert AFTER INSERT ON public.resource_providers REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION log_provider_rows_inserted();
+
+CREATE TRIGGER log_truncate AFTER TRUNCATE ON public.resource_providers FOR EACH STATEMENT EXECUTE FUNCTION log_truncated();
+
+CREATE TRIGGER log_update AFTER UPDATE ON public.resource_providers REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION log_provider_rows_updated();
+
+CREATE TRIGGER etag_changed AFTER UPDATE OF name ON public.traits FOR EACH ROW EXECUTE FUNCTION etag_trait_changed();
+
+CREATE TRIGGER etag_row BEFORE INSERT OR UPDATE OF name ON public.traits FOR EACH ROW WHEN (((new.name)::text ~~ 'CUSTOM\_%'::text)) EXECUTE FUNCTION etag_name_row();
+
+CREATE TRIGGER log_change AFTER INSERT OR DELETE OR UPDATE ON public.traits FOR EACH STATEMENT EXECUTE FUNCTION log_names_changed();
+
+CREATE TRIGGER log_truncate AFTER TRUNCATE ON public.traits FOR EACH STATEMENT EXECUTE FUNCTION log_truncated();
+
+CREATE TRIGGER etag_changed AFTER UPDATE OF external_id ON public.users FOR EACH ROW EXECUTE FUNCTION etag_owner_changed();

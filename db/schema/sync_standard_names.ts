@@ -1,0 +1,29 @@
+import { sql } from 'kysely';
+import type { Database } from '../engine/connect.ts';
+import { utcNow } from '../engine/utc_now.ts';
+import { standardResourceClasses } from './standard_resource_classes.ts';
+import { standardTraits } from './standard_traits.ts';
+
+/**
+ * Makes sure that the standard traits and resource classes exist, as upstream does at each start. The id of a class is
+ * its index in the list. Traits get their ids in the order of their names, so that standard traits come before custom
+ * ones.
+ */
+export async function syncStandardNames({ kysely }: Database): Promise<void> {
+  const traits = sql`from unnest(${standardTraits}::text[]) with ordinality as standard (name, place)
+    where not exists (select from traits t where t.name = standard.name)`;
+  const classes = sql`from unnest(${standardResourceClasses}::text[]) with ordinality as standard (name, place)
+    where not exists (select from resource_classes c where c.name = standard.name)`;
+  const missing = await sql<{ traits: boolean; classes: boolean }>`
+    select exists (select ${traits}) as traits, exists (select ${classes}) as classes`.execute(kysely);
+  // At almost every start none is missing. An INSERT without rows must be avoided: its trigger would log a change for
+  // all processes.
+  if (missing.rows[0]?.traits) {
+    await sql`insert into traits (name, created_at) select name, ${utcNow} ${traits} order by place
+      on conflict do nothing`.execute(kysely);
+  }
+  if (missing.rows[0]?.classes) {
+    await sql`insert into resource_classes (id, name, created_at) select place - 1, name, ${utcNow} ${classes}
+      on conflict do nothing`.execute(kysely);
+  }
+}

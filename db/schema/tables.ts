@@ -1,0 +1,133 @@
+import type { ColumnType, Generated } from 'kysely';
+
+/**
+ * A timestamp column, read as a Date (the database stores UTC without a zone) and written by the statements themselves.
+ */
+type Timestamp = ColumnType<Date | null, Date | null | undefined, Date | null>;
+
+type Stamps = {
+  readonly created_at: Timestamp;
+  readonly updated_at: Timestamp;
+};
+
+/** A table of names with ids: resource classes, traits, consumer types. */
+type Named = Stamps & { readonly id: Generated<number>; readonly name: string };
+
+/**
+ * The entity tag of a row. The statement that writes the row also writes the tag, or triggers do (migrations 004 and
+ * 005). Null in old rows.
+ */
+type Tagged = { readonly etag: string | null };
+
+/** A table of identifiers from Keystone: projects and users. */
+type External = Stamps & { readonly id: Generated<number>; readonly external_id: string };
+
+/**
+ * The tables of the database. Names, columns and meaning are those of OpenStack Placement (revision a082b8bb98d0), so
+ * that its databases are adopted in place. This service adds `provider_changes`, `provider_changes_horizon`,
+ * `inventory_changes`, `cells`, `services`, `resource_provider_etags` and the columns `etag`.
+ */
+export type Tables = {
+  readonly resource_providers: Stamps & {
+    readonly id: Generated<number>;
+    readonly uuid: string;
+    readonly name: string | null;
+    readonly generation: number | null;
+    readonly root_provider_id: number | null;
+    readonly parent_provider_id: number | null;
+  };
+  readonly inventories: Stamps &
+    Tagged & {
+      readonly id: Generated<number>;
+      readonly resource_provider_id: number;
+      readonly resource_class_id: number;
+      readonly total: number;
+      readonly reserved: number;
+      readonly min_unit: number;
+      readonly max_unit: number;
+      readonly step_size: number;
+      readonly allocation_ratio: number;
+    };
+  /** `consumer_id` holds the UUID of the consumer, not the id of its row. */
+  readonly allocations: Stamps & {
+    readonly id: Generated<number>;
+    readonly resource_provider_id: number;
+    readonly consumer_id: string;
+    readonly resource_class_id: number;
+    readonly used: number;
+  };
+  readonly consumers: Stamps &
+    Tagged & {
+      readonly id: Generated<number>;
+      readonly uuid: string;
+      readonly project_id: number;
+      readonly user_id: number;
+      readonly generation: Generated<number>;
+      readonly consumer_type_id: number | null;
+    };
+  readonly consumer_types: Named;
+  readonly projects: External;
+  readonly users: External;
+  readonly resource_classes: Named & Tagged;
+  readonly traits: Named & Tagged;
+  readonly resource_provider_traits: Stamps & { readonly trait_id: number; readonly resource_provider_id: number };
+  readonly placement_aggregates: Stamps & { readonly id: Generated<number>; readonly uuid: string | null };
+  readonly resource_provider_aggregates: Stamps & {
+    readonly resource_provider_id: number;
+    readonly aggregate_id: number;
+  };
+  /**
+   * The entity tags of a provider and of its parts. The statement that writes these also writes the tags, or triggers
+   * do (migrations 004 and 005).
+   */
+  readonly resource_provider_etags: {
+    readonly resource_provider_id: number;
+    readonly provider: string | null;
+    readonly inventories: string | null;
+    readonly traits: string | null;
+    readonly aggregates: string | null;
+  };
+  /** The revision of upstream's schema, kept up to date so that upstream's tools still work. */
+  readonly alembic_version: { readonly version_num: string };
+  /** The change log by which every process refreshes its fleet; see migration 002. */
+  readonly provider_changes: {
+    readonly xid: ColumnType<string, never, never>;
+    readonly provider_id: number | null;
+    readonly whole: boolean;
+    readonly class_ids: readonly number[] | null;
+    readonly used_deltas: readonly number[] | null;
+  };
+  /** Which transactions changed inventories; see migration 006. */
+  readonly inventory_changes: {
+    readonly xid: ColumnType<string, never, never>;
+    /** Null means all providers. */
+    readonly provider_id: number | null;
+  };
+  /** One row: changes of transactions up to `xid` may have been pruned from `provider_changes`. */
+  readonly provider_changes_horizon: { readonly xid: ColumnType<string, never, string> };
+  /** The groups that services belong to; see migration 003. */
+  readonly cells: Stamps & {
+    readonly id: Generated<number>;
+    readonly uuid: string;
+    readonly name: string;
+    /** The highest id that a service of the cell ever got. */
+    readonly last_service_id: Generated<number>;
+  };
+  /** The agents that serve providers. `id` is unique within the cell. */
+  readonly services: Stamps & {
+    readonly cell_id: number;
+    readonly id: number;
+    /** Null in old rows until these are read or migrated. */
+    readonly uuid: string | null;
+    readonly host: string;
+    readonly binary: string;
+    readonly topic: string | null;
+    readonly zone: string | null;
+    readonly disabled: Generated<boolean>;
+    readonly disabled_reason: string | null;
+    readonly forced_down: Generated<boolean>;
+    readonly last_seen_up: Timestamp;
+    /** The output of the program `uptime`; see migration 007. */
+    readonly uptime: string | null;
+  };
+};

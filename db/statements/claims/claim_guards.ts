@@ -1,0 +1,102 @@
+import { type RawBuilder, sql } from 'kysely';
+import { type ClaimWrite, customClasses, inventoriesToRemove, newInventories } from './claim_write.ts';
+import { seenRows } from './seen_allocations.ts';
+
+/*
+ * Guards that few claims need, as parts of the statement that writes the claims: the rows that they lock, and the
+ * claims that fail them (the parts of table `lost`).
+ */
+
+/** Locks the records of the consumers whose generation is guarded. */
+export const lockedConsumers = sql`
+    locked_consumer as materialized (
+      select id, uuid, generation from consumers where uuid in (select uuid from consumer where generation is not null)
+        and (select count(*) from locked_provider) is not null -- after the providers
+      order by uuid for update
+    ),`;
+
+/** Claims on consumers that have another generation, or another record, by now. */
+export const lostGenerations = sql`
+      union all
+      select c.claim, 'consumer' from consumer c left join locked_consumer l on l.uuid = c.uuid
+      where c.generation is not null and (l.generation is distinct from c.generation or l.id <> c.record_id)`;
+
+/** Claims that create a consumer which has a record by now. */
+export const lostNew = sql`
+      union all
+      select claim, 'consumer' from consumer where generation is null and not emptied
+        and exists (select from consumers k where k.uuid = consumer.uuid)`;
+
+/** Claims that remove old allocations of a consumer without a record, which has a record by now. */
+export const lostEmptied = sql`
+      union all
+      select claim, 'consumer' from consumer where generation is null and emptied
+        and exists (select from consumers k where k.uuid = consumer.uuid)`;
+
+/**
+ * The consumers whose allocations must be those that were seen. Most batches have none; their statement lacks these
+ * parts.
+ */
+const seenConsumers = (claims: readonly ClaimWrite[]) =>
+  claims.flatMap(({ consumers }, claim) =>
+    consumers.flatMap(({ uuid, seen }) => (seen === undefined ? [] : [{ claim, uuid, seen }])),
+  );
+
+/**
+ * Locks the allocations of these consumers, after all other rows, and adds a table of the allocations that were seen.
+ */
+export function lockedAllocations(claims: readonly ClaimWrite[], areClassesLocked: boolean): RawBuilder<unknown> {
+  const consumers = seenConsumers(claims);
+  if (consumers.length === 0) return sql``;
+  const uuids = consumers.flatMap(({ uuid, seen }) => seen.map(() => uuid));
+  return sql`
+    locked_allocation as materialized (
+      select id, consumer_id, resource_provider_id as provider_id, resource_class_id as class_id, used from allocations
+      where consumer_id = any(${consumers.map(({ uuid }) => uuid)}::text[])
+        and (select count(*) from locked_consumer) is not null
+        ${areClassesLocked ? sql`and (select count(*) from locked_class) is not null` : sql``}
+      order by id for update
+    ),
+    seen_allocation as materialized (
+      select * from rows from (unnest(${uuids}::text[]), ${seenRows(consumers.flatMap(({ seen }) => seen))}
+      ) as s (consumer_id, id, provider_id, class_id, used)
+    ),`;
+}
+
+/** Claims on consumers whose allocations are not those that were seen. */
+export function lostSeenAllocations(claims: readonly ClaimWrite[]): RawBuilder<unknown> {
+  const consumers = seenConsumers(claims);
+  if (consumers.length === 0) return sql``;
+  return sql`
+      union all
+      select c.claim, 'consumer' from unnest(${consumers.map(({ claim }) => claim)}::integer[],
+        ${consumers.map(({ uuid }) => uuid)}::text[]) as c (claim, uuid)
+      where c.uuid in (
+        select coalesce(l.consumer_id, s.consumer_id) from locked_allocation l full join seen_allocation s
+          on l.id = s.id and l.consumer_id = s.consumer_id and l.provider_id = s.provider_id and l.class_id = s.class_id
+            and l.used = s.used
+        where l.id is null or s.id is null
+      )`;
+}
+
+/**
+ * Tables of the inventories to write and to remove. Locks the classes of those to write, so that they cannot be deleted
+ * meanwhile.
+ */
+export const lockedClasses = (claims: readonly ClaimWrite[]): RawBuilder<unknown> => sql`
+    inventory as (${newInventories(claims)}),
+    inventory_to_remove as (${inventoriesToRemove(claims)}),
+    locked_class as materialized (
+      select id from resource_classes where id in (select class_id from inventory) order by id for key share
+    ),`;
+
+/** Claims with allocations of classes that have another name by now. */
+export const lostNames = (claims: readonly ClaimWrite[]): RawBuilder<unknown> => sql`
+      union all
+      select c.claim, 'class' from (${customClasses(claims)}) as c
+      where not exists (select from resource_classes r where r.id = c.class_id and r.name = c.name)`;
+
+/** Claims with inventories of classes that were deleted. */
+export const lostClasses = sql`
+      union all
+      select i.claim, 'class' from inventory i where i.class_id not in (select id from locked_class)`;

@@ -1,0 +1,144 @@
+import { type RawBuilder, sql } from 'kysely';
+import type { InventoryValues } from '../providers/write_inventories.ts';
+import type { SeenAllocation } from './seen_allocations.ts';
+
+/** A provider that a claim was judged by. It must still have this generation, which the write raises by `bump`. */
+export type ProviderGuard = { readonly providerId: number; readonly generation: number; readonly bump: number };
+
+/** A consumer that a claim writes: all its allocations are replaced. */
+export type ConsumerWrite = {
+  readonly uuid: string;
+  /** The generation that the consumer must still have; null if it must have no record. */
+  readonly generation: number | null;
+  /**
+   * The id of the record that must have this generation; absent for any record. A record that was deleted and
+   * created again has the same generation as at first.
+   */
+  readonly recordId?: number | undefined;
+  /**
+   * For a consumer without a record: whether it is known to have old allocations. If it has unknown ones, the claim is
+   * not written.
+   */
+  readonly hasOldAllocations: boolean;
+  readonly projectExternalId: string;
+  readonly userExternalId: string;
+  /** Null keeps the present type. `etag` is the tag with this type. */
+  readonly consumerType: string | null;
+  /** An empty list removes the consumer. */
+  readonly allocations: readonly { readonly providerId: number; readonly classId: number; readonly used: number }[];
+  /** The entity tag of the allocations; null if there are none. */
+  readonly etag: string | null;
+  /**
+   * The exact allocations that the consumer must still have: set if the client named what it has seen, or if no
+   * generation proves it.
+   */
+  readonly seen?: readonly SeenAllocation[] | undefined;
+};
+
+/** Inventories that are replaced together with the allocations (POST /reshaper). */
+export type InventoryWrite = {
+  readonly providerId: number;
+  readonly put: readonly InventoryValues[];
+  readonly remove: readonly number[];
+};
+
+/** A judged claim, ready to be written. If one of its guards fails, nothing of it is written. */
+export type ClaimWrite = {
+  readonly providers: readonly ProviderGuard[];
+  readonly consumers: readonly ConsumerWrite[];
+  readonly inventories: readonly InventoryWrite[];
+  /**
+   * The custom classes of the allocations, which must still have these names: upstream lets them be renamed (before
+   * 1.7).
+   */
+  readonly customClasses?: readonly { readonly classId: number; readonly name: string }[];
+};
+
+/*
+ * The functions below give a batch of claims as tables of a statement.
+ */
+
+/**
+ * Rows of claims as parallel arrays, with the index of the claim in the batch. So the text of the statement is the same
+ * for any number.
+ */
+const numbered = <Row>(claims: readonly ClaimWrite[], rowsOf: (claim: ClaimWrite) => readonly Row[]) => {
+  const rows = claims.flatMap((claim, place) => rowsOf(claim).map((row) => ({ place, row })));
+  return {
+    claim: rows.map(({ place }) => place),
+    column: <Value>(value: (row: Row) => Value): Value[] => rows.map(({ row }) => value(row)),
+  };
+};
+
+/**
+ * Table `consumer`: the consumers with the ids of their owners and types, which are null if these do not exist. All
+ * owners are looked up at once: a plan from a time when there were few may read the whole table for each look-up.
+ */
+export function claimedConsumers(claims: readonly ClaimWrite[]): RawBuilder<unknown> {
+  const { claim, column } = numbered(claims, ({ consumers }) => consumers);
+  const projects = column((c) => c.projectExternalId);
+  const users = column((c) => c.userExternalId);
+  return sql`
+    with project as materialized (select id, external_id from projects where external_id = any(${[...new Set(projects)]}::text[])),
+      owner as materialized (select id, external_id from users where external_id = any(${[...new Set(users)]}::text[]))
+    select c.*, (select id from project where external_id = c.project_name) as project_id,
+      (select id from owner where external_id = c.user_name) as user_id,
+      (select id from consumer_types where name = c.type_name) as type_id
+    from unnest(${claim}::integer[], ${column((c) => c.uuid)}::text[], ${column((c) => c.generation)}::integer[],
+      ${column((c) => c.hasOldAllocations)}::boolean[], ${column((c) => c.allocations.length === 0)}::boolean[],
+      ${projects}::text[], ${users}::text[],
+      ${column((c) => c.consumerType)}::text[], ${column((c) => c.etag)}::text[],
+      ${column((c) => c.recordId ?? null)}::integer[]
+    ) as c (claim, uuid, generation, has_old, emptied, project_name, user_name, type_name, etag, record_id)`;
+}
+
+/** The providers of the guards, each once. */
+export const providerIds = (claims: readonly ClaimWrite[]): readonly number[] => [
+  ...new Set(claims.flatMap(({ providers }) => providers.map(({ providerId }) => providerId))),
+];
+
+/** Table `guard`: the providers by which the claims were judged. */
+export function providerGuards(claims: readonly ClaimWrite[]): RawBuilder<unknown> {
+  const { claim, column } = numbered(claims, ({ providers }) => providers);
+  return sql`select * from unnest(${claim}::integer[], ${column((g) => g.providerId)}::integer[],
+    ${column((g) => g.generation)}::integer[], ${column((g) => g.bump)}::integer[]
+    ) as g (claim, provider_id, generation, bump)`;
+}
+
+/** Table `allocation`: the new allocations of the consumers. */
+export function newAllocations(claims: readonly ClaimWrite[]): RawBuilder<unknown> {
+  const { claim, column } = numbered(claims, ({ consumers }) =>
+    consumers.flatMap(({ uuid, allocations }) => allocations.map((allocation) => ({ uuid, ...allocation }))),
+  );
+  return sql`select * from unnest(${claim}::integer[], ${column((a) => a.uuid)}::text[],
+    ${column((a) => a.providerId)}::integer[], ${column((a) => a.classId)}::integer[], ${column((a) => a.used)}::integer[]
+    ) as a (claim, consumer_uuid, provider_id, class_id, used)`;
+}
+
+/** Table `custom_class`: the names by which the clients know classes. */
+export function customClasses(claims: readonly ClaimWrite[]): RawBuilder<unknown> {
+  const { claim, column } = numbered(claims, (write) => write.customClasses ?? []);
+  return sql`select * from unnest(${claim}::integer[], ${column((c) => c.classId)}::integer[],
+    ${column((c) => c.name)}::text[]) as c (claim, class_id, name)`;
+}
+
+/** Table `inventory`: the inventories to write. */
+export function newInventories(claims: readonly ClaimWrite[]): RawBuilder<unknown> {
+  const { claim, column } = numbered(claims, ({ inventories }) =>
+    inventories.flatMap(({ providerId, put }) => put.map((values) => ({ providerId, ...values }))),
+  );
+  return sql`select * from unnest(${claim}::integer[], ${column((i) => i.providerId)}::integer[],
+    ${column((i) => i.classId)}::integer[], ${column((i) => i.total)}::integer[], ${column((i) => i.reserved)}::integer[],
+    ${column((i) => i.minUnit)}::integer[], ${column((i) => i.maxUnit)}::integer[], ${column((i) => i.stepSize)}::integer[],
+    ${column((i) => i.allocationRatio)}::float8[]
+    ) as i (claim, provider_id, class_id, total, reserved, min_unit, max_unit, step_size, allocation_ratio)`;
+}
+
+/** Table `inventory_to_remove`: the inventories to delete. */
+export function inventoriesToRemove(claims: readonly ClaimWrite[]): RawBuilder<unknown> {
+  const { claim, column } = numbered(claims, ({ inventories }) =>
+    inventories.flatMap(({ providerId, remove }) => remove.map((classId) => ({ providerId, classId }))),
+  );
+  return sql`select * from unnest(${claim}::integer[], ${column((i) => i.providerId)}::integer[],
+    ${column((i) => i.classId)}::integer[]) as r (claim, provider_id, class_id)`;
+}

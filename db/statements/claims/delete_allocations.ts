@@ -1,0 +1,80 @@
+import { sql } from 'kysely';
+import type { Database } from '../../engine/connect.ts';
+import type { LockWait } from '../../engine/slow_lane.ts';
+import { consumerTagsAreWritten } from '../written_tags.ts';
+import { type SeenAllocation, seenRows } from './seen_allocations.ts';
+
+/**
+ * Deletes all allocations of some consumers, and the consumers, whatever their generations are, in one transaction.
+ *
+ * A separate statement locks the consumers, so that the next one has a newer snapshot and sees everything that earlier
+ * transactions wrote. Later claims find no consumer, so their guard fails. Old allocations without a consumer record
+ * are themselves locked, and first: a transaction that creates the record, the online data migration or a claim, has
+ * either committed before the consumers are locked, or finds the allocations deleted.
+ *
+ * @param wait how long to wait for each lock. Without it, the time limit of a statement applies.
+ * @returns how many allocations each consumer had; consumers without allocations are missing.
+ * @throws `lockNotAvailable` if another transaction holds one of the consumers for too long; then nothing was deleted.
+ */
+export async function deleteAllocations(
+  { transaction }: Pick<Database, 'transaction'>,
+  consumerUuids: readonly string[],
+  wait?: LockWait,
+): Promise<ReadonlyMap<string, number>> {
+  const uuids = sql`any(${consumerUuids}::text[])`;
+  // The offset makes the server look up each consumer separately: a plan from a time with few consumers read all, ten
+  // times as slow.
+  const isOld = sql`not exists (select from consumers c where c.uuid = a.consumer_id offset 0)`;
+  const lockOld = sql`select id from allocations a where consumer_id = ${uuids} and ${isOld} order by id for update`;
+  const lock = sql`
+    with locked as (select id from consumers where uuid = ${uuids} order by uuid for update)
+    select set_config('placement.locked_consumers', coalesce(array_agg(id), '{}')::text, true) from locked`;
+  // A consumer that was created after the lock is not deleted: the statement might not see its newest allocations, and
+  // would leave them without a consumer.
+  const remove = sql<{ readonly uuid: string }>`
+    with gone as (
+      delete from consumers where id = any(current_setting('placement.locked_consumers')::integer[]) returning uuid
+    )
+    delete from allocations a where consumer_id = ${uuids} and (${consumerTagsAreWritten}) is not null
+      and (consumer_id in (select uuid from gone) or ${isOld})
+    returning consumer_id as uuid`;
+  const [, , removed] = await transaction([lockOld, lock, remove], wait);
+  const counts = new Map<string, number>();
+  for (const { uuid } of removed) counts.set(uuid, (counts.get(uuid) ?? 0) + 1);
+  return counts;
+}
+
+/**
+ * Deletes a consumer and all its allocations, if these are the ones that the caller has seen, and the consumer still
+ * has the same generation. It locks the consumer as above. It also locks the allocations, since some writes do not
+ * raise the consumer's generation. Allocations of deleted providers or classes are not compared, and are deleted with
+ * the others.
+ *
+ * @returns how many allocations were deleted; 0 if they are not those that were seen.
+ */
+export async function deleteSeenAllocations(
+  { write }: Pick<Database, 'write'>,
+  consumerUuid: string,
+  seen: { readonly generation: number | null; readonly allocations: readonly SeenAllocation[] },
+): Promise<number> {
+  const lock = sql`select id from consumers where uuid = ${consumerUuid} for update`;
+  const lockAllocations = sql`select id from allocations where consumer_id = ${consumerUuid} order by id for update`;
+  const remove = sql`
+    with present as (
+      select a.id, a.resource_provider_id as provider_id, a.resource_class_id as class_id, a.used from allocations a
+      join resource_providers p on p.id = a.resource_provider_id join resource_classes c on c.id = a.resource_class_id
+      where a.consumer_id = ${consumerUuid}
+    ), seen (id, provider_id, class_id, used) as (
+      select * from ${seenRows(seen.allocations)}
+    ), same as materialized (
+      select where not exists (
+        (table present except all table seen) union all (table seen except all table present)
+      ) and (select generation from consumers where uuid = ${consumerUuid}) is not distinct from ${seen.generation}::integer
+    ), gone as (
+      delete from consumers where uuid = ${consumerUuid} and exists (select from same)
+    )
+    delete from allocations where consumer_id = ${consumerUuid} and exists (select from same)
+      and (${consumerTagsAreWritten}) is not null returning id`;
+  const [, , removed] = await write([lock, lockAllocations, remove]);
+  return removed.length;
+}

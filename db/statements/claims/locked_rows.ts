@@ -1,0 +1,105 @@
+import { type RawBuilder, sql } from 'kysely';
+import type { Database } from '../../engine/connect.ts';
+import { briefWait, isLockRefused, type LockWait } from '../../engine/slow_lane.ts';
+
+/** Rows that writes lock. */
+export type LockedRows = {
+  /** UUIDs of providers. */
+  readonly providers: readonly string[];
+  /** UUIDs of consumers, of which the record or an allocation is locked. */
+  readonly consumers: readonly string[];
+};
+
+/**
+ * Finds which of these rows other transactions have locked at the moment: its transaction locks the rows that are free,
+ * and returns the others.
+ *
+ * @returns the locked rows; `tables` if a table that claims write is locked as a whole, so that nothing is known of its
+ *   rows
+ */
+export async function findLockedRows(
+  { transaction }: Pick<Database, 'transaction'>,
+  { providers, consumers }: LockedRows,
+): Promise<LockedRows | 'tables'> {
+  const statement = sql<{ readonly is_provider: boolean; readonly uuid: string }>`
+    with wanted_provider as (select unnest(${providers}::text[]) as uuid),
+    wanted_consumer as (select unnest(${consumers}::text[]) as uuid),
+    free_provider as materialized (
+      select uuid from resource_providers where uuid in (select uuid from wanted_provider) for no key update skip locked
+    ),
+    free_consumer as materialized (
+      select uuid from consumers where uuid in (select uuid from wanted_consumer) for update skip locked
+    ),
+    free_allocation as materialized (
+      select id from allocations where consumer_id in (select uuid from wanted_consumer) for update skip locked
+    )
+    select true as is_provider, uuid from resource_providers
+    where uuid in (select uuid from wanted_provider) and uuid not in (select uuid from free_provider)
+    union all
+    select false, uuid from consumers
+    where uuid in (select uuid from wanted_consumer) and uuid not in (select uuid from free_consumer)
+    union all
+    select distinct false, consumer_id from allocations
+    where consumer_id in (select uuid from wanted_consumer) and id not in (select id from free_allocation)`;
+  try {
+    const [, rows] = await transaction([lockTables, statement], briefWait);
+    const uuidsOf = (isProvider: boolean) =>
+      rows.filter((row) => row.is_provider === isProvider).map(({ uuid }) => uuid);
+    return { providers: uuidsOf(true), consumers: uuidsOf(false) };
+  } catch (error) {
+    if (isLockRefused(error)) return 'tables';
+    throw error;
+  }
+}
+
+/** As `findLockedRows`, for providers by their ids. */
+export async function findLockedProviders(
+  { transaction }: Pick<Database, 'transaction'>,
+  ids: readonly number[],
+): Promise<readonly number[]> {
+  const [rows] = await transaction([
+    sql<{ readonly id: number }>`
+      with free as materialized (
+        select id from resource_providers where id = any(${ids}::integer[]) for no key update skip locked
+      )
+      select id from resource_providers where id = any(${ids}::integer[]) and id not in (select id from free)`,
+  ]);
+  return rows.map(({ id }) => id);
+}
+
+/**
+ * Locks the tables that claims write in the mode of claims. It has to wait while an index is built or VACUUM FULL runs.
+ */
+const lockTables = sql`lock table allocations, consumers, resource_providers, provider_changes in row exclusive mode`;
+
+type Waits = (database: Pick<Database, 'transaction'>, wait: LockWait) => Promise<unknown>;
+
+const awaiting =
+  (...statements: readonly RawBuilder<unknown>[]): Waits =>
+  ({ transaction }, wait) =>
+    transaction(statements, wait);
+
+/** Waits until no other transaction locks the row of a provider. @throws `lockNotAvailable` after too long a wait */
+export const awaitProvider = (uuid: string): Waits =>
+  awaiting(sql`select from resource_providers where uuid = ${uuid} for no key update`);
+
+/** As `awaitProvider`, by the id of the provider. */
+export const awaitProviderId = (id: number): Waits =>
+  awaiting(sql`select from resource_providers where id = ${id} for no key update`);
+
+/**
+ * Waits until no other transaction locks the record of a consumer or its allocations, or has inserted the record
+ * without a commit.
+ */
+export const awaitConsumer = (uuid: string): Waits =>
+  awaiting(
+    // If there is no record, this inserts and deletes one. The insert waits for a transaction that has inserted the
+    // same uncommitted.
+    sql`insert into consumers (uuid, project_id, user_id, generation) values (${uuid}, 0, 0, -1) on conflict do nothing`,
+    sql`delete from consumers where uuid = ${uuid} and generation = -1`,
+    sql`select from consumers where uuid = ${uuid} for update`,
+    sql`select from allocations where consumer_id = ${uuid} for update`,
+  );
+
+/** Waits until no table that claims write is locked as a whole. */
+export const awaitTables: Waits = awaiting(lockTables);

@@ -1,0 +1,39 @@
+import { sql } from 'kysely';
+import type { Database } from '../../engine/connect.ts';
+import type { SeenAllocation } from './seen_allocations.ts';
+
+/** An allocation of a consumer, with the data of its provider and consumer. */
+export type ConsumerAllocationRow = SeenAllocation & {
+  readonly consumer_uuid: string;
+  readonly provider_uuid: string;
+  readonly provider_generation: number;
+  readonly class_name: string;
+  /** Milliseconds since 1970. */
+  readonly modified: number | null;
+  /** This and the following fields are null for old allocations, which have no consumer record. */
+  readonly consumer_generation: number | null;
+  readonly consumer_type: string | null;
+  readonly project_id: string | null;
+  readonly user_id: string | null;
+};
+
+/** All allocations of some consumers, in the order in which they were written. */
+export async function readAllocations(
+  { kysely }: Database,
+  consumerUuids: readonly string[],
+): Promise<readonly ConsumerAllocationRow[]> {
+  const { rows } = await sql<ConsumerAllocationRow>`
+    select a.id, a.consumer_id as consumer_uuid, a.resource_provider_id as "providerId", a.resource_class_id as "classId",
+      rp.uuid as provider_uuid, coalesce(rp.generation, 0) as provider_generation, rc.name as class_name, a.used,
+      (extract(epoch from coalesce(a.updated_at, a.created_at)) * 1000)::float8 as modified,
+      c.generation as consumer_generation, ct.name as consumer_type, p.external_id as project_id, u.external_id as user_id
+    from allocations a
+    join resource_providers rp on rp.id = a.resource_provider_id
+    join resource_classes rc on rc.id = a.resource_class_id
+    left join consumers c on c.uuid = a.consumer_id
+    left join consumer_types ct on ct.id = c.consumer_type_id
+    left join projects p on p.id = c.project_id
+    left join users u on u.id = c.user_id
+    where a.consumer_id = any(${consumerUuids}::text[]) order by a.id`.execute(kysely);
+  return rows;
+}

@@ -1,0 +1,232 @@
+import { type RawBuilder, sql } from 'kysely';
+import type { Database } from '../../engine/connect.ts';
+import { serverRun } from '../../engine/server_run.ts';
+import type { LockWait } from '../../engine/slow_lane.ts';
+import { utcNow } from '../../engine/utc_now.ts';
+import { inventoryChangesSince, type Moment } from '../../fleet/change_log.ts';
+import { raised } from '../generation.ts';
+import { lockProviders, lockProvidersFirst } from '../lock_providers.ts';
+import { limitLockWait } from '../lock_timeout.ts';
+import { consumerTagsAreWritten } from '../written_tags.ts';
+import {
+  lockedAllocations,
+  lockedClasses,
+  lockedConsumers,
+  lostClasses,
+  lostEmptied,
+  lostGenerations,
+  lostNames,
+  lostNew,
+  lostSeenAllocations,
+} from './claim_guards.ts';
+import {
+  type ClaimWrite,
+  type ConsumerWrite,
+  claimedConsumers,
+  newAllocations,
+  providerGuards,
+  providerIds,
+} from './claim_write.ts';
+import { type Leeway, overtakenProviders } from './others_claims.ts';
+
+/**
+ * The guard that a claim failed; undefined if the claim was written. `owner`: a project, user or consumer type does not
+ * exist yet.
+ */
+export type LostGuard = 'provider' | 'consumer' | 'class' | 'owner' | undefined;
+
+/** The outcome of the claims of a batch. */
+export type WrittenClaims = {
+  /** For each claim the guard that it failed. */
+  readonly lost: readonly LostGuard[];
+  /** The transaction in which the other claims were written. */
+  readonly xid: string;
+  /** Whether other transactions changed the providers after the claims were judged, even if all claims were written. */
+  readonly isContested: boolean;
+};
+
+/** What the claims were judged by, and how they are written. */
+export type WriteOptions = {
+  /** How long to wait for each lock. Without it, the time limit of a statement applies. */
+  readonly wait?: LockWait;
+  /**
+   * The moment of the fleet when the claims were judged. On another run of the server all guards of providers fail:
+   * after a failover that lost transactions, the same generations may belong to other content. With null, neither the
+   * run nor changes of inventories are checked.
+   */
+  readonly judgedOn?: Moment | null;
+  /** What other transactions may do to the providers meanwhile; without it, nothing. */
+  readonly leeway?: Leeway | undefined;
+  /**
+   * Whether consumers that should be new may have a record. If so, the statement checks it, and only such a claim fails
+   * its guard; otherwise a unique violation would fail the whole batch. The check costs time for each claim, so it is
+   * optional.
+   */
+  readonly mayExist?: boolean;
+};
+
+type WrittenRow = {
+  readonly xid: string;
+  readonly isContested: boolean;
+  readonly claim: number | null;
+  readonly what: LostGuard;
+};
+
+/**
+ * Writes many claims by one statement. Each claim has its own guards: a claim that fails one is not written.
+ *
+ * The statement locks the guarded providers and then the consumers, in the order of their keys, and checks the
+ * generations of the newest versions of these rows. It reads all other rows in its snapshot, which may be older: so
+ * every change of a consumer's allocations is guarded by the consumer's generation. If allocations must be those that
+ * were seen, their rows are locked as well.
+ *
+ * Inventories are guarded by the generations of their providers. Some programs change inventories without raising
+ * these, so the log of inventory changes is read as well: it shows what was committed after the claims were judged and
+ * before the statement began.
+ *
+ * @throws a unique violation if a consumer that should be new exists; `lockNotAvailable` if another transaction holds a
+ *   lock that one of the claims needs. Then nothing was written.
+ */
+export async function writeClaims(
+  { transaction }: Pick<Database, 'transaction'>,
+  claims: readonly ClaimWrite[],
+  { wait, judgedOn = null, leeway, mayExist = false }: WriteOptions = {},
+): Promise<WrittenClaims> {
+  const consumers = claims.flatMap((claim) => claim.consumers);
+  const emptied = consumers.filter(isEmptiedOldOne).map(({ uuid }) => uuid);
+  // Parts without rows are left out, since each costs its start and its triggers. Most batches need none of these.
+  const parts = {
+    inventories: claims.some(({ inventories }) => inventories.length > 0),
+    customClasses: claims.some((claim) => (claim.customClasses ?? []).length > 0),
+    known: consumers.some(({ generation, hasOldAllocations }) => generation !== null || hasOldAllocations),
+    recorded: consumers.some(({ generation, seen }) => generation !== null || seen !== undefined),
+    emptied: emptied.length > 0,
+  };
+  const statement = sql<WrittenRow>`
+    with consumer as materialized (${claimedConsumers(claims)}),
+    allocation as (${newAllocations(claims)}),
+    locked_provider as materialized (
+      select id, coalesce(generation, 0) as generation from resource_providers where id = any(${providerIds(claims)}::integer[])
+        ${wait === undefined ? sql`` : sql`and (${limitLockWait(wait)}) is not null`}
+      order by id for no key update
+    ),
+    guard as materialized (
+      select g.*, p.generation as present from (${providerGuards(claims)}) as g left join locked_provider p on p.id = g.provider_id
+    ),
+    ${parts.recorded ? lockedConsumers : sql``}
+    ${parts.inventories ? lockedClasses(claims) : sql``}
+    ${lockedAllocations(claims, parts.inventories)}
+    ${leeway === undefined ? sql`` : overtakenProviders(leeway)}
+    lost as materialized (
+      select claim, 'provider' as what from guard
+      where present is null ${judgedOn === null ? sql`` : sql`or ${mayHaveOtherInventories(judgedOn)}`}
+        or present <> generation ${leeway === undefined ? sql`` : sql`and provider_id in (select provider_id from overtaken)`}
+      ${parts.recorded ? lostGenerations : sql``}
+      union all
+      select claim, 'consumer' from consumer where generation is null and not has_old
+        and exists (select from allocations where consumer_id = consumer.uuid)
+      ${mayExist ? lostNew : sql``}
+      ${parts.emptied ? lostEmptied : sql``}
+      union all
+      select claim, 'owner' from consumer where not emptied
+        and (project_id is null or user_id is null or (type_name is not null and type_id is null))
+      ${parts.customClasses ? lostNames(claims) : sql``}
+      ${parts.inventories ? lostClasses : sql``}
+      ${lostSeenAllocations(claims)}
+    ),
+    won as (select * from consumer where claim <> all(${lostClaims})),
+    bumped as (
+      update resource_providers p set generation = ${raised(sql`p.generation`, sql`g.bump`)}, updated_at = ${utcNow}
+      from (
+        select provider_id, sum(bump)::integer as bump from guard where claim <> all(${lostClaims}) group by 1
+      ) as g where p.id = g.provider_id
+    ),
+    ${parts.inventories ? writtenInventories : sql``}
+    ${parts.known ? rewrittenConsumers : sql``}
+    created as (
+      insert into consumers (uuid, project_id, user_id, consumer_type_id, generation, created_at, etag)
+      select uuid, project_id, user_id, type_id, 1, ${utcNow}, etag from won where generation is null and not emptied
+      order by uuid collate "C" -- so that two statements that make the same ones do not wait for each other in a circle
+    ),
+    inserted as (
+      insert into allocations (resource_provider_id, resource_class_id, consumer_id, used, created_at)
+      select provider_id, class_id, consumer_uuid, used, ${utcNow}
+      from allocation where claim <> all(${lostClaims})
+    )
+    select pg_current_xact_id()::text as xid, lost.claim, lost.what,
+      exists (select from guard where present <> generation) as "isContested"
+    from (${consumerTagsAreWritten}) as tags left join lost on true`;
+  const providers = providerIds(claims);
+  const locksFirst = lockProvidersFirst(providers, wait);
+  const before = leeway === undefined || locksFirst.length > 0 ? locksFirst : [lockProviders(providers, wait)];
+  const after = parts.emptied ? removeLateConsumers(emptied) : [];
+  const results = await transaction([...before, statement, ...after], { isSlow: wait?.isSlow === true });
+  const rows = (results[before.length] ?? []) as readonly WrittenRow[]; // the rows of `statement`
+  const lost: LostGuard[] = claims.map(() => undefined);
+  for (const { claim, what } of rows) if (claim !== null) lost[claim] = what;
+  return { lost, xid: rows[0]?.xid ?? '0', isContested: rows[0]?.isContested ?? false };
+}
+
+/**
+ * Whether the provider of a guard may have other inventories than at a moment, even with the same generation. A null
+ * among the changed providers means all.
+ */
+const mayHaveOtherInventories = (
+  judgedOn: Moment,
+): RawBuilder<boolean> => sql`(select ${serverRun} <> ${judgedOn.serverRun})
+        or (provider_id = any(array(${inventoryChangesSince(judgedOn)}))) is not false`;
+
+/** As ARRAY the lost claims are read once for each part. A hashed subquery would cost more for a small batch. */
+const lostClaims = sql`array(select claim from lost)`;
+
+const isEmptiedOldOne = (consumer: ConsumerWrite): boolean =>
+  consumer.generation === null && consumer.hasOldAllocations && consumer.allocations.length === 0;
+
+/**
+ * Deletes consumers that the online data migration created for old allocations while the statement waited to delete
+ * these. That statement does not see such a consumer, but the next ones of the transaction do. The consumer is locked
+ * first, so that the deletion sees allocations that a claim has given it meanwhile.
+ *
+ * The migration creates consumers with generation 0. A consumer with another generation was created or changed by a
+ * request that this claim does not know of. The claim has just deleted its allocations, so the transaction must fail:
+ * inserting the row again is a unique violation, as it is for a claim that creates a consumer which exists.
+ */
+const removeLateConsumers = (uuids: readonly string[]) => [
+  sql`select id from consumers where uuid = any(${uuids}::text[]) order by uuid for update`,
+  sql`insert into consumers (uuid, project_id, user_id)
+    select uuid, project_id, user_id from consumers c where uuid = any(${uuids}::text[]) and generation <> 0
+      and not exists (select from allocations a where a.consumer_id = c.uuid)`,
+  sql`delete from consumers c where c.uuid = any(${uuids}::text[])
+    and not exists (select from allocations a where a.consumer_id = c.uuid)`,
+];
+
+const writtenInventories = sql`
+    removed_inventories as (
+      delete from inventories i using inventory_to_remove r
+      where i.resource_provider_id = r.provider_id and i.resource_class_id = r.class_id
+        and r.claim not in (select claim from lost)
+    ),
+    put_inventories as (
+      insert into inventories (resource_provider_id, resource_class_id, total, reserved, min_unit, max_unit, step_size,
+        allocation_ratio, created_at)
+      select provider_id, class_id, total, reserved, min_unit, max_unit, step_size, allocation_ratio, ${utcNow}
+      from inventory where claim not in (select claim from lost)
+      on conflict (resource_provider_id, resource_class_id) do update set total = excluded.total,
+        reserved = excluded.reserved, min_unit = excluded.min_unit, max_unit = excluded.max_unit,
+        step_size = excluded.step_size, allocation_ratio = excluded.allocation_ratio, updated_at = ${utcNow}
+    ),`;
+
+/** Writes the consumers that exist already, or have old allocations. */
+const rewrittenConsumers = sql`
+    replaced as (
+      delete from allocations a using won where a.consumer_id = won.uuid and (won.generation is not null or won.has_old)
+    ),
+    updated as (
+      update consumers c set generation = ${raised(sql`c.generation`)}, project_id = won.project_id, user_id = won.user_id,
+        consumer_type_id = coalesce(won.type_id, c.consumer_type_id), updated_at = ${utcNow},
+        etag = case when coalesce(won.type_id, c.consumer_type_id) is not distinct from won.type_id then won.etag end
+      from won where c.uuid = won.uuid and won.generation is not null and not won.emptied
+    ),
+    removed as (
+      delete from consumers c using won where c.uuid = won.uuid and won.generation is not null and won.emptied
+    ),`;

@@ -1,0 +1,39 @@
+import { type RawBuilder, sql } from 'kysely';
+
+/** A consumer: its record, or for an old consumer without one, what is known from its allocations. */
+export type ConsumerRow = {
+  readonly uuid: string;
+  /** The id of the record; null if there is none. Then generation and times are null as well. */
+  readonly id: number | null;
+  readonly generation: number | null;
+  /** Null if there is no record, or the owner in the record does not exist. */
+  readonly projectId: string | null;
+  readonly userId: string | null;
+  /** Null if the consumer has no type. */
+  readonly consumerType: string | null;
+  readonly created: Date | null;
+  readonly updated: Date | null;
+  /**
+   * The stored entity tag, which triggers update for all writes; null for old rows, and for consumers without
+   * allocations.
+   */
+  readonly etag: string | null;
+  /** If no tag is stored: the allocations in the order in which they were written. Null if there are none. */
+  readonly allocations: readonly (readonly [providerUuid: string, className: string, used: number])[] | null;
+};
+
+/**
+ * Selects from a table `c` with the columns of `consumers`, in which all but the UUID may be null. Referenced rows are
+ * looked up separately for each row, so that no plan reads a whole table of projects or users for a page.
+ */
+export const selectConsumerRows = (from: RawBuilder<unknown>): RawBuilder<ConsumerRow> => sql<ConsumerRow>`
+    select c.uuid, c.id, c.generation, c.created_at as created, c.updated_at as updated, c.etag,
+      (select external_id from projects where id = c.project_id) as "projectId",
+      (select external_id from users where id = c.user_id) as "userId",
+      (select name from consumer_types where id = c.consumer_type_id) as "consumerType",
+      case when c.etag is null then (
+        select json_agg(json_build_array(p.uuid, k.name, a.used) order by a.id) from allocations a
+        join resource_providers p on p.id = a.resource_provider_id join resource_classes k on k.id = a.resource_class_id
+        where a.consumer_id = c.uuid
+      ) end as allocations
+    from ${from}`;

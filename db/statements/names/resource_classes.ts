@@ -1,0 +1,84 @@
+import { sql } from 'kysely';
+import type { Database } from '../../engine/connect.ts';
+import { failureKind } from '../../engine/failure_kind.ts';
+import { utcNow } from '../../engine/utc_now.ts';
+
+/** The first id of a custom class; standard classes have lower ids. Upstream's MIN_CUSTOM_RESOURCE_CLASS_ID. */
+export const firstCustomClassId = 10_000;
+
+/** The id above all others. If a program has used the highest integer as an id, the lowest free id. */
+const nextClassId = sql`case when last < 2147483647 then greatest(last + 1, ${sql.lit(firstCustomClassId)})
+  else (
+    select min(id) from (
+      select ${sql.lit(firstCustomClassId)} as id
+      union all select id + 1 from resource_classes where id between ${sql.lit(firstCustomClassId)} and 2147483646
+    ) as candidate where not exists (select from resource_classes c where c.id = candidate.id)
+  ) end`;
+
+/**
+ * Creates a custom resource class with the next free id.
+ *
+ * @returns false if the name is taken.
+ */
+export async function createResourceClass({ kysely, write }: Database, name: string): Promise<boolean> {
+  for (;;) {
+    try {
+      await write([
+        sql`insert into resource_classes (id, name, created_at)
+          select ${nextClassId}, ${name}::text, ${utcNow} from (select max(id) as last from resource_classes) as ids`,
+      ]);
+      return true;
+    } catch (error) {
+      if (failureKind(error) !== 'taken') throw error;
+      const taken = await kysely
+        .selectFrom('resource_classes')
+        .select('id')
+        .where('name', '=', name)
+        .executeTakeFirst();
+      if (taken !== undefined) return false;
+      // Another transaction has taken the id for another name. Retry with the next id.
+    }
+  }
+}
+
+/**
+ * Renames a class, which is identified by its id and its name: the id of a deleted class may be used again.
+ *
+ * @returns `changed` if there is no class with this id and this name.
+ */
+export async function renameResourceClass(
+  { write }: Pick<Database, 'write'>,
+  seen: { readonly id: number; readonly name: string },
+  name: string,
+): Promise<'renamed' | 'changed' | 'name taken'> {
+  const rename = sql`update resource_classes set name = ${name}, updated_at = ${utcNow}
+    where id = ${seen.id} and name = ${seen.name} returning id`;
+  for (;;) {
+    try {
+      const [renamed] = await write([rename]);
+      return renamed.length > 0 ? 'renamed' : 'changed';
+    } catch (error) {
+      const kind = failureKind(error);
+      if (kind === 'taken') return 'name taken';
+      // Retry after a deadlock: the triggers also write the entity tags of everything that contains the name, as claims
+      // do.
+      if (kind !== 'lost race') throw error;
+    }
+  }
+}
+
+/**
+ * Deletes a class with this id and name, unless an inventory uses it. It locks the class first, so that it sees an
+ * inventory that was written before the lock.
+ */
+export async function deleteResourceClass(
+  { write }: Pick<Database, 'write'>,
+  { id, name }: { readonly id: number; readonly name: string },
+): Promise<'deleted' | 'gone' | 'in use'> {
+  const lock = sql`select id from resource_classes where id = ${id} and name = ${name} for update`;
+  const remove = sql`delete from resource_classes where id = ${id} and name = ${name}
+    and not exists (select from inventories where resource_class_id = ${id}) returning id`;
+  const [locked, removed] = await write([lock, remove]);
+  if (locked.length === 0) return 'gone';
+  return removed.length === 1 ? 'deleted' : 'in use';
+}

@@ -1,0 +1,51 @@
+import { sql } from 'kysely';
+import type { Database } from '../../engine/connect.ts';
+import { utcNow } from '../../engine/utc_now.ts';
+import { type ChangeOutcome, changeOutcome } from './change_outcome.ts';
+import { isAsJudged, type JudgedRow } from './seen_provider.ts';
+
+/** A provider of the trees that a move was judged by. */
+export type JudgedNode = { readonly id: number; readonly parentId: number | null };
+
+/**
+ * Gives a provider another parent or none, and a name, and gives its whole subtree the new root.
+ *
+ * The caller has judged that the move makes no loop, by the present parents in the old and the new tree. The first
+ * statement locks all providers of these trees in the order of their ids, so that none of them can get a child or
+ * another parent. The second statement sees every child that was committed before the lock, and changes nothing if the
+ * parents have changed: then the outcome is `changed`. The lock allows foreign keys to the rows, since a new child
+ * elsewhere in the tree refers to the root.
+ */
+export function moveProvider(
+  { write }: Pick<Database, 'write'>,
+  move: JudgedRow & {
+    readonly name: string;
+    readonly parentId: number | null;
+    readonly rootId: number;
+    readonly subtreeIds: readonly number[];
+    /** All providers of the old and the new tree. */
+    readonly judged: readonly JudgedNode[];
+  },
+): Promise<ChangeOutcome> {
+  const ids = move.judged.map((node) => node.id);
+  const lock = sql`select id from resource_providers where id = any(${ids}::integer[]) order by id for no key update`;
+  const change = sql`
+    with judged as (
+      select * from unnest(${ids}::integer[], ${move.judged.map((node) => node.parentId)}::integer[]) as node (id, parent_id)
+    ), present as (
+      select id, parent_provider_id as parent_id from resource_providers
+      where id = any(${ids}::integer[]) or parent_provider_id = any(${ids}::integer[])
+    ), changed as (
+      select from judged full join present using (id)
+      where present.id is null or judged.id is null or judged.parent_id is distinct from present.parent_id
+    )
+    update resource_providers set
+      name = case when id = ${move.id} then ${move.name}::text else name end,
+      parent_provider_id = case when id = ${move.id} then ${move.parentId}::integer else parent_provider_id end,
+      root_provider_id = ${move.rootId}::integer,
+      updated_at = ${utcNow}
+    where id = any(${move.subtreeIds}::integer[]) and not exists (select from changed)
+      and exists (select from resource_providers p where p.id = ${move.id} and ${isAsJudged(move)})
+    returning id`;
+  return changeOutcome(write([lock, change]).then(([, rows]) => rows.length > 0));
+}

@@ -1,0 +1,112 @@
+import type { Identity, ServiceIdentity } from '../../rest/identity.ts';
+import { type Access, isAccessAllowed } from './access_rules.ts';
+import { openServiceToken } from './service_token.ts';
+import { identityUrl, type KeystoneSettings, keystoneProblems, tlsOptions } from './settings.ts';
+import { KeystoneFault, type Token } from './token.ts';
+import { openTokenCache } from './token_cache.ts';
+import { KeystoneUnreachable, openTransport } from './transport.ts';
+import { tokenValidation } from './validate.ts';
+
+/** The identity of a request, or why it is unknown. */
+export type Outcome = Identity | 'unauthorized' | 'Keystone is unavailable';
+
+/** Finds the identity of requests by asking Keystone. */
+export type Keystone = {
+  authenticate(headers: Headers, access: Access): Promise<Outcome>;
+  close(): void;
+};
+
+/** The log for tokens that could not be validated, and for unsafe settings. */
+export type KeystoneLog = {
+  readonly warn: (line: string) => void;
+  readonly error: (line: string) => void;
+};
+
+const defaultTimeoutSeconds = 10;
+const maxCachedTokens = 20_000;
+const maxInvalidTokens = 10_000;
+/**
+ * Short, since another Keystone of the same cluster may have issued the token just now, and this one does not know it
+ * yet.
+ */
+const invalidSeconds = 10;
+
+/**
+ * Authentication as Keystone's own middleware (keystonemiddleware) does it. Keystone is not asked anything before the
+ * first request with a token.
+ *
+ * @throws Error where settings are missing.
+ */
+export function openKeystone(settings: KeystoneSettings, log: KeystoneLog): Keystone {
+  const problems = keystoneProblems(settings);
+  if (settings.authUrl === undefined || problems.length > 0) throw new Error(problems.join(' '));
+  const transport = openTransport({
+    url: identityUrl(settings.authUrl),
+    tls: tlsOptions(settings),
+    timeoutMs: (settings.httpConnectTimeout || defaultTimeoutSeconds) * 1000,
+    maxRetries: settings.httpRequestMaxRetries,
+  });
+  const validate = tokenValidation({
+    transport,
+    serviceToken: openServiceToken(settings, transport),
+    cache: openTokenCache<Token>({ seconds: settings.tokenCacheTime, limit: maxCachedTokens }),
+    invalid: openTokenCache<true>({
+      seconds: Math.min(invalidSeconds, settings.tokenCacheTime),
+      limit: maxInvalidTokens,
+    }),
+    wantsCatalog: settings.includeServiceCatalog && settings.serviceType !== undefined,
+  });
+  let warned = false;
+
+  /** The service of a service token; undefined where the token is invalid or lacks a role that is required. */
+  async function serviceOf(token: string): Promise<{ identity: Identity; mayExpire: boolean } | undefined> {
+    const valid = await validate(token, false);
+    if (valid === undefined) return undefined;
+    const { identity } = valid;
+    const hasRole = identity.roles.some((role) => settings.serviceTokenRoles.includes(role));
+    if (!hasRole && settings.serviceTokenRolesRequired) return undefined;
+    if (!hasRole && !warned) {
+      log.warn(
+        'A service token without any role of [keystone_authtoken] service_token_roles was accepted. Give the user of ' +
+          'that service such a role, and set service_token_roles_required = true.',
+      );
+      warned = true;
+    }
+    return { identity, mayExpire: hasRole };
+  }
+
+  async function identify(headers: Headers, access: Access): Promise<Outcome> {
+    const serviceToken = headers.get('x-service-token')?.trim();
+    const service = serviceToken ? await serviceOf(serviceToken) : undefined;
+    const userToken = (headers.get('x-auth-token') ?? headers.get('x-storage-token'))?.trim();
+    if (!userToken) return 'unauthorized';
+    const token = await validate(userToken, service?.mayExpire ?? false);
+    if (token === undefined || !isAccessAllowed(token, access, settings.serviceType, service !== undefined)) {
+      return 'unauthorized';
+    }
+    // With delay_auth_decision such a service token is ignored.
+    if (serviceToken && service === undefined && !settings.delayAuthDecision) return 'unauthorized';
+    return service === undefined ? token.identity : { ...token.identity, service: asService(service.identity) };
+  }
+
+  return {
+    authenticate: async (headers, access) => {
+      try {
+        return await identify(headers, access);
+      } catch (error) {
+        if (!(error instanceof KeystoneFault || error instanceof KeystoneUnreachable)) throw error;
+        log.error(`A token could not be validated: ${error.message}`);
+        return settings.delayAuthDecision ? 'unauthorized' : 'Keystone is unavailable';
+      }
+    },
+    close: () => transport.close(),
+  };
+}
+
+const asService = ({ userId, userDomainId, projectId, projectDomainId, roles }: Identity): ServiceIdentity => ({
+  userId,
+  userDomainId,
+  projectId,
+  projectDomainId,
+  roles,
+});

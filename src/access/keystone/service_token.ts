@@ -1,0 +1,86 @@
+import * as v from 'valibot';
+import type { KeystoneSettings } from './settings.ts';
+import { KeystoneFault, parseJson } from './token.ts';
+import type { Transport } from './transport.ts';
+
+/** The token by which this service asks Keystone about the tokens of requests. */
+export type ServiceToken = {
+  /**
+   * Obtains a token where there is none, or where it expires soon. All calls that wait share one request.
+   *
+   * @throws KeystoneFault
+   */
+  get(): Promise<string>;
+  /** Forgets a token that Keystone does not accept any more, so that the next `get` obtains a new one. */
+  discard(token: string): void;
+};
+
+/** The token is replaced this long before it expires, as Keystone's libraries do. */
+const renewBeforeMs = 30_000;
+
+const answerSchema = v.object({ token: v.object({ expires_at: v.string() }) });
+
+/** @throws KeystoneUnreachable from `get` */
+export function openServiceToken(settings: KeystoneSettings, transport: Transport): ServiceToken {
+  let current: { readonly token: string; readonly expiresAtMs: number } | undefined;
+  let obtaining: Promise<string> | undefined;
+
+  async function obtain(): Promise<string> {
+    const { status, headers, text } = await transport.send({
+      method: 'POST',
+      path: '/auth/tokens?nocatalog',
+      headers: {},
+      json: credentialsBody(settings),
+    });
+    const token = headers['x-subject-token'];
+    if (status === 401) {
+      throw new KeystoneFault(
+        'Keystone does not take the service user. Correct username, password and domains in [keystone_authtoken].',
+      );
+    }
+    const parsed = v.safeParse(answerSchema, parseJson(text));
+    if (status !== 201 || typeof token !== 'string' || !parsed.success) {
+      throw new KeystoneFault(`Keystone answers ${status} to the request for a token of the service user.`);
+    }
+    current = { token, expiresAtMs: Date.parse(parsed.output.token.expires_at) };
+    return token;
+  }
+
+  return {
+    get: () => {
+      if (current !== undefined && current.expiresAtMs - Date.now() > renewBeforeMs)
+        return Promise.resolve(current.token);
+      obtaining ??= obtain().finally(() => {
+        obtaining = undefined;
+      });
+      return obtaining;
+    },
+    discard: (token) => {
+      if (current?.token === token) current = undefined;
+    },
+  };
+}
+
+/** The body of `POST /v3/auth/tokens` for a password. */
+function credentialsBody(settings: KeystoneSettings): unknown {
+  const { userId, username, password, projectId, projectName, systemScope } = settings;
+  const domain = (name: string | undefined, id: string | undefined) => {
+    const [domainName, domainId] =
+      name === undefined && id === undefined ? [settings.defaultDomainName, settings.defaultDomainId] : [name, id];
+    return domainId === undefined ? { name: domainName } : { id: domainId };
+  };
+  const user =
+    userId === undefined
+      ? { name: username, domain: domain(settings.userDomainName, settings.userDomainId) }
+      : { id: userId };
+  const project =
+    projectId === undefined
+      ? { name: projectName, domain: domain(settings.projectDomainName, settings.projectDomainId) }
+      : { id: projectId };
+  return {
+    auth: {
+      identity: { methods: ['password'], password: { user: { ...user, password } } },
+      scope: systemScope === undefined ? { project } : { system: { all: true } },
+    },
+  };
+}

@@ -1,0 +1,81 @@
+import { readFileSync } from 'node:fs';
+import type { Config } from '../../config/config.ts';
+import { messageOf } from '../../rest/message_of.ts';
+
+/** `[keystone_authtoken]` */
+export type KeystoneSettings = Config['keystoneAuthtoken'];
+
+/** What is missing in the settings or cannot be used, one sentence for each problem. */
+export function keystoneProblems(settings: KeystoneSettings): readonly string[] {
+  const problems: string[] = [];
+  const need = (what: string, ...values: readonly (string | undefined)[]): void => {
+    if (values.every((value) => value === undefined)) problems.push(`[keystone_authtoken] ${what} is not set.`);
+  };
+  const { authUrl, username, userId, password, projectName, projectId, systemScope } = settings;
+  need('auth_url', authUrl);
+  if (authUrl !== undefined && !isHttpUrl(authUrl)) {
+    problems.push('[keystone_authtoken] auth_url must be a URL such as http://keystone.example.com:5000/v3.');
+  }
+  need('username or user_id', username, userId);
+  if (username !== undefined && userId === undefined) {
+    need(
+      'user_domain_name or user_domain_id',
+      settings.userDomainName,
+      settings.userDomainId,
+      settings.defaultDomainName,
+      settings.defaultDomainId,
+    );
+  }
+  need('password', password);
+  need('project_name or project_id', projectName, projectId, systemScope);
+  if (projectName !== undefined && projectId === undefined) {
+    need(
+      'project_domain_name or project_domain_id',
+      settings.projectDomainName,
+      settings.projectDomainId,
+      settings.defaultDomainName,
+      settings.defaultDomainId,
+    );
+  }
+  return problems;
+}
+
+const isHttpUrl = (text: string): boolean => /^https?:\/\//.test(text) && URL.canParse(text);
+
+/**
+ * The address of Keystone's API version 3, without a slash at its end: operators write `auth_url` with or without
+ * version.
+ */
+export function identityUrl(authUrl: string): string {
+  const url = new URL(authUrl);
+  const path = url.pathname.replace(/\/+$/, '').replace(/\/v(?:2\.0|3)$/, '');
+  return `${url.origin}${path}/v3`;
+}
+
+/** How the TLS of connections to Keystone is set up, as `node:tls` has it. */
+export type TlsOptions = {
+  readonly ca?: string;
+  readonly cert?: string;
+  readonly key?: string;
+  readonly rejectUnauthorized: boolean;
+};
+
+/** @throws Error where a file cannot be read. */
+export function tlsOptions({ cafile, certfile, keyfile, insecure }: KeystoneSettings): TlsOptions {
+  return {
+    rejectUnauthorized: !insecure,
+    ...(cafile === undefined ? {} : { ca: readPem('cafile', cafile) }),
+    ...(certfile === undefined ? {} : { cert: readPem('certfile', certfile) }),
+    // One file may hold both the certificate and the key.
+    ...(certfile === undefined ? {} : { key: readPem('keyfile', keyfile ?? certfile) }),
+  };
+}
+
+function readPem(option: string, file: string): string {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch (error) {
+    const reason = messageOf(error);
+    throw new Error(`The file of [keystone_authtoken] ${option} cannot be read: ${reason}.`, { cause: error });
+  }
+}

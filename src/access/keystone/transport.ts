@@ -1,0 +1,131 @@
+import http, { type IncomingHttpHeaders } from 'node:http';
+import https from 'node:https';
+import { setTimeout as sleep } from 'node:timers/promises';
+import tls from 'node:tls';
+import type { TlsOptions } from './settings.ts';
+
+/** A request to Keystone's API. */
+export type KeystoneRequest = {
+  readonly method: 'GET' | 'POST';
+  /** Below the address of the API, `/auth/tokens`. */
+  readonly path: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly json?: unknown;
+};
+
+/** An answer of Keystone, whatever its status. */
+export type KeystoneAnswer = {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly text: string;
+};
+
+/** Sends requests to Keystone over connections that are kept open. */
+export type Transport = {
+  /** @throws KeystoneUnreachable */
+  send(request: KeystoneRequest): Promise<KeystoneAnswer>;
+  close(): void;
+};
+
+/** Keystone did not answer, after all retries. */
+export class KeystoneUnreachable extends Error {}
+
+/** The address of Keystone, and how long a request waits for its answer. */
+export type TransportOptions = {
+  /** The address of the API, `http://127.0.0.1:5000/v3`. */
+  readonly url: string;
+  readonly tls: TlsOptions;
+  /** How long one attempt may take, in milliseconds. */
+  readonly timeoutMs: number;
+  /** How often a request without an answer is repeated: after half a second, one second, two ... */
+  readonly maxRetries: number;
+};
+
+const firstDelayMs = 500;
+const longestDelayMs = 60_000;
+const maxConnections = 64;
+/** The longest answer that is read. Catalogs of large clouds have some hundred kilobytes. */
+const maxAnswerBytes = 8 * 1024 * 1024;
+
+/** Opens no connection before the first request. */
+export function openTransport({ url, tls: tlsSettings, timeoutMs, maxRetries }: TransportOptions): Transport {
+  const settings = { keepAlive: true, maxSockets: maxConnections };
+  const secure = url.startsWith('https:');
+  const agent = secure
+    ? new https.Agent({ ...settings, ca: trustedAuthorities(), ...tlsSettings })
+    : new http.Agent(settings);
+  const open = secure ? https.request : http.request;
+
+  function attempt({ method, path, headers, json }: KeystoneRequest): Promise<KeystoneAnswer> {
+    const body = json === undefined ? undefined : JSON.stringify(json);
+    return new Promise((resolve, reject) => {
+      const request = open(`${url}${path}`, {
+        method,
+        agent,
+        signal: AbortSignal.timeout(timeoutMs),
+        headers: {
+          accept: 'application/json',
+          ...(body === undefined
+            ? {}
+            : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) }),
+          ...headers,
+        },
+      });
+      request.on('error', (error: NodeJS.ErrnoException) =>
+        // Keystone may have closed an idle connection just now: then the request never reached it.
+        reject(request.reusedSocket && error.code === 'ECONNRESET' ? new StaleConnection() : error),
+      );
+      request.on('response', (response) => {
+        const chunks: Buffer[] = [];
+        let length = 0;
+        response.on('data', (chunk: Buffer) => {
+          length += chunk.length;
+          if (length > maxAnswerBytes) response.destroy(new Error(`its answer has more than ${maxAnswerBytes} bytes`));
+          else chunks.push(chunk);
+        });
+        response.on('error', reject);
+        response.on('end', () =>
+          resolve({
+            status: response.statusCode ?? 0,
+            headers: response.headers,
+            text: Buffer.concat(chunks).toString('utf8'),
+          }),
+        );
+      });
+      request.end(body);
+    });
+  }
+
+  async function send(request: KeystoneRequest): Promise<KeystoneAnswer> {
+    for (let retries = 0, delayMs = firstDelayMs; ; ) {
+      try {
+        return await attempt(request);
+      } catch (error) {
+        if (error instanceof StaleConnection) continue;
+        if (retries === maxRetries) throw new KeystoneUnreachable(describe(error, url, timeoutMs), { cause: error });
+        await sleep(delayMs);
+        retries += 1;
+        delayMs = Math.min(delayMs * 2, longestDelayMs);
+      }
+    }
+  }
+
+  return { send, close: () => agent.destroy() };
+}
+
+class StaleConnection extends Error {}
+
+function describe(error: unknown, url: string, timeoutMs: number): string {
+  const { name, code, message } = error as NodeJS.ErrnoException; // what node:http emits
+  const reason =
+    name === 'AbortError' || name === 'TimeoutError'
+      ? `it did not answer within ${timeoutMs / 1000} s ([keystone_authtoken] http_connect_timeout)`
+      : message || code || 'no reason was given'; // an AggregateError has a code only
+  return `Keystone cannot be reached at ${url}: ${reason}.`;
+}
+
+/** The system's certificate authorities beside those of Node.js, where this Node.js can list them. */
+const trustedAuthorities = (): string[] | undefined =>
+  tls.getCACertificates === undefined
+    ? undefined
+    : [...new Set([...tls.getCACertificates('default'), ...tls.getCACertificates('system')])];

@@ -1,0 +1,91 @@
+import { ConfigError } from '../../config/config_error.ts';
+import type { Identity } from '../../rest/identity.ts';
+import { messageOf } from '../../rest/message_of.ts';
+import { findPolicyFiles, type PolicyFiles, type PolicySettings, readRules } from './read_files.ts';
+import { decide, type Rules } from './rules.ts';
+import type { Values } from './template.ts';
+
+/** Decides whether requests are allowed. */
+export type Policy = {
+  /** Whether the rule of this name allows the identity to do something to the target. An unknown rule denies. */
+  allows(rule: string, identity: Identity, target: Values): boolean;
+};
+
+export type PolicyLog = {
+  readonly info: (line: string) => void;
+  readonly warn: (line: string) => void;
+  readonly error: (line: string) => void;
+};
+
+/**
+ * The policy of the defaults and the policy files. Before each decision it checks whether files have changed, and reads
+ * them again if so. While they are broken, or the policy file is missing that was there before, the last good rules
+ * hold, and the log says why.
+ *
+ * @throws ConfigError where they are broken at the start.
+ */
+export function openPolicy(settings: PolicySettings, log: PolicyLog): Policy {
+  let seen: PolicyFiles = findOrThrow(settings);
+  let rules = firstRules(seen, settings, log);
+  let complaint = '';
+
+  const keep = (problems: readonly string[]): void => {
+    if (problems.join('\n') === complaint) return;
+    complaint = problems.join('\n');
+    for (const problem of problems) log.error(`${problem} The policy rules stay as they were.`);
+  };
+
+  function refresh(): void {
+    let found: PolicyFiles;
+    try {
+      found = findPolicyFiles(settings);
+    } catch (error) {
+      keep([`The policy files cannot be read: ${messageOf(error)}.`]);
+      return;
+    }
+    if (found.fingerprint === seen.fingerprint && !seen.unsettled) return;
+    const isNews = found.fingerprint !== seen.fingerprint || complaint !== '';
+    if (seen.files.includes(settings.policyFile) && !found.files.includes(settings.policyFile)) {
+      keep([`The policy file ${settings.policyFile} is gone.`]);
+      return;
+    }
+    seen = found;
+    const read = readRules(found.files, settings);
+    if ('problems' in read) {
+      keep(read.problems);
+      return;
+    }
+    rules = read.rules;
+    complaint = '';
+    if (!isNews) return;
+    for (const warning of read.warnings) log.warn(warning);
+    log.info(`The policy rules were read again: ${found.files.join(', ') || 'the defaults alone'}.`);
+  }
+
+  return {
+    allows: (rule, identity, target) => {
+      refresh();
+      return decide(rules, rule, identity, target).allowed;
+    },
+  };
+}
+
+/** The rules that hold now. @throws ConfigError */
+export function loadRules(settings: PolicySettings, log: PolicyLog): Rules {
+  return firstRules(findOrThrow(settings), settings, log);
+}
+
+function findOrThrow(settings: PolicySettings): PolicyFiles {
+  try {
+    return findPolicyFiles(settings);
+  } catch (error) {
+    throw new ConfigError([`The policy files cannot be read: ${messageOf(error)}.`]);
+  }
+}
+
+function firstRules({ files }: PolicyFiles, settings: PolicySettings, log: PolicyLog): Rules {
+  const read = readRules(files, settings);
+  if ('problems' in read) throw new ConfigError(read.problems);
+  for (const warning of read.warnings) log.warn(warning);
+  return read.rules;
+}

@@ -1,0 +1,163 @@
+import * as v from 'valibot';
+import { type Condition, conditionsOf, requestWith } from '../candidates/conditions.ts';
+import { countPlacements } from '../candidates/count/count.ts';
+import { type ConditionFigures, type Explanation, explain } from '../candidates/explanation/explain.ts';
+import type { Unmet } from '../candidates/explanation/nearest.ts';
+import { parseCandidateRequest } from '../candidates/query.ts';
+import type { Fleet } from '../fleet/fleet.ts';
+import type { Provider } from '../fleet/provider.ts';
+import type { Answer, ApiRequest, Endpoint } from '../rest/endpoint.ts';
+import { badRequest, noSuchClass, notFound } from '../rest/errors.ts';
+import { exactNumber } from '../rest/exact_number.ts';
+import { text, uuidText } from '../rest/json_schema.ts';
+import { since } from '../rest/microversions.ts';
+import { checkQuery } from '../rest/query_schema.ts';
+import { type Query, queryOf } from '../rest/query_string.ts';
+import { failed } from '../rest/schema_complaint.ts';
+import { storedUuid } from './pages.ts';
+import type { Parts } from './parts.ts';
+import { noSuchProvider } from './provider.ts';
+
+/*
+ * What may be asked about a query for allocation candidates beside what they are: why it fits where it fits and nowhere
+ * else, and how many consumers with it can be claimed.
+ */
+
+// Routes
+
+export const candidateQuestionEndpoints: readonly Endpoint<Parts>[] = [
+  {
+    method: 'GET',
+    path: '/allocation_candidates/explanation',
+    since: since.explanation,
+    policy: 'placement:allocation_candidates:explanation',
+    answersJson: true,
+    handle: showExplanation,
+  },
+  {
+    method: 'GET',
+    path: '/allocation_candidates/count',
+    since: since.explanation,
+    policy: 'placement:allocation_candidates:count',
+    answersJson: true,
+    handle: showCount,
+  },
+];
+
+// Request schemas
+
+/** An integer of a parameter. */
+const integer = (minimum: number, maximum: number) =>
+  v.optional(
+    v.pipe(
+      text(),
+      v.check(
+        (value) => /^[0-9]+$/.test(value) && Number(value) >= minimum && Number(value) <= maximum,
+        failed('pattern', (value) => `${value} is not an integer from ${minimum} to ${maximum}`),
+      ),
+      v.transform(Number),
+    ),
+  );
+
+const ofExplanation = { nearest: integer(0, 100), tree: v.optional(uuidText) };
+const ofCount = { max: integer(1, 1_000_000), top: integer(0, 100) };
+
+/** How many of the trees that do not fit are told unless the client says it. */
+const usualNearest = 5;
+const usualMax = 100_000;
+const usualTop = 10;
+
+// Handlers
+
+async function showExplanation(request: ApiRequest, { fleet }: Parts): Promise<Answer> {
+  const { options, conditions } = readQuestion(request, ofExplanation);
+  const current = await fleet.fresh();
+  checkNames(current, conditions);
+  const tree = options.tree === undefined ? undefined : rootOf(current, options.tree);
+  const explanation = explain(current, conditions, { nearest: options.nearest ?? usualNearest, tree });
+  return { status: 200, json: explanationJson(explanation), lastModified: new Date() };
+}
+
+async function showCount(request: ApiRequest, { fleet }: Parts): Promise<Answer> {
+  const { options, conditions } = readQuestion(request, ofCount);
+  const current = await fleet.fresh();
+  checkNames(current, conditions);
+  const { max = usualMax, top = usualTop } = options;
+  const { count, exact, trees } = countPlacements(current, requestWith(conditions), { max, top });
+  const shown = trees.map(({ root, count }) => ({ ...shownProvider(root), count }));
+  return { status: 200, json: { count, exact, trees: shown }, lastModified: new Date() };
+}
+
+/** Reads the query that is asked about, and what is asked. @throws ApiError 400 naming the parameter and the value */
+function readQuestion<Entries extends v.ObjectEntries>(request: ApiRequest, entries: Entries) {
+  const query = request.query();
+  const limit = query.last('limit');
+  if (limit !== undefined) {
+    throw badRequest(
+      `Invalid query string parameters: 'limit' was unexpected, since all trees are asked about. Got: ${limit}`,
+    );
+  }
+  const options = checkQuery(query, v.looseObject(entries));
+  const asked: Query = queryOf(query.entries.filter(([name]) => !Object.hasOwn(entries, name)));
+  return { options, conditions: conditionsOf(asked, parseCandidateRequest(asked, request.version)) };
+}
+
+/** @throws ApiError 400 for a class or a trait that does not exist */
+function checkNames(fleet: Fleet, conditions: readonly Condition[]): void {
+  for (const condition of conditions) {
+    const problem = unknownName(fleet, condition);
+    if (problem !== undefined) {
+      throw badRequest(`Invalid query string parameters: ${condition.parameter}=${condition.value}: ${problem}`);
+    }
+  }
+}
+
+function unknownName({ classes, traits }: Fleet, condition: Condition): string | undefined {
+  if (condition.kind === 'resource') {
+    return classes.byName.has(condition.name) ? undefined : noSuchClass(condition.name);
+  }
+  const unknown = traitNamesOf(condition).filter((name) => !traits.byName.has(name));
+  return unknown.length === 0 ? undefined : `No such trait(s): ${unknown.join(', ')}.`;
+}
+
+function traitNamesOf(condition: Condition): readonly string[] {
+  if (condition.kind === 'root') return [...condition.required, ...condition.forbidden];
+  return condition.kind === 'trait' ? [...condition.traits.required.flat(), ...condition.traits.forbidden] : [];
+}
+
+/** The root of the tree that a provider belongs to. @throws ApiError 404 where there is no such provider */
+function rootOf(fleet: Fleet, sent: string): Provider {
+  const provider = fleet.byUuid.get(storedUuid(sent, (uuid) => fleet.byUuid.has(uuid)));
+  if (provider === undefined) throw notFound(`${noSuchProvider(sent)}, which the parameter 'tree' names.`);
+  return provider.root;
+}
+
+// Response shapes
+
+const explanationJson = ({ trees, fitting, complete, conditions, nearest }: Explanation): object => ({
+  trees,
+  fitting: fitting ?? null,
+  complete,
+  conditions: conditions.map(figuresJson),
+  nearest: nearest.map(({ root, unmet }) => ({ root: shownProvider(root), unmet: unmet.map(unmetJson) })),
+});
+
+const figuresJson = ({ condition, alone, left, without, largest }: ConditionFigures): object => ({
+  parameter: condition.parameter,
+  value: condition.value,
+  alone: alone ?? null,
+  left: left ?? null,
+  without: without ?? null,
+  ...(condition.kind === 'resource' ? { largest: largest ?? null } : {}),
+});
+
+const unmetJson = ({ condition, provider, asked, free, reason }: Unmet): object => ({
+  parameter: condition.parameter,
+  value: condition.value,
+  resource_provider: shownProvider(provider),
+  asked: asked === undefined ? null : exactNumber(asked),
+  free: free === undefined ? null : exactNumber(free),
+  reason,
+});
+
+const shownProvider = ({ uuid, name }: Provider): object => ({ uuid, name });

@@ -1,0 +1,275 @@
+import * as v from 'valibot';
+import { repeatLostRaces } from '../../db/engine/lost_race.ts';
+import { isStorable } from '../../db/engine/storable.ts';
+import { completeConsumer } from '../../db/statements/consumers/complete_consumer.ts';
+import type { ConsumerRow } from '../../db/statements/consumers/consumer_row.ts';
+import type { ConsumerOwner, ConsumerWritten } from '../../db/statements/consumers/consumer_write.ts';
+import { listConsumers } from '../../db/statements/consumers/list_consumers.ts';
+import { readConsumer } from '../../db/statements/consumers/read_consumer.ts';
+import { updateConsumer } from '../../db/statements/consumers/update_consumer.ts';
+import type { Config } from '../config/config.ts';
+import type { Fleet } from '../fleet/fleet.ts';
+import type { Provider } from '../fleet/provider.ts';
+import { allocationsTag, unknownType } from '../placement/entity_tag.ts';
+import { isUuidLike, normalUuid } from '../placement/uuid.ts';
+import type { Answer, ApiRequest, Endpoint, PolicyTarget } from '../rest/endpoint.ts';
+import { badRequest, conflict, errorCodes, notFound } from '../rest/errors.ts';
+import { integerOrNull, list as listOf, object, text, uuidText } from '../rest/json_schema.ts';
+import { since } from '../rest/microversions.ts';
+import { checkQuery } from '../rest/query_schema.ts';
+import { shownConsumerType } from './allocation_bodies.ts';
+import { contentOf } from './allocations.ts';
+import { requireMatch, takesIfMatch } from './entity_tags.ts';
+import { newest } from './last_modified.ts';
+import { checkMarker, nextLink, pageParameters, storedUuid, usualLimit } from './pages.ts';
+import type { Parts } from './parts.ts';
+import { noSuchProvider } from './provider.ts';
+
+// Routes
+
+const path = '/consumers';
+const one = `${path}/:uuid`;
+const shared = { since: since.consumers, answersJson: true } as const;
+const rule = (verb: string) => `placement:consumers:${verb}`;
+
+export const consumerEndpoints: readonly Endpoint<Parts>[] = [
+  { ...shared, method: 'GET', path, policy: rule('list'), policyTarget: ofOneProject, handle: list },
+  { ...shared, method: 'GET', path: one, policy: rule('show'), handle: show },
+  { ...shared, method: 'PUT', path: one, policy: rule('update'), wantsJson: true, ...takesIfMatch, handle: update },
+];
+
+/** What a reader of a project may list: where consumers of other projects are, too, is none of its business. */
+function ofOneProject({ query }: ApiRequest): PolicyTarget {
+  const { last } = query();
+  const namesProvider = last('resource_provider') !== undefined || last('in_tree') !== undefined;
+  return { project_id: namesProvider ? null : (last('project_id') ?? null) };
+}
+
+// Request schemas
+
+const identifier = text({ minLength: 1, maxLength: 255 });
+const parameters = object({
+  project_id: v.optional(identifier),
+  user_id: v.optional(identifier),
+  consumer_type: v.optional(shownConsumerType),
+  resource_provider: v.optional(uuidText),
+  in_tree: v.optional(uuidText),
+  ...pageParameters(1000),
+});
+
+/** With what else GET shows, which may be sent back. */
+const change = object({
+  project_id: identifier,
+  user_id: identifier,
+  consumer_type: shownConsumerType,
+  consumer_generation: integerOrNull(),
+  uuid: v.optional(uuidText),
+  created_at: v.optional(v.nullable(text())),
+  updated_at: v.optional(v.nullable(text())),
+  etag: v.optional(v.nullable(text())),
+  links: v.optional(listOf(object({ rel: text(), href: text() }))),
+});
+
+// Handlers
+
+async function list(request: ApiRequest, { config, database, fleet }: Parts): Promise<Answer> {
+  const { limit = usualLimit, marker, ...asked } = checkQuery(request.query(), parameters);
+  await checkMarker(marker, async (uuid) => (await readConsumer(database, uuid)) !== undefined);
+  const namesProvider = asked.resource_provider !== undefined || asked.in_tree !== undefined;
+  const found = await repeatLostRaces(async () =>
+    listConsumers(database, {
+      projectId: asked.project_id,
+      userId: asked.user_id,
+      consumerType: asked.consumer_type,
+      providers: namesProvider ? providersOf(await fleet.fresh(), asked) : [],
+      marker,
+      limit,
+      incomplete: incompleteOwner(config),
+    }),
+  );
+  const page = found.slice(0, limit);
+  const last = page.at(-1);
+  return {
+    status: 200,
+    json: {
+      consumers: page.map((consumer) => represent(consumer, request, config)),
+      ...(found.length > limit && last !== undefined ? { consumers_links: nextLink(request, path, last.uuid) } : {}),
+    },
+    lastModified: newest(page.map(modifiedAtMs)),
+  };
+}
+
+async function show(request: ApiRequest, { config, database }: Parts): Promise<Answer> {
+  const consumer = await findConsumer(request, { database });
+  return answer(represent(consumer, request, config), consumer);
+}
+
+async function update(request: ApiRequest, parts: Parts): Promise<Answer> {
+  const body = await request.json(change);
+  const uuid = request.param('uuid');
+  if (body.uuid !== undefined && body.uuid !== uuid && normalUuid(body.uuid) !== normalUuid(uuid)) {
+    throw badRequest(`The body is of consumer ${body.uuid}, and the path of ${uuid}; a UUID cannot be changed.`);
+  }
+  for (;;) {
+    const seen = await findConsumer(request, parts);
+    const owner = {
+      projectId: body.project_id,
+      userId: body.user_id,
+      // What is shown where none was ever said may be sent back, and says nothing new.
+      consumerType: body.consumer_type === unknownType ? seen.consumerType : body.consumer_type,
+    };
+    const written = await writeOwner(request, parts, { seen, owner, generation: body.consumer_generation });
+    if (written === 'no owner') {
+      const { projectId: projectExternalId, userId: userExternalId, consumerType } = owner;
+      await parts.owners.ensure({ consumers: [{ projectExternalId, userExternalId, consumerType }] });
+    } else if (written !== 'changed') {
+      logChange(request, parts, seen, owner);
+      const consumer = { ...seen, ...written, ...owner, allocations: null };
+      return answer(represent(consumer, request, parts.config), consumer);
+    }
+  }
+}
+
+/**
+ * Writes the owner of a consumer as it was seen.
+ *
+ * @throws ApiError 412 or 409 where the client has seen another one.
+ */
+async function writeOwner(
+  request: ApiRequest,
+  { database, allocationReads, config }: Parts,
+  {
+    seen,
+    owner,
+    generation,
+  }: { readonly seen: ConsumerRow; readonly owner: ConsumerOwner; readonly generation: number | null },
+): Promise<ConsumerWritten> {
+  const { uuid, id } = seen;
+  // The generation guards the owner; what the tag is of besides may be written without it, and is held against what is
+  // read here.
+  const isByTag = request.ifMatch !== undefined && request.ifMatch !== '*';
+  const allocations = isByTag ? await allocationReads.ofConsumer(uuid) : undefined;
+  if (allocations !== undefined) {
+    const content = contentOf(allocations, config);
+    if (content !== undefined && allocations[0]?.consumer_generation !== seen.generation) return 'changed';
+    requireMatch(request, `Consumer ${uuid}`, () => content && allocationsTag(content));
+  }
+  if (generation !== seen.generation) {
+    throw conflict(
+      `consumer generation conflict - expected ${seen.generation ?? 'null'} but got ${generation ?? 'null'}`,
+      errorCodes.concurrentUpdate,
+    );
+  }
+  return repeatLostRaces(() =>
+    id === null || generation === null
+      ? completeConsumer(database, { uuid, seen: allocations }, owner)
+      : updateConsumer(database, { uuid, id, generation, allocations }, owner),
+  );
+}
+
+/** Such a change moves usage from one project to another, so the log says which user asked for it. */
+function logChange(request: ApiRequest, { config, logger }: Parts, seen: ConsumerRow, owner: ConsumerOwner): void {
+  const before = ownerOf(seen, config);
+  const described = (names: ReturnType<typeof ownerOf>) =>
+    `project ${names.project_id}, user ${names.user_id}, type ${names.consumer_type}`;
+  logger.info(
+    `Consumer ${seen.uuid} was of ${described(before)}, and is of ${described(ownerOf(owner, config))} from now on, ` +
+      `as user ${request.identity.userId} asked.`,
+  );
+}
+
+/** @throws ApiError 404 where there is no such consumer, 400 where there can be none. */
+async function findConsumer(request: ApiRequest, { database }: Pick<Parts, 'database'>): Promise<ConsumerRow> {
+  const sent = request.param('uuid');
+  const spellings = isUuidLike(sent) ? new Set([sent, normalUuid(sent)]) : [sent];
+  for (const uuid of spellings) {
+    const found = isStorable(uuid) ? await repeatLostRaces(() => readConsumer(database, uuid)) : undefined;
+    if (found !== undefined) return found;
+  }
+  if (!isUuidLike(sent)) throw badRequest(`Malformed uuid of a consumer: ${sent}`);
+  throw notFound(`No consumer with uuid ${sent} found`);
+}
+
+/** The providers of which a consumer must have something: of one of each list. */
+function providersOf(
+  fleet: Fleet,
+  asked: { readonly resource_provider?: string | undefined; readonly in_tree?: string | undefined },
+): readonly (readonly number[])[] {
+  const found = (name: 'resource_provider' | 'in_tree'): Provider | undefined => {
+    const sent = asked[name];
+    if (sent === undefined) return undefined;
+    const provider = fleet.byUuid.get(storedUuid(sent, (uuid) => fleet.byUuid.has(uuid)));
+    if (provider === undefined) {
+      throw badRequest(`Invalid query string parameters: '${name}' is of no provider. ${noSuchProvider(sent)}.`);
+    }
+    return provider;
+  };
+  const provider = found('resource_provider');
+  const tree = found('in_tree')?.root.tree;
+  const isInTree = provider !== undefined && tree?.includes(provider) === true;
+  return [
+    ...(tree === undefined || isInTree ? [] : [tree.map(({ id }) => id)]),
+    ...(provider === undefined ? [] : [[provider.id]]),
+  ];
+}
+
+// Response shapes
+
+const incompleteOwner = ({ placement }: Config) => ({
+  projectId: placement.incompleteConsumerProjectId,
+  userId: placement.incompleteConsumerUserId,
+});
+
+/** Old allocations without a consumer record belong to those that the online data migration will give them to. */
+const ownerOf = (consumer: Pick<ConsumerRow, 'projectId' | 'userId' | 'consumerType'>, config: Config) => ({
+  project_id: consumer.projectId ?? incompleteOwner(config).projectId,
+  user_id: consumer.userId ?? incompleteOwner(config).userId,
+  consumer_type: consumer.consumerType ?? unknownType,
+});
+
+function represent(consumer: ConsumerRow, request: ApiRequest, config: Config) {
+  const escaped = encodeURIComponent(consumer.uuid);
+  return {
+    uuid: consumer.uuid,
+    ...ownerOf(consumer, config),
+    consumer_generation: consumer.generation,
+    created_at: timeText(consumer.created),
+    updated_at: timeText(consumer.updated),
+    etag: consumer.etag ?? tagOf(consumer, config),
+    links: [
+      { rel: 'self', href: `${request.prefix}${path}/${escaped}` },
+      { rel: 'allocations', href: `${request.prefix}/allocations/${escaped}` },
+    ],
+  };
+}
+
+/** The tag where none is stored; null where there are no allocations for it to be of. */
+function tagOf({ allocations, ...consumer }: ConsumerRow, config: Config) {
+  if (allocations === null) return null;
+  const owner = ownerOf(consumer, config);
+  const byProvider = new Map<string, Map<string, number>>();
+  for (const [provider, className, used] of allocations) {
+    const amounts = byProvider.get(provider) ?? new Map<string, number>();
+    byProvider.set(provider, amounts.set(className, used));
+  }
+  return allocationsTag({
+    allocations: byProvider,
+    projectId: owner.project_id,
+    userId: owner.user_id,
+    consumerType: consumer.consumerType,
+  });
+}
+
+/** The database also has infinities. */
+const timeText = (time: Date | null): string | null =>
+  time === null || Number.isNaN(time.getTime()) ? null : time.toISOString();
+
+const modifiedAtMs = ({ created, updated }: ConsumerRow): number | undefined => (updated ?? created)?.getTime();
+
+/** The stored tag is text to the compiler. */
+const answer = (json: ReturnType<typeof represent>, consumer: ConsumerRow): Answer => ({
+  status: 200,
+  json,
+  etag: (json.etag ?? undefined) as Answer['etag'], // what is stored was made by allocationsTag, or by its twin in SQL
+  lastModified: newest([modifiedAtMs(consumer)]),
+});

@@ -1,0 +1,51 @@
+import * as v from 'valibot';
+import { isUuidLike, normalUuid } from '../placement/uuid.ts';
+import type { ApiRequest } from '../rest/endpoint.ts';
+import { badRequest } from '../rest/errors.ts';
+import { text } from '../rest/json_schema.ts';
+import { failed } from '../rest/schema_complaint.ts';
+
+/** How many a page has unless the client says it. */
+export const usualLimit = 1000;
+
+/** The parameters of lists that come in pages. */
+export const pageParameters = (maximum: number) => ({
+  limit: v.optional(
+    v.pipe(
+      text(),
+      v.check(
+        (value) => /^[0-9]+$/.test(value) && Number(value) >= 1 && Number(value) <= maximum,
+        failed('pattern', (value) => `${value} is not an integer from 1 to ${maximum}`),
+      ),
+      v.transform(Number),
+    ),
+  ),
+  marker: v.optional(text()),
+});
+
+/**
+ * Refuses a marker that can never have been in the list. Programs other than the API may have stored what is no UUID,
+ * and links to the next page name it.
+ *
+ * @param exists whether something has this text for its UUID
+ */
+export async function checkMarker(
+  marker: string | undefined,
+  exists: (marker: string) => boolean | Promise<boolean>,
+): Promise<void> {
+  if (marker === undefined || isUuidLike(marker) || (marker !== '' && (await exists(marker)))) return;
+  throw badRequest(`Invalid query string parameters: Expected 'marker' parameter to be a UUID. Got: ${marker}`);
+}
+
+/** A UUID in the spelling in which it is stored: as it was sent, if something has it, else as the API writes UUIDs. */
+export const storedUuid = (sent: string, exists: (uuid: string) => boolean): string =>
+  exists(sent) || !isUuidLike(sent) ? sent : normalUuid(sent);
+
+/** Links to the next page: the same query, beginning behind the last of this one. */
+export function nextLink(request: ApiRequest, path: string, last: string) {
+  const query = new URLSearchParams([
+    ...request.query().entries.filter(([name]) => name !== 'marker'),
+    ['marker', last],
+  ] as [string, string][]);
+  return [{ rel: 'next', href: `${request.prefix}${path}?${query}` }];
+}

@@ -1,0 +1,162 @@
+import * as v from 'valibot';
+import { jsonChunks } from '../candidates/json_chunks.ts';
+import { hasAnyTrait, hasRequiredTraits, isInAny, isMemberOf } from '../fleet/filters.ts';
+import type { Fleet } from '../fleet/fleet.ts';
+import type { Provider } from '../fleet/provider.ts';
+import { isUuidLike } from '../placement/uuid.ts';
+import { asciiJson } from '../rest/ascii_json.ts';
+import type { Answer, ApiRequest, Endpoint } from '../rest/endpoint.ts';
+import { badRequest } from '../rest/errors.ts';
+import { jsonBody } from '../rest/json_body.ts';
+import { object, text, uuidText } from '../rest/json_schema.ts';
+import { since } from '../rest/microversions.ts';
+import { checkQuery } from '../rest/query_schema.ts';
+import type { Query } from '../rest/query_string.ts';
+import { parseMemberOf, parseRequired } from '../rest/query_values.ts';
+import { checkMarker, nextLink, pageParameters, storedUuid, usualLimit } from './pages.ts';
+import type { Parts } from './parts.ts';
+import { noSuchProvider } from './provider.ts';
+import { requiredTraitId } from './provider_filters.ts';
+import { summaryWriter } from './provider_summary_text.ts';
+
+// Routes
+
+const path = '/provider_summaries';
+
+export const providerSummaryEndpoints: readonly Endpoint<Parts>[] = [
+  {
+    method: 'GET',
+    path,
+    since: since.consumers,
+    policy: 'placement:provider_summaries:list',
+    answersJson: true,
+    handle: list,
+  },
+];
+
+// Request schemas
+
+const parameters = object({
+  uuid: v.optional(text()),
+  in_tree: v.optional(uuidText),
+  member_of: v.optional(text()),
+  required: v.optional(text()),
+  ...pageParameters(10_000),
+});
+
+// Handlers
+
+async function list(request: ApiRequest, { fleet }: Parts): Promise<Answer> {
+  const query = request.query();
+  const { limit = usualLimit, marker } = checkQuery(query, parameters);
+  const filter = readFilter(query, request.version);
+  const current = await fleet.fresh();
+  await checkMarker(marker, (uuid) => current.byUuid.has(uuid));
+  const found = pageBehind(current, filter(current), marker ?? '', limit + 1);
+  const page = found.slice(0, limit);
+  const last = page.at(-1);
+  const links = found.length > limit && last !== undefined ? nextLink(request, path, last.uuid) : undefined;
+  return { status: 200, body: jsonBody(answerText(current, page, links)), lastModified: new Date() };
+}
+
+/** Which providers are asked for. */
+type Wanted = {
+  /** All of them are among these; undefined where they may be any. */
+  readonly among: { readonly size: number; readonly providers: Iterable<Provider> } | undefined;
+  readonly isWanted: (provider: Provider) => boolean;
+};
+
+/** Reads the filters. @throws ApiError 400, as the function does for names that do not exist. */
+function readFilter(query: Query, version: number): (fleet: Fleet) => Wanted {
+  const uuids = readUuids(query.last('uuid'));
+  const inTree = query.last('in_tree');
+  const traits = parseRequired(query, '', version);
+  const aggregates = parseMemberOf(query, '', version);
+  return (fleet) => {
+    const required = traits.required.map((anyOf) => anyOf.map((name) => requiredTraitId(fleet, name)));
+    const forbidden = traits.forbidden.map((name) => requiredTraitId(fleet, name));
+    const exists = (uuid: string) => fleet.byUuid.has(uuid);
+    const named = uuids && new Set(uuids.flatMap((uuid) => fleet.byUuid.get(storedUuid(uuid, exists)) ?? []));
+    const tree = inTree === undefined ? undefined : treeOf(fleet, storedUuid(inTree, exists));
+    const sets = [
+      ...(named === undefined ? [] : [{ size: named.size, providers: named }]),
+      ...(tree === undefined ? [] : [{ size: tree.length, providers: tree }]),
+      ...(required.length === 0 ? [] : [sized(fleet.withTrait.smallest(required))]),
+      ...(aggregates.required.length === 0 ? [] : [sized(fleet.inAggregate.smallest(aggregates.required))]),
+    ];
+    return {
+      among: sets.toSorted((a, b) => a.size - b.size)[0],
+      isWanted: (provider) =>
+        (named === undefined || named.has(provider)) &&
+        (tree === undefined || provider.root.tree === tree) &&
+        hasRequiredTraits(provider.traitIds, required) &&
+        !hasAnyTrait(provider.traitIds, forbidden) &&
+        isMemberOf(provider, aggregates.required) &&
+        !isInAny(provider, aggregates.forbidden),
+    };
+  };
+}
+
+const sized = <Set extends Iterable<Provider> & { readonly size: number }>(providers: Set) => ({
+  size: providers.size,
+  providers,
+});
+
+/** The UUIDs of `A` or `in:A,B`. */
+function readUuids(value: string | undefined): readonly string[] | undefined {
+  if (value === undefined) return undefined;
+  const uuids = value.startsWith('in:') ? value.slice('in:'.length).split(',') : [value];
+  const wrong = uuids.find((uuid) => !isUuidLike(uuid));
+  if (wrong === undefined) return uuids;
+  throw badRequest(
+    `Invalid query string parameters: Expected 'uuid' parameter to be a UUID, or 'in:' and several. Got: ${wrong}`,
+  );
+}
+
+function treeOf(fleet: Fleet, uuid: string): readonly Provider[] {
+  const node = fleet.byUuid.get(uuid);
+  if (node !== undefined) return node.root.tree;
+  throw badRequest(`Invalid query string parameters: 'in_tree' is of no provider. ${noSuchProvider(uuid)}.`);
+}
+
+/** Where this part of all providers, or more, may be wanted, they are met soon enough on the way through all. */
+const dense = 1 / 16;
+
+/** So many of the wanted providers behind a marker, in the order of UUIDs. */
+function pageBehind(fleet: Fleet, { among, isWanted }: Wanted, marker: string, count: number): readonly Provider[] {
+  if (among !== undefined && among.size < dense * fleet.byId.size) {
+    return [...among.providers]
+      .filter((provider) => provider.uuid > marker && isWanted(provider))
+      .sort((a, b) => (a.uuid < b.uuid ? -1 : 1))
+      .slice(0, count);
+  }
+  const page: Provider[] = [];
+  for (const uuid of fleet.inUuidOrder.after(marker)) {
+    const provider = fleet.byUuid.get(uuid);
+    if (provider === undefined || !isWanted(provider)) continue;
+    if (page.push(provider) === count) break;
+  }
+  return page;
+}
+
+// Response shapes
+
+/** What is sent later is told as it is then; one that is gone by then is left out. */
+function* answerText(
+  fleet: Fleet,
+  page: readonly Provider[],
+  links: ReturnType<typeof nextLink> | undefined,
+): Generator<Uint8Array<ArrayBuffer>> {
+  const chunks = jsonChunks();
+  const textOf = summaryWriter(fleet);
+  let separator = '';
+  chunks.text('{"provider_summaries": [');
+  for (const provider of page) {
+    if (fleet.byUuid.get(provider.uuid) !== provider) continue;
+    chunks.text(separator + textOf(provider));
+    separator = ', ';
+    if (chunks.isFull()) yield chunks.take();
+  }
+  chunks.text(links === undefined ? ']}' : `], "provider_summaries_links": ${asciiJson(links)}}`);
+  yield chunks.take();
+}

@@ -1,0 +1,153 @@
+import { strip } from '../rest/python_strip.ts';
+import type { Query } from '../rest/query_string.ts';
+import { type AggregateFilter, aggregatesOf, parseTraits, type TraitFilter } from '../rest/query_values.ts';
+import type { CandidateRequest, RequestGroup } from './request.ts';
+
+/** One thing that a query asks for, which can be taken out of it. */
+export type Condition = Wording & (OfGroup | OfRequest);
+
+/** How the client wrote a condition. */
+type Wording = {
+  /** With its suffix, `required_COMPUTE`. */
+  readonly parameter: string;
+  /** The part of the parameter's value: `VCPU:8`, `!HW_X`, `in:A,B`. */
+  readonly value: string;
+};
+
+/** What a group asks for. */
+export type OfGroup = { readonly suffix: string } & (
+  | { readonly kind: 'resource'; readonly name: string; readonly amount: number }
+  | { readonly kind: 'trait'; readonly traits: TraitFilter }
+  | { readonly kind: 'aggregate'; readonly aggregates: AggregateFilter }
+  | { readonly kind: 'tree'; readonly uuid: string }
+);
+
+/** What is asked of the whole candidate. */
+type OfRequest =
+  | { readonly kind: 'root'; readonly required: readonly string[]; readonly forbidden: readonly string[] }
+  | { readonly kind: 'isolate' }
+  | { readonly kind: 'subtree'; readonly suffixes: ReadonlySet<string> };
+
+/** An amount of a resource class. */
+export type ResourceCondition = Extract<Condition, { kind: 'resource' }>;
+
+/**
+ * The conditions of a query: groups in the order in which the query names them, in each of them resources, required, member_of and
+ * in_tree; then those of the whole request. For the forms of microversion 1.39 and above, where each value of a repeated
+ * `required` counts.
+ *
+ * @param request the same query, parsed
+ */
+export function conditionsOf(query: Query, request: CandidateRequest): readonly Condition[] {
+  return [
+    ...request.groups.flatMap((group) => conditionsOfGroup(query, group)),
+    ...query.all('root_required').flatMap((text) =>
+      text.split(',').map((clause): Condition => {
+        const value = strip(clause);
+        const { required, forbidden } = parseTraits(value, { allowForbidden: true, allowAny: false });
+        return { parameter: 'root_required', value, kind: 'root', required: required.flat(), forbidden };
+      }),
+    ),
+    ...(request.isolate ? [{ parameter: 'group_policy', value: 'isolate', kind: 'isolate' } as const] : []),
+    ...query.all('same_subtree').map((value, place): Condition => {
+      return { parameter: 'same_subtree', value, kind: 'subtree', suffixes: request.sameSubtrees[place] ?? new Set() };
+    }),
+  ];
+}
+
+function conditionsOfGroup(query: Query, { suffix, resources, inTree }: RequestGroup): readonly Condition[] {
+  const parameter = (name: string): string => `${name}${suffix}`;
+  const clauses = query
+    .all(parameter('required'))
+    .flatMap((value) => (value.startsWith('in:') ? [value] : value.split(',').map(strip)));
+  return [
+    ...[...resources].map(([name, amount]): Condition => {
+      return { parameter: parameter('resources'), value: `${name}:${amount}`, kind: 'resource', suffix, name, amount };
+    }),
+    ...clauses.map((value): Condition => {
+      const traits = parseTraits(value, { allowForbidden: true, allowAny: true });
+      return { parameter: parameter('required'), value, kind: 'trait', suffix, traits };
+    }),
+    ...query.all(parameter('member_of')).map((value): Condition => {
+      const uuids = aggregatesOf(value);
+      const aggregates = value.startsWith('!')
+        ? { required: [], forbidden: uuids }
+        : { required: [uuids], forbidden: [] };
+      return { parameter: parameter('member_of'), value, kind: 'aggregate', suffix, aggregates };
+    }),
+    ...(inTree === undefined
+      ? []
+      : [{ parameter: parameter('in_tree'), value: inTree, kind: 'tree', suffix, uuid: inTree } as const]),
+  ];
+}
+
+/** The request that has these conditions and no others: a group of which none is left is no group, and no subtree mentions it. */
+export function requestWith(conditions: readonly Condition[]): CandidateRequest {
+  const groups = new Map<string, RequestGroup>();
+  const change = (suffix: string, with_: (group: RequestGroup) => Partial<RequestGroup>): void => {
+    const group = groups.get(suffix) ?? emptyGroup(suffix);
+    groups.set(suffix, { ...group, ...with_(group) });
+  };
+  const rootTraits = { required: new Set<string>(), forbidden: new Set<string>() };
+  for (const condition of conditions) {
+    switch (condition.kind) {
+      case 'resource':
+        change(condition.suffix, ({ resources }) => ({
+          resources: new Map([...resources, [condition.name, condition.amount]]),
+        }));
+        break;
+      case 'trait':
+        change(condition.suffix, ({ traits }) => ({ traits: joined(traits, condition.traits) }));
+        break;
+      case 'aggregate':
+        change(condition.suffix, ({ aggregates }) => ({ aggregates: joined(aggregates, condition.aggregates) }));
+        break;
+      case 'tree':
+        change(condition.suffix, () => ({ inTree: condition.uuid }));
+        break;
+      case 'root':
+        for (const name of condition.required) rootTraits.required.add(name);
+        for (const name of condition.forbidden) rootTraits.forbidden.add(name);
+        break;
+      default:
+    }
+  }
+  const sameSubtrees = conditions.flatMap((condition) =>
+    condition.kind === 'subtree' ? [new Set([...condition.suffixes].filter((suffix) => groups.has(suffix)))] : [],
+  );
+  return {
+    groups: [...groups.values()],
+    limit: undefined,
+    isolate: conditions.some(({ kind }) => kind === 'isolate'),
+    rootTraits: { required: [...rootTraits.required], forbidden: [...rootTraits.forbidden] },
+    sameSubtrees: sameSubtrees.filter(({ size }) => size > 0),
+    nested: true,
+  };
+}
+
+const emptyGroup = (suffix: string): RequestGroup => ({
+  suffix,
+  resources: new Map(),
+  traits: { required: [], forbidden: [] },
+  aggregates: { required: [], forbidden: [] },
+  inTree: undefined,
+});
+
+/** Both filters together. */
+const joined = <Filter extends TraitFilter>(one: Filter, other: Filter): TraitFilter => ({
+  required: [...one.required, ...other.required],
+  forbidden: [...new Set([...one.forbidden, ...other.forbidden])],
+});
+
+/**
+ * The other conditions, once one is taken out: a group that loses its only class goes with all that it asks for.
+ */
+export function conditionsWithout(conditions: readonly Condition[], dropped: Condition): readonly Condition[] {
+  if (!losesItsGroup(conditions, dropped)) return conditions.filter((condition) => condition !== dropped);
+  return conditions.filter((condition) => !('suffix' in condition) || condition.suffix !== dropped.suffix);
+}
+
+/** Whether a condition is the only class of its group. */
+export const losesItsGroup = (conditions: readonly Condition[], dropped: Condition): dropped is ResourceCondition =>
+  dropped.kind === 'resource' &&
+  conditions.filter((condition) => condition.kind === 'resource' && condition.suffix === dropped.suffix).length === 1;

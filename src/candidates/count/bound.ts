@@ -1,0 +1,103 @@
+import type { Provider } from '../../fleet/provider.ts';
+import { granularProviders } from '../choices.ts';
+import { optionsByClass } from '../options.ts';
+import type { ResolvedGroup, ResolvedRequest } from '../resolve.ts';
+import type { Sharing } from '../sharing.ts';
+import { roomAt, timesAt, timesOfGroup } from './room.ts';
+
+/**
+ * A number that no way to place consumers at some anchors exceeds, whatever is placed where: by what the providers have that each
+ * group may take from, by what they have of each class, and with isolation by how many providers there are.
+ */
+export function mostAt(anchors: Iterable<Provider>, { groups, isolate }: ResolvedRequest, sharing: Sharing): number {
+  /** For each group the providers that it may take from: one set for each of its classes, for a granular group one for all. */
+  const servers = groups.map(({ granular, resources }) =>
+    Array.from({ length: granular ? 1 : resources.length }, () => new Set<Provider>()),
+  );
+  for (const anchor of anchors) {
+    const usable = sharing.usableBy(anchor);
+    for (const [place, group] of groups.entries()) {
+      for (const [at, providers] of optionsOf(group, anchor, usable).entries()) {
+        for (const provider of providers) servers[place]?.[at]?.add(provider);
+      }
+    }
+  }
+  const bounds = groups.map((group, place) => mostOfGroup(group, servers[place] ?? []));
+  const granular = groups.flatMap((group, place) =>
+    group.granular ? [{ group, providers: servers[place]?.[0] ?? new Set<Provider>() }] : [],
+  );
+  const bound = Math.min(...bounds, ...mostByClass(groups, servers));
+  return isolate && granular.length > 1 ? mostApart(granular, bound) : bound;
+}
+
+/** What a group may take from in a tree: for a granular group one list, else a list for each of its classes. */
+export const optionsOf = (
+  group: ResolvedGroup,
+  anchor: Provider,
+  usable: readonly Provider[],
+): readonly (readonly Provider[])[] =>
+  group.granular ? [granularProviders(group, anchor, usable, 'steady')] : optionsByClass(anchor, usable, group);
+
+type Providers = ReadonlySet<Provider>;
+
+/** How often a group could be placed if nothing else was. */
+function mostOfGroup(group: ResolvedGroup, servers: readonly Providers[]): number {
+  const [first = new Set<Provider>()] = servers;
+  // A group without resources takes nothing, so that it may be placed without end.
+  if (group.resources.length === 0) return first.size > 0 ? Number.POSITIVE_INFINITY : 0;
+  if (group.granular) return sum(first, (provider) => timesOfGroup(provider, group));
+  return Math.min(
+    ...group.resources.map(({ classId, amount }, place) =>
+      sum(servers[place] ?? first, (provider) => timesAt(provider, classId, amount)),
+    ),
+  );
+}
+
+/** For each class of several groups: how often there is enough for all of them. What is no multiple of any amount is of no use. */
+function mostByClass(groups: readonly ResolvedGroup[], servers: readonly (readonly Providers[])[]): readonly number[] {
+  const asked = Map.groupBy(
+    groups.flatMap(({ granular, resources }, place) =>
+      resources.map(({ classId, amount }, at) => ({ classId, amount, providers: servers[place]?.[granular ? 0 : at] })),
+    ),
+    ({ classId }) => classId,
+  );
+  return [...asked].map(([classId, those]) => {
+    const unit = those.map(({ amount }) => amount).reduce(greatestCommonDivisor);
+    const providers = new Set(those.flatMap((each) => [...(each.providers ?? [])]));
+    const all = those.reduce((total, { amount }) => total + amount, 0);
+    return Math.floor(sum(providers, (provider) => Math.floor(roomAt(provider, classId) / unit) * unit) / all);
+  });
+}
+
+/** With isolation each consumer takes of as many different providers as there are granular groups. */
+function mostApart(
+  granular: readonly { readonly group: ResolvedGroup; readonly providers: Providers }[],
+  bound: number,
+): number {
+  const all = new Set(granular.flatMap(({ providers }) => [...providers]));
+  const times = [...all].map((provider) =>
+    granular.reduce(
+      (total, { group, providers }) => total + (providers.has(provider) ? timesOfGroup(provider, group) : 0),
+      0,
+    ),
+  );
+  const isEnough = (count: number): boolean =>
+    times.reduce((total, each) => total + Math.min(each, count), 0) >= granular.length * count;
+  // Where so many are too many, more of them are as well.
+  let [enough, tooMany] = [0, bound + 1];
+  if (!Number.isFinite(bound)) return bound;
+  while (tooMany - enough > 1) {
+    const middle = Math.floor((enough + tooMany) / 2);
+    if (isEnough(middle)) enough = middle;
+    else tooMany = middle;
+  }
+  return enough;
+}
+
+const sum = (providers: Iterable<Provider>, numberOf: (provider: Provider) => number): number => {
+  let total = 0;
+  for (const provider of providers) total += numberOf(provider);
+  return total;
+};
+
+const greatestCommonDivisor = (a: number, b: number): number => (b === 0 ? a : greatestCommonDivisor(b, a % b));

@@ -1,0 +1,70 @@
+import { inventoryOf, type Provider } from '../../fleet/provider.ts';
+import { capacity } from '../../placement/inventory.ts';
+import { type Candidate, providerOf } from '../candidate.ts';
+import type { ResolvedGroup } from '../resolve.ts';
+
+/** What a provider has left of a class; nothing where more is used than there is. */
+export function roomAt(provider: Provider, classId: number): number {
+  const inventory = inventoryOf(provider, classId);
+  return inventory === undefined ? 0 : Math.max(0, capacity(inventory.fields) - inventory.used);
+}
+
+/** How many consumers can take an amount of a provider, one beside the other. */
+export const timesAt = (provider: Provider, classId: number, amount: number): number =>
+  Math.floor(roomAt(provider, classId) / amount);
+
+/** How many consumers can take all that a group asks for of one provider, which satisfies the group. */
+export function timesOfGroup(provider: Provider, { resources }: ResolvedGroup): number {
+  let times = Number.POSITIVE_INFINITY;
+  for (const { classId, amount } of resources) times = Math.min(times, timesAt(provider, classId, amount));
+  return times;
+}
+
+/** What one consumer takes of one inventory with a candidate. */
+export type Take = { readonly provider: Provider; readonly classId: number; readonly amount: number };
+
+/** What a candidate takes: of a class that several groups take of one provider, the sum. */
+export function takesOf(candidate: Candidate): readonly Take[] {
+  const takes: { provider: Provider; classId: number; amount: number }[] = [];
+  for (const choice of candidate) {
+    for (const [place, { classId, amount }] of choice.group.resources.entries()) {
+      const provider = providerOf(choice, place);
+      if (provider === undefined) continue;
+      const same = takes.find((take) => take.provider === provider && take.classId === classId);
+      if (same === undefined) takes.push({ provider, classId, amount });
+      else same.amount += amount;
+    }
+  }
+  return takes;
+}
+
+/** How many consumers can take the same. */
+export const timesOf = (takes: readonly Take[]): number =>
+  takes.reduce(
+    (times, { provider, classId, amount }) => Math.min(times, timesAt(provider, classId, amount)),
+    Number.POSITIVE_INFINITY,
+  );
+
+/**
+ * Lets a function raise what is used in the fleet, and takes all of it back, whatever happens. The function must not await: nothing
+ * else sees the fleet meanwhile.
+ */
+export function withRaisedUsage<Result>(
+  act: (raise: (takes: readonly Take[], times: number) => void) => Result,
+): Result {
+  const raised: { readonly takes: readonly Take[]; readonly times: number }[] = [];
+  const add = (takes: readonly Take[], times: number): void => {
+    for (const { provider, classId, amount } of takes) {
+      const inventory = inventoryOf(provider, classId);
+      if (inventory !== undefined) inventory.used += amount * times;
+    }
+  };
+  try {
+    return act((takes, times) => {
+      raised.push({ takes, times });
+      add(takes, times);
+    });
+  } finally {
+    for (const { takes, times } of raised) add(takes, -times);
+  }
+}

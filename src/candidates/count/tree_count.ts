@@ -1,0 +1,132 @@
+import { hasAnyTrait } from '../../fleet/filters.ts';
+import type { Provider } from '../../fleet/provider.ts';
+import type { Candidate } from '../candidate.ts';
+import { choiceAlone, granularProviders, isAlone } from '../choices.ts';
+import { candidatesOf } from '../combinations.ts';
+import { optionsByClass } from '../options.ts';
+import type { ResolvedGroup, ResolvedRequest } from '../resolve.ts';
+import type { Sharing } from '../sharing.ts';
+import type { Work } from '../work.ts';
+import { mostAt } from './bound.ts';
+import { type Bounded, mostTeams } from './pairing.ts';
+import { type Take, takesOf, timesAt, timesOf, timesOfGroup, withRaisedUsage } from './room.ts';
+
+/** Fills trees with consumers, as the search finds places for them. */
+export type TreeCounter = {
+  /** How many fit into a tree, if nothing is placed elsewhere; no more than `max` are looked for. */
+  alone(anchor: Provider, max: number): Bounded;
+  /** Places consumers in a tree until none fits any more. @returns how many */
+  fill(anchor: Provider, max: number, raise: (takes: readonly Take[], times: number) => void): number;
+};
+
+/** At one tree the search gives up after so many looks, so that one hard tree leaves work for the others. */
+const mostLooksAtTree = 300_000;
+/** Of so many ways to place a consumer the one is taken that leaves most. */
+const mostWays = 16;
+/** Where placing as many as possible in the first way found does not reach the bound, so many are placed one by one. */
+const mostOneByOne = 200;
+
+/** @param work how many looks all trees may take together */
+export function treeCounter(request: ResolvedRequest, sharing: Sharing, work: Work): TreeCounter {
+  const atTree: Work = { looks: 0 };
+  const candidatesAt = candidatesOf(request, sharing, 'steady', atTree);
+  const [only, another] = request.groups;
+  const group = another === undefined ? only : undefined;
+
+  const ways = (anchor: Provider, most: number): readonly (readonly Take[])[] => {
+    const granted = Math.min(work.looks, mostLooksAtTree);
+    atTree.looks = granted;
+    const found: (readonly Take[])[] = [];
+    const take = (candidate: Candidate): boolean => found.push(takesOf(candidate)) >= most;
+    for (const candidate of candidatesAt(anchor)) if (take(candidate)) break;
+    work.looks -= granted - atTree.looks + request.groups.length * anchor.tree.length;
+    return found;
+  };
+
+  /** All that fit in the first way, then in the next. */
+  const fill: TreeCounter['fill'] = (anchor, max, raise) => {
+    let placed = 0;
+    while (placed < max && work.looks > 0) {
+      const [takes] = ways(anchor, 1);
+      if (takes === undefined) break;
+      const times = Math.min(timesOf(takes), max - placed);
+      if (times < 1) break;
+      raise(takes, times);
+      placed += times;
+    }
+    return placed;
+  };
+
+  /** One by one, each where most is left. */
+  const spread = (anchor: Provider, max: number, raise: (takes: readonly Take[], times: number) => void): number => {
+    let placed = 0;
+    while (placed < max && work.looks > 0) {
+      let best: { readonly takes: readonly Take[]; readonly left: number } | undefined;
+      for (const takes of ways(anchor, mostWays)) {
+        const left = takes.reduce((sum, { provider, classId, amount }) => sum + timesAt(provider, classId, amount), 0);
+        if (left > (best?.left ?? -1)) best = { takes, left };
+      }
+      if (best === undefined) break;
+      raise(best.takes, 1);
+      placed += 1;
+    }
+    return placed;
+  };
+
+  const bySearch = (anchor: Provider, max: number): Bounded => {
+    const [first, second] = ways(anchor, 2);
+    if (first === undefined) return { count: 0, exact: work.looks > 0 && atTree.looks >= 0 };
+    // Where there is one way, there is no other once it is used.
+    if (second === undefined && atTree.looks >= 0) return { count: timesOf(first), exact: true };
+    const bound = mostAt([anchor], request, sharing);
+    const filled = withRaisedUsage((raise) => fill(anchor, Math.min(max, bound), raise));
+    if (filled >= bound || bound > mostOneByOne) return { count: filled, exact: filled >= bound };
+    const spreadOut = withRaisedUsage((raise) => spread(anchor, Math.min(max, bound), raise));
+    const count = Math.max(filled, spreadOut);
+    return { count, exact: count >= bound };
+  };
+
+  return {
+    fill,
+    alone: (anchor, max) => {
+      const usable = sharing.usableBy(anchor);
+      if (group === undefined) return bySearch(anchor, max);
+      if (group.granular) {
+        const providers = granularProviders(group, anchor, usable, 'steady');
+        return { count: providers.reduce((sum, provider) => sum + timesOfGroup(provider, group), 0), exact: true };
+      }
+      if (isAlone(anchor, usable)) {
+        return { count: choiceAlone(group, anchor) === undefined ? 0 : timesOfGroup(anchor, group), exact: true };
+      }
+      const teams = ofGroupWithoutSuffix(group, anchor, usable);
+      if (teams.exact) return teams;
+      const found = bySearch(anchor, max);
+      return found.count > teams.count ? found : teams;
+    },
+  };
+}
+
+/** More traits than this are not told apart by bits. */
+const mostNeeds = 30;
+
+/**
+ * The group without suffix takes each class of any provider that has it, so that each class is counted by itself; but for
+ * required traits, which of the providers of one consumer any may have.
+ */
+function ofGroupWithoutSuffix(group: ResolvedGroup, anchor: Provider, usable: readonly Provider[]): Bounded {
+  const { required } = group.traits;
+  if (required.length > mostNeeds) return { count: 0, exact: false };
+  const needs = 2 ** required.length - 1;
+  const options = optionsByClass(anchor, usable, group);
+  if (options.length === 0) return { count: 0, exact: true };
+  const lists = group.resources.map(({ classId, amount }, place) => {
+    const kinds = new Map<number, number>();
+    for (const provider of options[place] ?? []) {
+      let kind = 0;
+      for (const [need, anyOf] of required.entries()) if (hasAnyTrait(provider.traitIds, anyOf)) kind |= 2 ** need;
+      kinds.set(kind, (kinds.get(kind) ?? 0) + timesAt(provider, classId, amount));
+    }
+    return kinds;
+  });
+  return mostTeams(lists, needs);
+}

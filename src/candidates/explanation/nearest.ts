@@ -1,0 +1,190 @@
+import type { Fleet } from '../../fleet/fleet.ts';
+import { inventoryOf, type Provider } from '../../fleet/provider.ts';
+import { capacity, type InventoryFields } from '../../placement/inventory.ts';
+import type { Condition, ResourceCondition } from '../conditions.ts';
+import type { Sharing } from '../sharing.ts';
+import { isSpent, type Work } from '../work.ts';
+import type { Meeting } from './meets.ts';
+
+/** Why no provider of a tree meets a condition; together: each is met, but not all of them at once. */
+export type Reason =
+  | 'capacity'
+  | 'max_unit'
+  | 'min_unit'
+  | 'step_size'
+  | 'absent'
+  | 'trait'
+  | 'aggregate'
+  | 'tree'
+  | 'together';
+
+/** A condition that a tree does not meet, and the provider that comes nearest to it. */
+export type Unmet = {
+  readonly condition: Condition;
+  readonly provider: Provider;
+  /** Of resources only. */
+  readonly asked: number | undefined;
+  readonly free: number | undefined;
+  readonly reason: Reason;
+};
+
+/** A tree that does not fit, and what keeps it from it. */
+export type NearTree = { readonly root: Provider; readonly unmet: readonly Unmet[] };
+
+/** Remembers the trees that come nearest to fitting. */
+export type Nearest = {
+  /**
+   * @param anchor a tree that does not fit
+   * @param isEnough of each condition whether the tree fits once it alone is dropped
+   */
+  note(anchor: Provider, isEnough: readonly (boolean | undefined)[]): void;
+  /** Whether there was enough work for all of them. */
+  isComplete(): boolean;
+  /** Fewest unmet conditions first, then the smallest shortfall, then by name. */
+  list(): readonly NearTree[];
+};
+
+type Noted = {
+  readonly root: Provider;
+  readonly places: readonly number[];
+  readonly isTogether: boolean;
+  readonly shortfall: number;
+};
+
+/** @param limit how many trees are wanted */
+export function nearestTrees(
+  fleet: Fleet,
+  conditions: readonly Condition[],
+  meetings: readonly Meeting[],
+  sharing: Sharing,
+  limit: number,
+  work: Work,
+): Nearest {
+  const meets = meetings.map((meeting) => meeting.meets);
+  const classIds = conditions.map((condition) =>
+    condition.kind === 'resource' ? (fleet.classes.byName.get(condition.name)?.id ?? -1) : -1,
+  );
+  const serving = (anchor: Provider): readonly Provider[] => {
+    const usable = sharing.usableBy(anchor);
+    return usable.length === 0 ? anchor.tree : [...anchor.tree, ...usable];
+  };
+  const richest = (providers: readonly Provider[], place: number): { provider: Provider; free: number } | undefined => {
+    let found: { provider: Provider; free: number } | undefined;
+    for (const provider of providers) {
+      const free = freeOf(provider, classIds[place] ?? -1);
+      if (free !== undefined && free > (found?.free ?? Number.NEGATIVE_INFINITY)) found = { provider, free };
+    }
+    return found;
+  };
+  const shortfallOf = (anchor: Provider, places: readonly number[]): number => {
+    let largest = 0;
+    for (const place of places) {
+      const condition = conditions[place];
+      if (condition?.kind !== 'resource') continue;
+      const free = richest(serving(anchor), place)?.free ?? 0;
+      largest = Math.max(largest, condition.amount / Math.max(free, 0));
+    }
+    return largest;
+  };
+
+  let isComplete = true;
+  const noted: Noted[] = [];
+  const unmetAt = (anchor: Provider, place: number): Unmet | undefined => {
+    const condition = conditions[place];
+    if (condition === undefined) return undefined;
+    const providers = serving(anchor);
+    if (condition.kind !== 'resource') {
+      const provider = nearestTo(condition, anchor, providers);
+      return { condition, provider, asked: undefined, free: undefined, reason: reasonOf(condition) };
+    }
+    const { provider = anchor, free = 0 } = richest(providers, place) ?? {};
+    return {
+      condition,
+      provider,
+      asked: condition.amount,
+      free,
+      reason: shortReason(provider, classIds[place] ?? -1, condition),
+    };
+  };
+  /** Of the providers that may serve a group the one that meets most of what the group asks for. */
+  const nearestTo = (condition: Condition, anchor: Provider, providers: readonly Provider[]): Provider => {
+    if (!('suffix' in condition) || condition.kind === 'tree') return anchor;
+    const places = [...conditions.entries()].flatMap(([place, other]) =>
+      'suffix' in other && other.suffix === condition.suffix ? [place] : [],
+    );
+    let best = { provider: anchor, met: -1 };
+    for (const provider of providers) {
+      const met = places.filter((place) => meets[place]?.(provider, anchor)).length;
+      if (met > best.met) best = { provider, met };
+    }
+    return best.provider;
+  };
+
+  return {
+    note: (anchor, isEnough) => {
+      if (limit === 0) return;
+      const providers = serving(anchor);
+      if (isSpent(work, meets.length * providers.length)) {
+        isComplete = false;
+        return;
+      }
+      let places: number[] = [];
+      for (let place = 0; place < meets.length; place++) {
+        if (!providers.some((provider) => meets[place]?.(provider, anchor))) places.push(place);
+      }
+      const isTogether = places.length === 0;
+      if (isTogether) {
+        const all = [...meets.keys()];
+        const enough = all.filter((place) => isEnough[place] === true);
+        places = enough.length > 0 ? enough : all;
+      }
+      const last = noted.at(-1);
+      if (noted.length >= limit && last !== undefined && places.length > last.places.length) return;
+      const tree: Noted = { root: anchor, places, isTogether, shortfall: shortfallOf(anchor, places) };
+      if (noted.length >= limit && last !== undefined && inOrderOfNearness(tree, last) >= 0) return;
+      const before = noted.findIndex((other) => inOrderOfNearness(tree, other) < 0);
+      noted.splice(before === -1 ? noted.length : before, 0, tree);
+      if (noted.length > limit) noted.pop();
+    },
+    isComplete: () => isComplete,
+    list: () =>
+      noted.map(({ root, places, isTogether }) => ({
+        root,
+        unmet: places
+          .flatMap((place) => unmetAt(root, place) ?? [])
+          .map((unmet) => (isTogether ? { ...unmet, reason: 'together' } : unmet)),
+      })),
+  };
+}
+
+const inOrderOfNearness = (a: Noted, b: Noted): number =>
+  a.places.length - b.places.length ||
+  (a.shortfall === b.shortfall ? 0 : a.shortfall - b.shortfall) ||
+  compare(a.root.name, b.root.name) ||
+  compare(a.root.uuid, b.root.uuid);
+
+const compare = (a: string, b: string): number => (a < b ? -1 : Number(a > b));
+
+/** What a provider has free of a class: less than nothing where more is used than there is; undefined where it has none. */
+function freeOf(provider: Provider, classId: number): number | undefined {
+  const inventory = inventoryOf(provider, classId);
+  return inventory === undefined ? undefined : capacity(inventory.fields) - inventory.used;
+}
+
+function shortReason(provider: Provider, classId: number, { amount }: ResourceCondition): Reason {
+  const inventory = inventoryOf(provider, classId);
+  if (inventory === undefined) return 'absent';
+  const { fields, used } = inventory;
+  if (used + amount > capacity(fields)) return 'capacity';
+  return unitReason(fields, amount);
+}
+
+function unitReason({ maxUnit, minUnit }: InventoryFields, amount: number): Reason {
+  if (amount > maxUnit) return 'max_unit';
+  return amount < minUnit ? 'min_unit' : 'step_size';
+}
+
+const reasons = { trait: 'trait', root: 'trait', aggregate: 'aggregate', tree: 'tree' } as const;
+
+const reasonOf = ({ kind }: Condition): Reason =>
+  kind === 'trait' || kind === 'root' || kind === 'aggregate' || kind === 'tree' ? reasons[kind] : 'together';

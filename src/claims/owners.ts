@@ -1,0 +1,47 @@
+import type { Database } from '../../db/engine/connect.ts';
+import { repeatLostRaces } from '../../db/engine/lost_race.ts';
+import { isUnstorable } from '../../db/engine/sqlstate.ts';
+import type { ConsumerWrite } from '../../db/statements/claims/claim_write.ts';
+import { ensureOwners } from '../../db/statements/claims/ensure_owners.ts';
+import { inBatches } from '../batching/batches.ts';
+
+/** The project, user and type that a consumer is to have. */
+export type NamedOwner = Pick<ConsumerWrite, 'projectExternalId' | 'userExternalId' | 'consumerType'>;
+
+/** Makes the projects, users and consumer types that claims name. */
+export type Owners = {
+  /** Resolves once those of a claim exist. It waits where another program is about to make one of the same name. */
+  ensure(claim: { readonly consumers: readonly NamedOwner[] }): Promise<unknown>;
+};
+
+type OwnerName = { readonly kind: 'projects' | 'users' | 'types'; readonly name: string };
+
+/** How many names one transaction takes. */
+const batchLimit = 256;
+
+/** A name that another transaction has inserted, and not committed, keeps only the claims waiting that name it. */
+export function openOwners(database: Database): Owners {
+  const ensure = inBatches<OwnerName, void>(
+    database,
+    { limit: batchLimit, orderOf: ({ kind, name }) => [`${kind} ${name}`], isOfOne: isUnstorable },
+    async (batch, wait) => {
+      const namesOf = (kind: OwnerName['kind']) =>
+        batch.filter(({ item }) => item.kind === kind).map(({ item }) => item.name);
+      const names = { projects: namesOf('projects'), users: namesOf('users'), types: namesOf('types') };
+      await repeatLostRaces(() => ensureOwners(database, names, wait));
+      for (const { resolve } of batch) resolve();
+    },
+  );
+  return {
+    ensure: ({ consumers }) =>
+      Promise.all(
+        consumers
+          .flatMap(({ projectExternalId, userExternalId, consumerType }): OwnerName[] => [
+            { kind: 'projects', name: projectExternalId },
+            { kind: 'users', name: userExternalId },
+            ...(consumerType === null ? [] : [{ kind: 'types', name: consumerType } as const]),
+          ])
+          .map(ensure),
+      ),
+  };
+}

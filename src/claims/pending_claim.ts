@@ -1,0 +1,57 @@
+import type { LockedRows } from '../../db/statements/claims/locked_rows.ts';
+import type { Entry } from '../batching/batches.ts';
+import type { Claim } from './claim.ts';
+
+/** A claim that is to be written, and what is known of it so far. */
+export type PendingClaim = {
+  readonly claim: Claim;
+  /** Whether the consumers' present state must be read: a claim for new consumers goes without, and the write proves it. */
+  readonly readsConsumers: boolean;
+  /** What it is judged on: what a fleet that may be old refuses is judged again on a fresh one, whose refusal is given. */
+  readonly judgedOn: 'known fleet' | 'fresh fleet';
+  readonly lostRaces: number;
+};
+
+/** A claim in a batch. */
+export type BatchedClaim = Entry<PendingClaim, void>;
+
+/** A claim that has just come. */
+export const pending = (claim: Claim): PendingClaim => ({
+  claim,
+  readsConsumers: claim.consumers.some(
+    ({ knownGeneration, allocations, expected }) =>
+      knownGeneration !== null || allocations.size === 0 || expected !== undefined,
+  ),
+  judgedOn: 'known fleet',
+  lostRaces: 0,
+});
+
+/** A claim as it is judged again on a fresh fleet. */
+export const onFreshFleet = (claim: PendingClaim): PendingClaim => ({
+  ...claim,
+  judgedOn: 'fresh fleet',
+  readsConsumers: true,
+});
+
+/** The consumers that a claim writes, by their UUIDs. */
+export const consumersOf = ({ claim }: PendingClaim): string[] => claim.consumers.map(({ uuid }) => uuid);
+
+/** The providers that a claim is known to lock, by their UUIDs. */
+export const providersOf = ({ claim }: PendingClaim): string[] => [
+  ...claim.consumers.flatMap(({ allocations }) => [...allocations.keys()]),
+  ...claim.inventories.map(({ providerUuid }) => providerUuid),
+];
+
+/** The rows of some claims. */
+export const rowsOf = (claims: readonly PendingClaim[]): LockedRows => ({
+  providers: [...new Set(claims.flatMap(providersOf))],
+  consumers: [...new Set(claims.flatMap(consumersOf))],
+});
+
+/** Whether a claim was sent for one entity tag of what a consumer has. */
+export const isByTag = ({ claim }: PendingClaim): boolean =>
+  claim.consumers.some(({ expected }) => expected !== undefined);
+
+/** Whether a claim keeps the consumer's type, which its entity tag is of, or was sent for one tag of owner and type and all. */
+export const needsOwner = ({ claim }: PendingClaim): boolean =>
+  claim.consumers.some(({ consumerType, expected }) => consumerType === undefined || expected !== undefined);

@@ -1,0 +1,103 @@
+import { type Command, InvalidArgumentError, Option } from 'commander';
+import type { CandidateQuery, ProviderFilter, Resources } from '../client/index.ts';
+import { collect, collectAmounts } from './amounts.ts';
+import { findProvider } from './find_provider.ts';
+import type { Shell } from './shell.ts';
+
+/** A group of the request, collected from the options. An option belongs to the `--group` before it. */
+type Group = {
+  readonly suffix: string;
+  readonly resources: Resources;
+  readonly required: readonly string[];
+  readonly member_of: readonly string[];
+  readonly in_tree?: string;
+};
+
+/** The options of a query that do not belong to a group. */
+type WideOptions = {
+  readonly groupPolicy?: 'none' | 'isolate';
+  readonly rootRequired?: readonly string[];
+  readonly sameSubtree?: readonly (readonly string[])[];
+};
+
+/** Reads the query of a command after its options were parsed. */
+export type QueryReader = (command: Command, shell: Shell) => Promise<CandidateQuery>;
+
+/**
+ * Adds the options of a candidate query to a command: amounts, traits, groups. @returns a function that reads the query
+ */
+export function takeQuery(command: Command): QueryReader {
+  let groups: readonly Group[] = [newGroup('')];
+  const change = (next: (group: Group) => Group, changed = groups.length - 1) => {
+    groups = groups.map((group, place) => (place === changed ? next(group) : group));
+  };
+  const ask = (text: string) => (group: Group) => ({ ...group, resources: collectAmounts(text, group.resources) });
+  command
+    .argument('[CLASS=AMOUNT...]', 'what is needed of any provider of a tree', (text: string) => change(ask(text), 0))
+    .option('-r, --resource <CLASS=AMOUNT>', 'the same; behind --group, what that group needs', (text: string) =>
+      change(ask(text)),
+    )
+    .option('--required <trait>', 'with a trait, without it: !TRAIT, or with one of several: in:A,B', (trait: string) =>
+      change((group) => ({ ...group, required: [...group.required, trait] })),
+    )
+    .option('--member-of <aggregate>', 'in an aggregate, or outside of it: !UUID', (uuid: string) =>
+      change((group) => ({ ...group, member_of: [...group.member_of, uuid] })),
+    )
+    .option('--in-tree <provider>', 'in the tree of this provider', (provider: string) =>
+      change((group) => {
+        if (group.in_tree === undefined) return { ...group, in_tree: provider };
+        throw new InvalidArgumentError('It is given twice. Give it once for each group.');
+      }),
+    )
+    .option(
+      '-g, --group <suffix>',
+      'begin a group that one provider must have alone, such as 1 or _GPU',
+      (suffix: string) => {
+        if (!/^[a-zA-Z0-9_-]{1,64}$/.test(suffix)) throw new InvalidArgumentError('It has letters, digits, - and _.');
+        if (groups.some((group) => group.suffix === suffix)) {
+          throw new InvalidArgumentError(
+            `Group ${suffix} is given twice. Give it once, with all its options behind it.`,
+          );
+        }
+        groups = [...groups, newGroup(suffix)];
+      },
+    )
+    .addOption(
+      new Option(
+        '--group-policy <policy>',
+        'whether groups may share a provider; the default with groups is none',
+      ).choices(['none', 'isolate']),
+    )
+    .option('--root-required <trait>', 'a trait of the root, or !TRAIT', collect)
+    .option('--same-subtree <suffixes>', 'groups below one of them, separated by commas', collectSubtrees);
+  return async (asked, { placement }) => {
+    if (groups.every(({ resources }) => Object.keys(resources).length === 0)) {
+      asked.error('error: Nothing is asked for. Say what is needed, such as VCPU=2 MEMORY_MB=2048.');
+    }
+    const [plain = newGroup(''), ...granular] = await Promise.all(
+      groups.map(async (group) =>
+        group.in_tree === undefined
+          ? group
+          : { ...group, in_tree: (await findProvider(placement, group.in_tree)).uuid },
+      ),
+    );
+    const { groupPolicy, rootRequired, sameSubtree } = asked.opts<WideOptions>();
+    return {
+      ...filterOf(plain),
+      groups: Object.fromEntries(granular.map((group) => [group.suffix, filterOf(group)])),
+      group_policy: granular.length > 0 ? (groupPolicy ?? 'none') : groupPolicy,
+      root_required: rootRequired,
+      same_subtree: sameSubtree,
+    };
+  };
+}
+
+/** The text after the help of a command with a query. */
+export const queryHelp = (example: string): string =>
+  `\nOptions behind --group belong to that group, those before the first to any provider of a tree.\nExample: ${example}`;
+
+const newGroup = (suffix: string): Group => ({ suffix, resources: {}, required: [], member_of: [] });
+
+const filterOf = ({ suffix: _suffix, ...filter }: Group): ProviderFilter => filter;
+
+const collectSubtrees = (text: string, before: readonly (readonly string[])[] = []) => [...before, text.split(',')];

@@ -1,0 +1,102 @@
+import type { Command } from 'commander';
+import type { Consumer } from '../client/index.ts';
+import { consumerArgument } from './allocation_commands.ts';
+import { findProvider } from './find_provider.ts';
+import { type IfMatchOption, ifMatchOption, retryUnlessChanged } from './if_match.ts';
+import { shellOf } from './shell.ts';
+import { fields, table } from './table.ts';
+
+type ListOptions = {
+  readonly project?: string;
+  readonly user?: string;
+  readonly type?: string;
+  readonly provider?: string;
+  readonly inTree?: string;
+};
+
+type SetOptions = IfMatchOption & { readonly project?: string; readonly user?: string; readonly type?: string };
+
+export function addConsumerCommands(program: Command): void {
+  const consumer = program
+    .command('consumer')
+    .description('consumers of resources, with their project, user and type; from 1.41');
+  consumer
+    .command('list')
+    .description('list consumers; with several options those for which all hold')
+    .option('--project <id>', 'of this project')
+    .option('--user <id>', 'of this user')
+    .option('--type <TYPE>', 'of this type; unknown for those without one')
+    .option('--provider <provider>', 'with something of this provider')
+    .option('--in-tree <provider>', 'with something of the tree that this one belongs to')
+    .action(async ({ project, user, type, provider, inTree }: ListOptions, command: Command) => {
+      const { placement, print } = shellOf(command);
+      const uuidOf = async (which: string | undefined) =>
+        which === undefined ? undefined : (await findProvider(placement, which)).uuid;
+      const query = {
+        project_id: project,
+        user_id: user,
+        consumer_type: type,
+        resource_provider: await uuidOf(provider),
+        in_tree: await uuidOf(inTree),
+      };
+      const consumers = await Array.fromAsync(placement.consumers.list(query));
+      print(consumers, () =>
+        table(
+          ['consumer', 'project', 'user', 'type', 'generation'],
+          consumers.map((one) => [
+            one.uuid,
+            one.project_id,
+            one.user_id,
+            one.consumer_type,
+            one.consumer_generation ?? undefined,
+          ]),
+        ),
+      );
+    });
+  consumer
+    .command('show')
+    .description('show the project, user and type of a consumer')
+    .argument(...consumerArgument)
+    .action(async (uuid: string, _options: object, command: Command) => {
+      const { placement, print } = shellOf(command);
+      const found = await placement.consumers.show(uuid);
+      print(found, () => consumerText(found));
+    });
+  consumer
+    .command('set')
+    .description('change the project, user or type of a consumer; its allocations stay')
+    .argument(...consumerArgument)
+    .option('--project <id>', 'the project that it is counted for from now on')
+    .option('--user <id>', 'the user that it is counted for from now on')
+    .option('--type <TYPE>', 'the kind of consumer')
+    .addOption(ifMatchOption('consumer show'))
+    .action(async (uuid: string, options: SetOptions, command: Command) => {
+      const { placement, print } = shellOf(command);
+      const { project, user, type, ifMatch } = options;
+      if (project === undefined && user === undefined && type === undefined) {
+        command.error('error: Nothing is to be changed. Give --project, --user or --type.');
+      }
+      const changed = await retryUnlessChanged(options, async () => {
+        const found = await placement.consumers.show(uuid);
+        const owner = {
+          project_id: project ?? found.project_id,
+          user_id: user ?? found.user_id,
+          consumer_type: type ?? found.consumer_type,
+          consumer_generation: found.consumer_generation,
+        };
+        return placement.consumers.set(uuid, owner, { ifMatch });
+      });
+      print(changed, () => consumerText(changed));
+    });
+}
+
+const consumerText = (consumer: Consumer): string =>
+  fields([
+    ['consumer', consumer.uuid],
+    ['project', consumer.project_id],
+    ['user', consumer.user_id],
+    ['type', consumer.consumer_type],
+    ['generation', consumer.consumer_generation ?? undefined],
+    ['created', consumer.created_at ?? undefined],
+    ['updated', consumer.updated_at ?? undefined],
+  ]);

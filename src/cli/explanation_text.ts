@@ -1,0 +1,51 @@
+import type { Explanation, UnmetCondition } from '../client/index.ts';
+import { table } from './table.ts';
+
+/** An explanation as two tables: the conditions, and the nearest hosts. */
+export function explanationText({ trees, fitting, complete, conditions, nearest }: Explanation): string {
+  const conditionRows = conditions.map(({ parameter, value, alone, left, without, largest }) => [
+    `${parameter}=${value}`,
+    alone ?? undefined,
+    left ?? undefined,
+    without ?? undefined,
+    largest ?? undefined,
+  ]);
+  const hostRows = nearest.flatMap(({ root, unmet }) =>
+    unmet.map((condition, place) => [
+      place === 0 ? root.name : undefined,
+      `${condition.parameter}=${condition.value}`,
+      sentenceOf(condition),
+    ]),
+  );
+  return [
+    `It fits ${fitting ?? 'an unknown number'} of ${trees} hosts. ` +
+      'Numbers of hosts: "alone" meet the condition, "left" also all before it, "without" all others.',
+    table(['condition', 'alone', 'left', 'without', 'largest'], conditionRows),
+    ...(complete ? [] : ['The missing numbers would take too much work to find.']),
+    ...(hostRows.length === 0 ? [] : ['The nearest hosts:', table(['host', 'unmet', 'why'], hostRows)]),
+  ].join('\n');
+}
+
+/** Why no provider of a host meets a condition. */
+function sentenceOf({ reason, resource_provider: { name }, free }: UnmetCondition): string {
+  switch (reason) {
+    case 'capacity':
+      return `${name} has ${free} left`;
+    case 'absent':
+      return 'there is none';
+    case 'max_unit':
+      return `${name} gives less at once (max_unit)`;
+    case 'min_unit':
+      return `${name} gives more at once (min_unit)`;
+    case 'step_size':
+      return `${name} gives multiples only (step_size)`;
+    case 'trait':
+      return `${name} is not so`;
+    case 'aggregate':
+      return `${name} is not there`;
+    case 'tree':
+      return 'it is another tree';
+    default:
+      return 'met, but not together with all others';
+  }
+}

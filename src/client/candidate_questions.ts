@@ -1,0 +1,111 @@
+import { type CandidateQuery, candidateParameters } from './candidates.ts';
+import { optional } from './filters.ts';
+import { answered, type Call, type CallOptions, pathOf } from './operation.ts';
+
+/** A query without a limit, because it is about all trees. */
+export type UnlimitedQuery = Omit<CandidateQuery, 'limit'>;
+
+/** A provider by UUID and name. */
+export type NamedProvider = { readonly uuid: string; readonly name: string };
+
+/** The effect of a condition of a query. Numbers that would take the server too much work are null. */
+export type ExplainedCondition = {
+  /** With its suffix, such as `required_GPU`. */
+  readonly parameter: string;
+  readonly value: string;
+  /** Trees that fit a query of this condition only; null also for group_policy and same_subtree. */
+  readonly alone: number | null;
+  /** Trees that fit this condition and all before it. */
+  readonly left: number | null;
+  /** Trees that fit if this condition is dropped. */
+  readonly without: number | null;
+  /** Only for resources: the largest amount that fits somewhere with all other conditions. */
+  readonly largest?: number | null;
+};
+
+/** A condition that a tree does not meet. */
+export type UnmetCondition = {
+  readonly parameter: string;
+  readonly value: string;
+  /** The nearest provider. */
+  readonly resource_provider: NamedProvider;
+  /** The requested amount. For conditions other than resources, this and `free` are null. */
+  readonly asked: number | null;
+  readonly free: number | null;
+  readonly reason:
+    | 'capacity'
+    | 'max_unit'
+    | 'min_unit'
+    | 'step_size'
+    | 'absent'
+    | 'trait'
+    | 'aggregate'
+    | 'tree'
+    | 'together';
+};
+
+/** Why a query fits only where it fits. */
+export type Explanation = {
+  readonly trees: number;
+  readonly fitting: number | null;
+  /** Whether all numbers are known. */
+  readonly complete: boolean;
+  readonly conditions: readonly ExplainedCondition[];
+  /** Trees that do not fit, the nearest first. */
+  readonly nearest: readonly { readonly root: NamedProvider; readonly unmet: readonly UnmetCondition[] }[];
+};
+
+/** How many consumers with the query fit at the same time. */
+export type CandidateCount = {
+  readonly count: number;
+  /** true: the count is exact. false: more may fit. */
+  readonly exact: boolean;
+  /** The trees with the largest counts, each counted alone. */
+  readonly trees: readonly (NamedProvider & { readonly count: number })[];
+};
+
+/** Questions about a query for candidates; from 1.42. */
+export type CandidateQuestions = {
+  /**
+   * Explains why a query fits only in some trees, or in none.
+   *
+   * @param query.nearest how many of the nearest trees to return, up to 100; default 5
+   * @param query.tree any provider of a tree; the explanation is only about this tree
+   */
+  explain(
+    query: UnlimitedQuery & { readonly nearest?: number | undefined; readonly tree?: string | undefined },
+    options?: CallOptions,
+  ): Promise<Explanation>;
+  /**
+   * Counts how many consumers fit at the same time.
+   *
+   * @param query.max the count stops at this number; default 100,000
+   * @param query.top how many of the trees with the largest counts to return, up to 100; default 10
+   */
+  count(
+    query: UnlimitedQuery & { readonly max?: number | undefined; readonly top?: number | undefined },
+    options?: CallOptions,
+  ): Promise<CandidateCount>;
+};
+
+const since = 42;
+
+/** Makes the calls for questions about candidates. */
+export function candidateQuestions(call: Call): CandidateQuestions {
+  const ask = <Answer>(
+    question: string,
+    query: UnlimitedQuery,
+    more: Readonly<Record<string, string | number | undefined>>,
+    options: CallOptions | undefined,
+  ) => {
+    const parameters = Object.entries(more).flatMap(([name, value]) => optional(name, value));
+    const path = pathOf('allocation_candidates', question);
+    return answered<Answer>(
+      call({ method: 'GET', path, since, query: [...candidateParameters(query), ...parameters] }, options),
+    );
+  };
+  return {
+    explain: ({ nearest, tree, ...query }, options) => ask('explanation', query, { nearest, tree }, options),
+    count: ({ max, top, ...query }, options) => ask('count', query, { max, top }, options),
+  };
+}

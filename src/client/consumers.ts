@@ -1,0 +1,87 @@
+import { optional } from './filters.ts';
+import { answered, type Call, type CallOptions, isGuarded, pathOf, type WriteOptions } from './operation.ts';
+import { allPages, type Page } from './pages.ts';
+
+/** The project, user and type of a consumer. */
+export type ConsumerOwner = {
+  readonly project_id: string;
+  readonly user_id: string;
+  /** `unknown` if the consumer has no type. */
+  readonly consumer_type: string;
+};
+
+/** A consumer, which has allocations. */
+export type Consumer = ConsumerOwner & {
+  readonly uuid: string;
+  /** Null for a consumer that an older release left without a record. */
+  readonly consumer_generation: number | null;
+  readonly created_at: string | null;
+  readonly updated_at: string | null;
+  /** The tag of its allocations, which also covers owner and type; null if it has none. */
+  readonly etag: string | null;
+};
+
+/** Which consumers are listed. A consumer must meet all given conditions. */
+export type ConsumerQuery = {
+  readonly project_id?: string | undefined;
+  readonly user_id?: string | undefined;
+  /** A type, or `unknown` for consumers without a type. */
+  readonly consumer_type?: string | undefined;
+  /** Only consumers with allocations on this provider. */
+  readonly resource_provider?: string | undefined;
+  /** Only consumers with allocations on a provider in the tree of this one. */
+  readonly in_tree?: string | undefined;
+};
+
+/** The new owner and type of a consumer. If its generation has changed since it was read, the change is refused. */
+export type ConsumerChange = ConsumerOwner & { readonly consumer_generation: number | null };
+
+/** Consumers; from 1.41. */
+export type ConsumerCalls = {
+  /**
+   * All consumers in the order of their UUIDs, page by page. A consumer that exists all the time comes exactly once.
+   */
+  list(query?: ConsumerQuery, options?: CallOptions): AsyncGenerator<Consumer, void>;
+  /** One page: at most `limit` consumers (default 1000), after the UUID `marker`. */
+  page(query?: ConsumerQuery & Page, options?: CallOptions): Promise<readonly Consumer[]>;
+  /** @throws ApiError 404 if there is no such consumer */
+  show(uuid: string, options?: CallOptions): Promise<Consumer>;
+  /** Changes the owner or type of a consumer. @throws ApiError 409 if it has changed since it was read */
+  set(uuid: string, change: ConsumerChange, options?: WriteOptions): Promise<Consumer>;
+};
+
+/** The minor version that brought consumers. */
+export const consumersSince = 41;
+const root = pathOf('consumers');
+
+/** Makes the calls about consumers. */
+export function consumerCalls(call: Call): ConsumerCalls {
+  const page: ConsumerCalls['page'] = async (asked = {}, options) => {
+    const { project_id, user_id, consumer_type, resource_provider, in_tree, limit, marker } = asked;
+    const named = { project_id, user_id, consumer_type, resource_provider, in_tree, limit, marker };
+    const query = Object.entries(named).flatMap(([name, value]) => optional(name, value));
+    const reply = call({ method: 'GET', path: root, since: consumersSince, query }, options);
+    return (await answered<{ readonly consumers: readonly Consumer[] }>(reply)).consumers;
+  };
+  return {
+    page,
+    list: (query = {}, options) => allPages((more) => page({ ...query, ...more }, options), usualLimit),
+    show: (uuid, options) =>
+      answered(call({ method: 'GET', path: root + pathOf(uuid), since: consumersSince }, options)),
+    set: (uuid, { project_id, user_id, consumer_type, consumer_generation }, options) =>
+      answered(
+        call(
+          {
+            method: 'PUT',
+            path: root + pathOf(uuid),
+            since: consumersSince,
+            body: () => ({ project_id, user_id, consumer_type, consumer_generation }),
+            repeatable: isGuarded,
+          },
+          options,
+        ),
+      ),
+  };
+}
+
+const usualLimit = 1000;

@@ -1,0 +1,70 @@
+import { consumersSince } from './consumers.ts';
+import { filterParameters, optional, type ProviderFilter, type Resources } from './filters.ts';
+import { answered, type Call, type CallOptions, pathOf } from './operation.ts';
+import { allPages, type Page } from './pages.ts';
+
+/** A provider with all its data. */
+export type WholeProvider = {
+  readonly uuid: string;
+  readonly name: string;
+  readonly generation: number;
+  readonly parent_provider_uuid: string | null;
+  readonly root_provider_uuid: string;
+  readonly inventories: {
+    readonly [resourceClass: string]: {
+      readonly total: number;
+      readonly reserved: number;
+      readonly min_unit: number;
+      readonly max_unit: number;
+      readonly step_size: number;
+      readonly allocation_ratio: number;
+    };
+  };
+  readonly usages: Resources;
+  readonly traits: readonly string[];
+  readonly aggregates: readonly string[];
+};
+
+/** Which providers are listed. A provider must meet all given conditions. */
+export type SummaryQuery = Omit<ProviderFilter, 'resources'> & {
+  /** Only providers with these UUIDs. */
+  readonly uuids?: readonly string[] | undefined;
+};
+
+/** Whole providers in bulk; from 1.41. */
+export type ProviderSummaryCalls = {
+  /** All providers in the order of their UUIDs, page by page. */
+  list(query?: SummaryQuery, options?: CallOptions): AsyncGenerator<WholeProvider, void>;
+  /** One page: at most `limit` providers (up to 10,000; default 1,000), after the UUID `marker`. */
+  page(query?: SummaryQuery & Page, options?: CallOptions): Promise<readonly WholeProvider[]>;
+};
+
+const since = {
+  resources: consumersSince,
+  required: consumersSince,
+  member_of: consumersSince,
+  in_tree: consumersSince,
+};
+
+/** Makes the calls about whole providers. */
+export function providerSummaryCalls(call: Call): ProviderSummaryCalls {
+  const page: ProviderSummaryCalls['page'] = async (asked = {}, options) => {
+    const { uuids, required, member_of, in_tree, limit, marker } = asked;
+    if (uuids?.length === 0) return [];
+    const query = [
+      ...optional('uuid', uuids && `in:${uuids.join(',')}`),
+      ...filterParameters({ required, member_of, in_tree }, since),
+      ...optional('limit', limit),
+      ...optional('marker', marker),
+    ];
+    const path = pathOf('provider_summaries');
+    const reply = call({ method: 'GET', path, since: consumersSince, query }, options);
+    return (await answered<{ readonly provider_summaries: readonly WholeProvider[] }>(reply)).provider_summaries;
+  };
+  return {
+    page,
+    list: (query = {}, options) => allPages((more) => page({ ...query, ...more }, options), usualLimit),
+  };
+}
+
+const usualLimit = 1000;

@@ -1,0 +1,15 @@
+import type { Database } from '../../db/engine/connect.ts';
+import type { Config } from '../config/config.ts';
+import type { FleetKeeper } from '../fleet/keeper.ts';
+import type { Service } from '../rest/versions.ts';
+import type { Heartbeats } from './heartbeats.ts';
+
+/** What the handlers of the Compute API work with. */
+export type Parts = {
+  /** The versions that are offered. */
+  readonly service: Service;
+  readonly config: Config;
+  readonly database: Database;
+  readonly fleet: FleetKeeper;
+  readonly heartbeats: Heartbeats;
+};

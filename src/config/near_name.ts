@@ -1,0 +1,46 @@
+/** How many wrong letters a name may have: one in names of up to 7 letters, two in longer names. */
+const forgiven = (name: string): number => (name.length < 8 ? 1 : 2);
+
+/** In a name of up to 3 letters a replaced letter makes a different word: `sql` is not a misspelled `ssl`. */
+const costOfReplacing = (name: string): number => (name.length < 4 ? 2 : 1);
+
+/**
+ * Finds the known name that a misspelled name probably means: the nearest known name that differs in one or two
+ * letters, or only in upper and lower case. The shortest names may have one letter too many or too few, or two swapped
+ * letters.
+ */
+export function nearName(written: string, known: Iterable<string>): string | undefined {
+  const distances = [...known].map((name) => ({
+    name,
+    distance: editDistance(written.toLowerCase(), name.toLowerCase(), costOfReplacing(name)),
+  }));
+  const near = distances.filter(({ name, distance }) => distance <= forgiven(name));
+  return near.toSorted((one, other) => one.distance - other.distance)[0]?.name;
+}
+
+/**
+ * How many letters must be added, removed, replaced or swapped with the next letter to turn one text into the other.
+ *
+ * @param replacing the cost of one replaced letter
+ */
+function editDistance(from: string, to: string, replacing: number): number {
+  // rows[i][j] is the distance between the first i letters of `from` and the first j letters of `to`.
+  const rows = [Array.from({ length: to.length + 1 }, (_, length) => length)];
+  const at = (i: number, j: number): number => rows[i]?.[j] ?? Number.POSITIVE_INFINITY;
+  for (let i = 1; i <= from.length; i += 1) {
+    const row = [i];
+    rows.push(row);
+    for (let j = 1; j <= to.length; j += 1) {
+      const swapped = i > 1 && j > 1 && from[i - 1] === to[j - 2] && from[i - 2] === to[j - 1];
+      row.push(
+        Math.min(
+          at(i - 1, j) + 1,
+          at(i, j - 1) + 1,
+          at(i - 1, j - 1) + (from[i - 1] === to[j - 1] ? 0 : replacing),
+          swapped ? at(i - 2, j - 2) + 1 : Number.POSITIVE_INFINITY,
+        ),
+      );
+    }
+  }
+  return at(from.length, to.length);
+}

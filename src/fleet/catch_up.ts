@@ -1,0 +1,49 @@
+import { sql } from 'kysely';
+import type { Database } from '../../db/engine/connect.ts';
+import type { Moment } from '../../db/fleet/change_log.ts';
+import { readChangedIds, readNames } from '../../db/fleet/changed_ids.ts';
+import { readPages, usualPage } from '../../db/fleet/pages.ts';
+import type { LivingFleet } from './fleet.ts';
+
+/** A change of very many providers, which was read. `apply` puts it into the fleet. */
+export type CaughtUp = { readonly snapshot: string; apply(): void };
+
+/** How long a statement waits for a lock, in milliseconds. It has no other time limit, and all requests wait for it. */
+const lockTimeoutMs = 5_000;
+
+/**
+ * Reads again all providers that changed since a moment: page by page in one transaction, in which every statement has
+ * the same snapshot. It takes as long as loading the same number of providers at the start. No statement takes long,
+ * and it needs little more memory than the fleet will need for these providers.
+ *
+ * @returns undefined if everything must be loaded: the log lacks changes, or most providers changed
+ * @throws `lockNotAvailable` if another transaction keeps a table locked.
+ */
+export function catchUp({ patient }: Database, living: LivingFleet, since: Moment): Promise<CaughtUp | undefined> {
+  return patient
+    .transaction()
+    .setIsolationLevel('repeatable read')
+    .setAccessMode('read only')
+    .execute(async (trx) => {
+      await sql`set local lock_timeout = ${sql.lit(lockTimeoutMs)}`.execute(trx);
+      const most = Math.max(usualPage, living.fleet.byId.size * worthwhile);
+      const { snapshot, reload, ids, areNamesChanged } = await readChangedIds(trx, since, most);
+      if (reload) return undefined;
+      const changed = ids ?? [];
+      const change = living.gather();
+      for await (const rows of readPages(trx, inPages(changed))) change.add(rows);
+      const names = areNamesChanged ? await readNames(trx) : { traitNames: null, classNames: null };
+      return { snapshot, apply: () => change.apply(changed, names) };
+    });
+}
+
+/**
+ * If a larger share of the fleet than this changed, it is loaded as a whole. That takes little longer. It does not
+ * block the process for long, since the pages are added one by one; here all changes are applied in one step.
+ */
+const worthwhile = 0.5;
+
+const inPages = (ids: readonly number[]): readonly (readonly number[])[] =>
+  Array.from({ length: Math.ceil(ids.length / usualPage) }, (_, page) =>
+    ids.slice(page * usualPage, (page + 1) * usualPage),
+  );

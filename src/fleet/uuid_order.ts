@@ -1,0 +1,66 @@
+/**
+ * The UUIDs of a fleet in order, for pages. The sorted list is made for the first page, and kept for the following
+ * ones.
+ */
+export type UuidOrder = {
+  /** Adds a UUID that is new in the fleet. Deleted ones need not be removed. */
+  add(uuid: string): void;
+  /** The UUIDs after this one, in order. It need not be in the fleet; after the empty text come all. */
+  after(uuid: string): Generator<string, void>;
+};
+
+/**
+ * With more new UUIDs than this, all are sorted again for the next page. With 100,000 UUIDs, inserting one takes some
+ * 20 microseconds, and sorting all takes a tenth of a second.
+ */
+const fewAdded = 1000;
+
+/** @param present the providers of the fleet by UUID: UUIDs that are not in it are skipped */
+export function createUuidOrder(present: ReadonlyMap<string, unknown>): UuidOrder {
+  /** All UUIDs without the added ones, and maybe some that were deleted. */
+  let sorted: string[] | undefined;
+  let added: string[] = [];
+
+  const forget = (): void => {
+    sorted = undefined;
+    added = [];
+  };
+
+  const inOrder = (): readonly string[] => {
+    if (sorted !== undefined && sorted.length > 2 * present.size + fewAdded) forget();
+    sorted ??= [...present.keys()].sort();
+    for (const uuid of added) {
+      const place = placeBehind(sorted, uuid);
+      if (sorted[place - 1] !== uuid) sorted.splice(place, 0, uuid);
+    }
+    added = [];
+    return sorted;
+  };
+
+  return {
+    add: (uuid) => {
+      if (sorted === undefined) return;
+      added.push(uuid);
+      if (added.length > fewAdded) forget();
+    },
+    *after(uuid) {
+      const all = inOrder();
+      for (let place = placeBehind(all, uuid); place < all.length; place++) {
+        const next = all[place];
+        if (next !== undefined && present.has(next)) yield next;
+      }
+    },
+  };
+}
+
+/** The index of the first element of a sorted list that is greater than a text. */
+function placeBehind(all: readonly string[], text: string): number {
+  let from = 0;
+  let to = all.length;
+  while (from < to) {
+    const middle = (from + to) >>> 1;
+    if ((all[middle] ?? '') > text) to = middle;
+    else from = middle + 1;
+  }
+  return from;
+}

@@ -1,0 +1,50 @@
+import type { Hono, MiddlewareHandler } from 'hono';
+import { metricsRule } from '../access/policy/defaults.ts';
+import type { Policy } from '../access/policy/policy.ts';
+import type { Config } from '../config/config.ts';
+import type { Metrics } from '../metrics/metrics.ts';
+import { ApiError } from '../rest/errors.ts';
+import type { Authentication } from './authentication.ts';
+import type { HonoEnv } from './exchange.ts';
+
+type Address = Pick<Config['api'], 'host' | 'port'>;
+
+/**
+ * The address that serves `/metrics` and nothing else; undefined where `/metrics` is beside the API, or switched off.
+ */
+export function metricsAddress({ api, metrics }: Pick<Config, 'api' | 'metrics'>): Address | undefined {
+  const { enabled, host = api.host, port = api.port } = metrics;
+  if (!enabled || (metrics.host === undefined && metrics.port === undefined)) return undefined;
+  const isThatOfTheApi = host === api.host && port === api.port && port !== 0;
+  return isThatOfTheApi ? undefined : { host, port };
+}
+
+/** What `/metrics` works with. */
+export type MetricsParts = {
+  readonly metrics: Metrics;
+  /** The authentication of requests for metrics; undefined where they need no token. */
+  readonly authentication: Authentication | undefined;
+  readonly policy: Policy;
+};
+
+/** Mounts `/metrics`. Successes are logged at level debug only. */
+export function mountMetrics(app: Hono<HonoEnv>, { metrics, authentication, policy }: MetricsParts): void {
+  if (authentication !== undefined) {
+    app.use('/metrics', authentication);
+    app.use('/metrics', authorized(policy));
+  }
+  app.get('/metrics', async (c) => {
+    c.var.exchange.quiet = true;
+    return c.body(await metrics.scrape(), 200, { 'content-type': metrics.contentType });
+  });
+}
+
+const authorized = (policy: Policy): MiddlewareHandler<HonoEnv> =>
+  async function authorized(c, next) {
+    const { identity, api } = c.var.exchange;
+    const target = { project_id: identity.projectId ?? null, user_id: identity.userId };
+    if (!policy.allows(metricsRule.name, identity, target)) {
+      throw new ApiError(403, api.dialect.forbidden(metricsRule.name), { vary: false });
+    }
+    await next();
+  };

@@ -1,0 +1,56 @@
+import net, { type AddressInfo } from 'node:net';
+
+/** The address to listen on. */
+export type Address = {
+  readonly host: string;
+  /** 0 is any free port. */
+  readonly port: number;
+};
+
+/** The section of the configuration that an address is from. */
+export type AddressSection = 'api' | 'metrics';
+
+/**
+ * Makes a TCP server listen.
+ *
+ * @returns the address as a URL has it, `host:port`.
+ * @throws Error with the remedy where the address cannot be listened on.
+ */
+export async function bind(server: net.Server, wanted: Address, section: AddressSection = 'api'): Promise<string> {
+  await new Promise<void>((resolve, reject) => {
+    // The listener stays: where a connection cannot be accepted later, because there are no file descriptors left, the
+    // process must not end.
+    server.on('error', (error: NodeJS.ErrnoException) => reject(cannotListen(error, wanted, section)));
+    server.listen(wanted.port, wanted.host, resolve);
+  });
+  const { address, port } = server.address() as AddressInfo; // a TCP server has one
+  return inUrl(address, port);
+}
+
+const inUrl = (host: string, port: number): string => `${net.isIPv6(host) ? `[${host}]` : host}:${port}`;
+
+function cannotListen(error: NodeJS.ErrnoException, { host, port }: Address, section: AddressSection): Error {
+  const problem = listenProblems[section][error.code ?? ''] ?? `${error.message}.`;
+  return new Error(`Cannot listen on ${inUrl(host, port)}: ${problem}`, { cause: error });
+}
+
+type Problems = Readonly<Record<string, string>>;
+
+const problemsOf = (whichPort: string, anyPort: string, whichHost: string): Problems => ({
+  EADDRINUSE: `another program does. Stop it, or choose another port by ${whichPort}.`,
+  EACCES: `this user may not. Choose a port of 1024 or above by ${anyPort}.`,
+  EADDRNOTAVAIL: `this machine has no such address. Choose one that it has by ${whichHost}.`,
+  ENOTFOUND: `the host is unknown. Choose an address of this machine by ${whichHost}.`,
+});
+
+const listenProblems: Readonly<Record<AddressSection, Problems>> = {
+  api: problemsOf(
+    '--port (with make: ARGS="--port 8801") or [api] port',
+    '--port or [api] port',
+    '--host or [api] host',
+  ),
+  metrics: {
+    ...problemsOf('[metrics] port', '[metrics] port', '[metrics] host'),
+    EADDRINUSE: 'another program does, or this one by [api] host and port. Choose another port by [metrics] port.',
+  },
+};

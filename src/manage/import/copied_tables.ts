@@ -1,0 +1,104 @@
+import type { Tables } from '../../../db/schema/tables.ts';
+
+/** The kind of a column's values. It decides how the column is read, written and compared. */
+export type ColumnKind = 'integer' | 'text' | 'ratio' | 'time';
+
+/** A table of upstream that is copied. */
+export type CopiedTable = {
+  readonly name: keyof Tables;
+  /** The columns of its primary key, all of them integers. Rows are read in the order of this key. */
+  readonly key: readonly string[];
+  readonly columns: Readonly<Record<string, ColumnKind>>;
+};
+
+const stamps = { created_at: 'time', updated_at: 'time' } as const;
+
+/** A table with the primary key `id`. */
+const table = (name: keyof Tables, columns: Readonly<Record<string, ColumnKind>>): CopiedTable => ({
+  name,
+  key: ['id'],
+  columns: { ...stamps, id: 'integer', ...columns },
+});
+
+/** A table that says which traits a provider has, or which aggregates it is in. */
+const membership = (name: keyof Tables, ...key: readonly string[]): CopiedTable => ({
+  name,
+  key,
+  columns: { ...stamps, ...Object.fromEntries(key.map((column) => [column, 'integer'] as const)) },
+});
+
+/** All tables of upstream, in the order in which they are copied. A table comes before the tables that refer to it. */
+export const copiedTables: readonly CopiedTable[] = [
+  table('traits', { name: 'text' }),
+  table('resource_classes', { name: 'text' }),
+  table('consumer_types', { name: 'text' }),
+  table('projects', { external_id: 'text' }),
+  table('users', { external_id: 'text' }),
+  table('placement_aggregates', { uuid: 'text' }),
+  table('resource_providers', {
+    uuid: 'text',
+    name: 'text',
+    generation: 'integer',
+    root_provider_id: 'integer',
+    parent_provider_id: 'integer',
+  }),
+  table('inventories', {
+    resource_provider_id: 'integer',
+    resource_class_id: 'integer',
+    total: 'integer',
+    reserved: 'integer',
+    min_unit: 'integer',
+    max_unit: 'integer',
+    step_size: 'integer',
+    allocation_ratio: 'ratio',
+  }),
+  membership('resource_provider_traits', 'trait_id', 'resource_provider_id'),
+  membership('resource_provider_aggregates', 'resource_provider_id', 'aggregate_id'),
+  table('consumers', {
+    uuid: 'text',
+    project_id: 'integer',
+    user_id: 'integer',
+    generation: 'integer',
+    consumer_type_id: 'integer',
+  }),
+  table('allocations', {
+    resource_provider_id: 'integer',
+    consumer_id: 'text',
+    resource_class_id: 'integer',
+    used: 'integer',
+  }),
+];
+
+/** A column in which rows of one table refer to rows of another table by `id`. */
+export type Reference = {
+  readonly table: keyof Tables;
+  readonly column: string;
+  readonly to: keyof Tables;
+  /**
+   * Set if our schema, like upstream's, has a foreign key here. A row that refers to a missing row cannot then be
+   * stored: either the column can be null ('nullable'), or the row must be deleted ('required').
+   */
+  readonly foreignKey?: 'nullable' | 'required';
+};
+
+/** All references between the tables that are copied. */
+export const references: readonly Reference[] = [
+  { table: 'resource_providers', column: 'root_provider_id', to: 'resource_providers', foreignKey: 'nullable' },
+  { table: 'resource_providers', column: 'parent_provider_id', to: 'resource_providers', foreignKey: 'nullable' },
+  { table: 'resource_provider_traits', column: 'trait_id', to: 'traits', foreignKey: 'required' },
+  {
+    table: 'resource_provider_traits',
+    column: 'resource_provider_id',
+    to: 'resource_providers',
+    foreignKey: 'required',
+  },
+  { table: 'consumers', column: 'consumer_type_id', to: 'consumer_types', foreignKey: 'nullable' },
+  { table: 'consumers', column: 'project_id', to: 'projects' },
+  { table: 'consumers', column: 'user_id', to: 'users' },
+  { table: 'inventories', column: 'resource_provider_id', to: 'resource_providers' },
+  { table: 'inventories', column: 'resource_class_id', to: 'resource_classes' },
+  { table: 'resource_provider_aggregates', column: 'resource_provider_id', to: 'resource_providers' },
+  { table: 'resource_provider_aggregates', column: 'aggregate_id', to: 'placement_aggregates' },
+  { table: 'allocations', column: 'resource_provider_id', to: 'resource_providers' },
+  { table: 'allocations', column: 'resource_class_id', to: 'resource_classes' },
+];

@@ -1,0 +1,51 @@
+import { behind, type RowKey } from './key_order.ts';
+import type { Source, SourceRow } from './source.ts';
+import type { SourceTable } from './source_schema.ts';
+
+/** Consecutive rows of a table, one or more. */
+export type Page = { readonly rows: readonly SourceRow[]; readonly last: RowKey };
+
+/** Rows of a page: enough that the round trips cost little, and few enough that a process that dies loses little work. */
+export const defaultPageSize = 5000;
+
+/** How many rows a table has, or how many after a key. */
+export async function countRows(source: Source, { table, exists }: SourceTable, after?: RowKey): Promise<number> {
+  if (!exists) return 0;
+  const { condition, values } = behind(table.key, after);
+  const [row] = await source.query(`select count(*) from ${table.name} t where ${condition}`, values);
+  return Number(row?.[0]);
+}
+
+/**
+ * Reads a table in the order of its primary key, a page at a time. It requests the next page while the caller uses this
+ * page.
+ *
+ * @param after the first page begins after this key
+ */
+export async function* readPages(
+  source: Source,
+  { table, exists, expressions }: SourceTable,
+  after: RowKey | undefined,
+  pageSize: number,
+): AsyncGenerator<Page> {
+  if (!exists) return;
+  const places = table.key.map((column) => Object.keys(table.columns).indexOf(column));
+  const order = table.key.map((column) => `t.${column}`).join(', ');
+  const read = async (key: RowKey | undefined): Promise<Page | undefined> => {
+    const { condition, values } = behind(table.key, key);
+    const rows = await source.query(
+      `select ${expressions.join(', ')} from ${table.name} t where ${condition} order by ${order} limit ${pageSize}`,
+      values,
+    );
+    const last = rows.at(-1);
+    return last === undefined ? undefined : { rows, last: places.map((place) => Number(last[place])) };
+  };
+  let next = read(after);
+  for (;;) {
+    const page = await next;
+    if (page === undefined) return;
+    next = page.rows.length < pageSize ? Promise.resolve(undefined) : read(page.last);
+    next.catch(() => {}); // the await of `next` throws the error; this only prevents an unhandled rejection
+    yield page;
+  }
+}

@@ -1,0 +1,104 @@
+import type * as v from 'valibot';
+import type { EntityTag, IfMatch } from '../placement/entity_tag.ts';
+import type { Identity } from './identity.ts';
+import type { JsonChunks } from './json_body.ts';
+import type { Query } from './query_string.ts';
+
+/** The methods that endpoints have. */
+export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE';
+
+/** A request as a handler sees it: authenticated, its version negotiated, its media types checked. */
+export type ApiRequest = {
+  /** The minor microversion: 39 for `placement 1.39`. */
+  readonly version: number;
+  readonly identity: Identity;
+  /** The segment of the path that has this name in the pattern. */
+  param(name: string): string;
+  /** Parsed when it is first asked for. @throws ApiError 400 where it cannot be */
+  readonly query: () => Query;
+  /** The condition of If-Match on the resource, where the client sends one and the endpoint takes it. */
+  readonly ifMatch: IfMatch | undefined;
+  /** The body, checked against a schema; see readJson. */
+  json<Schema extends v.GenericSchema>(schema: Schema): Promise<v.InferOutput<Schema>>;
+  /** Scheme and authority by which the client calls, for links that are absolute. */
+  readonly origin: string;
+  /** What links in answers begin with: the prefix under which a proxy publishes the service, mostly empty. */
+  readonly prefix: string;
+};
+
+/**
+ * One method of one path, from one microversion to another. The differences between versions are data, so they can be
+ * listed.
+ */
+export type Route = {
+  readonly method: Method;
+  /** A Hono pattern. */
+  readonly path: string;
+  /** The minor version that brought it, and the last one that has it. */
+  readonly since: number;
+  readonly until?: number;
+  /** The status at versions that do not have the route; 404 by default. */
+  readonly absentStatus?: 404 | 405;
+  /** The policy rule that must allow the request; without one, every request is allowed. */
+  readonly policy?: string;
+  readonly policyTarget?: (request: ApiRequest) => PolicyTarget;
+  /** It answers JSON only: 406 to a client that does not accept that. */
+  readonly answersJson?: boolean;
+  /** It needs a JSON body: 415 for other media types. */
+  readonly wantsJson?: boolean;
+  /**
+   * The minor version from which on it takes If-Match; at older versions the header is refused. Without it, the header
+   * is ignored.
+   */
+  readonly ifMatchSince?: number;
+  /** Whether media types are checked before the version, as upstream does for some paths. */
+  readonly mediaTypesFirst?: boolean;
+  /** Whether successes are logged at level debug only: for requests that come by the thousand. */
+  readonly quiet?: boolean;
+};
+
+/**
+ * A route, and the function that answers its requests. `Parts` is what the handlers of an API work with: a database, a
+ * fleet.
+ */
+export type Endpoint<Parts> = Route & {
+  readonly handle: (request: ApiRequest, parts: Parts) => Answer | Promise<Answer>;
+};
+
+/** An endpoint whose handler has its parts already. The server knows no more of any API. */
+export type BoundEndpoint = Route & { readonly handle: (request: ApiRequest) => Answer | Promise<Answer> };
+
+/** Gives endpoints the parts that their handlers work with. */
+export const bind = <Parts>(endpoints: readonly Endpoint<Parts>[], parts: Parts): readonly BoundEndpoint[] =>
+  endpoints.map(({ handle, ...route }) => ({ ...route, handle: (request) => handle(request, parts) }));
+
+/** The target of a policy rule; the default is the project and user of the request. */
+export type PolicyTarget = { readonly project_id: string | null };
+
+/**
+ * What a handler returns. The server renders it, with the headers that every answer has at the microversion of the
+ * request.
+ */
+export type Answer = {
+  readonly status: number;
+  /** The body as a value; or `body`, JSON text that is complete, or comes in chunks. */
+  readonly json?: unknown;
+  readonly body?: Uint8Array<ArrayBuffer> | JsonChunks;
+  /** A path of this API; it is sent as an absolute URL. */
+  readonly location?: string;
+  /**
+   * When the resource was last modified. From 1.15 the answer has `Last-Modified` and `Cache-Control: no-cache`; with
+   * null only the second, without a value neither.
+   */
+  readonly lastModified?: Date | null;
+  /** The entity tag of the resource, for the header `ETag`. */
+  readonly etag?: EntityTag | undefined;
+  /**
+   * Takes back the memory of the body, to use it for another answer. It is called at most once, when no program reads
+   * the body any more; where that is never known, the garbage collection takes the memory.
+   */
+  readonly release?: () => void;
+};
+
+/** A success without a body. */
+export const noContent: Answer = { status: 204 };

@@ -1,0 +1,66 @@
+/** Codes that clients match on; upstream's `placement/errors.py`, shown from microversion 1.23. */
+export const errorCodes = {
+  undefined: 'placement.undefined_code',
+  inventoryInUse: 'placement.inventory.inuse',
+  concurrentUpdate: 'placement.concurrent_update',
+  duplicateName: 'placement.duplicate_name',
+  providerInUse: 'placement.resource_provider.inuse',
+  cannotDeleteParent: 'placement.resource_provider.cannot_delete_parent',
+  providerNotFound: 'placement.resource_provider.not_found',
+  duplicateQueryKey: 'placement.query.duplicate_key',
+  badQueryValue: 'placement.query.bad_value',
+  missingQueryValue: 'placement.query.missing_value',
+  /** Ours, from microversion 1.40. */
+  preconditionFailed: 'placement.precondition_failed',
+  /** Why a claim does not fit: ours, from microversion 1.41. */
+  capacityExceeded: 'placement.capacity_exceeded',
+  inventoryAbsent: 'placement.inventory_absent',
+  inventoryConstraints: 'placement.inventory_constraints',
+} as const;
+
+/** The error text for a write that lost a race. Clients match on these words of upstream. */
+export const concurrentlyUpdated =
+  'Another thread concurrently updated the resource provider data. Please retry your update';
+
+/** The error text for an unknown resource class, in upstream's words. */
+export const noSuchClass = (name: string): string => `No such resource class ${name}.`;
+
+/** The value of the field `code` of an error. */
+export type ErrorCode = (typeof errorCodes)[keyof typeof errorCodes];
+
+type Options = {
+  readonly code?: ErrorCode;
+  readonly headers?: Readonly<Record<string, string>>;
+  /**
+   * Whether the answer has the header `Vary`. Upstream leaves it out of errors that leave its handlers as exceptions,
+   * and so does this service.
+   */
+  readonly vary?: boolean;
+};
+
+/** An error with a status and a text for the client. The server answers 500 to most other errors. */
+export class ApiError extends Error {
+  readonly status: number;
+  readonly code: ErrorCode;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly vary: boolean;
+
+  constructor(status: number, detail: string, options: Options = {}) {
+    super(detail);
+    this.status = status;
+    this.code = options.code ?? errorCodes.undefined;
+    this.headers = options.headers ?? {};
+    this.vary = options.vary ?? true;
+  }
+}
+
+/** A 400: the request itself is wrong. */
+export const badRequest = (detail: string, code?: ErrorCode): ApiError =>
+  new ApiError(400, detail, code === undefined ? {} : { code });
+/** A 409: the request is right, and the state of the resource does not allow it. */
+export const conflict = (detail: string, code?: ErrorCode): ApiError =>
+  new ApiError(409, detail, code === undefined ? {} : { code });
+/** A 404. */
+export const notFound = (detail: string): ApiError => new ApiError(404, detail);
+/** A 404 that upstream raises outside of its handlers: an unknown provider, class or path. */
+export const notFoundWithoutVary = (detail: string): ApiError => new ApiError(404, detail, { vary: false });

@@ -1,0 +1,167 @@
+import * as v from 'valibot';
+import { isStorable } from '../../db/engine/storable.ts';
+import { isUuidLike } from '../placement/uuid.ts';
+import { failed, pythonRepr, unexpectedKeys } from './schema_complaint.ts';
+
+/**
+ * The elements of request schemas. They are valibot schemas with the messages of upstream's JSON Schema library, since
+ * clients and tests match on those.
+ */
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+const wrongType = (...names: readonly string[]) =>
+  failed('type', (value) => `${value} is not of type ${names.map((name) => `'${name}'`).join(', ')}`);
+
+type Limits = { readonly minimum?: number; readonly maximum?: number };
+
+/** An integer; 10.0 is one, true is not. */
+export const integer = (limits: Limits = {}) => integerOf(limits, wrongType('integer'));
+
+/** An integer, or null. */
+export const integerOrNull = () => v.nullable(integerOf({}, wrongType('integer', 'null')));
+
+function integerOf(
+  { minimum = Number.NEGATIVE_INFINITY, maximum = Number.POSITIVE_INFINITY }: Limits,
+  wrong: ReturnType<typeof wrongType>,
+) {
+  return v.pipe(
+    v.number(wrong),
+    v.check((value) => Number.isInteger(value), wrong),
+    v.minValue(
+      minimum,
+      failed('minimum', (value) => `${value} is less than the minimum of ${minimum}`),
+    ),
+    v.maxValue(
+      maximum,
+      failed('maximum', (value) => `${value} is greater than the maximum of ${maximum}`),
+    ),
+  );
+}
+
+/** Any number up to a maximum. */
+export const number = (limits: { readonly maximum: number }) =>
+  v.pipe(
+    v.number(wrongType('number')),
+    v.maxValue(
+      limits.maximum,
+      failed('maximum', (value) => `${value} is greater than the maximum of ${limits.maximum}`),
+    ),
+  );
+
+/** A text that the database can hold; lengths count code points. */
+export function text(
+  limits: { readonly minLength?: number; readonly maxLength?: number; readonly pattern?: RegExp } = {},
+) {
+  const { minLength = 0, maxLength = Number.POSITIVE_INFINITY, pattern = /(?:)/ } = limits;
+  return v.pipe(
+    v.string(wrongType('string')),
+    v.regex(
+      pattern,
+      failed('pattern', (value) => `${value} does not match '${pattern.source}'`),
+    ),
+    v.check(
+      (value) => [...value].length >= minLength,
+      failed('minLength', (value) => `${value} is too short`),
+    ),
+    v.check(
+      (value) => value.length <= maxLength || [...value].length <= maxLength,
+      failed('maxLength', (value) => `${value} is too long`),
+    ),
+    v.check(
+      isStorable,
+      failed('pattern', (value) => `${value} contains a NUL or a lone surrogate`),
+    ),
+  );
+}
+
+/** A UUID in any spelling; see isUuidLike. */
+export const uuidText = v.pipe(
+  v.string(wrongType('string')),
+  v.check(
+    (value) => isUuidLike(value),
+    failed('format', (value) => `${value} is not a 'uuid'`),
+  ),
+);
+
+/** An object with just these keys; optional ones are marked with valibot's `optional`. */
+export const object = <Entries extends v.ObjectEntries>(entries: Entries) =>
+  v.pipe(
+    v.custom<Record<string, unknown>>(isObject, wrongType('object')),
+    // Valibot reports the first unexpected key only.
+    v.strictObject(entries, ({ path }) => {
+      const keys = Object.keys(Object(path?.at(-1)?.input)).filter((key) => !Object.hasOwn(entries, key));
+      return unexpectedKeys(keys);
+    }),
+  );
+
+/** An object whose keys match one of some patterns. */
+export const keyed = <Value extends v.GenericSchema>(
+  patterns: RegExp | readonly RegExp[],
+  value: Value,
+  limits: { readonly minProperties?: number } = {},
+) => {
+  const each = patterns instanceof RegExp ? [patterns] : patterns;
+  const message = each.map(({ source }) => pythonRepr(source)).join(', ');
+  const key = v.check<string, string>((name) => each.some((pattern) => pattern.test(name)), message);
+  return v.pipe(
+    v.custom<Record<string, unknown>>(isObject, wrongType('object')),
+    // Valibot's record would drop these keys without an error.
+    v.rawCheck(({ dataset, addIssue }) => {
+      if (!dataset.typed) return;
+      const input = dataset.value;
+      for (const name of ['__proto__', 'constructor', 'prototype']) {
+        if (!Object.hasOwn(input, name)) continue;
+        addIssue({ message, path: [{ type: 'object', origin: 'key', input, key: name, value: input[name] }] });
+      }
+    }),
+    v.record(v.pipe(v.string(), key), value),
+    v.check((record) => Object.keys(record).length >= (limits.minProperties ?? 0), tooFew),
+  );
+};
+
+/** An object in which only the values of keys that match a pattern are checked; other keys may have any value. */
+export const partlyKeyed = <Value extends v.GenericSchema>(
+  pattern: RegExp,
+  value: Value,
+  limits: { readonly minProperties?: number } = {},
+) =>
+  v.pipe(
+    v.custom<Record<string, unknown>>(isObject, wrongType('object')),
+    v.check((record) => Object.keys(record).length >= (limits.minProperties ?? 0), tooFew),
+    v.rawCheck(({ dataset, addIssue }) => {
+      if (!dataset.typed) return;
+      for (const [name, item] of Object.entries(dataset.value)) {
+        const issues = pattern.test(name) ? (v.safeParse(value, item).issues ?? []) : [];
+        const place = { type: 'object', origin: 'value', input: dataset.value, key: name, value: item } as const;
+        for (const { input, message, path = [] } of issues) addIssue({ input, message, path: [place, ...path] });
+      }
+    }),
+  );
+
+const tooFew = failed('minProperties', (value) => `${value} does not have enough properties`);
+
+/** An array of items; with `unique`, no item may be there twice. */
+export const list = <Item extends v.GenericSchema>(
+  item: Item,
+  limits: { readonly minItems?: number; readonly unique?: boolean } = {},
+) =>
+  v.pipe(
+    v.array(item, wrongType('array')),
+    v.check(
+      (items) => items.length >= (limits.minItems ?? 0),
+      failed('minItems', (value) => `${value} is too short`),
+    ),
+    v.check(
+      (items) => !limits.unique || new Set(items.map((entry) => pythonRepr(entry))).size === items.length,
+      failed('uniqueItems', (value) => `${value} has non-unique elements`),
+    ),
+  );
+
+/** One of some texts. */
+export const oneOf = (values: readonly string[]) =>
+  v.picklist(
+    values,
+    failed('enum', (value) => `${value} is not one of [${values.map(pythonRepr).join(', ')}]`),
+  );

@@ -1,0 +1,120 @@
+import type * as v from 'valibot';
+
+type Issue = v.BaseIssue<unknown>;
+
+/** A message that names the rule that failed; complaintOf adds the place and the value. */
+export const failed =
+  (keyword: string, sentence: (value: string) => string) =>
+  (issue: Issue): string =>
+    `${sentence(pythonRepr(issue.input))}\n\nFailed validating '${keyword}'`;
+
+/** The one fault of a value that is reported, where there may be several. */
+export type Fault = {
+  /** What is wrong; then, after an empty line, the rule that failed. */
+  readonly sentence: string;
+  /** The place of the fault, and the value there. */
+  readonly path: readonly (string | number)[];
+  readonly value: unknown;
+};
+
+/** The fault that is nested the least, which upstream's JSON Schema library reports as well. */
+export function chiefFault(issues: readonly [Issue, ...Issue[]]): Fault {
+  const [head] = issues;
+  const faults = issues.map((issue) => ({ issue, path: placeOf(issue) }));
+  const depth = faults.reduce((least, { path }) => Math.min(least, path.length), Number.POSITIVE_INFINITY);
+  const shallow = faults.filter(({ path }) => path.length === depth);
+  const { issue, path } = shallow[0] ?? { issue: head, path: placeOf(head) };
+  const siblings = shallow.map((each) => each.issue).filter((each) => sameKind(each, issue));
+  return { sentence: sentenceOf(issue, siblings), path, value: inputAt(issue, path.length) };
+}
+
+/**
+ * The complaint about a value in the words of upstream: what is wrong, the rule, the place in the schema, and the place
+ * and value in the body.
+ */
+export function complaintOf(issues: readonly [Issue, ...Issue[]]): string {
+  const { sentence, path, value } = chiefFault(issues);
+  const place = path.map((key) => `[${pythonRepr(key)}]`).join('');
+  const schemaPlace = path
+    .map((key) => (typeof key === 'number' ? "['items']" : `['properties'][${pythonRepr(key)}]`))
+    .join('');
+  return `${sentence} in schema${schemaPlace}\n\nOn instance${place}:\n    ${pythonRepr(value)}`;
+}
+
+/** The place of an issue. A missing or unexpected key is a fault of its object. */
+function placeOf(issue: Issue): (string | number)[] {
+  const path = issue.path ?? [];
+  const last = path.at(-1);
+  const ofObject = last !== undefined && 'origin' in last && last.origin === 'key';
+  return path.slice(0, ofObject ? -1 : undefined).map(({ key }) => (typeof key === 'number' ? key : String(key)));
+}
+
+const keyOf = (issue: Issue): string => pythonRepr(issue.path?.at(-1)?.key);
+const isMissingKey = (issue: Issue): boolean => issue.type === 'strict_object' && issue.received === 'undefined';
+const isUnknownKey = (issue: Issue): boolean => issue.type === 'strict_object' && issue.expected === 'never';
+/** The message of such an issue is the list of patterns; see keyed. */
+const isBadKey = (issue: Issue): boolean => {
+  const last = issue.path?.at(-1);
+  return issue.kind === 'validation' && last !== undefined && 'origin' in last && last.origin === 'key';
+};
+const sameKind = (a: Issue, b: Issue): boolean => isUnknownKey(a) === isUnknownKey(b) && isBadKey(a) === isBadKey(b);
+
+/** The message for an object with unexpected keys. */
+export function unexpectedKeys(keys: readonly string[]): string {
+  const were = keys.length === 1 ? 'was' : 'were';
+  const named = keys.map(pythonRepr).join(', ');
+  const rule = "Failed validating 'additionalProperties'";
+  return `Additional properties are not allowed (${named} ${were} unexpected)\n\n${rule}`;
+}
+
+function sentenceOf(issue: Issue, siblings: readonly Issue[]): string {
+  const keys = siblings.map(keyOf).join(', ');
+  if (isMissingKey(issue)) return `${keyOf(issue)} is a required property\n\nFailed validating 'required'`;
+  if (isBadKey(issue)) {
+    const verb = siblings.length === 1 ? 'does' : 'do';
+    return `${keys} ${verb} not match any of the regexes: ${issue.message}\n\nFailed validating 'additionalProperties'`;
+  }
+  return issue.message;
+}
+
+function inputAt(issue: Issue, depth: number): unknown {
+  const item = issue.path?.[depth];
+  return item === undefined ? issue.input : item.input;
+}
+
+const maxReprLength = 1000;
+
+/**
+ * A JSON value as Python prints it, cut where it is long; values that are nested too deep to be shown are not visited.
+ */
+export function pythonRepr(value: unknown): string {
+  const text = repr(value, maxReprLength);
+  return text.length > maxReprLength ? `${text.slice(0, maxReprLength)}...` : text;
+}
+
+/** @param room how many characters are needed; the result may be longer. */
+function repr(value: unknown, room: number): string {
+  if (value === null || value === undefined) return 'None';
+  if (typeof value === 'boolean') return value ? 'True' : 'False';
+  if (typeof value === 'string') return quoted(value);
+  if (Array.isArray(value)) return `[${joined(value, room, (item, left) => repr(item, left))}]`;
+  if (typeof value === 'object') {
+    return `{${joined(Object.entries(value), room, ([key, item], left) => `${quoted(key)}: ${repr(item, left)}`)}}`;
+  }
+  return String(value);
+}
+
+/** The items for which there is room, and one more. */
+function joined<Item>(items: readonly Item[], room: number, each: (item: Item, room: number) => string): string {
+  let text = '';
+  for (const item of items) {
+    if (text.length >= room) break;
+    text += `${text === '' ? '' : ', '}${each(item, room - text.length - 1)}`;
+  }
+  return text;
+}
+
+const quoted = (text: string): string => {
+  const escaped = JSON.stringify(text).slice(1, -1).replaceAll('\\"', '"');
+  return text.includes("'") && !text.includes('"') ? `"${escaped}"` : `'${escaped.replaceAll("'", "\\'")}'`;
+};

@@ -1,0 +1,74 @@
+import os from 'node:os';
+import { type Command, CommanderError } from 'commander';
+import { ConfigError } from '../config/config_error.ts';
+import { type LoadedConfig, load } from '../config/load.ts';
+import type { Override } from '../config/sources.ts';
+import { version } from '../config/version.ts';
+import { messageOf } from '../rest/message_of.ts';
+
+/** The flags that tell a command where its configuration is. */
+export type ConfigFlags = { readonly configFile?: readonly string[]; readonly configDir?: readonly string[] };
+
+/** Adds `--config-file` and `--config-dir` to a command. */
+export function addConfigFlags(command: Command): Command {
+  const collect = (value: string, before: readonly string[] = []): readonly string[] => [...before, value];
+  return command
+    .option('--config-file <file>', 'read this file instead of placement.conf; may be repeated', collect)
+    .option('--config-dir <folder>', 'read the *.conf files of this folder; may be repeated', collect);
+}
+
+/** The configuration of this process. @throws ConfigError */
+export function loadConfig(flags: ConfigFlags, overrides: readonly Override[] = []): LoadedConfig {
+  return load({
+    configFiles: flags.configFile ?? [],
+    configDirs: flags.configDir ?? [],
+    env: process.env,
+    home: os.homedir(),
+    cwd: process.cwd(),
+    overrides,
+  });
+}
+
+/** Prints warnings on standard error, one line each. */
+export function printWarnings(warnings: readonly (string | undefined)[]): void {
+  for (const warning of warnings) if (warning !== undefined) console.error(`Warning: ${warning}`);
+}
+
+/** The exit codes for a command that failed, and for a command line without a subcommand. */
+export type ExitCodes = { readonly failed: number; readonly noCommand: number };
+
+/**
+ * Parses the command line of this process and runs the command. The command's action sets `process.exitCode`. Commander
+ * reports wrong usage; the exit code is then 2, as with upstream's commands. For any other failure one line for each
+ * problem is printed, without a stack.
+ *
+ * @param explain turns an error of an action into one with a better message, or returns it unchanged
+ */
+export async function runCommand(
+  command: Command,
+  exitCodes: ExitCodes,
+  explain: (problem: unknown) => unknown = (problem) => problem,
+): Promise<void> {
+  // A program that reads the output, such as head, may close it early. That is no error for console.log, so it must not
+  // be an error for the help texts either.
+  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
+  throwInsteadOfExit(command.version(version, '--version', 'print the version of this program'));
+  try {
+    await command.parseAsync();
+  } catch (thrown) {
+    const error = explain(thrown);
+    if (error instanceof CommanderError) {
+      // Commander has one code for requested help and for help because a command is missing. The exit codes differ.
+      process.exitCode = error.exitCode === 0 ? 0 : error.code === 'commander.help' ? exitCodes.noCommand : 2;
+      return;
+    }
+    const problems = error instanceof ConfigError ? error.problems : [messageOf(error)];
+    for (const problem of problems) console.error(`${command.name()}: ${problem}`);
+    process.exitCode = exitCodes.failed;
+  }
+}
+
+function throwInsteadOfExit(command: Command): void {
+  command.exitOverride();
+  for (const each of command.commands) throwInsteadOfExit(each);
+}

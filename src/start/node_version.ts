@@ -1,0 +1,17 @@
+/*
+ * Each program imports this before everything else. Older versions of Node.js can install the package, but would fail
+ * later with a stack, because they lack features that the other files need. So this file may use no new features.
+ */
+
+/** The oldest major version that the tests run on. */
+const oldest = 22;
+
+const program = (process.argv[1] ?? 'placement').replace(/^.*[/\\]|\.[jt]s$/g, '');
+if (Number(process.versions.node.split('.')[0]) < oldest) {
+  console.error(
+    `${program}: This is Node.js ${process.versions.node}, which is too old. Use ${oldest} or newer, such as the one that ` +
+      '"npm ci" brings into a checkout, node_modules/.bin/node.',
+  );
+  // For placement-status the exit codes 1 and 2 are results of the checks.
+  process.exit(program === 'placement-status' ? 255 : 1);
+}

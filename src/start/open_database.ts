@@ -1,0 +1,59 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Database, openDatabase } from '../../db/engine/connect.ts';
+import { failureOf } from '../../db/engine/failure_of.ts';
+import type { OnStatement } from '../../db/engine/pool.ts';
+import { reach } from '../../db/engine/reach.ts';
+import type { Config } from '../config/config.ts';
+import { maskUrls } from '../config/database_url.ts';
+
+/**
+ * Opens the database that the configuration names: a PostgreSQL server or the embedded database. If the server cannot
+ * be reached, it is tried again, as `max_retries` and `retry_interval` say.
+ *
+ * @param options.warn receives a message for each failed attempt
+ * @param options.statementTimeoutMs 0, the default, means no limit: the statements of commands may take long
+ * @throws Error with the remedy if the server cannot be reached, or if another process uses the embedded database
+ */
+export async function openConfiguredDatabase(
+  config: Config,
+  options: {
+    readonly embeddedTemplate?: Blob;
+    readonly warn?: (line: string) => void;
+    readonly onStatement?: OnStatement | undefined;
+    readonly statementTimeoutMs?: number;
+  } = {},
+): Promise<Database> {
+  const onStatement = options.onStatement === undefined ? {} : { onStatement: options.onStatement };
+  const { connection, embeddedPath, maxPoolSize, poolTimeout, connectionRecycleTime, maxRetries, retryInterval } =
+    config.placementDatabase;
+  if (connection === undefined) {
+    const { embeddedTemplate: template, warn } = options;
+    return openDatabase({
+      embeddedPath,
+      ...(template === undefined ? {} : { template }),
+      ...(warn === undefined ? {} : { warn }),
+      ...onStatement,
+    });
+  }
+  const database = await openDatabase({
+    connection,
+    maxPoolSize: maxPoolSize === 0 ? Number.MAX_SAFE_INTEGER : maxPoolSize,
+    connectTimeoutMs: poolTimeout * 1000,
+    maxLifetimeSeconds: Math.max(0, connectionRecycleTime),
+    statementTimeoutMs: options.statementTimeoutMs ?? 0,
+    ...onStatement,
+  });
+  const problem = (reason: string) => `The database ${maskUrls(connection)} cannot be reached: ${reason}.`;
+  try {
+    await reach(database, maxRetries, async (reason, attempt) => {
+      const of = maxRetries === -1 ? '' : ` of ${maxRetries}`;
+      options.warn?.(`${problem(reason)} The next attempt${of && `, ${attempt}${of},`} is in ${retryInterval} s.`);
+      await sleep(retryInterval * 1000);
+    });
+    return database;
+  } catch (error) {
+    await database.close();
+    const remedy = 'Start the server, or correct [placement_database] connection (or DATABASE_URL).';
+    throw new Error(`${problem(failureOf(error))} ${remedy}`, { cause: error });
+  }
+}

@@ -1,0 +1,157 @@
+import type { Hono } from 'hono';
+import { type Logger, pino } from 'pino';
+import type { Database } from '../../db/engine/connect.ts';
+import { type Keystone, openKeystone } from '../access/keystone/authenticate.ts';
+import { openPolicy } from '../access/policy/policy.ts';
+import { routes } from '../api/routes.ts';
+import { openAllocationReads } from '../claims/allocation_reads.ts';
+import { openClaims } from '../claims/claims.ts';
+import { openDeletions } from '../claims/deletions.ts';
+import { openOwners } from '../claims/owners.ts';
+import { computeDialect } from '../compute/dialect.ts';
+import { openHeartbeats } from '../compute/heartbeats.ts';
+import { computeService } from '../compute/microversions.ts';
+import { retireSilentServices } from '../compute/retirement.ts';
+import { computeRoutes } from '../compute/routes.ts';
+import { openPaths as computeOpenPaths } from '../compute/versions.ts';
+import type { Config } from '../config/config.ts';
+import { type FleetKeeper, openFleet } from '../fleet/keeper.ts';
+import { openProviderWrites } from '../fleet/provider_writes.ts';
+import { pruneFromTimeToTime } from '../fleet/prune.ts';
+import { type AppOptions, createApp, createMetricsApp } from '../http/app.ts';
+import { type Authentication, byKeystone, withoutKeystone } from '../http/authentication.ts';
+import { placementDialect } from '../http/dialect.ts';
+import type { HonoEnv } from '../http/exchange.ts';
+import { openOutages } from '../log/outages.ts';
+import { logSlowStatements } from '../log/slow_statements.ts';
+import type { Gathering } from '../metrics/gathering.ts';
+import { openMetrics } from '../metrics/metrics.ts';
+import { bind } from '../rest/endpoint.ts';
+import { placementService } from '../rest/microversions.ts';
+import { type Service, upTo } from '../rest/versions.ts';
+import { openConfiguredDatabase } from './open_database.ts';
+import { prepareDatabase } from './prepare_database.ts';
+
+/** The whole service, without a socket: `app.request(...)` is a request to it. */
+export type PlacementService = {
+  readonly app: Hono<HonoEnv>;
+  /** The app for `[metrics] host` and `port`; undefined if `/metrics` has no separate address. */
+  readonly metricsApp: Hono<HonoEnv> | undefined;
+  readonly database: Database;
+  readonly fleet: FleetKeeper;
+  close(): Promise<void>;
+};
+
+/**
+ * Opens the database, migrates its schema if the configuration says so (always on the embedded database), makes sure
+ * that the standard traits and classes exist, and loads the fleet.
+ *
+ * @param options.embeddedTemplate a dump of an embedded database; a new embedded database starts from it
+ * @param options.gathering given if this process is one of several that serve one port
+ * @param options.speaks the microversions that are offered; default: all up to [api] max_microversion
+ * @throws Error with the remedy if the schema is missing or old and may not be migrated, if an import is unfinished, or
+ *   if the policy files or the settings of Keystone cannot be used
+ */
+export async function openService(
+  config: Config,
+  options: {
+    readonly embeddedTemplate?: Blob;
+    readonly logger?: Logger;
+    readonly gathering?: Gathering;
+    readonly speaks?: Service;
+  } = {},
+): Promise<PlacementService> {
+  const logger = options.logger ?? pino({ level: 'silent' });
+  const logLines = {
+    info: (line: string) => logger.info(line),
+    warn: (line: string) => logger.warn(line),
+    error: (line: string) => logger.error(line),
+  };
+  const policy = openPolicy(config.osloPolicy, logLines);
+  const keystone =
+    config.api.authStrategy === 'keystone' ? openKeystone(config.keystoneAuthtoken, logLines) : undefined;
+  const database = await openConfiguredDatabase(config, {
+    ...(options.embeddedTemplate === undefined ? {} : { embeddedTemplate: options.embeddedTemplate }),
+    warn: (line) => logger.warn(line),
+    onStatement: logSlowStatements(logger, config.placementDatabase.slowStatementMs),
+    statementTimeoutMs: config.placementDatabase.statementTimeout * 1000,
+  });
+  try {
+    await prepareDatabase(database, config.placementDatabase);
+    const outages = openOutages(logger);
+    const fleet = await openFleet(database, outages);
+    const stopPruning = pruneFromTimeToTime(database, logger);
+    const { gathering } = options;
+    const metrics = config.metrics.enabled ? openMetrics(database, fleet, { ...config.metrics, gathering }) : undefined;
+    const uncounted = openClaims(database, fleet, {
+      conflictRetryCount: config.placement.allocationConflictRetryCount,
+      ...(metrics === undefined ? {} : { onRetry: metrics.claimRetried }),
+    });
+    const claims = metrics === undefined ? uncounted : metrics.counting(uncounted);
+    const service = upTo(options.speaks ?? placementService, config.api.maxMicroversion);
+    const { enabled, serviceDownTime, retireAfter } = config.compute;
+    const heartbeats = openHeartbeats(database, fleet, serviceDownTime);
+    const stopRetiring = retireSilentServices(database, enabled ? retireAfter : 0, logger);
+    const deletions = openDeletions(database);
+    const allocationReads = openAllocationReads(database);
+    const providerWrites = openProviderWrites(database, fleet);
+    const owners = openOwners(database);
+    const shared = { config, database, fleet };
+    const placement = {
+      root: '',
+      openPaths: ['/', ''],
+      endpoints: bind(routes, {
+        ...shared,
+        providerWrites,
+        claims,
+        deletions,
+        allocationReads,
+        owners,
+        logger,
+        service,
+      }),
+      service,
+      dialect: placementDialect,
+    };
+    const compute = {
+      root: '/compute',
+      openPaths: computeOpenPaths,
+      endpoints: bind(computeRoutes, { ...shared, heartbeats, service: computeService }),
+      service: computeService,
+      dialect: computeDialect,
+    };
+    const apis = enabled ? ([compute, placement] as const) : ([placement] as const);
+    const appOptions: AppOptions = {
+      config,
+      authentication: authenticationBy(keystone, config.keystoneAuthtoken),
+      policy,
+      probed: { check: () => fleet.fresh() },
+      metrics,
+      outages,
+      logger,
+    };
+    return {
+      app: createApp(apis, appOptions),
+      metricsApp: createMetricsApp(apis, appOptions),
+      database,
+      fleet,
+      close: async () => {
+        await stopPruning();
+        await stopRetiring();
+        keystone?.close();
+        await database.close();
+      },
+    };
+  } catch (error) {
+    await database.close();
+    throw error;
+  }
+}
+
+function authenticationBy(keystone: Keystone | undefined, settings: Config['keystoneAuthtoken']): Authentication {
+  if (keystone === undefined) return withoutKeystone;
+  return byKeystone(keystone, {
+    wwwAuthenticateUri: settings.wwwAuthenticateUri ?? settings.authUrl ?? '',
+    delayed: settings.delayAuthDecision,
+  });
+}

@@ -1,0 +1,94 @@
+/** Where transactions wait for locks that other programs hold. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { isLockRefused, openSlowLane, slowConnections } from '../../db/engine/slow_lane.ts';
+import { sqlstate } from '../../db/engine/sqlstate.ts';
+import { until } from '../until.ts';
+
+const refused = (): Error =>
+  Object.assign(new Error('refused'), { severity: 'ERROR', code: sqlstate.lockNotAvailable });
+
+/** Transactions that are refused a lock until it is released, and what is seen of their attempts. */
+function locked() {
+  const seen = { attempts: 0, underWay: 0, mostAtOnce: 0, busyMs: 0, isReleased: false };
+  const attempt = async ({ lockTimeoutMs }: { readonly lockTimeoutMs: number }): Promise<void> => {
+    const startedMs = performance.now();
+    seen.attempts += 1;
+    seen.underWay += 1;
+    seen.mostAtOnce = Math.max(seen.mostAtOnce, seen.underWay);
+    if (!seen.isReleased) await sleep(lockTimeoutMs);
+    seen.underWay -= 1;
+    seen.busyMs += performance.now() - startedMs;
+    if (!seen.isReleased) throw refused();
+  };
+  return { seen, attempt };
+}
+
+test('transactions that hold other locks while they wait do so one at a time, and rest most of the time', async () => {
+  const { attempt } = openSlowLane();
+  const { seen, attempt: transaction } = locked();
+  const startedMs = performance.now();
+  const waiting = Array.from({ length: 30 }, () => attempt(transaction, { holdsOthers: true, refusal: refused() }));
+  await until('each was tried', () => seen.attempts > waiting.length);
+  assert.equal(seen.mostAtOnce, 1);
+  const share = seen.busyMs / (performance.now() - startedMs);
+  assert.ok(share < 0.35, `${share} of the time`);
+
+  // Once they get their locks, they need no rest.
+  seen.isReleased = true;
+  const releasedMs = performance.now();
+  await Promise.all(waiting);
+  assert.ok(performance.now() - releasedMs < 1_000);
+});
+
+test('a transaction is given up when its time is over, however many are tried before it', async () => {
+  for (const holdsOthers of [true, false]) {
+    const { attempt } = openSlowLane();
+    const { seen, attempt: transaction } = locked();
+    const others = Array.from({ length: 300 }, () => attempt(transaction, { holdsOthers, refusal: refused() }));
+    const startedMs = performance.now();
+    const late = attempt(transaction, { holdsOthers, endsAtMs: startedMs + 50, refusal: refused() });
+    await assert.rejects(late, isLockRefused);
+    assert.ok(performance.now() - startedMs < 500);
+    seen.isReleased = true;
+    await Promise.all(others);
+  }
+});
+
+test('a transaction that is new is tried before those that were refused, whether it holds other locks or not', async () => {
+  for (const holdsOthers of [true, false]) {
+    const { attempt } = openSlowLane();
+    const { seen, attempt: transaction } = locked();
+    const others = Array.from({ length: 10 }, () => attempt(transaction, { holdsOthers, refusal: refused() }));
+    // Those that were tried and those that were not take turns, so that by then all of them were.
+    await until('each was tried', () => seen.attempts > 2 * others.length);
+    const before = seen.attempts;
+    await attempt(async () => {}, { holdsOthers, refusal: refused() });
+    assert.ok(seen.attempts - before <= slowConnections, `${seen.attempts - before} others were tried before it`);
+    seen.isReleased = true;
+    await Promise.all(others);
+  }
+});
+
+test('new transactions do not keep those that were refused from being tried again', async () => {
+  const { attempt } = openSlowLane();
+  const { seen, attempt: transaction } = locked();
+  const old = locked();
+  const waiting = [attempt(old.attempt, { holdsOthers: true, refusal: refused() })];
+  await until('it was tried', () => old.seen.attempts === 1);
+  waiting.push(...Array.from({ length: 10 }, () => attempt(transaction, { holdsOthers: true, refusal: refused() })));
+  await until('it was tried again', () => old.seen.attempts === 2);
+  assert.ok(seen.attempts < 3, `after ${seen.attempts} others`);
+  seen.isReleased = true;
+  old.seen.isReleased = true;
+  await Promise.all(waiting);
+});
+
+test('a transaction that is not wanted any more is not repeated', async () => {
+  const { attempt } = openSlowLane();
+  const { seen, attempt: transaction } = locked();
+  const unwanted = attempt(transaction, { holdsOthers: false, isWanted: () => false, refusal: refused() });
+  await assert.rejects(unwanted, isLockRefused);
+  assert.equal(seen.attempts, 1);
+});

@@ -1,0 +1,200 @@
+import assert from 'node:assert/strict';
+import { suite, test } from 'node:test';
+import fc from 'fast-check';
+import { countPlacements } from '../../../src/candidates/count/count.ts';
+import { type Kinds, mostTeams } from '../../../src/candidates/count/pairing.ts';
+import type { Fleet } from '../../../src/fleet/fleet.ts';
+import { createFleet } from '../../fleet/made_up_fleet.ts';
+import { crowdedRequest, crowdedTree } from '../crowded.ts';
+import { groupOf, requestOf } from '../plain_request.ts';
+import { anyRequest } from '../random_request.ts';
+import { anyTopology } from '../random_topology.ts';
+import {
+  aggregates,
+  type Node,
+  nodeAt,
+  rowsOf,
+  type Stock,
+  sharingTrait,
+  stockOf,
+  type Topology,
+} from '../topology.ts';
+import { naiveCount } from './naive_count.ts';
+
+/** How many random cases there are: more of them in the small hours. */
+const numRuns = Number(process.env.COUNT_CASES ?? 400);
+
+const fleetOf = (topology: Topology): Fleet => createFleet(rowsOf(topology)).fleet;
+
+const unlimited = { max: 1_000_000, top: 100 };
+
+/** Little of everything, so that all ways to share it out can be tried. */
+const scarce = (topology: Topology): Topology =>
+  topology.slice(0, 5).map((node): Node => {
+    const less = (stock: Stock | undefined) =>
+      stock && { ...stock, total: Math.min(stock.total, 4), allocation_ratio: Math.min(stock.allocation_ratio, 1.5) };
+    const { VCPU, MEMORY_MB, DISK_GB, SRIOV_NET_VF } = node.stock;
+    return {
+      ...node,
+      stock: { VCPU: less(VCPU), MEMORY_MB: less(MEMORY_MB), DISK_GB: less(DISK_GB), SRIOV_NET_VF: less(SRIOV_NET_VF) },
+    };
+  });
+
+const usageOf = (fleet: Fleet) =>
+  [...fleet.byId.values()].map(({ inventories }) => inventories.map(({ used }) => used));
+
+suite('how many consumers can be claimed', () => {
+  test('the count can be claimed, and no more where it is exact', (t) => {
+    const seen = new Map<string, number>();
+    const note = (what: string, isSo = true): void => {
+      seen.set(what, (seen.get(what) ?? 0) + Number(isSo));
+    };
+    const cases = fc.oneof(
+      { weight: 3, arbitrary: fc.tuple(anyTopology.map(scarce), anyRequest) },
+      {
+        weight: 2,
+        arbitrary: fc.tuple(
+          anyTopology.map(scarce),
+          anyRequest.map((request) => ({ ...request, groups: request.groups.slice(0, 1), sameSubtrees: [] })),
+        ),
+      },
+      { weight: 1, arbitrary: fc.tuple(crowdedTree, crowdedRequest) },
+    );
+    fc.assert(
+      fc.property(cases, ([topology, asked]) => {
+        const request = { ...asked, nested: true };
+        fc.pre(request.groups.some(({ resources }) => resources.size > 0));
+        const most = naiveCount(topology, request);
+        if (most === undefined) return note('too many ways');
+        const fleet = fleetOf(topology);
+        const before = usageOf(fleet);
+        const { count, exact, trees } = countPlacements(fleet, request, unlimited);
+        assert.deepEqual(usageOf(fleet), before);
+        assert.ok(exact ? count === most : count <= most, `${count}, exact ${exact}; naive ${most}`);
+        const [group, ...others] = request.groups;
+        const shares = topology.some(({ traits }) => traits.includes(sharingTrait));
+        if (others.length === 0 && (group?.suffix !== '' || !shares)) assert.equal(exact, true, 'one group');
+
+        for (const { root, count: alone } of trees) {
+          const ofTree = naiveCount(
+            topology,
+            request,
+            topology.filter(({ uuid }) => uuid === root.uuid),
+          );
+          if (ofTree !== undefined) assert.ok(alone <= ofTree && (!exact || shares || alone === ofTree));
+        }
+        note('one group', others.length === 0);
+        note('one group with sharing', others.length === 0 && shares && group?.suffix === '');
+        note('several groups', others.length > 0);
+        note('something fits', most > 0);
+        note('several groups fit', most > 1 && others.length > 0);
+        note('exact with several groups, which fit', exact && most > 0 && others.length > 0);
+        note('more than was found', count < most);
+      }),
+      { numRuns },
+    );
+    t.diagnostic(JSON.stringify(Object.fromEntries(seen)));
+    for (const what of ['one group with sharing', 'several groups fit', 'exact with several groups, which fit']) {
+      assert.ok((seen.get(what) ?? 0) > numRuns / 200, `${what}: ${seen.get(what)} of ${numRuns} cases`);
+    }
+  });
+
+  test('what several classes must have together is matched as well as it can be', () => {
+    const kinds = fc.dictionary(fc.constantFrom('0', '1', '2', '3'), fc.integer({ min: 1, max: 2 }));
+    fc.assert(
+      fc.property(fc.array(kinds, { minLength: 1, maxLength: 3 }), fc.constantFrom(1, 3), (lists, needs) => {
+        const counted = lists.map(
+          (each): Kinds => new Map(Object.entries(each).map(([kind, count]) => [Number(kind) & needs, count])),
+        );
+        assert.deepEqual(mostTeams(counted, needs), { count: naiveTeams(counted, needs), exact: true });
+      }),
+      { numRuns },
+    );
+  });
+
+  test('one group without suffix: each class by itself, of all providers of a tree', () => {
+    const topology = [
+      nodeAt(0, { stock: { DISK_GB: stockOf(100) } }),
+      nodeAt(1, { parent: 0, stock: { VCPU: stockOf(8) } }),
+      nodeAt(2, { parent: 0, stock: { VCPU: stockOf(7) } }),
+      nodeAt(3, { stock: { VCPU: stockOf(64), DISK_GB: stockOf(30) } }),
+    ];
+    const { count, exact, trees } = countPlacements(
+      fleetOf(topology),
+      requestOf([groupOf('', { VCPU: 2, DISK_GB: 10 })]),
+      {
+        max: 100,
+        top: 1,
+      },
+    );
+    assert.deepEqual(
+      { count, exact, trees: trees.map(({ root, count }) => [root.name, count]) },
+      { count: 10, exact: true, trees: [['provider 0', 7]] },
+    );
+  });
+
+  test('at max it is not exact, and trees tell no more either', () => {
+    const fleet = fleetOf([nodeAt(0, { stock: { VCPU: stockOf(8) } }), nodeAt(1, { stock: { VCPU: stockOf(8) } })]);
+    const request = requestOf([groupOf('', { VCPU: 1 })]);
+    const counted = (max: number) => {
+      const { count, exact, trees } = countPlacements(fleet, request, { max, top: 10 });
+      return [count, exact, trees.map((tree) => tree.count)];
+    };
+    assert.deepEqual([17, 16, 5].map(counted), [
+      [16, true, [8, 8]],
+      [16, false, [8, 8]],
+      [5, false, [5, 5]],
+    ]);
+  });
+
+  test('hosts that share a disk count together what each counts alone', () => {
+    const hosts = [0, 1, 2].map((place) => nodeAt(place, { stock: { VCPU: stockOf(8) }, aggregates: [aggregates[0]] }));
+    const disk = nodeAt(3, { stock: { DISK_GB: stockOf(50) }, traits: [sharingTrait], aggregates: [aggregates[0]] });
+    const { count, exact, trees } = countPlacements(
+      fleetOf([...hosts, disk]),
+      requestOf([groupOf('', { VCPU: 2, DISK_GB: 10 })]),
+      unlimited,
+    );
+    assert.deepEqual(
+      { count, exact, alone: trees.map((tree) => tree.count) },
+      { count: 5, exact: true, alone: [4, 4, 4] },
+    );
+  });
+
+  test('two groups that are kept apart are spread over three devices', () => {
+    const devices = [1, 2, 3].map((place) => nodeAt(place, { parent: 0, stock: { SRIOV_NET_VF: stockOf(2) } }));
+    const groups = [groupOf('1', { SRIOV_NET_VF: 1 }), groupOf('2', { SRIOV_NET_VF: 1 })];
+    const { count, exact } = countPlacements(
+      fleetOf([nodeAt(0), ...devices]),
+      requestOf(groups, { isolate: true }),
+      unlimited,
+    );
+    assert.deepEqual({ count, exact }, { count: 3, exact: true });
+  });
+});
+
+function naiveTeams(lists: readonly Kinds[], needs: number): number {
+  const [first = new Map<number, number>(), ...rest] = lists;
+  let best = 0;
+  const descend = (left: readonly Map<number, number>[], made: number, last: string): void => {
+    best = Math.max(best, made);
+    const teams = left.reduce<number[][]>(
+      (all, kinds) =>
+        all.flatMap((team) => [...kinds].flatMap(([kind, count]) => (count > 0 ? [[...team, kind]] : []))),
+      [[]],
+    );
+    for (const team of teams) {
+      const name = team.join();
+      if (name < last || (team.reduce((all, kind) => all | kind, 0) & needs) !== needs) continue;
+      descend(
+        left.map(
+          (kinds, list) => new Map([...kinds].map(([kind, count]) => [kind, kind === team[list] ? count - 1 : count])),
+        ),
+        made + 1,
+        name,
+      );
+    }
+  };
+  descend([new Map(first), ...rest.map((kinds) => new Map(kinds))], 0, '');
+  return best;
+}

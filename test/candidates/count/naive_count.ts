@@ -1,0 +1,59 @@
+import type { CandidateRequest } from '../../../src/candidates/request.ts';
+import { candidatesAt, capacityOf } from '../oracle.ts';
+import type { ClassName, Topology } from '../topology.ts';
+
+/** So many states are looked at; beyond them the case is none. */
+const mostStates = 2000;
+/** Nor are more candidates than this. */
+const mostCandidates = 60;
+
+/**
+ * The largest number of consumers that can be claimed at once: all ways to take candidates, each any number of times, are tried.
+ *
+ * @param roots of the trees that are filled
+ * @returns undefined where there are too many ways
+ */
+export function naiveCount(
+  topology: Topology,
+  request: CandidateRequest,
+  roots = topology.filter(({ parent }) => parent === undefined),
+): number | undefined {
+  // What the candidates take, each once: mappings aside.
+  const takes = new Map(
+    roots
+      .flatMap((root) => [...candidatesAt(topology, request, root)])
+      .map((key) => {
+        const [amounts]: [[string, number][]] = JSON.parse(key);
+        return [JSON.stringify(amounts), amounts];
+      }),
+  );
+  if (takes.size > mostCandidates) return undefined;
+  const room = new Map<string, number>();
+  for (const amounts of takes.values()) {
+    for (const [key] of amounts) {
+      const [uuid, name] = key.split(' ');
+      const stock = topology.find((node) => node.uuid === uuid)?.stock[name as ClassName]; // as the oracle wrote it
+      if (stock !== undefined) room.set(key, Math.floor(capacityOf(stock)) - stock.used);
+    }
+  }
+  const keys = [...room.keys()];
+  const candidates = [...takes.values()].map((amounts) => {
+    const ofKey = new Map(amounts);
+    return keys.map((key) => ofKey.get(key) ?? 0);
+  });
+  const known = new Map<string, number>();
+  const most = (first: number, left: readonly number[]): number => {
+    const state = `${first} ${left.join(' ')}`;
+    const before = known.get(state);
+    if (before !== undefined || known.size > mostStates) return before ?? 0;
+    let best = 0;
+    for (let place = first; place < candidates.length; place++) {
+      const rest = left.map((each, at) => each - (candidates[place]?.[at] ?? 0));
+      if (rest.every((each) => each >= 0)) best = Math.max(best, 1 + most(place, rest));
+    }
+    known.set(state, best);
+    return best;
+  };
+  const count = most(0, [...room.values()]);
+  return known.size > mostStates ? undefined : count;
+}

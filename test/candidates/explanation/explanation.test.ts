@@ -1,0 +1,208 @@
+import assert from 'node:assert/strict';
+import { suite, test } from 'node:test';
+import fc from 'fast-check';
+import { conditionsOf, requestWith } from '../../../src/candidates/conditions.ts';
+import { type ExplainOptions, type Explanation, explain } from '../../../src/candidates/explanation/explain.ts';
+import { parseCandidateRequest } from '../../../src/candidates/query.ts';
+import type { CandidateRequest } from '../../../src/candidates/request.ts';
+import type { Fleet } from '../../../src/fleet/fleet.ts';
+import { parseQuery } from '../../../src/rest/query_string.ts';
+import { createFleet } from '../../fleet/made_up_fleet.ts';
+import { crowdedRequest, crowdedTree } from '../crowded.ts';
+import { anyRequest } from '../random_request.ts';
+import { anyTopology } from '../random_topology.ts';
+import { nodeAt, rowsOf, stockOf, type Topology } from '../topology.ts';
+import { fittingTrees, naiveFigures, naiveNearest } from './naive_explanation.ts';
+import { partsOf, queryOf } from './parts.ts';
+
+/** How many random cases there are: more of them in the small hours. */
+const numRuns = Number(process.env.EXPLANATION_CASES ?? 400);
+
+const latest = 42;
+
+const fleetOf = (topology: Topology): Fleet => createFleet(rowsOf(topology)).fleet;
+
+function explained(fleet: Fleet, text: string, options: Partial<ExplainOptions> = {}): Explanation {
+  const query = parseQuery(text);
+  return explain(fleet, conditionsOf(query, parseCandidateRequest(query, latest)), { nearest: 100, ...options });
+}
+
+const figuresOf = ({ conditions }: Explanation) =>
+  conditions.map(({ condition: { parameter, value }, ...numbers }) => ({ parameter, value, ...numbers }));
+
+const nearestOf = ({ nearest }: Explanation) =>
+  nearest.map(({ root, unmet }) => ({
+    name: root.name,
+    unmet: unmet.map(({ condition: { parameter, value }, reason }) => ({ parameter, value, reason })),
+  }));
+
+/** A query names a group only by what it asks for. */
+const isWritable = ({ groups, sameSubtrees }: CandidateRequest): boolean => {
+  const suffixes = new Set(groups.map(({ suffix }) => suffix));
+  return (
+    groups.every(
+      ({ resources, traits, aggregates, inTree }) =>
+        resources.size + traits.required.length + traits.forbidden.length > 0 ||
+        aggregates.required.length + aggregates.forbidden.length > 0 ||
+        inTree !== undefined,
+    ) && sameSubtrees.every((named) => named.isSubsetOf(suffixes))
+  );
+};
+
+const anyCase = fc.oneof(
+  {
+    weight: 3,
+    arbitrary: fc.tuple(anyTopology, anyRequest.map((request) => ({ ...request, nested: true })).filter(isWritable)),
+  },
+  { weight: 1, arbitrary: fc.tuple(crowdedTree, crowdedRequest) },
+);
+
+suite('explanation of a query', () => {
+  test('each number is what plain queries say with conditions taken out', (t) => {
+    const seen = new Map<string, number>();
+    const count = (what: string, isSo: boolean) => seen.set(what, (seen.get(what) ?? 0) + Number(isSo));
+    fc.assert(
+      fc.property(anyCase, ([topology, request]) => {
+        const parts = partsOf(request);
+        const text = queryOf(parts);
+        const query = parseQuery(text);
+        const parsed = parseCandidateRequest(query, latest);
+        const conditions = conditionsOf(query, parsed);
+        assert.deepEqual(requestWith(conditions), parsed);
+
+        const explanation = explained(fleetOf(topology), text);
+        assert.equal(explanation.complete, true);
+        assert.equal(explanation.trees, topology.filter(({ parent }) => parent === undefined).length);
+        assert.equal(explanation.fitting, fittingTrees(topology, parts).length, text);
+        const figures = naiveFigures(topology, parts);
+        assert.deepEqual(figuresOf(explanation), figures, text);
+        const nearest = naiveNearest(topology, parts);
+        assert.deepEqual(
+          nearestOf(explanation),
+          nearest.map(({ name, unmet }) => ({ name, unmet })),
+          text,
+        );
+
+        count('fits somewhere', (explanation.fitting ?? 0) > 0);
+        count('fits nowhere', explanation.fitting === 0);
+        count('would fit without one', explanation.fitting === 0 && figures.some(({ without }) => without > 0));
+        count('would fit with less', explanation.fitting === 0 && figures.some(({ largest }) => (largest ?? 0) > 0));
+        for (const { unmet } of nearest) for (const { reason } of unmet) count(reason, true);
+        count('several groups', request.groups.length > 1);
+        count(
+          'a group without resources',
+          request.groups.some(({ resources }) => resources.size === 0),
+        );
+      }),
+      { numRuns },
+    );
+    t.diagnostic(JSON.stringify(Object.fromEntries(seen)));
+    for (const [what, times] of seen) assert.ok(times > numRuns / 200, `${what}: ${times} of ${numRuns} cases`);
+  });
+
+  test('one tree that is asked about is explained as if there was no other', () => {
+    fc.assert(
+      fc.property(anyCase, ([topology, request]) => {
+        const text = queryOf(partsOf(request));
+        const fleet = fleetOf(topology);
+        const ofAll = explained(fleet, text);
+        const ofEach = fleet.roots.map((tree) => explained(fleet, text, { tree }));
+        const sum = (numberOf: (of: Explanation) => number | null | undefined) =>
+          ofEach.reduce((total, each) => total + (numberOf(each) ?? 0), 0);
+        assert.equal(
+          sum(({ trees }) => trees),
+          ofAll.trees,
+        );
+        assert.equal(
+          sum(({ fitting }) => fitting),
+          ofAll.fitting,
+        );
+        assert.equal(
+          sum(({ nearest }) => nearest.length),
+          ofAll.nearest.length,
+        );
+        for (const [place, figures] of ofAll.conditions.entries()) {
+          for (const name of ['alone', 'left', 'without'] as const) {
+            assert.equal(
+              sum(({ conditions }) => conditions[place]?.[name]),
+              figures[name] ?? 0,
+            );
+          }
+          const largest = ofEach.map(({ conditions }) => conditions[place]?.largest ?? 0);
+          assert.equal(Math.max(...largest), figures.largest ?? 0);
+        }
+      }),
+      { numRuns: numRuns / 4 },
+    );
+  });
+
+  test('the nearest come first: fewest unmet conditions, then the smallest shortfall, then by name', () => {
+    const topology = [4, 6, 7, 6, 2].map((vcpus, place) => nodeAt(place, { stock: { VCPU: stockOf(vcpus) } }));
+    const { nearest } = explained(fleetOf([...topology, nodeAt(5)]), 'resources=VCPU:8', { nearest: 3 });
+    assert.deepEqual(
+      nearest.map(({ root, unmet: [unmet] }) => [root.name, unmet?.asked, unmet?.free, unmet?.reason]),
+      [
+        ['provider 2', 8, 7, 'capacity'],
+        ['provider 1', 8, 6, 'capacity'],
+        ['provider 3', 8, 6, 'capacity'],
+      ],
+    );
+  });
+
+  test('what is not known for want of work is undefined, and the rest is right', () => {
+    let incomplete = 0;
+    let known = 0;
+    fc.assert(
+      fc.property(anyCase, fc.integer({ min: 0, max: 400 }), ([topology, request], looks) => {
+        const text = queryOf(partsOf(request));
+        const fleet = fleetOf(topology);
+        const whole = explained(fleet, text);
+        const part = explained(fleet, text, { looks });
+        assert.deepEqual(explained(fleet, text, { looks }), part, 'the same again');
+        const pairs = [
+          [part.fitting, whole.fitting],
+          ...part.conditions.flatMap((figures, place) =>
+            (['alone', 'left', 'without', 'largest'] as const).map((name) => [
+              figures[name],
+              whole.conditions[place]?.[name],
+            ]),
+          ),
+        ];
+        for (const [number, expected] of pairs) {
+          if (number !== undefined) assert.equal(number, expected);
+          known += Number(typeof number === 'number' && !part.complete);
+        }
+        const isKnown = pairs.every(([number]) => number !== undefined);
+        assert.ok(part.complete ? isKnown : !isKnown || part.nearest.length < whole.nearest.length);
+        incomplete += Number(!part.complete);
+      }),
+      { numRuns },
+    );
+    assert.ok(
+      incomplete > numRuns / 20 && known > numRuns / 20,
+      `${incomplete} incomplete, ${known} known numbers of them`,
+    );
+  });
+
+  test('eight groups on a tree of eight children, which pass for possible and are not, take no more work than granted', (t) => {
+    const children = Array.from({ length: 8 }, (_, place) =>
+      nodeAt(1 + place, { parent: 0, stock: { SRIOV_NET_VF: stockOf(4) } }),
+    );
+    const fleet = fleetOf([nodeAt(0), ...children]);
+    for (const amounts of [
+      [3, 3, 3, 3, 3, 2, 2, 2, 2, 2, 2, 2],
+      [4, 4, 4, 4, 4, 4, 4, 4],
+      [3, 3, 3, 3, 3, 3, 3, 3, 2],
+    ]) {
+      const groups = amounts.map((amount, place) => `resources${place + 1}=SRIOV_NET_VF:${amount}`);
+      const before = performance.now();
+      const explanation = explained(fleet, `${groups.join('&')}&group_policy=none`);
+      const ms = performance.now() - before;
+      t.diagnostic(
+        `${amounts.join(' ')}: ${ms.toFixed(0)} ms, complete ${explanation.complete}, ${explanation.fitting} fit`,
+      );
+      assert.equal(explanation.conditions.length, amounts.length);
+      assert.ok(explanation.complete || explanation.conditions.some(({ largest }) => largest === undefined));
+    }
+  });
+});

@@ -1,0 +1,170 @@
+import { candidatesAt, capacityOf, hasTraits } from '../oracle.ts';
+import { type ClassName, type Node, rootPlace, type Stock, sharingTrait, type Topology } from '../topology.ts';
+import { type Part, requestOfParts } from './parts.ts';
+
+/** The numbers of one condition. */
+export type Figures = {
+  readonly parameter: string;
+  readonly value: string;
+  readonly alone: number | null;
+  readonly left: number;
+  readonly without: number;
+  readonly largest: number | null;
+};
+
+type Verdict = { readonly parameter: string; readonly value: string; readonly uuid: string; readonly reason: string };
+
+/** More than any inventory of a random topology gives to one claim. */
+const mostAsked = 9;
+
+const rootsOf = (topology: Topology): Node[] => topology.filter(({ parent }) => parent === undefined);
+
+/** The trees that fit some conditions: all, where there is no group. */
+export function fittingTrees(topology: Topology, parts: readonly Part[]): Node[] {
+  const request = requestOfParts(parts);
+  const roots = rootsOf(topology);
+  if (request.groups.length === 0) return roots;
+  return roots.filter((root) => candidatesAt(topology, request, root).size > 0);
+}
+
+/** Each number of each condition by itself, with conditions taken out of the query. */
+export const naiveFigures = (topology: Topology, parts: readonly Part[]): Figures[] =>
+  parts.map((part, place) => ({
+    parameter: part.parameter,
+    value: part.value,
+    alone: aloneCount(topology, part),
+    left: fittingTrees(topology, parts.slice(0, place + 1)).length,
+    without: fittingTrees(topology, partsWithout(parts, part)).length,
+    largest: part.kind === 'resource' ? largest(topology, parts, part) : null,
+  }));
+
+function partsWithout(parts: readonly Part[], dropped: Part): readonly Part[] {
+  const others = parts.filter((part) => part !== dropped);
+  const isLastClass =
+    dropped.kind === 'resource' && !others.some(({ kind, suffix }) => kind === 'resource' && suffix === dropped.suffix);
+  return isLastClass ? others.filter(({ suffix }) => suffix !== dropped.suffix) : others;
+}
+
+function aloneCount(topology: Topology, part: Part): number | null {
+  if (part.kind === 'isolate' || part.kind === 'subtree') return null;
+  if (part.kind === 'resource') return fittingTrees(topology, [part]).length;
+  const roots = rootsOf(topology);
+  if (part.kind === 'root') return roots.filter((root) => meets(topology, root, root, part)).length;
+  return roots.filter((root) => treeOf(topology, root).some((node) => hasIt(topology, node, part))).length;
+}
+
+const treeOf = (topology: Topology, root: Node): Node[] =>
+  topology.filter((_, place) => topology[rootPlace(topology, place)] === root);
+
+const rootOf = (topology: Topology, node: Node): Node => topology[rootPlace(topology, topology.indexOf(node))] ?? node;
+
+function hasIt(topology: Topology, node: Node, { kind, value }: Part): boolean {
+  const names = value.replace(/^!?(in:)?/, '').split(',');
+  if (kind === 'tree') return treeOf(topology, rootOf(topology, node)).some(({ uuid }) => uuid === value);
+  if (kind === 'aggregate') return names.some((name) => node.aggregates.includes(name)) !== value.startsWith('!');
+  return value.startsWith('!') ? hasTraits(node, [], names) : hasTraits(node, [names], []);
+}
+
+function largest(topology: Topology, parts: readonly Part[], part: Part): number {
+  const [name] = part.value.split(':');
+  for (let amount = mostAsked; amount > 0; amount--) {
+    const others = parts.map((other) => (other === part ? { ...part, value: `${name}:${amount}` } : other));
+    if (fittingTrees(topology, others).length > 0) return amount;
+  }
+  return 0;
+}
+
+/** The providers that may serve a tree: its own, and those that share with it. */
+const serving = (topology: Topology, root: Node): Node[] => [
+  ...treeOf(topology, root),
+  ...topology.filter(
+    (node) =>
+      rootOf(topology, node) !== root &&
+      node.traits.includes(sharingTrait) &&
+      treeOf(topology, root).some((own) => own.aggregates.some((each) => node.aggregates.includes(each))),
+  ),
+];
+
+function stockOf(node: Node, { value }: Part): Stock | undefined {
+  return node.stock[value.split(':')[0] as ClassName]; // a class of the topology, or undefined
+}
+
+const amountOf = ({ value }: Part): number => Number(value.split(':')[1]);
+
+const freeIn = (stock: Stock | undefined): number =>
+  stock === undefined ? 0 : Math.trunc(capacityOf(stock)) - stock.used;
+
+/** Whether a provider that may serve a tree meets a condition by itself. */
+function meets(topology: Topology, root: Node, node: Node, part: Part): boolean {
+  if (part.kind === 'isolate' || part.kind === 'subtree') return true;
+  if (part.kind === 'root') return hasIt(topology, root, part);
+  if (part.kind === 'resource') return shortReason(stockOf(node, part), amountOf(part)) === undefined;
+  if (part.suffix === '' && part.kind === 'tree') return hasIt(topology, root, part);
+  // The root speaks for its tree: in an aggregate that is forbidden it forbids all of it.
+  const rootAllows =
+    part.suffix !== '' || !part.value.startsWith('!') || part.kind !== 'aggregate' || hasIt(topology, root, part);
+  return rootAllows && hasIt(topology, node, part);
+}
+
+function shortReason(stock: Stock | undefined, amount: number): string | undefined {
+  if (stock === undefined) return 'absent';
+  if (stock.used + amount > capacityOf(stock)) return 'capacity';
+  if (amount > stock.max_unit) return 'max_unit';
+  if (amount < stock.min_unit) return 'min_unit';
+  return amount % stock.step_size === 0 ? undefined : 'step_size';
+}
+
+/** A tree that does not fit, by the letter of the contract; of the providers only those of resources are told. */
+export type NaiveTree = {
+  readonly name: string;
+  readonly shortfall: number;
+  readonly unmet: readonly Omit<Verdict, 'uuid'>[];
+};
+
+/** All trees that do not fit, the nearest first. */
+export function naiveNearest(topology: Topology, parts: readonly Part[]): NaiveTree[] {
+  const fitting = new Set(fittingTrees(topology, parts));
+  const trees = rootsOf(topology)
+    .filter((root) => !fitting.has(root))
+    .map((root): NaiveTree => {
+      const providers = serving(topology, root);
+      const isMet = (part: Part): boolean => {
+        // A group without resources is looked for in any tree, if the one that is named exists.
+        const hasResources = parts.some(({ kind, suffix }) => kind === 'resource' && suffix === part.suffix);
+        if (part.kind === 'tree' && !hasResources) return topology.some(({ uuid }) => uuid === part.value);
+        return providers.some((node) => meets(topology, root, node, part));
+      };
+      const byThemselves = parts.filter((part) => !isMet(part));
+      const enough = parts.filter((part) => fittingTrees(topology, partsWithout(parts, part)).includes(root));
+      const isTogether = byThemselves.length === 0;
+      const unmet = isTogether ? (enough.length > 0 ? enough : [...parts]) : byThemselves;
+      const richest = (part: Part): Stock | undefined =>
+        providers
+          .flatMap((node) => stockOf(node, part) ?? [])
+          .reduce<Stock | undefined>(
+            (best, stock) => (best === undefined || freeIn(stock) > freeIn(best) ? stock : best),
+            undefined,
+          );
+      const asking = unmet.filter(({ kind }) => kind === 'resource');
+      return {
+        name: `provider ${topology.indexOf(root)}`,
+        shortfall: Math.max(0, ...asking.map((part) => amountOf(part) / Math.max(0, freeIn(richest(part))))),
+        unmet: unmet.map((part) => ({
+          parameter: part.parameter,
+          value: part.value,
+          reason: isTogether ? 'together' : reasonOf(part, richest(part)),
+        })),
+      };
+    });
+  return trees.sort(
+    (a, b) =>
+      a.unmet.length - b.unmet.length ||
+      (a.shortfall === b.shortfall ? 0 : a.shortfall - b.shortfall) ||
+      (a.name < b.name ? -1 : 1),
+  );
+}
+
+function reasonOf(part: Part, stock: Stock | undefined): string {
+  if (part.kind === 'resource') return shortReason(stock, amountOf(part)) ?? '';
+  return part.kind === 'root' ? 'trait' : part.kind;
+}

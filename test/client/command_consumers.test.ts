@@ -1,0 +1,93 @@
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { connect } from '../../src/client/index.ts';
+import { mustFail, placement } from './command.ts';
+import { startServer, type TestServer } from './servers.ts';
+
+let server: TestServer;
+before(async () => {
+  server = await startServer();
+});
+after(() => server.close());
+
+const env = () => ({ OS_ENDPOINT: server.url, OS_TOKEN: 'admin' });
+
+/** Runs a command line that must succeed. @returns the cells of the rows of its table */
+async function run(...args: readonly string[]): Promise<readonly (readonly string[])[]> {
+  const { code, stdout, stderr } = await placement(args, env());
+  assert.deepEqual([code, stderr], [0, '']);
+  const rows = stdout.split('\n').filter((line) => line.startsWith('|'));
+  return rows.slice(1).map((line) =>
+    line
+      .slice(1, -1)
+      .split('|')
+      .map((cell) => cell.trim()),
+  );
+}
+
+const consumer = 'b1d0c1a4-52a1-4a5e-8f0c-000000000001';
+
+test('consumers are listed, shown and moved, and whole providers are printed', async () => {
+  await run('provider', 'create', 'host-1', '--uuid', '6f0c9f9e-6c9c-4c39-9d8a-000000000001');
+  await run('inventory', 'set', 'host-1', 'VCPU=8', 'MEMORY_MB=1024');
+  await run('allocation', 'set', consumer, '-a', 'rp=host-1,VCPU=2', '--project', 'web', '--user', 'ada');
+  const row = [consumer, 'web', 'ada', 'INSTANCE', '1'];
+  assert.deepEqual(await run('consumer', 'list'), [row]);
+  assert.deepEqual(
+    await run('consumer', 'list', '--project', 'web', '--user', 'ada', '--type', 'INSTANCE', '--provider', 'host-1'),
+    [row],
+  );
+  assert.deepEqual(await run('consumer', 'list', '--in-tree', 'host-1', '--project', 'shop'), []);
+  assert.deepEqual((await run('consumer', 'show', consumer)).slice(0, 5), [
+    ['consumer', consumer],
+    ['project', 'web'],
+    ['user', 'ada'],
+    ['type', 'INSTANCE'],
+    ['generation', '1'],
+  ]);
+  assert.deepEqual((await run('consumer', 'set', consumer, '--project', 'shop')).slice(1, 5), [
+    ['project', 'shop'],
+    ['user', 'ada'],
+    ['type', 'INSTANCE'],
+    ['generation', '2'],
+  ]);
+  const { stdout } = await placement(['consumer', 'show', consumer, '--json'], env());
+  const { etag } = JSON.parse(stdout);
+  await run('consumer', 'set', consumer, '--type', 'JOB', '--if-match', etag);
+  await mustFail(/is not what If-Match says/, ['consumer', 'set', consumer, '--type', 'X', '--if-match', etag], env());
+  await mustFail(/Nothing is to be changed/, ['consumer', 'set', consumer], env(), 2);
+  await mustFail(/No consumer with uuid/, ['consumer', 'show', consumer.replace(/1$/, '2')], env());
+  await mustFail(/1\.41/, ['consumer', 'list', '--os-placement-api-version', '1.40'], env());
+  assert.deepEqual(await run('provider', 'summary', '--in-tree', 'host-1'), [
+    ['host-1', '6f0c9f9e-6c9c-4c39-9d8a-000000000001', 'VCPU=8 MEMORY_MB=1024', 'VCPU=2 MEMORY_MB=0', ''],
+  ]);
+});
+
+test('the client follows the links of pages to the end', async () => {
+  const client = connect({ endpoint: server.url, auth: 'admin', version: '1.41' });
+  const seen = server.seen.length;
+  const hosts = await Array.fromAsync(client.providerSummaries.list({ required: ['!HW_CPU_X86_AVX2'] }));
+  assert.deepEqual(
+    hosts.map(({ name }) => name),
+    ['host-1'],
+  );
+  assert.equal(server.seen.length, seen + 1);
+  const uuids = Array.from(
+    { length: 1001 },
+    (_, place) => `00000000-0000-4000-8000-${String(place).padStart(12, '0')}`,
+  );
+  const claim = { project_id: 'many', user_id: 'u', consumer_type: 'JOB', consumer_generation: null };
+  await client.inventories.set(hosts[0]?.uuid ?? '', {
+    inventories: { VCPU: { total: 2000 } },
+    resource_provider_generation: (await client.inventories.list(hosts[0]?.uuid ?? '')).resource_provider_generation,
+  });
+  const allocations = { [hosts[0]?.uuid ?? '']: { resources: { VCPU: 1 } } };
+  for (const some of [uuids.slice(0, 400), uuids.slice(400, 800), uuids.slice(800)]) {
+    await client.allocations.setMany(Object.fromEntries(some.map((uuid) => [uuid, { ...claim, allocations }])));
+  }
+  const listed = await Array.fromAsync(client.consumers.list({ project_id: 'many' }));
+  assert.deepEqual(
+    listed.map(({ uuid }) => uuid),
+    uuids,
+  );
+});

@@ -1,0 +1,185 @@
+/** A database URL that names several servers: a primary, its standby, and servers that do not answer. */
+import assert from 'node:assert/strict';
+import net from 'node:net';
+import { after, before, suite, test } from 'node:test';
+import { sql } from 'kysely';
+import { type Database, openDatabase } from '../../db/engine/connect.ts';
+import { isUnavailable } from '../../db/engine/sqlstate.ts';
+import { describeDatabase } from '../../src/start/describe_database.ts';
+import { openService } from '../../src/start/service.ts';
+import { freePort } from '../free_port.ts';
+import { runToEnd } from '../manage/commands.ts';
+import { createDatabase, type PostgresqlServer } from '../postgresql.ts';
+import { makeHost, startClaimants, untilClaimed } from '../races/claimants.ts';
+import { killServer, promote, requireStandby, startPrimary, startStandby } from '../races/standby.ts';
+import { requestsTo } from '../requests.ts';
+import { testConfig } from '../services.ts';
+
+suite('several servers in one URL', () => {
+  let primary: PostgresqlServer;
+  let standby: PostgresqlServer;
+  /** A port on which nothing listens. */
+  let nothing: number;
+  /** A port with a listener that never answers. */
+  let silence: net.Server;
+  let name: string;
+
+  before(async () => {
+    primary = await startPrimary();
+    name = new URL((await createDatabase(primary.url)).url).pathname.slice(1);
+    standby = await startStandby(primary);
+    nothing = await freePort();
+    silence = net.createServer((socket) => socket.on('error', () => {}).resume());
+    await new Promise<void>((resolve) => silence.listen(0, '127.0.0.1', resolve));
+  });
+
+  after(async () => {
+    silence?.close();
+    await standby?.stop();
+    await primary?.stop();
+  });
+
+  const portOf = ({ url }: PostgresqlServer): number => Number(new URL(url).port);
+  const silent = (): number => (silence.address() as net.AddressInfo).port; // it listens on a port
+  const urlFor = (ports: readonly number[], parameters = '', database = name): string =>
+    `postgresql://postgres:hunter2@${ports.map((port) => `127.0.0.1:${port}`).join(',')}/${database}?${parameters}`;
+
+  /** Calls back with the database that the URL leads to. */
+  async function withDatabase<T>(connection: string, use: (database: Database) => Promise<T>): Promise<T> {
+    const database = await openDatabase({ connection, maxPoolSize: 3, connectTimeoutMs: 20_000 });
+    try {
+      return await use(database);
+    } finally {
+      await database.close();
+    }
+  }
+
+  /** The port of the server that both pools of a database connect to. */
+  const reached = (connection: string): Promise<number> =>
+    withDatabase(connection, async ({ kysely, patient }) => {
+      const [port, ...others] = await Promise.all(
+        [kysely, patient, kysely].map(async (each) => {
+          const { rows } = await sql<{ port: string }>`select current_setting('port') as port`.execute(each);
+          return Number(rows[0]?.port);
+        }),
+      );
+      for (const other of others) assert.equal(other, port);
+      return port ?? 0;
+    });
+
+  const failureAt = (connection: string): Promise<Error> =>
+    reached(connection).then(
+      (port) => assert.fail(`port ${port} was reached`),
+      (error: unknown) => {
+        assert.ok(error instanceof Error);
+        assert.doesNotMatch(error.message, /hunter2/);
+        return error;
+      },
+    );
+
+  test('the first server that answers is used', async () => {
+    const [first, second] = [portOf(primary), portOf(standby)];
+    assert.equal(await reached(urlFor([first, second])), first);
+    assert.equal(await reached(urlFor([second, first])), second);
+    assert.equal(await reached(urlFor([nothing, first])), first);
+    assert.equal(await reached(urlFor([nothing, nothing, second])), second);
+    assert.equal(await reached(urlFor([silent(), first], 'connect_timeout=1')), first);
+    const listed = `postgresql://postgres@/${name}?host=127.0.0.1,127.0.0.1&port=${nothing},${first}`;
+    assert.equal(await reached(listed), first);
+  });
+
+  test('target_session_attrs selects the kind of server', async () => {
+    const [first, second] = [portOf(primary), portOf(standby)];
+    const both = [
+      [first, second],
+      [second, first],
+    ];
+    for (const ports of both) {
+      for (const [wanted, port] of [
+        ['read-write', first],
+        ['primary', first],
+        ['read-only', second],
+        ['standby', second],
+        ['prefer-standby', second],
+        ['any', ports[0]],
+      ] as const) {
+        assert.equal(await reached(urlFor(ports, `target_session_attrs=${wanted}`)), port, `${wanted} of ${ports}`);
+      }
+    }
+    assert.equal(await reached(urlFor([nothing, first], 'target_session_attrs=prefer-standby')), first);
+    assert.equal(await reached(urlFor([first], 'target_session_attrs=primary')), first);
+    const random = new Set<number>();
+    while (random.size < 2) random.add(await reached(urlFor([first, second], 'load_balance_hosts=random')));
+  });
+
+  test('if no server is suitable, the error gives the reason for each, and a later attempt may succeed', async () => {
+    const [first, second] = [portOf(primary), portOf(standby)];
+    const error = await failureAt(
+      urlFor([nothing, silent(), second], 'target_session_attrs=read-write&connect_timeout=1'),
+    );
+    assert.equal(
+      error.message,
+      `127.0.0.1:${nothing}: connect ECONNREFUSED 127.0.0.1:${nothing}; 127.0.0.1:${silent()}: timeout expired; ` +
+        `127.0.0.1:${second}: the server is a standby, and "read-write" is wanted`,
+    );
+    assert.ok(isUnavailable(error));
+    const alone = await failureAt(urlFor([first], 'target_session_attrs=standby'));
+    assert.equal(alone.message, `127.0.0.1:${first}: the server is a primary, and "standby" is wanted`);
+  });
+
+  test('an error of a server that refuses the database is reported, and no other server is tried', async () => {
+    const error = await failureAt(urlFor([nothing, portOf(primary), portOf(standby)], '', 'no_such'));
+    assert.equal(error.message, `127.0.0.1:${portOf(primary)}: database "no_such" does not exist`);
+    assert.ok(!isUnavailable(error));
+  });
+
+  test('a command names all servers, and never prints the password', async () => {
+    const connection = urlFor([nothing, portOf(standby)], 'target_session_attrs=read-write');
+    const { code, stderr } = await runToEnd('placement-manage', ['db', 'version'], '/', {
+      DATABASE_URL: connection,
+      OS_PLACEMENT_DATABASE__MAX_RETRIES: '0',
+    });
+    assert.equal(code, 1);
+    assert.match(
+      stderr,
+      new RegExp(`:${nothing}: connect ECONNREFUSED .*; .*:${portOf(standby)}: the server is a standby`),
+    );
+    assert.doesNotMatch(stderr, /hunter2/);
+    assert.equal(
+      describeDatabase({ connection, embeddedPath: '' }),
+      `PostgreSQL database ${name} at 127.0.0.1:${nothing}, 127.0.0.1:${portOf(standby)}`,
+    );
+  });
+
+  // This test comes last, because it ends the primary.
+  test('the service continues with the standby after its promotion, and loses nothing', async () => {
+    await requireStandby(primary);
+    const connection = urlFor([portOf(primary), portOf(standby)], 'target_session_attrs=read-write');
+    const service = await openService(testConfig({ placementDatabase: { connection, syncOnStartup: true } }));
+    try {
+      const send = requestsTo(service);
+      const host = await makeHost(send);
+      const claimants = startClaimants(send, host, 4);
+      try {
+        await untilClaimed(claimants, 20, 60_000);
+        await killServer(primary);
+        await promote(standby);
+        await untilClaimed(claimants, 20, 60_000);
+      } finally {
+        await claimants.stop();
+      }
+      const statuses = [...claimants.statuses.keys()].filter((status) => status !== 204 && status !== 503);
+      assert.deepEqual(statuses, [], 'no other answers');
+      const { rows } = await sql<{ id: string }>`select consumer_id as id from allocations`.execute(
+        service.database.kysely,
+      );
+      const stored = new Set(rows.map(({ id }) => id));
+      assert.deepEqual(
+        claimants.acknowledged.filter((consumer) => !stored.has(consumer)),
+        [],
+      );
+    } finally {
+      await service.close();
+    }
+  });
+});

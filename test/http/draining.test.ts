@@ -1,0 +1,45 @@
+/** A server that shuts down while a client still reads its answer. */
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import net from 'node:net';
+import { test } from 'node:test';
+import { Hono } from 'hono';
+import type { HonoEnv } from '../../src/http/exchange.ts';
+import { listen } from '../../src/http/server/listen.ts';
+
+test('an answer to a slow client is sent completely, and then idle connections are closed', async () => {
+  const bytes = 30_000_000;
+  const app = new Hono<HonoEnv>();
+  app.get('/', (c) => c.body('a'.repeat(bytes), 200, { 'content-type': 'text/plain' }));
+  app.get('/small', (c) => c.text('small'));
+  const { url, close } = await listen(app, { host: '127.0.0.1', port: 0, drainMs: 60_000 });
+  const port = Number(new URL(url).port);
+  const ask = (path: string) => {
+    const client = net.connect(port, '127.0.0.1');
+    client.write(`GET ${path} HTTP/1.1\r\nHost: localhost\r\n\r\n`);
+    return client;
+  };
+  const idle = ask('/small');
+  await once(idle.resume(), 'data');
+  const silent = net.connect(port, '127.0.0.1');
+  const silentIsClosed = once(silent.resume(), 'close');
+  const slow = ask('/');
+  await once(slow, 'readable');
+  let closed = false;
+  const closing = close().then(() => {
+    closed = true;
+  });
+  let length = 0;
+  const ended = once(slow, 'end');
+  // When the server closes connections that it considers idle, it also ends those that never sent anything.
+  await silentIsClosed;
+  length += slow.read(1_000)?.length ?? 0;
+  assert.ok(!closed);
+  slow.on('data', (data) => {
+    length += data.length;
+  });
+  await ended;
+  assert.ok(length > bytes, `${length} bytes came`);
+  await closing;
+  idle.destroy();
+});

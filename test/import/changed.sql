@@ -1,0 +1,1 @@
+update consumers set generation = generation + 1 where id = 3;

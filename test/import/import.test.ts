@@ -1,0 +1,265 @@
+/**
+ * A database of OpenStack Placement on MariaDB is copied, from a real server if there is one, and from recorded
+ * answers.
+ */
+import assert from 'node:assert/strict';
+import { mkdtemp, rm } from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
+import { after, before, suite, test } from 'node:test';
+import { sql } from 'kysely';
+import { type Database, openDatabase } from '../../db/engine/connect.ts';
+import { isImportUnfinished } from '../../db/schema/unfinished_import.ts';
+import { type Imported, importDeployment } from '../../src/manage/import/import_deployment.ts';
+import { openSource, type Source } from '../../src/manage/import/source.ts';
+import { type Engine, engines, withFreshDatabase } from '../engines.ts';
+import { runToEnd } from '../manage/commands.ts';
+import { at, requestsTo } from '../requests.ts';
+import { openServiceOn } from '../services.ts';
+import { hasMariadb } from './install.ts';
+import { type Cloud, type SourceServer, settingsOf, startReal, startRecorded } from './source_server.ts';
+
+const servers: Readonly<
+  Record<string, { readonly start: () => Promise<SourceServer>; readonly into: readonly Engine[] }>
+> = {
+  'what MariaDB answered': { start: startRecorded, into: engines },
+  ...(process.env.RECORD_IMPORT === undefined && hasMariadb()
+    ? { MariaDB: { start: startReal, into: ['postgresql'] } }
+    : {}),
+};
+
+/**
+ * Two rows a page, so that most tables have several pages. `breakAt`: after how many rows of which table the import
+ * breaks.
+ */
+type ImportOptions = { readonly breakAt?: { readonly table: string; readonly rows: number }; readonly name?: string };
+
+type Ended = { readonly imported: Imported | undefined; readonly error: string; readonly notes: readonly string[] };
+
+/** Imports in this process. If it is to break, the connection to the source is lost after a page. */
+async function run(cloud: Cloud, database: Database, { breakAt, name }: ImportOptions = {}): Promise<Ended> {
+  const notes: string[] = [];
+  const opened = await openSource(settingsOf(cloud.url));
+  let cut: Promise<void> | undefined;
+  const source: Source = {
+    ...opened,
+    ...(name === undefined ? {} : { name }),
+    query: async (statement, values) => {
+      await cut;
+      return opened.query(statement, values);
+    },
+  };
+  const report = {
+    note: (line: string) => void notes.push(line),
+    progress: (table: string, done: number, total: number) => {
+      if (table === breakAt?.table && done >= breakAt.rows) cut ??= cloud.cut();
+      if (table === 'allocations') notes.push(`${table}: ${done} of ${total}`);
+    },
+  };
+  try {
+    return { imported: await importDeployment(source, database, report, 2), error: '', notes };
+  } catch (error) {
+    return { imported: undefined, error: error instanceof Error ? error.message : String(error), notes };
+  } finally {
+    opened.close();
+  }
+}
+
+const rowsOf = async (database: Database, table: string, columns: string): Promise<readonly unknown[]> =>
+  (await sql`select ${sql.raw(columns)} from ${sql.table(table)} order by 1, 2`.execute(database.kysely)).rows.map(
+    (row) => Object.values(Object(row)),
+  );
+
+/** Checks the content of the target after cloud.sql was copied. */
+async function assertCopied(database: Database, generationOfLast = 2): Promise<void> {
+  assert.deepEqual(
+    await rowsOf(database, 'resource_providers', 'id, uuid, name, generation, root_provider_id, parent_provider_id'),
+    [
+      [1, '10000000-0000-4000-8000-000000000001', 'child of a later one', 3, 5, 5],
+      [2, '10000000-0000-4000-8000-000000000002', 'Speicher für alle', 1, 2, null],
+      [5, '10000000-0000-4000-8000-000000000005', 'hôte-東京', 9, 5, null],
+    ],
+  );
+  assert.deepEqual(await rowsOf(database, 'inventories', 'id, allocation_ratio'), [
+    [1, 16],
+    [2, 1.1],
+    [4, 0.9],
+    [5, 123457],
+  ]);
+  assert.deepEqual(await rowsOf(database, 'resource_provider_traits', 'trait_id, resource_provider_id'), [
+    [1, 1],
+    [1, 5],
+    [7, 2],
+    [7, 5],
+  ]);
+  assert.deepEqual(await rowsOf(database, 'projects', 'id, external_id'), [
+    [1, 'projet-é'],
+    [2, '東京'],
+  ]);
+  assert.deepEqual(await rowsOf(database, 'users', 'id, external_id, created_at'), [[1, 'ада', null]]);
+  assert.deepEqual(await rowsOf(database, 'consumers', 'id, generation, consumer_type_id'), [
+    [1, 1, 1],
+    [2, 4, null],
+    [3, generationOfLast, 1],
+  ]);
+  const consumer = (last: string) => `30000000-0000-4000-8000-00000000000${last}`;
+  // Allocations with their consumer in capitals now have the UUID in the spelling of the consumer record.
+  assert.deepEqual(await rowsOf(database, 'allocations', 'id, consumer_id, used'), [
+    [1, consumer('a'), 2],
+    [2, consumer('a'), 1024],
+    [3, consumer('b'), 4],
+    [6, consumer('b'), 1],
+    [7, consumer('c'), 100],
+  ]);
+  assert.deepEqual(await rowsOf(database, 'traits', `id, name`).then((rows) => rows.slice(0, 2)), [
+    [1, 'HW_CPU_X86_AVX2'],
+    [7, 'CUSTOM_RAID'],
+  ]);
+  assert.equal(await isImportUnfinished(database), false);
+  const loose = await sql`select conname from pg_constraint where condeferrable
+    union all select tgname from pg_trigger where tgenabled <> 'O'`.execute(database.kysely);
+  assert.deepEqual(loose.rows, [], 'foreign keys and triggers are as before');
+}
+
+for (const [name, { start, into }] of Object.entries(servers)) {
+  suite(`import from ${name}`, () => {
+    let server: SourceServer;
+    before(async () => {
+      server = await start();
+    });
+    after(() => server?.stop());
+
+    for (const engine of into) {
+      const withTarget = (use: (database: Database, cloud: Cloud) => Promise<void>) =>
+        withFreshDatabase(engine, async ({ settings }) => {
+          const database = await openDatabase(settings);
+          try {
+            await use(database, await server.createCloud());
+          } finally {
+            await database.close();
+          }
+        });
+
+      test(`all rows are copied, page by page, and new rows get new ids, on ${engine}`, () =>
+        withTarget(async (database, cloud) => {
+          const { imported, error, notes } = await run(cloud, database);
+          assert.equal(error, '');
+          assert.deepEqual([imported?.resource_providers, imported?.allocations, imported?.traits], [3, 5, 2]);
+          assert.deepEqual(notes.slice(1), [
+            ...[0, 2, 4, 5].map((done) => `allocations: ${done} of 5`),
+            'Comparing all tables with the source.',
+            'Verified: every table has the same number of rows and the same checksum in source and target.',
+          ]);
+          await assertCopied(database);
+          const { id } = await database.kysely
+            .insertInto('resource_providers')
+            .values({ uuid: 'new', name: 'new', generation: 0 })
+            .returning('id')
+            .executeTakeFirstOrThrow();
+          assert.ok(id > 5, `${id}`);
+          const again = await run(cloud, database);
+          assert.match(
+            again.error,
+            /^The target is not empty: it holds 1 traits, 1 resource_classes, 1 consumer_types, /,
+          );
+        }));
+
+      test(`an import that has lost its source continues after the last stored page, on ${engine}`, () =>
+        withTarget(async (database, cloud) => {
+          const broken = await run(cloud, database, { breakAt: { table: 'allocations', rows: 2 } });
+          assert.match(broken.error, /^The source mysql:\/\/127\.0\.0\.1:\d+\/\w+ cannot be read: /);
+          assert.ok(await isImportUnfinished(database));
+          const stored = await rowsOf(database, 'allocations', 'id, xmin::text');
+          assert.ok(stored.length >= 2 && stored.length < 5, `${stored.length} rows`);
+
+          const other = await run(cloud, database, { name: 'mysql://elsewhere:3306/cloud' });
+          assert.match(other.error, /^The target holds an unfinished import from .*, not from mysql:\/\/elsewhere/);
+
+          const { error, notes } = await run(cloud, database);
+          assert.equal(error, '');
+          assert.match(notes[1] ?? '', /^Continuing the import that was begun 2.*Z\.$/);
+          assert.equal(notes[2], `allocations: ${stored.length} of 5`);
+          assert.deepEqual((await rowsOf(database, 'allocations', 'id, xmin::text')).slice(0, stored.length), stored);
+          await assertCopied(database);
+        }));
+
+      test(`an import starts over if the source has changed in between, on ${engine}`, () =>
+        withTarget(async (database, cloud) => {
+          await run(cloud, database, { breakAt: { table: 'allocations', rows: 2 } });
+          await cloud.change('changed.sql');
+          const { error, notes } = await run(cloud, database);
+          assert.equal(error, '');
+          assert.ok(notes.includes('What was copied of consumers is not what the source holds now: starting over.'));
+          await assertCopied(database, 3);
+        }));
+
+      test(`a copy that another program has written to is refused, and made again, on ${engine}`, () =>
+        withTarget(async (database, cloud) => {
+          await run(cloud, database, { breakAt: { table: 'allocations', rows: 2 } });
+          await sql`create function write_too() returns trigger language plpgsql as $$ begin
+            insert into projects (id, external_id) values (100, 'stranger') on conflict do nothing; return null; end $$`.execute(
+            database.kysely,
+          );
+          await sql`create trigger write_too after update on unfinished_import
+            for each statement execute function write_too()`.execute(database.kysely);
+          const failed = await run(cloud, database);
+          assert.match(
+            failed.error,
+            /^The copy is not what the source holds\. .*\nprojects: 2 rows .*, 3 with \d+ here$/,
+          );
+          await sql`drop function write_too cascade`.execute(database.kysely);
+          const { error } = await run(cloud, database);
+          assert.equal(error, '');
+          await assertCopied(database);
+        }));
+
+      test(`all data that cannot be stored is reported, and nothing is copied, on ${engine}`, () =>
+        withTarget(async (database, cloud) => {
+          await cloud.change('broken.sql');
+          const { error } = await run(cloud, database);
+          assert.deepEqual(
+            error.split('\n').map((line) => line.replace(/ Mend the source: .*;$/, '')),
+            [
+              'The source holds data that cannot be imported:',
+              'resource_providers: 1 row has a parent_provider_id that resource_providers does not have (such as 7777), which cannot be stored.',
+              'resource_provider_traits: 1 row has a trait_id that traits does not have (such as 7777), which cannot be stored.',
+              'projects: 1 row has a NUL in external_id, which cannot be stored.',
+            ],
+          );
+          assert.equal(await isImportUnfinished(database), false);
+          assert.deepEqual(await rowsOf(database, 'resource_providers', 'id, uuid'), []);
+        }));
+    }
+
+    test('the command imports into the embedded database, and a service serves the copy', async () => {
+      const folder = await mkdtemp(path.join(os.tmpdir(), 'placement-import-'));
+      try {
+        const { url } = await server.createCloud();
+        const ended = await runToEnd('placement-manage', ['import', '--from', url], folder);
+        assert.deepEqual([ended.code, ended.stderr], [0, '']);
+        assert.match(ended.stdout, /^allocations: 5 rows$/m);
+        assert.match(ended.stdout, /^Imported 31 rows in /m);
+        const settings = { embeddedPath: path.join(folder, 'placement-data') };
+        const service = await openServiceOn({
+          settings,
+          config: { connection: undefined, ...settings },
+          drop: async () => {},
+        });
+        try {
+          const send = requestsTo(service);
+          const child = '/resource_providers/10000000-0000-4000-8000-000000000001';
+          assert.deepEqual(at((await send('GET', `${child}/usages`)).json, 'usages'), { VCPU: 6, MEMORY_MB: 1024 });
+          const { json } = await send(
+            'GET',
+            '/allocation_candidates?resources=VCPU:8,CUSTOM_LICENSE:1&required=HW_CPU_X86_AVX2',
+          );
+          assert.equal(Object(at(json, 'allocation_requests')).length, 1);
+        } finally {
+          await service.close();
+        }
+      } finally {
+        await rm(folder, { recursive: true, force: true });
+      }
+    });
+  });
+}

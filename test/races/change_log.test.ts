@@ -1,0 +1,136 @@
+/**
+ * What the change log returns since a moment, while transactions begin and end in any order, and after old rows were
+ * pruned.
+ */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { type RawBuilder, sql } from 'kysely';
+import pg from 'pg';
+import { openDatabase } from '../../db/engine/connect.ts';
+import { onlyRow } from '../../db/engine/only_row.ts';
+import {
+  changesSince,
+  inventoryChangesSince,
+  isLogTooShort,
+  type Moment,
+  readMoment,
+} from '../../db/fleet/change_log.ts';
+import { pruneChanges } from '../../db/fleet/prune_changes.ts';
+import { withFreshDatabase } from '../engines.ts';
+
+const writers = 3;
+const writer = fc.nat({ max: writers - 1 });
+const step = fc.oneof(
+  { weight: 6, arbitrary: fc.record({ does: fc.constant('log' as const), writer }) },
+  { weight: 3, arbitrary: fc.record({ does: fc.constantFrom('commit' as const, 'rollback' as const), writer }) },
+  { weight: 3, arbitrary: fc.record({ does: fc.constant('look' as const) }) },
+  { weight: 2, arbitrary: fc.record({ does: fc.constant('prune' as const) }) },
+);
+
+/**
+ * The numbers of the rows that a log returns, and of those that were written, since a moment. One statement reads both,
+ * so they are from the same snapshot.
+ */
+type Told = {
+  readonly told: readonly (number | null)[];
+  readonly written: readonly number[];
+  readonly isTooShort: boolean;
+};
+
+const compare = (log: RawBuilder<unknown>, name: string, isTooShort: RawBuilder<boolean>, { snapshot }: Moment) =>
+  sql<Told>`select array(select provider_id from (${log}) as since order by 1) as told,
+    array(select number from written where log = ${name} and not pg_visible_in_snapshot(xid, ${snapshot}::pg_snapshot)
+      order by 1) as written,
+    ${isTooShort} as "isTooShort"`;
+
+test('the log returns exactly what a snapshot does not see, or says that it is too short', async (t) => {
+  await withFreshDatabase('postgresql', async ({ settings }) => {
+    if (!('connection' in settings)) throw new Error('Transactions at the same time need a PostgreSQL server.');
+    const { connection } = settings;
+    const database = await openDatabase(settings);
+    await sql`create table written (xid xid8 default pg_current_xact_id(), log text, number integer)`.execute(
+      database.kysely,
+    );
+    const clients = await Promise.all(
+      Array.from({ length: writers }, async () => {
+        const client = new pg.Client({ connectionString: connection });
+        await client.connect();
+        return client;
+      }),
+    );
+    const seen = { whole: 0, underWay: 0, short: 0 };
+    let number = 0;
+    const log = async (client: pg.Client): Promise<void> => {
+      for (const [table, columns] of [
+        ['provider_changes', 'whole, provider_id) values (false, '],
+        ['inventory_changes', 'provider_id) values ('],
+      ] as const) {
+        number += 1;
+        await client.query(`insert into ${table} (${columns}${number})`);
+        await client.query(`insert into written (log, number) values ('${table}', ${number})`);
+      }
+    };
+    const check = async (moment: Moment): Promise<void> => {
+      const mayHaveAll = sql<boolean>`exists (select from (${inventoryChangesSince(moment)}) as since where provider_id is null)`;
+      for (const query of [
+        compare(changesSince(moment), 'provider_changes', isLogTooShort(moment), moment),
+        compare(inventoryChangesSince(moment), 'inventory_changes', mayHaveAll, moment),
+      ]) {
+        const { told, written, isTooShort } = await onlyRow(database.kysely, query);
+        if (!isTooShort) assert.deepEqual(told, written, moment.snapshot);
+        seen[isTooShort ? 'short' : /:.*:./.test(moment.snapshot) ? 'underWay' : 'whole'] += 1;
+      }
+    };
+    try {
+      await fc.assert(
+        fc.asyncProperty(fc.array(step, { minLength: 10, maxLength: 40 }), async (steps) => {
+          const open = new Set<pg.Client>();
+          const moments = [await readMoment(database.kysely)];
+          for (const { does, ...which } of steps) {
+            const client = 'writer' in which ? clients[which.writer] : undefined;
+            if (does === 'look') moments.push(await readMoment(database.kysely));
+            else if (does === 'prune') await pruneChanges(database, await pruneChanges(database, undefined));
+            else if (client !== undefined && does === 'log') {
+              if (!open.has(client)) await client.query('begin');
+              open.add(client);
+              await log(client);
+            } else if (client !== undefined && open.delete(client)) await client.query(does);
+            for (const moment of moments) await check(moment);
+          }
+          for (const client of open) await client.query('commit');
+          for (const moment of moments) await check(moment);
+        }),
+        { numRuns: 60 },
+      );
+      t.diagnostic(JSON.stringify(seen));
+      for (const [kind, count] of Object.entries(seen))
+        assert.ok(count >= 10, `only ${count} answers were of kind ${kind}`);
+    } finally {
+      await Promise.all(clients.map((client) => client.end()));
+      await database.close();
+    }
+  });
+});
+
+test('a log is not too short for a transaction that began before the horizon and is still open', async () => {
+  await withFreshDatabase('postgresql', async ({ settings }) => {
+    if (!('connection' in settings)) throw new Error('Transactions at the same time need a PostgreSQL server.');
+    const database = await openDatabase(settings);
+    const other = new pg.Client({ connectionString: settings.connection });
+    await other.connect();
+    try {
+      await other.query('begin; select pg_current_xact_id()');
+      await sql`update provider_changes_horizon set xid = pg_current_xact_id()`.execute(database.kysely);
+      const moment = await readMoment(database.kysely);
+      const isTooShort = async () =>
+        (await onlyRow(database.kysely, sql<{ yes: boolean }>`select ${isLogTooShort(moment)} as yes`)).yes;
+      assert.equal(await isTooShort(), false);
+      await other.query('commit');
+      assert.equal(await isTooShort(), true, 'its rows may have been pruned');
+    } finally {
+      await other.end();
+      await database.close();
+    }
+  });
+});
