@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import fc from 'fast-check';
-import { openSlowLane } from '../../db/engine/slow_lane.ts';
+import { LockWaitTooLong, openSlowLane } from '../../db/engine/slow_lane.ts';
 import { sqlstate } from '../../db/engine/sqlstate.ts';
-import { type BatchOptions, type Entry, inBatches, LockWaitTooLong } from '../../src/batching/batches.ts';
+import { type BatchOptions, type Entry, inBatches } from '../../src/batching/batches.ts';
 import { onBehalfOf, requestsServed } from '../../src/log/request_ids.ts';
 import { until } from '../until.ts';
 
