@@ -40,7 +40,10 @@ export function candidateForm(fleet: Fleet, version: number): CandidateForm {
   ];
 }
 
-/** What a candidate takes of each provider, as members of a JSON object: of a class that several groups ask for, the sum. */
+/**
+ * What a candidate takes of each provider, as members of a JSON object. If several groups take the same class, their
+ * sum.
+ */
 function takenByProvider(fleet: Fleet, candidate: Candidate): readonly (readonly [Provider, string])[] {
   const amounts = new Map<Provider, Map<number, number>>();
   for (const choice of candidate) {

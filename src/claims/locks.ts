@@ -9,25 +9,27 @@ import {
 } from '../../db/statements/claims/locked_rows.ts';
 
 /*
- * The locks of claims and deletions as keys, by which batches tell what waits for what (src/batching).
+ * The locks that claims and deletions need, as keys for src/batching.
  */
 
 const consumer = 'consumer ';
 const provider = 'provider ';
 
-/** What a write locks of the tables themselves, so that building an index keeps it waiting. */
+/**
+ * The lock that every write takes on the tables themselves. It waits for this one while an index is built, for example.
+ */
 export const tablesLock = 'tables';
 export const consumerLock = (uuid: string): string => consumer + uuid;
 export const providerLock = (uuid: string): string => provider + uuid;
 
-/** The keys of those among some rows that other transactions have locked. */
+/** The keys of these rows that other transactions have locked. */
 export async function findLocked(database: Database, rows: LockedRows): Promise<readonly string[]> {
   const locked = await findLockedRows(database, rows);
   if (locked === 'tables') return [tablesLock];
   return [...locked.consumers.map(consumerLock), ...locked.providers.map(providerLock)];
 }
 
-/** Waits until a lock is free. @throws `lockNotAvailable` where it waited too long */
+/** Waits until a lock is free. @throws `lockNotAvailable` if it waited too long */
 export function awaitLock(database: Database, key: string, wait: LockWait): Promise<unknown> {
   if (key.startsWith(consumer)) return awaitConsumer(key.slice(consumer.length))(database, wait);
   if (key.startsWith(provider)) return awaitProvider(key.slice(provider.length))(database, wait);
