@@ -8,7 +8,7 @@ import type { FleetKeeper } from '../fleet/keeper.ts';
 import type { Claim } from './claim.ts';
 import { giveRefusals } from './give_refusals.ts';
 import { judgeBatch } from './judge_batch.ts';
-import { awaitLock, consumerLock, findLocked, providerLock, tablesLock } from './locks.ts';
+import { awaitLock, consumerLock, findLocked, providerLock, tablesOfClaimsLock } from './locks.ts';
 import { openOwners } from './owners.ts';
 import {
   type BatchedClaim,
@@ -77,10 +77,10 @@ export function openClaims(database: Database, fleet: FleetKeeper, options: Batc
       limit: batchLimit,
       orderOf: (claim) => consumersOf(claim).map(consumerLock),
       locksOf: (claim) => providersOf(claim).map(providerLock),
-      sharedLock: tablesLock,
+      sharedLock: tablesOfClaimsLock,
       isAlone: ({ claim }) => claim.inventories.length > 0,
       isOfOne: isUnstorable,
-      findLocked: (claims) => findLocked(database, rowsOf(claims)),
+      findLocked: (claims) => findLocked(database, rowsOf(claims), tablesOfClaimsLock),
       awaitLock: (key, wait) => awaitLock(database, key, wait),
     },
     processBatch,
