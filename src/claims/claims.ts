@@ -9,6 +9,7 @@ import type { Claim } from './claim.ts';
 import { giveRefusals } from './give_refusals.ts';
 import { judgeBatch } from './judge_batch.ts';
 import { awaitLock, consumerLock, findLocked, providerLock, tablesLock } from './locks.ts';
+import type { ClaimOutcome } from './outcome.ts';
 import { openOwners } from './owners.ts';
 import {
   type BatchedClaim,
@@ -27,7 +28,7 @@ import { type BatchWriterOptions, openBatchWriter } from './write_batch.ts';
 /** Writes claims; those that arrive while a write is under way go together in the next. */
 export type Claims = {
   /** Resolves once the claim is written. @throws ClaimRefused */
-  write(claim: Claim): Promise<void>;
+  write(claim: Claim): Promise<ClaimOutcome>;
 };
 
 /** How many claims one statement takes: beyond this, waiting for the next costs less than a longer one. */
@@ -70,7 +71,7 @@ export function openClaims(database: Database, fleet: FleetKeeper, options: Batc
     for (const result of results) if (result.status === 'rejected') throw result.reason;
   };
 
-  const write = inBatches<PendingClaim, void>(
+  const write = inBatches<PendingClaim, ClaimOutcome>(
     database,
     {
       limit: batchLimit,

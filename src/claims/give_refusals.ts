@@ -33,7 +33,7 @@ export async function giveRefusals(
 }
 
 /** Refusals that compare the fleet with what the consumers have. */
-const capacityReasons: ReadonlySet<RefusalReason> = new Set(['invalid inventory', 'inventory in use']);
+const capacityReasons: ReadonlySet<RefusalReason> = new Set(['invalid inventory', 'inventory in use', 'no candidates']);
 const isByCapacity = ({ reason }: ClaimRefused): boolean => capacityReasons.has(reason);
 
 const hasTheSame = (a: ConsumerState | undefined, b: ConsumerState | undefined): boolean =>

@@ -1,6 +1,7 @@
 import type { LockedRows } from '../../db/statements/claims/locked_rows.ts';
 import type { Entry } from '../batching/batches.ts';
 import type { Claim } from './claim.ts';
+import type { ClaimOutcome } from './outcome.ts';
 
 /** A claim that is to be written, and what is known of it so far. */
 export type PendingClaim = {
@@ -13,14 +14,14 @@ export type PendingClaim = {
 };
 
 /** A claim in a batch. */
-export type BatchedClaim = Entry<PendingClaim, void>;
+export type BatchedClaim = Entry<PendingClaim, ClaimOutcome>;
 
 /** A claim that has just come. */
 export const pending = (claim: Claim): PendingClaim => ({
   claim,
   readsConsumers: claim.consumers.some(
-    ({ knownGeneration, allocations, expected }) =>
-      knownGeneration !== null || allocations.size === 0 || expected !== undefined,
+    ({ knownGeneration, allocations, queries, expected }) =>
+      knownGeneration !== null || (allocations.size === 0 && queries === undefined) || expected !== undefined,
   ),
   judgedOn: 'known fleet',
   lostRaces: 0,

@@ -1,5 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
-import { type ClaimWrite, customClasses, inventoriesToRemove, newInventories } from './claim_write.ts';
+import { inventoryChangesSince, type Moment } from '../../fleet/change_log.ts';
+import { type ClaimWrite, customClasses, inventoriesToRemove, newInventories, reliedProviders } from './claim_write.ts';
 import { seenRows } from './seen_allocations.ts';
 
 /*
@@ -100,3 +101,12 @@ export const lostNames = (claims: readonly ClaimWrite[]): RawBuilder<unknown> =>
 export const lostClasses = sql`
       union all
       select i.claim, 'class' from inventory i where i.class_id not in (select id from locked_class)`;
+
+/**
+ * Claims that relied on providers which have changed since, but for their usage. Their rows need no lock: a change that this
+ * statement does not see is as if it had come after the claim.
+ */
+export const lostReliedOn = (claims: readonly ClaimWrite[], judgedOn: Moment): RawBuilder<unknown> => sql`
+      union all
+      select claim, 'provider' from (${reliedProviders(claims)}) as r
+      where (provider_id = any(array(${inventoryChangesSince(judgedOn)}))) is not false`;

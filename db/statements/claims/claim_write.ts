@@ -27,7 +27,7 @@ export type ConsumerWrite = {
   /** An empty list removes the consumer. */
   readonly allocations: readonly { readonly providerId: number; readonly classId: number; readonly used: number }[];
   /** The entity tag of the allocations; null if there are none. */
-  readonly etag: string | null;
+  readonly etag: `W/"${string}"` | null;
   /**
    * The exact allocations that the consumer must still have: set if the client named what it has seen, or if no
    * generation proves it.
@@ -52,6 +52,11 @@ export type ClaimWrite = {
    * 1.7).
    */
   readonly customClasses?: readonly { readonly classId: number; readonly name: string }[];
+  /**
+   * The ids of the providers whose inventories, traits, aggregates, UUIDs and parents must be as they were judged: of a claim
+   * by query also those that it takes nothing from.
+   */
+  readonly reliedOn?: readonly number[];
 };
 
 /*
@@ -141,4 +146,10 @@ export function inventoriesToRemove(claims: readonly ClaimWrite[]): RawBuilder<u
   );
   return sql`select * from unnest(${claim}::integer[], ${column((i) => i.providerId)}::integer[],
     ${column((i) => i.classId)}::integer[]) as r (claim, provider_id, class_id)`;
+}
+
+/** Table `relied`: the providers that claims by query relied on. */
+export function reliedProviders(claims: readonly ClaimWrite[]): RawBuilder<unknown> {
+  const { claim, column } = numbered(claims, ({ reliedOn }) => reliedOn ?? []);
+  return sql`select * from unnest(${claim}::integer[], ${column((id) => id)}::integer[]) as r (claim, provider_id)`;
 }

@@ -17,6 +17,7 @@ import {
   lostGenerations,
   lostNames,
   lostNew,
+  lostReliedOn,
   lostSeenAllocations,
 } from './claim_guards.ts';
 import {
@@ -43,6 +44,8 @@ export type WrittenClaims = {
   readonly xid: string;
   /** Whether other transactions changed the providers after the claims were judged, even if all claims were written. */
   readonly isContested: boolean;
+  /** By id, the generations that the providers have now; only told where claims rely on more than these. */
+  readonly generations: ReadonlyMap<number, number>;
 };
 
 /** What the claims were judged by, and how they are written. */
@@ -70,6 +73,7 @@ type WrittenRow = {
   readonly isContested: boolean;
   readonly claim: number | null;
   readonly what: LostGuard;
+  readonly generations?: Readonly<Record<string, number>> | null;
 };
 
 /**
@@ -101,6 +105,7 @@ export async function writeClaims(
     known: consumers.some(({ generation, hasOldAllocations }) => generation !== null || hasOldAllocations),
     recorded: consumers.some(({ generation, seen }) => generation !== null || seen !== undefined),
     emptied: emptied.length > 0,
+    reliedOn: claims.some(({ reliedOn }) => reliedOn !== undefined),
   };
   const statement = sql<WrittenRow>`
     with consumer as materialized (${claimedConsumers(claims)}),
@@ -133,6 +138,7 @@ export async function writeClaims(
       ${parts.customClasses ? lostNames(claims) : sql``}
       ${parts.inventories ? lostClasses : sql``}
       ${lostSeenAllocations(claims)}
+      ${parts.reliedOn && judgedOn !== null ? lostReliedOn(claims, judgedOn) : sql``}
     ),
     won as (select * from consumer where claim <> all(${lostClaims})),
     bumped as (
@@ -140,6 +146,7 @@ export async function writeClaims(
       from (
         select provider_id, sum(bump)::integer as bump from guard where claim <> all(${lostClaims}) group by 1
       ) as g where p.id = g.provider_id
+      ${parts.reliedOn ? sql`returning p.id, p.generation` : sql``}
     ),
     ${parts.inventories ? writtenInventories : sql``}
     ${parts.known ? rewrittenConsumers : sql``}
@@ -155,6 +162,7 @@ export async function writeClaims(
     )
     select pg_current_xact_id()::text as xid, lost.claim, lost.what,
       exists (select from guard where present <> generation) as "isContested"
+      ${parts.reliedOn ? sql`, (select json_object_agg(id, generation) from bumped) as generations` : sql``}
     from (${consumerTagsAreWritten}) as tags left join lost on true`;
   const providers = providerIds(claims);
   const locksFirst = lockProvidersFirst(providers, wait);
@@ -164,7 +172,11 @@ export async function writeClaims(
   const rows = (results[before.length] ?? []) as readonly WrittenRow[]; // the rows of `statement`
   const lost: LostGuard[] = claims.map(() => undefined);
   for (const { claim, what } of rows) if (claim !== null) lost[claim] = what;
-  return { lost, xid: rows[0]?.xid ?? '0', isContested: rows[0]?.isContested ?? false };
+  const [first] = rows;
+  const generations = new Map(
+    Object.entries(first?.generations ?? {}).map(([id, generation]) => [Number(id), generation]),
+  );
+  return { lost, xid: first?.xid ?? '0', isContested: first?.isContested ?? false, generations };
 }
 
 /**
