@@ -2,6 +2,7 @@ import { isStorable } from '../../db/engine/storable.ts';
 import { conditionsOf } from '../candidates/conditions.ts';
 import { parseCandidateRequest } from '../candidates/query.ts';
 import type { Claim, ConsumerClaim, PlacementQuery } from '../claims/claim.ts';
+import { placingOrder } from '../claims/placing_order.ts';
 import type { ApiRequest } from '../rest/endpoint.ts';
 import { ApiError, badRequest } from '../rest/errors.ts';
 import { parseQuery } from '../rest/query_string.ts';
@@ -73,11 +74,19 @@ const refused = (uuid: string, problem: string): ApiError => badRequest(`Consume
  * @throws ApiError 403 where queries are not allowed to this client, and 400 for too many of them
  */
 export function claimOf(consumers: readonly ConsumerClaim[], request: ApiRequest): Claim {
-  const placing = consumers.flatMap(({ queries }, place) => (queries === undefined ? [] : [place]));
-  if (placing.length === 0) return { consumers, inventories: [] };
+  const count = consumers.filter(({ queries }) => queries !== undefined).length;
+  if (count === 0) return { consumers, inventories: [] };
   request.requireRule('placement:allocation_candidates:list');
-  if (placing.length > mostPlaced) {
-    throw badRequest(`The body has 'candidates' for ${placing.length} consumers, and may have it for ${mostPlaced}.`);
+  if (count > mostPlaced) {
+    throw badRequest(`The body has 'candidates' for ${count} consumers, and may have it for ${mostPlaced}.`);
   }
-  return { consumers, inventories: [], placing };
+  const order = placingOrder(consumers);
+  if ('circle' in order) {
+    const [first = ''] = order.circle;
+    throw badRequest(
+      `Each of the consumers ${order.circle.join(', ')} names the next one in 'with' of its 'candidates', and the last one names ` +
+        `${first}: none of them can be placed first.`,
+    );
+  }
+  return { consumers, inventories: [], placing: order.placing };
 }

@@ -1,3 +1,4 @@
+import { satisfiesTraits } from '../fleet/filters.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import type { Provider } from '../fleet/provider.ts';
 import { anchorsFor } from './anchors.ts';
@@ -13,10 +14,18 @@ import { isSpent, type Work } from './work.ts';
 /** A candidate, and the root of the tree at which it was found. */
 export type Place = { readonly anchor: Provider; readonly candidate: Candidate };
 
+/** Which trees may be used, by their roots. */
+export type AllowedTrees = {
+  /** No other ones; undefined for all. */
+  readonly only: ReadonlySet<Provider> | undefined;
+  readonly not: ReadonlySet<Provider>;
+};
+
+export const allTrees: AllowedTrees = { only: undefined, not: new Set() };
+
 /** Where a place is looked for, and how long. */
 export type PlaceOptions = {
-  /** Whether the tree of a root may be used. */
-  readonly mayUse: (anchor: Provider) => boolean;
+  readonly allowed: AllowedTrees;
   /** How many looks it may take, which are taken off. */
   readonly work: Work;
 };
@@ -41,13 +50,15 @@ function firstPlace(
   fleet: Fleet,
   resolved: Resolution,
   sharing: Sharing,
-  { mayUse, work }: PlaceOptions,
+  { allowed, work }: PlaceOptions,
 ): Place | 'nowhere' | 'too wide' {
   if (resolved === 'nothing') return 'nowhere';
   const candidatesAt = candidatesOf(resolved, sharing, 'random', work);
-  for (const anchor of anchorsFor(fleet, resolved, sharing, 'random')) {
+  const { only, not } = allowed;
+  const anchors = only ?? anchorsFor(fleet, resolved, sharing, 'random');
+  for (const anchor of anchors) {
     if (isSpent(work, looksAt(anchor, resolved.groups.length))) return 'too wide';
-    if (!mayUse(anchor)) continue;
+    if (not.has(anchor) || (only !== undefined && !satisfiesTraits(anchor.traitIds, resolved.rootTraits))) continue;
     for (const candidate of candidatesAt(anchor)) return { anchor, candidate };
     if (work.looks < 0) return 'too wide';
   }

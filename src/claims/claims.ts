@@ -8,7 +8,7 @@ import type { FleetKeeper } from '../fleet/keeper.ts';
 import type { Claim } from './claim.ts';
 import { giveRefusals } from './give_refusals.ts';
 import { judgeBatch } from './judge_batch.ts';
-import { awaitLock, consumerLock, findLocked, providerLock, tablesLock } from './locks.ts';
+import { awaitLock, consumerLock, findLocked, providerLock, relationLock, tablesLock } from './locks.ts';
 import type { ClaimOutcome } from './outcome.ts';
 import { openOwners } from './owners.ts';
 import {
@@ -20,6 +20,7 @@ import {
   type PendingClaim,
   pending,
   providersOf,
+  readBy,
   rowsOf,
 } from './pending_claim.ts';
 import { watchForStaleness } from './staleness.ts';
@@ -49,7 +50,7 @@ export function openClaims(database: Database, fleet: FleetKeeper, options: Batc
   const readStates = async (batch: readonly BatchedClaim[]): Promise<ReadonlyMap<string, ConsumerState>> => {
     if (batch.length === 0) return new Map();
     const claims = batch.map(({ item }) => item);
-    return repeatLostRaces(() => readConsumers(database, claims.flatMap(consumersOf), claims.some(needsOwner)));
+    return repeatLostRaces(() => readConsumers(database, claims.flatMap(readBy), claims.some(needsOwner)));
   };
 
   const processBatch = async (batch: readonly BatchedClaim[], wait: LockWait): Promise<void> => {
@@ -75,7 +76,7 @@ export function openClaims(database: Database, fleet: FleetKeeper, options: Batc
     database,
     {
       limit: batchLimit,
-      orderOf: (claim) => consumersOf(claim).map(consumerLock),
+      orderOf: (claim) => [...consumersOf(claim).map(consumerLock), ...claim.related.map(relationLock)],
       locksOf: (claim) => providersOf(claim).map(providerLock),
       sharedLock: tablesLock,
       isAlone: ({ claim }) => claim.inventories.length > 0,

@@ -9,6 +9,7 @@ import { type Claim, ClaimRefused, type ConsumerClaim, isByQuery } from './claim
 import { checkExpectations } from './expectations.ts';
 import { type AllocationIds, type Demand, judgeCapacity } from './judge_capacity.ts';
 import { checkNothingLeft, judgeInventories } from './judge_inventories.ts';
+import { relatedConsumers } from './neighbours.ts';
 import { type Placement, placeConsumers } from './placing.ts';
 
 /**
@@ -63,11 +64,20 @@ export function judge(
       remove: removed,
     })),
     customClasses: customClassesOf(fleet, allocations.flat()),
-    ...(placement === undefined ? {} : { reliedOn: placement.reliedOn }),
+    ...(placement === undefined ? {} : { ...placementGuards(asked, placement) }),
     demands,
     placement,
   };
 }
+
+const placementGuards = (
+  claim: Claim,
+  { reliedOn, neighbours }: Placement,
+): Pick<ClaimWrite, 'reliedOn' | 'neighbours' | 'relatedConsumers'> => ({
+  reliedOn,
+  neighbours,
+  relatedConsumers: relatedConsumers(claim),
+});
 
 /** The custom classes of allocations, by the names that the claim has for them. */
 const customClassesOf = (fleet: Fleet, allocations: readonly AllocationIds[]): { classId: number; name: string }[] =>

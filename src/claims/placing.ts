@@ -1,6 +1,9 @@
+import type { NeighbourGuard } from '../../db/statements/claims/claim_write.ts';
 import type { ConsumerState } from '../../db/statements/claims/read_consumers.ts';
 import { type Candidate, takenByProvider } from '../candidates/candidate.ts';
-import { findPlace, firstUnmet, type Place } from '../candidates/place.ts';
+import { type AllowedTrees, allTrees, findPlace, firstUnmet, type Place } from '../candidates/place.ts';
+import type { CandidateRequest } from '../candidates/request.ts';
+import type { Work } from '../candidates/work.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import { nameOf } from '../fleet/names.ts';
 import type { Effect } from '../fleet/own_writes.ts';
@@ -8,6 +11,7 @@ import type { Provider } from '../fleet/provider.ts';
 import { suppose } from '../fleet/supposed.ts';
 import { ApiError } from '../rest/errors.ts';
 import { type Claim, ClaimRefused, type ConsumerClaim, type PlacementQuery } from './claim.ts';
+import { namedOutside, neighboursOf } from './neighbours.ts';
 
 /** The providers of each group of a query, by suffix. */
 export type Mappings = ReadonlyMap<string, readonly string[]>;
@@ -20,6 +24,8 @@ export type Placement = {
   readonly mappings: ReadonlyMap<string, Mappings>;
   /** The ids of the providers that the choice relied on: they must be as they were, but for their usage. */
   readonly reliedOn: readonly number[];
+  /** The consumers that its queries name in `with` and `apart_from`, and where they were. */
+  readonly neighbours: readonly NeighbourGuard[];
 };
 
 /** How many looks the search for one consumer may take, and that for all of a claim: 20 ms, and 200 ms. */
@@ -45,43 +51,65 @@ export function placeConsumers(
   const consumers = [...claim.consumers];
   const mappings = new Map<string, Mappings>();
   const reliedOn = new Set<number>();
+  const neighbours = neighboursOf(fleet, claim, states, isCertain);
   try {
     supposition.add(claim.consumers.flatMap(({ uuid }) => freedOf(states.get(uuid))));
     supposition.add(claim.consumers.flatMap((consumer) => takenByPlain(fleet, consumer)));
     for (const place of claim.placing ?? []) {
       const consumer = claim.consumers[place];
       if (consumer === undefined) continue; // each is the place of a consumer
-      const { candidate, anchor } = placeOne(fleet, consumer, { workOfAll, isCertain });
+      const allowedTrees = (request: CandidateRequest) => neighbours.allowedTrees(place, request);
+      const { candidate, anchor, request } = placeOne(fleet, consumer, { workOfAll, isCertain, allowedTrees });
       const taken = takenByProvider(candidate);
       supposition.add(Array.from(taken, ([{ id }, amounts]) => effectOf(id, amounts)));
-      consumers[place] = { ...consumer, allocations: namedAmounts(fleet, taken) };
+      const placed = { ...consumer, allocations: namedAmounts(fleet, taken) };
+      consumers[place] = placed;
+      neighbours.note(place, placed, request);
       mappings.set(consumer.uuid, mappingsOf(candidate));
       for (const provider of treesOf(anchor, candidate)) reliedOn.add(provider.id);
     }
   } finally {
     supposition.end();
   }
-  return { claim: { ...claim, consumers }, mappings, reliedOn: [...reliedOn] };
+  const named = namedOutside(claim);
+  for (const uuid of named) for (const { providerId } of states.get(uuid)?.allocations ?? []) reliedOn.add(providerId);
+  return {
+    claim: { ...claim, consumers },
+    mappings,
+    reliedOn: [...reliedOn],
+    neighbours: named.map((uuid) => ({ uuid, providerIds: providersOf(states.get(uuid)) })),
+  };
 }
 
-type Circumstances = { readonly workOfAll: { looks: number }; readonly isCertain: boolean };
+const providersOf = (state: ConsumerState | undefined): readonly number[] => [
+  ...new Set((state?.allocations ?? []).map(({ providerId }) => providerId)),
+];
+
+type Circumstances = {
+  readonly workOfAll: Work;
+  readonly isCertain: boolean;
+  readonly allowedTrees: (request: CandidateRequest) => AllowedTrees;
+};
 
 /** The place that the first query finds which fits somewhere. @throws ClaimRefused */
-function placeOne(fleet: Fleet, consumer: ConsumerClaim, { workOfAll, isCertain }: Circumstances): Place {
+function placeOne(
+  fleet: Fleet,
+  consumer: ConsumerClaim,
+  { workOfAll, isCertain, allowedTrees }: Circumstances,
+): Place & { readonly request: CandidateRequest } {
   const { uuid, queries = [] } = consumer;
-  const mayUse = () => true;
   for (const [place, { request }] of queries.entries()) {
     const granted = Math.min(looksOfOne, workOfAll.looks);
     const work = { looks: granted };
-    const found = asRefusals(uuid, () => findPlace(fleet, request, { mayUse, work }));
+    const found = asRefusals(uuid, () => findPlace(fleet, request, { allowed: allowedTrees(request), work }));
     workOfAll.looks -= granted - work.looks;
     if (found === 'too wide') throw tooWide(uuid, place, queries.length);
-    if (found !== 'nowhere') return found;
+    if (found !== 'nowhere') return { ...found, request };
     if (!isCertain) break;
   }
   throw new ClaimRefused(
     'no candidates',
-    isCertain ? `No allocation candidates for consumer ${uuid}: ${unmetOf(fleet, queries)}` : uuid,
+    isCertain ? `No allocation candidates for consumer ${uuid}: ${unmetOf(fleet, queries, allowedTrees)}` : uuid,
   );
 }
 
@@ -103,12 +131,24 @@ function asRefusals<Result>(uuid: string, search: () => Result): Result {
 }
 
 /** Says of each query which condition leaves no tree. */
-function unmetOf(fleet: Fleet, queries: readonly PlacementQuery[]): string {
-  const reasons = queries.map(({ conditions }) => {
-    const unmet = firstUnmet(fleet, conditions, { mayUse: () => true, work: { looks: looksOfOne } });
-    if (unmet === undefined) return 'no tree meets all conditions of the query.';
-    const isFirst = unmet === conditions[0];
-    return `no tree meets ${unmet.parameter}=${unmet.value}${isFirst ? '' : ' and all conditions before it'}.`;
+function unmetOf(
+  fleet: Fleet,
+  queries: readonly PlacementQuery[],
+  allowedTrees: Circumstances['allowedTrees'],
+): string {
+  const reasons = queries.map(({ request, conditions }) => {
+    const granted = () => ({ looks: looksOfOne });
+    const unmet = firstUnmet(fleet, conditions, { allowed: allTrees, work: granted() });
+    if (unmet !== undefined) {
+      const isFirst = unmet === conditions[0];
+      return `no tree meets ${unmet.parameter}=${unmet.value}${isFirst ? '' : ' and all conditions before it'}.`;
+    }
+    const { only } = allowedTrees(request);
+    const isWith = findPlace(fleet, request, { allowed: { ...allTrees, only }, work: granted() }) === 'nowhere';
+    const [name, uuids] = isWith ? ['with', request.with] : ['apart_from', request.apartFrom];
+    if (uuids.length > 0) return `no tree meets ${name}=${uuids.join(',')} and all conditions before it.`;
+    if (isWith) return 'no tree meets all its conditions.';
+    return 'no tree meets its conditions in which none of the consumers is that name it in apart_from.';
   });
   if (reasons.length === 1) return reasons.join('');
   return reasons.map((reason, place) => `query ${place + 1}: ${reason}`).join(' ');

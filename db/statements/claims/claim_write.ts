@@ -42,6 +42,9 @@ export type InventoryWrite = {
   readonly remove: readonly number[];
 };
 
+/** A consumer that a claim by query names, and the ids of the providers of which it had something when the claim was judged. */
+export type NeighbourGuard = { readonly uuid: string; readonly providerIds: readonly number[] };
+
 /** A judged claim, ready to be written. If one of its guards fails, nothing of it is written. */
 export type ClaimWrite = {
   readonly providers: readonly ProviderGuard[];
@@ -57,6 +60,13 @@ export type ClaimWrite = {
    * by query also those that it takes nothing from.
    */
   readonly reliedOn?: readonly number[];
+  /** The consumers that its queries name, which must have something of the same providers. */
+  readonly neighbours?: readonly NeighbourGuard[];
+  /**
+   * The consumers that name others or are named: no two transactions that have one in common look at the same time where the
+   * others are.
+   */
+  readonly relatedConsumers?: readonly string[];
 };
 
 /*
@@ -152,4 +162,13 @@ export function inventoriesToRemove(claims: readonly ClaimWrite[]): RawBuilder<u
 export function reliedProviders(claims: readonly ClaimWrite[]): RawBuilder<unknown> {
   const { claim, column } = numbered(claims, ({ reliedOn }) => reliedOn ?? []);
   return sql`select * from unnest(${claim}::integer[], ${column((id) => id)}::integer[]) as r (claim, provider_id)`;
+}
+
+/** Table `neighbour`: the consumers that claims by query name, and the ids of their providers as a text. */
+export function namedNeighbours(claims: readonly ClaimWrite[]): RawBuilder<unknown> {
+  const { claim, column } = numbered(claims, ({ neighbours }) => neighbours ?? []);
+  // In the order of texts, as string_agg has them.
+  const texts = column(({ providerIds }) => [...providerIds].map(String).sort().join(','));
+  return sql`select * from unnest(${claim}::integer[], ${column(({ uuid }) => uuid)}::text[], ${texts}::text[]
+    ) as n (claim, uuid, provider_ids)`;
 }

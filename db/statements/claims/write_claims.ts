@@ -12,10 +12,12 @@ import {
   lockedAllocations,
   lockedClasses,
   lockedConsumers,
+  lockRelated,
   lostClasses,
   lostEmptied,
   lostGenerations,
   lostNames,
+  lostNeighbours,
   lostNew,
   lostReliedOn,
   lostSeenAllocations,
@@ -106,6 +108,7 @@ export async function writeClaims(
     recorded: consumers.some(({ generation, seen }) => generation !== null || seen !== undefined),
     emptied: emptied.length > 0,
     reliedOn: claims.some(({ reliedOn }) => reliedOn !== undefined),
+    neighbours: claims.some(({ neighbours }) => neighbours !== undefined && neighbours.length > 0),
   };
   const statement = sql<WrittenRow>`
     with consumer as materialized (${claimedConsumers(claims)}),
@@ -138,6 +141,7 @@ export async function writeClaims(
       ${parts.customClasses ? lostNames(claims) : sql``}
       ${parts.inventories ? lostClasses : sql``}
       ${lostSeenAllocations(claims)}
+      ${parts.neighbours ? lostNeighbours(claims) : sql``}
       ${parts.reliedOn && judgedOn !== null ? lostReliedOn(claims, judgedOn) : sql``}
     ),
     won as (select * from consumer where claim <> all(${lostClaims})),
@@ -166,7 +170,8 @@ export async function writeClaims(
     from (${consumerTagsAreWritten}) as tags left join lost on true`;
   const providers = providerIds(claims);
   const locksFirst = lockProvidersFirst(providers, wait);
-  const before = leeway === undefined || locksFirst.length > 0 ? locksFirst : [lockProviders(providers, wait)];
+  const ownLocks = leeway === undefined || locksFirst.length > 0 ? locksFirst : [lockProviders(providers, wait)];
+  const before = [...lockRelated(claims, wait), ...ownLocks];
   const after = parts.emptied ? removeLateConsumers(emptied) : [];
   const results = await transaction([...before, statement, ...after], { isSlow: wait?.isSlow === true });
   const rows = (results[before.length] ?? []) as readonly WrittenRow[]; // the rows of `statement`
