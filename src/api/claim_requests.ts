@@ -5,6 +5,7 @@ import {
   type InventoryFault,
   type RefusalReason,
 } from '../claims/claim.ts';
+import type { ClaimOutcome } from '../claims/outcome.ts';
 import type { Config } from '../config/config.ts';
 import { unknownType } from '../placement/entity_tag.ts';
 import type { ApiRequest } from '../rest/endpoint.ts';
@@ -13,6 +14,7 @@ import { since } from '../rest/microversions.ts';
 import type { ConsumerBody } from './allocation_bodies.ts';
 import { preconditionFailed } from './entity_tags.ts';
 import type { Parts } from './parts.ts';
+import { queriesOf } from './placement_queries.ts';
 
 /** The claim for one consumer of a body, at any version. */
 export function consumerClaim(
@@ -22,10 +24,12 @@ export function consumerClaim(
   config: Config,
 ): ConsumerClaim {
   const { incompleteConsumerProjectId, incompleteConsumerUserId } = config.placement;
-  const listed = Array.isArray(body.allocations)
-    ? body.allocations.map((allocation) => [allocation.resource_provider.uuid, allocation.resources] as const)
-    : Object.entries(body.allocations).map(([provider, { resources }]) => [provider, resources] as const);
+  const { allocations = {} } = body;
+  const listed = Array.isArray(allocations)
+    ? allocations.map((allocation) => [allocation.resource_provider.uuid, allocation.resources] as const)
+    : Object.entries(allocations).map(([provider, { resources }]) => [provider, resources] as const);
   return {
+    ...(version >= since.placing ? queriesOf(uuid, body, version) : {}),
     uuid,
     knownGeneration: version >= since.consumerGenerations ? (body.consumer_generation ?? null) : undefined,
     // Before 1.8 the body has no project and user: the configured ones are written, even over others that the consumer
@@ -56,9 +60,9 @@ const inventoriesOf = (uuid: string): string => `What resource provider ${uuid} 
 type Wording = { readonly version: number; readonly notFound: string; readonly concurrentUpdate?: string };
 
 /** Writes the claim of a request. @throws ApiError 400, 409 or 412 that says why it was refused. */
-export async function writeClaim({ claims }: Parts, claim: Claim, wording: Wording): Promise<void> {
+export async function writeClaim({ claims }: Parts, claim: Claim, wording: Wording): Promise<ClaimOutcome> {
   try {
-    await claims.write(claim);
+    return await claims.write(claim);
   } catch (error) {
     throw error instanceof ClaimRefused ? refusals[error.reason](error, wording) : error;
   }
@@ -78,6 +82,9 @@ const refusals: Readonly<Record<RefusalReason, (refused: ClaimRefused, wording: 
       fault === undefined || version < since.consumers ? errorCodes.undefined : faultCodes[fault],
     ),
   'inventory in use': ({ message }) => conflict(`update conflict: ${message}`, errorCodes.inventoryInUse),
+  'no candidates': ({ message }) => conflict(message, errorCodes.noCandidates),
+  'query too wide': ({ message }) => badRequest(message, errorCodes.queryTooWide),
+  query: ({ message }) => badRequest(message),
   'concurrent update': ({ message }, { concurrentUpdate }) =>
     conflict(
       `${concurrentUpdate ?? 'Inventory and/or allocations changed while attempting to allocate:'} ${message}`,

@@ -83,6 +83,10 @@ export function resolveRequest(
   };
 }
 
+/** Looks up the names of a variant, of which trees keep nothing: it would push out what they keep for plain queries. */
+export const resolveVariant = (fleet: Fleet, request: CandidateRequest): Resolution =>
+  resolveRequest(fleet, request, () => true, false);
+
 /** The order of the steps is upstream's: which comes first, an unknown name or an empty result, shows. */
 function resolveGroup(fleet: Fleet, group: RequestGroup, keeps: boolean): ResolvedGroup | 'nothing' {
   const resources = [...group.resources].map(([name, amount]) => {

@@ -6,7 +6,7 @@ import { choicesFor } from './choices.ts';
 import { type CandidatesAt, candidatesOf } from './combinations.ts';
 import type { Order } from './order.ts';
 import type { CandidateRequest } from './request.ts';
-import { resolveRequest } from './resolve.ts';
+import { type Resolution, resolveRequest } from './resolve.ts';
 import { type Sharing, sharingIn } from './sharing.ts';
 import { visitTrees } from './tree_visit.ts';
 
@@ -28,11 +28,7 @@ export type SearchOptions = {
  */
 export function search(fleet: Fleet, request: CandidateRequest, options: SearchOptions): Iterable<Candidate> {
   const sharing = sharingIn(fleet);
-  const resolved = resolveRequest(fleet, request, (group, rootTraits) =>
-    anchorsFor(fleet, { groups: [group], rootTraits }, sharing, 'steady').some(
-      (anchor) => !choicesFor(group, anchor, sharing.usableBy(anchor), 'steady')[Symbol.iterator]().next().done,
-    ),
-  );
+  const resolved = resolveForSearch(fleet, request, sharing);
   if (resolved === 'nothing') return [];
   const { randomize, limited, strategy, mayUse } = options;
   const order: Order = randomize ? (limited ? 'random' : 'rotated') : 'steady';
@@ -46,6 +42,14 @@ export function search(fleet: Fleet, request: CandidateRequest, options: SearchO
   const candidates = roundRobin ? interleave(anchors, candidatesAt) : chain(anchors, candidatesAt);
   return sharing.exists ? withoutRepetition(candidates, sharing) : candidates;
 }
+
+/** Looks up the names of a request, of which one that does not exist is an error where all before it can be satisfied. */
+export const resolveForSearch = (fleet: Fleet, request: CandidateRequest, sharing: Sharing): Resolution =>
+  resolveRequest(fleet, request, (group, rootTraits) =>
+    anchorsFor(fleet, { groups: [group], rootTraits }, sharing, 'steady').some(
+      (anchor) => !choicesFor(group, anchor, sharing.usableBy(anchor), 'steady')[Symbol.iterator]().next().done,
+    ),
+  );
 
 function* chain(anchors: Iterable<Provider>, candidatesAt: CandidatesAt): Generator<Candidate> {
   for (const anchor of anchors) {

@@ -8,7 +8,8 @@ import type { FleetKeeper } from '../fleet/keeper.ts';
 import type { Claim } from './claim.ts';
 import { giveRefusals } from './give_refusals.ts';
 import { judgeBatch } from './judge_batch.ts';
-import { awaitLock, consumerLock, findLocked, providerLock, tablesLock } from './locks.ts';
+import { awaitLock, consumerLock, findLocked, providerLock, relationLock, tablesLock } from './locks.ts';
+import type { ClaimOutcome } from './outcome.ts';
 import { openOwners } from './owners.ts';
 import {
   type BatchedClaim,
@@ -19,6 +20,7 @@ import {
   type PendingClaim,
   pending,
   providersOf,
+  readBy,
   rowsOf,
 } from './pending_claim.ts';
 import { watchForStaleness } from './staleness.ts';
@@ -27,7 +29,7 @@ import { type BatchWriterOptions, openBatchWriter } from './write_batch.ts';
 /** Writes claims; those that arrive while a write is under way go together in the next. */
 export type Claims = {
   /** Resolves once the claim is written. @throws ClaimRefused */
-  write(claim: Claim): Promise<void>;
+  write(claim: Claim): Promise<ClaimOutcome>;
 };
 
 /** How many claims one statement takes: beyond this, waiting for the next costs less than a longer one. */
@@ -48,7 +50,7 @@ export function openClaims(database: Database, fleet: FleetKeeper, options: Batc
   const readStates = async (batch: readonly BatchedClaim[]): Promise<ReadonlyMap<string, ConsumerState>> => {
     if (batch.length === 0) return new Map();
     const claims = batch.map(({ item }) => item);
-    return repeatLostRaces(() => readConsumers(database, claims.flatMap(consumersOf), claims.some(needsOwner)));
+    return repeatLostRaces(() => readConsumers(database, claims.flatMap(readBy), claims.some(needsOwner)));
   };
 
   const processBatch = async (batch: readonly BatchedClaim[], wait: LockWait): Promise<void> => {
@@ -70,11 +72,11 @@ export function openClaims(database: Database, fleet: FleetKeeper, options: Batc
     for (const result of results) if (result.status === 'rejected') throw result.reason;
   };
 
-  const write = inBatches<PendingClaim, void>(
+  const write = inBatches<PendingClaim, ClaimOutcome>(
     database,
     {
       limit: batchLimit,
-      orderOf: (claim) => consumersOf(claim).map(consumerLock),
+      orderOf: (claim) => [...consumersOf(claim).map(consumerLock), ...claim.related.map(relationLock)],
       locksOf: (claim) => providersOf(claim).map(providerLock),
       sharedLock: tablesLock,
       isAlone: ({ claim }) => claim.inventories.length > 0,

@@ -5,9 +5,16 @@ import type { Inventory } from '../fleet/provider.ts';
 import { exactCapacity } from '../placement/inventory.ts';
 import type { Demand } from './judge_capacity.ts';
 import type { BatchedClaim } from './pending_claim.ts';
+import type { Placement } from './placing.ts';
 
 /** A claim that is allowed by what the fleet shows, and what it changes. */
-export type Judged = { readonly entry: BatchedClaim; readonly write: ClaimWrite; readonly demands: readonly Demand[] };
+export type Judged = {
+  readonly entry: BatchedClaim;
+  readonly write: ClaimWrite;
+  readonly demands: readonly Demand[];
+  /** Of a claim with consumers by query. */
+  readonly placement: Placement | undefined;
+};
 
 /** Whether all that a claim changes is in its effects; inventories are not, and are read anew. */
 export const isForeseeable = ({ write }: Judged): boolean => write.inventories.length === 0;

@@ -1,6 +1,8 @@
 import type { LockedRows } from '../../db/statements/claims/locked_rows.ts';
 import type { Entry } from '../batching/batches.ts';
 import type { Claim } from './claim.ts';
+import { namedOutside, relatedConsumers } from './neighbours.ts';
+import type { ClaimOutcome } from './outcome.ts';
 
 /** A claim that is to be written, and what is known of it so far. */
 export type PendingClaim = {
@@ -10,21 +12,32 @@ export type PendingClaim = {
   /** What it is judged on: what a fleet that may be old refuses is judged again on a fresh one, whose refusal is given. */
   readonly judgedOn: 'known fleet' | 'fresh fleet';
   readonly lostRaces: number;
+  /** The consumers that its queries name, which it does not write; they are read with those that it writes. */
+  readonly neighbours: readonly string[];
+  /** The consumers that name others or are named: of two claims with one in common the later goes in a later batch. */
+  readonly related: readonly string[];
 };
 
 /** A claim in a batch. */
-export type BatchedClaim = Entry<PendingClaim, void>;
+export type BatchedClaim = Entry<PendingClaim, ClaimOutcome>;
 
 /** A claim that has just come. */
-export const pending = (claim: Claim): PendingClaim => ({
-  claim,
-  readsConsumers: claim.consumers.some(
-    ({ knownGeneration, allocations, expected }) =>
-      knownGeneration !== null || allocations.size === 0 || expected !== undefined,
-  ),
-  judgedOn: 'known fleet',
-  lostRaces: 0,
-});
+export function pending(claim: Claim): PendingClaim {
+  const related = relatedConsumers(claim);
+  return {
+    claim,
+    readsConsumers:
+      related.length > 0 ||
+      claim.consumers.some(
+        ({ knownGeneration, allocations, queries, expected }) =>
+          knownGeneration !== null || (allocations.size === 0 && queries === undefined) || expected !== undefined,
+      ),
+    judgedOn: 'known fleet',
+    lostRaces: 0,
+    neighbours: namedOutside(claim),
+    related,
+  };
+}
 
 /** A claim as it is judged again on a fresh fleet. */
 export const onFreshFleet = (claim: PendingClaim): PendingClaim => ({
@@ -35,6 +48,9 @@ export const onFreshFleet = (claim: PendingClaim): PendingClaim => ({
 
 /** The consumers that a claim writes, by their UUIDs. */
 export const consumersOf = ({ claim }: PendingClaim): string[] => claim.consumers.map(({ uuid }) => uuid);
+
+/** The consumers that a claim is judged by, by their UUIDs. */
+export const readBy = (claim: PendingClaim): string[] => [...consumersOf(claim), ...claim.neighbours];
 
 /** The providers that a claim is known to lock, by their UUIDs. */
 export const providersOf = ({ claim }: PendingClaim): string[] => [

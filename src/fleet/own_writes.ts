@@ -18,7 +18,7 @@ export type Effect = {
 };
 
 /** Adds the effects of a write to the fleet, or removes them. */
-export function showEffects(fleet: Fleet, { effects }: OwnWrite, sign: 1 | -1): void {
+export function showEffects(fleet: Fleet, { effects }: Pick<OwnWrite, 'effects'>, sign: 1 | -1): void {
   for (const { providerId, bump, used } of effects) {
     const provider = fleet.byId.get(providerId);
     if (provider === undefined) continue;
