@@ -33,7 +33,9 @@ async function list(request: ApiRequest, { config, fleet }: Parts): Promise<Answ
   const current = await fleet.fresh();
   const limited = limit < Number.POSITIVE_INFINITY;
   const all = search(current, wanted, { strategy, randomize, limited });
-  const candidates = limited ? first(all, limit) : all;
+  const some = limited ? first(all, limit) : all;
+  // What follows an order is found at once, since the order changes with the fleet.
+  const candidates = limited && wanted.order.length > 0 ? [...some] : some;
   const body = jsonBody(candidatesJson(current, wanted, candidates, request.version));
   return {
     status: 200,

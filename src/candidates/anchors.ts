@@ -25,6 +25,21 @@ export function* anchorsFor(
 }
 
 /**
+ * The same roots as a list, where what is asked for is rare; root_required is not looked at.
+ *
+ * @returns undefined where it is not to be found in fewer places than the limit
+ */
+export function fewAnchors(
+  fleet: Fleet,
+  request: Pick<ResolvedRequest, 'groups' | 'rootTraits'>,
+  sharing: Sharing,
+  limit: number,
+): readonly Provider[] | undefined {
+  const few = rarest(fleet, request, limit);
+  return few === undefined ? undefined : [...anchorsOf(few, sharing, 'steady')];
+}
+
+/**
  * The fewest providers of which each candidate uses one, or whose root is the anchor: the holders of a class, a required
  * trait or an aggregate, or a tree that is named.
  *

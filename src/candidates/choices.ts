@@ -2,7 +2,7 @@ import { hasAnyTrait } from '../fleet/filters.ts';
 import type { Provider } from '../fleet/provider.ts';
 import { type Choice, granularChoice } from './candidate.ts';
 import { optionsByClass, satisfiesAlone, satisfiesGroup } from './options.ts';
-import { inOrder, type Order } from './order.ts';
+import { inOrder, type ProviderOrder } from './order.ts';
 import type { ResolvedGroup } from './resolve.ts';
 import { treeOptions } from './tree_options.ts';
 import { isSpent, type Work } from './work.ts';
@@ -18,7 +18,7 @@ export function choicesFor(
   group: ResolvedGroup,
   anchor: Provider,
   usable: readonly Provider[],
-  order: Order,
+  order: ProviderOrder,
   work?: Work,
 ): Iterable<Choice> {
   if (group.granular) {
@@ -76,17 +76,21 @@ const bounded =
 const hasOne = (providers: readonly Provider[], anyOf: readonly number[]): boolean =>
   providers.some(({ traitIds }) => hasAnyTrait(traitIds, anyOf));
 
-/** The providers that are each a choice of a granular group; those of the tree come before those that share with it. */
+/**
+ * The providers that are each a choice of a granular group. Unless keys order them, those of the tree come before those that share
+ * with it.
+ */
 export function granularProviders(
   group: ResolvedGroup,
   anchor: Provider,
   usable: readonly Provider[],
-  order: Order,
+  order: ProviderOrder,
 ): readonly Provider[] {
   const own = inOrder(treeOptions(anchor, group)[0] ?? none, order);
   if (usable.length === 0) return own;
   const others = usable.filter((provider) => satisfiesGroup(provider, group));
-  return [...own, ...inOrder(others, order)];
+  // Keys compare all of them; else those that share come last.
+  return typeof order === 'object' ? inOrder([...own, ...others], order) : [...own, ...inOrder(others, order)];
 }
 
 /**
@@ -97,7 +101,7 @@ export function granularProviders(
 function* products(
   group: ResolvedGroup,
   lists: readonly (readonly Provider[])[],
-  order: Order,
+  order: ProviderOrder,
   goesOn: ((taken: readonly Provider[]) => boolean) | undefined,
 ): Generator<Choice> {
   const wheels = order === 'steady' ? lists : lists.map((list) => inOrder(list, order));

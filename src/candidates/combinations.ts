@@ -4,7 +4,7 @@ import type { Candidate } from './candidate.ts';
 import { choiceAlone, choicesFor, isAlone } from './choices.ts';
 import { type Combination, giveBack, isPossible, satisfiesSubtrees, take } from './combination.ts';
 import { occupancyOf, usesEachTreeOnce } from './occupancy.ts';
-import type { Order } from './order.ts';
+import type { ProviderOrder } from './order.ts';
 import { hasProspects } from './prospects.ts';
 import type { ResolvedGroup, ResolvedRequest } from './resolve.ts';
 import { classesOfSeveral, SharedUsage } from './shared_usage.ts';
@@ -32,7 +32,12 @@ export type CandidatesAt = (anchor: Provider) => Iterable<Candidate>;
  *
  * @param work a bound of the caller: once it is used up an anchor is given up without an error, and `work` tells so
  */
-export function candidatesOf(request: ResolvedRequest, sharing: Sharing, order: Order, work?: Work): CandidatesAt {
+export function candidatesOf(
+  request: ResolvedRequest,
+  sharing: Sharing,
+  order: ProviderOrder,
+  work?: Work,
+): CandidatesAt {
   const { groups } = request;
   const [only] = groups;
   if (only === undefined || groups.length > 1) {
@@ -59,7 +64,7 @@ function* loneChoicesAt(
   group: ResolvedGroup,
   { nested }: ResolvedRequest,
   sharing: Sharing,
-  order: Order,
+  order: ProviderOrder,
   work: Work | undefined,
 ): Generator<Candidate> {
   for (const choice of choicesFor(group, anchor, sharing.usableBy(anchor), order, work)) {

@@ -5,6 +5,7 @@ import type { Provider } from '../fleet/provider.ts';
 import { badRequest, noSuchClass } from '../rest/errors.ts';
 import type { CandidateRequest, RequestGroup } from './request.ts';
 import { keptGroups } from './tree_options.ts';
+import { type ResolvedOrder, resolveOrder } from './tree_visit.ts';
 
 /** A group with its names looked up. */
 export type ResolvedGroup = {
@@ -28,6 +29,8 @@ export type ResolvedRequest = {
   readonly rootTraits: TraitIds;
   /** Places in `groups`. */
   readonly sameSubtrees: readonly (readonly number[])[];
+  /** Undefined where no order of trees is asked for. */
+  readonly order: ResolvedOrder | undefined;
 };
 
 /** What a query comes to: groups to search for, or the knowledge that nothing can be found. */
@@ -37,7 +40,8 @@ export type Resolution = ResolvedRequest | 'nothing';
  * Looks up the names of a query.
  *
  * Upstream searches group by group, and a group without result ends the search before the names of later groups are looked
- * up, as does a root_required that no root has. So an unknown name is an error only if all before it can be satisfied.
+ * up, as does a root_required that no root has. So an unknown name is an error only if all before it can be satisfied. Names in
+ * `order`, which upstream does not have, are looked up first.
  *
  * @param isSatisfiable whether a group by itself has any result
  * @param keeps whether trees are to keep what they offer for these groups; false for variants that are asked for once
@@ -49,6 +53,7 @@ export function resolveRequest(
   isSatisfiable: (group: ResolvedGroup, rootTraits: TraitIds) => boolean,
   keeps = true,
 ): Resolution {
+  const order = resolveOrder(fleet, request.order);
   const rootTraits = {
     required: request.rootTraits.required.map((name) => [traitId(fleet, name)]),
     forbidden: request.rootTraits.forbidden.map((name) => traitId(fleet, name)),
@@ -74,6 +79,7 @@ export function resolveRequest(
     nested: request.nested,
     rootTraits,
     sameSubtrees: request.sameSubtrees.map((named) => [...named].map((suffix) => suffixes.indexOf(suffix))),
+    order,
   };
 }
 

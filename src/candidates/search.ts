@@ -8,6 +8,7 @@ import type { Order } from './order.ts';
 import type { CandidateRequest } from './request.ts';
 import { type Resolution, resolveRequest } from './resolve.ts';
 import { type Sharing, sharingIn } from './sharing.ts';
+import { visitTrees } from './tree_visit.ts';
 
 /** In which order candidates come. */
 export type SearchOptions = {
@@ -15,6 +16,8 @@ export type SearchOptions = {
   readonly randomize: boolean;
   /** Whether not all candidates may be taken. */
   readonly limited: boolean;
+  /** Whether the tree of a root may be used; all may unless it is said. */
+  readonly mayUse?: ((anchor: Provider) => boolean) | undefined;
 };
 
 /**
@@ -27,15 +30,15 @@ export function search(fleet: Fleet, request: CandidateRequest, options: SearchO
   const sharing = sharingIn(fleet);
   const resolved = resolveForSearch(fleet, request, sharing);
   if (resolved === 'nothing') return [];
-  const { randomize, limited, strategy } = options;
+  const { randomize, limited, strategy, mayUse } = options;
   const order: Order = randomize ? (limited ? 'random' : 'rotated') : 'steady';
   // A random sample must not come from a few anchors only.
-  const roundRobin = (randomize && limited) || strategy === 'breadth-first';
+  const roundRobin = resolved.order === undefined && ((randomize && limited) || strategy === 'breadth-first');
   // The list of roots is in another order once one goes. An answer that has all candidates may be sent meanwhile, and must not
   // lack those who were there all the time.
-  const searched = limited ? fleet : { ...fleet, roots: fleet.roots.slice() };
-  const anchors = anchorsFor(searched, resolved, sharing, order);
-  const candidatesAt = candidatesOf(resolved, sharing, order);
+  const visit = visitTrees(fleet, resolved, sharing, order, !limited);
+  const anchors = mayUse === undefined ? visit.anchors : Iterator.from(visit.anchors).filter(mayUse);
+  const candidatesAt = candidatesOf(resolved, sharing, visit.within);
   const candidates = roundRobin ? interleave(anchors, candidatesAt) : chain(anchors, candidatesAt);
   return sharing.exists ? withoutRepetition(candidates, sharing) : candidates;
 }

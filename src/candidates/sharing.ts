@@ -8,6 +8,8 @@ const sharingTrait = 'MISC_SHARES_VIA_AGGREGATE';
 export type Sharing = {
   /** Whether anybody shares at all. */
   readonly exists: boolean;
+  /** All that share. */
+  readonly providers: Iterable<Provider>;
   readonly isSharing: (provider: Provider) => boolean;
   /** The sharing providers outside of a tree that the tree may use: some node of it is in one of their aggregates. */
   readonly usableBy: (root: Provider) => readonly Provider[];
@@ -42,6 +44,7 @@ export function sharingIn(fleet: Fleet): Sharing {
   };
   return {
     exists: providers.size > 0,
+    providers,
     isSharing: (provider) => providers.has(provider),
     usableBy: byAggregate.size === 0 ? () => nobody : usableBy,
     *anchorsOf(provider) {
