@@ -1,7 +1,5 @@
-import { satisfiesTraits } from '../fleet/filters.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import type { Provider } from '../fleet/provider.ts';
-import { anchorsFor } from './anchors.ts';
 import type { Candidate } from './candidate.ts';
 import { candidatesOf } from './combinations.ts';
 import { type Condition, requestWith } from './conditions.ts';
@@ -9,6 +7,7 @@ import type { CandidateRequest } from './request.ts';
 import { type Resolution, resolveVariant } from './resolve.ts';
 import { resolveForSearch } from './search.ts';
 import { type Sharing, sharingIn } from './sharing.ts';
+import { visitTrees } from './tree_visit.ts';
 import { isSpent, type Work } from './work.ts';
 
 /** A candidate, and the root of the tree at which it was found. */
@@ -31,8 +30,8 @@ export type PlaceOptions = {
 };
 
 /**
- * Finds one candidate of a request. Trees are tried in random order, so that requests which are served at the same time, also by
- * other processes, do not all choose the same one.
+ * Finds the first candidate of a request by its `order`. Trees that are equal by it are tried in random order, so that requests which
+ * are served at the same time, also by other processes, do not all choose the same one.
  *
  * @returns `'too wide'` where the work was used up before one was found
  * @throws ApiError 400 for classes and traits that do not exist
@@ -53,12 +52,12 @@ function firstPlace(
   { allowed, work }: PlaceOptions,
 ): Place | 'nowhere' | 'too wide' {
   if (resolved === 'nothing') return 'nowhere';
-  const candidatesAt = candidatesOf(resolved, sharing, 'random', work);
   const { only, not } = allowed;
-  const anchors = only ?? anchorsFor(fleet, resolved, sharing, 'random');
+  const { anchors, within } = visitTrees(fleet, resolved, sharing, 'random', false, only && [...only]);
+  const candidatesAt = candidatesOf(resolved, sharing, within, work);
   for (const anchor of anchors) {
     if (isSpent(work, looksAt(anchor, resolved.groups.length))) return 'too wide';
-    if (not.has(anchor) || (only !== undefined && !satisfiesTraits(anchor.traitIds, resolved.rootTraits))) continue;
+    if (not.has(anchor)) continue;
     for (const candidate of candidatesAt(anchor)) return { anchor, candidate };
     if (work.looks < 0) return 'too wide';
   }

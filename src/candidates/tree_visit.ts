@@ -58,6 +58,7 @@ export type TreeVisit = { readonly anchors: Iterable<Provider>; readonly within:
  *
  * @param ties the order of trees, and of providers, that are equal by all keys
  * @param wholly whether the list of roots is copied first, so that none is left out or comes twice when the fleet changes
+ * @param among the only roots that are tried; all unless it is said
  */
 export function visitTrees(
   fleet: Fleet,
@@ -65,17 +66,24 @@ export function visitTrees(
   sharing: Sharing,
   ties: Order,
   wholly = false,
+  among?: readonly Provider[],
 ): TreeVisit {
   const { order } = request;
+  const anchorsIn = (ties: Order, searched = fleet): Iterable<Provider> =>
+    among === undefined
+      ? anchorsFor(searched, request, sharing, ties)
+      : walk(
+          among.filter(({ traitIds }) => satisfiesTraits(traitIds, request.rootTraits)),
+          ties,
+        );
   if (order === undefined) {
     const searched = wholly ? { ...fleet, roots: fleet.roots.slice() } : fleet;
-    return { anchors: anchorsFor(searched, request, sharing, ties), within: ties };
+    return { anchors: anchorsIn(ties, searched), within: ties };
   }
   const { keys } = order;
   const equals = order.isRandom ? 'random' : ties;
   const within = keys.length === 0 ? equals : { keys, equals };
-  const ordered =
-    keys.length === 0 ? anchorsFor(fleet, request, sharing, equals) : inKeyOrder(fleet, keys, request, sharing, equals);
+  const ordered = keys.length === 0 ? anchorsIn(equals) : inKeyOrder(fleet, keys, request, sharing, equals, among);
   return { anchors: wholly ? [...ordered] : ordered, within };
 }
 
@@ -88,9 +96,10 @@ function* inKeyOrder(
   request: Pick<ResolvedRequest, 'groups' | 'rootTraits'>,
   sharing: Sharing,
   equals: Order,
+  among: readonly Provider[] | undefined,
 ): Generator<Provider> {
   const order = fleet.treeOrders.of(keys);
-  const few = fewAnchors(fleet, request, sharing, Math.min(mostSorted, fleet.roots.length / 8));
+  const few = among ?? fewAnchors(fleet, request, sharing, Math.min(mostSorted, fleet.roots.length / 8));
   const runs = few === undefined ? order.runs(demandsOf(request, sharing)) : runsOf(few, order);
   for (const run of runs) {
     for (const anchor of walk(run, equals)) if (satisfiesTraits(anchor.traitIds, request.rootTraits)) yield anchor;
