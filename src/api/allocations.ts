@@ -13,7 +13,7 @@ import { since } from '../rest/microversions.ts';
 import { checkValue } from '../rest/schema_check.ts';
 import { bySince } from '../rest/versions.ts';
 import { besideDryRun, consumersBodies, placedConsumers, putBodies } from './allocation_bodies.ts';
-import { allocationsOf, consumerClaim, expectKnownOnly, writeClaim } from './claim_requests.ts';
+import { allocationsOf, consumerClaim, dryRunOf, expectKnownOnly, writeClaim } from './claim_requests.ts';
 import { preconditionFailed, requireMatch, tagged, takesIfMatch } from './entity_tags.ts';
 import { newest } from './last_modified.ts';
 import type { Parts } from './parts.ts';
@@ -75,13 +75,16 @@ async function put(request: ApiRequest, parts: Parts): Promise<Answer> {
   const body = await request.json(bySince(putBodies, request.version));
   const consumer = consumerClaim(normalUuid(uuid), body, request, parts.config);
   const claim = claimOf([consumer], request);
+  const isDryRun = 'dry_run' in body && body.dry_run === true;
   const outcome = await writeClaim(parts, claim, {
+    isDryRun,
     version: request.version,
     notFound: `Unable to allocate inventory for consumer ${consumer.uuid}:`,
   });
   const [placed] = outcome.consumers;
-  if (placed === undefined) return noContent;
-  return { status: 200, json: outcomeJson(placed, outcome), etag: placed.etag ?? undefined };
+  const more = dryRunOf(isDryRun);
+  if (placed === undefined) return { ...noContent, ...more };
+  return { status: 200, json: outcomeJson(placed, outcome), etag: placed.etag ?? undefined, ...more };
 }
 
 async function post(request: ApiRequest, parts: Parts): Promise<Answer> {
@@ -93,17 +96,21 @@ async function post(request: ApiRequest, parts: Parts): Promise<Answer> {
     throw preconditionFailed('What consumers have of which all are new');
   }
   const claim = claimOf(consumers, request);
-  const wording = { version: request.version, notFound: 'Unable to allocate inventory' };
-  const outcome = await writeClaim(parts, claim, wording);
-  if (!isByQuery(claim)) return noContent;
+  const { isDryRun } = body;
+  const writing = { isDryRun, version: request.version, notFound: 'Unable to allocate inventory' };
+  const outcome = await writeClaim(parts, claim, writing);
+  const more = dryRunOf(isDryRun);
+  if (!isByQuery(claim)) return { ...noContent, ...more };
   const json = Object.fromEntries(outcome.consumers.map((each) => [each.uuid, outcomeJson(each, outcome)]));
-  return { status: 200, json };
+  return { status: 200, json, ...more };
 }
 
 async function postBody(request: ApiRequest) {
-  if (request.version < since.placing) return { consumers: await request.json(bySince(postBodies, request.version)) };
+  if (request.version < since.placing) {
+    return { isDryRun: false, consumers: await request.json(bySince(postBodies, request.version)) };
+  }
   const { dry_run: dryRun, ...consumers } = await request.json(besideDryRun);
-  return { dryRun: dryRun === true, consumers: checkValue(consumers, placedConsumers) };
+  return { isDryRun: dryRun === true, consumers: checkValue(consumers, placedConsumers) };
 }
 
 async function remove(request: ApiRequest, parts: Parts): Promise<Answer> {

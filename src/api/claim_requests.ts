@@ -8,8 +8,8 @@ import {
 import type { ClaimOutcome } from '../claims/outcome.ts';
 import type { Config } from '../config/config.ts';
 import { unknownType } from '../placement/entity_tag.ts';
-import type { ApiRequest } from '../rest/endpoint.ts';
-import { type ApiError, badRequest, conflict, type ErrorCode, errorCodes } from '../rest/errors.ts';
+import type { Answer, ApiRequest } from '../rest/endpoint.ts';
+import { ApiError, badRequest, conflict, type ErrorCode, errorCodes } from '../rest/errors.ts';
 import { since } from '../rest/microversions.ts';
 import type { ConsumerBody } from './allocation_bodies.ts';
 import { preconditionFailed } from './entity_tags.ts';
@@ -59,14 +59,26 @@ const inventoriesOf = (uuid: string): string => `What resource provider ${uuid} 
 /** The words of a refusal that differ between kinds of requests, and the version, which has some codes or not. */
 type Wording = { readonly version: number; readonly notFound: string; readonly concurrentUpdate?: string };
 
+/** How the claim of a request is written, or only judged. */
+type Writing = Wording & { readonly isDryRun: boolean };
+
 /** Writes the claim of a request. @throws ApiError 400, 409 or 412 that says why it was refused. */
-export async function writeClaim({ claims }: Parts, claim: Claim, wording: Wording): Promise<ClaimOutcome> {
+export async function writeClaim({ claims }: Parts, claim: Claim, writing: Writing): Promise<ClaimOutcome> {
   try {
-    return await claims.write(claim);
+    return await (writing.isDryRun ? claims.tryOut(claim) : claims.write(claim));
   } catch (error) {
-    throw error instanceof ClaimRefused ? refusals[error.reason](error, wording) : error;
+    if (!(error instanceof ClaimRefused)) throw error;
+    const refusal = refusals[error.reason](error, writing);
+    if (!writing.isDryRun) throw refusal;
+    const { status, message, code, vary } = refusal;
+    throw new ApiError(status, message, { code, vary, ...dryRunHeaders });
   }
 }
+
+const dryRunHeaders = { headers: { 'placement-dry-run': 'true' } } as const;
+
+/** What an answer has in addition: of a dry run a header that says so. */
+export const dryRunOf = (isDryRun: boolean): Pick<Answer, 'headers'> => (isDryRun ? dryRunHeaders : {});
 
 const refusals: Readonly<Record<RefusalReason, (refused: ClaimRefused, wording: Wording) => ApiError>> = {
   'unmatched consumer': ({ message: uuid }) => preconditionFailed(allocationsOf(uuid)),

@@ -20,7 +20,7 @@ const mostQueries = 8;
 const longestQuery = 16_384;
 
 /** How many consumers of one POST may be by query. */
-const mostPlaced = 1000;
+const mostPlaced = 500;
 
 /**
  * The queries of a consumer in a body; none where it has allocations.

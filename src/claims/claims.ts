@@ -24,12 +24,15 @@ import {
   rowsOf,
 } from './pending_claim.ts';
 import { watchForStaleness } from './staleness.ts';
+import { tryOut } from './try_out.ts';
 import { type BatchWriterOptions, openBatchWriter } from './write_batch.ts';
 
 /** Writes claims; those that arrive while a write is under way go together in the next. */
 export type Claims = {
   /** Resolves once the claim is written. @throws ClaimRefused */
   write(claim: Claim): Promise<ClaimOutcome>;
+  /** Judges a claim as `write` does, on a fresh fleet, and writes nothing. @throws ClaimRefused */
+  tryOut(claim: Claim): Promise<ClaimOutcome>;
 };
 
 /** How many claims one statement takes: beyond this, waiting for the next costs less than a longer one. */
@@ -86,5 +89,8 @@ export function openClaims(database: Database, fleet: FleetKeeper, options: Batc
     },
     processBatch,
   );
-  return { write: (claim) => write(pending(claim)) };
+  return {
+    write: (claim) => write(pending(claim)),
+    tryOut: (claim) => tryOut(database, fleet, claim),
+  };
 }

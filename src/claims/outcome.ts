@@ -25,6 +25,10 @@ export type ClaimOutcome = {
 
 const untold: ClaimOutcome = { consumers: [], generations: new Map() };
 
+/** The generations that the providers of a claim have after it, by their ids, if no other one is written. */
+export const generationsAfter = ({ providers }: Judged['write']): ReadonlyMap<number, number> =>
+  new Map(providers.map(({ providerId, generation, bump }) => [providerId, laterGeneration(generation, bump)]));
+
 /** @param generations of the providers, by their ids, as they were written */
 export function outcomeOf(
   { write, demands, placement }: Pick<Judged, 'write' | 'demands' | 'placement'>,

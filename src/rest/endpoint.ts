@@ -93,6 +93,8 @@ export type Answer = {
    * null only the second, without a value neither.
    */
   readonly lastModified?: Date | null;
+  /** Further headers. */
+  readonly headers?: Readonly<Record<string, string>>;
   /** The entity tag of the resource, for the header `ETag`. */
   readonly etag?: EntityTag | undefined;
   /**

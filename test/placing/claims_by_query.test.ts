@@ -2,23 +2,8 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
 import { engines } from '../engines.ts';
-import { accepted, at, makeProvider, newClaim, requestsTo, type Send } from '../requests.ts';
-import { withTestService } from '../services.ts';
-import { placed } from './placed.ts';
-
-/** Calls back with requests at 1.43 to a service with so many hosts, each with 8 VCPU and 1000 MB. */
-async function withHosts(
-  engine: (typeof engines)[number],
-  count: number,
-  use: (send: Send, hosts: readonly string[]) => Promise<void>,
-): Promise<void> {
-  await withTestService(engine, {}, async (service) => {
-    const send = requestsTo(service, 'placement 1.43');
-    const hosts = Array.from({ length: count }, () => randomUUID());
-    for (const host of hosts) await makeProvider(send, host, { VCPU: { total: 8 }, MEMORY_MB: { total: 1000 } });
-    await use(send, hosts);
-  });
-}
+import { accepted, at, newClaim } from '../requests.ts';
+import { errorOf, placed, providersOf, withHosts } from './placed.ts';
 
 for (const engine of engines) {
   test(`a consumer is placed by a query, and the answer is what GET shows, on ${engine}`, async () => {
@@ -26,7 +11,7 @@ for (const engine of engines) {
       const consumer = randomUUID();
       const answer = accepted(await send('PUT', `/allocations/${consumer}`, placed('resources=VCPU:2,MEMORY_MB:100')));
       assert.equal(answer.status, 200);
-      const host = Object.keys(Object(at(answer.json, 'allocations')))[0] ?? '';
+      const [host = ''] = providersOf(answer.json);
       assert.ok(hosts.includes(host));
       const shown = await send('GET', `/allocations/${consumer}`);
       assert.deepEqual(answer.json, { ...Object(shown.json), mappings: { '': [host] } });
@@ -43,11 +28,10 @@ for (const engine of engines) {
       );
       const statuses = answers.map(({ status }) => status);
       assert.equal(statuses.filter((status) => status === 200).length, 12);
-      for (const { status, json } of answers) {
-        if (status === 200) continue;
-        assert.equal(status, 409);
-        assert.equal(at(json, 'errors', 0, 'code'), 'placement.no_candidates');
-        assert.match(String(at(json, 'errors', 0, 'detail')), /no tree meets resources=VCPU:2\b/);
+      for (const answer of answers.filter(({ status }) => status !== 200)) {
+        assert.equal(answer.status, 409);
+        assert.equal(errorOf(answer).code, 'placement.no_candidates');
+        assert.match(errorOf(answer).detail, /no tree meets resources=VCPU:2\b/);
       }
     });
   });
@@ -63,7 +47,34 @@ for (const engine of engines) {
       const tooMuch = await send('PUT', `/allocations/${consumer}`, placed('resources=VCPU:8', 2));
       assert.equal(tooMuch.status, 409);
       const stale = await send('PUT', `/allocations/${consumer}`, placed('resources=VCPU:1', 1));
-      assert.equal(at(stale.json, 'errors', 0, 'code'), 'placement.concurrent_update');
+      assert.equal(errorOf(stale).code, 'placement.concurrent_update');
+    });
+  });
+
+  test(`of several queries the first that fits counts, on ${engine}`, async () => {
+    await withHosts(engine, 2, async (send, [first = '', second = '']) => {
+      accepted(
+        await send('PUT', `/resource_providers/${first}/traits`, {
+          resource_provider_generation: 1,
+          traits: ['HW_CPU_X86_AVX'],
+        }),
+      );
+      const avx = 'resources=VCPU:5&required=HW_CPU_X86_AVX';
+      const either = placed([avx, 'resources=VCPU:5']);
+      assert.deepEqual(providersOf(accepted(await send('PUT', `/allocations/${randomUUID()}`, either)).json), [first]);
+      assert.deepEqual(providersOf(accepted(await send('PUT', `/allocations/${randomUUID()}`, either)).json), [second]);
+      const refused = await send('PUT', `/allocations/${randomUUID()}`, either);
+      assert.equal(errorOf(refused).code, 'placement.no_candidates');
+      assert.match(
+        errorOf(refused).detail,
+        /query 1: no tree meets resources=VCPU:5\. query 2: no tree meets resources=VCPU:5\./,
+      );
+      const small = await send(
+        'PUT',
+        `/allocations/${randomUUID()}`,
+        placed('resources=VCPU:3,MEMORY_MB:1001&required=HW_CPU_X86_AVX'),
+      );
+      assert.match(errorOf(small).detail, /no tree meets resources=MEMORY_MB:1001 and all conditions before it/);
     });
   });
 }
