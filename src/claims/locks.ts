@@ -16,6 +16,7 @@ import {
 
 const consumer = 'consumer ';
 const provider = 'provider ';
+const relation = 'relation ';
 
 /** The locks that claims and deletions take on the tables themselves. They wait for these while an index is built, for example. */
 export const tablesOfClaimsLock = 'tables of claims';
@@ -23,6 +24,9 @@ export const tablesOfDeletionsLock = 'tables of deletions';
 const tables = { [tablesOfClaimsLock]: tablesOfClaims, [tablesOfDeletionsLock]: tablesOfDeletions };
 export const consumerLock = (uuid: string): string => consumer + uuid;
 export const providerLock = (uuid: string): string => provider + uuid;
+
+/** Of a consumer that claims by query name, or that names others; a transaction has it only while it writes. */
+export const relationLock = (uuid: string): string => relation + uuid;
 
 /** The keys of these rows that other transactions have locked, or the key of the tables. */
 export async function findLocked(
@@ -39,5 +43,6 @@ export async function findLocked(
 export function awaitLock(database: Database, key: string, wait: LockWait): Promise<unknown> {
   if (key.startsWith(consumer)) return awaitConsumer(key.slice(consumer.length))(database, wait);
   if (key.startsWith(provider)) return awaitProvider(key.slice(provider.length))(database, wait);
+  if (key.startsWith(relation)) return Promise.resolve();
   return awaitTables(key === tablesOfClaimsLock ? tablesOfClaims : tablesOfDeletions)(database, wait);
 }

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import type { CandidateRequest, RequestGroup } from '../../src/candidates/request.ts';
+import { anyTree, type CandidateRequest, type RequestGroup } from '../../src/candidates/request.ts';
 import { often } from './random_topology.ts';
 import { aggregates, classNames, emptyAggregate, providerUuid, traitNames } from './topology.ts';
 
@@ -93,6 +93,7 @@ export const anyRequest: fc.Arbitrary<CandidateRequest> = fc
       rootTraits: nested ? rootTraits : { required: [], forbidden: [] },
       sameSubtrees: nested ? named.filter(({ size }) => size > 0) : [],
       nested,
+      ...anyTree,
     }));
   });
 

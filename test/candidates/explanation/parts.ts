@@ -1,4 +1,4 @@
-import type { CandidateRequest, RequestGroup } from '../../../src/candidates/request.ts';
+import { anyTree, type CandidateRequest, type RequestGroup } from '../../../src/candidates/request.ts';
 
 /** One condition as it stands in a query, and how it is taken out of a request. */
 export type Part = {
@@ -93,5 +93,6 @@ export function requestOfParts(parts: readonly Part[]): CandidateRequest {
       .map((value) => new Set(value.split(',').filter((suffix) => suffixes.includes(suffix))))
       .filter(({ size }) => size > 0),
     nested: true,
+    ...anyTree,
   };
 }
