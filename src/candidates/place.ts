@@ -1,5 +1,6 @@
 import type { Fleet } from '../fleet/fleet.ts';
 import type { Provider } from '../fleet/provider.ts';
+import type { AllowedTrees } from './allowed_trees.ts';
 import type { Candidate } from './candidate.ts';
 import { candidatesOf } from './combinations.ts';
 import { type Condition, requestWith } from './conditions.ts';
@@ -13,15 +14,6 @@ import { isSpent, type Work } from './work.ts';
 /** A candidate, and the root of the tree at which it was found. */
 export type Place = { readonly anchor: Provider; readonly candidate: Candidate };
 
-/** Which trees may be used, by their roots. */
-export type AllowedTrees = {
-  /** No other ones; undefined for all. */
-  readonly only: ReadonlySet<Provider> | undefined;
-  readonly not: ReadonlySet<Provider>;
-};
-
-export const allTrees: AllowedTrees = { only: undefined, not: new Set() };
-
 /** Where a place is looked for, and how long. */
 export type PlaceOptions = {
   readonly allowed: AllowedTrees;
@@ -30,8 +22,8 @@ export type PlaceOptions = {
 };
 
 /**
- * Finds the first candidate of a request by its `order`. Trees that are equal by it are tried in random order, so that requests which
- * are served at the same time, also by other processes, do not all choose the same one.
+ * Finds one candidate of a request, the first by its `order`. Trees that are equal, without `order` all of them, are tried in random
+ * order, so that requests which are served at the same time, also by other processes, do not all choose the same one.
  *
  * @returns `'too wide'` where the work was used up before one was found
  * @throws ApiError 400 for classes and traits that do not exist
@@ -52,12 +44,10 @@ function firstPlace(
   { allowed, work }: PlaceOptions,
 ): Place | 'nowhere' | 'too wide' {
   if (resolved === 'nothing') return 'nowhere';
-  const { only, not } = allowed;
-  const { anchors, within } = visitTrees(fleet, resolved, sharing, 'random', false, only && [...only]);
+  const { anchors, within } = visitTrees(fleet, resolved, sharing, { ties: 'random', allowed });
   const candidatesAt = candidatesOf(resolved, sharing, within, work);
   for (const anchor of anchors) {
     if (isSpent(work, looksAt(anchor, resolved.groups.length))) return 'too wide';
-    if (not.has(anchor)) continue;
     for (const candidate of candidatesAt(anchor)) return { anchor, candidate };
     if (work.looks < 0) return 'too wide';
   }

@@ -1,5 +1,6 @@
 import type { Fleet } from '../fleet/fleet.ts';
 import type { Provider } from '../fleet/provider.ts';
+import { type AllowedTrees, allTrees } from './allowed_trees.ts';
 import { anchorsFor } from './anchors.ts';
 import type { Candidate } from './candidate.ts';
 import { choicesFor } from './choices.ts';
@@ -16,8 +17,8 @@ export type SearchOptions = {
   readonly randomize: boolean;
   /** Whether not all candidates may be taken. */
   readonly limited: boolean;
-  /** Whether the tree of a root may be used; all may unless it is said. */
-  readonly mayUse?: ((anchor: Provider) => boolean) | undefined;
+  /** All may be used unless it is said. */
+  readonly allowed?: AllowedTrees;
 };
 
 /**
@@ -30,15 +31,14 @@ export function search(fleet: Fleet, request: CandidateRequest, options: SearchO
   const sharing = sharingIn(fleet);
   const resolved = resolveForSearch(fleet, request, sharing);
   if (resolved === 'nothing') return [];
-  const { randomize, limited, strategy, mayUse } = options;
+  const { randomize, limited, strategy, allowed = allTrees } = options;
   const order: Order = randomize ? (limited ? 'random' : 'rotated') : 'steady';
   // A random sample must not come from a few anchors only.
   const roundRobin = resolved.order === undefined && ((randomize && limited) || strategy === 'breadth-first');
   // The list of roots is in another order once one goes. An answer that has all candidates may be sent meanwhile, and must not
   // lack those who were there all the time.
-  const visit = visitTrees(fleet, resolved, sharing, order, !limited);
-  const anchors = mayUse === undefined ? visit.anchors : Iterator.from(visit.anchors).filter(mayUse);
-  const candidatesAt = candidatesOf(resolved, sharing, visit.within);
+  const { anchors, within } = visitTrees(fleet, resolved, sharing, { ties: order, allowed, wholly: !limited });
+  const candidatesAt = candidatesOf(resolved, sharing, within);
   const candidates = roundRobin ? interleave(anchors, candidatesAt) : chain(anchors, candidatesAt);
   return sharing.exists ? withoutRepetition(candidates, sharing) : candidates;
 }

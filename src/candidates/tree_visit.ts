@@ -4,6 +4,7 @@ import { inventoryOf, type Provider } from '../fleet/provider.ts';
 import type { TreeKey } from '../fleet/tree_keys.ts';
 import type { Demand, TreeOrder } from '../fleet/tree_order.ts';
 import { badRequest, noSuchClass } from '../rest/errors.ts';
+import type { AllowedTrees } from './allowed_trees.ts';
 import { anchorsFor, fewAnchors } from './anchors.ts';
 import { type Order, type ProviderOrder, walk } from './order.ts';
 import type { OrderKey } from './request.ts';
@@ -48,58 +49,62 @@ const wrongKey = (key: string, problem: string) =>
 /** The roots at which candidates are looked for, and in which order the providers of each group are tried there. */
 export type TreeVisit = { readonly anchors: Iterable<Provider>; readonly within: ProviderOrder };
 
+/** How trees are visited. */
+export type VisitOptions = {
+  /** The order of trees, and of providers, that are equal by all keys; without `order` of all. */
+  readonly ties: Order;
+  readonly allowed: AllowedTrees;
+  /**
+   * Whether the roots are listed first, so that none is left out or comes twice while the fleet changes. Otherwise nothing may be
+   * awaited while the anchors of a request with `order` are taken.
+   */
+  readonly wholly?: boolean;
+};
+
 /**
- * In which order trees are tried for a request: by its `order`, or in the given one. The first tree that has a candidate is
- * the first by `order` that fits. The anchors are a superset of those that have one, found one by one: stopping early saves
- * the work of all others.
- *
- * With an `order` nothing may be awaited while anchors are taken, unless `wholly`. They are of the fleet as it is when the
- * first is taken, also with what it only supposes (`showEffects`).
- *
- * @param ties the order of trees, and of providers, that are equal by all keys
- * @param wholly whether the list of roots is copied first, so that none is left out or comes twice when the fleet changes
- * @param among the only roots that are tried; all unless it is said
+ * In which order trees are tried for a request. The first anchor that has a candidate is the first by `order` that fits: the
+ * anchors are those that have one, and others. They are found one by one, as the fleet is when the first is taken, also by what it
+ * only supposes (`showEffects`); whoever stops early saves the work of all others.
  */
 export function visitTrees(
   fleet: Fleet,
   request: Pick<ResolvedRequest, 'groups' | 'rootTraits' | 'order'>,
   sharing: Sharing,
-  ties: Order,
-  wholly = false,
-  among?: readonly Provider[],
+  { ties, allowed, wholly = false }: VisitOptions,
 ): TreeVisit {
-  const { order } = request;
-  const anchorsIn = (ties: Order, searched = fleet): Iterable<Provider> =>
-    among === undefined
-      ? anchorsFor(searched, request, sharing, ties)
-      : walk(
-          among.filter(({ traitIds }) => satisfiesTraits(traitIds, request.rootTraits)),
-          ties,
-        );
-  if (order === undefined) {
-    const searched = wholly ? { ...fleet, roots: fleet.roots.slice() } : fleet;
-    return { anchors: anchorsIn(ties, searched), within: ties };
-  }
-  const { keys } = order;
-  const equals = order.isRandom ? 'random' : ties;
-  const within = keys.length === 0 ? equals : { keys, equals };
-  const ordered = keys.length === 0 ? anchorsIn(equals) : inKeyOrder(fleet, keys, request, sharing, equals, among);
-  return { anchors: wholly ? [...ordered] : ordered, within };
+  const { keys = [], isRandom = false } = request.order ?? {};
+  const equals = isRandom ? 'random' : ties;
+  const hasKeys = keys.length > 0;
+  const { only, not } = allowed;
+  const listed = only === undefined ? undefined : withRootTraits(only, request);
+  const anchors = hasKeys
+    ? inKeyOrder(fleet, keys, request, sharing, equals, listed)
+    : listed === undefined
+      ? anchorsFor(wholly ? { ...fleet, roots: fleet.roots.slice() } : fleet, request, sharing, equals)
+      : walk(listed, equals);
+  const visited = not.size === 0 ? anchors : Iterator.from(anchors).filter((anchor) => !not.has(anchor));
+  return { anchors: wholly && hasKeys ? [...visited] : visited, within: hasKeys ? { keys, equals } : equals };
 }
+
+const withRootTraits = (
+  roots: Iterable<Provider>,
+  { rootTraits }: Pick<ResolvedRequest, 'rootTraits'>,
+): readonly Provider[] => [...roots].filter(({ traitIds }) => satisfiesTraits(traitIds, rootTraits));
 
 /** So many trees are sorted for one request; of more than these the order of all trees is followed. */
 const mostSorted = 1024;
 
+/** @param listed the only roots that may be anchors, if they are known */
 function* inKeyOrder(
   fleet: Fleet,
   keys: readonly TreeKey[],
   request: Pick<ResolvedRequest, 'groups' | 'rootTraits'>,
   sharing: Sharing,
   equals: Order,
-  among: readonly Provider[] | undefined,
+  listed: readonly Provider[] | undefined,
 ): Generator<Provider> {
   const order = fleet.treeOrders.of(keys);
-  const few = among ?? fewAnchors(fleet, request, sharing, Math.min(mostSorted, fleet.roots.length / 8));
+  const few = listed ?? fewAnchors(fleet, request, sharing, Math.min(mostSorted, fleet.roots.length / 8));
   const runs = few === undefined ? order.runs(demandsOf(request, sharing)) : runsOf(few, order);
   for (const run of runs) {
     for (const anchor of walk(run, equals)) if (satisfiesTraits(anchor.traitIds, request.rootTraits)) yield anchor;

@@ -1,6 +1,6 @@
 import type { ConsumerState } from '../../db/statements/claims/read_consumers.ts';
+import { type AllowedTrees, treesBeside } from '../candidates/allowed_trees.ts';
 import { heldTrees } from '../candidates/held_trees.ts';
-import type { AllowedTrees } from '../candidates/place.ts';
 import type { CandidateRequest } from '../candidates/request.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import type { Provider } from '../fleet/provider.ts';
@@ -86,10 +86,8 @@ export function neighboursOf(
   const avoidedBy = new Map<number, Set<Provider>>();
   return {
     allowedTrees: (place, request) => {
-      const not = new Set(avoidedBy.get(place));
-      for (const uuid of request.apartFrom) for (const tree of treesOf(uuid, place)) not.add(tree);
-      if (request.with.length === 0) return { only: undefined, not };
-      return { only: new Set(request.with.flatMap((uuid) => [...treesOf(uuid, place)])), not };
+      const { only, not } = treesBeside(request, (uuid) => treesOf(uuid, place));
+      return { only, not: not.union(avoidedBy.get(place) ?? new Set()) };
     },
     note: (place, placed, request) => {
       const trees = treesAfter(placed);

@@ -1,7 +1,8 @@
 import type { NeighbourGuard } from '../../db/statements/claims/claim_write.ts';
 import type { ConsumerState } from '../../db/statements/claims/read_consumers.ts';
+import { type AllowedTrees, allTrees } from '../candidates/allowed_trees.ts';
 import { type Candidate, takenByProvider } from '../candidates/candidate.ts';
-import { type AllowedTrees, allTrees, findPlace, firstUnmet, type Place } from '../candidates/place.ts';
+import { findPlace, firstUnmet, type Place } from '../candidates/place.ts';
 import type { CandidateRequest } from '../candidates/request.ts';
 import type { Work } from '../candidates/work.ts';
 import type { Fleet } from '../fleet/fleet.ts';

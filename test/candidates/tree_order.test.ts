@@ -68,6 +68,12 @@ const sortedRoots = (rows: AllRows, { roots }: Pick<Fleet, 'roots'>, order: read
 
 const steady = { strategy: 'depth-first', randomize: false, limited: false } as const;
 
+/** Of the tree of one root only. */
+const onlyAt = ({ roots }: Fleet, id: number) => {
+  const only = new Set(roots.filter((root) => root.id === id));
+  return { ...steady, allowed: { only, not: new Set<never>() } };
+};
+
 const keysOf = (fleet: Fleet, request: CandidateRequest, options: Parameters<typeof search>[2] = steady): string[] =>
   Array.from(search(fleet, request, options), (candidate) => candidateKey(fleet, candidate));
 
@@ -76,11 +82,7 @@ function expectedKeys(rows: AllRows, fleet: Fleet, request: CandidateRequest): s
   const fresh = createFleet(rows).fleet;
   keysOf(fresh, request); // throws what is to be thrown, also where there are no trees
   return [
-    ...new Set(
-      sortedRoots(rows, fleet, request.order).flatMap(({ id }) =>
-        keysOf(fresh, request, { ...steady, mayUse: (anchor) => anchor.id === id }),
-      ),
-    ),
+    ...new Set(sortedRoots(rows, fleet, request.order).flatMap(({ id }) => keysOf(fresh, request, onlyAt(fresh, id)))),
   ];
 }
 
@@ -222,8 +224,10 @@ test('a group takes from the first of its providers by the same keys', () => {
       const { fleet } = createFleet(rows);
       const request = { ...requestOf([groupOf('_A', { VCPU: 1 })]), order };
       for (const root of fleet.roots) {
-        const options = { ...steady, mayUse: (anchor: { readonly id: number }) => anchor.id === root.id };
-        const ids = Array.from(search(fleet, request, options), ([choice]) => choice?.providers[0]?.id ?? 0);
+        const ids = Array.from(
+          search(fleet, request, onlyAt(fleet, root.id)),
+          ([choice]) => choice?.providers[0]?.id ?? 0,
+        );
         assert.deepEqual(
           ids,
           sortedBy(ids, (id) => order.map((key) => naiveValue(rows, key, [id]))),
