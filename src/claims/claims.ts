@@ -12,6 +12,7 @@ import { awaitLock, consumerLock, findLocked, providerLock, relationLock, tables
 import type { ClaimOutcome } from './outcome.ts';
 import { openOwners } from './owners.ts';
 import {
+  avoidLocked,
   type BatchedClaim,
   consumersOf,
   isByTag,
@@ -84,7 +85,11 @@ export function openClaims(database: Database, fleet: FleetKeeper, options: Batc
       sharedLock: tablesLock,
       isAlone: ({ claim }) => claim.inventories.length > 0,
       isOfOne: isUnstorable,
-      findLocked: (claims) => findLocked(database, rowsOf(claims)),
+      findLocked: async (claims) => {
+        const locked = new Set(await findLocked(database, rowsOf(claims)));
+        avoidLocked(claims, (uuid) => locked.has(providerLock(uuid)));
+        return [...locked];
+      },
       awaitLock: (key, wait) => awaitLock(database, key, wait),
     },
     processBatch,

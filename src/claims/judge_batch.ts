@@ -7,7 +7,7 @@ import type { Judged } from './effects.ts';
 import type { Refused } from './give_refusals.ts';
 import { judge } from './judge.ts';
 import type { Demand } from './judge_capacity.ts';
-import { type BatchedClaim, onFreshFleet } from './pending_claim.ts';
+import { type BatchedClaim, noteTried, onFreshFleet } from './pending_claim.ts';
 
 /** What becomes of the claims of a batch. One that fails by a fault, or must be judged again, is settled at once, and in none of these. */
 export type JudgedBatch = {
@@ -38,7 +38,10 @@ export function judgeBatch(
     }
     try {
       const isCertain = item.judgedOn === 'fresh fleet' && !promises.areAny();
-      const { demands, placement, ...write } = judge(fleet, item.claim, states, promises.taken, isCertain);
+      const { avoided } = item.tried;
+      const options = { isCertain, avoided };
+      const { demands, placement, ...write } = judge(fleet, item.claim, states, promises.taken, options);
+      if (placement !== undefined) noteTried(item, placement);
       promises.add(demands);
       judged.push({ entry, write, demands, placement });
     } catch (error) {
