@@ -9,16 +9,23 @@ import { judge } from './judge.ts';
 import type { Demand } from './judge_capacity.ts';
 import { type BatchedClaim, noteTried, onFreshFleet } from './pending_claim.ts';
 
-/** What becomes of the claims of a batch. One that fails by a fault, or must be judged again, is settled at once, and in none of these. */
+/**
+ * The claims of a batch, by what comes next. Claims that were put back into the queue, or whose judgement failed with
+ * an error of the program, are in none of the lists.
+ */
 export type JudgedBatch = {
+  /** Claims that can be written. */
   readonly judged: readonly Judged[];
-  /** Refused by a fresh fleet. */
+  /** Claims that a fresh fleet does not allow. */
   readonly refused: readonly Refused[];
-  /** Whether one was refused by a picture that may have been old, so that the fleet must be fresh when it is judged again. */
+  /**
+   * Whether the known fleet, which may be stale, did not allow a claim. The fleet must be refreshed before the next
+   * batch.
+   */
   readonly isFleetSuspected: boolean;
 };
 
-/** Judges a batch in order, each claim with what those before it promised to take. */
+/** Judges the claims of a batch in order. What a claim is to take counts as used for the claims after it. */
 export function judgeBatch(
   fleet: Fleet,
   batch: readonly BatchedClaim[],
@@ -50,7 +57,8 @@ export function judgeBatch(
         isFleetSuspected = true;
         entry.again(onFreshFleet(item));
       }
-      // Others of the batch were promised what it wants, and may lose their guards yet: it is judged before the next.
+      // Claims before it in the batch may be the reason, and may still lose their guards. So it is judged again in the
+      // next batch.
       else if (promises.areAny()) entry.again();
       else refused.push({ entry, refusal: error });
     }
