@@ -7,7 +7,7 @@ import type { Judged } from './effects.ts';
 import type { Refused } from './give_refusals.ts';
 import { judge } from './judge.ts';
 import type { Demand } from './judge_capacity.ts';
-import { type BatchedClaim, onFreshFleet } from './pending_claim.ts';
+import { type BatchedClaim, noteTried, onFreshFleet } from './pending_claim.ts';
 
 /**
  * The claims of a batch, by what comes next. Claims that were put back into the queue, or whose judgement failed with
@@ -45,7 +45,10 @@ export function judgeBatch(
     }
     try {
       const isCertain = item.judgedOn === 'fresh fleet' && !promises.areAny();
-      const { demands, placement, ...write } = judge(fleet, item.claim, states, promises.taken, isCertain);
+      const { avoided } = item.tried;
+      const options = { isCertain, avoided };
+      const { demands, placement, ...write } = judge(fleet, item.claim, states, promises.taken, options);
+      if (placement !== undefined) noteTried(item, placement);
       promises.add(demands);
       judged.push({ entry, write, demands, placement });
     } catch (error) {
