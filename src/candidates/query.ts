@@ -3,15 +3,16 @@ import { badRequest, errorCodes } from '../rest/errors.ts';
 import { keyed, object, oneOf, text } from '../rest/json_schema.ts';
 import { since } from '../rest/microversions.ts';
 import { checkQuery } from '../rest/query_schema.ts';
-import type { Query } from '../rest/query_string.ts';
+import { onlyValue, type Query } from '../rest/query_string.ts';
 import { parseInTree, parseMemberOf, parseRequired, parseResources, parseTraits } from '../rest/query_values.ts';
 import { bySince, type Since } from '../rest/versions.ts';
+import { parseApartFromAndWith, parseOrder } from './query_of_trees.ts';
 import type { CandidateRequest, RequestGroup } from './request.ts';
 
 const string = v.optional(text());
 const limit = v.optional(text({ pattern: /^[1-9][0-9]*$/ }));
 
-/** Up to 1.24 the parameters are few and have no suffix. */
+/** Up to 1.24 there is one request group, and no parameter has a suffix. */
 const plain = [
   {
     since: since.candidateAggregates,
@@ -22,11 +23,17 @@ const plain = [
   { since: since.allocationCandidates, schema: object({ resources: text() }) },
 ];
 
-/** From 1.25 on they may have one. */
+/** From 1.25 on the parameters of a request group may have a suffix. */
 const numberSuffix = '([1-9][0-9]*)?';
 const nameSuffix = '([a-zA-Z0-9_-]{1,64})?';
 const grouped = ['member_of', 'required', 'resources'];
 const suffixed = [
+  {
+    since: since.placing,
+    names: ['in_tree', ...grouped],
+    suffix: nameSuffix,
+    wide: ['root_required', 'same_subtree', 'order', 'apart_from', 'with'],
+  },
   {
     since: since.sameSubtree,
     names: ['in_tree', ...grouped],
@@ -67,6 +74,7 @@ export function parseCandidateRequest(query: Query, version: number): CandidateR
   const [groupPolicy] = query.all('group_policy');
   const rootTraits = parseRootRequired(query);
   const sameSubtrees = parseSameSubtrees(query);
+  const ofTrees = { order: parseOrder(query), ...parseApartFromAndWith(query) };
   const groups = parseGroups(query, version);
   checkGroups(groups, sameSubtrees, version);
   if (groupPolicy === undefined && groups.filter(({ suffix }) => suffix !== '').length > 1) {
@@ -81,6 +89,7 @@ export function parseCandidateRequest(query: Query, version: number): CandidateR
     rootTraits,
     sameSubtrees,
     nested: version >= since.nestedCandidates,
+    ...ofTrees,
   };
 }
 
@@ -93,7 +102,7 @@ function parseGroups(query: Query, version: number): readonly RequestGroup[] {
     if (match !== null) suffixes.add(match[2] ?? '');
   }
   return [...suffixes].map((suffix) => {
-    // Every one of repeated values is looked at; the last one counts.
+    // Each value of a repeated parameter is checked; the last one counts.
     const resources = query.all(`resources${suffix}`).map(parseResources).at(-1);
     return {
       suffix,
@@ -106,12 +115,8 @@ function parseGroups(query: Query, version: number): readonly RequestGroup[] {
 }
 
 function parseRootRequired(query: Query): CandidateRequest['rootTraits'] {
-  const values = query.all('root_required');
-  const [value] = values;
+  const value = onlyValue(query, 'root_required');
   if (value === undefined) return { required: [], forbidden: [] };
-  if (values.length > 1) {
-    throw badRequest("Query parameter 'root_required' may be specified only once.", errorCodes.duplicateQueryKey);
-  }
   const { required: anyOfs, forbidden } = parseTraits(value, { allowForbidden: true, allowAny: false });
   const required = [...new Set(anyOfs.flat())];
   const unwanted = new Set(forbidden);
@@ -159,7 +164,7 @@ function checkGroups(
   }
 }
 
-/** From 1.36 on a group may do without resources if `same_subtree` names it. */
+/** From 1.36 on a group may have no resources if `same_subtree` names it. */
 function checkResourceless(groups: readonly RequestGroup[], sameSubtrees: readonly ReadonlySet<string>[]): void {
   const resourceless = groups.filter(({ resources }) => resources.size === 0).map(({ suffix }) => suffix);
   if (resourceless.length === groups.length) {
@@ -186,7 +191,7 @@ function checkResourceless(groups: readonly RequestGroup[], sameSubtrees: readon
 
 const listed = (names: readonly string[]): string => `[${names.map((name) => `'${name}'`).join(', ')}]`;
 
-/** Before 1.36 every group has resources. */
+/** Before 1.36 every group must have resources. */
 function checkOrphans(groups: readonly RequestGroup[]): void {
   const without = groups.filter(({ resources }) => resources.size === 0);
   const traits = without.filter((group) => group.traits.required.length > 0);

@@ -20,10 +20,27 @@ export type CandidateRequest = {
   readonly limit: number | undefined;
   /** Whether granular groups must be satisfied by different providers. */
   readonly isolate: boolean;
-  /** What the root of the tree must have, and not have. */
+  /** The traits that the root of the tree must have, and those that it must not have. */
   readonly rootTraits: { readonly required: readonly string[]; readonly forbidden: readonly string[] };
-  /** Sets of suffixes whose providers must all be below one of them. */
+  /** Sets of suffixes: of the providers of their groups, one must be at or above all others. */
   readonly sameSubtrees: readonly ReadonlySet<string>[];
   /** False before microversion 1.29: no candidate takes from two providers of one tree. */
   readonly nested: boolean;
+  /** By what trees are ordered; empty where the configured strategy decides. */
+  readonly order: readonly OrderKey[];
+  /** UUIDs of consumers, as the client spells them: none of them may hold anything in the tree. */
+  readonly apartFrom: readonly string[];
+  /** UUIDs of consumers, as the client spells them: unless there are none, one of them must hold something in the tree. */
+  readonly with: readonly string[];
 };
+
+/** What a request has that does not choose among trees. */
+export const anyTree = { order: [], apartFrom: [], with: [] } as const satisfies Partial<CandidateRequest>;
+
+/** One key of `order`: keys are compared one after the other. */
+export type OrderKey =
+  /** By how much of a resource class is free. */
+  | { readonly kind: 'free'; readonly className: string; readonly mostFirst: boolean }
+  /** What has a trait comes first. */
+  | { readonly kind: 'prefer'; readonly traitName: string }
+  | { readonly kind: 'random' };

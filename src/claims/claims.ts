@@ -8,7 +8,8 @@ import type { FleetKeeper } from '../fleet/keeper.ts';
 import type { Claim } from './claim.ts';
 import { giveRefusals } from './give_refusals.ts';
 import { judgeBatch } from './judge_batch.ts';
-import { awaitLock, consumerLock, findLocked, providerLock, tablesOfClaimsLock } from './locks.ts';
+import { awaitLock, consumerLock, findLocked, providerLock, relationLock, tablesOfClaimsLock } from './locks.ts';
+import type { ClaimOutcome } from './outcome.ts';
 import { openOwners } from './owners.ts';
 import {
   type BatchedClaim,
@@ -19,27 +20,32 @@ import {
   type PendingClaim,
   pending,
   providersOf,
+  readBy,
   rowsOf,
 } from './pending_claim.ts';
 import { watchForStaleness } from './staleness.ts';
+import { tryOut } from './try_out.ts';
 import { type BatchWriterOptions, openBatchWriter } from './write_batch.ts';
 
-/** Writes claims; those that arrive while a write is under way go together in the next. */
+/** Writes claims. Claims that arrive while a write is under way share the next statement. */
 export type Claims = {
-  /** Resolves once the claim is written. @throws ClaimRefused */
-  write(claim: Claim): Promise<void>;
+  /** Resolves when the claim is written. @throws ClaimRefused */
+  write(claim: Claim): Promise<ClaimOutcome>;
+  /** Judges a claim as `write` does, on a fresh fleet, and writes nothing. @throws ClaimRefused */
+  tryOut(claim: Claim): Promise<ClaimOutcome>;
 };
 
-/** How many claims one statement takes: beyond this, waiting for the next costs less than a longer one. */
+/** How many claims one statement writes. With more, the statement takes longer than to wait for the next one. */
 const batchLimit = 256;
 
 /**
- * A claim waits in the queue, is judged with its batch by the fleet as it is known (judge_batch.ts), and is written by one
- * statement, whose guards prove what it was judged by (write_batch.ts). Where it loses a guard, or is refused by a fleet that may
- * be old, it goes again with the next batch; a refusal is given on a fresh fleet only (give_refusals.ts).
+ * A claim waits in the queue. Its batch is judged on the known fleet (judge_batch.ts), and written by one statement,
+ * whose guards prove that what the claims were judged by still holds (write_batch.ts). A claim that loses a guard goes
+ * again with a later batch. A claim that the known fleet does not allow goes again too, and is judged on a fresh fleet:
+ * only that may refuse it (give_refusals.ts).
  *
- * No two claims of a batch concern the same consumer: the later one must see what the earlier did. A claim that brings inventories
- * goes by itself, since all others are judged by the inventories that are there.
+ * No two claims of a batch are for the same consumer: the later one must see what the earlier one wrote. A claim that
+ * replaces inventories is a batch by itself, since other claims are judged by the inventories of the fleet.
  */
 export function openClaims(database: Database, fleet: FleetKeeper, options: BatchWriterOptions): Claims {
   const staleness = watchForStaleness(fleet);
@@ -48,15 +54,15 @@ export function openClaims(database: Database, fleet: FleetKeeper, options: Batc
   const readStates = async (batch: readonly BatchedClaim[]): Promise<ReadonlyMap<string, ConsumerState>> => {
     if (batch.length === 0) return new Map();
     const claims = batch.map(({ item }) => item);
-    return repeatLostRaces(() => readConsumers(database, claims.flatMap(consumersOf), claims.some(needsOwner)));
+    return repeatLostRaces(() => readConsumers(database, claims.flatMap(readBy), claims.some(needsOwner)));
   };
 
   const processBatch = async (batch: readonly BatchedClaim[], wait: LockWait): Promise<void> => {
     const reading = readStates(batch.filter(({ item }) => item.readsConsumers));
-    // A refusal is only given on a fleet that is newer than what was read of the consumers: see giveRefusals.
+    // For a refusal the fleet must be newer than the consumers that were read: see giveRefusals.
     const mayRefuse = batch.some(({ item }) => item.judgedOn === 'fresh fleet');
     if (mayRefuse) await reading;
-    // Entity tags are of names, which no guard proves.
+    // An entity tag contains names, such as those of resource classes, which no guard proves.
     const mustBeFresh = staleness.isSuspected() || mayRefuse || batch.some(({ item }) => isByTag(item));
     const [states] = await Promise.all([reading, mustBeFresh ? staleness.bringUpToDate() : undefined]);
     const { judged, refused, isFleetSuspected } = judgeBatch(fleet.known, batch, states);
@@ -70,11 +76,11 @@ export function openClaims(database: Database, fleet: FleetKeeper, options: Batc
     for (const result of results) if (result.status === 'rejected') throw result.reason;
   };
 
-  const write = inBatches<PendingClaim, void>(
+  const write = inBatches<PendingClaim, ClaimOutcome>(
     database,
     {
       limit: batchLimit,
-      orderOf: (claim) => consumersOf(claim).map(consumerLock),
+      orderOf: (claim) => [...consumersOf(claim).map(consumerLock), ...claim.related.map(relationLock)],
       locksOf: (claim) => providersOf(claim).map(providerLock),
       sharedLock: tablesOfClaimsLock,
       isAlone: ({ claim }) => claim.inventories.length > 0,
@@ -84,5 +90,8 @@ export function openClaims(database: Database, fleet: FleetKeeper, options: Batc
     },
     processBatch,
   );
-  return { write: (claim) => write(pending(claim)) };
+  return {
+    write: (claim) => write(pending(claim)),
+    tryOut: (claim) => tryOut(database, fleet, claim),
+  };
 }

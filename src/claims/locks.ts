@@ -11,20 +11,24 @@ import {
 } from '../../db/statements/claims/locked_rows.ts';
 
 /*
- * The locks of claims and deletions as keys, by which batches tell what waits for what (src/batching).
+ * The locks that claims and deletions need, as keys for src/batching.
  */
 
 const consumer = 'consumer ';
 const provider = 'provider ';
+const relation = 'relation ';
 
-/** What claims and deletions lock of the tables themselves, so that building an index keeps them waiting. */
+/** The locks that claims and deletions take on the tables themselves. They wait for these while an index is built, for example. */
 export const tablesOfClaimsLock = 'tables of claims';
 export const tablesOfDeletionsLock = 'tables of deletions';
 const tables = { [tablesOfClaimsLock]: tablesOfClaims, [tablesOfDeletionsLock]: tablesOfDeletions };
 export const consumerLock = (uuid: string): string => consumer + uuid;
 export const providerLock = (uuid: string): string => provider + uuid;
 
-/** The keys of those among some rows that other transactions have locked, or the one of the tables. */
+/** Of a consumer that claims by query name, or that names others; a transaction has it only while it writes. */
+export const relationLock = (uuid: string): string => relation + uuid;
+
+/** The keys of these rows that other transactions have locked, or the key of the tables. */
 export async function findLocked(
   database: Database,
   rows: LockedRows,
@@ -35,9 +39,10 @@ export async function findLocked(
   return [...locked.consumers.map(consumerLock), ...locked.providers.map(providerLock)];
 }
 
-/** Waits until a lock is free. @throws `lockNotAvailable` where it waited too long */
+/** Waits until a lock is free. @throws `lockNotAvailable` if it waited too long */
 export function awaitLock(database: Database, key: string, wait: LockWait): Promise<unknown> {
   if (key.startsWith(consumer)) return awaitConsumer(key.slice(consumer.length))(database, wait);
   if (key.startsWith(provider)) return awaitProvider(key.slice(provider.length))(database, wait);
+  if (key.startsWith(relation)) return Promise.resolve();
   return awaitTables(key === tablesOfClaimsLock ? tablesOfClaims : tablesOfDeletions)(database, wait);
 }

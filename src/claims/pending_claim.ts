@@ -1,32 +1,48 @@
 import type { LockedRows } from '../../db/statements/claims/locked_rows.ts';
 import type { Entry } from '../batching/batches.ts';
 import type { Claim } from './claim.ts';
+import { namedOutside, relatedConsumers } from './neighbours.ts';
+import type { ClaimOutcome } from './outcome.ts';
 
-/** A claim that is to be written, and what is known of it so far. */
+/** A claim in the queue, and how it is to be judged. */
 export type PendingClaim = {
   readonly claim: Claim;
-  /** Whether the consumers' present state must be read: a claim for new consumers goes without, and the write proves it. */
+  /** Whether its consumers must be read first. For new consumers they need not: the write proves that they are new. */
   readonly readsConsumers: boolean;
-  /** What it is judged on: what a fleet that may be old refuses is judged again on a fresh one, whose refusal is given. */
+  /**
+   * The fleet to judge it on. If the known fleet does not allow it, it is judged on a fresh one, which may refuse it.
+   */
   readonly judgedOn: 'known fleet' | 'fresh fleet';
+  /** How often it lost a guard. */
   readonly lostRaces: number;
+  /** The consumers that its queries name, which it does not write; they are read with those that it writes. */
+  readonly neighbours: readonly string[];
+  /** The consumers that name others or are named: of two claims with one in common the later goes in a later batch. */
+  readonly related: readonly string[];
 };
 
 /** A claim in a batch. */
-export type BatchedClaim = Entry<PendingClaim, void>;
+export type BatchedClaim = Entry<PendingClaim, ClaimOutcome>;
 
-/** A claim that has just come. */
-export const pending = (claim: Claim): PendingClaim => ({
-  claim,
-  readsConsumers: claim.consumers.some(
-    ({ knownGeneration, allocations, expected }) =>
-      knownGeneration !== null || allocations.size === 0 || expected !== undefined,
-  ),
-  judgedOn: 'known fleet',
-  lostRaces: 0,
-});
+/** A claim that has just arrived. */
+export function pending(claim: Claim): PendingClaim {
+  const related = relatedConsumers(claim);
+  return {
+    claim,
+    readsConsumers:
+      related.length > 0 ||
+      claim.consumers.some(
+        ({ knownGeneration, allocations, queries, expected }) =>
+          knownGeneration !== null || (allocations.size === 0 && queries === undefined) || expected !== undefined,
+      ),
+    judgedOn: 'known fleet',
+    lostRaces: 0,
+    neighbours: namedOutside(claim),
+    related,
+  };
+}
 
-/** A claim as it is judged again on a fresh fleet. */
+/** The same claim, to be judged on a fresh fleet. */
 export const onFreshFleet = (claim: PendingClaim): PendingClaim => ({
   ...claim,
   judgedOn: 'fresh fleet',
@@ -36,22 +52,30 @@ export const onFreshFleet = (claim: PendingClaim): PendingClaim => ({
 /** The consumers that a claim writes, by their UUIDs. */
 export const consumersOf = ({ claim }: PendingClaim): string[] => claim.consumers.map(({ uuid }) => uuid);
 
-/** The providers that a claim is known to lock, by their UUIDs. */
+/** The consumers that a claim is judged by, by their UUIDs. */
+export const readBy = (claim: PendingClaim): string[] => [...consumersOf(claim), ...claim.neighbours];
+
+/**
+ * The providers that a claim names, and so locks, by their UUIDs. It may also lock those that its consumers have now.
+ */
 export const providersOf = ({ claim }: PendingClaim): string[] => [
   ...claim.consumers.flatMap(({ allocations }) => [...allocations.keys()]),
   ...claim.inventories.map(({ providerUuid }) => providerUuid),
 ];
 
-/** The rows of some claims. */
+/** The rows that some claims lock. */
 export const rowsOf = (claims: readonly PendingClaim[]): LockedRows => ({
   providers: [...new Set(claims.flatMap(providersOf))],
   consumers: [...new Set(claims.flatMap(consumersOf))],
 });
 
-/** Whether a claim was sent for one entity tag of what a consumer has. */
+/** Whether a claim has an `If-Match` for the allocations of a consumer. */
 export const isByTag = ({ claim }: PendingClaim): boolean =>
   claim.consumers.some(({ expected }) => expected !== undefined);
 
-/** Whether a claim keeps the consumer's type, which its entity tag is of, or was sent for one tag of owner and type and all. */
+/**
+ * Whether the owner and type of a consumer must be read: the claim keeps its type, which the entity tag contains, or
+ * has `If-Match`.
+ */
 export const needsOwner = ({ claim }: PendingClaim): boolean =>
   claim.consumers.some(({ consumerType, expected }) => consumerType === undefined || expected !== undefined);

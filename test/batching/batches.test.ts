@@ -204,7 +204,7 @@ test('suspected items are tried at the same time only if they lock different row
 test('however many items wait for a lock, each is rejected when its time is over, and no other item is', async () => {
   const isHeld = (item: string): boolean => item.startsWith('held');
   const ask = inBatches<string, string>(
-    databaseOf(100),
+    databaseOf(1_000),
     {
       limit: 9,
       orderOf: (item) => [item],
@@ -253,7 +253,7 @@ test('an item refused a lock is rejected when its time is over, however many ite
     const cameAtMs = performance.now();
     const told = await Promise.allSettled(Array.from({ length: 1_000 }, (_, n) => ask(`${n}`)));
     assert.ok(told.every(isTooLong));
-    assert.ok(performance.now() - cameAtMs < 2_000, `${performance.now() - cameAtMs} ms`);
+    assert.ok(performance.now() - cameAtMs < 8_000, `${performance.now() - cameAtMs} ms`);
   }
 });
 

@@ -2,23 +2,24 @@ import type { CandidateRequest } from '../../../src/candidates/request.ts';
 import { candidatesAt, capacityOf } from '../oracle.ts';
 import type { ClassName, Topology } from '../topology.ts';
 
-/** So many states are looked at; beyond them the case is none. */
+/** How many states are tried. A case with more is left out. */
 const mostStates = 2000;
-/** Nor are more candidates than this. */
+/** A case with more candidates than this is left out as well. */
 const mostCandidates = 60;
 
 /**
- * The largest number of consumers that can be claimed at once: all ways to take candidates, each any number of times, are tried.
+ * The largest number of consumers that can be placed at the same time: all ways to take candidates, each any number of
+ * times, are tried.
  *
- * @param roots of the trees that are filled
- * @returns undefined where there are too many ways
+ * @param roots the roots of the trees in which consumers are placed
+ * @returns undefined if there are too many ways
  */
 export function naiveCount(
   topology: Topology,
   request: CandidateRequest,
   roots = topology.filter(({ parent }) => parent === undefined),
 ): number | undefined {
-  // What the candidates take, each once: mappings aside.
+  // What the candidates take. Candidates that differ only by their mappings count once.
   const takes = new Map(
     roots
       .flatMap((root) => [...candidatesAt(topology, request, root)])
