@@ -13,6 +13,7 @@ import * as broughtTags from './migrations/005_brought_tags.ts';
 import * as inventoryChanges from './migrations/006_inventory_changes.ts';
 import * as serviceUptime from './migrations/007_service_uptime.ts';
 import * as consumerIndexes from './migrations/008_consumer_indexes.ts';
+import * as reliedChanges from './migrations/009_relied_changes.ts';
 import * as allocationIndex from './migrations/010_allocation_index.ts';
 import { withPrivilegeRemedy } from './privileges.ts';
 import { correctRevision, refuseForeignDatabase } from './revision.ts';
@@ -27,6 +28,7 @@ export const migrations: Readonly<Record<string, Migration>> = {
   '006_inventory_changes': inventoryChanges,
   '007_service_uptime': serviceUptime,
   '008_consumer_indexes': consumerIndexes,
+  '009_relied_changes': reliedChanges,
   '010_allocation_index': allocationIndex,
 };
 

@@ -545,6 +545,7 @@ CREATE OR REPLACE FUNCTION public.etag_provider_changed()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$begin
+  insert into inventory_changes (provider_id) values (new.id);
   insert into resource_provider_etags (resource_provider_id, provider)
     values (new.id, etag_of_provider(new))
     on conflict (resource_provider_id) do update set provider = excluded.provider;
@@ -648,9 +649,7 @@ AS $function$begin
   insert into provider_changes (provider_id, whole)
     select distinct resource_provider_id, true from old_rows;
   if found then
-    if tg_table_name = 'inventories' then
-      insert into inventory_changes (provider_id) select distinct resource_provider_id from old_rows;
-    end if;
+    insert into inventory_changes (provider_id) select distinct resource_provider_id from old_rows;
     if current_setting('placement.etags', true) is distinct from 'providers' then
       perform etag_parts(tg_table_name, array(select distinct resource_provider_id from old_rows));
     end if;
@@ -665,9 +664,7 @@ AS $function$begin
   insert into provider_changes (provider_id, whole)
     select distinct resource_provider_id, true from new_rows;
   if found then
-    if tg_table_name = 'inventories' then
-      insert into inventory_changes (provider_id) select distinct resource_provider_id from new_rows;
-    end if;
+    insert into inventory_changes (provider_id) select distinct resource_provider_id from new_rows;
     if current_setting('placement.etags', true) is distinct from 'providers' then
       perform etag_parts(tg_table_name, array(select distinct resource_provider_id from new_rows));
     end if;
@@ -683,9 +680,7 @@ AS $function$begin
   insert into provider_changes (provider_id, whole)
     select distinct resource_provider_id, true from (select resource_provider_id from old_rows union select resource_provider_id from new_rows) as rows;
   if found then
-    if tg_table_name = 'inventories' then
-      insert into inventory_changes (provider_id) select distinct resource_provider_id from (select resource_provider_id from old_rows union select resource_provider_id from new_rows) as rows;
-    end if;
+    insert into inventory_changes (provider_id) select distinct resource_provider_id from (select resource_provider_id from old_rows union select resource_provider_id from new_rows) as rows;
     if current_setting('placement.etags', true) is distinct from 'providers' then
       perform etag_parts(tg_table_name, array(select distinct resource_provider_id from (select resource_provider_id from old_rows union select resource_provider_id from new_rows) as rows));
     end if;
@@ -727,7 +722,7 @@ CREATE OR REPLACE FUNCTION public.log_truncated()
  LANGUAGE plpgsql
 AS $function$begin
   insert into provider_changes (provider_id, whole) values (null, false);
-  if tg_table_name = 'inventories' then insert into inventory_changes default values; end if;
+  insert into inventory_changes default values;
   return null;
 end$function$;
 

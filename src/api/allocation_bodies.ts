@@ -1,5 +1,15 @@
 import * as v from 'valibot';
-import { integer, integerOrNull, keyed, list, object, partlyKeyed, text, uuidText } from '../rest/json_schema.ts';
+import {
+  boolean,
+  integer,
+  integerOrNull,
+  keyed,
+  list,
+  object,
+  partlyKeyed,
+  text,
+  uuidText,
+} from '../rest/json_schema.ts';
 import { since } from '../rest/microversions.ts';
 import { echoedTag } from './entity_tags.ts';
 import { classNamePattern } from './inventory_body.ts';
@@ -34,8 +44,21 @@ const typed = { ...mapped, consumer_type: consumerType };
  */
 const echoing = { ...mapped, consumer_type: shownConsumerType, ...echoedTag };
 
+/**
+ * From 1.43 on a query may stand in the place of the allocations. What it must be is checked where it is read, since the errors
+ * name the consumer.
+ */
+const placed = { ...echoing, allocations: v.optional(byProvider(0)), candidates: v.optional(v.unknown()) };
+
+/** From 1.43 on: nothing is written, and the answer is what it would be. */
+export const dryRun = { dry_run: v.optional(boolean()) };
+
+/** A body of POST /allocations from 1.43 on: beside the consumers it may have `dry_run`. */
+export const besideDryRun = partlyKeyed(/^dry_run$/, boolean());
+
 /** The body of PUT /allocations/{consumer_uuid}, by the version that brought it, newest first. */
 export const putBodies = [
+  { since: since.placing, schema: object({ ...placed, ...dryRun }) },
   { since: since.entityTags, schema: object(echoing) },
   { since: since.consumerTypes, schema: object(typed) },
   { since: since.mappings, schema: object(mapped) },
@@ -58,14 +81,20 @@ export const consumersBodies = (minProperties: number) =>
     { since: since.severalConsumers, schema: byConsumer(deletable, minProperties) },
   ] as const;
 
+/** The consumers of POST /allocations from 1.43 on. */
+export const placedConsumers = byConsumer(placed, 1);
+
 /** One consumer in a body, at any version. */
 export type ConsumerBody = {
-  readonly allocations:
+  readonly allocations?:
     | { readonly [providerUuid: string]: { readonly resources: { readonly [className: string]: number } } }
     | readonly {
         readonly resource_provider: { readonly uuid: string };
         readonly resources: { readonly [className: string]: number };
-      }[];
+      }[]
+    | undefined;
+  readonly candidates?: unknown;
+  readonly mappings?: unknown;
   readonly project_id?: string | undefined;
   readonly user_id?: string | undefined;
   readonly consumer_generation?: number | null | undefined;

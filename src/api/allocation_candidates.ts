@@ -6,6 +6,7 @@ import type { Answer, ApiRequest, Endpoint } from '../rest/endpoint.ts';
 import { jsonBody } from '../rest/json_body.ts';
 import { since } from '../rest/microversions.ts';
 import type { Parts } from './parts.ts';
+import { freshTrees } from './trees_of_consumers.ts';
 
 // Routes
 
@@ -22,18 +23,20 @@ export const allocationCandidateEndpoints: readonly Endpoint<Parts>[] = [
 
 // Handlers
 
-async function list(request: ApiRequest, { config, fleet }: Parts): Promise<Answer> {
+async function list(request: ApiRequest, parts: Parts): Promise<Answer> {
   const {
     allocationCandidatesGenerationStrategy: strategy,
     randomizeAllocationCandidates: randomize,
     maxAllocationCandidates: max,
-  } = config.placement;
+  } = parts.config.placement;
   const wanted = parseCandidateRequest(request.query(), request.version);
   const limit = Math.min(wanted.limit ?? Number.POSITIVE_INFINITY, max < 0 ? Number.POSITIVE_INFINITY : max);
-  const current = await fleet.fresh();
+  const { current, allowed } = await freshTrees(wanted, parts);
   const limited = limit < Number.POSITIVE_INFINITY;
-  const all = search(current, wanted, { strategy, randomize, limited });
-  const candidates = limited ? first(all, limit) : all;
+  const all = search(current, wanted, { strategy, randomize, limited, allowed });
+  const some = limited ? first(all, limit) : all;
+  // What follows an order is found at once, since the order changes with the fleet.
+  const candidates = limited && wanted.order.length > 0 ? [...some] : some;
   const body = jsonBody(candidatesJson(current, wanted, candidates, request.version));
   return {
     status: 200,

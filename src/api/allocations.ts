@@ -2,18 +2,22 @@ import { failureKind } from '../../db/engine/failure_kind.ts';
 import { isStorable } from '../../db/engine/storable.ts';
 import { deleteSeenAllocations } from '../../db/statements/claims/delete_allocations.ts';
 import type { ConsumerAllocationRow } from '../../db/statements/claims/read_allocations.ts';
+import { isByQuery } from '../claims/claim.ts';
+import type { ClaimOutcome, ConsumerOutcome } from '../claims/outcome.ts';
 import type { Config } from '../config/config.ts';
 import { allocationsTag, type ConsumerContent, unknownType } from '../placement/entity_tag.ts';
 import { isUuidLike, normalUuid } from '../placement/uuid.ts';
 import { type Answer, type ApiRequest, type Endpoint, noContent } from '../rest/endpoint.ts';
 import { badRequest, notFound } from '../rest/errors.ts';
 import { since } from '../rest/microversions.ts';
+import { checkValue } from '../rest/schema_check.ts';
 import { bySince } from '../rest/versions.ts';
-import { consumersBodies, putBodies } from './allocation_bodies.ts';
-import { allocationsOf, consumerClaim, expectKnownOnly, writeClaim } from './claim_requests.ts';
+import { besideDryRun, consumersBodies, placedConsumers, putBodies } from './allocation_bodies.ts';
+import { allocationsOf, consumerClaim, dryRunOf, expectKnownOnly, writeClaim } from './claim_requests.ts';
 import { preconditionFailed, requireMatch, tagged, takesIfMatch } from './entity_tags.ts';
 import { newest } from './last_modified.ts';
 import type { Parts } from './parts.ts';
+import { claimOf } from './placement_queries.ts';
 
 // Routes
 
@@ -70,31 +74,43 @@ async function put(request: ApiRequest, parts: Parts): Promise<Answer> {
   if (!isUuidLike(uuid)) throw badRequest(`Malformed consumer_uuid: ${uuid}`);
   const body = await request.json(bySince(putBodies, request.version));
   const consumer = consumerClaim(normalUuid(uuid), body, request, parts.config);
-  await writeClaim(
-    parts,
-    { consumers: [consumer], inventories: [] },
-    {
-      version: request.version,
-      notFound: `Unable to allocate inventory for consumer ${consumer.uuid}:`,
-    },
-  );
-  return noContent;
+  const claim = claimOf([consumer], request);
+  const isDryRun = 'dry_run' in body && body.dry_run === true;
+  const outcome = await writeClaim(parts, claim, {
+    isDryRun,
+    version: request.version,
+    notFound: `Unable to allocate inventory for consumer ${consumer.uuid}:`,
+  });
+  const [placed] = outcome.consumers;
+  const more = dryRunOf(isDryRun);
+  if (placed === undefined) return { ...noContent, ...more };
+  return { status: 200, json: outcomeJson(placed, outcome), etag: placed.etag ?? undefined, ...more };
 }
 
 async function post(request: ApiRequest, parts: Parts): Promise<Answer> {
-  const body = await request.json(bySince(postBodies, request.version));
+  const body = await postBody(request);
   const consumers = expectKnownOnly(
-    Object.entries(body).map(([uuid, consumer]) => consumerClaim(uuid, consumer, request, parts.config)),
+    Object.entries(body.consumers).map(([uuid, consumer]) => consumerClaim(uuid, consumer, request, parts.config)),
   );
   if (request.ifMatch !== undefined && consumers.every(({ expected }) => expected === undefined)) {
     throw preconditionFailed('What consumers have of which all are new');
   }
-  await writeClaim(
-    parts,
-    { consumers, inventories: [] },
-    { version: request.version, notFound: 'Unable to allocate inventory' },
-  );
-  return noContent;
+  const claim = claimOf(consumers, request);
+  const { isDryRun } = body;
+  const writing = { isDryRun, version: request.version, notFound: 'Unable to allocate inventory' };
+  const outcome = await writeClaim(parts, claim, writing);
+  const more = dryRunOf(isDryRun);
+  if (!isByQuery(claim)) return { ...noContent, ...more };
+  const json = Object.fromEntries(outcome.consumers.map((each) => [each.uuid, outcomeJson(each, outcome)]));
+  return { status: 200, json, ...more };
+}
+
+async function postBody(request: ApiRequest) {
+  if (request.version < since.placing) {
+    return { isDryRun: false, consumers: await request.json(bySince(postBodies, request.version)) };
+  }
+  const { dry_run: dryRun, ...consumers } = await request.json(besideDryRun);
+  return { isDryRun: dryRun === true, consumers: checkValue(consumers, placedConsumers) };
 }
 
 async function remove(request: ApiRequest, parts: Parts): Promise<Answer> {
@@ -152,5 +168,27 @@ export function contentOf(rows: readonly ConsumerAllocationRow[], { placement }:
     projectId: first.project_id ?? placement.incompleteConsumerProjectId,
     userId: first.user_id ?? placement.incompleteConsumerUserId,
     consumerType: first.consumer_type,
+  };
+}
+
+/** A consumer after a claim, as GET shows it, and the mappings of one by query. */
+function outcomeJson(
+  { allocations, mappings, projectId, userId, generation, consumerType, etag }: ConsumerOutcome,
+  { generations }: ClaimOutcome,
+): object {
+  if (allocations.size === 0) return { allocations: {} };
+  return {
+    allocations: Object.fromEntries(
+      Array.from(allocations, ([uuid, resources]) => [
+        uuid,
+        { resources: Object.fromEntries(resources), generation: generations.get(uuid) },
+      ]),
+    ),
+    ...(mappings === undefined ? {} : { mappings: Object.fromEntries(mappings) }),
+    project_id: projectId,
+    user_id: userId,
+    consumer_generation: generation,
+    consumer_type: consumerType ?? unknownType,
+    etag,
   };
 }

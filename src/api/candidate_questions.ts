@@ -4,6 +4,8 @@ import { countPlacements } from '../candidates/count/count.ts';
 import { type ConditionFigures, type Explanation, explain } from '../candidates/explanation/explain.ts';
 import type { Unmet } from '../candidates/explanation/nearest.ts';
 import { parseCandidateRequest } from '../candidates/query.ts';
+import type { CandidateRequest } from '../candidates/request.ts';
+import { resolveOrder } from '../candidates/tree_visit.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import type { Provider } from '../fleet/provider.ts';
 import type { Answer, ApiRequest, Endpoint } from '../rest/endpoint.ts';
@@ -70,18 +72,18 @@ const usualTop = 10;
 // Handlers
 
 async function showExplanation(request: ApiRequest, { fleet }: Parts): Promise<Answer> {
-  const { options, conditions } = readQuestion(request, ofExplanation);
+  const { options, wanted, conditions } = readQuestion(request, ofExplanation);
   const current = await fleet.fresh();
-  checkNames(current, conditions);
+  checkNames(current, wanted, conditions);
   const tree = options.tree === undefined ? undefined : rootOf(current, options.tree);
   const explanation = explain(current, conditions, { nearest: options.nearest ?? usualNearest, tree });
   return { status: 200, json: explanationJson(explanation), lastModified: new Date() };
 }
 
 async function showCount(request: ApiRequest, { fleet }: Parts): Promise<Answer> {
-  const { options, conditions } = readQuestion(request, ofCount);
+  const { options, wanted, conditions } = readQuestion(request, ofCount);
   const current = await fleet.fresh();
-  checkNames(current, conditions);
+  checkNames(current, wanted, conditions);
   const { max = usualMax, top = usualTop } = options;
   const { count, exact, trees } = countPlacements(current, requestWith(conditions), { max, top });
   const shown = trees.map(({ root, count }) => ({ ...shownProvider(root), count }));
@@ -100,11 +102,20 @@ function readQuestion<Entries extends v.ObjectEntries>(request: ApiRequest, entr
   const options = checkQuery(query, v.looseObject(entries));
   refuseRepeated(query, Object.keys(entries));
   const asked: Query = queryOf(query.entries.filter(([name]) => !Object.hasOwn(entries, name)));
-  return { options, conditions: conditionsOf(asked, parseCandidateRequest(asked, request.version)) };
+  const wanted = parseCandidateRequest(asked, request.version);
+  for (const name of ['with', 'apart_from']) {
+    const value = asked.last(name);
+    if (value === undefined) continue;
+    throw badRequest(
+      `Invalid query string parameters: '${name}' was unexpected, since trees are asked about whatever consumers hold. Got: ${value}`,
+    );
+  }
+  return { options, wanted, conditions: conditionsOf(asked, wanted) };
 }
 
 /** @throws ApiError 400 for a class or a trait that does not exist */
-function checkNames(fleet: Fleet, conditions: readonly Condition[]): void {
+function checkNames(fleet: Fleet, { order }: CandidateRequest, conditions: readonly Condition[]): void {
+  resolveOrder(fleet, order); // it changes no answer
   for (const condition of conditions) {
     const problem = unknownName(fleet, condition);
     if (problem !== undefined) {

@@ -5,14 +5,16 @@ import {
   type InventoryFault,
   type RefusalReason,
 } from '../claims/claim.ts';
+import type { ClaimOutcome } from '../claims/outcome.ts';
 import type { Config } from '../config/config.ts';
 import { unknownType } from '../placement/entity_tag.ts';
-import type { ApiRequest } from '../rest/endpoint.ts';
-import { type ApiError, badRequest, conflict, type ErrorCode, errorCodes } from '../rest/errors.ts';
+import type { Answer, ApiRequest } from '../rest/endpoint.ts';
+import { ApiError, badRequest, conflict, type ErrorCode, errorCodes } from '../rest/errors.ts';
 import { since } from '../rest/microversions.ts';
 import type { ConsumerBody } from './allocation_bodies.ts';
 import { preconditionFailed } from './entity_tags.ts';
 import type { Parts } from './parts.ts';
+import { queriesOf } from './placement_queries.ts';
 
 /** The claim for one consumer of a body, at any version. */
 export function consumerClaim(
@@ -22,10 +24,12 @@ export function consumerClaim(
   config: Config,
 ): ConsumerClaim {
   const { incompleteConsumerProjectId, incompleteConsumerUserId } = config.placement;
-  const listed = Array.isArray(body.allocations)
-    ? body.allocations.map((allocation) => [allocation.resource_provider.uuid, allocation.resources] as const)
-    : Object.entries(body.allocations).map(([provider, { resources }]) => [provider, resources] as const);
+  const { allocations = {} } = body;
+  const listed = Array.isArray(allocations)
+    ? allocations.map((allocation) => [allocation.resource_provider.uuid, allocation.resources] as const)
+    : Object.entries(allocations).map(([provider, { resources }]) => [provider, resources] as const);
   return {
+    ...(version >= since.placing ? queriesOf(uuid, body, version) : {}),
     uuid,
     knownGeneration: version >= since.consumerGenerations ? (body.consumer_generation ?? null) : undefined,
     // Before 1.8 the body has no project and user: the configured ones are written, even over others that the consumer
@@ -55,14 +59,26 @@ const inventoriesOf = (uuid: string): string => `What resource provider ${uuid} 
 /** The words of a refusal that differ between kinds of requests, and the version, which has some codes or not. */
 type Wording = { readonly version: number; readonly notFound: string; readonly concurrentUpdate?: string };
 
+/** How the claim of a request is written, or only judged. */
+type Writing = Wording & { readonly isDryRun: boolean };
+
 /** Writes the claim of a request. @throws ApiError 400, 409 or 412 that says why it was refused. */
-export async function writeClaim({ claims }: Parts, claim: Claim, wording: Wording): Promise<void> {
+export async function writeClaim({ claims }: Parts, claim: Claim, writing: Writing): Promise<ClaimOutcome> {
   try {
-    await claims.write(claim);
+    return await (writing.isDryRun ? claims.tryOut(claim) : claims.write(claim));
   } catch (error) {
-    throw error instanceof ClaimRefused ? refusals[error.reason](error, wording) : error;
+    if (!(error instanceof ClaimRefused)) throw error;
+    const refusal = refusals[error.reason](error, writing);
+    if (!writing.isDryRun) throw refusal;
+    const { status, message, code, vary } = refusal;
+    throw new ApiError(status, message, { code, vary, ...dryRunHeaders });
   }
 }
+
+const dryRunHeaders = { headers: { 'placement-dry-run': 'true' } } as const;
+
+/** What an answer has in addition: of a dry run a header that says so. */
+export const dryRunOf = (isDryRun: boolean): Pick<Answer, 'headers'> => (isDryRun ? dryRunHeaders : {});
 
 const refusals: Readonly<Record<RefusalReason, (refused: ClaimRefused, wording: Wording) => ApiError>> = {
   'unmatched consumer': ({ message: uuid }) => preconditionFailed(allocationsOf(uuid)),
@@ -78,6 +94,9 @@ const refusals: Readonly<Record<RefusalReason, (refused: ClaimRefused, wording: 
       fault === undefined || version < since.consumers ? errorCodes.undefined : faultCodes[fault],
     ),
   'inventory in use': ({ message }) => conflict(`update conflict: ${message}`, errorCodes.inventoryInUse),
+  'no candidates': ({ message }) => conflict(message, errorCodes.noCandidates),
+  'query too wide': ({ message }) => badRequest(message, errorCodes.queryTooWide),
+  query: ({ message }) => badRequest(message),
   'concurrent update': ({ message }, { concurrentUpdate }) =>
     conflict(
       `${concurrentUpdate ?? 'Inventory and/or allocations changed while attempting to allocate:'} ${message}`,

@@ -3,8 +3,8 @@ import { type Answer, type ApiRequest, type Endpoint, noContent } from '../rest/
 import { keyed, object } from '../rest/json_schema.ts';
 import { since } from '../rest/microversions.ts';
 import { bySince } from '../rest/versions.ts';
-import { consumersBodies, uuidKeyPattern } from './allocation_bodies.ts';
-import { consumerClaim, expectKnownOnly, writeClaim } from './claim_requests.ts';
+import { consumersBodies, dryRun, uuidKeyPattern } from './allocation_bodies.ts';
+import { consumerClaim, dryRunOf, expectKnownOnly, writeClaim } from './claim_requests.ts';
 import { takesIfMatch } from './entity_tags.ts';
 import { inventoryFields, providerInventoriesBodies } from './inventory_body.ts';
 import type { Parts } from './parts.ts';
@@ -33,11 +33,13 @@ const withAllocations = <Allocations extends v.GenericSchema>(allocations: Alloc
   object({ inventories, allocations });
 
 const [echoing, typed, mapped, guarded] = consumersBodies(0);
+const echoed = {
+  inventories: byProvider(echoingInventories.schema),
+  allocations: echoing.schema,
+};
 const bodies = [
-  {
-    since: since.entityTags,
-    schema: object({ inventories: byProvider(echoingInventories.schema), allocations: echoing.schema }),
-  },
+  { since: since.placing, schema: object({ ...echoed, ...dryRun }) },
+  { since: since.entityTags, schema: object(echoed) },
   { since: since.consumerTypes, schema: withAllocations(typed.schema) },
   { since: since.mappings, schema: withAllocations(mapped.schema) },
   { since: since.reshaper, schema: withAllocations(guarded.schema) },
@@ -48,6 +50,7 @@ const bodies = [
 /** Moves inventories between providers together with the allocations on them, in one transaction. */
 async function reshape(request: ApiRequest, parts: Parts): Promise<Answer> {
   const body = await request.json(bySince(bodies, request.version));
+  const isDryRun = 'dry_run' in body && body.dry_run === true;
   await writeClaim(
     parts,
     {
@@ -63,7 +66,7 @@ async function reshape(request: ApiRequest, parts: Parts): Promise<Answer> {
         inventories: new Map(Object.entries(of.inventories).map(([name, record]) => [name, inventoryFields(record)])),
       })),
     },
-    { version: request.version, notFound: 'malformed reshaper data:', concurrentUpdate: 'update conflict:' },
+    { isDryRun, version: request.version, notFound: 'malformed reshaper data:', concurrentUpdate: 'update conflict:' },
   );
-  return noContent;
+  return { ...noContent, ...dryRunOf(isDryRun) };
 }

@@ -222,6 +222,8 @@ export function inBatches<Item, Result>(
       return;
     }
     lastRefusal = error;
+    // An item may have to wait for its turn among many others, so its time is measured from now on.
+    for (const waiting of failed) expireInTime(waiting);
     // For parts the database was asked just before, when the whole batch failed.
     const isAsked = failed.some(({ suspicion }) => suspicion === 'none' || suspicion === 'alone with free keys');
     const keys = isAsked ? await lockedKeysOf(failed) : [];

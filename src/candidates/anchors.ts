@@ -26,6 +26,21 @@ export function* anchorsFor(
 }
 
 /**
+ * The same roots as a list, where what is asked for is rare; root_required is not looked at.
+ *
+ * @returns undefined where it is not to be found in fewer places than the limit
+ */
+export function fewAnchors(
+  fleet: Fleet,
+  request: Pick<ResolvedRequest, 'groups' | 'rootTraits'>,
+  sharing: Sharing,
+  limit: number,
+): readonly Provider[] | undefined {
+  const few = rarest(fleet, request, limit);
+  return few === undefined ? undefined : [...anchorsOf(few, sharing, 'steady')];
+}
+
+/**
  * The smallest set of providers such that each candidate uses one of them, or has one in the tree of its anchor. The
  * sets are the providers with a class, with a required trait or in a required aggregate, and the tree that `in_tree`
  * names.

@@ -3,14 +3,14 @@ import { nameOf } from '../fleet/names.ts';
 import type { Provider } from '../fleet/provider.ts';
 import { asciiJson } from '../rest/ascii_json.ts';
 import { since } from '../rest/microversions.ts';
-import { type Candidate, providerOf } from './candidate.ts';
+import { type Candidate, takenByProvider } from './candidate.ts';
 
 /** How a candidate is written: pieces of ASCII text, and the providers whose UUIDs stand between them. */
 export type CandidateForm = (candidate: Candidate) => readonly (string | Provider)[];
 
 /** How candidates are written at a microversion. */
 export function candidateForm(fleet: Fleet, version: number): CandidateForm {
-  const takenOf = (candidate: Candidate) => takenByProvider(fleet, candidate);
+  const takenOf = (candidate: Candidate) => takenTexts(fleet, candidate);
   // Up to 1.11 a list, in the form that PUT /allocations had then.
   if (version < since.allocationsByProvider) {
     return (candidate) => [
@@ -40,25 +40,12 @@ export function candidateForm(fleet: Fleet, version: number): CandidateForm {
   ];
 }
 
-/**
- * What a candidate takes of each provider, as members of a JSON object. If several groups take the same class, their
- * sum.
- */
-function takenByProvider(fleet: Fleet, candidate: Candidate): readonly (readonly [Provider, string])[] {
-  const amounts = new Map<Provider, Map<number, number>>();
-  for (const choice of candidate) {
-    for (const [place, { classId, amount }] of choice.group.resources.entries()) {
-      const provider = providerOf(choice, place);
-      if (provider === undefined) continue;
-      const ofProvider = amounts.get(provider) ?? new Map<number, number>();
-      amounts.set(provider, ofProvider.set(classId, (ofProvider.get(classId) ?? 0) + amount));
-    }
-  }
-  return [...amounts].map(([provider, ofProvider]) => [
+/** What a candidate takes of each provider, as members of a JSON object. */
+const takenTexts = (fleet: Fleet, candidate: Candidate): readonly (readonly [Provider, string])[] =>
+  Array.from(takenByProvider(candidate), ([provider, ofProvider]) => [
     provider,
-    [...ofProvider].map(([classId, amount]) => `${asciiJson(nameOf(fleet.classes, classId))}: ${amount}`).join(', '),
+    Array.from(ofProvider, ([classId, amount]) => `${asciiJson(nameOf(fleet.classes, classId))}: ${amount}`).join(', '),
   ]);
-}
 
 /** The pieces of all items, with a comma between one and the next. */
 const listed = <Item>(

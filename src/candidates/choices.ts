@@ -2,7 +2,7 @@ import { hasAnyTrait } from '../fleet/filters.ts';
 import type { Provider } from '../fleet/provider.ts';
 import { type Choice, granularChoice } from './candidate.ts';
 import { optionsByClass, satisfiesAlone, satisfiesGroup } from './options.ts';
-import { inOrder, type Order } from './order.ts';
+import { inOrder, type ProviderOrder } from './order.ts';
 import type { ResolvedGroup } from './resolve.ts';
 import { treeOptions } from './tree_options.ts';
 import { overspends, type Work } from './work.ts';
@@ -18,7 +18,7 @@ export function choicesFor(
   group: ResolvedGroup,
   anchor: Provider,
   usable: readonly Provider[],
-  order: Order,
+  order: ProviderOrder,
   work?: Work,
 ): Iterable<Choice> {
   if (group.granular) {
@@ -78,19 +78,20 @@ const hasOne = (providers: readonly Provider[], anyOf: readonly number[]): boole
   providers.some(({ traitIds }) => hasAnyTrait(traitIds, anyOf));
 
 /**
- * The providers that satisfy a granular group, each of them alone: first those of the tree, then those that share with
- * it.
+ * The providers that are each a choice of a granular group. Unless keys order them, those of the tree come before those that share
+ * with it.
  */
 export function granularProviders(
   group: ResolvedGroup,
   anchor: Provider,
   usable: readonly Provider[],
-  order: Order,
+  order: ProviderOrder,
 ): readonly Provider[] {
   const own = inOrder(treeOptions(anchor, group)[0] ?? none, order);
   if (usable.length === 0) return own;
   const others = usable.filter((provider) => satisfiesGroup(provider, group));
-  return [...own, ...inOrder(others, order)];
+  // Keys compare all of them; else those that share come last.
+  return typeof order === 'object' ? inOrder([...own, ...others], order) : [...own, ...inOrder(others, order)];
 }
 
 /**
@@ -101,7 +102,7 @@ export function granularProviders(
 function* products(
   group: ResolvedGroup,
   lists: readonly (readonly Provider[])[],
-  order: Order,
+  order: ProviderOrder,
   canSucceed: ((taken: readonly Provider[]) => boolean) | undefined,
 ): Generator<Choice> {
   const ordered = order === 'steady' ? lists : lists.map((list) => inOrder(list, order));

@@ -5,7 +5,7 @@ import { choiceAlone, choicesFor, isAlone } from './choices.ts';
 import { type Combination, giveBack, isPossible, satisfiesSubtrees, take } from './combination.ts';
 import { isDeadEnd } from './dead_ends.ts';
 import { occupancyOf, usesEachTreeOnce } from './occupancy.ts';
-import type { Order } from './order.ts';
+import type { ProviderOrder } from './order.ts';
 import type { ResolvedGroup, ResolvedRequest } from './resolve.ts';
 import { classesOfSeveral, SharedUsage } from './shared_usage.ts';
 import type { Sharing } from './sharing.ts';
@@ -37,7 +37,12 @@ export type CandidatesAt = (anchor: Provider) => Iterable<Candidate>;
  * @param work a budget of the caller: when it is used up, the search at an anchor ends without an error, and `work` is
  *   below zero
  */
-export function candidatesOf(request: ResolvedRequest, sharing: Sharing, order: Order, work?: Work): CandidatesAt {
+export function candidatesOf(
+  request: ResolvedRequest,
+  sharing: Sharing,
+  order: ProviderOrder,
+  work?: Work,
+): CandidatesAt {
   const { groups } = request;
   const [only] = groups;
   if (only === undefined || groups.length > 1) {
@@ -64,7 +69,7 @@ function* loneChoicesAt(
   group: ResolvedGroup,
   { nested }: ResolvedRequest,
   sharing: Sharing,
-  order: Order,
+  order: ProviderOrder,
   work: Work | undefined,
 ): Generator<Candidate> {
   for (const choice of choicesFor(group, anchor, sharing.usableBy(anchor), order, work)) {

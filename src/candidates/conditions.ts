@@ -1,7 +1,7 @@
 import { strip } from '../rest/python_strip.ts';
 import type { Query } from '../rest/query_string.ts';
 import { type AggregateFilter, aggregatesOf, parseTraits, type TraitFilter } from '../rest/query_values.ts';
-import type { CandidateRequest, RequestGroup } from './request.ts';
+import { anyTree, type CandidateRequest, type RequestGroup } from './request.ts';
 
 /** One condition of a query, which can be dropped from it. */
 export type Condition = Wording & (OfGroup | OfRequest);
@@ -122,6 +122,7 @@ export function requestWith(conditions: readonly Condition[]): CandidateRequest 
     rootTraits: { required: [...rootTraits.required], forbidden: [...rootTraits.forbidden] },
     sameSubtrees: sameSubtrees.filter(({ size }) => size > 0),
     nested: true,
+    ...anyTree,
   };
 }
 

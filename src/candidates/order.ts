@@ -1,3 +1,6 @@
+import type { Provider } from '../fleet/provider.ts';
+import { keyValue, type TreeKey } from '../fleet/tree_keys.ts';
+
 /**
  * The order in which anchors and their choices are visited: `steady` as they are listed, `rotated` as they are listed
  * but from a random start, or `random`. A search for all candidates visits all anchors, so `rotated` is random enough
@@ -10,15 +13,28 @@ export type Order = 'steady' | 'rotated' | 'random';
 export const walk = <Item>(items: readonly Item[], order: Order): Iterable<Item> =>
   order === 'steady' || items.length < 2 ? items : wander(items, order);
 
-/**
- * As `walk`, but the whole list is made at once: for lists so short that it does not matter if only the first items are
- * used.
- */
-export function inOrder<Item>(items: readonly Item[], order: Order): readonly Item[] {
-  const { length } = items;
-  if (order === 'steady' || length < 2) return items;
+/** In which order the providers of a tree are tried: by keys of `order`, and in another order where these are equal. */
+export type ProviderOrder = Order | { readonly keys: readonly TreeKey[]; readonly equals: Order };
+
+/** Providers in order. As `walk`, for lists so short that stopping in between saves nothing. */
+export function inOrder(providers: readonly Provider[], order: ProviderOrder): readonly Provider[] {
+  const { length } = providers;
+  if (order === 'steady' || length < 2) return providers;
+  if (typeof order === 'object') return sortedBy(order.keys, inOrder(providers, order.equals));
   const { place, step } = wayThrough(length, order);
-  return items.map((item, count) => items[(place + count * step) % length] ?? item);
+  return providers.map((provider, count) => providers[(place + count * step) % length] ?? provider);
+}
+
+function sortedBy(keys: readonly TreeKey[], providers: readonly Provider[]): readonly Provider[] {
+  const valued = providers.map((provider) => ({ provider, values: keys.map((key) => keyValue(key, [provider])) }));
+  valued.sort((one, other) => {
+    for (const [place, value] of one.values.entries()) {
+      const difference = value - (other.values[place] ?? 0);
+      if (difference !== 0) return difference;
+    }
+    return 0;
+  });
+  return valued.map(({ provider }) => provider);
 }
 
 function* wander<Item>(items: readonly Item[], order: Order): Generator<Item> {

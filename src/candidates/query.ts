@@ -3,9 +3,10 @@ import { badRequest, errorCodes } from '../rest/errors.ts';
 import { keyed, object, oneOf, text } from '../rest/json_schema.ts';
 import { since } from '../rest/microversions.ts';
 import { checkQuery } from '../rest/query_schema.ts';
-import type { Query } from '../rest/query_string.ts';
+import { onlyValue, type Query } from '../rest/query_string.ts';
 import { parseInTree, parseMemberOf, parseRequired, parseResources, parseTraits } from '../rest/query_values.ts';
 import { bySince, type Since } from '../rest/versions.ts';
+import { parseApartFromAndWith, parseOrder } from './query_of_trees.ts';
 import type { CandidateRequest, RequestGroup } from './request.ts';
 
 const string = v.optional(text());
@@ -27,6 +28,12 @@ const numberSuffix = '([1-9][0-9]*)?';
 const nameSuffix = '([a-zA-Z0-9_-]{1,64})?';
 const grouped = ['member_of', 'required', 'resources'];
 const suffixed = [
+  {
+    since: since.placing,
+    names: ['in_tree', ...grouped],
+    suffix: nameSuffix,
+    wide: ['root_required', 'same_subtree', 'order', 'apart_from', 'with'],
+  },
   {
     since: since.sameSubtree,
     names: ['in_tree', ...grouped],
@@ -67,6 +74,7 @@ export function parseCandidateRequest(query: Query, version: number): CandidateR
   const [groupPolicy] = query.all('group_policy');
   const rootTraits = parseRootRequired(query);
   const sameSubtrees = parseSameSubtrees(query);
+  const ofTrees = { order: parseOrder(query), ...parseApartFromAndWith(query) };
   const groups = parseGroups(query, version);
   checkGroups(groups, sameSubtrees, version);
   if (groupPolicy === undefined && groups.filter(({ suffix }) => suffix !== '').length > 1) {
@@ -81,6 +89,7 @@ export function parseCandidateRequest(query: Query, version: number): CandidateR
     rootTraits,
     sameSubtrees,
     nested: version >= since.nestedCandidates,
+    ...ofTrees,
   };
 }
 
@@ -106,12 +115,8 @@ function parseGroups(query: Query, version: number): readonly RequestGroup[] {
 }
 
 function parseRootRequired(query: Query): CandidateRequest['rootTraits'] {
-  const values = query.all('root_required');
-  const [value] = values;
+  const value = onlyValue(query, 'root_required');
   if (value === undefined) return { required: [], forbidden: [] };
-  if (values.length > 1) {
-    throw badRequest("Query parameter 'root_required' may be specified only once.", errorCodes.duplicateQueryKey);
-  }
   const { required: anyOfs, forbidden } = parseTraits(value, { allowForbidden: true, allowAny: false });
   const required = [...new Set(anyOfs.flat())];
   const unwanted = new Set(forbidden);

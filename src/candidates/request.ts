@@ -26,4 +26,21 @@ export type CandidateRequest = {
   readonly sameSubtrees: readonly ReadonlySet<string>[];
   /** False before microversion 1.29: no candidate takes from two providers of one tree. */
   readonly nested: boolean;
+  /** By what trees are ordered; empty where the configured strategy decides. */
+  readonly order: readonly OrderKey[];
+  /** UUIDs of consumers, as the client spells them: none of them may hold anything in the tree. */
+  readonly apartFrom: readonly string[];
+  /** UUIDs of consumers, as the client spells them: unless there are none, one of them must hold something in the tree. */
+  readonly with: readonly string[];
 };
+
+/** What a request has that does not choose among trees. */
+export const anyTree = { order: [], apartFrom: [], with: [] } as const satisfies Partial<CandidateRequest>;
+
+/** One key of `order`: keys are compared one after the other. */
+export type OrderKey =
+  /** By how much of a resource class is free. */
+  | { readonly kind: 'free'; readonly className: string; readonly mostFirst: boolean }
+  /** What has a trait comes first. */
+  | { readonly kind: 'prefer'; readonly traitName: string }
+  | { readonly kind: 'random' };

@@ -5,6 +5,7 @@ import type { Provider } from '../fleet/provider.ts';
 import { badRequest, noSuchClass } from '../rest/errors.ts';
 import type { CandidateRequest, RequestGroup } from './request.ts';
 import { keptGroups } from './tree_options.ts';
+import { type ResolvedOrder, resolveOrder } from './tree_visit.ts';
 
 /** A group with its names looked up. */
 export type ResolvedGroup = {
@@ -30,6 +31,8 @@ export type ResolvedRequest = {
   readonly rootTraits: TraitIds;
   /** Places in `groups`. */
   readonly sameSubtrees: readonly (readonly number[])[];
+  /** Undefined where no order of trees is asked for. */
+  readonly order: ResolvedOrder | undefined;
 };
 
 /** A query with its names looked up, or that it has no candidates. */
@@ -40,7 +43,7 @@ export type Resolution = ResolvedRequest | 'nothing';
  *
  * Upstream searches group by group. If a group has no result, or no root satisfies `root_required`, the search ends
  * before the names of later groups are looked up. So an unknown name is an error only if everything before it can be
- * satisfied.
+ * satisfied. Names in `order`, which upstream does not have, are looked up first.
  *
  * @param isSatisfiable whether a group by itself has a result
  * @param keeps whether trees cache their options for these groups; false for variants of a query, which come only once
@@ -52,6 +55,7 @@ export function resolveRequest(
   isSatisfiable: (group: ResolvedGroup, rootTraits: TraitIds) => boolean,
   keeps = true,
 ): Resolution {
+  const order = resolveOrder(fleet, request.order);
   const rootTraits = {
     required: request.rootTraits.required.map((name) => [traitId(fleet, name)]),
     forbidden: request.rootTraits.forbidden.map((name) => traitId(fleet, name)),
@@ -77,8 +81,13 @@ export function resolveRequest(
     nested: request.nested,
     rootTraits,
     sameSubtrees: request.sameSubtrees.map((named) => [...named].map((suffix) => suffixes.indexOf(suffix))),
+    order,
   };
 }
+
+/** Looks up the names of a variant, of which trees keep nothing: it would push out what they keep for plain queries. */
+export const resolveVariant = (fleet: Fleet, request: CandidateRequest): Resolution =>
+  resolveRequest(fleet, request, () => true, false);
 
 /** The steps come in upstream's order: the first one that fails decides between an error and an empty answer. */
 function resolveGroup(fleet: Fleet, group: RequestGroup, keeps: boolean): ResolvedGroup | 'nothing' {

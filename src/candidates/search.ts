@@ -1,13 +1,15 @@
 import type { Fleet } from '../fleet/fleet.ts';
 import type { Provider } from '../fleet/provider.ts';
+import { type AllowedTrees, allTrees } from './allowed_trees.ts';
 import { anchorsFor } from './anchors.ts';
 import type { Candidate } from './candidate.ts';
 import { choicesFor } from './choices.ts';
 import { type CandidatesAt, candidatesOf } from './combinations.ts';
 import type { Order } from './order.ts';
 import type { CandidateRequest } from './request.ts';
-import { resolveRequest } from './resolve.ts';
+import { type Resolution, resolveRequest } from './resolve.ts';
 import { type Sharing, sharingIn } from './sharing.ts';
+import { visitTrees } from './tree_visit.ts';
 
 /** The order in which candidates come, and whether all are wanted. */
 export type SearchOptions = {
@@ -15,6 +17,8 @@ export type SearchOptions = {
   readonly randomize: boolean;
   /** Whether the caller has a limit, so that it may take only some of the candidates. */
   readonly limited: boolean;
+  /** All may be used unless it is said. */
+  readonly allowed?: AllowedTrees;
 };
 
 /**
@@ -25,25 +29,28 @@ export type SearchOptions = {
  */
 export function search(fleet: Fleet, request: CandidateRequest, options: SearchOptions): Iterable<Candidate> {
   const sharing = sharingIn(fleet);
-  const resolved = resolveRequest(fleet, request, (group, rootTraits) =>
+  const resolved = resolveForSearch(fleet, request, sharing);
+  if (resolved === 'nothing') return [];
+  const { randomize, limited, strategy, allowed = allTrees } = options;
+  const order: Order = randomize ? (limited ? 'random' : 'rotated') : 'steady';
+  // A random sample must not come from a few anchors only.
+  const roundRobin = resolved.order === undefined && ((randomize && limited) || strategy === 'breadth-first');
+  // When a root is removed from the fleet, another root moves to its place in the list. An answer with all candidates
+  // may be sent in parts, and the list may change between them. With a copy, the search misses no root that was there
+  // all the time.
+  const { anchors, within } = visitTrees(fleet, resolved, sharing, { ties: order, allowed, wholly: !limited });
+  const candidatesAt = candidatesOf(resolved, sharing, within);
+  const candidates = roundRobin ? interleave(anchors, candidatesAt) : chain(anchors, candidatesAt);
+  return sharing.exists ? withoutRepetition(candidates, sharing) : candidates;
+}
+
+/** Looks up the names of a request, of which one that does not exist is an error where all before it can be satisfied. */
+export const resolveForSearch = (fleet: Fleet, request: CandidateRequest, sharing: Sharing): Resolution =>
+  resolveRequest(fleet, request, (group, rootTraits) =>
     anchorsFor(fleet, { groups: [group], rootTraits }, sharing, 'steady').some(
       (anchor) => !choicesFor(group, anchor, sharing.usableBy(anchor), 'steady')[Symbol.iterator]().next().done,
     ),
   );
-  if (resolved === 'nothing') return [];
-  const { randomize, limited, strategy } = options;
-  const order: Order = randomize ? (limited ? 'random' : 'rotated') : 'steady';
-  // A random sample must not come from a few anchors only.
-  const roundRobin = (randomize && limited) || strategy === 'breadth-first';
-  // When a root is removed from the fleet, another root moves to its place in the list. An answer with all candidates
-  // may be sent in parts, and the list may change between them. With a copy, the search misses no root that was there
-  // all the time.
-  const searched = limited ? fleet : { ...fleet, roots: fleet.roots.slice() };
-  const anchors = anchorsFor(searched, resolved, sharing, order);
-  const candidatesAt = candidatesOf(resolved, sharing, order);
-  const candidates = roundRobin ? interleave(anchors, candidatesAt) : chain(anchors, candidatesAt);
-  return sharing.exists ? withoutRepetition(candidates, sharing) : candidates;
-}
 
 function* chain(anchors: Iterable<Provider>, candidatesAt: CandidatesAt): Generator<Candidate> {
   for (const anchor of anchors) {

@@ -8,6 +8,8 @@ const sharingTrait = 'MISC_SHARES_VIA_AGGREGATE';
 export type Sharing = {
   /** Whether the fleet has a sharing provider. */
   readonly exists: boolean;
+  /** All that share. */
+  readonly providers: Iterable<Provider>;
   readonly isSharing: (provider: Provider) => boolean;
   /** The sharing providers of other trees that a tree may use: a provider of the tree is in one of their aggregates. */
   readonly usableBy: (root: Provider) => readonly Provider[];
@@ -42,6 +44,7 @@ export function sharingIn(fleet: Fleet): Sharing {
   };
   return {
     exists: providers.size > 0,
+    providers,
     isSharing: (provider) => providers.has(provider),
     usableBy: byAggregate.size === 0 ? () => noProviders : usableBy,
     *anchorsOf(provider) {

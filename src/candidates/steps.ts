@@ -1,7 +1,7 @@
 import type { Provider } from '../fleet/provider.ts';
 import { type Choice, granularChoice } from './candidate.ts';
 import { choicesFor, granularProviders } from './choices.ts';
-import type { Order } from './order.ts';
+import type { ProviderOrder } from './order.ts';
 import type { ResolvedGroup, ResolvedRequest } from './resolve.ts';
 import type { Sharing } from './sharing.ts';
 import type { Work } from './work.ts';
@@ -34,7 +34,7 @@ export function stepsAt(
   anchor: Provider,
   { groups }: ResolvedRequest,
   sharing: Sharing,
-  order: Order,
+  order: ProviderOrder,
   work?: Work,
 ): readonly Step[] | undefined {
   const usable = sharing.usableBy(anchor);

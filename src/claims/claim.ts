@@ -1,3 +1,5 @@
+import type { Condition } from '../candidates/conditions.ts';
+import type { CandidateRequest } from '../candidates/request.ts';
 import type { IfMatch } from '../placement/entity_tag.ts';
 import type { InventoryFields } from '../placement/inventory.ts';
 
@@ -13,10 +15,19 @@ export type ConsumerClaim = {
   readonly userId: string;
   /** Undefined keeps the type that the consumer has (before microversion 1.38). */
   readonly consumerType: string | undefined;
-  /** Amounts by class name, by provider UUID. An empty map removes the consumer. */
+  /** Amounts by class name, by provider UUID; none removes the consumer, unless it is by query. */
   readonly allocations: ReadonlyMap<string, ReadonlyMap<string, number>>;
+  /** By which its place is found, in the place of allocations (microversion 1.43 and above): the first that fits counts. */
+  readonly queries?: readonly PlacementQuery[] | undefined;
   /** The allocations that the consumer must have now, by their entity tag (microversion 1.40 and above). */
   readonly expected?: ExpectedAllocations | undefined;
+};
+
+/** A query for allocation candidates, by which a consumer is placed. */
+export type PlacementQuery = {
+  readonly request: CandidateRequest;
+  /** The same, in its parts, to tell which of them fits nowhere. */
+  readonly conditions: readonly Condition[];
 };
 
 /** The allocations of a consumer that the client has seen. */
@@ -41,7 +52,12 @@ export type InventoryClaim = {
 export type Claim = {
   readonly consumers: readonly ConsumerClaim[];
   readonly inventories: readonly InventoryClaim[];
+  /** The consumers that are placed by query, as places in `consumers`, in the order in which they are placed. */
+  readonly placing?: readonly number[] | undefined;
 };
+
+/** Whether consumers of a claim are placed by query. */
+export const isByQuery = ({ placing }: Claim): boolean => placing !== undefined && placing.length > 0;
 
 /** Why a claim was refused. The API makes a message of it, which depends on the request. */
 export type RefusalReason =
@@ -59,6 +75,10 @@ export type RefusalReason =
   | 'invalid inventory'
   /** An inventory that the claim removes has allocations. */
   | 'inventory in use'
+  /** A query of a consumer fits nowhere; or finding out takes too much work; or it names what does not exist. */
+  | 'no candidates'
+  | 'query too wide'
+  | 'query'
   /** The claim lost a guard to another write each time that it was judged. */
   | 'concurrent update';
 

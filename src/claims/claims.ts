@@ -8,7 +8,8 @@ import type { FleetKeeper } from '../fleet/keeper.ts';
 import type { Claim } from './claim.ts';
 import { giveRefusals } from './give_refusals.ts';
 import { judgeBatch } from './judge_batch.ts';
-import { awaitLock, consumerLock, findLocked, providerLock, tablesLock } from './locks.ts';
+import { awaitLock, consumerLock, findLocked, providerLock, relationLock, tablesOfClaimsLock } from './locks.ts';
+import type { ClaimOutcome } from './outcome.ts';
 import { openOwners } from './owners.ts';
 import {
   type BatchedClaim,
@@ -19,15 +20,19 @@ import {
   type PendingClaim,
   pending,
   providersOf,
+  readBy,
   rowsOf,
 } from './pending_claim.ts';
 import { watchForStaleness } from './staleness.ts';
+import { tryOut } from './try_out.ts';
 import { type BatchWriterOptions, openBatchWriter } from './write_batch.ts';
 
 /** Writes claims. Claims that arrive while a write is under way share the next statement. */
 export type Claims = {
   /** Resolves when the claim is written. @throws ClaimRefused */
-  write(claim: Claim): Promise<void>;
+  write(claim: Claim): Promise<ClaimOutcome>;
+  /** Judges a claim as `write` does, on a fresh fleet, and writes nothing. @throws ClaimRefused */
+  tryOut(claim: Claim): Promise<ClaimOutcome>;
 };
 
 /** How many claims one statement writes. With more, the statement takes longer than to wait for the next one. */
@@ -49,7 +54,7 @@ export function openClaims(database: Database, fleet: FleetKeeper, options: Batc
   const readStates = async (batch: readonly BatchedClaim[]): Promise<ReadonlyMap<string, ConsumerState>> => {
     if (batch.length === 0) return new Map();
     const claims = batch.map(({ item }) => item);
-    return repeatLostRaces(() => readConsumers(database, claims.flatMap(consumersOf), claims.some(needsOwner)));
+    return repeatLostRaces(() => readConsumers(database, claims.flatMap(readBy), claims.some(needsOwner)));
   };
 
   const processBatch = async (batch: readonly BatchedClaim[], wait: LockWait): Promise<void> => {
@@ -71,19 +76,22 @@ export function openClaims(database: Database, fleet: FleetKeeper, options: Batc
     for (const result of results) if (result.status === 'rejected') throw result.reason;
   };
 
-  const write = inBatches<PendingClaim, void>(
+  const write = inBatches<PendingClaim, ClaimOutcome>(
     database,
     {
       limit: batchLimit,
-      orderOf: (claim) => consumersOf(claim).map(consumerLock),
+      orderOf: (claim) => [...consumersOf(claim).map(consumerLock), ...claim.related.map(relationLock)],
       locksOf: (claim) => providersOf(claim).map(providerLock),
-      sharedLock: tablesLock,
+      sharedLock: tablesOfClaimsLock,
       isAlone: ({ claim }) => claim.inventories.length > 0,
       isOfOne: isUnstorable,
-      findLocked: (claims) => findLocked(database, rowsOf(claims)),
+      findLocked: (claims) => findLocked(database, rowsOf(claims), tablesOfClaimsLock),
       awaitLock: (key, wait) => awaitLock(database, key, wait),
     },
     processBatch,
   );
-  return { write: (claim) => write(pending(claim)) };
+  return {
+    write: (claim) => write(pending(claim)),
+    tryOut: (claim) => tryOut(database, fleet, claim),
+  };
 }

@@ -1,7 +1,7 @@
 import type { Database } from '../../db/engine/connect.ts';
 import { deleteAllocations } from '../../db/statements/claims/delete_allocations.ts';
 import { inBatches } from '../batching/batches.ts';
-import { awaitLock, consumerLock, findLocked, tablesLock } from './locks.ts';
+import { awaitLock, consumerLock, findLocked, tablesOfDeletionsLock } from './locks.ts';
 
 /**
  * Deletes all allocations of consumers. Deletions that are requested while one is under way share the next transaction.
@@ -22,8 +22,8 @@ export function openDeletions(database: Database): Deletions {
       {
         limit: batchLimit,
         orderOf: (uuid) => [consumerLock(uuid)],
-        sharedLock: tablesLock,
-        findLocked: (uuids) => findLocked(database, { consumers: uuids, providers: [] }),
+        sharedLock: tablesOfDeletionsLock,
+        findLocked: (uuids) => findLocked(database, { consumers: uuids, providers: [] }, tablesOfDeletionsLock),
         awaitLock: (key, wait) => awaitLock(database, key, wait),
       },
       async (batch, wait) => {

@@ -5,9 +5,16 @@ import type { Inventory } from '../fleet/provider.ts';
 import { exactCapacity } from '../placement/inventory.ts';
 import type { Demand } from './judge_capacity.ts';
 import type { BatchedClaim } from './pending_claim.ts';
+import type { Placement } from './placing.ts';
 
 /** A claim that the fleet allows, and what it changes. */
-export type Judged = { readonly entry: BatchedClaim; readonly write: ClaimWrite; readonly demands: readonly Demand[] };
+export type Judged = {
+  readonly entry: BatchedClaim;
+  readonly write: ClaimWrite;
+  readonly demands: readonly Demand[];
+  /** Of a claim with consumers by query. */
+  readonly placement: Placement | undefined;
+};
 
 /**
  * Whether the effects of a claim are all that it changes. Inventories that it replaces are not among them: a refresh

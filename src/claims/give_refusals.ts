@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { ConsumerState } from '../../db/statements/claims/read_consumers.ts';
 import type { ClaimRefused, RefusalReason } from './claim.ts';
-import { type BatchedClaim, consumersOf } from './pending_claim.ts';
+import { type BatchedClaim, readBy } from './pending_claim.ts';
 
 /** A claim that a fresh fleet does not allow, and the reason. */
 export type Refused = { readonly entry: BatchedClaim; readonly refusal: ClaimRefused };
@@ -27,15 +27,19 @@ export async function giveRefusals(
   const now = await readStates(byCapacity.map(({ entry }) => entry));
   const changed: BatchedClaim[] = [];
   for (const { entry, refusal } of byCapacity) {
-    if (consumersOf(entry.item).every((uuid) => hasTheSame(before.get(uuid), now.get(uuid)))) entry.reject(refusal);
+    if (haveTheSame(readBy(entry.item), before, now)) entry.reject(refusal);
     else changed.push(entry);
   }
   return changed;
 }
 
 /** Refusals that compare the fleet with what the consumers have. */
-const capacityReasons: ReadonlySet<RefusalReason> = new Set(['invalid inventory', 'inventory in use']);
+const capacityReasons: ReadonlySet<RefusalReason> = new Set(['invalid inventory', 'inventory in use', 'no candidates']);
 const isByCapacity = ({ reason }: ClaimRefused): boolean => capacityReasons.has(reason);
+
+/** Whether some consumers have the same, at the same generations, in two readings. */
+export const haveTheSame = (consumers: readonly string[], before: States, now: States): boolean =>
+  consumers.every((uuid) => hasTheSame(before.get(uuid), now.get(uuid)));
 
 const hasTheSame = (a: ConsumerState | undefined, b: ConsumerState | undefined): boolean =>
   a?.generation === b?.generation && isDeepStrictEqual(a?.allocations, b?.allocations);

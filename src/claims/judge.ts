@@ -5,10 +5,12 @@ import { nameOf } from '../fleet/names.ts';
 import type { Inventory, Provider } from '../fleet/provider.ts';
 import { allocationsTag } from '../placement/entity_tag.ts';
 import { noSuchClass } from '../rest/errors.ts';
-import { type Claim, ClaimRefused, type ConsumerClaim } from './claim.ts';
+import { type Claim, ClaimRefused, type ConsumerClaim, isByQuery } from './claim.ts';
 import { checkExpectations } from './expectations.ts';
 import { type AllocationIds, type Demand, judgeCapacity } from './judge_capacity.ts';
 import { checkNothingLeft, judgeInventories } from './judge_inventories.ts';
+import { relatedConsumers } from './neighbours.ts';
+import { type Placement, placeConsumers } from './placing.ts';
 
 /**
  * Judges a claim by the fleet and by what the database has of its consumers. Returns what is to be written, and the
@@ -17,17 +19,21 @@ import { checkNothingLeft, judgeInventories } from './judge_inventories.ts';
  *
  * @param states the consumers of the claim; one that is missing is taken to be new, which the guard of the write proves
  * @param promised usage that other claims of the same batch add, and that the fleet does not show yet
+ * @param isCertain whether a refusal would be given: see placeConsumers
  * @throws ClaimRefused
  */
 export function judge(
   fleet: Fleet,
-  claim: Claim,
+  asked: Claim,
   states: ReadonlyMap<string, ConsumerState>,
   promised: ReadonlyMap<Inventory, number>,
-): ClaimWrite & { readonly demands: readonly Demand[] } {
-  checkExpectations(fleet, claim, states);
-  const newInventories = judgeInventories(fleet, claim.inventories);
-  for (const consumer of claim.consumers) checkGeneration(consumer, states.get(consumer.uuid));
+  isCertain = true,
+): ClaimWrite & { readonly demands: readonly Demand[]; readonly placement: Placement | undefined } {
+  checkExpectations(fleet, asked, states);
+  const newInventories = judgeInventories(fleet, asked.inventories);
+  for (const consumer of asked.consumers) checkGeneration(consumer, states.get(consumer.uuid));
+  const placement = isByQuery(asked) ? placeConsumers(fleet, asked, states, isCertain) : undefined;
+  const claim = placement?.claim ?? asked;
   const wanted = claim.consumers.map((consumer) => findProviders(fleet, consumer));
   const allocations = wanted.map((providers) => findClasses(fleet, providers));
 
@@ -61,9 +67,20 @@ export function judge(
       remove: removed,
     })),
     customClasses: customClassesOf(fleet, allocations.flat()),
+    ...(placement === undefined ? {} : { ...placementGuards(asked, placement) }),
     demands,
+    placement,
   };
 }
+
+const placementGuards = (
+  claim: Claim,
+  { reliedOn, neighbours }: Placement,
+): Pick<ClaimWrite, 'reliedOn' | 'neighbours' | 'relatedConsumers'> => ({
+  reliedOn,
+  neighbours,
+  relatedConsumers: relatedConsumers(claim),
+});
 
 /** The custom classes of allocations, with the names that the claim uses for them. */
 const customClassesOf = (fleet: Fleet, allocations: readonly AllocationIds[]): { classId: number; name: string }[] =>

@@ -1,10 +1,12 @@
 import type { ConsumerState } from '../../db/statements/claims/read_consumers.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import type { Inventory } from '../fleet/provider.ts';
-import { ClaimRefused } from './claim.ts';
+import { suppose } from '../fleet/supposed.ts';
+import { ClaimRefused, isByQuery } from './claim.ts';
 import type { Judged } from './effects.ts';
 import type { Refused } from './give_refusals.ts';
 import { judge } from './judge.ts';
+import type { Demand } from './judge_capacity.ts';
 import { type BatchedClaim, onFreshFleet } from './pending_claim.ts';
 
 /**
@@ -29,22 +31,23 @@ export function judgeBatch(
   batch: readonly BatchedClaim[],
   states: ReadonlyMap<string, ConsumerState>,
 ): JudgedBatch {
-  const promised = new Map<Inventory, number>();
   const judged: Judged[] = [];
   const refused: Refused[] = [];
   let isFleetSuspected = false;
+  const promises = openPromises(fleet, batch);
+  const isLate = lateAfter(longestSearchesMs);
   for (const entry of batch) {
     const { item } = entry;
+    // The others are served meanwhile.
+    if (isByQuery(item.claim) && isLate()) {
+      entry.again();
+      continue;
+    }
     try {
-      const { demands, ...write } = judge(fleet, item.claim, states, promised);
-      // What a claim frees is not available to the others: if it loses a guard, nothing is freed, and they would exceed
-      // the capacity.
-      for (const { inventory, freed, wanted } of demands) {
-        if (inventory !== undefined && wanted > freed) {
-          promised.set(inventory, (promised.get(inventory) ?? 0) + wanted - freed);
-        }
-      }
-      judged.push({ entry, write, demands });
+      const isCertain = item.judgedOn === 'fresh fleet' && !promises.areAny();
+      const { demands, placement, ...write } = judge(fleet, item.claim, states, promises.taken, isCertain);
+      promises.add(demands);
+      judged.push({ entry, write, demands, placement });
     } catch (error) {
       if (!(error instanceof ClaimRefused)) entry.reject(error);
       else if (item.judgedOn === 'known fleet') {
@@ -53,9 +56,53 @@ export function judgeBatch(
       }
       // Claims before it in the batch may be the reason, and may still lose their guards. So it is judged again in the
       // next batch.
-      else if (promised.size > 0) entry.again();
+      else if (promises.areAny()) entry.again();
       else refused.push({ entry, refusal: error });
     }
   }
+  promises.end();
   return { judged, refused, isFleetSuspected };
+}
+
+/** How long the searches of one batch may take before those that are left wait for the next one. */
+const longestSearchesMs = 50;
+
+/** Tells whether a time is over that began with the first question. */
+function lateAfter(ms: number): () => boolean {
+  let sinceMs: number | undefined;
+  return () => {
+    sinceMs ??= performance.now();
+    return performance.now() - sinceMs > ms;
+  };
+}
+
+/** What the claims of a batch take that are judged so far. */
+type Promises = {
+  /** What the fleet does not show of it. */
+  readonly taken: ReadonlyMap<Inventory, number>;
+  readonly areAny: () => boolean;
+  /** What a claim frees is not promised to others: it may lose its guards, and they would be over capacity. */
+  readonly add: (demands: readonly Demand[]) => void;
+  readonly end: () => void;
+};
+
+/** Searches see what the fleet shows, so it shows what was promised where there is a claim by query. */
+function openPromises(fleet: Fleet, batch: readonly BatchedClaim[]): Promises {
+  const taken = new Map<Inventory, number>();
+  const supposition = batch.some(({ item }) => isByQuery(item.claim)) ? suppose(fleet) : undefined;
+  let areAny = false;
+  return {
+    taken,
+    areAny: () => areAny,
+    add: (demands) => {
+      for (const { provider, classId, inventory, freed, wanted } of demands) {
+        if (inventory === undefined || wanted <= freed) continue;
+        areAny = true;
+        const delta = wanted - freed;
+        if (supposition === undefined) taken.set(inventory, (taken.get(inventory) ?? 0) + delta);
+        else supposition.add([{ providerId: provider.id, bump: 0, used: [{ classId, delta }] }]);
+      }
+    },
+    end: () => supposition?.end(),
+  };
 }

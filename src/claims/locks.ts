@@ -6,6 +6,8 @@ import {
   awaitTables,
   findLockedRows,
   type LockedRows,
+  tablesOfClaims,
+  tablesOfDeletions,
 } from '../../db/statements/claims/locked_rows.ts';
 
 /*
@@ -14,17 +16,25 @@ import {
 
 const consumer = 'consumer ';
 const provider = 'provider ';
+const relation = 'relation ';
 
-/**
- * The lock that every write takes on the tables themselves. It waits for this one while an index is built, for example.
- */
-export const tablesLock = 'tables';
+/** The locks that claims and deletions take on the tables themselves. They wait for these while an index is built, for example. */
+export const tablesOfClaimsLock = 'tables of claims';
+export const tablesOfDeletionsLock = 'tables of deletions';
+const tables = { [tablesOfClaimsLock]: tablesOfClaims, [tablesOfDeletionsLock]: tablesOfDeletions };
 export const consumerLock = (uuid: string): string => consumer + uuid;
 export const providerLock = (uuid: string): string => provider + uuid;
 
-/** The keys of these rows that other transactions have locked. */
-export async function findLocked(database: Database, rows: LockedRows): Promise<readonly string[]> {
-  const locked = await findLockedRows(database, rows);
+/** Of a consumer that claims by query name, or that names others; a transaction has it only while it writes. */
+export const relationLock = (uuid: string): string => relation + uuid;
+
+/** The keys of these rows that other transactions have locked, or the key of the tables. */
+export async function findLocked(
+  database: Database,
+  rows: LockedRows,
+  tablesLock: keyof typeof tables,
+): Promise<readonly string[]> {
+  const locked = await findLockedRows(database, rows, tables[tablesLock]);
   if (locked === 'tables') return [tablesLock];
   return [...locked.consumers.map(consumerLock), ...locked.providers.map(providerLock)];
 }
@@ -33,5 +43,6 @@ export async function findLocked(database: Database, rows: LockedRows): Promise<
 export function awaitLock(database: Database, key: string, wait: LockWait): Promise<unknown> {
   if (key.startsWith(consumer)) return awaitConsumer(key.slice(consumer.length))(database, wait);
   if (key.startsWith(provider)) return awaitProvider(key.slice(provider.length))(database, wait);
-  return awaitTables(database, wait);
+  if (key.startsWith(relation)) return Promise.resolve();
+  return awaitTables(key === tablesOfClaimsLock ? tablesOfClaims : tablesOfDeletions)(database, wait);
 }

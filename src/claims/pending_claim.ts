@@ -1,6 +1,8 @@
 import type { LockedRows } from '../../db/statements/claims/locked_rows.ts';
 import type { Entry } from '../batching/batches.ts';
 import type { Claim } from './claim.ts';
+import { namedOutside, relatedConsumers } from './neighbours.ts';
+import type { ClaimOutcome } from './outcome.ts';
 
 /** A claim in the queue, and how it is to be judged. */
 export type PendingClaim = {
@@ -13,21 +15,32 @@ export type PendingClaim = {
   readonly judgedOn: 'known fleet' | 'fresh fleet';
   /** How often it lost a guard. */
   readonly lostRaces: number;
+  /** The consumers that its queries name, which it does not write; they are read with those that it writes. */
+  readonly neighbours: readonly string[];
+  /** The consumers that name others or are named: of two claims with one in common the later goes in a later batch. */
+  readonly related: readonly string[];
 };
 
 /** A claim in a batch. */
-export type BatchedClaim = Entry<PendingClaim, void>;
+export type BatchedClaim = Entry<PendingClaim, ClaimOutcome>;
 
 /** A claim that has just arrived. */
-export const pending = (claim: Claim): PendingClaim => ({
-  claim,
-  readsConsumers: claim.consumers.some(
-    ({ knownGeneration, allocations, expected }) =>
-      knownGeneration !== null || allocations.size === 0 || expected !== undefined,
-  ),
-  judgedOn: 'known fleet',
-  lostRaces: 0,
-});
+export function pending(claim: Claim): PendingClaim {
+  const related = relatedConsumers(claim);
+  return {
+    claim,
+    readsConsumers:
+      related.length > 0 ||
+      claim.consumers.some(
+        ({ knownGeneration, allocations, queries, expected }) =>
+          knownGeneration !== null || (allocations.size === 0 && queries === undefined) || expected !== undefined,
+      ),
+    judgedOn: 'known fleet',
+    lostRaces: 0,
+    neighbours: namedOutside(claim),
+    related,
+  };
+}
 
 /** The same claim, to be judged on a fresh fleet. */
 export const onFreshFleet = (claim: PendingClaim): PendingClaim => ({
@@ -38,6 +51,9 @@ export const onFreshFleet = (claim: PendingClaim): PendingClaim => ({
 
 /** The consumers that a claim writes, by their UUIDs. */
 export const consumersOf = ({ claim }: PendingClaim): string[] => claim.consumers.map(({ uuid }) => uuid);
+
+/** The consumers that a claim is judged by, by their UUIDs. */
+export const readBy = (claim: PendingClaim): string[] => [...consumersOf(claim), ...claim.neighbours];
 
 /**
  * The providers that a claim names, and so locks, by their UUIDs. It may also lock those that its consumers have now.

@@ -6,6 +6,7 @@ import type { FleetKeeper } from '../fleet/keeper.ts';
 import { concurrentlyUpdated } from '../rest/errors.ts';
 import { ClaimRefused } from './claim.ts';
 import { effectsOf, isForeseeable, type Judged, roomsOf } from './effects.ts';
+import { outcomeOf } from './outcome.ts';
 import type { Owners } from './owners.ts';
 import type { Staleness } from './staleness.ts';
 
@@ -130,7 +131,7 @@ export function openBatchWriter(
     judged.forEach((each, place) => {
       const { entry, write } = each;
       const guard = written.lost[place];
-      if (guard === undefined) entry.resolve();
+      if (guard === undefined) entry.resolve(outcomeOf(each, written.generations));
       // Its owners are created beside the batches of claims; only this claim waits for them.
       else if (guard === 'owner') entry.again(entry.item, owners.ensure(write));
       else afterLostRace(each, { readsConsumers: guard === 'consumer' });

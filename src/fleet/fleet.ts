@@ -6,6 +6,7 @@ import { type ProviderParts, partsReader } from './parts.ts';
 import { createPlaces, nowhere } from './places.ts';
 import { Postings } from './postings.ts';
 import { blankProvider, type Inventory, type Provider } from './provider.ts';
+import { createTreeOrders, type TreeOrders } from './tree_orders.ts';
 import { linkTrees } from './trees.ts';
 import { createUuidOrder, type UuidOrder } from './uuid_order.ts';
 
@@ -28,6 +29,7 @@ export type Fleet = {
   readonly withTrait: Postings<number>;
   /** The providers in an aggregate, by the UUID of the aggregate as it was spelt. */
   readonly inAggregate: Postings<string>;
+  readonly treeOrders: TreeOrders;
   readonly traits: Names;
   readonly classes: Names;
 };
@@ -63,6 +65,7 @@ export function buildFleet({ traitNames, classNames }: NameRows, serverRun: stri
   const roots: Provider[] = [];
   const places = createPlaces();
   const inUuidOrder = createUuidOrder(byUuid);
+  const treeOrders = createTreeOrders(roots, places);
   const fleet = {
     serverRun,
     byId,
@@ -73,12 +76,14 @@ export function buildFleet({ traitNames, classNames }: NameRows, serverRun: stri
     withClass: new Postings<number>(places),
     withTrait: new Postings<number>(places),
     inAggregate: new Postings<string>(places),
+    treeOrders,
     traits: namesOf(traitNames),
     classes: namesOf(classNames),
   };
 
   const setRoot = (provider: Provider, isRoot: boolean): void => {
     const place = provider.rootPlace;
+    if (isRoot || place !== nowhere) treeOrders.note(provider);
     if (isRoot === (place !== nowhere)) return;
     if (isRoot) {
       provider.rootPlace = roots.push(provider) - 1;
@@ -90,12 +95,14 @@ export function buildFleet({ traitNames, classNames }: NameRows, serverRun: stri
     if (last === undefined || last === provider) return;
     roots[place] = last;
     last.rootPlace = place;
+    treeOrders.note(last);
   };
 
   const remove = (provider: Provider): void => {
     byId.delete(provider.id);
     setRoot(provider, false);
     setParts(provider, none, none, none);
+    treeOrders.forget(provider);
     places.free(provider);
   };
 
@@ -111,7 +118,7 @@ export function buildFleet({ traitNames, classNames }: NameRows, serverRun: stri
     provider.inventories = inventories;
     provider.traitIds = traitIds;
     provider.aggregates = aggregates;
-    provider.root.findings = undefined;
+    noteChange(fleet, provider);
   };
 
   /** Adds or updates providers from their rows. @returns those whose parent changed, and that must be linked again */
@@ -203,7 +210,7 @@ export function buildFleet({ traitNames, classNames }: NameRows, serverRun: stri
         const place = classes.indexOf(inventory.classId);
         if (place !== -1) inventory.used += deltas[place] ?? 0;
       }
-      provider.root.findings = undefined;
+      noteChange(fleet, provider);
     }
     for (const { id, generation, created, updated } of changes.touched ?? none) {
       const provider = byId.get(id);
@@ -243,6 +250,12 @@ export function buildFleet({ traitNames, classNames }: NameRows, serverRun: stri
       return { fleet, apply, gather };
     },
   };
+}
+
+/** Notes that the parts or the usages of a provider have changed: nothing that was found of its tree is true any more. */
+export function noteChange({ treeOrders }: Pick<Fleet, 'treeOrders'>, { root }: Provider): void {
+  root.findings = undefined;
+  treeOrders.note(root);
 }
 
 const classOf = (inventory: Inventory): number => inventory.classId;

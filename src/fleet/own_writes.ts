@@ -1,6 +1,6 @@
 import { partsOf } from '../../db/fleet/change_log.ts';
 import { earlierGeneration, laterGeneration } from '../../db/statements/generation.ts';
-import type { Fleet } from './fleet.ts';
+import { type Fleet, noteChange } from './fleet.ts';
 import { inventoryOf } from './provider.ts';
 
 /** A committed write of this process that the fleet shows before a refresh reads it. */
@@ -18,12 +18,12 @@ export type Effect = {
 };
 
 /** Adds the effects of a write to the fleet, or removes them. */
-export function showEffects(fleet: Fleet, { effects }: OwnWrite, sign: 1 | -1): void {
+export function showEffects(fleet: Fleet, { effects }: Pick<OwnWrite, 'effects'>, sign: 1 | -1): void {
   for (const { providerId, bump, used } of effects) {
     const provider = fleet.byId.get(providerId);
     if (provider === undefined) continue;
     provider.generation = (sign === 1 ? laterGeneration : earlierGeneration)(provider.generation, bump);
-    provider.root.findings = undefined;
+    noteChange(fleet, provider);
     for (const { classId, delta } of used) {
       const inventory = inventoryOf(provider, classId);
       if (inventory !== undefined) inventory.used += sign * delta;

@@ -1,4 +1,4 @@
-import type { InventoryFields } from '../placement/inventory.ts';
+import { capacity, type InventoryFields } from '../placement/inventory.ts';
 import { nowhere } from './places.ts';
 
 /** An inventory in memory, with its usage: the sum of all allocations of its class on its provider. */
@@ -105,6 +105,12 @@ export function findingsOf(root: Provider): TreeFindings {
 export function inventoryOf(provider: Provider, classId: number): Inventory | undefined {
   for (const inventory of provider.inventories) if (inventory.classId === classId) return inventory;
   return undefined;
+}
+
+/** What a provider has free of a class: less than nothing where more is used than there is; undefined where it has none. */
+export function freeOf(provider: Provider, classId: number): number | undefined {
+  const inventory = inventoryOf(provider, classId);
+  return inventory === undefined ? undefined : capacity(inventory.fields) - inventory.used;
 }
 
 /**

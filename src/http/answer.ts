@@ -13,7 +13,7 @@ export function renderAnswer(
   origin: string,
   cutOff: (error: unknown) => void,
 ): Response {
-  const headers: Record<string, string> = {};
+  const headers: Record<string, string> = { ...answer.headers };
   if (answer.location !== undefined) headers.location = origin + answer.location;
   if (answer.etag !== undefined) headers.etag = answer.etag;
   if (answer.lastModified !== undefined && minorVersion >= since.cacheHeaders) {

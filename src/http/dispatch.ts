@@ -1,7 +1,6 @@
 import type { Hono } from 'hono';
 import type { Logger } from 'pino';
 import type { Policy } from '../access/policy/policy.ts';
-import type { IfMatch } from '../placement/entity_tag.ts';
 import type { ApiRequest, BoundEndpoint, Route } from '../rest/endpoint.ts';
 import { ApiError, notFound, notFoundWithoutVary } from '../rest/errors.ts';
 import { parseQuery, type Query } from '../rest/query_string.ts';
@@ -37,9 +36,15 @@ export function mountEndpoints(
       }
       const endpoint = select(candidates, exchange);
       const ifMatch = readIfMatch(c.req.raw.headers, endpoint, exchange);
-      const request = apiRequest(c.req.raw, exchange, ifMatch, (name) => c.req.param(name) ?? '', limitBytes);
+      const { dialect } = exchange.api;
+      const request: ApiRequest = apiRequest(c.req.raw, exchange, {
+        ifMatch,
+        param: (name) => c.req.param(name) ?? '',
+        limitBytes,
+        requireRule: (rule) => authorize({ policy: rule }, request, policy, dialect),
+      });
       exchange.quiet = endpoint.quiet ?? false;
-      authorize(endpoint, request, policy, exchange.api.dialect);
+      authorize(endpoint, request, policy, dialect);
       const answer = await endpoint.handle(request);
       releaseWhenSent(answer, c.env?.outgoing);
       return renderAnswer(answer, exchange.version, exchange.origin + exchange.prefix, (error) => {
@@ -69,7 +74,7 @@ function select(candidates: readonly BoundEndpoint[], exchange: Exchange): Bound
 
 /** @throws ApiError 403 where the policy does not allow the request. */
 function authorize(
-  { policy: rule, policyTarget }: Route,
+  { policy: rule, policyTarget }: Pick<Route, 'policy' | 'policyTarget'>,
   request: ApiRequest,
   policy: Policy,
   { forbidden }: Dialect,
@@ -93,22 +98,19 @@ function checkMediaTypes(endpoint: Route, exchange: Exchange): void {
 function apiRequest(
   raw: Request,
   exchange: Exchange,
-  ifMatch: IfMatch | undefined,
-  param: (name: string) => string,
-  limitBytes: number,
+  { limitBytes, ...more }: Pick<ApiRequest, 'ifMatch' | 'param' | 'requireRule'> & { readonly limitBytes: number },
 ): ApiRequest {
   let query: Query | undefined;
   return {
     version: exchange.version,
     identity: exchange.identity,
-    param,
+    ...more,
     // Not a getter: V8 would make a hidden class for each request, and keep all that it refers to until the whole heap
     // is collected. Without a getter, the garbage collection takes a tenth of the time.
     query: () => {
       query ??= parseQuery(exchange.search);
       return query;
     },
-    ifMatch,
     json: (schema) => readJson(raw, schema, limitBytes),
     origin: exchange.origin,
     prefix: exchange.prefix,

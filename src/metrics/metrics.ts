@@ -135,8 +135,9 @@ export function openMetrics(
       ...claims,
       write: async (claim) => {
         try {
-          await claims.write(claim);
+          const outcome = await claims.write(claim);
           claimed.inc({ outcome: 'written' });
+          return outcome;
         } catch (error) {
           claimed.inc({ outcome: error instanceof ClaimRefused ? error.reason : 'error' });
           throw error;

@@ -12,6 +12,8 @@ export type ApiRequest = {
   /** The minor microversion: 39 for `placement 1.39`. */
   readonly version: number;
   readonly identity: Identity;
+  /** Whether a further policy rule allows the request, by its own project and user. @throws ApiError 403 where it does not */
+  readonly requireRule: (rule: string) => void;
   /** The segment of the path that has this name in the pattern. */
   param(name: string): string;
   /** Parsed when it is first asked for. @throws ApiError 400 where it cannot be */
@@ -91,6 +93,8 @@ export type Answer = {
    * null only the second, without a value neither.
    */
   readonly lastModified?: Date | null;
+  /** Further headers. */
+  readonly headers?: Readonly<Record<string, string>>;
   /** The entity tag of the resource, for the header `ETag`. */
   readonly etag?: EntityTag | undefined;
   /**

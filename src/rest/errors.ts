@@ -16,6 +16,9 @@ export const errorCodes = {
   capacityExceeded: 'placement.capacity_exceeded',
   inventoryAbsent: 'placement.inventory_absent',
   inventoryConstraints: 'placement.inventory_constraints',
+  /** Of claims by query: ours, from microversion 1.43. */
+  noCandidates: 'placement.no_candidates',
+  queryTooWide: 'placement.query_too_wide',
 } as const;
 
 /** The error text for a write that lost a race. Clients match on these words of upstream. */

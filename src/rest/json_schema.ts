@@ -40,6 +40,9 @@ function integerOf(
   );
 }
 
+/** True or false. */
+export const boolean = () => v.boolean(wrongType('boolean'));
+
 /** Any number up to a maximum. */
 export const number = (limits: { readonly maximum: number }) =>
   v.pipe(

@@ -46,6 +46,7 @@ export const changes = {
   entityTags: [40, 'Entity tags: ETag and etag in answers, If-Match in requests.'],
   consumers: [41, 'Consumers as a resource; GET /provider_summaries; codes of refused claims.'],
   explanation: [42, 'GET /allocation_candidates/explanation and /allocation_candidates/count.'],
+  placing: [43, 'Claims by query; order, with and apart_from; dry runs.'],
 } as const satisfies Changes;
 
 /** The minor version that brought each change: `request.version >= since.mappings`. */

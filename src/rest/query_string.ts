@@ -1,4 +1,4 @@
-import { badRequest } from './errors.ts';
+import { badRequest, errorCodes } from './errors.ts';
 
 /** The parameters of a query string, in order, repetitions included. */
 export type Query = {
@@ -41,6 +41,13 @@ export function queryOf(entries: Query['entries']): Query {
     last: (name) => byName.get(name)?.at(-1),
     all: (name) => byName.get(name) ?? [],
   };
+}
+
+/** The value of a parameter, if it is there. @throws ApiError 400 where it is there several times */
+export function onlyValue(query: Query, name: string): string | undefined {
+  const [value, ...others] = query.all(name);
+  if (others.length === 0) return value;
+  throw badRequest(`Query parameter '${name}' may be specified only once.`, errorCodes.duplicateQueryKey);
 }
 
 function decode(text: string): string {

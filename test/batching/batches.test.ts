@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { setImmediate } from 'node:timers/promises';
+import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
 import { LockWaitTooLong, openSlowLane } from '../../db/engine/slow_lane.ts';
 import { sqlstate } from '../../db/engine/sqlstate.ts';
@@ -204,7 +204,7 @@ test('suspected items are tried at the same time only if they lock different row
 test('however many items wait for a lock, each is rejected when its time is over, and no other item is', async () => {
   const isHeld = (item: string): boolean => item.startsWith('held');
   const ask = inBatches<string, string>(
-    databaseOf(100),
+    databaseOf(1_000),
     {
       limit: 9,
       orderOf: (item) => [item],
@@ -231,6 +231,31 @@ test('however many items wait for a lock, each is rejected when its time is over
 
 const isTooLong = (told: PromiseSettledResult<unknown>): boolean =>
   told.status === 'rejected' && told.reason instanceof LockWaitTooLong;
+
+test('an item refused a lock is rejected when its time is over, however many items are tried before it', async () => {
+  for (const hasKeys of [true, false]) {
+    const ask = inBatches<string, string>(
+      databaseOf(500),
+      {
+        limit: 256,
+        ...(hasKeys ? { orderOf: (item: string) => [item] } : {}),
+        findLocked: async () => [],
+        awaitLock: async (_key, { lockTimeoutMs }) => {
+          await sleep(lockTimeoutMs);
+          throw databaseError(sqlstate.lockNotAvailable);
+        },
+      },
+      async (_batch, { lockTimeoutMs }) => {
+        await sleep(lockTimeoutMs + 10);
+        throw databaseError(sqlstate.lockNotAvailable);
+      },
+    );
+    const cameAtMs = performance.now();
+    const told = await Promise.allSettled(Array.from({ length: 1_000 }, (_, n) => ask(`${n}`)));
+    assert.ok(told.every(isTooLong));
+    assert.ok(performance.now() - cameAtMs < 8_000, `${performance.now() - cameAtMs} ms`);
+  }
+});
 
 test('an item under way when its time is over is rejected if it must wait again', async () => {
   const timeoutMs = 50;

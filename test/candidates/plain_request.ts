@@ -1,4 +1,4 @@
-import type { CandidateRequest, RequestGroup } from '../../src/candidates/request.ts';
+import { anyTree, type CandidateRequest, type RequestGroup } from '../../src/candidates/request.ts';
 
 /** A group that asks for these amounts of resource classes, and for nothing else unless `more` does. */
 export const groupOf = (
@@ -22,5 +22,6 @@ export const requestOf = (groups: readonly RequestGroup[], more: Partial<Candida
   rootTraits: { required: [], forbidden: [] },
   sameSubtrees: [],
   nested: true,
+  ...anyTree,
   ...more,
 });

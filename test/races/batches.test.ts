@@ -40,7 +40,7 @@ const withClaims = (use: (place: Place) => Promise<void>): Promise<void> =>
   });
 
 /** The reason of a refusal. Undefined if the claim was written. */
-async function outcomeOf(written: Promise<void>): Promise<string | undefined> {
+async function outcomeOf(written: Promise<unknown>): Promise<string | undefined> {
   try {
     await written;
     return undefined;
@@ -119,7 +119,7 @@ test('a claim that does not fit is refused soon, even if many other claims are w
     let begun = 0;
     let waiting = 0;
     let answered = false;
-    const others: Promise<void>[] = [];
+    const others: Promise<unknown>[] = [];
     const come = async () => {
       while (!answered && begun < 3000) {
         if (waiting < 12) {

@@ -45,7 +45,7 @@ test('several locks delay only the claims that need them', async () => {
         allocation_ratio) select n, 0, 10, 0, 1, 10, 1, 1 from generate_series(10, 19) as n`);
     const claims = openClaims(database, await openFleet(database), { conflictRetryCount: 10 });
     await other.query('begin; select from resource_providers where id between 10 and 12 for update');
-    const waiting: Promise<void>[] = [];
+    const waiting: Promise<unknown>[] = [];
     for (const host of [10, 11, 12]) {
       waiting.push(claims.write(claimOn(`host ${host}`, `on ${host}`, 1)));
       await untilWaiting(other, waiting.length);

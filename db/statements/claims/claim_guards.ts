@@ -1,5 +1,15 @@
 import { type RawBuilder, sql } from 'kysely';
-import { type ClaimWrite, customClasses, inventoriesToRemove, newInventories } from './claim_write.ts';
+import type { LockWait } from '../../engine/slow_lane.ts';
+import { inventoryChangesSince, type Moment } from '../../fleet/change_log.ts';
+import { limitLockWait } from '../lock_timeout.ts';
+import {
+  type ClaimWrite,
+  customClasses,
+  inventoriesToRemove,
+  namedNeighbours,
+  newInventories,
+  reliedProviders,
+} from './claim_write.ts';
 import { seenRows } from './seen_allocations.ts';
 
 /*
@@ -100,3 +110,42 @@ export const lostNames = (claims: readonly ClaimWrite[]): RawBuilder<unknown> =>
 export const lostClasses = sql`
       union all
       select i.claim, 'class' from inventory i where i.class_id not in (select id from locked_class)`;
+
+/**
+ * Claims that relied on providers which have changed since, but for their usage. Their rows need no lock: a change that this
+ * statement does not see is as if it had come after the claim.
+ */
+export const lostReliedOn = (claims: readonly ClaimWrite[], judgedOn: Moment): RawBuilder<unknown> => sql`
+      union all
+      select claim, 'provider' from (${reliedProviders(claims)}) as r
+      where (provider_id = any(array(${inventoryChangesSince(judgedOn)}))) is not false`;
+
+/** So many locks stand for all consumers: a transaction may lock many of them, and the server has room for a few thousand. */
+const relationLocks = 1024;
+/** The first key of these locks; the second is the number of the lock. */
+const relationLock = 1_430_000;
+
+/**
+ * A statement that locks the consumers that claims by query name, and those that name them, before the statement that looks where
+ * they are: of two claims that name each other the later one sees what the earlier one has written.
+ */
+export function lockRelated(claims: readonly ClaimWrite[], wait: LockWait | undefined): readonly RawBuilder<unknown>[] {
+  const numbers = new Set(claims.flatMap(({ relatedConsumers = [] }) => relatedConsumers.map(numberOfLock)));
+  if (numbers.size === 0) return [];
+  const ordered = [...numbers].sort((a, b) => a - b);
+  return [
+    sql`select pg_advisory_xact_lock(${sql.lit(relationLock)}, number) from unnest(${ordered}::integer[]) as number
+      ${wait === undefined ? sql`` : sql`where (${limitLockWait(wait)}) is not null`}`,
+  ];
+}
+
+/** By the last digits of a UUID, which are random. */
+const numberOfLock = (uuid: string): number => Number.parseInt(uuid.slice(-6), 16) % relationLocks || 0;
+
+/** Claims that name consumers which have something of other providers by now. */
+export const lostNeighbours = (claims: readonly ClaimWrite[]): RawBuilder<unknown> => sql`
+      union all
+      select claim, 'consumer' from (${namedNeighbours(claims)}) as n
+      where n.provider_ids <> coalesce((
+        select string_agg(distinct resource_provider_id::text collate "C", ',' order by resource_provider_id::text collate "C")
+        from allocations where consumer_id = n.uuid), '')`;

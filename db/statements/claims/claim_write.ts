@@ -27,7 +27,7 @@ export type ConsumerWrite = {
   /** An empty list removes the consumer. */
   readonly allocations: readonly { readonly providerId: number; readonly classId: number; readonly used: number }[];
   /** The entity tag of the allocations; null if there are none. */
-  readonly etag: string | null;
+  readonly etag: `W/"${string}"` | null;
   /**
    * The exact allocations that the consumer must still have: set if the client named what it has seen, or if no
    * generation proves it.
@@ -42,6 +42,9 @@ export type InventoryWrite = {
   readonly remove: readonly number[];
 };
 
+/** A consumer that a claim by query names, and the ids of the providers of which it had something when the claim was judged. */
+export type NeighbourGuard = { readonly uuid: string; readonly providerIds: readonly number[] };
+
 /** A judged claim, ready to be written. If one of its guards fails, nothing of it is written. */
 export type ClaimWrite = {
   readonly providers: readonly ProviderGuard[];
@@ -52,6 +55,18 @@ export type ClaimWrite = {
    * 1.7).
    */
   readonly customClasses?: readonly { readonly classId: number; readonly name: string }[];
+  /**
+   * The ids of the providers whose inventories, traits, aggregates, UUIDs and parents must be as they were judged: of a claim
+   * by query also those that it takes nothing from.
+   */
+  readonly reliedOn?: readonly number[];
+  /** The consumers that its queries name, which must have something of the same providers. */
+  readonly neighbours?: readonly NeighbourGuard[];
+  /**
+   * The consumers that name others or are named: no two transactions that have one in common look at the same time where the
+   * others are.
+   */
+  readonly relatedConsumers?: readonly string[];
 };
 
 /*
@@ -141,4 +156,19 @@ export function inventoriesToRemove(claims: readonly ClaimWrite[]): RawBuilder<u
   );
   return sql`select * from unnest(${claim}::integer[], ${column((i) => i.providerId)}::integer[],
     ${column((i) => i.classId)}::integer[]) as r (claim, provider_id, class_id)`;
+}
+
+/** Table `relied`: the providers that claims by query relied on. */
+export function reliedProviders(claims: readonly ClaimWrite[]): RawBuilder<unknown> {
+  const { claim, column } = numbered(claims, ({ reliedOn }) => reliedOn ?? []);
+  return sql`select * from unnest(${claim}::integer[], ${column((id) => id)}::integer[]) as r (claim, provider_id)`;
+}
+
+/** Table `neighbour`: the consumers that claims by query name, and the ids of their providers as a text. */
+export function namedNeighbours(claims: readonly ClaimWrite[]): RawBuilder<unknown> {
+  const { claim, column } = numbered(claims, ({ neighbours }) => neighbours ?? []);
+  // In the order of texts, as string_agg has them.
+  const texts = column(({ providerIds }) => [...providerIds].map(String).sort().join(','));
+  return sql`select * from unnest(${claim}::integer[], ${column(({ uuid }) => uuid)}::text[], ${texts}::text[]
+    ) as n (claim, uuid, provider_ids)`;
 }

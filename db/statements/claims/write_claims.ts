@@ -12,11 +12,14 @@ import {
   lockedAllocations,
   lockedClasses,
   lockedConsumers,
+  lockRelated,
   lostClasses,
   lostEmptied,
   lostGenerations,
   lostNames,
+  lostNeighbours,
   lostNew,
+  lostReliedOn,
   lostSeenAllocations,
 } from './claim_guards.ts';
 import {
@@ -43,6 +46,8 @@ export type WrittenClaims = {
   readonly xid: string;
   /** Whether other transactions changed the providers after the claims were judged, even if all claims were written. */
   readonly isContested: boolean;
+  /** By id, the generations that the providers have now; only told where claims rely on more than these. */
+  readonly generations: ReadonlyMap<number, number>;
 };
 
 /** What the claims were judged by, and how they are written. */
@@ -70,6 +75,7 @@ type WrittenRow = {
   readonly isContested: boolean;
   readonly claim: number | null;
   readonly what: LostGuard;
+  readonly generations?: Readonly<Record<string, number>> | null;
 };
 
 /**
@@ -101,6 +107,8 @@ export async function writeClaims(
     known: consumers.some(({ generation, hasOldAllocations }) => generation !== null || hasOldAllocations),
     recorded: consumers.some(({ generation, seen }) => generation !== null || seen !== undefined),
     emptied: emptied.length > 0,
+    reliedOn: claims.some(({ reliedOn }) => reliedOn !== undefined),
+    neighbours: claims.some(({ neighbours }) => neighbours !== undefined && neighbours.length > 0),
   };
   const statement = sql<WrittenRow>`
     with consumer as materialized (${claimedConsumers(claims)}),
@@ -133,6 +141,8 @@ export async function writeClaims(
       ${parts.customClasses ? lostNames(claims) : sql``}
       ${parts.inventories ? lostClasses : sql``}
       ${lostSeenAllocations(claims)}
+      ${parts.neighbours ? lostNeighbours(claims) : sql``}
+      ${parts.reliedOn && judgedOn !== null ? lostReliedOn(claims, judgedOn) : sql``}
     ),
     won as (select * from consumer where claim <> all(${lostClaims})),
     bumped as (
@@ -140,6 +150,7 @@ export async function writeClaims(
       from (
         select provider_id, sum(bump)::integer as bump from guard where claim <> all(${lostClaims}) group by 1
       ) as g where p.id = g.provider_id
+      ${parts.reliedOn ? sql`returning p.id, p.generation` : sql``}
     ),
     ${parts.inventories ? writtenInventories : sql``}
     ${parts.known ? rewrittenConsumers : sql``}
@@ -155,16 +166,22 @@ export async function writeClaims(
     )
     select pg_current_xact_id()::text as xid, lost.claim, lost.what,
       exists (select from guard where present <> generation) as "isContested"
+      ${parts.reliedOn ? sql`, (select json_object_agg(id, generation) from bumped) as generations` : sql``}
     from (${consumerTagsAreWritten}) as tags left join lost on true`;
   const providers = providerIds(claims);
   const locksFirst = lockProvidersFirst(providers, wait);
-  const before = leeway === undefined || locksFirst.length > 0 ? locksFirst : [lockProviders(providers, wait)];
+  const ownLocks = leeway === undefined || locksFirst.length > 0 ? locksFirst : [lockProviders(providers, wait)];
+  const before = [...lockRelated(claims, wait), ...ownLocks];
   const after = parts.emptied ? removeLateConsumers(emptied) : [];
   const results = await transaction([...before, statement, ...after], { isSlow: wait?.isSlow === true });
   const rows = (results[before.length] ?? []) as readonly WrittenRow[]; // the rows of `statement`
   const lost: LostGuard[] = claims.map(() => undefined);
   for (const { claim, what } of rows) if (claim !== null) lost[claim] = what;
-  return { lost, xid: rows[0]?.xid ?? '0', isContested: rows[0]?.isContested ?? false };
+  const [first] = rows;
+  const generations = new Map(
+    Object.entries(first?.generations ?? {}).map(([id, generation]) => [Number(id), generation]),
+  );
+  return { lost, xid: first?.xid ?? '0', isContested: first?.isContested ?? false, generations };
 }
 
 /**

@@ -2,10 +2,10 @@ import type { Fleet } from '../../fleet/fleet.ts';
 import { inventoryOf, type Provider } from '../../fleet/provider.ts';
 import { capacity } from '../../placement/inventory.ts';
 import { type Condition, type ResourceCondition, requestWith } from '../conditions.ts';
-import type { ResolvedRequest } from '../resolve.ts';
+import { type ResolvedRequest, resolveVariant } from '../resolve.ts';
 import type { Sharing } from '../sharing.ts';
 import { overspends } from '../work.ts';
-import { type Probes, resolveVariant } from './probes.ts';
+import type { Probes } from './probes.ts';
 
 /** How many different sums are tried of what other groups take of the class. */
 const mostSums = 1000;

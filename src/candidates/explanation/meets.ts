@@ -3,8 +3,7 @@ import type { Fleet } from '../../fleet/fleet.ts';
 import type { Provider } from '../../fleet/provider.ts';
 import { type Condition, requestWith } from '../conditions.ts';
 import { isOfKind, satisfiesAlone } from '../options.ts';
-import type { ResolvedGroup } from '../resolve.ts';
-import { resolveVariant } from './probes.ts';
+import { type ResolvedGroup, resolveVariant } from '../resolve.ts';
 
 /** How a condition by itself is checked, without the other conditions. */
 export type ConditionCheck = {

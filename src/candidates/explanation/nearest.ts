@@ -1,5 +1,5 @@
 import type { Fleet } from '../../fleet/fleet.ts';
-import { inventoryOf, type Provider } from '../../fleet/provider.ts';
+import { freeOf, inventoryOf, type Provider } from '../../fleet/provider.ts';
 import { capacity, type InventoryFields } from '../../placement/inventory.ts';
 import type { Condition, ResourceCondition } from '../conditions.ts';
 import type { Sharing } from '../sharing.ts';
@@ -166,12 +166,6 @@ const inOrderOfNearness = (a: Noted, b: Noted): number =>
   compare(a.root.uuid, b.root.uuid);
 
 const compare = (a: string, b: string): number => (a < b ? -1 : Number(a > b));
-
-/** What a provider has free of a class: below 0 if more is used than its capacity; undefined if it has no inventory. */
-function freeOf(provider: Provider, classId: number): number | undefined {
-  const inventory = inventoryOf(provider, classId);
-  return inventory === undefined ? undefined : capacity(inventory.fields) - inventory.used;
-}
 
 function shortReason(provider: Provider, classId: number, { amount }: ResourceCondition): Reason {
   const inventory = inventoryOf(provider, classId);

@@ -3,8 +3,7 @@ import type { Fleet } from '../../fleet/fleet.ts';
 import type { Provider } from '../../fleet/provider.ts';
 import { type CandidatesAt, candidatesOf } from '../combinations.ts';
 import { type Condition, requestWith } from '../conditions.ts';
-import type { CandidateRequest } from '../request.ts';
-import { type ResolvedRequest, resolveRequest } from '../resolve.ts';
+import { type ResolvedRequest, resolveVariant } from '../resolve.ts';
 import type { Sharing } from '../sharing.ts';
 import { overspends, type Work } from '../work.ts';
 
@@ -63,13 +62,6 @@ export function createProbes(fleet: Fleet, sharing: Sharing, work: Work): Probes
     },
   };
 }
-
-/**
- * Looks up the names of a variant of a query. Trees cache nothing for it: that would push out what they cache for real
- * queries.
- */
-export const resolveVariant = (fleet: Fleet, request: CandidateRequest) =>
-  resolveRequest(fleet, request, () => true, false);
 
 function hasFirst(candidatesAt: CandidatesAt, anchor: Provider): boolean {
   for (const _ of candidatesAt(anchor)) return true;

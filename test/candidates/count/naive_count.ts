@@ -2,9 +2,9 @@ import type { CandidateRequest } from '../../../src/candidates/request.ts';
 import { candidatesAt, capacityOf } from '../oracle.ts';
 import type { ClassName, Topology } from '../topology.ts';
 
-/** So many states are looked at; beyond them the case is none. */
+/** How many states are tried. A case with more is left out. */
 const mostStates = 2000;
-/** Nor are more candidates than this. */
+/** A case with more candidates than this is left out as well. */
 const mostCandidates = 60;
 
 /** What each of the consumers takes that can be claimed at once. */
@@ -14,17 +14,18 @@ type Placed = readonly Readonly<Record<string, { readonly resources: Readonly<Re
 export const naiveCount = (...args: Parameters<typeof mostPlaced>): number | undefined => mostPlaced(...args)?.length;
 
 /**
- * One of the ways to claim as many consumers as possible at once: all ways to take candidates, each any number of times, are tried.
+ * One of the ways to place as many consumers as possible at the same time: all ways to take candidates, each any number of times,
+ * are tried.
  *
- * @param roots of the trees that are filled
- * @returns undefined where there are too many ways
+ * @param roots the roots of the trees in which consumers are placed
+ * @returns undefined if there are too many ways
  */
 export function mostPlaced(
   topology: Topology,
   request: CandidateRequest,
   roots = topology.filter(({ parent }) => parent === undefined),
 ): Placed | undefined {
-  // What the candidates take, each once: mappings aside.
+  // What the candidates take. Candidates that differ only by their mappings count once.
   const takes = new Map(
     roots
       .flatMap((root) => [...candidatesAt(topology, request, root)])

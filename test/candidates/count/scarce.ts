@@ -1,6 +1,6 @@
 import type { Node, Stock, Topology } from '../topology.ts';
 
-/** Little of everything, so that all ways to share it out can be tried. */
+/** Small amounts of everything, so that all ways to distribute it can be tried. */
 export const scarce = (topology: Topology): Topology =>
   topology.slice(0, 5).map((node): Node => {
     const less = (stock: Stock | undefined) =>

@@ -1,4 +1,4 @@
-import type { CandidateRequest, RequestGroup } from '../../../src/candidates/request.ts';
+import { anyTree, type CandidateRequest, type RequestGroup } from '../../../src/candidates/request.ts';
 
 /** One condition as it stands in a query, and how it is taken out of a request. */
 export type Part = {
@@ -9,8 +9,8 @@ export type Part = {
 };
 
 /**
- * The conditions of a request, in the order in which an explanation tells them, by the letter of the contract: what is wanted is
- * written down here, and not read from a query.
+ * The conditions of a request, in the order in which an explanation tells them, by the letter of the contract: what is
+ * wanted is written down here, and not read from a query.
  */
 export function partsOf(request: CandidateRequest): readonly Part[] {
   const ofGroup = ({ suffix, resources, traits, aggregates, inTree }: RequestGroup): Part[] => {
@@ -93,5 +93,6 @@ export function requestOfParts(parts: readonly Part[]): CandidateRequest {
       .map((value) => new Set(value.split(',').filter((suffix) => suffixes.includes(suffix))))
       .filter(({ size }) => size > 0),
     nested: true,
+    ...anyTree,
   };
 }

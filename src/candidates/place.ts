@@ -1,0 +1,79 @@
+import type { Fleet } from '../fleet/fleet.ts';
+import type { Provider } from '../fleet/provider.ts';
+import type { AllowedTrees } from './allowed_trees.ts';
+import type { Candidate } from './candidate.ts';
+import { candidatesOf } from './combinations.ts';
+import { type Condition, requestWith } from './conditions.ts';
+import type { CandidateRequest } from './request.ts';
+import { type Resolution, resolveVariant } from './resolve.ts';
+import { resolveForSearch } from './search.ts';
+import { type Sharing, sharingIn } from './sharing.ts';
+import { visitTrees } from './tree_visit.ts';
+import { overspends, type Work } from './work.ts';
+
+/** A candidate, and the root of the tree at which it was found. */
+export type Place = { readonly anchor: Provider; readonly candidate: Candidate };
+
+/** Where a place is looked for, and how long. */
+export type PlaceOptions = {
+  readonly allowed: AllowedTrees;
+  /** How many looks it may take, which are taken off. */
+  readonly work: Work;
+};
+
+/**
+ * Finds one candidate of a request, the first by its `order`. Trees that are equal, without `order` all of them, are tried in random
+ * order, so that requests which are served at the same time, also by other processes, do not all choose the same one.
+ *
+ * @returns `'too wide'` where the work was used up before one was found
+ * @throws ApiError 400 for classes and traits that do not exist
+ */
+export function findPlace(
+  fleet: Fleet,
+  request: CandidateRequest,
+  options: PlaceOptions,
+): Place | 'nowhere' | 'too wide' {
+  const sharing = sharingIn(fleet);
+  return firstPlace(fleet, resolveForSearch(fleet, request, sharing), sharing, options);
+}
+
+function firstPlace(
+  fleet: Fleet,
+  resolved: Resolution,
+  sharing: Sharing,
+  { allowed, work }: PlaceOptions,
+): Place | 'nowhere' | 'too wide' {
+  if (resolved === 'nothing') return 'nowhere';
+  const { anchors, within } = visitTrees(fleet, resolved, sharing, { ties: 'random', allowed });
+  const candidatesAt = candidatesOf(resolved, sharing, within, work);
+  for (const anchor of anchors) {
+    if (overspends(work, looksAt(anchor, resolved.groups.length))) return 'too wide';
+    for (const candidate of candidatesAt(anchor)) return { anchor, candidate };
+    if (work.looks < 0) return 'too wide';
+  }
+  return 'nowhere';
+}
+
+/** What a tree costs before its first candidate, in looks. */
+const looksAt = (anchor: Provider, groups: number): number => anchor.tree.length * groups * looksAtProvider;
+const looksAtProvider = 5;
+
+/**
+ * The first condition of a query that no tree fits together with all before it, for a query that fits nowhere.
+ *
+ * @returns undefined where no condition by itself leaves no tree, or where finding out takes too much work
+ */
+export function firstUnmet(
+  fleet: Fleet,
+  conditions: readonly Condition[],
+  options: PlaceOptions,
+): Condition | undefined {
+  const sharing = sharingIn(fleet);
+  for (const [place, condition] of conditions.entries()) {
+    const resolved = resolveVariant(fleet, requestWith(conditions.slice(0, place + 1)));
+    const found = firstPlace(fleet, resolved, sharing, options);
+    if (found === 'nowhere') return condition;
+    if (found === 'too wide') return undefined;
+  }
+  return undefined;
+}

@@ -1,0 +1,142 @@
+import { satisfiesTraits } from '../fleet/filters.ts';
+import type { Fleet } from '../fleet/fleet.ts';
+import { inventoryOf, type Provider } from '../fleet/provider.ts';
+import type { TreeKey } from '../fleet/tree_keys.ts';
+import type { Demand, TreeOrder } from '../fleet/tree_order.ts';
+import { badRequest, noSuchClass } from '../rest/errors.ts';
+import type { AllowedTrees } from './allowed_trees.ts';
+import { anchorsFor, fewAnchors } from './anchors.ts';
+import { type Order, type ProviderOrder, walk } from './order.ts';
+import type { OrderKey } from './request.ts';
+import type { ResolvedRequest } from './resolve.ts';
+import type { Sharing } from './sharing.ts';
+
+/** `order` of a query with its names looked up. */
+export type ResolvedOrder = {
+  readonly keys: readonly TreeKey[];
+  /** Whether trees of equal keys come in random order, whatever is configured. */
+  readonly isRandom: boolean;
+};
+
+/**
+ * Looks up the names of `order`. Keys behind `random` have no effect, since it leaves no equal trees.
+ *
+ * @returns undefined where no order is asked for
+ * @throws ApiError 400 for a class or a trait that does not exist
+ */
+export function resolveOrder({ classes, traits }: Fleet, order: readonly OrderKey[]): ResolvedOrder | undefined {
+  if (order.length === 0) return undefined;
+  const keys = order.map((key): TreeKey | 'random' => {
+    if (key.kind === 'random') return 'random';
+    if (key.kind === 'prefer') {
+      const traitId = traits.byName.get(key.traitName)?.id;
+      if (traitId === undefined) throw wrongKey(`prefer:${key.traitName}`, `No such trait(s): ${key.traitName}.`);
+      return { kind: 'prefer', traitId };
+    }
+    const { className, mostFirst } = key;
+    const classId = classes.byName.get(className)?.id;
+    if (classId === undefined) throw wrongKey(`${mostFirst ? '-' : ''}free:${className}`, noSuchClass(className));
+    return { kind: 'free', classId, mostFirst };
+  });
+  const random = keys.indexOf('random');
+  const counted = random === -1 ? keys : keys.slice(0, random);
+  return { keys: counted.filter((key) => key !== 'random'), isRandom: random !== -1 };
+}
+
+const wrongKey = (key: string, problem: string) =>
+  badRequest(`Invalid query string parameters: order=${key}: ${problem}`);
+
+/** The roots at which candidates are looked for, and in which order the providers of each group are tried there. */
+export type TreeVisit = { readonly anchors: Iterable<Provider>; readonly within: ProviderOrder };
+
+/** How trees are visited. */
+export type VisitOptions = {
+  /** The order of trees, and of providers, that are equal by all keys; without `order` of all. */
+  readonly ties: Order;
+  readonly allowed: AllowedTrees;
+  /**
+   * Whether the roots are listed first, so that none is left out or comes twice while the fleet changes. Otherwise nothing may be
+   * awaited while the anchors of a request with `order` are taken.
+   */
+  readonly wholly?: boolean;
+};
+
+/**
+ * In which order trees are tried for a request. The first anchor that has a candidate is the first by `order` that fits: the
+ * anchors are those that have one, and others. They are found one by one, as the fleet is when the first is taken, also by what it
+ * only supposes (`showEffects`); whoever stops early saves the work of all others.
+ */
+export function visitTrees(
+  fleet: Fleet,
+  request: Pick<ResolvedRequest, 'groups' | 'rootTraits' | 'order'>,
+  sharing: Sharing,
+  { ties, allowed, wholly = false }: VisitOptions,
+): TreeVisit {
+  const { keys = [], isRandom = false } = request.order ?? {};
+  const equals = isRandom ? 'random' : ties;
+  const hasKeys = keys.length > 0;
+  const { only, not } = allowed;
+  const listed = only === undefined ? undefined : withRootTraits(only, request);
+  const anchors = hasKeys
+    ? inKeyOrder(fleet, keys, request, sharing, equals, listed)
+    : listed === undefined
+      ? anchorsFor(wholly ? { ...fleet, roots: fleet.roots.slice() } : fleet, request, sharing, equals)
+      : walk(listed, equals);
+  const visited = not.size === 0 ? anchors : Iterator.from(anchors).filter((anchor) => !not.has(anchor));
+  return { anchors: wholly && hasKeys ? [...visited] : visited, within: hasKeys ? { keys, equals } : equals };
+}
+
+const withRootTraits = (
+  roots: Iterable<Provider>,
+  { rootTraits }: Pick<ResolvedRequest, 'rootTraits'>,
+): readonly Provider[] => [...roots].filter(({ traitIds }) => satisfiesTraits(traitIds, rootTraits));
+
+/** So many trees are sorted for one request; of more than these the order of all trees is followed. */
+const mostSorted = 1024;
+
+/** @param listed the only roots that may be anchors, if they are known */
+function* inKeyOrder(
+  fleet: Fleet,
+  keys: readonly TreeKey[],
+  request: Pick<ResolvedRequest, 'groups' | 'rootTraits'>,
+  sharing: Sharing,
+  equals: Order,
+  listed: readonly Provider[] | undefined,
+): Generator<Provider> {
+  const order = fleet.treeOrders.of(keys);
+  const few = listed ?? fewAnchors(fleet, request, sharing, Math.min(mostSorted, fleet.roots.length / 8));
+  const runs = few === undefined ? order.runs(demandsOf(request, sharing)) : runsOf(few, order);
+  for (const run of runs) {
+    for (const anchor of walk(run, equals)) if (satisfiesTraits(anchor.traitIds, request.rootTraits)) yield anchor;
+  }
+}
+
+/** Some roots in order, those of equal values together. */
+function* runsOf(roots: readonly Provider[], order: TreeOrder): Generator<readonly Provider[]> {
+  let run: Provider[] = [];
+  for (const root of roots.toSorted(order.compare)) {
+    const [first] = run;
+    if (first !== undefined && !order.areEqual(first, root)) {
+      yield run;
+      run = [];
+    }
+    run.push(root);
+  }
+  if (run.length > 0) yield run;
+}
+
+/** What a tree must have free for all groups. Of what is also shared it may have nothing. */
+function demandsOf({ groups }: Pick<ResolvedRequest, 'groups'>, sharing: Sharing): readonly Demand[] {
+  const demands = new Map<number, { classId: number; total: number; ofOne: number }>();
+  for (const { resources } of groups) {
+    for (const { classId, amount } of resources) {
+      const demand = demands.get(classId) ?? { classId, total: 0, ofOne: 0 };
+      demand.total += amount;
+      demand.ofOne = Math.max(demand.ofOne, amount);
+      demands.set(classId, demand);
+    }
+  }
+  return [...demands.values()].filter(
+    ({ classId }) => !Iterator.from(sharing.providers).some((provider) => inventoryOf(provider, classId) !== undefined),
+  );
+}

@@ -1,0 +1,104 @@
+import type { ConsumerState } from '../../db/statements/claims/read_consumers.ts';
+import { type AllowedTrees, treesBeside } from '../candidates/allowed_trees.ts';
+import { heldTrees } from '../candidates/held_trees.ts';
+import type { CandidateRequest } from '../candidates/request.ts';
+import type { Fleet } from '../fleet/fleet.ts';
+import type { Provider } from '../fleet/provider.ts';
+import { normalUuid } from '../placement/uuid.ts';
+import { type Claim, ClaimRefused, type ConsumerClaim } from './claim.ts';
+import { namedBy } from './placing_order.ts';
+
+/** Where the consumers of a claim, and those that its queries name, have something. */
+export type Neighbours = {
+  /**
+   * The trees that a consumer may be placed in: those of the consumers that `with` names; not those of the consumers that `apart_from`
+   * names, nor of those of the same claim that name this one.
+   */
+  allowedTrees(place: number, request: CandidateRequest): AllowedTrees;
+  /** Notes that a consumer of the claim is placed by a query. */
+  note(place: number, placed: ConsumerClaim, request: CandidateRequest): void;
+};
+
+/**
+ * The consumers that a claim names in `with` or `apart_from` and does not write itself, in each spelling that the database may have.
+ */
+export function namedOutside({ consumers, placing = [] }: Claim): readonly string[] {
+  if (placing.length === 0) return none;
+  const named = new Set<string>();
+  const own = new Set(consumers.map(({ uuid }) => normalUuid(uuid)));
+  for (const place of placing) {
+    const { queries = none } = consumers[place] ?? {};
+    for (const uuid of [...namedBy(queries, 'with'), ...namedBy(queries, 'apartFrom')]) {
+      if (own.has(normalUuid(uuid))) continue;
+      named.add(uuid);
+      named.add(normalUuid(uuid));
+    }
+  }
+  return [...named];
+}
+
+/** The consumers of a claim whose queries name others, and those that they name, in the usual spelling. */
+export function relatedConsumers({ consumers, placing = [] }: Claim): readonly string[] {
+  if (placing.length === 0) return none;
+  const related = new Set<string>();
+  for (const place of placing) {
+    const { uuid = '', queries = none } = consumers[place] ?? {};
+    const named = [...namedBy(queries, 'with'), ...namedBy(queries, 'apartFrom')].map(normalUuid);
+    if (named.length > 0) for (const each of [normalUuid(uuid), ...named]) related.add(each);
+  }
+  return [...related];
+}
+
+/**
+ * @param states the consumers of the claim, and those that its queries name, as they are
+ * @param isCertain whether the fleet is fresh, so that providers which it lacks are gone
+ */
+export function neighboursOf(
+  fleet: Fleet,
+  { consumers }: Claim,
+  states: ReadonlyMap<string, ConsumerState>,
+  isCertain: boolean,
+): Neighbours {
+  const places = new Map(consumers.map(({ uuid }, place) => [normalUuid(uuid), place]));
+  /** What consumers of the claim have after it, by their place. */
+  const after = new Map<number, ReadonlySet<Provider>>();
+  const treesAfter = ({ allocations }: ConsumerClaim): ReadonlySet<Provider> =>
+    heldTrees(
+      fleet,
+      [...allocations.keys()].flatMap((uuid) => fleet.byUuid.get(uuid) ?? none),
+    );
+  for (const [place, consumer] of consumers.entries()) {
+    if (consumer.queries === undefined) after.set(place, treesAfter(consumer));
+  }
+  const treesBefore = (uuid: string): ReadonlySet<Provider> => {
+    const held = states.get(uuid)?.allocations ?? none;
+    const providers = held.flatMap(({ providerId }) => fleet.byId.get(providerId) ?? none);
+    if (providers.length < held.length && !isCertain) throw new ClaimRefused('no candidates', uuid);
+    return heldTrees(fleet, providers);
+  };
+  const treesOf = (uuid: string, asking: number): Iterable<Provider> => {
+    const place = places.get(normalUuid(uuid));
+    if (place === asking) return treesBefore(consumers[place]?.uuid ?? uuid);
+    if (place !== undefined) return after.get(place) ?? none;
+    return treesBefore(uuid).union(treesBefore(normalUuid(uuid)));
+  };
+  /** By the place of a consumer, the trees of those that are placed and want to be apart from it. */
+  const avoidedBy = new Map<number, Set<Provider>>();
+  return {
+    allowedTrees: (place, request) => {
+      const { only, not } = treesBeside(request, (uuid) => treesOf(uuid, place));
+      return { only, not: not.union(avoidedBy.get(place) ?? new Set()) };
+    },
+    note: (place, placed, request) => {
+      const trees = treesAfter(placed);
+      after.set(place, trees);
+      for (const uuid of request.apartFrom) {
+        const other = places.get(normalUuid(uuid));
+        if (other === undefined || other === place) continue;
+        avoidedBy.set(other, trees.union(avoidedBy.get(other) ?? new Set()));
+      }
+    },
+  };
+}
+
+const none: readonly never[] = [];

@@ -1,0 +1,57 @@
+import { laterGeneration } from '../../db/statements/generation.ts';
+import type { EntityTag } from '../placement/entity_tag.ts';
+import type { ConsumerClaim } from './claim.ts';
+import type { Judged } from './effects.ts';
+import type { Mappings } from './placing.ts';
+
+/** What a consumer has once its claim is written. */
+export type ConsumerOutcome = Pick<ConsumerClaim, 'uuid' | 'allocations' | 'projectId' | 'userId'> & {
+  /** Of a consumer by query: the providers of each group. */
+  readonly mappings: Mappings | undefined;
+  /** Null for one without a type. */
+  readonly consumerType: string | null;
+  readonly generation: number;
+  /** Null for one that has nothing. */
+  readonly etag: EntityTag | null;
+};
+
+/** What a claim came to. It is told only of claims with consumers by query, since others know it already. */
+export type ClaimOutcome = {
+  /** In the order of the claim. */
+  readonly consumers: readonly ConsumerOutcome[];
+  /** The generations of the providers of their allocations, by UUID. */
+  readonly generations: ReadonlyMap<string, number>;
+};
+
+const untold: ClaimOutcome = { consumers: [], generations: new Map() };
+
+/** The generations that the providers of a claim have after it, by their ids, if no other one is written. */
+export const generationsAfter = ({ providers }: Judged['write']): ReadonlyMap<number, number> =>
+  new Map(providers.map(({ providerId, generation, bump }) => [providerId, laterGeneration(generation, bump)]));
+
+/** @param generations of the providers, by their ids, as they were written */
+export function outcomeOf(
+  { write, demands, placement }: Pick<Judged, 'write' | 'demands' | 'placement'>,
+  generations: ReadonlyMap<number, number>,
+): ClaimOutcome {
+  if (placement === undefined) return untold;
+  const written = new Map(write.consumers.map((consumer) => [consumer.uuid, consumer]));
+  return {
+    consumers: placement.claim.consumers.map(({ uuid, allocations, projectId, userId }) => {
+      const { generation = null, consumerType = null, etag = null } = written.get(uuid) ?? {};
+      return {
+        uuid,
+        allocations,
+        projectId,
+        userId,
+        mappings: placement.mappings.get(uuid),
+        consumerType,
+        etag,
+        generation: generation === null ? 1 : laterGeneration(generation, 1),
+      };
+    }),
+    generations: new Map(
+      demands.map(({ provider: { id, uuid, generation } }) => [uuid, generations.get(id) ?? generation]),
+    ),
+  };
+}

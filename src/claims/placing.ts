@@ -1,0 +1,201 @@
+import type { NeighbourGuard } from '../../db/statements/claims/claim_write.ts';
+import type { ConsumerState } from '../../db/statements/claims/read_consumers.ts';
+import { type AllowedTrees, allTrees } from '../candidates/allowed_trees.ts';
+import { type Candidate, takenByProvider } from '../candidates/candidate.ts';
+import { findPlace, firstUnmet, type Place } from '../candidates/place.ts';
+import type { CandidateRequest } from '../candidates/request.ts';
+import type { Work } from '../candidates/work.ts';
+import type { Fleet } from '../fleet/fleet.ts';
+import { nameOf } from '../fleet/names.ts';
+import type { Effect } from '../fleet/own_writes.ts';
+import type { Provider } from '../fleet/provider.ts';
+import { suppose } from '../fleet/supposed.ts';
+import { ApiError } from '../rest/errors.ts';
+import { type Claim, ClaimRefused, type ConsumerClaim, type PlacementQuery } from './claim.ts';
+import { namedOutside, neighboursOf } from './neighbours.ts';
+
+/** The providers of each group of a query, by suffix. */
+export type Mappings = ReadonlyMap<string, readonly string[]>;
+
+/** What was found for the consumers of a claim that are by query. */
+export type Placement = {
+  /** The claim with what these consumers are to have. */
+  readonly claim: Claim;
+  /** By the UUID of the consumer. */
+  readonly mappings: ReadonlyMap<string, Mappings>;
+  /** The ids of the providers that the choice relied on: they must be as they were, but for their usage. */
+  readonly reliedOn: readonly number[];
+  /** The consumers that its queries name in `with` and `apart_from`, and where they were. */
+  readonly neighbours: readonly NeighbourGuard[];
+};
+
+/** How many looks the search for one consumer may take, and that for all of a claim: 20 ms, and 200 ms. */
+const looksOfOne = 2_000_000;
+const looksOfAll = 20_000_000;
+
+/**
+ * Finds places for the consumers of a claim that are by query. What all its consumers have is free first; then its plain allocations
+ * are taken, and then a place for one consumer after the other, in the order of placing.
+ *
+ * @param isCertain whether the fleet is fresh and shows no claims that may still fail: then a query that fits nowhere is refused with
+ *   the reason, or the next one of the list counts
+ * @throws ClaimRefused
+ */
+export function placeConsumers(
+  fleet: Fleet,
+  claim: Claim,
+  states: ReadonlyMap<string, ConsumerState>,
+  isCertain: boolean,
+): Placement {
+  const supposition = suppose(fleet);
+  const workOfAll = { looks: looksOfAll };
+  const consumers = [...claim.consumers];
+  const mappings = new Map<string, Mappings>();
+  const reliedOn = new Set<number>();
+  const neighbours = neighboursOf(fleet, claim, states, isCertain);
+  try {
+    supposition.add(claim.consumers.flatMap(({ uuid }) => freedOf(states.get(uuid))));
+    supposition.add(claim.consumers.flatMap((consumer) => takenByPlain(fleet, consumer)));
+    for (const place of claim.placing ?? []) {
+      const consumer = claim.consumers[place];
+      if (consumer === undefined) continue; // each is the place of a consumer
+      const allowedTrees = (request: CandidateRequest) => neighbours.allowedTrees(place, request);
+      const { candidate, anchor, request } = placeOne(fleet, consumer, { workOfAll, isCertain, allowedTrees });
+      const taken = takenByProvider(candidate);
+      supposition.add(Array.from(taken, ([{ id }, amounts]) => effectOf(id, amounts)));
+      const placed = { ...consumer, allocations: namedAmounts(fleet, taken) };
+      consumers[place] = placed;
+      neighbours.note(place, placed, request);
+      mappings.set(consumer.uuid, mappingsOf(candidate));
+      for (const provider of treesOf(anchor, candidate)) reliedOn.add(provider.id);
+    }
+  } finally {
+    supposition.end();
+  }
+  const named = namedOutside(claim);
+  for (const uuid of named) for (const { providerId } of states.get(uuid)?.allocations ?? []) reliedOn.add(providerId);
+  return {
+    claim: { ...claim, consumers },
+    mappings,
+    reliedOn: [...reliedOn],
+    neighbours: named.map((uuid) => ({ uuid, providerIds: providersOf(states.get(uuid)) })),
+  };
+}
+
+const providersOf = (state: ConsumerState | undefined): readonly number[] => [
+  ...new Set((state?.allocations ?? []).map(({ providerId }) => providerId)),
+];
+
+type Circumstances = {
+  readonly workOfAll: Work;
+  readonly isCertain: boolean;
+  readonly allowedTrees: (request: CandidateRequest) => AllowedTrees;
+};
+
+/** The place that the first query finds which fits somewhere. @throws ClaimRefused */
+function placeOne(
+  fleet: Fleet,
+  consumer: ConsumerClaim,
+  { workOfAll, isCertain, allowedTrees }: Circumstances,
+): Place & { readonly request: CandidateRequest } {
+  const { uuid, queries = [] } = consumer;
+  for (const [place, { request }] of queries.entries()) {
+    const granted = Math.min(looksOfOne, workOfAll.looks);
+    const work = { looks: granted };
+    const found = asRefusals(uuid, () => findPlace(fleet, request, { allowed: allowedTrees(request), work }));
+    workOfAll.looks -= granted - work.looks;
+    if (found === 'too wide') throw tooWide(uuid, place, queries.length);
+    if (found !== 'nowhere') return { ...found, request };
+    if (!isCertain) break;
+  }
+  throw new ClaimRefused(
+    'no candidates',
+    isCertain ? `No allocation candidates for consumer ${uuid}: ${unmetOf(fleet, queries, allowedTrees)}` : uuid,
+  );
+}
+
+const tooWide = (uuid: string, place: number, count: number): ClaimRefused =>
+  new ClaimRefused(
+    'query too wide',
+    `The search for a place for consumer ${uuid} was given up${count > 1 ? ` at query ${place + 1}` : ''}: ` +
+      'it takes more work than one claim may. Ask for fewer request groups, or name a tree, an aggregate or a trait that few hosts have.',
+  );
+
+/** An error of the query itself refuses the claim as well: a fleet that is not fresh may not know a name yet. */
+function asRefusals<Result>(uuid: string, search: () => Result): Result {
+  try {
+    return search();
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    throw new ClaimRefused('query', `candidates of consumer ${uuid}: ${error.message}`);
+  }
+}
+
+/** Says of each query which condition leaves no tree. */
+function unmetOf(
+  fleet: Fleet,
+  queries: readonly PlacementQuery[],
+  allowedTrees: Circumstances['allowedTrees'],
+): string {
+  const reasons = queries.map(({ request, conditions }) => {
+    const granted = () => ({ looks: looksOfOne });
+    const unmet = firstUnmet(fleet, conditions, { allowed: allTrees, work: granted() });
+    if (unmet !== undefined) {
+      const isFirst = unmet === conditions[0];
+      return `no tree meets ${unmet.parameter}=${unmet.value}${isFirst ? '' : ' and all conditions before it'}.`;
+    }
+    const { only } = allowedTrees(request);
+    const isWith = findPlace(fleet, request, { allowed: { ...allTrees, only }, work: granted() }) === 'nowhere';
+    const [name, uuids] = isWith ? ['with', request.with] : ['apart_from', request.apartFrom];
+    if (uuids.length > 0) return `no tree meets ${name}=${uuids.join(',')} and all conditions before it.`;
+    if (isWith) return 'no tree meets all its conditions.';
+    return 'no tree meets its conditions in which none of the consumers is that name it in apart_from.';
+  });
+  if (reasons.length === 1) return reasons.join('');
+  return reasons.map((reason, place) => `query ${place + 1}: ${reason}`).join(' ');
+}
+
+const effectOf = (providerId: number, amounts: Iterable<readonly [number, number]>): Effect => ({
+  providerId,
+  bump: 0,
+  used: Array.from(amounts, ([classId, delta]) => ({ classId, delta })),
+});
+
+const freedOf = (state: ConsumerState | undefined): readonly Effect[] =>
+  (state?.allocations ?? []).map(({ providerId, classId, used }) => effectOf(providerId, [[classId, -used]]));
+
+/** What a plain consumer takes; unknown names are refused later. */
+function takenByPlain(fleet: Fleet, { allocations }: ConsumerClaim): readonly Effect[] {
+  return Array.from(allocations, ([uuid, amounts]) =>
+    effectOf(
+      fleet.byUuid.get(uuid)?.id ?? 0,
+      [...amounts].flatMap(([name, amount]) => {
+        const id = fleet.classes.byName.get(name)?.id;
+        return id === undefined ? [] : [[id, amount] as const];
+      }),
+    ),
+  );
+}
+
+const namedAmounts = (
+  fleet: Fleet,
+  taken: ReadonlyMap<Provider, ReadonlyMap<number, number>>,
+): ConsumerClaim['allocations'] =>
+  new Map(
+    Array.from(taken, ([{ uuid }, amounts]) => [
+      uuid,
+      new Map(Array.from(amounts, ([classId, amount]) => [nameOf(fleet.classes, classId), amount])),
+    ]),
+  );
+
+const mappingsOf = (candidate: Candidate): Mappings =>
+  new Map(candidate.map(({ group, providers }) => [group.suffix, [...new Set(providers)].map(({ uuid }) => uuid)]));
+
+/** All providers of the tree of a candidate, and of the trees that share with it. */
+const treesOf = (anchor: Provider, candidate: Candidate): ReadonlySet<Provider> => {
+  const found = new Set(anchor.tree);
+  for (const { providers } of candidate) {
+    for (const { root } of providers) if (root !== anchor) for (const provider of root.tree) found.add(provider);
+  }
+  return found;
+};

@@ -1,0 +1,49 @@
+import { normalUuid } from '../placement/uuid.ts';
+import type { ConsumerClaim, PlacementQuery } from './claim.ts';
+
+/**
+ * In which order the consumers of a claim that are by query are placed: that of the claim, except that one comes after those that its
+ * queries name in `with`.
+ *
+ * @returns places in the list; or, where each of some consumers would come after another, the UUIDs of these
+ */
+export function placingOrder(
+  consumers: readonly ConsumerClaim[],
+): { readonly placing: readonly number[] } | { readonly circle: readonly string[] } {
+  const places = new Map(consumers.map(({ uuid }, place) => [normalUuid(uuid), place]));
+  const after = consumers.map(({ queries = [] }, place) =>
+    namedBy(queries, 'with').flatMap((uuid) => {
+      const other = places.get(normalUuid(uuid));
+      return other === undefined || other === place || consumers[other]?.queries === undefined ? [] : [other];
+    }),
+  );
+  const placing = new Set<number>();
+  for (const [start, { queries }] of consumers.entries()) {
+    if (queries === undefined) continue;
+    // Without recursion: each of a thousand consumers may name the one before.
+    const way: { readonly place: number; readonly others: Iterator<number> }[] = [];
+    const onWay = new Set<number>();
+    const enter = (place: number): void => {
+      onWay.add(place);
+      way.push({ place, others: (after[place] ?? []).values() });
+    };
+    if (!placing.has(start)) enter(start);
+    for (let step = way.at(-1); step !== undefined; step = way.at(-1)) {
+      const { done, value } = step.others.next();
+      if (done) {
+        placing.add(step.place);
+        onWay.delete(step.place);
+        way.pop();
+      } else if (onWay.has(value)) {
+        const circle = way.slice(way.findIndex(({ place }) => place === value));
+        return { circle: circle.map(({ place }) => consumers[place]?.uuid ?? '') };
+      } else if (!placing.has(value)) enter(value);
+    }
+  }
+  return { placing: [...placing] };
+}
+
+/** The consumers that some queries name in `with` or `apart_from`. */
+export const namedBy = (queries: readonly PlacementQuery[], by: 'with' | 'apartFrom'): readonly string[] => [
+  ...new Set(queries.flatMap(({ request }) => request[by])),
+];

@@ -1,0 +1,80 @@
+/** Places of providers in an order, in blocks, so that adding and removing one moves few others. */
+export type SortedPlaces = {
+  readonly blocks: readonly Block[];
+  /** The first place that is not before what is looked for; behind the last block where all are. */
+  find(isBefore: (place: number) => boolean): Position;
+  add(place: number): void;
+  /** Removes a place, which must compare as it did when it was added. @returns whether it was there */
+  remove(place: number): boolean;
+};
+
+/** Some places that follow each other in the order; at least one. */
+export type Block = {
+  readonly places: readonly number[];
+  /** By class id, the most that a single provider of these trees has free; dropped when a place is added or removed. */
+  mostFree: Map<number, number> | undefined;
+};
+
+/** The number of a block, and an index in it. */
+export type Position = { readonly block: number; readonly index: number };
+
+type OwnBlock = Block & { readonly places: number[] };
+
+/** So many places a block has at most. */
+const mostInBlock = 128;
+
+/** @param compare an order in which no two places are equal */
+export function sortPlaces(places: readonly number[], compare: (one: number, other: number) => number): SortedPlaces {
+  const sorted = places.toSorted(compare);
+  const blocks: OwnBlock[] = [];
+  // Half full, so that there is room.
+  for (let start = 0; start < sorted.length; start += mostInBlock / 2) {
+    blocks.push({ places: sorted.slice(start, start + mostInBlock / 2), mostFree: undefined });
+  }
+  const find = (isBefore: (place: number) => boolean): Position => {
+    const block = firstFailing(blocks.length, (number) => isBefore(blocks[number]?.places.at(-1) ?? 0));
+    const { places = none } = blocks[block] ?? {};
+    return { block, index: firstFailing(places.length, (index) => isBefore(places[index] ?? 0)) };
+  };
+  return {
+    blocks,
+    find,
+    add: (place) => {
+      const found = find((other) => compare(other, place) < 0);
+      // What comes behind all others goes to the end of the last block.
+      const number = Math.min(found.block, Math.max(0, blocks.length - 1));
+      const block = blocks[number];
+      if (block === undefined) {
+        blocks.push({ places: [place], mostFree: undefined });
+        return;
+      }
+      block.places.splice(number === found.block ? found.index : block.places.length, 0, place);
+      block.mostFree = undefined;
+      if (block.places.length <= mostInBlock) return;
+      blocks.splice(number + 1, 0, { places: block.places.splice(mostInBlock / 2), mostFree: undefined });
+    },
+    remove: (place) => {
+      const { block: number, index } = find((other) => compare(other, place) < 0);
+      const block = blocks[number];
+      if (block?.places[index] !== place) return false;
+      block.places.splice(index, 1);
+      block.mostFree = undefined;
+      if (block.places.length === 0) blocks.splice(number, 1);
+      return true;
+    },
+  };
+}
+
+const none: readonly never[] = [];
+
+/** The first of `length` numbers that fails a test, which holds up to some number and for none behind; `length` if none fails. */
+export function firstFailing(length: number, holds: (number: number) => boolean): number {
+  let first = 0;
+  let last = length;
+  while (first < last) {
+    const middle = (first + last) >>> 1;
+    if (holds(middle)) first = middle + 1;
+    else last = middle;
+  }
+  return first;
+}

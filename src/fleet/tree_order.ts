@@ -1,0 +1,194 @@
+import { nowhere, type Places } from './places.ts';
+import type { Provider } from './provider.ts';
+import { type Block, firstFailing, sortPlaces } from './sorted_places.ts';
+import { keyValue, leftOf, type TreeKey } from './tree_keys.ts';
+
+/** What a tree must have free of a class to be of any use. */
+export type Demand = {
+  readonly classId: number;
+  /** So much all its providers together. */
+  readonly total: number;
+  /** So much one of its providers. */
+  readonly ofOne: number;
+};
+
+/** All trees in the order of some keys. Trees with equal values are in the order of `fleet.roots`. */
+export type TreeOrder = {
+  /**
+   * The roots in order: a list for each combination of values, of those whose trees have it. Trees that cannot meet the demands
+   * may be left out, and large numbers of them are passed at once. Use no list after anything was awaited.
+   */
+  runs(demands: readonly Demand[]): Generator<readonly Provider[]>;
+  /** Negative where the tree of the first root comes before that of the second; never 0. */
+  compare(one: Provider, other: Provider): number;
+  /** Whether the trees of two roots have equal values. */
+  areEqual(one: Provider, other: Provider): boolean;
+};
+
+/** A `TreeOrder`, and what its keeper tells it. */
+export type LivingTreeOrder = TreeOrder & {
+  /**
+   * Notes that the tree of a root may have changed, or that a provider became a root or is one no more.
+   *
+   * @returns false once so much was noted that making the order anew takes less time
+   */
+  note(provider: Provider): boolean;
+  /** Takes in what was noted. */
+  bringUpToDate(): void;
+  /** Drops a provider that is about to lose its place in the fleet. */
+  forget(provider: Provider): void;
+};
+
+/** So many changes are taken in one by one in any fleet. */
+const fewChanges = 64;
+
+/** Orders all trees. It keeps 8 bytes of each root for each key, and about 16 more. */
+export function orderTrees(
+  keys: readonly TreeKey[],
+  roots: readonly Provider[],
+  { providers }: Pick<Places, 'providers'>,
+): LivingTreeOrder {
+  /** By place of the root, what its tree is ordered by: the values of the keys, then its index among the roots. */
+  const values = [...keys, undefined].map(() => new Float64Array(providers.length).fill(nowhere));
+  const dirty = new Set<Provider>();
+
+  const compareUpTo = (one: number, other: number, count: number): number => {
+    for (let number = 0; number < count; number++) {
+      const column = values[number];
+      const difference = (column?.[one] ?? 0) - (column?.[other] ?? 0);
+      if (difference !== 0) return difference;
+    }
+    return 0;
+  };
+  const write = (number: number, place: number, value: number): void => {
+    const column = values[number];
+    if (column === undefined) return;
+    if (place < column.length) {
+      column[place] = value;
+      return;
+    }
+    const longer = new Float64Array(Math.max(place + 1, 2 * column.length)).fill(nowhere);
+    longer.set(column);
+    longer[place] = value;
+    values[number] = longer;
+  };
+  const readTree = (root: Provider): void => {
+    for (const [number, key] of keys.entries()) write(number, root.place, keyValue(key, root.tree));
+    write(keys.length, root.place, root.rootPlace);
+  };
+  const isListed = (place: number): boolean => (values[keys.length]?.[place] ?? nowhere) !== nowhere;
+  const unlist = (place: number): void => {
+    if (!isListed(place)) return;
+    sorted.remove(place);
+    write(keys.length, place, nowhere);
+  };
+
+  for (const root of roots) readTree(root);
+  const sorted = sortPlaces(
+    roots.map(({ place }) => place),
+    (one, other) => compareUpTo(one, other, keys.length + 1),
+  );
+
+  /** Whether one provider of the trees of a block has as much free as one must have. */
+  const mayMeet = (block: Block, demands: readonly Demand[]): boolean => {
+    for (const { classId, ofOne } of demands) {
+      block.mostFree ??= new Map();
+      let most = block.mostFree.get(classId);
+      if (most === undefined) {
+        most = 0;
+        for (const place of block.places) {
+          for (const provider of providers[place]?.tree ?? none) most = Math.max(most, leftOf(provider, classId));
+        }
+        block.mostFree.set(classId, most);
+      }
+      if (most < ofOne) return false;
+    }
+    return true;
+  };
+
+  /** By number of the key, between which values trees may meet the demands. */
+  const boundsOf = (demands: readonly Demand[]): readonly Bounds[] =>
+    keys.map((key) => {
+      const total = key.kind === 'free' ? demands.find(({ classId }) => classId === key.classId)?.total : undefined;
+      if (key.kind !== 'free' || total === undefined) return { least: -Infinity, most: Infinity };
+      return key.mostFirst ? { least: -Infinity, most: -total } : { least: total, most: Infinity };
+    });
+
+  return {
+    compare: (one, other) => compareUpTo(one.place, other.place, keys.length + 1),
+    areEqual: (one, other) => compareUpTo(one.place, other.place, keys.length) === 0,
+    note: (provider) => {
+      dirty.add(provider);
+      return dirty.size <= Math.max(fewChanges, roots.length / 4);
+    },
+    bringUpToDate: () => {
+      for (const provider of dirty) {
+        unlist(provider.place);
+        if (provider.rootPlace === nowhere) continue;
+        readTree(provider);
+        sorted.add(provider.place);
+      }
+      dirty.clear();
+    },
+    forget: (provider) => {
+      dirty.delete(provider);
+      unlist(provider.place);
+    },
+    *runs(demands) {
+      const { blocks } = sorted;
+      const bounds = boundsOf(demands);
+      let block = 0;
+      let index = 0;
+      for (;;) {
+        const first = blocks[block]?.places[index];
+        if (first === undefined) {
+          if (block >= blocks.length) return;
+          block += 1;
+          index = 0;
+          continue;
+        }
+        const beyond = bounds.findIndex(({ least, most }, number) => {
+          const value = values[number]?.[first] ?? 0;
+          return value < least || value > most;
+        });
+        if (beyond !== -1) {
+          // To the least value that will do, or behind all trees that are alike up to the key before.
+          const column = values[beyond];
+          const { least = 0 } = bounds[beyond] ?? {};
+          const isTooLittle = (column?.[first] ?? 0) < least;
+          ({ block, index } = sorted.find((place) => {
+            const difference = compareUpTo(place, first, beyond);
+            return difference < 0 || (difference === 0 && (!isTooLittle || (column?.[place] ?? 0) < least));
+          }));
+          continue;
+        }
+        const run: Provider[] = [];
+        const isAlike = (place: number | undefined): boolean =>
+          place !== undefined && compareUpTo(place, first, keys.length) === 0;
+        for (let present = blocks[block]; present !== undefined; present = blocks[block]) {
+          const { places } = present;
+          const start = index;
+          const end = isAlike(places.at(-1))
+            ? places.length
+            : start + firstFailing(places.length - start, (further) => isAlike(places[start + further]));
+          if (end > start && mayMeet(present, demands)) {
+            for (let at = start; at < end; at++) {
+              const root = providers[places[at] ?? nowhere];
+              if (root !== undefined) run.push(root);
+            }
+          }
+          index = end;
+          if (end < places.length) break;
+          block += 1;
+          index = 0;
+        }
+        if (run.length > 0) yield run;
+      }
+    },
+  };
+}
+
+/** The values of a key between which trees may be of any use. */
+type Bounds = { readonly least: number; readonly most: number };
+
+const none: readonly never[] = [];

@@ -1,0 +1,108 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { test } from 'node:test';
+import { engines } from '../engines.ts';
+import { accepted, at, newClaim } from '../requests.ts';
+import { errorOf, placed, providersOf, withHosts } from './placed.ts';
+
+for (const engine of engines) {
+  test(`a gang is placed as a whole, and the answer has each consumer as GET shows it, on ${engine}`, async () => {
+    await withHosts(engine, 2, async (send, [host = '']) => {
+      const [old, plain, first, second] = [randomUUID(), randomUUID(), randomUUID(), randomUUID()];
+      accepted(await send('PUT', `/allocations/${old}`, newClaim({ [host]: { VCPU: 8 } })));
+      // Only if what the old one has is free first, and the plain one is placed before the queries, do all find their place.
+      const answer = await send('POST', '/allocations', {
+        [first]: placed('resources=VCPU:6'),
+        [second]: placed('resources=VCPU:5'),
+        [plain]: newClaim({ [host]: { VCPU: 3 } }),
+        [old]: { ...newClaim({}), consumer_generation: 1 },
+      });
+      assert.equal(accepted(answer).status, 200);
+      for (const uuid of [first, second, plain, old]) {
+        const { json } = await send('GET', `/allocations/${uuid}`);
+        const { mappings, ...shown } = Object(at(answer.json, uuid));
+        assert.deepEqual(shown, json);
+        const isByQuery = uuid === first || uuid === second;
+        assert.deepEqual(mappings, isByQuery ? { '': providersOf(json) } : undefined);
+      }
+      assert.deepEqual(at(answer.json, old), { allocations: {} });
+      assert.deepEqual(providersOf(at(answer.json, second)), [host]);
+    });
+  });
+
+  test(`a gang of which one does not fit leaves nothing behind, on ${engine}`, async () => {
+    await withHosts(engine, 2, async (send, hosts) => {
+      const uuids = Array.from({ length: 5 }, () => randomUUID());
+      const gang = Object.fromEntries(uuids.map((uuid) => [uuid, placed('resources=VCPU:4')]));
+      const refused = await send('POST', '/allocations', gang);
+      assert.equal(refused.status, 409);
+      assert.equal(errorOf(refused).code, 'placement.no_candidates');
+      assert.match(errorOf(refused).detail, new RegExp(`consumer ${uuids[4]}: no tree meets resources=VCPU:4`));
+      for (const uuid of uuids) assert.deepEqual((await send('GET', `/allocations/${uuid}`)).json, { allocations: {} });
+      for (const host of hosts) {
+        const { json } = await send('GET', `/resource_providers/${host}/usages`);
+        assert.deepEqual(at(json, 'usages'), { VCPU: 0, MEMORY_MB: 0 });
+      }
+      assert.deepEqual(at((await send('GET', '/consumers')).json, 'consumers'), []);
+    });
+  });
+
+  test(`a consumer comes after those that its with names, and a circle is refused, on ${engine}`, async () => {
+    await withHosts(engine, 8, async (send) => {
+      const [follower, leader, apart] = [randomUUID(), randomUUID(), randomUUID()];
+      const gang = {
+        [follower]: placed(`resources=VCPU:1&with=${leader}`),
+        [apart]: placed(`resources=VCPU:1&apart_from=${leader},${follower}`),
+        [leader]: placed('resources=VCPU:1'),
+      };
+      const { json } = accepted(await send('POST', '/allocations', gang));
+      const of = (uuid: string) => providersOf(at(json, uuid));
+      assert.deepEqual(of(follower), of(leader));
+      assert.notDeepEqual(of(apart), of(leader));
+      const [one, other] = [randomUUID(), randomUUID()];
+      const circle = await send('POST', '/allocations', {
+        [one]: placed(`resources=VCPU:1&with=${other}`),
+        [other]: placed(`resources=VCPU:1&with=${one}`),
+      });
+      assert.equal(circle.status, 400);
+      for (const uuid of [one, other]) assert.ok(errorOf(circle).detail.includes(uuid));
+      assert.match(errorOf(circle).detail, /'with'/);
+    });
+  });
+
+  test(`members of a gang that are apart each get a tree, whichever of them says so, on ${engine}`, async () => {
+    await withHosts(engine, 4, async (send) => {
+      const uuids = Array.from({ length: 4 }, () => randomUUID());
+      // Each names only those that are placed after it.
+      const queryOf = (place: number): string => {
+        const later = uuids.slice(place + 1);
+        return later.length === 0 ? 'resources=VCPU:1' : `resources=VCPU:1&apart_from=${later.join(',')}`;
+      };
+      const gang = Object.fromEntries(uuids.map((uuid, place) => [uuid, placed(queryOf(place))]));
+      const { json } = accepted(await send('POST', '/allocations', gang));
+      assert.equal(new Set(uuids.flatMap((uuid) => providersOf(at(json, uuid)))).size, 4);
+      const fifth = randomUUID();
+      const refused = await send(
+        'PUT',
+        `/allocations/${fifth}`,
+        placed(`resources=VCPU:1&apart_from=${uuids.join(',')}`),
+      );
+      assert.equal(refused.status, 409);
+      assert.ok(errorOf(refused).detail.includes(`consumer ${fifth}: no tree meets apart_from=${uuids.join(',')}`));
+    });
+  });
+
+  test(`a consumer stays in its tree or leaves it, as its own query says, on ${engine}`, async () => {
+    await withHosts(engine, 3, async (send) => {
+      const consumer = randomUUID();
+      const put = async (query: string, generation: number | null) =>
+        providersOf(accepted(await send('PUT', `/allocations/${consumer}`, placed(query, generation))).json);
+      const [first] = await put('resources=VCPU:6', null);
+      assert.deepEqual(await put(`resources=VCPU:7&with=${consumer}`, 1), [first]);
+      const [second] = await put(`resources=VCPU:7&apart_from=${consumer}`, 2);
+      assert.notEqual(second, first);
+      const nowhere = await send('PUT', `/allocations/${consumer}`, placed(`resources=VCPU:1&with=${randomUUID()}`, 3));
+      assert.match(errorOf(nowhere).detail, /no tree meets with=/);
+    });
+  });
+}
