@@ -35,18 +35,21 @@ export function judgeBatch(
   const refused: Refused[] = [];
   let isFleetSuspected = false;
   const promises = openPromises(fleet, batch);
-  const isLate = lateAfter(longestSearchesMs);
+  let looks = 0;
+  const onLooks = (taken: number): void => {
+    looks += taken;
+  };
   for (const entry of batch) {
     const { item } = entry;
-    // The others are served meanwhile.
-    if (isByQuery(item.claim) && isLate()) {
+    // Other requests are served before the searches go on.
+    if (looks > mostLooks && isByQuery(item.claim)) {
       entry.again();
       continue;
     }
     try {
       const isCertain = item.judgedOn === 'fresh fleet' && !promises.areAny();
       const { avoided } = item.tried;
-      const options = { isCertain, avoided };
+      const options = { isCertain, avoided, onLooks };
       const { demands, placement, ...write } = judge(fleet, item.claim, states, promises.taken, options);
       if (placement !== undefined) noteTried(item, placement);
       promises.add(demands);
@@ -67,17 +70,8 @@ export function judgeBatch(
   return { judged, refused, isFleetSuspected };
 }
 
-/** How long the searches of one batch may take before those that are left wait for the next one. */
-const longestSearchesMs = 50;
-
-/** Tells whether a time is over that began with the first question. */
-function lateAfter(ms: number): () => boolean {
-  let sinceMs: number | undefined;
-  return () => {
-    sinceMs ??= performance.now();
-    return performance.now() - sinceMs > ms;
-  };
-}
+/** After so many looks in one batch the searches that are left wait for the next one: they are some 50 ms. */
+const mostLooks = 5_000_000;
 
 /** What the claims of a batch take that are judged so far. */
 type Promises = {

@@ -41,6 +41,8 @@ export type PlacingOptions = {
    * unless an order is asked for: then the first that fits is waited for.
    */
   readonly avoided: ReadonlySet<string>;
+  /** Told how many looks the searches took. */
+  readonly onLooks?: (looks: number) => void;
 };
 
 export const onCertainFleet: PlacingOptions = { isCertain: true, avoided: new Set() };
@@ -85,6 +87,7 @@ export function placeConsumers(
     }
   } finally {
     supposition.end();
+    options.onLooks?.(looksOfAll - workOfAll.looks);
   }
   const named = namedOutside(claim);
   for (const uuid of named) for (const { providerId } of states.get(uuid)?.allocations ?? []) reliedOn.add(providerId);
