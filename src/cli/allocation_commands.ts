@@ -6,10 +6,11 @@ import {
   type Provider,
   type Resources,
 } from '../client/index.ts';
-import { isUuidLike, normalUuid } from '../placement/uuid.ts';
 import { amountOf, resourcesText } from './amounts.ts';
+import { consumerArgument } from './consumer_argument.ts';
 import { findProvider, namesOf, providerArgument } from './find_provider.ts';
 import { type IfMatchOption, ifMatchOption, retryUnlessChanged } from './if_match.ts';
+import { addPlaceCommand } from './place_command.ts';
 import { forEach, shellOf } from './shell.ts';
 import { fields, table } from './table.ts';
 
@@ -22,9 +23,6 @@ type SetOptions = IfMatchOption & {
   readonly user?: string;
   readonly type?: string;
 };
-
-/** The argument of commands about one consumer. */
-export const consumerArgument = ['<consumer>', 'its UUID', readConsumer] as const;
 
 export function addAllocationCommands(program: Command): void {
   const allocation = program.command('allocation').description('what consumers have of providers');
@@ -81,6 +79,7 @@ export function addAllocationCommands(program: Command): void {
       const held = await placement.allocations.show(consumer);
       print(held, () => heldText(consumer, held, (uuid) => names.get(uuid) ?? uuid));
     });
+  addPlaceCommand(allocation);
   allocation
     .command('delete')
     .description('give back everything that a consumer has')
@@ -156,17 +155,6 @@ function heldText(consumer: string, held: ConsumerAllocations, nameOf: (uuid: st
   ]);
   const rows = entries.map(([uuid, { resources }]) => [nameOf(uuid), uuid, resourcesText(resources)]);
   return `${about}\n${table(['provider', 'uuid', 'resources'], rows)}`;
-}
-
-/**
- * Checks that a consumer is a UUID, because the server finds nothing otherwise. The server stores UUIDs in the usual
- * form.
- */
-function readConsumer(text: string): string {
-  if (isUuidLike(text)) return normalUuid(text);
-  throw new InvalidArgumentError(
-    'A consumer is known by its UUID. The consumer of an instance has the UUID of the instance.',
-  );
 }
 
 /**

@@ -1,7 +1,8 @@
 import { type Command, InvalidArgumentError } from 'commander';
-import { ApiError, type CandidateQuery, type Explanation, VersionError } from '../client/index.ts';
+import type { CandidateQuery } from '../client/index.ts';
 import { resourcesText } from './amounts.ts';
-import { queryHelp, takeQuery } from './candidate_query.ts';
+import { queryHelp, takeQuery, takeTreeOptions } from './candidate_query.ts';
+import { explainedQuery } from './explained_query.ts';
 import { explanationText } from './explanation_text.ts';
 import { findProvider, namesOf } from './find_provider.ts';
 import { type Shell, shellOf } from './shell.ts';
@@ -16,7 +17,7 @@ export function addCandidateCommands(program: Command): void {
     .command('list')
     .description('list where resources fit; each number is one way to take all of them');
   const readListed = takeQuery(list);
-  list
+  takeTreeOptions(list)
     .option('--limit <number>', 'how many; 0 for all', readNumber, defaultLimit)
     .addHelpText(
       'after',
@@ -77,7 +78,7 @@ async function showCandidates({ placement, print }: Shell, query: CandidateQuery
     placement,
     requests.flatMap(({ allocations }) => Object.keys(allocations)),
   );
-  const explained = requests.length === 0 ? await explanationIfAny({ placement }, query) : undefined;
+  const explained = requests.length === 0 ? await explainedQuery(placement, query) : undefined;
   print(found, () => {
     if (requests.length === 0) {
       return explained === undefined ? 'It fits nowhere.' : `It fits nowhere.\n${explanationText(explained)}`;
@@ -99,19 +100,6 @@ async function showCandidates({ placement, print }: Shell, query: CandidateQuery
     const more = requests.length === limit ? `\nThere may be more than these ${limit}: --limit shows them.` : '';
     return table(['#', 'provider', 'uuid', 'takes', 'used / capacity'], rows) + more;
   });
-}
-
-/** Why a query fits nowhere. Undefined if the server is too old, or if this user may not ask. */
-async function explanationIfAny(
-  { placement }: Pick<Shell, 'placement'>,
-  query: CandidateQuery,
-): Promise<Explanation | undefined> {
-  try {
-    return await placement.candidateQuestions.explain(query);
-  } catch (error) {
-    if (error instanceof VersionError || (error instanceof ApiError && error.status === 403)) return undefined;
-    throw error;
-  }
 }
 
 function readNumber(text: string): number {

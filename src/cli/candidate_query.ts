@@ -1,6 +1,7 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import type { CandidateQuery, ProviderFilter, Resources } from '../client/index.ts';
+import type { CandidateQuery, OrderKey, ProviderFilter, Resources } from '../client/index.ts';
 import { collect, collectAmounts } from './amounts.ts';
+import { readConsumer } from './consumer_argument.ts';
 import { findProvider } from './find_provider.ts';
 import type { Shell } from './shell.ts';
 
@@ -18,6 +19,9 @@ type WideOptions = {
   readonly groupPolicy?: 'none' | 'isolate';
   readonly rootRequired?: readonly string[];
   readonly sameSubtree?: readonly (readonly string[])[];
+  readonly order?: readonly OrderKey[];
+  readonly with?: readonly string[];
+  readonly apartFrom?: readonly string[];
 };
 
 /** Reads the query of a command after its options were parsed. */
@@ -81,16 +85,46 @@ export function takeQuery(command: Command): QueryReader {
           : { ...group, in_tree: (await findProvider(placement, group.in_tree)).uuid },
       ),
     );
-    const { groupPolicy, rootRequired, sameSubtree } = asked.opts<WideOptions>();
+    const { groupPolicy, rootRequired, sameSubtree, order, apartFrom, ...wide } = asked.opts<WideOptions>();
     return {
       ...filterOf(plain),
       groups: Object.fromEntries(granular.map((group) => [group.suffix, filterOf(group)])),
       group_policy: granular.length > 0 ? (groupPolicy ?? 'none') : groupPolicy,
       root_required: rootRequired,
       same_subtree: sameSubtree,
+      order,
+      apart_from: apartFrom,
+      with: wide.with,
     };
   };
 }
+
+/** Adds the options that choose among hosts to a command with a query; from 1.43. */
+export const takeTreeOptions = (command: Command): Command =>
+  command
+    .option(
+      '--order <keys>',
+      'which hosts come first: free:CLASS (least free), -free:CLASS (most free), prefer:TRAIT, random; several by commas',
+      collectKeys,
+    )
+    .option('--with <consumer>', 'only on a host where one of these consumers is; may be repeated', collectConsumer)
+    .option(
+      '--apart-from <consumer>',
+      'only on hosts where none of these consumers is; may be repeated',
+      collectConsumer,
+    );
+
+function collectKeys(text: string, before: readonly OrderKey[] = []): readonly OrderKey[] {
+  const keys = text.split(',').map((key) => {
+    if (isOrderKey(key)) return key;
+    throw new InvalidArgumentError('Its keys are free:CLASS, -free:CLASS, prefer:TRAIT and random.');
+  });
+  return [...before, ...keys];
+}
+
+const isOrderKey = (key: string): key is OrderKey => /^(-?free:.+|prefer:.+|random)$/.test(key);
+
+const collectConsumer = (text: string, before: readonly string[] = []) => [...before, readConsumer(text)];
 
 /** The text after the help of a command with a query. */
 export const queryHelp = (example: string): string =>

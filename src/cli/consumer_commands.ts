@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import type { Consumer } from '../client/index.ts';
-import { consumerArgument } from './allocation_commands.ts';
+import { consumerArgument } from './consumer_argument.ts';
 import { findProvider } from './find_provider.ts';
 import { type IfMatchOption, ifMatchOption, retryUnlessChanged } from './if_match.ts';
 import { shellOf } from './shell.ts';

@@ -1,8 +1,18 @@
-import { type Claim, claimBodies, claimBody, claimsGuardedSince } from './claim.ts';
+import { type AnyClaim, type Claim, claimBodies, claimBody, claimsGuardedSince } from './claim.ts';
 import type { Resources } from './filters.ts';
 import type { NewInventories } from './inventories.ts';
 import type { Microversion, Since } from './microversions.ts';
-import { answered, type Call, type CallOptions, pathOf, type Tagged, type WriteOptions } from './operation.ts';
+import {
+  answered,
+  type Call,
+  type CallOptions,
+  type ClaimOptions,
+  isGuarded,
+  pathOf,
+  type Tagged,
+  type WriteOptions,
+} from './operation.ts';
+import { isPlacing, type Placed, type PlacedByQuery, type Placing, placingBody } from './placing.ts';
 
 /**
  * The allocations of a consumer. For a consumer that has none, or is unknown, `allocations` is empty and the rest is
@@ -27,9 +37,31 @@ export type AllocationCalls<Version extends Microversion> = {
   /**
    * Replaces the allocations of a consumer. @throws ApiError 409 if they do not fit, or if something changed in between
    */
-  set(consumer: string, claim: Claim<Version>, options?: WriteOptions): Promise<void>;
+  set(consumer: string, claim: Claim<Version>, options?: ClaimOptions): Promise<void>;
   /** Replaces the allocations of several consumers, all or none of them. From 1.13. */
-  setMany(claims: { readonly [consumer: string]: Claim<Version> }, options?: WriteOptions): Promise<void>;
+  setMany(claims: { readonly [consumer: string]: Claim<Version> }, options?: ClaimOptions): Promise<void>;
+  /**
+   * Finds a place for a consumer and claims it, in one request: the server searches, chooses by `order` and writes as one step, so
+   * there is no loop of asking for candidates, claiming one, losing it to a faster client and asking again. What the consumer has
+   * already counts as free, so a resize in place succeeds on a full host. From 1.43.
+   *
+   * @returns what the consumer has now
+   * @throws ApiError 409 with the code `placement.no_candidates` where it fits nowhere; the message names the first condition that
+   *   leaves no tree. 409 with `placement.concurrent_update` where the consumer has another generation
+   */
+  place(consumer: string, placing: Placing, options?: ClaimOptions): Promise<PlacedByQuery>;
+  /**
+   * Finds places for several consumers and claims them, all or none: a gang. What they all have is free first; then the plain claims
+   * among them are placed, then those by query in the order of the object, but each after the consumers that its `with` names.
+   * `with` and `apart_from` may name consumers of the same call. A gang that would fit in another order may be refused. From 1.43.
+   *
+   * @returns by consumer what each has now
+   * @throws ApiError as for `place`; the message names the consumer
+   */
+  placeMany(
+    claims: { readonly [consumer: string]: Placing | Claim<Version> },
+    options?: ClaimOptions,
+  ): Promise<{ readonly [consumer: string]: Placed }>;
   /** Deletes the allocations of a consumer. @throws ApiError 404 if it has none */
   delete(consumer: string, options?: WriteOptions): Promise<void>;
 };
@@ -42,8 +74,15 @@ export type Reshape<Version extends Microversion = Microversion> = {
 
 const manySince = 13;
 const reshapeSince = 30;
+const placingSince = 43;
 const root = pathOf('allocations');
 const isGuardedAt = (minor: number): boolean => minor >= claimsGuardedSince;
+
+/** What the body of a dry run has in addition. */
+const dryRunOf = ({ dryRun = false }: ClaimOptions = {}) => (dryRun ? { dry_run: true } : {});
+
+/** The first version that has what the options ask for. */
+const sinceOf = ({ dryRun = false }: ClaimOptions = {}) => (dryRun ? { since: placingSince } : {});
 
 /** Makes the calls about allocations. */
 export function allocationCalls<Version extends Microversion>(call: Call): AllocationCalls<Version> {
@@ -54,7 +93,8 @@ export function allocationCalls<Version extends Microversion>(call: Call): Alloc
         {
           method: 'PUT',
           path: root + pathOf(consumer),
-          body: (minor) => claimBody(claim, minor),
+          ...sinceOf(options),
+          body: (minor) => ({ ...claimBody(claim, minor), ...dryRunOf(options) }),
           repeatable: isGuardedAt,
         },
         options,
@@ -65,11 +105,44 @@ export function allocationCalls<Version extends Microversion>(call: Call): Alloc
           method: 'POST',
           path: root,
           since: manySince,
-          body: (minor) => claimBodies(claims, minor),
+          ...sinceOf(options),
+          body: (minor) => ({ ...claimBodies(claims, minor), ...dryRunOf(options) }),
           repeatable: isGuardedAt,
         },
         options,
       )),
+    place: (consumer, placing, options) =>
+      answered(
+        call(
+          {
+            method: 'PUT',
+            path: root + pathOf(consumer),
+            since: placingSince,
+            body: () => ({ ...placingBody(placing), ...dryRunOf(options) }),
+            repeatable: isGuarded,
+          },
+          options,
+        ),
+      ),
+    placeMany: async (claims, options) => {
+      const body = (minor: number) =>
+        Object.entries<Placing | AnyClaim>(claims).map(([consumer, claim]) => [
+          consumer,
+          isPlacing(claim) ? placingBody(claim) : claimBody(claim, minor),
+        ]);
+      const reply = await call(
+        {
+          method: 'POST',
+          path: root,
+          since: placingSince,
+          body: (minor) => ({ ...Object.fromEntries(body(minor)), ...dryRunOf(options) }),
+          repeatable: isGuarded,
+        },
+        options,
+      );
+      // Without a consumer by query the answer has no body.
+      return reply.status === 204 ? {} : answered(Promise.resolve(reply));
+    },
     delete: async (consumer, options) =>
       void (await call({ method: 'DELETE', path: root + pathOf(consumer) }, options)),
   };
@@ -78,13 +151,14 @@ export function allocationCalls<Version extends Microversion>(call: Call): Alloc
 /** Moves inventories and the allocations on them in one step. From 1.30. */
 export const reshapeCall =
   <Version extends Microversion>(call: Call) =>
-  async ({ inventories, allocations }: Reshape<Version>, options?: WriteOptions): Promise<void> =>
+  async ({ inventories, allocations }: Reshape<Version>, options?: ClaimOptions): Promise<void> =>
     void (await call(
       {
         method: 'POST',
         path: pathOf('reshaper'),
         since: reshapeSince,
-        body: (minor) => ({ inventories, allocations: claimBodies(allocations, minor) }),
+        ...sinceOf(options),
+        body: (minor) => ({ inventories, allocations: claimBodies(allocations, minor), ...dryRunOf(options) }),
         repeatable: isGuardedAt,
       },
       options,

@@ -1,9 +1,7 @@
-import { type CandidateQuery, candidateParameters } from './candidates.ts';
+import { candidateParameters } from './candidates.ts';
 import { optional } from './filters.ts';
 import { answered, type Call, type CallOptions, pathOf } from './operation.ts';
-
-/** A query without a limit, because it is about all trees. */
-export type UnlimitedQuery = Omit<CandidateQuery, 'limit'>;
+import type { UnlimitedQuery } from './placing.ts';
 
 /** A provider by UUID and name. */
 export type NamedProvider = { readonly uuid: string; readonly name: string };

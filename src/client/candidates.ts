@@ -17,7 +17,19 @@ export type CandidateQuery = ProviderFilter & {
   readonly root_required?: readonly string[] | undefined;
   /** Suffixes of groups whose providers must lie below one of them. From 1.36. */
   readonly same_subtree?: readonly (readonly string[])[] | undefined;
+  /**
+   * In which order trees come, compared key by key: those with the least free of a class first (`free:VCPU`, fills one host after
+   * the other), those with the most (`-free:VCPU`, spreads), those that have a trait (`prefer:HW_X`), or a random one. From 1.43.
+   */
+  readonly order?: readonly OrderKey[] | undefined;
+  /** Consumers: only trees in which none of them holds anything. From 1.43. */
+  readonly apart_from?: readonly string[] | undefined;
+  /** Consumers: only trees in which one of them holds something. From 1.43. */
+  readonly with?: readonly string[] | undefined;
 };
+
+/** By what trees are ordered. */
+export type OrderKey = `free:${string}` | `-free:${string}` | `prefer:${string}` | 'random';
 
 /** One way to serve the query. A claim can send it as its allocations. */
 export type AllocationRequest<Version extends Microversion = Microversion> = {
@@ -49,6 +61,7 @@ const groupsSince = 25;
 const namedGroupsSince = 33;
 const rootRequiredSince = 35;
 const sameSubtreeSince = 36;
+const treesSince = 43;
 
 /** Makes the call for allocation candidates. */
 export const candidatesCall = <Version extends Microversion>(call: Call): CandidatesCall<Version> =>
@@ -61,7 +74,7 @@ export const candidatesCall = <Version extends Microversion>(call: Call): Candid
 
 /** The parameters of a query. */
 export function candidateParameters({ groups = {}, ...query }: CandidateQuery): readonly Parameter[] {
-  const { group_policy, limit, root_required = [], same_subtree = [] } = query;
+  const { group_policy, limit, root_required = [], same_subtree = [], order = [], apart_from = [] } = query;
   return [
     ...filterParameters(query, filtersSince),
     ...Object.entries(groups).flatMap(([suffix, filter]) => {
@@ -78,6 +91,9 @@ export function candidateParameters({ groups = {}, ...query }: CandidateQuery): 
     ...optional('limit', limit, limitSince),
     ...optional('root_required', root_required.join(',') || undefined, rootRequiredSince),
     ...same_subtree.map((suffixes) => ({ name: 'same_subtree', value: suffixes.join(','), since: sameSubtreeSince })),
+    ...optional('order', order.join(',') || undefined, treesSince),
+    ...optional('apart_from', apart_from.join(',') || undefined, treesSince),
+    ...optional('with', query.with?.join(',') || undefined, treesSince),
   ];
 }
 

@@ -7,7 +7,7 @@ import { type CandidatesCall, candidatesCall } from './candidates.ts';
 import { type ConsumerCalls, consumerCalls } from './consumers.ts';
 import { type InventoryCalls, inventoryCalls } from './inventories.ts';
 import type { From, Microversion } from './microversions.ts';
-import type { Call, CallOptions, WriteOptions } from './operation.ts';
+import type { Call, CallOptions, ClaimOptions } from './operation.ts';
 import { type ProviderSummaryCalls, providerSummaryCalls } from './provider_summaries.ts';
 import { type ProviderCalls, providerCalls } from './providers.ts';
 import { type ResourceClassCalls, resourceClassCalls } from './resource_classes.ts';
@@ -54,7 +54,7 @@ export type Placement<Version extends Microversion = Microversion> = {
   readonly providerSummaries: ProviderSummaryCalls;
   readonly candidates: CandidatesCall<Version>;
   readonly candidateQuestions: CandidateQuestions;
-  readonly reshape: (reshape: Reshape<Version>, options?: WriteOptions) => Promise<void>;
+  readonly reshape: (reshape: Reshape<Version>, options?: ClaimOptions) => Promise<void>;
   readonly traits: TraitCalls;
   readonly resourceClasses: ResourceClassCalls<Version>;
   /** The versions that the server speaks, and the version that this client uses with it. */

@@ -20,7 +20,9 @@ export type ErrorCode =
   | 'placement.precondition_failed'
   | 'placement.capacity_exceeded'
   | 'placement.inventory_absent'
-  | 'placement.inventory_constraints';
+  | 'placement.inventory_constraints'
+  | 'placement.no_candidates'
+  | 'placement.query_too_wide';
 
 /** The parts of an answer with an error status. */
 export type Refusal = {
@@ -112,6 +114,10 @@ export const isNotFound = (error: unknown): error is ApiError => error instanceo
  * Whether a request conflicts with the current state: a name is taken, there is no room, or a generation has changed.
  */
 export const isConflict = (error: unknown): error is ApiError => error instanceof ApiError && error.status === 409;
+
+/** Whether a claim by query was refused because the consumer fits nowhere. */
+export const isNoCandidates = (error: unknown): error is ApiError =>
+  isConflict(error) && error.code === 'placement.no_candidates';
 
 /** Whether a write was refused because the resource does not match `ifMatch`: it was changed or deleted. */
 export const isPreconditionFailed = (error: unknown): error is ApiError =>

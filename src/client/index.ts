@@ -8,10 +8,16 @@ export type {
   ExplainedCondition,
   Explanation,
   NamedProvider,
-  UnlimitedQuery,
   UnmetCondition,
 } from './candidate_questions.ts';
-export type { AllocationRequest, CandidateQuery, Candidates, CandidatesCall, ProviderSummary } from './candidates.ts';
+export type {
+  AllocationRequest,
+  CandidateQuery,
+  Candidates,
+  CandidatesCall,
+  OrderKey,
+  ProviderSummary,
+} from './candidates.ts';
 export type { Claim, Mappings } from './claim.ts';
 export { type ConflictOptions, retryConflicts } from './conflicts.ts';
 export { type ConnectOptions, connect, type Placement } from './connect.ts';
@@ -23,6 +29,7 @@ export {
   type ErrorCode,
   isConcurrentUpdate,
   isConflict,
+  isNoCandidates,
   isNotFound,
   isPreconditionFailed,
   PlacementError,
@@ -34,8 +41,18 @@ export type { ProviderFilter, Resources } from './filters.ts';
 export type { Guarded, Inventories, Inventory, InventoryCalls, NewInventories, NewInventory } from './inventories.ts';
 export { type Credentials, type KeystoneOptions, keystone, type Scope } from './keystone.ts';
 export { type From, type Microversion, microversions, newestMinor } from './microversions.ts';
-export type { Call, CallOptions, IfMatch, Operation, Parameter, Reply, WriteOptions } from './operation.ts';
+export type {
+  Call,
+  CallOptions,
+  ClaimOptions,
+  IfMatch,
+  Operation,
+  Parameter,
+  Reply,
+  WriteOptions,
+} from './operation.ts';
 export type { Page } from './pages.ts';
+export type { Placed, PlacedByQuery, PlacementQuery, Placing, UnlimitedQuery } from './placing.ts';
 export type { ProviderSummaryCalls, SummaryQuery, WholeProvider } from './provider_summaries.ts';
 export type {
   NewProvider,

@@ -65,6 +65,15 @@ export type WriteOptions = CallOptions & {
   readonly ifMatch?: IfMatch | undefined;
 };
 
+/** The options of one claim. */
+export type ClaimOptions = WriteOptions & {
+  /**
+   * Checks the claim and answers or throws as the claim would, but writes nothing. From 1.43; an older server refuses it, because
+   * it does not know the key `dry_run` in the body.
+   */
+  readonly dryRun?: boolean | undefined;
+};
+
 /** A successful answer. */
 export type Reply = {
   readonly status: number;
@@ -86,11 +95,14 @@ export const pathOf = (...segments: readonly string[]): string =>
 export const isGuarded = (): boolean => true;
 
 /** The path with its query. Characters that are part of the syntax of these queries are not escaped. */
-export function targetOf({ path, query = [] }: Operation): string {
-  if (query.length === 0) return path;
+export const targetOf = ({ path, query = [] }: Operation): string =>
+  query.length === 0 ? path : `${path}?${queryText(query)}`;
+
+/** The text of a query. */
+export function queryText(query: readonly Parameter[]): string {
   const encode = (text: string) =>
     encodeURIComponent(text).replaceAll('%2C', ',').replaceAll('%3A', ':').replaceAll('%21', '!');
-  return `${path}?${query.map(({ name, value }) => `${encode(name)}=${encode(value)}`).join('&')}`;
+  return query.map(({ name, value }) => `${encode(name)}=${encode(value)}`).join('&');
 }
 
 /**

@@ -108,6 +108,8 @@ async function doEverything(version: Microversion): Promise<void> {
   }
   const counted = await from(42, () => placement.candidateQuestions.count({ resources: { VCPU: 2 }, max: 1, top: 0 }));
   if (counted !== undefined) assert.deepEqual(counted, { count: 1, exact: false, trees: [] });
+  const ordered = { resources: { VCPU: 2 }, order: ['-free:VCPU', 'random'], apart_from: [] } as const;
+  await from(43, () => placement.candidates({ ...ordered, limit: 1 }));
   await from(33, () => placement.candidates({ groups: { _A: { resources: { VCPU: 1 } } }, limit: 1 }));
 
   const allocations = { [host.uuid]: { resources: { VCPU: 2 } } };
@@ -115,6 +117,11 @@ async function doEverything(version: Microversion): Promise<void> {
   await placement.allocations.set(consumer, { allocations, ...claim });
   const held = await placement.allocations.show(consumer);
   assert.deepEqual(held.allocations[host.uuid]?.resources, { VCPU: 2 });
+  const tried = await from(43, () =>
+    placement.allocations.placeMany({ [other]: { candidates: ordered, ...claim } }, { dryRun: true }),
+  );
+  assert.equal(tried?.[other]?.consumer_generation, minor >= 43 ? 1 : undefined);
+  await from(43, () => placement.allocations.place(other, { candidates: ordered, ...claim }, { dryRun: true }));
   assert.equal(held.consumer_type, minor >= 38 ? 'INSTANCE' : undefined);
   assert.deepEqual((await placement.providers.allocations(host.uuid)).allocations[consumer]?.resources, { VCPU: 2 });
   assert.equal((await placement.usages.ofProvider(host.uuid)).usages.VCPU, 2);

@@ -11,7 +11,7 @@ import { explained, figuresOf, fleetOf, latest } from './explained.ts';
 import { fittingTrees, naiveFigures, naiveNearest, queriesByTheRules } from './naive_explanation.ts';
 import { partsOf, queryOf } from './parts.ts';
 
-/** How many random cases there are: more of them in the small hours. */
+/** How many random cases are tried; a long run may set more. */
 const numRuns = Number(process.env.EXPLANATION_CASES ?? 400);
 
 const nearestOf = ({ nearest }: Explanation) =>
@@ -21,7 +21,7 @@ const nearestOf = ({ nearest }: Explanation) =>
   }));
 
 suite('explanation of a query', () => {
-  test('each number is what plain queries say with conditions taken out', async (t) => {
+  test('each number is what queries for candidates say with conditions dropped', async (t) => {
     const seen = new Map<string, number>();
     const count = (what: string, isSo: boolean) => seen.set(what, (seen.get(what) ?? 0) + Number(isSo));
     await fc.assert(
@@ -63,7 +63,7 @@ suite('explanation of a query', () => {
     for (const [what, times] of seen) assert.ok(times > numRuns / 200, `${what}: ${times} of ${numRuns} cases`);
   });
 
-  test('one tree that is asked about is explained as if there was no other', () => {
+  test('a query about one tree is explained as if there was no other tree', () => {
     fc.assert(
       fc.property(anyCase, ([topology, request]) => {
         const text = queryOf(partsOf(request));
@@ -112,7 +112,7 @@ suite('explanation of a query', () => {
     );
   });
 
-  test('what is not known for want of work is undefined, and the rest is right', () => {
+  test('a number that takes too much work is undefined, and the others are right', () => {
     let incomplete = 0;
     let known = 0;
     fc.assert(
@@ -147,7 +147,7 @@ suite('explanation of a query', () => {
     );
   });
 
-  test('eight groups on a tree of eight children, which pass for possible and are not, take no more work than granted', (t) => {
+  test('eight groups on eight children, which do not fit but seem to, take no more work than granted', (t) => {
     const children = Array.from({ length: 8 }, (_, place) =>
       nodeAt(1 + place, { parent: 0, stock: { SRIOV_NET_VF: stockOf(4) } }),
     );

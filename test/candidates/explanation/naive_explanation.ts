@@ -32,7 +32,10 @@ export type PlainQueries = {
   /** How many trees fit some conditions. */
   fitting(parts: readonly Part[]): number | Promise<number>;
   fitsSomewhere(parts: readonly Part[]): boolean | Promise<boolean>;
-  /** For a trait, an aggregate or in_tree: how many trees have a provider that meets it; of root_required, how many roots. */
+  /**
+   * For a trait, an aggregate or in_tree: how many trees have a provider that meets it; of root_required, how many
+   * roots.
+   */
   meeting(part: Part): number | Promise<number>;
 };
 

@@ -1,0 +1,100 @@
+import { randomUUID } from 'node:crypto';
+import type { Command } from 'commander';
+import { isNoCandidates, type PlacedByQuery, type Placement, type UnlimitedQuery } from '../client/index.ts';
+import { resourcesText } from './amounts.ts';
+import { queryHelp, takeQuery, takeTreeOptions } from './candidate_query.ts';
+import { readConsumer } from './consumer_argument.ts';
+import { explainedQuery } from './explained_query.ts';
+import { explanationText } from './explanation_text.ts';
+import { namesOf } from './find_provider.ts';
+import { shellOf } from './shell.ts';
+import { table } from './table.ts';
+
+type PlaceOptions = {
+  readonly consumer?: string;
+  readonly project?: string;
+  readonly user?: string;
+  readonly type?: string;
+  readonly dryRun?: true;
+};
+
+/** Adds `allocation place`, which finds a place and claims it in one request; from 1.43. */
+export function addPlaceCommand(allocation: Command): void {
+  const place = allocation
+    .command('place')
+    .description('find a place for a consumer and claim it, in one step; from 1.43');
+  const readQuery = takeQuery(place);
+  takeTreeOptions(place)
+    .option('--consumer <uuid>', 'whom to place; a new consumer with a random UUID by default', readConsumer)
+    .option('--project <id>', 'the project that it is counted for; needed for a new consumer')
+    .option('--user <id>', 'the user that it is counted for; the default for a new consumer is the project')
+    .option('--type <TYPE>', 'the kind of consumer; the default for a new consumer is INSTANCE')
+    .option('--dry-run', 'check it and show what it would get, and write nothing')
+    .addHelpText(
+      'after',
+      queryHelp('placement allocation place VCPU=2 MEMORY_MB=2048 --order free:VCPU --project web --dry-run'),
+    )
+    .action(async (_amounts: unknown, options: PlaceOptions, command: Command) => {
+      const shell = shellOf(command);
+      const query = await readQuery(command, shell);
+      const { consumer = randomUUID(), dryRun } = options;
+      const owner = await ownerOf(shell.placement, options, command);
+      const placed = await explained(shell.placement, query, () =>
+        shell.placement.allocations.place(consumer, { candidates: query, ...owner }, { dryRun }),
+      );
+      const nameOf = await namesOf(shell.placement, Object.keys(placed.allocations));
+      shell.print({ consumer, ...placed }, () => placedText(consumer, placed, nameOf, dryRun === true));
+    });
+}
+
+/** Of a consumer that exists what is not given stays as it is. */
+async function ownerOf(placement: Placement, { consumer, ...given }: PlaceOptions, command: Command) {
+  const held = consumer === undefined ? undefined : await placement.allocations.show(consumer);
+  const project_id = given.project ?? held?.project_id;
+  if (project_id === undefined) {
+    return command.error('error: The consumer is new. Give the project that it is counted for, with --project.');
+  }
+  return {
+    project_id,
+    user_id: given.user ?? held?.user_id ?? project_id,
+    consumer_generation: held?.consumer_generation ?? null,
+    consumer_type: given.type ?? held?.consumer_type ?? 'INSTANCE',
+  };
+}
+
+/** Adds to a refusal because nothing fits why that is so. */
+async function explained(
+  placement: Placement,
+  query: UnlimitedQuery,
+  claim: () => Promise<PlacedByQuery>,
+): Promise<PlacedByQuery> {
+  try {
+    return await claim();
+  } catch (error) {
+    if (!isNoCandidates(error)) throw error;
+    const explanation = await explainedQuery(placement, query);
+    if (explanation === undefined) throw error;
+    throw new Error(`${error.message}\n${explanationText(explanation)}`, { cause: error });
+  }
+}
+
+function placedText(
+  consumer: string,
+  { allocations, mappings }: PlacedByQuery,
+  nameOf: (uuid: string) => string,
+  isDryRun: boolean,
+): string {
+  const rows = Object.entries(allocations).map(([uuid, { resources }]) => [
+    nameOf(uuid),
+    uuid,
+    resourcesText(resources),
+    Object.entries(mappings)
+      .filter(([suffix, providers]) => suffix !== '' && providers.includes(uuid))
+      .map(([suffix]) => suffix)
+      .join(', '),
+  ]);
+  const sentence = isDryRun
+    ? `Consumer ${consumer} would get this. Nothing was written.`
+    : `Consumer ${consumer} has this now.`;
+  return `${sentence}\n${table(['provider', 'uuid', 'resources', 'groups'], rows)}`;
+}
