@@ -12,6 +12,7 @@ import { awaitLock, consumerLock, findLocked, providerLock, relationLock, tables
 import type { ClaimOutcome } from './outcome.ts';
 import { openOwners } from './owners.ts';
 import {
+  avoidLocked,
   type BatchedClaim,
   consumersOf,
   isByTag,
@@ -85,7 +86,11 @@ export function openClaims(database: Database, fleet: FleetKeeper, options: Batc
       sharedLock: tablesOfClaimsLock,
       isAlone: ({ claim }) => claim.inventories.length > 0,
       isOfOne: isUnstorable,
-      findLocked: (claims) => findLocked(database, rowsOf(claims), tablesOfClaimsLock),
+      findLocked: async (claims) => {
+        const locked = new Set(await findLocked(database, rowsOf(claims), tablesOfClaimsLock));
+        avoidLocked(claims, (uuid) => locked.has(providerLock(uuid)));
+        return [...locked];
+      },
       awaitLock: (key, wait) => awaitLock(database, key, wait),
     },
     processBatch,

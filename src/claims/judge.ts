@@ -10,7 +10,7 @@ import { checkExpectations } from './expectations.ts';
 import { type AllocationIds, type Demand, judgeCapacity } from './judge_capacity.ts';
 import { checkNothingLeft, judgeInventories } from './judge_inventories.ts';
 import { relatedConsumers } from './neighbours.ts';
-import { type Placement, placeConsumers } from './placing.ts';
+import { onCertainFleet, type Placement, type PlacingOptions, placeConsumers } from './placing.ts';
 
 /**
  * Judges a claim by the fleet and by what the database has of its consumers. Returns what is to be written, and the
@@ -19,7 +19,6 @@ import { type Placement, placeConsumers } from './placing.ts';
  *
  * @param states the consumers of the claim; one that is missing is taken to be new, which the guard of the write proves
  * @param promised usage that other claims of the same batch add, and that the fleet does not show yet
- * @param isCertain whether a refusal would be given: see placeConsumers
  * @throws ClaimRefused
  */
 export function judge(
@@ -27,12 +26,12 @@ export function judge(
   asked: Claim,
   states: ReadonlyMap<string, ConsumerState>,
   promised: ReadonlyMap<Inventory, number>,
-  isCertain = true,
+  options: PlacingOptions = onCertainFleet,
 ): ClaimWrite & { readonly demands: readonly Demand[]; readonly placement: Placement | undefined } {
   checkExpectations(fleet, asked, states);
   const newInventories = judgeInventories(fleet, asked.inventories);
   for (const consumer of asked.consumers) checkGeneration(consumer, states.get(consumer.uuid));
-  const placement = isByQuery(asked) ? placeConsumers(fleet, asked, states, isCertain) : undefined;
+  const placement = isByQuery(asked) ? placeConsumers(fleet, asked, states, options) : undefined;
   const claim = placement?.claim ?? asked;
   const wanted = claim.consumers.map((consumer) => findProviders(fleet, consumer));
   const allocations = wanted.map((providers) => findClasses(fleet, providers));

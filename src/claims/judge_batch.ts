@@ -7,7 +7,7 @@ import type { Judged } from './effects.ts';
 import type { Refused } from './give_refusals.ts';
 import { judge } from './judge.ts';
 import type { Demand } from './judge_capacity.ts';
-import { type BatchedClaim, onFreshFleet } from './pending_claim.ts';
+import { type BatchedClaim, noteTried, onFreshFleet } from './pending_claim.ts';
 
 /**
  * The claims of a batch, by what comes next. Claims that were put back into the queue, or whose judgement failed with
@@ -35,17 +35,23 @@ export function judgeBatch(
   const refused: Refused[] = [];
   let isFleetSuspected = false;
   const promises = openPromises(fleet, batch);
-  const isLate = lateAfter(longestSearchesMs);
+  let looks = 0;
+  const onLooks = (taken: number): void => {
+    looks += taken;
+  };
   for (const entry of batch) {
     const { item } = entry;
-    // The others are served meanwhile.
-    if (isByQuery(item.claim) && isLate()) {
+    // Other requests are served before the searches go on.
+    if (looks > mostLooks && isByQuery(item.claim)) {
       entry.again();
       continue;
     }
     try {
       const isCertain = item.judgedOn === 'fresh fleet' && !promises.areAny();
-      const { demands, placement, ...write } = judge(fleet, item.claim, states, promises.taken, isCertain);
+      const { avoided } = item.tried;
+      const options = { isCertain, avoided, onLooks };
+      const { demands, placement, ...write } = judge(fleet, item.claim, states, promises.taken, options);
+      if (placement !== undefined) noteTried(item, placement);
       promises.add(demands);
       judged.push({ entry, write, demands, placement });
     } catch (error) {
@@ -64,17 +70,8 @@ export function judgeBatch(
   return { judged, refused, isFleetSuspected };
 }
 
-/** How long the searches of one batch may take before those that are left wait for the next one. */
-const longestSearchesMs = 50;
-
-/** Tells whether a time is over that began with the first question. */
-function lateAfter(ms: number): () => boolean {
-  let sinceMs: number | undefined;
-  return () => {
-    sinceMs ??= performance.now();
-    return performance.now() - sinceMs > ms;
-  };
-}
+/** After so many looks in one batch the searches that are left wait for the next one: they are some 50 ms. */
+const mostLooks = 5_000_000;
 
 /** What the claims of a batch take that are judged so far. */
 type Promises = {

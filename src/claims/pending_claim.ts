@@ -3,6 +3,7 @@ import type { Entry } from '../batching/batches.ts';
 import type { Claim } from './claim.ts';
 import { namedOutside, relatedConsumers } from './neighbours.ts';
 import type { ClaimOutcome } from './outcome.ts';
+import type { Placement } from './placing.ts';
 
 /** A claim in the queue, and how it is to be judged. */
 export type PendingClaim = {
@@ -19,6 +20,8 @@ export type PendingClaim = {
   readonly neighbours: readonly string[];
   /** The consumers that name others or are named: of two claims with one in common the later goes in a later batch. */
   readonly related: readonly string[];
+  /** Of a claim by query: the providers that were chosen for it last, by their UUIDs, and those of them that were locked. */
+  readonly tried: { chosen: readonly string[]; readonly avoided: Set<string> };
 };
 
 /** A claim in a batch. */
@@ -39,7 +42,23 @@ export function pending(claim: Claim): PendingClaim {
     lostRaces: 0,
     neighbours: namedOutside(claim),
     related,
+    tried: { chosen: [], avoided: new Set() },
   };
+}
+
+/** Notes what was chosen for the consumers of a claim that are by query. */
+export function noteTried({ tried }: PendingClaim, { claim, mappings }: Placement): void {
+  const placed = claim.consumers.filter(({ uuid }) => mappings.has(uuid));
+  tried.chosen = placed.flatMap(({ allocations }) => [...allocations.keys()]);
+}
+
+/** Notes that some providers are locked: those claims that had chosen one of them need not wait for it. */
+export function avoidLocked(claims: readonly PendingClaim[], isLocked: (uuid: string) => boolean): void {
+  for (const { tried } of claims) {
+    if (!tried.chosen.some(isLocked)) continue;
+    for (const uuid of tried.chosen) if (isLocked(uuid)) tried.avoided.add(uuid);
+    tried.chosen = [];
+  }
 }
 
 /** The same claim, to be judged on a fresh fleet. */
@@ -56,11 +75,13 @@ export const consumersOf = ({ claim }: PendingClaim): string[] => claim.consumer
 export const readBy = (claim: PendingClaim): string[] => [...consumersOf(claim), ...claim.neighbours];
 
 /**
- * The providers that a claim names, and so locks, by their UUIDs. It may also lock those that its consumers have now.
+ * The providers that a claim names, or that were chosen for it, and so locks, by their UUIDs. It may also lock those that
+ * its consumers have now.
  */
-export const providersOf = ({ claim }: PendingClaim): string[] => [
+export const providersOf = ({ claim, tried }: PendingClaim): string[] => [
   ...claim.consumers.flatMap(({ allocations }) => [...allocations.keys()]),
   ...claim.inventories.map(({ providerUuid }) => providerUuid),
+  ...tried.chosen,
 ];
 
 /** The rows that some claims lock. */

@@ -37,7 +37,8 @@ export function validator(schema: Json): (value: unknown) => readonly string[] {
   const complain = (value: unknown): readonly string[] => {
     if (validate(value)) return [];
     return (validate.errors ?? []).map((error) => {
-      const extra = 'additionalProperty' in error.params ? ` (${String(error.params.additionalProperty)})` : '';
+      const { additionalProperty, unevaluatedProperty = additionalProperty } = error.params;
+      const extra = unevaluatedProperty === undefined ? '' : ` (${String(unevaluatedProperty)})`;
       return `${error.instancePath || 'it'} ${error.message ?? error.keyword}${extra}`;
     });
   };

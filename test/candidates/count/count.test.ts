@@ -9,17 +9,9 @@ import { crowdedRequest, crowdedTree } from '../crowded.ts';
 import { groupOf, requestOf } from '../plain_request.ts';
 import { anyRequest } from '../random_request.ts';
 import { anyTopology } from '../random_topology.ts';
-import {
-  aggregates,
-  type Node,
-  nodeAt,
-  rowsOf,
-  type Stock,
-  sharingTrait,
-  stockOf,
-  type Topology,
-} from '../topology.ts';
+import { aggregates, nodeAt, rowsOf, sharingTrait, stockOf, type Topology } from '../topology.ts';
 import { naiveCount } from './naive_count.ts';
+import { scarce } from './scarce.ts';
 
 /** How many random cases are tried; a long run may set more. */
 const numRuns = Number(process.env.COUNT_CASES ?? 400);
@@ -27,18 +19,6 @@ const numRuns = Number(process.env.COUNT_CASES ?? 400);
 const fleetOf = (topology: Topology): Fleet => createFleet(rowsOf(topology)).fleet;
 
 const unlimited = { max: 1_000_000, top: 100 };
-
-/** Small amounts of everything, so that all ways to distribute it can be tried. */
-const scarce = (topology: Topology): Topology =>
-  topology.slice(0, 5).map((node): Node => {
-    const less = (stock: Stock | undefined) =>
-      stock && { ...stock, total: Math.min(stock.total, 4), allocation_ratio: Math.min(stock.allocation_ratio, 1.5) };
-    const { VCPU, MEMORY_MB, DISK_GB, SRIOV_NET_VF } = node.stock;
-    return {
-      ...node,
-      stock: { VCPU: less(VCPU), MEMORY_MB: less(MEMORY_MB), DISK_GB: less(DISK_GB), SRIOV_NET_VF: less(SRIOV_NET_VF) },
-    };
-  });
 
 const usageOf = (fleet: Fleet) =>
   [...fleet.byId.values()].map(({ inventories }) => inventories.map(({ used }) => used));

@@ -5,7 +5,7 @@ import { anyRequest } from '../random_request.ts';
 import { anyTopology } from '../random_topology.ts';
 
 /** A query names a group only by what it asks for. */
-const isWritable = ({ groups, sameSubtrees }: CandidateRequest): boolean => {
+export const isWritable = ({ groups, sameSubtrees }: CandidateRequest): boolean => {
   const suffixes = new Set(groups.map(({ suffix }) => suffix));
   return (
     groups.every(
