@@ -11,7 +11,21 @@ export type Order = 'steady' | 'rotated' | 'random';
 
 /** The items of a list in an order. */
 export const walk = <Item>(items: readonly Item[], order: Order): Iterable<Item> =>
-  order === 'steady' || items.length < 2 ? items : wander(items, order);
+  order === 'steady' || items.length < 2 ? items : visit({ length: items.length, at: (place) => items[place] }, order);
+
+/** Items that are found by number. */
+type Listed<Item> = { readonly length: number; at(place: number): Item | undefined };
+
+/** As `walk`, for what is no array. */
+export function* visit<Item>(items: Listed<Item>, order: Order): Generator<Item> {
+  const { length } = items;
+  let { place, step } = order === 'steady' || length < 2 ? { place: 0, step: 1 } : wayThrough(length, order);
+  for (let visited = 0; visited < length; visited++) {
+    const item = items.at(place);
+    if (item !== undefined) yield item;
+    place = (place + step) % length;
+  }
+}
 
 /** In which order the providers of a tree are tried: by keys of `order`, and in another order where these are equal. */
 export type ProviderOrder = Order | { readonly keys: readonly TreeKey[]; readonly equals: Order };
@@ -35,16 +49,6 @@ function sortedBy(keys: readonly TreeKey[], providers: readonly Provider[]): rea
     return 0;
   });
   return valued.map(({ provider }) => provider);
-}
-
-function* wander<Item>(items: readonly Item[], order: Order): Generator<Item> {
-  const { length } = items;
-  let { place, step } = wayThrough(length, order);
-  for (let visited = 0; visited < length; visited++) {
-    const item = items[place];
-    if (item !== undefined) yield item;
-    place = (place + step) % length;
-  }
 }
 
 /**

@@ -2,11 +2,11 @@ import { satisfiesTraits } from '../fleet/filters.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import { inventoryOf, type Provider } from '../fleet/provider.ts';
 import type { TreeKey } from '../fleet/tree_keys.ts';
-import type { Demand, TreeOrder } from '../fleet/tree_order.ts';
+import type { Demand, TreeOrder, TreeRun } from '../fleet/tree_order.ts';
 import { badRequest, noSuchClass } from '../rest/errors.ts';
 import type { AllowedTrees } from './allowed_trees.ts';
 import { anchorsFor, fewAnchors } from './anchors.ts';
-import { type Order, type ProviderOrder, walk } from './order.ts';
+import { type Order, type ProviderOrder, visit, walk } from './order.ts';
 import type { OrderKey } from './request.ts';
 import type { ResolvedRequest } from './resolve.ts';
 import type { Sharing } from './sharing.ts';
@@ -92,7 +92,7 @@ const withRootTraits = (
 ): readonly Provider[] => [...roots].filter(({ traitIds }) => satisfiesTraits(traitIds, rootTraits));
 
 /** So many trees are sorted for one request; of more than these the order of all trees is followed. */
-const mostSorted = 1024;
+const mostSorted = 256;
 
 /** @param listed the only roots that may be anchors, if they are known */
 function* inKeyOrder(
@@ -107,12 +107,12 @@ function* inKeyOrder(
   const few = listed ?? fewAnchors(fleet, request, sharing, Math.min(mostSorted, fleet.roots.length / 8));
   const runs = few === undefined ? order.runs(demandsOf(request, sharing)) : runsOf(few, order);
   for (const run of runs) {
-    for (const anchor of walk(run, equals)) if (satisfiesTraits(anchor.traitIds, request.rootTraits)) yield anchor;
+    for (const anchor of visit(run, equals)) if (satisfiesTraits(anchor.traitIds, request.rootTraits)) yield anchor;
   }
 }
 
 /** Some roots in order, those of equal values together. */
-function* runsOf(roots: readonly Provider[], order: TreeOrder): Generator<readonly Provider[]> {
+function* runsOf(roots: readonly Provider[], order: TreeOrder): Generator<TreeRun> {
   let run: Provider[] = [];
   for (const root of roots.toSorted(order.compare)) {
     const [first] = run;

@@ -12,13 +12,20 @@ export type Demand = {
   readonly ofOne: number;
 };
 
+/** Roots whose trees are equal by all keys. */
+export type TreeRun = {
+  readonly length: number;
+  /** @param number from 0 to below `length` */
+  at(number: number): Provider | undefined;
+};
+
 /** All trees in the order of some keys. Trees with equal values are in the order of `fleet.roots`. */
 export type TreeOrder = {
   /**
-   * The roots in order: a list for each combination of values, of those whose trees have it. Trees that cannot meet the demands
-   * may be left out, and large numbers of them are passed at once. Use no list after anything was awaited.
+   * The roots in order: a run for each combination of values. Trees that cannot meet the demands may be left out, and large
+   * numbers of them are passed at once. Use no run after anything was awaited.
    */
-  runs(demands: readonly Demand[]): Generator<readonly Provider[]>;
+  runs(demands: readonly Demand[]): Generator<TreeRun>;
   /** Negative where the tree of the first root comes before that of the second; never 0. */
   compare(one: Provider, other: Provider): number;
   /** Whether the trees of two roots have equal values. */
@@ -162,9 +169,10 @@ export function orderTrees(
           }));
           continue;
         }
-        const run: Provider[] = [];
         const isAlike = (place: number | undefined): boolean =>
           place !== undefined && compareUpTo(place, first, keys.length) === 0;
+        const pieces: Piece[] = [];
+        let length = 0;
         for (let present = blocks[block]; present !== undefined; present = blocks[block]) {
           const { places } = present;
           const start = index;
@@ -172,20 +180,28 @@ export function orderTrees(
             ? places.length
             : start + firstFailing(places.length - start, (further) => isAlike(places[start + further]));
           if (end > start && mayMeet(present, demands)) {
-            for (let at = start; at < end; at++) {
-              const root = providers[places[at] ?? nowhere];
-              if (root !== undefined) run.push(root);
-            }
+            pieces.push({ before: length, places, start });
+            length += end - start;
           }
           index = end;
           if (end < places.length) break;
           block += 1;
           index = 0;
         }
-        if (run.length > 0) yield run;
+        if (length > 0) yield { length, at: (number) => providers[placeAt(pieces, number)] };
       }
     },
   };
+}
+
+/** Places of a run that follow each other in a block: the first of them, and how many of the run come before it. */
+type Piece = { readonly before: number; readonly places: readonly number[]; readonly start: number };
+
+/** The place of the nth of a run. */
+function placeAt(pieces: readonly Piece[], number: number): number {
+  const piece =
+    pieces[pieces.length === 1 ? 0 : firstFailing(pieces.length, (n) => (pieces[n]?.before ?? 0) <= number) - 1];
+  return piece?.places[piece.start + number - piece.before] ?? nowhere;
 }
 
 /** The values of a key between which trees may be of any use. */

@@ -1,5 +1,5 @@
 /**
- * A service with microversions, such as `placement 1.0` to `placement 1.40`. One server may have several services:
+ * A service with microversions, such as `placement 1.0` to `placement 1.39`. One server may have several services:
  * their versions share one header, separated by commas.
  */
 export type Service = {

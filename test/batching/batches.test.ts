@@ -74,6 +74,22 @@ test('if one item makes its batch fail, the others are still done', async () => 
   assert.deepEqual(batches, [['a', 'b', 'bad', 'c'], ['a'], ['b'], ['bad'], ['c']]);
 });
 
+test('an item that was answered or rejected is not put back, and only its first answer counts', async () => {
+  const { ask, batches } = recorded({}, (batch) => {
+    for (const { item, resolve, reject, again } of batch) {
+      if (item === 'rejected') reject(new Error('of one'));
+      resolve(`first ${item}`);
+      // A batch of items that are put back all the same is answered, so that the test ends.
+      if (batches.length === 1) again();
+      reject(new Error('too late'));
+    }
+  });
+  const told = ['a', 'rejected', 'b'].map((item) => reasonOf(ask(item)));
+  assert.deepEqual(await Promise.all(told), ['first a', 'of one', 'first b']);
+  await ticks(20);
+  assert.deepEqual(batches, [['a', 'rejected', 'b']]);
+});
+
 test('an item put back after a promise waits for it, and later items with the same key wait for the item', async () => {
   const made = Promise.withResolvers<void>();
   const { ask, batches } = recorded({ orderOf: (item) => [item.slice(0, 1)] }, (batch) => {
@@ -146,6 +162,25 @@ test('once long batches have ended, as many may take long again', async () => {
     await ticks(3);
     end = Promise.withResolvers();
   }
+});
+
+test('while an item is repeated in the slow lane, other items are done', async () => {
+  let isHeld = true;
+  const { ask, batches } = recorded({}, (batch) => {
+    if (isHeld && batch.some(({ item }) => item === 'held')) throw databaseError(sqlstate.lockNotAvailable);
+  });
+  const held = ask('held');
+  await until('it is in the slow lane', () => batches.length > 2);
+  let isDone = false;
+  const free = ask('free').then(() => {
+    isDone = true;
+  });
+  try {
+    await until('the other item is done', () => isDone);
+  } finally {
+    isHeld = false;
+  }
+  await Promise.all([held, free]);
 });
 
 test('an item repeated in the slow lane can be put back, and later items with its key go on', async () => {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
+import { newestVersion } from '../requests.ts';
 import { openTestService } from '../services.ts';
 
 let service: Awaited<ReturnType<typeof openTestService>>;
@@ -15,7 +16,7 @@ const headersOf = ({ headers }: Response) => [
   headers.get('openstack-api-minimum-version'),
   headers.get('openstack-api-maximum-version'),
 ];
-const range = ['placement 1.0', 'placement 1.43'];
+const range = ['placement 1.0', `placement ${newestVersion}`];
 const version = 'openstack-api-version';
 const older = 'x-openstack-placement-api-version';
 
@@ -37,7 +38,7 @@ test('answers have the range of versions: successes, refusals, and 406 for a ver
 test('the older header names a version too, and an invalid value is ignored', async () => {
   for (const [value, spoken] of [
     ['1.10', 'placement 1.10'],
-    ['latest', 'placement 1.43'],
+    ['latest', `placement ${newestVersion}`],
     ['', 'placement 1.0'],
     ['spam', 'placement 1.0'],
   ] as const) {

@@ -1,9 +1,7 @@
 import assert from 'node:assert/strict';
-import { readFile } from 'node:fs/promises';
-import path from 'node:path';
 import { test } from 'node:test';
 import { placement } from './command.ts';
-import { project } from './documentation.ts';
+import { readSession } from './documentation.ts';
 import { startServer } from './servers.ts';
 
 const hosts = [
@@ -13,9 +11,7 @@ const hosts = [
 ] as const;
 
 test('the session of docs/why.md prints the documented output', async () => {
-  const text = await readFile(path.join(project, 'docs', 'why.md'), 'utf8');
-  const session = [...text.matchAll(/^```console\n([\s\S]*?)^```$/gm)].map(([, block = '']) => block).join('');
-  const commands = [...session.matchAll(/^\$ placement (.*)\n((?:(?!\$ ).*\n)*)/gm)];
+  const commands = await readSession('why.md');
   assert.equal(commands.length, 4);
 
   const server = await startServer();
@@ -30,7 +26,7 @@ test('the session of docs/why.md prints the documented output', async () => {
       await run(`inventory set ${name} ${inventories.join(' ')}`);
     }
     await run('trait add host-3 STORAGE_DISK_SSD');
-    for (const [, line = '', output = ''] of commands) {
+    for (const { line, output } of commands) {
       const printed = await run(line);
       if (output !== '') assert.equal(printed, output, line);
     }

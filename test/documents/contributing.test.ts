@@ -23,13 +23,17 @@ async function readPieces(): Promise<readonly Piece[]> {
   }));
 }
 
-/** Inserts the lines with a plus next to the lines without one. The file must have these exactly once. */
-function patch(text: string, diff: string): string {
+/** Inserts the lines with a plus and removes those with a minus. The file must have the others, and these, exactly once. */
+function patch(text: string, { file, text: diff }: Piece): string {
   const lines = diff.trimEnd().split('\n');
-  const without = lines.filter((line) => !line.startsWith('+')).map((line) => line.slice(1));
-  const old = `${without.join('\n')}\n`;
-  assert.equal(text.split(old).length, 2, `once in the file: ${old}`);
-  return text.replace(old, `${lines.map((line) => line.slice(1)).join('\n')}\n`);
+  const linesWithout = (sign: string) =>
+    lines
+      .filter((line) => !line.startsWith(sign))
+      .map((line) => `${line.slice(1)}\n`)
+      .join('');
+  const [old, changed] = [linesWithout('+'), linesWithout('-')];
+  assert.equal(text.split(old).length, 2, `once in ${file}: ${old}`);
+  return text.replace(old, () => changed);
 }
 
 suite('the worked example of CONTRIBUTING.md', () => {
@@ -37,14 +41,24 @@ suite('the worked example of CONTRIBUTING.md', () => {
 
   before(async () => {
     copy = await mkdtemp(path.join(os.tmpdir(), 'placement-contributing-'));
-    for (const part of ['src', 'db', 'test', 'gabbits', 'package.json', 'tsconfig.json', 'biome.json']) {
+    for (const part of [
+      'src',
+      'db',
+      'test',
+      'gabbits',
+      'openapi.yaml',
+      'openapi-compute.yaml',
+      'package.json',
+      'tsconfig.json',
+      'biome.json',
+    ]) {
       await cp(path.join(project, part), path.join(copy, part), { recursive: true });
     }
     await symlink(path.join(project, 'node_modules'), path.join(copy, 'node_modules'));
-    for (const { kind, file, text } of await readPieces()) {
-      const target = path.join(copy, file);
+    for (const piece of await readPieces()) {
+      const target = path.join(copy, piece.file);
       await mkdir(path.dirname(target), { recursive: true });
-      await writeFile(target, kind === 'ts' ? text : patch(await readFile(target, 'utf8'), text));
+      await writeFile(target, piece.kind === 'ts' ? piece.text : patch(await readFile(target, 'utf8'), piece));
     }
   });
 
@@ -56,7 +70,7 @@ suite('the worked example of CONTRIBUTING.md', () => {
   });
 
   test('compiles, and is formatted like the project', async () => {
-    const files = (await readPieces()).map(({ file }) => file);
+    const files = (await readPieces()).map(({ file }) => file).filter((file) => file.endsWith('.ts'));
     const settings = { extends: './tsconfig.json', include: files };
     await writeFile(path.join(copy, 'tsconfig.example.json'), JSON.stringify(settings));
     const check = (program: string, ...args: readonly string[]) =>
@@ -67,12 +81,19 @@ suite('the worked example of CONTRIBUTING.md', () => {
     await check('biome', 'check', ...new Set(files));
   });
 
-  test('passes its own test', async () => {
+  test('passes its own test, and the tests of rules, of openapi.yaml and of the client', async () => {
+    const tests = [
+      'test/projects/projects',
+      'test/policy/table',
+      'test/openapi/document',
+      'test/openapi/routes',
+      'test/client/endpoints',
+    ];
     // A separate run, not a part of this one.
     const { NODE_TEST_CONTEXT: _, ...env } = process.env;
-    const { stdout } = await run(process.execPath, ['test/run.ts', 'test/projects'], { cwd: copy, env }).catch(
-      (error) => assert.fail(`${error.message}${error.stdout}`),
+    const { stdout } = await run(process.execPath, ['test/run.ts', ...tests], { cwd: copy, env }).catch((error) =>
+      assert.fail(`${error.message}${error.stdout}`),
     );
-    assert.match(stdout, /^2 passed, 0 failed$/m);
+    for (const file of tests) assert.match(stdout, new RegExp(`^${file}\\.test\\.ts: [1-9]\\d* passed, 0 failed`, 'm'));
   });
 });

@@ -2,6 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { loadFleet } from '../../src/fleet/load.ts';
+import { placementService } from '../../src/rest/microversions.ts';
+import { versionTexts } from '../../src/rest/versions.ts';
 import { engines } from '../engines.ts';
 import { formOf } from '../races/fleet_form.ts';
 import { accepted, at } from '../requests.ts';
@@ -22,7 +24,7 @@ const odd: readonly string[] = [
 ];
 const child = '00000000-0000-4000-8000-000000000002';
 const other = '00000000-0000-4000-8000-000000000012';
-const versions = ['1.10', '1.12', '1.29', '1.34', '1.39', '1.40', '1.41', '1.42', '1.43'];
+const versions = ['1.10', '1.12', '1.29', '1.34', ...versionTexts(placementService).slice(39)];
 
 for (const engine of engines) {
   for (const uuid of odd) {

@@ -35,6 +35,13 @@ suite('OpenStack-API-Version is parsed as upstream does', () => {
       });
     });
   }
+
+  test('the newest version, and latest', () => {
+    const { maxMinor } = placementService;
+    assert.equal(requestedMinor(placementService, `placement 1.${maxMinor}`), maxMinor);
+    assert.equal(requestedMinor(placementService, 'placement latest'), maxMinor);
+    assert.throws(() => requestedMinor(placementService, `placement 1.${maxMinor + 1}`), /Unacceptable version header/);
+  });
 });
 
 suite('If-Match is parsed as RFC 9110 says, with quotes or without', () => {

@@ -1,6 +1,7 @@
 /** Checks one request and its answer against openapi.yaml. */
+import { placementService } from '../../src/rest/microversions.ts';
 import { type Contract, contractFor, validator } from './contract.ts';
-import { document, isObject, type JsonObject, NEWEST_MINOR, objectAt, stringsAt } from './document.ts';
+import { document, isObject, type JsonObject, objectAt, stringsAt } from './document.ts';
 import { requestComplaints } from './request.ts';
 
 /**
@@ -159,7 +160,7 @@ export function checkExchange(exchange: Exchange): readonly string[] {
   const responseHeaders = lowerCased(exchange.responseHeaders);
   const [path = '', query = ''] =
     exchange.query === undefined ? exchange.path.split(/\?(.*)/s) : [exchange.path, exchange.query];
-  const newest = shownMinor(responseHeaders.get('openstack-api-maximum-version')) ?? NEWEST_MINOR;
+  const newest = shownMinor(responseHeaders.get('openstack-api-maximum-version')) ?? placementService.maxMinor;
   const asked = isUnreadable(requestHeaders)
     ? 'unsure'
     : askedMinor(newest, requestHeaders.get(VERSION_HEADER), requestHeaders.get(OLDER_VERSION_HEADER));

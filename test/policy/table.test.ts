@@ -81,7 +81,7 @@ function expected({ rule, roles, scope, newDefaults, enforceScope }: Case): bool
   }
 }
 
-test('the rules are those of Placement, and ours of 1.41 and 1.42', () => {
+test('the rules are those of Placement, and ours from 1.41 on', () => {
   assert.deepEqual(names.toSorted(), expectedNames.toSorted());
 });
 
@@ -94,18 +94,15 @@ suite('rule x roles x scope', () => {
           enforceScope,
           policyDefaultRule: 'default',
         });
-        let cases = 0;
         for (const rule of expectedNames) {
           for (const roles of roleSets) {
             for (const [scope, of] of Object.entries(scopes)) {
               const { allowed } = decide(rules, rule, identity({ ...of, roles }), { project_id: 'asked' });
               const one = { rule, roles, scope, newDefaults, enforceScope };
               assert.equal(allowed, expected(one), JSON.stringify(one));
-              cases += 1;
             }
           }
         }
-        assert.equal(cases, 44 * 11 * 5);
       });
     }
   }

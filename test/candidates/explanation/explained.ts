@@ -2,12 +2,13 @@ import { conditionsOf } from '../../../src/candidates/conditions.ts';
 import { type ExplainOptions, type Explanation, explain } from '../../../src/candidates/explanation/explain.ts';
 import { parseCandidateRequest } from '../../../src/candidates/query.ts';
 import type { Fleet } from '../../../src/fleet/fleet.ts';
+import { placementService } from '../../../src/rest/microversions.ts';
 import { parseQuery } from '../../../src/rest/query_string.ts';
 import { createFleet } from '../../fleet/made_up_fleet.ts';
 import { rowsOf, type Topology } from '../topology.ts';
 
-/** The microversion of the queries. */
-export const latest = 42;
+/** The minor version of the queries. */
+export const { maxMinor: latest } = placementService;
 
 export const fleetOf = (topology: Topology): Fleet => createFleet(rowsOf(topology)).fleet;
 

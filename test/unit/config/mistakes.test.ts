@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { suite, test } from 'node:test';
+import { newestVersion } from '../../requests.ts';
 import { withConf, withPlace } from './place.ts';
 
 const conf = '/etc/placement/placement.conf';
@@ -48,8 +49,8 @@ const mistakes: readonly (readonly [what: string, text: string, says: string])[]
   ],
   [
     'microversion',
-    '[api]\nmax_microversion = 1.44',
-    `${conf}:2: [api] max_microversion = "1.44": must be a version from 1.0 to 1.43.`,
+    '[api]\nmax_microversion = 1.999',
+    `${conf}:2: [api] max_microversion = "1.999": must be a version from 1.0 to ${newestVersion}.`,
   ],
   [
     'MySQL',
