@@ -1,4 +1,4 @@
-import { isLockRefused } from './slow_lane.ts';
+import { isLockRefused, LockWaitTooLong } from './slow_lane.ts';
 import { hasSqlstate, isLostRace, isTimedOut, isUnavailable, isUnstorable, sqlstate } from './sqlstate.ts';
 
 /** What an error of the database means for the request that it failed. */
@@ -9,6 +9,8 @@ export type FailureKind =
   | 'timed out'
   /** Another transaction held a lock for too long. */
   | 'lock refused'
+  /** The request waited in the slow lane, and the lock was not released in time. */
+  | 'lock wait too long'
   /** Another transaction changed the same rows; the same request may succeed now. */
   | 'lost race'
   /** Another row has a name, a UUID or another key that must be unique. */
@@ -22,6 +24,7 @@ export type FailureKind =
  * The kind of an error; undefined for errors that are not of the database, and for errors that no request can cause.
  */
 export function failureKind(error: unknown): FailureKind | undefined {
+  if (error instanceof LockWaitTooLong) return 'lock wait too long';
   if (isUnavailable(error)) return 'unavailable';
   if (isTimedOut(error)) return 'timed out';
   if (isLockRefused(error)) return 'lock refused';

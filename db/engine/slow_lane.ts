@@ -21,6 +21,13 @@ export type LockWait = {
  */
 export const briefWait: LockWait = { lockTimeoutMs: 20 };
 
+/** A request waited for a lock of another program for as long as a statement may take. Nothing was done for it. */
+export class LockWaitTooLong extends Error {
+  constructor(cause: unknown) {
+    super('Another program holds a lock that the request needs, and did not release it in time.', { cause });
+  }
+}
+
 /** How a transaction is repeated in the slow lane, and when it is given up. */
 export type Patience = {
   /**

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { sql } from 'kysely';
+import { type Kysely, sql } from 'kysely';
 import type { Database } from '../engine/connect.ts';
 import { onlyRow } from '../engine/only_row.ts';
 
@@ -40,6 +40,15 @@ export async function buildIndexesAhead(database: Database, indexes: readonly In
   for (const index of indexes) await buildAhead(database, index);
 }
 
+/** Builds the indexes of a migration in it, where they are not there yet. This blocks writes. */
+export async function buildMissingIndexes(db: Kysely<unknown>, indexes: readonly Index[]): Promise<void> {
+  for (const { name, table, keys } of indexes) {
+    // `create index if not exists` cannot be used: it requests its lock even if the index exists, and blocks writes.
+    const { rows } = await sql`select where to_regclass(${name}) is null`.execute(db);
+    if (rows.length > 0) await sql`create index ${sql.id(name)} on ${sql.table(table)} (${sql.raw(keys)})`.execute(db);
+  }
+}
+
 async function buildAhead({ patient }: Pick<Database, 'patient'>, index: Index): Promise<void> {
   const { name, table, keys } = index;
   for (;;) {
@@ -60,7 +69,7 @@ const stateOf = (patient: Database['patient'], { name, table, needs }: Index): P
   onlyRow(
     patient,
     sql<State>`select
-      (select count(*) from pg_attribute where attrelid = to_regclass(${table}) and attname = any(${needs}::text[])
+      to_regclass(${table}) is not null and (select count(*) from pg_attribute where attrelid = to_regclass(${table}) and attname = any(${needs}::text[])
         and not attisdropped) = ${sql.lit(needs.length)} as "isPossible",
       to_regclass(${name}) is not null as "isThere",
       exists (select from pg_index where indexrelid = to_regclass(${name}) and indisvalid) as "isValid",

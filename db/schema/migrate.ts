@@ -14,6 +14,7 @@ import * as inventoryChanges from './migrations/006_inventory_changes.ts';
 import * as serviceUptime from './migrations/007_service_uptime.ts';
 import * as consumerIndexes from './migrations/008_consumer_indexes.ts';
 import * as reliedChanges from './migrations/009_relied_changes.ts';
+import * as allocationIndex from './migrations/010_allocation_index.ts';
 import { withPrivilegeRemedy } from './privileges.ts';
 import { correctRevision, refuseForeignDatabase } from './revision.ts';
 
@@ -28,7 +29,14 @@ export const migrations: Readonly<Record<string, Migration>> = {
   '007_service_uptime': serviceUptime,
   '008_consumer_indexes': consumerIndexes,
   '009_relied_changes': reliedChanges,
+  '010_allocation_index': allocationIndex,
 };
+
+/** The indexes of migrations, which are built before them. */
+const indexesOf = Object.entries({
+  '008_consumer_indexes': consumerIndexes.indexes,
+  '010_allocation_index': allocationIndex.indexes,
+});
 
 /**
  * Brings the schema to the newest version. Kysely's Migrator takes an advisory lock, so processes that start at the
@@ -55,9 +63,8 @@ async function migrate(database: Database, all: typeof migrations): Promise<read
   }
   const newer = await newerMigrations(database, all);
   if (newer.length > 0) throw new Error(newerSchema(newer));
-  const wantsIndexes = all['008_consumer_indexes'] !== undefined && !executed.includes('008_consumer_indexes');
-  if (wantsIndexes && database.engine === 'postgresql') {
-    await buildIndexesAhead(database, consumerIndexes.consumerIndexes);
+  for (const [name, indexes] of database.engine === 'postgresql' ? indexesOf : []) {
+    if (all[name] !== undefined && !executed.includes(name)) await buildIndexesAhead(database, indexes);
   }
   const migrator = new Migrator({ db: database.patient, provider: { getMigrations: async () => ({ ...all }) } });
   const { error, results = [] } = await migrator.migrateToLatest();

@@ -13,7 +13,7 @@ import { badRequest, noSuchClass, notFound } from '../rest/errors.ts';
 import { exactNumber } from '../rest/exact_number.ts';
 import { text, uuidText } from '../rest/json_schema.ts';
 import { since } from '../rest/microversions.ts';
-import { checkQuery } from '../rest/query_schema.ts';
+import { checkQuery, refuseRepeated } from '../rest/query_schema.ts';
 import { type Query, queryOf } from '../rest/query_string.ts';
 import { failed } from '../rest/schema_complaint.ts';
 import { storedUuid } from './pages.ts';
@@ -100,6 +100,7 @@ function readQuestion<Entries extends v.ObjectEntries>(request: ApiRequest, entr
     );
   }
   const options = checkQuery(query, v.looseObject(entries));
+  refuseRepeated(query, Object.keys(entries));
   const asked: Query = queryOf(query.entries.filter(([name]) => !Object.hasOwn(entries, name)));
   const wanted = parseCandidateRequest(asked, request.version);
   for (const name of ['with', 'apart_from']) {

@@ -16,7 +16,7 @@ import type { Answer, ApiRequest, Endpoint, PolicyTarget } from '../rest/endpoin
 import { badRequest, conflict, errorCodes, notFound } from '../rest/errors.ts';
 import { integerOrNull, list as listOf, object, text, uuidText } from '../rest/json_schema.ts';
 import { since } from '../rest/microversions.ts';
-import { checkQuery } from '../rest/query_schema.ts';
+import { checkQuery, refuseRepeated } from '../rest/query_schema.ts';
 import { shownConsumerType } from './allocation_bodies.ts';
 import { contentOf } from './allocations.ts';
 import { requireMatch, takesIfMatch } from './entity_tags.ts';
@@ -48,14 +48,16 @@ function ofOneProject({ query }: ApiRequest): PolicyTarget {
 // Request schemas
 
 const identifier = text({ minLength: 1, maxLength: 255 });
-const parameters = object({
+const listParameters = {
   project_id: v.optional(identifier),
   user_id: v.optional(identifier),
   consumer_type: v.optional(shownConsumerType),
   resource_provider: v.optional(uuidText),
   in_tree: v.optional(uuidText),
   ...pageParameters(1000),
-});
+};
+const parameters = object(listParameters);
+const noParameters = object({});
 
 /** With what else GET shows, which may be sent back. */
 const change = object({
@@ -74,6 +76,7 @@ const change = object({
 
 async function list(request: ApiRequest, { config, database, fleet }: Parts): Promise<Answer> {
   const { limit = usualLimit, marker, ...asked } = checkQuery(request.query(), parameters);
+  refuseRepeated(request.query(), Object.keys(listParameters));
   await checkMarker(marker, async (uuid) => (await readConsumer(database, uuid)) !== undefined);
   const namesProvider = asked.resource_provider !== undefined || asked.in_tree !== undefined;
   const found = await repeatLostRaces(async () =>
@@ -100,11 +103,13 @@ async function list(request: ApiRequest, { config, database, fleet }: Parts): Pr
 }
 
 async function show(request: ApiRequest, { config, database }: Parts): Promise<Answer> {
+  checkQuery(request.query(), noParameters);
   const consumer = await findConsumer(request, { database });
   return answer(represent(consumer, request, config), consumer);
 }
 
 async function update(request: ApiRequest, parts: Parts): Promise<Answer> {
+  checkQuery(request.query(), noParameters);
   const body = await request.json(change);
   const uuid = request.param('uuid');
   if (body.uuid !== undefined && body.uuid !== uuid && normalUuid(body.uuid) !== normalUuid(uuid)) {

@@ -10,7 +10,7 @@ import { badRequest } from '../rest/errors.ts';
 import { jsonBody } from '../rest/json_body.ts';
 import { object, text, uuidText } from '../rest/json_schema.ts';
 import { since } from '../rest/microversions.ts';
-import { checkQuery } from '../rest/query_schema.ts';
+import { checkQuery, refuseRepeated } from '../rest/query_schema.ts';
 import type { Query } from '../rest/query_string.ts';
 import { parseMemberOf, parseRequired } from '../rest/query_values.ts';
 import { checkMarker, nextLink, pageParameters, storedUuid, usualLimit } from './pages.ts';
@@ -44,11 +44,15 @@ const parameters = object({
   ...pageParameters(10_000),
 });
 
+/** The others may be repeated, as in lists of providers. */
+const single = ['uuid', 'in_tree', 'limit', 'marker'];
+
 // Handlers
 
 async function list(request: ApiRequest, { fleet }: Parts): Promise<Answer> {
   const query = request.query();
   const { limit = usualLimit, marker } = checkQuery(query, parameters);
+  refuseRepeated(query, single);
   const filter = readFilter(query, request.version);
   const current = await fleet.fresh();
   await checkMarker(marker, (uuid) => current.byUuid.has(uuid));

@@ -1,94 +1,91 @@
 import type { Database } from '../../db/engine/connect.ts';
-import { briefWait, isLockRefused, type LockWait } from '../../db/engine/slow_lane.ts';
-import { onBehalfOf, type RequestIds, requestsServed } from '../log/request_ids.ts';
+import { briefWait, isLockRefused, type LockWait, LockWaitTooLong } from '../../db/engine/slow_lane.ts';
+import { onBehalfOf, requestsServed } from '../log/request_ids.ts';
+import { measureLostTime } from './lost_time.ts';
+import { isUnderWay, openQueued, type Queued, type Suspicion, suspicions } from './queued.ts';
 import { takeBatch } from './take_batch.ts';
 
-/** One of a batch, to be answered once or put back: of several calls the first counts. */
+/** An item of a batch, as `perform` gets it. It is settled or put back once; later calls do nothing. */
 export type Entry<Item, Result> = {
   readonly item: Item;
   resolve(result: Result | Promise<Result>): void;
   reject(error: unknown): void;
   /**
-   * Puts it back at the head of the queue.
+   * Puts the item back at the head of the queue.
    *
-   * @param item what it is to be from now on
-   * @param after what it waits for first; where that fails, it is rejected with the same error
+   * @param item what replaces it
+   * @param after what it waits for first; if that fails, the item is rejected with the same error
    */
   again(item?: Item, after?: Promise<unknown>): void;
 };
 
-/** What the items of a queue have in common, and what they lock in the database. */
+/** How the items of a queue are put together, and what they lock in the database. */
 export type BatchOptions<Item> = {
-  /** How many go together at most. */
+  /** The largest number of items in a batch. */
   readonly limit: number;
-  /** Of two items with a key in common the later goes in a later batch. */
+  /** Keys of an item. Of two items with a common key, the later one goes in a later batch. */
   readonly orderOf?: (item: Item) => readonly string[];
-  /** What an item locks in the database besides, as keys. No batch begins beside one that takes long and locks the same. */
+  /**
+   * Keys of what else an item locks in the database. Items with a common key may share a batch, but none of them starts
+   * beside a long batch that locks the same.
+   */
   readonly locksOf?: (item: Item) => readonly string[];
-  /** What every item locks, and shares with others of its kind: a table. */
+  /** A key of what every item locks, and shares with other items: the lock of a table. */
   readonly sharedLock?: string;
-  /** Whether an item goes by itself. */
+  /** Whether an item must be alone in its batch. */
   readonly isAlone?: (item: Item) => boolean;
-  /** Whether an error may be the fault of one item: then nothing was done for any, and the batch is repeated in parts. */
+  /**
+   * Whether one item may have caused the error of the whole batch. Then nothing was done for any item, and the batch is
+   * repeated in parts.
+   */
   readonly isOfOne?: (error: unknown) => boolean;
-  /** Which keys of some items other transactions hold at the moment. */
+  /** Asks the database which keys of these items other transactions hold at the moment. */
   readonly findLocked?: (items: readonly Item[]) => Promise<readonly string[]>;
-  /** Waits until a key is free, and holds nothing else meanwhile. @throws `lockNotAvailable` where it waited too long */
+  /**
+   * Waits until a key is free, without holding another lock.
+   *
+   * @throws `lockNotAvailable` when the wait is over
+   */
   readonly awaitLock?: (key: string, wait: LockWait) => Promise<unknown>;
-  /** The time from the start of a batch to that of the next one of new items, in milliseconds. */
+  /** The shortest time between the starts of two batches, in milliseconds. */
   readonly everyMs?: number;
 };
 
-/**
- * How likely it is that a batch failed for an item: it goes with others that are suspected as much, beside the batches of all that
- * are not. First in a part of the batch, then alone, and then alone after its own keys were waited for, though it was not known that
- * another program holds them.
- */
-type Suspicion = (typeof suspicions)[number] | 'none';
-/** Those that are suspected least are tried first, since most of them have done nothing. */
-const suspicions = ['in a part', 'alone', 'alone with free keys'] as const;
-
-/** A request that waited for a lock of another program for as long as a statement may take. Nothing was done for it. */
-export class LockWaitTooLong extends Error {
-  constructor(cause: unknown) {
-    super('Another program holds a lock that the request needs, and did not release it in time.', { cause });
-  }
-}
-
-/** How long any batch waits while many are refused a lock. */
+/** The limit for each lock while many waits fail. */
 const briefestWait: LockWait = { lockTimeoutMs: 5 };
-/** How long one of suspected items waits, of which many may be tried. */
+/** The limits for suspected items. There may be many of them to try. */
 const partWait: LockWait = { lockTimeoutMs: 2, firstLockTimeoutMs: 50 };
-/** In so many parts a batch is repeated of which one item is suspected. */
+/** A failed batch is repeated in this many parts. */
 const partsOfBatch = 16;
-/** So many of these parts are under way at once. */
+/** The number of parts that are repeated at the same time. */
 const partsAtOnce = 4;
 /**
- * So often an item that is refused a lock is not suspected more, where a key that is locked explains it: rows that are locked for a
- * moment only must not explain for ever what another lock is the reason of.
+ * After this many refusals that a locked key explains, an item is suspected all the same: a row that is often locked for
+ * a moment would otherwise hide another lock for ever.
  */
 const explainedRefusals = 3;
-/** So much of each second may be lost to waits for locks that were refused. */
-const lostShare = 0.1;
-/** A batch that takes longer, in milliseconds, is left to itself, and the next begins beside it. */
+/** If a batch takes longer, in milliseconds, the next batch starts beside it. */
 const longMs = 1_000;
-/** So many batches are left to themselves at most: each has a connection. */
+/** The largest number of long batches beside each other. Each occupies a connection. */
 const longBatches = 4;
 
 /**
- * Does together what was asked for one by one: items that come while a batch is under way go in the next, so that an idle process
- * serves the first at once. No item joins a batch that began before it came, so that a reader sees what was committed before.
+ * Lets items that are asked for one by one share a batch. Items that come while a batch is under way go with the next
+ * one, so an idle process serves the first item at once. No item joins a batch that has started before the item came, so
+ * a reader sees what was committed before.
  *
- * A batch waits for a lock in the database only briefly (`briefWait`). Where another program keeps one, the batch fails, and nothing
- * of it was done: the keys that are locked are found, items that need one wait until it is free, and the others go with the next
- * batch. Where no key explains it, each item of the batch is suspected: they are repeated in smaller parts beside the batches of the
- * others, and the item that is left is repeated alone in the slow lane (db/engine/slow_lane.ts). So items wait only for locks that they
- * need, however many locks there are.
+ * A batch waits for a lock in the database only briefly (`briefWait`). If another program keeps the lock, the whole batch
+ * fails, and nothing of it was done. The database then tells which keys are locked: items that need one of them stay in
+ * the queue until it is free, and the others go with the next batch. If no locked key explains the failure, every item of
+ * the batch is suspected. Suspected items are repeated in smaller parts beside the batches of the others, then one by
+ * one, and an item that fails alone is repeated in the slow lane (db/engine/slow_lane.ts). So an item waits only for locks
+ * that it needs, however many locks there are.
  *
- * An item that waits for a lock longer than a statement may take is refused.
+ * An item that waits for a lock longer than a statement may take is rejected.
  *
- * @param perform does a batch: it settles each entry, or puts it back. What it throws is for all that it has not settled.
- * @returns a function that asks for one item; it throws `LockWaitTooLong`, and what `perform` rejects it with
+ * @param perform does a batch: it settles each entry or puts it back. What it throws applies to all entries that it has
+ *   not settled.
+ * @returns a function that asks for one item. It throws `LockWaitTooLong`, and what `perform` rejects the item with.
  */
 export function inBatches<Item, Result>(
   { turn, slowLane, statementTimeoutMs }: Pick<Database, 'turn' | 'slowLane' | 'statementTimeoutMs'>,
@@ -98,34 +95,20 @@ export function inBatches<Item, Result>(
   const { limit, orderOf = none, locksOf = none, sharedLock = '', everyMs = 0 } = options;
   const { isAlone, isOfOne, findLocked, awaitLock } = options;
 
-  type Waiting = Entry<Item, Result> & {
-    item: Item;
-    order: readonly string[];
-    share: number;
-    suspicion: Suspicion;
-    /** How often it was refused a lock, and a key that is locked explained it, since it is suspected so much. */
-    explained: number;
-    isReady: boolean;
-    state: 'queued' | 'under way' | 'again' | 'settled';
-    readonly askedBy: readonly RequestIds[];
-    readonly cameAtMs: number;
-    expiry: NodeJS.Timeout | undefined;
-    /** Rejects it in any state. */
-    readonly refuse: (error: unknown) => void;
-  };
+  type Waiting = Queued<Item, Result>;
 
   let queue: Waiting[] = [];
-  /** Keys that other programs hold. */
+  /** Keys that other programs hold, and that the slow lane waits for. */
   const locked = new Set<string>();
-  /** Batches that take long. */
-  const left = new Set<readonly Waiting[]>();
-  /** Parts of batches that failed, while they are repeated. */
+  /** Long batches. */
+  const long = new Set<readonly Waiting[]>();
+  /** Parts of failed batches that are being repeated. */
   const parts = new Set<readonly Waiting[]>();
-  /** What is repeated alone in the slow lane. */
+  /** Items that are being repeated alone in the slow lane. */
   const slow = new Set<Waiting>();
-  /** How many items are suspected. */
+  /** The number of suspected items. */
   let suspects = 0;
-  const refusals = countRefusals();
+  const lostTime = measureLostTime();
   let lastRefusal: unknown;
   let lastStartMs = Number.NEGATIVE_INFINITY;
   let running = false;
@@ -139,8 +122,8 @@ export function inBatches<Item, Result>(
       if (batch.length === 0) break;
       lastStartMs = performance.now();
       const performed = performBatch(batch);
-      if (left.size >= longBatches) await performed;
-      else if (!(await endsWithin(performed, longMs))) leave(batch, performed);
+      if (long.size >= longBatches) await performed;
+      else if (!(await endsWithin(performed, longMs))) goOnBeside(batch, performed);
     }
     running = false;
   };
@@ -162,11 +145,11 @@ export function inBatches<Item, Result>(
     }
   };
 
-  /** The next batch of items that are suspected so much, which are under way from now on. */
+  /** Takes the next batch of items with this suspicion from the queue. */
   const take = (suspicion: Suspicion): readonly Waiting[] => {
     const isFree = freeNow(suspicion);
     const isOfThese = (waiting: Waiting): boolean => waiting.suspicion === suspicion;
-    // What must wait is given up in time, also where it only waits for another one that waits for a lock.
+    // Also an item that only waits for an earlier item must be rejected in time.
     const keep = (waiting: Waiting): void => {
       if (isOfThese(waiting)) expireInTime(waiting);
     };
@@ -176,17 +159,17 @@ export function inBatches<Item, Result>(
     return batch;
   };
 
-  const leave = (batch: readonly Waiting[], performed: Promise<void>): void => {
-    left.add(batch);
+  const goOnBeside = (batch: readonly Waiting[], performed: Promise<void>): void => {
+    long.add(batch);
     void performed.then(() => {
-      left.delete(batch);
+      long.delete(batch);
       wake();
     });
-    void explain(batch);
+    void findTableLock(batch);
   };
 
-  /** Where all wait for a table, which no time limit for rows ends, no more batches are to wait as this one does. */
-  const explain = async (batch: readonly Waiting[]): Promise<void> => {
+  /** If a long batch waits for the lock of a table, no other batch may start before the table is free. */
+  const findTableLock = async (batch: readonly Waiting[]): Promise<void> => {
     if (sharedLock !== '' && (await lockedKeysOf(batch)).includes(sharedLock)) waitForLock(sharedLock, lastRefusal);
   };
 
@@ -195,15 +178,15 @@ export function inBatches<Item, Result>(
     if (dueInMs > 0 && queue.length > 0) await new Promise((end) => setTimeout(end, dueInMs));
   };
 
-  /** Tells of an item whether it needs nothing that is locked or under way. */
+  /** Returns a check whether an item needs nothing that is locked or in use now. */
   const freeNow = (suspicion: Suspicion): ((waiting: Waiting) => boolean) => {
-    if (locked.size + left.size + parts.size + slow.size === 0) return () => true;
-    const long = [...left].flat().filter(isUnderWay);
+    if (locked.size + long.size + parts.size + slow.size === 0) return () => true;
+    const slowest = [...long].flat().filter(isUnderWay);
     const tried = [...parts].flat();
-    const inUse = new Set([...long, ...tried, ...slow].flatMap(({ order }) => order));
-    // Of two suspects that lock the same, the one that has it and waits would make the other one fail.
+    const inUse = new Set([...slowest, ...tried, ...slow].flatMap(({ order }) => order));
+    // If two suspected items lock the same, the one that gets the lock and waits for another would make the other fail.
     const lockedByUs = new Set(
-      (suspicion === 'none' ? long : [...long, ...tried]).flatMap(({ item }) => locksOf(item)),
+      (suspicion === 'none' ? slowest : [...slowest, ...tried]).flatMap(({ item }) => locksOf(item)),
     );
     return ({ order, item }) =>
       !locked.has(sharedLock) &&
@@ -213,12 +196,12 @@ export function inBatches<Item, Result>(
 
   const performBatch = async (batch: readonly Waiting[]): Promise<void> => {
     const isSuspected = batch.some(({ suspicion }) => suspicion !== 'none');
-    const fastWait = refusals.areMany() ? briefestWait : briefWait;
+    const fastWait = lostTime.isTooMuch() ? briefestWait : briefWait;
     const wait = isSuspected ? partWait : fastWait;
     try {
       await performFor(batch, wait);
     } catch (error) {
-      if (isLockRefused(error) && !isSuspected) refusals.note(wait.lockTimeoutMs);
+      if (isLockRefused(error) && !isSuspected) lostTime.add(wait.lockTimeoutMs);
       await afterFailure(batch.filter(isUnderWay), error);
     }
     const again = batch.filter(({ state }) => state === 'again');
@@ -231,7 +214,7 @@ export function inBatches<Item, Result>(
     for (const { reject } of batch.filter(isUnderWay)) reject(new Error('A batch ended without an answer.'));
   };
 
-  /** Nothing was done for these. Never rejects. */
+  /** Decides how to go on with items of a batch for which nothing was done. Never rejects. */
   const afterFailure = async (failed: readonly Waiting[], error: unknown): Promise<void> => {
     if (!isLockRefused(error)) {
       if (failed.length > 1 && isOfOne?.(error)) repeatInParts(failed);
@@ -239,7 +222,9 @@ export function inBatches<Item, Result>(
       return;
     }
     lastRefusal = error;
-    // Of parts it was asked just before, when the whole batch failed.
+    // An item may have to wait for its turn among many others, so its time is measured from now on.
+    for (const waiting of failed) expireInTime(waiting);
+    // For parts the database was asked just before, when the whole batch failed.
     const isAsked = failed.some(({ suspicion }) => suspicion === 'none' || suspicion === 'alone with free keys');
     const keys = isAsked ? await lockedKeysOf(failed) : [];
     for (const key of keys) waitForLock(key, error);
@@ -251,7 +236,10 @@ export function inBatches<Item, Result>(
     for (const waiting of failed) if (!slow.has(waiting)) waiting.again();
   };
 
-  /** The item that a lock keeps waiting: of its own keys, which are waited for first, or one that no key tells of. */
+  /**
+   * This item needs a lock that another program holds. It is one of the item's own keys, or a lock that no key stands for.
+   * The keys are waited for first.
+   */
   const repeatAlone = (waiting: Waiting, error: unknown): void => {
     if (waiting.order.length === 0 || awaitLock === undefined || waiting.suspicion === 'alone with free keys') {
       repeatSlowly(waiting, error);
@@ -264,7 +252,7 @@ export function inBatches<Item, Result>(
   const lockedKeysOf = async (failed: readonly Waiting[]): Promise<readonly string[]> => {
     if (findLocked === undefined) return [];
     const needed = new Set([sharedLock, ...failed.flatMap(({ order, item }) => [...order, ...locksOf(item)])]);
-    // Where it cannot be found out, it is as if nothing had been found.
+    // An error means that nothing was found.
     const found = await findLocked(failed.map(({ item }) => item)).catch(() => []);
     return found.filter((key) => needed.has(key));
   };
@@ -274,7 +262,7 @@ export function inBatches<Item, Result>(
     for (const waiting of failed) suspect(waiting, share > 1 ? 'in a part' : 'alone', share);
   };
 
-  /** It never becomes less suspected. */
+  /** Raises the suspicion of an item; it is never lowered. */
   const suspect = (waiting: Waiting, suspicion: Suspicion, share: number): void => {
     if (waiting.suspicion === 'none') suspects += 1;
     if (waiting.suspicion !== 'alone with free keys') waiting.suspicion = suspicion;
@@ -283,15 +271,15 @@ export function inBatches<Item, Result>(
     waiting.again();
   };
 
-  /** Until the key is free, the items that need it stay in the queue. */
+  /** Keeps items that need the key in the queue until the slow lane got its lock. */
   const waitForLock = (key: string, error: unknown): void => {
     if (locked.has(key) || awaitLock === undefined) return;
     locked.add(key);
     const isNeeded = ({ order, item }: Waiting): boolean =>
       key === sharedLock || order.includes(key) || locksOf(item).includes(key);
-    const isWanted = () => queue.some(isNeeded) || (key === sharedLock && left.size > 0);
+    const isWanted = () => queue.some(isNeeded) || (key === sharedLock && long.size > 0);
     const freed = slowLane.attempt((wait) => awaitLock(key, wait), { holdsOthers: false, isWanted, refusal: error });
-    // Where it fails otherwise, the items that need it will tell by what.
+    // After another error the items are tried again, and each fails or succeeds by itself.
     const end = (): void => {
       locked.delete(key);
       wake();
@@ -326,7 +314,7 @@ export function inBatches<Item, Result>(
   const remainingMs = ({ cameAtMs }: Waiting): number =>
     statementTimeoutMs === 0 ? Number.POSITIVE_INFINITY : cameAtMs + statementTimeoutMs - performance.now();
 
-  /** What is being done when its time is over may still succeed; put back, it is given up as soon as it must wait again. */
+  /** Rejects the item when its time is over. An item under way may still succeed; it is rejected if it must wait again. */
   const expireInTime = (waiting: Waiting): void => {
     if (statementTimeoutMs === 0 || waiting.expiry !== undefined) return;
     const expire = (): void => {
@@ -336,7 +324,7 @@ export function inBatches<Item, Result>(
     waiting.expiry = setTimeout(expire, Math.max(0, remainingMs(waiting)));
   };
 
-  /** Rejects an item of the queue. */
+  /** Rejects an item, and takes it out of the queue. */
   const giveUp = (waiting: Waiting, error: unknown): void => {
     waiting.refuse(error);
     queue = queue.filter((other) => other !== waiting);
@@ -345,49 +333,18 @@ export function inBatches<Item, Result>(
 
   return (item) =>
     new Promise((resolve, reject) => {
-      const settle = (): void => {
-        if (waiting.suspicion !== 'none' && waiting.state !== 'settled') suspects -= 1;
-        waiting.state = 'settled';
-        clearTimeout(waiting.expiry);
-      };
-      const waiting: Waiting = {
-        item,
-        order: orderOf(item),
-        share: isAlone?.(item) ? 1 : limit,
-        suspicion: 'none',
-        explained: 0,
-        isReady: true,
-        state: 'queued',
-        askedBy: requestsServed(),
-        cameAtMs: performance.now(),
-        expiry: undefined,
-        resolve: (result) => {
-          if (!isUnderWay(waiting)) return;
-          settle();
-          resolve(result);
+      const waiting = openQueued<Item, Result>(
+        { item, order: orderOf(item), share: isAlone?.(item) ? 1 : limit, askedBy: requestsServed() },
+        {
+          resolve,
+          reject,
+          onSettled: ({ suspicion }) => {
+            if (suspicion !== 'none') suspects -= 1;
+          },
+          onReady: wake,
+          giveUp,
         },
-        reject: (error) => {
-          if (isUnderWay(waiting)) waiting.refuse(error);
-        },
-        refuse: (error) => {
-          settle();
-          reject(error);
-        },
-        again: (next = waiting.item, after = undefined) => {
-          if (!isUnderWay(waiting)) return;
-          waiting.state = 'again';
-          waiting.item = next;
-          if (after === undefined) return;
-          waiting.isReady = false;
-          after.then(
-            () => {
-              waiting.isReady = true;
-              wake();
-            },
-            (error: unknown) => giveUp(waiting, error),
-          );
-        },
-      };
+      );
       queue.push(waiting);
       wake();
     });
@@ -395,27 +352,7 @@ export function inBatches<Item, Result>(
 
 const none = (): readonly string[] => [];
 
-const isUnderWay = ({ state }: { readonly state: string }): boolean => state === 'under way';
-
-/** Tells whether lately more time was lost to locks that were refused than may be. */
-function countRefusals() {
-  let lostMs = 0;
-  let countedAtMs = 0;
-  const count = (addedMs: number): void => {
-    const nowMs = performance.now();
-    lostMs = Math.max(0, lostMs - lostShare * (nowMs - countedAtMs)) + addedMs;
-    countedAtMs = nowMs;
-  };
-  return {
-    note: count,
-    areMany: (): boolean => {
-      if (lostMs > 0) count(0);
-      return lostMs > lostShare * 1_000;
-    },
-  };
-}
-
-/** Whether work that never rejects ends in time; in any case it goes on. */
+/** Whether work that never rejects ends in time. It goes on in any case. */
 function endsWithin(work: Promise<void>, ms: number): Promise<boolean> {
   return new Promise((resolve) => {
     const timer = setTimeout(() => resolve(false), ms);

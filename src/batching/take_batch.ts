@@ -1,40 +1,41 @@
-/** What a batch is chosen by. */
-export type Queued = {
-  /** What it must be done in order with: of two that have one of these in common the later waits for the earlier. */
+/** What the choice of a batch depends on. */
+export type Candidate = {
+  /** Keys of the item. Of two items with a common key, the later one waits for the earlier one. */
   readonly order: readonly string[];
-  /** How many may go together where it is one of them; 1 for one that goes by itself. */
+  /** The largest batch that the item may be part of; 1 if it must be alone. */
   readonly share: number;
-  /** Whether it can go now, as far as it alone is concerned. */
+  /** Whether what the item itself waits for is there. */
   readonly isReady: boolean;
 };
 
 /**
- * Chooses the next batch: in the order of the queue, all that can go now. It ends before the first that would make it too large.
+ * Chooses the next batch: all items that can go now, in the order of the queue. It ends before the first item that would
+ * make it too large.
  *
- * @param limit how many go together at most
- * @param isFree whether what one of them needs is not locked or in use by what is under way
- * @param keep is told of each that must wait, other than for a place in a batch
+ * @param limit the largest number of items
+ * @param isFree whether what an item needs is neither locked nor in use
+ * @param keep is called with each item that must wait, except for those that only find no room in this batch
  */
-export function takeBatch<Entry extends Queued>(
-  queue: readonly Entry[],
+export function takeBatch<Item extends Candidate>(
+  queue: readonly Item[],
   limit: number,
-  isFree: (entry: Entry) => boolean,
-  keep: (entry: Entry) => void = () => {},
-): Entry[] {
+  isFree: (item: Item) => boolean,
+  keep: (item: Item) => void = () => {},
+): Item[] {
   const earlier = new Set<string>();
-  const batch: Entry[] = [];
+  const batch: Item[] = [];
   let size = limit;
-  for (const entry of queue) {
+  for (const item of queue) {
     if (batch.length >= size) break;
-    const isNext = entry.order.every((key) => !earlier.has(key));
-    for (const key of entry.order) earlier.add(key);
-    if (!isNext || !entry.isReady || !isFree(entry)) {
-      keep(entry);
+    const isNext = item.order.every((key) => !earlier.has(key));
+    for (const key of item.order) earlier.add(key);
+    if (!isNext || !item.isReady || !isFree(item)) {
+      keep(item);
       continue;
     }
-    if (entry.share <= batch.length) break;
-    batch.push(entry);
-    size = Math.min(size, entry.share);
+    if (item.share <= batch.length) break;
+    batch.push(item);
+    size = Math.min(size, item.share);
   }
   return batch;
 }

@@ -8,8 +8,9 @@ import type { ResolvedRequest } from './resolve.ts';
 import type { Sharing } from './sharing.ts';
 
 /**
- * The roots that may anchor a candidate: a superset, as narrow as the rarest thing that is asked for makes it. What is asked
- * for in few places is looked up there; otherwise all roots are visited.
+ * The anchors of a request: the roots of the trees in which candidates are searched. Some of them may have none. If few
+ * providers have something that every candidate needs, only the trees that can use these are visited; otherwise all
+ * trees are.
  */
 export function* anchorsFor(
   fleet: Fleet,
@@ -19,7 +20,7 @@ export function* anchorsFor(
 ): Generator<Provider> {
   const few = rarest(fleet, request, fleet.roots.length / 2);
   const anchors = few === undefined ? walk(fleet.roots, order) : anchorsOf(few, sharing, order);
-  // In any other order mostly neighbours in memory follow each other, which the processor foresees.
+  // In the other orders, mostly neighbours in memory follow each other, which the processor loads ahead by itself.
   const fetched = order === 'random' ? prefetched(anchors) : anchors;
   for (const anchor of fetched) if (satisfiesTraits(anchor.traitIds, request.rootTraits)) yield anchor;
 }
@@ -40,10 +41,11 @@ export function fewAnchors(
 }
 
 /**
- * The fewest providers of which each candidate uses one, or whose root is the anchor: the holders of a class, a required
- * trait or an aggregate, or a tree that is named.
+ * The smallest set of providers such that each candidate uses one of them, or has one in the tree of its anchor. The
+ * sets are the providers with a class, with a required trait or in a required aggregate, and the tree that `in_tree`
+ * names.
  *
- * @returns undefined where there are not fewer than the limit
+ * @returns undefined if no set is smaller than the limit
  */
 function rarest(
   fleet: Fleet,
@@ -67,7 +69,7 @@ function rarest(
   return fewest?.providers;
 }
 
-/** The anchors from which some providers can be used, each once. */
+/** The anchors of the trees that can use at least one of these providers, each once. */
 function* anchorsOf(providers: Iterable<Provider>, sharing: Sharing, order: Order): Generator<Provider> {
   const seen = new Set<Provider>();
   const listed = order === 'steady' ? providers : walk([...providers], order);

@@ -4,35 +4,43 @@ import type { CandidateForm } from './candidate_form.ts';
 import { separator } from './json_chunks.ts';
 
 /**
- * Candidates that share out their groups among providers in the same way differ by UUIDs only: the text is kept, and the
- * UUIDs of the candidate before are overwritten where they differ.
+ * The text of candidates that distribute their groups among providers in the same way. They differ only by UUIDs, so
+ * the text is kept, and for the next candidate the UUIDs that differ are overwritten.
  */
 type Pattern = {
-  /** For each provider of each choice, in order, which of the candidate's providers it is, by the order of their first mention. */
+  /**
+   * For each provider of each choice, in order: its number among the candidate's providers, in the order of first
+   * mention.
+   */
   readonly shape: readonly number[];
-  /** A candidate, with a separator before it. */
+  /** The text of the latest candidate, with a separator before it. */
   readonly bytes: Buffer;
-  /** What stands in it for each of its providers. */
+  /** What the text has for each provider of that candidate. */
   readonly shown: readonly ShownProvider[];
 };
 
 type ShownProvider = {
+  /** Undefined in a new pattern, so that the provider of the first candidate is noted too. */
   uuidText: string | undefined;
   readonly uuidLength: number;
   readonly uuidPlaces: readonly number[];
-  /** Whether anything is taken of it. */
+  /** Whether the candidate takes an amount of it. */
   readonly isUsed: boolean;
 };
 
-/** Groups can be shared out in very many ways, six of them in 203, each of which takes 2 kB. */
+/**
+ * How many patterns are kept, each in 2 kB. There may be very many: six groups can be distributed among providers in
+ * 203 ways.
+ */
 const keptPatterns = 1024;
 
 /**
- * Writes the candidates of one request. For three groups that are kept apart, of which each candidate changes one, it takes a
- * third of the time of joining the text anew.
+ * Writes the candidates of one request. With three isolated groups, of which one changes from candidate to candidate,
+ * it takes a third of the time of joining the text for each candidate.
  *
- * @param note told of every provider of which anything is taken, at least once
- * @returns the JSON of a candidate, with a separator before it, to be copied before the next is asked for
+ * @param note called with each provider of which a candidate takes an amount, at least once
+ * @returns a function that writes a candidate as JSON, with a separator before it. The caller must copy the bytes
+ *   before the next call.
  */
 export function candidatePatterns(
   form: CandidateForm,
@@ -40,14 +48,16 @@ export function candidatePatterns(
 ): (candidate: Candidate) => Uint8Array {
   const patterns = new Map<number, Pattern>();
   let latest: Pattern | undefined;
-  /** The providers of the present candidate, by the order of their first mention; behind them may be some of others. */
+  /**
+   * The providers of the present candidate, in the order of first mention. Providers of earlier candidates may follow.
+   */
   const present: Provider[] = [];
 
   /**
-   * Whether a candidate has a pattern; its providers are in `present` then. The loops are plain ones since every candidate
-   * passes through them.
+   * Whether a candidate has this pattern. If so, its providers are in `present` afterwards. The loops are plain for
+   * speed, since they run for every candidate.
    */
-  const has = ({ shape, shown }: Pattern, candidate: Candidate): boolean => {
+  const matches = ({ shape, shown }: Pattern, candidate: Candidate): boolean => {
     let mentions = 0;
     let known = 0;
     for (const { providers } of candidate) {
@@ -68,14 +78,14 @@ export function candidatePatterns(
   };
 
   const patternOf = (candidate: Candidate): Pattern => {
-    if (latest !== undefined && has(latest, candidate)) return latest;
+    if (latest !== undefined && matches(latest, candidate)) return latest;
     const hash = shapeHash(candidate);
     const known = patterns.get(hash);
-    if (known !== undefined && has(known, candidate)) return known;
+    if (known !== undefined && matches(known, candidate)) return known;
     const added = newPattern(form, candidate);
     if (patterns.size >= keptPatterns) patterns.clear();
     patterns.set(hash, added);
-    has(added, candidate);
+    matches(added, candidate);
     return added;
   };
 
@@ -94,7 +104,7 @@ export function candidatePatterns(
   };
 }
 
-/** A number that all candidates of a pattern have in common, and those of two hardly ever. */
+/** A hash: equal for all candidates of a pattern, and mostly different for those of different patterns. */
 function shapeHash(candidate: Candidate): number {
   let hash = 0;
   for (const { providers } of candidate) {
@@ -115,7 +125,7 @@ function firstMention(candidate: Candidate, provider: Provider): number {
   return before;
 }
 
-/** The pattern of a candidate; what stands in it is overwritten as if it were another's. */
+/** A new pattern with the text of a candidate. */
 function newPattern(form: CandidateForm, candidate: Candidate): Pattern {
   const mentions = candidate.flatMap(({ providers }) => providers);
   const present = [...new Set(mentions)];

@@ -5,14 +5,14 @@ import { optionsByClass, satisfiesAlone, satisfiesGroup } from './options.ts';
 import { inOrder, type ProviderOrder } from './order.ts';
 import type { ResolvedGroup } from './resolve.ts';
 import { treeOptions } from './tree_options.ts';
-import { isSpent, type Work } from './work.ts';
+import { overspends, type Work } from './work.ts';
 
 /**
- * What one group by itself may be satisfied with at an anchor: a list where they are few, of a granular group or of one choice;
- * others are generated, since they may be very many.
+ * The choices of one group at an anchor, whatever the other groups take. They are a list for a granular group, and if
+ * there is at most one. Otherwise they are generated, since there may be very many.
  *
  * @param usable the sharing providers of other trees that this one may use
- * @param work a bound of the caller: once it is used up no more choices come
+ * @param work a budget of the caller: when it is used up, no more choices come
  */
 export function choicesFor(
   group: ResolvedGroup,
@@ -32,13 +32,13 @@ export function choicesFor(
   if (options.length === 0) return none;
   const only = onlyProduct(options);
   if (only === undefined) {
-    const goesOn = mayHaveTraits(options, group);
-    return products(group, options, order, work === undefined ? goesOn : bounded(goesOn, work));
+    const canSucceed = mayHaveTraits(options, group);
+    return products(group, options, order, work === undefined ? canSucceed : bounded(canSucceed, work));
   }
   return haveTraits(only, group) ? [{ group, providers: only }] : none;
 }
 
-/** One of each list, where there is one way to take them; a generator for it would take longer than all else. */
+/** The provider of each list, if each list has only one: a generator for that would take longer than all the rest. */
 function onlyProduct(options: readonly (readonly Provider[])[]): readonly Provider[] | undefined {
   const taken: Provider[] = [];
   for (const [provider, another] of options) {
@@ -53,25 +53,26 @@ const haveTraits = (providers: readonly Provider[], { traits: { required } }: Re
   required.every((anyOf) => hasOne(providers, anyOf));
 
 /**
- * Whether the providers taken so far, with some of those that are still to be chosen from, may have the traits that a group
- * requires of all its providers together; once all are taken, whether they have. A trait that nobody has ends the
- * search at once: three classes on five hundred devices are 125 million ways to be without it.
+ * Creates a check for the traits that a group requires of all its providers together: whether the providers taken so
+ * far, together with providers of the remaining lists, may have them. When one of each list is taken, it is exact. If
+ * no provider has a required trait, the search ends at once: three classes, each with five hundred devices, have 125
+ * million combinations without that trait.
  */
 function mayHaveTraits(
   options: readonly (readonly Provider[])[],
   { traits: { required } }: ResolvedGroup,
 ): ((taken: readonly Provider[]) => boolean) | undefined {
   if (required.length === 0) return undefined;
-  // Of each trait, up to which place in the options somebody has it.
+  // For each required trait, the last list in which a provider has it.
   const lastPlaces = required.map((anyOf) => options.findLastIndex((ofClass) => hasOne(ofClass, anyOf)));
   return (taken) => required.every((anyOf, place) => (lastPlaces[place] ?? -1) >= taken.length || hasOne(taken, anyOf));
 }
 
-/** The same judgement while there is work left, and then no. */
+/** The same check, which fails as soon as the budget is used up. */
 const bounded =
-  (goesOn: ((taken: readonly Provider[]) => boolean) | undefined, work: Work) =>
+  (canSucceed: ((taken: readonly Provider[]) => boolean) | undefined, work: Work) =>
   (taken: readonly Provider[]): boolean =>
-    !isSpent(work, 1) && goesOn?.(taken) !== false;
+    !overspends(work, 1) && canSucceed?.(taken) !== false;
 
 const hasOne = (providers: readonly Provider[], anyOf: readonly number[]): boolean =>
   providers.some(({ traitIds }) => hasAnyTrait(traitIds, anyOf));
@@ -94,34 +95,34 @@ export function granularProviders(
 }
 
 /**
- * All ways to take one of each list, of which none is empty; the last list turns fastest.
+ * All ways to take one provider of each list, of which none is empty. The provider of the last list changes first.
  *
- * @param goesOn whether what was taken of the first lists may lead to anything
+ * @param canSucceed whether the providers taken of the first lists may lead to a choice
  */
 function* products(
   group: ResolvedGroup,
   lists: readonly (readonly Provider[])[],
   order: ProviderOrder,
-  goesOn: ((taken: readonly Provider[]) => boolean) | undefined,
+  canSucceed: ((taken: readonly Provider[]) => boolean) | undefined,
 ): Generator<Choice> {
-  const wheels = order === 'steady' ? lists : lists.map((list) => inOrder(list, order));
-  const turned = wheels.map(() => 0);
+  const ordered = order === 'steady' ? lists : lists.map((list) => inOrder(list, order));
+  const nextPlaces = ordered.map(() => 0);
   const taken: Provider[] = [];
   for (;;) {
     const depth = taken.length;
-    const next = turned[depth] ?? 0;
-    const provider = wheels[depth]?.[next];
+    const next = nextPlaces[depth] ?? 0;
+    const provider = ordered[depth]?.[next];
     if (provider === undefined) {
       if (depth === 0) return;
-      turned[depth] = 0;
+      nextPlaces[depth] = 0;
       taken.pop();
       continue;
     }
-    turned[depth] = next + 1;
+    nextPlaces[depth] = next + 1;
     taken.push(provider);
-    if (goesOn?.(taken) === false) {
+    if (canSucceed?.(taken) === false) {
       taken.pop();
-    } else if (taken.length === wheels.length) {
+    } else if (taken.length === ordered.length) {
       yield { group, providers: taken.slice() };
       taken.pop();
     }
@@ -130,11 +131,14 @@ function* products(
 
 const none: readonly never[] = [];
 
-/** Whether a group without suffix has one choice at most at an anchor: a flat host, the most common case by far. */
+/**
+ * Whether a tree is a single provider, with which no other tree shares: a flat host, by far the most common case. There
+ * a group without suffix has one choice at most.
+ */
 export const isAlone = (anchor: Provider, usable: readonly Provider[]): boolean =>
   anchor.tree.length === 1 && usable.length === 0;
 
-/** What a group without suffix takes of a flat host: all, or nothing. */
+/** The choice of a group without suffix at a flat host: the host for all its classes. */
 export const choiceAlone = (group: ResolvedGroup, anchor: Provider): Choice | undefined =>
   group.resources.length > 0 && satisfiesAlone(anchor, group)
     ? { group, providers: group.resources.map(() => anchor) }

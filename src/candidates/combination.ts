@@ -5,23 +5,23 @@ import type { SharedUsage } from './shared_usage.ts';
 import type { Step } from './steps.ts';
 import { isOneSubtree } from './subtrees.ts';
 
-/** A combination of choices under way at an anchor. */
+/** A combination of choices at an anchor, which the search extends and takes back step by step. */
 export type Combination = {
   readonly steps: readonly Step[];
-  /** By depth: the first steps have their choices. */
+  /** The choices of the first steps, by depth. */
   readonly chosen: Choice[];
   readonly isolate: boolean;
-  /** For each set of groups that must be one subtree their depths, ascending. */
+  /** For each set of groups that must be one subtree, their depths, ascending. */
   readonly subtrees: readonly (readonly number[])[];
   readonly usage: SharedUsage;
   readonly occupancy: Occupancy;
-  /** For each of these sets all who may be its top, once somebody asked. */
+  /** For each of these sets, all providers that may be its top; filled when first needed. */
   readonly tops: Set<Provider>[];
 };
 
-/** Whether a choice gets along with those that are made. */
+/** Whether a choice is possible beside those that are made. */
 export const isPossible = ({ occupancy, usage }: Combination, choice: Choice): boolean =>
-  occupancy.leavesRoomFor(choice) && usage.fits(choice);
+  occupancy.allows(choice) && usage.fits(choice);
 
 export function take({ chosen, occupancy, usage }: Combination, choice: Choice): void {
   chosen.push(choice);
@@ -29,7 +29,7 @@ export function take({ chosen, occupancy, usage }: Combination, choice: Choice):
   usage.take(choice);
 }
 
-/** Takes the last choice back. @returns false where there is none */
+/** Takes the last choice back. @returns false if there is none */
 export function giveBack({ chosen, occupancy, usage }: Combination): boolean {
   const last = chosen.pop();
   if (last === undefined) return false;
@@ -38,7 +38,7 @@ export function giveBack({ chosen, occupancy, usage }: Combination): boolean {
   return true;
 }
 
-/** Whether each set that is complete with the last choice is one subtree. */
+/** Whether each set of groups that the last choice completed is one subtree. */
 export function satisfiesSubtrees({ subtrees, chosen }: Combination): boolean {
   for (const depths of subtrees) {
     if (depths.at(-1) === chosen.length - 1 && !isOneSubtree(chosen, depths)) return false;

@@ -3,34 +3,39 @@ import { type ApiError, badRequest } from '../rest/errors.ts';
 import type { Candidate } from './candidate.ts';
 import { choiceAlone, choicesFor, isAlone } from './choices.ts';
 import { type Combination, giveBack, isPossible, satisfiesSubtrees, take } from './combination.ts';
+import { isDeadEnd } from './dead_ends.ts';
 import { occupancyOf, usesEachTreeOnce } from './occupancy.ts';
 import type { ProviderOrder } from './order.ts';
-import { hasProspects } from './prospects.ts';
 import type { ResolvedGroup, ResolvedRequest } from './resolve.ts';
 import { classesOfSeveral, SharedUsage } from './shared_usage.ts';
 import type { Sharing } from './sharing.ts';
 import { choiceAt, depthsOf, type Step, stepsAt } from './steps.ts';
-import { isSpent, type Work } from './work.ts';
+import { overspends, type Work } from './work.ts';
 
-/** After this many steps in vain, a combination is looked at for whether it has prospects before it is taken further. */
-const patience = 32;
+/** After this number of steps without a candidate, the search checks whether the combination is a dead end. */
+const stepsBeforeCheck = 32;
 
 /**
- * After so many looks at choices in vain an anchor is given up, with an error: sharing out unlike amounts is bin packing, which
- * may take longer than anybody waits, and nobody else is served meanwhile. It is a few seconds.
+ * After this number of looks without a candidate, a few seconds, the search at an anchor fails with an error. To
+ * distribute different amounts of a class is bin packing, which may take very long, and the process serves no other
+ * request meanwhile.
  */
-const mostVainLooks = 50_000_000;
+const mostLooks = 50_000_000;
 
-/** From so many groups on, an anchor is looked at before the first step: eleven groups for ten devices are refused at once. */
+/**
+ * From this number of groups on, the first check comes before the first step: eleven groups for ten devices are refused
+ * at once.
+ */
 const manyGroups = 6;
 
-/** Whoever knows all candidates of an anchor, which are generated. */
+/** Finds all candidates of an anchor. An array has one at most; otherwise they are generated. */
 export type CandidatesAt = (anchor: Provider) => Iterable<Candidate>;
 
 /**
- * What is to be found at each anchor of a request.
+ * The search for the candidates of a request, for any anchor.
  *
- * @param work a bound of the caller: once it is used up an anchor is given up without an error, and `work` tells so
+ * @param work a budget of the caller: when it is used up, the search at an anchor ends without an error, and `work` is
+ *   below zero
  */
 export function candidatesOf(
   request: ResolvedRequest,
@@ -47,7 +52,7 @@ export function candidatesOf(
       return steps === undefined ? none : combinationsOf(anchor, steps, request, sharedClasses, work);
     };
   }
-  // Nothing to combine: half of all queries. And a flat host needs no generator either.
+  // With one group there is nothing to combine: half of all queries. For a flat host no generator is needed either.
   return (anchor) => {
     if (only.granular || !isAlone(anchor, sharing.usableBy(anchor))) {
       return loneChoicesAt(anchor, only, request, sharing, order, work);
@@ -73,14 +78,16 @@ function* loneChoicesAt(
 }
 
 /**
- * All candidates of one anchor: the product of the groups' choices, cut as soon as a combination is known to fail.
+ * All candidates of one anchor: all combinations of one choice for each group, made step by step. A combination that
+ * cannot be completed is given up as soon as that is noticed.
  *
- * The work for a candidate depends on the number of groups and providers, not on that of combinations, but for one thing:
- * groups that want unlike amounts of the same class may pass for satisfiable together when they are not (bin packing).
+ * The work for a candidate depends on the number of groups and providers, and not on the number of combinations. There
+ * is one exception: if groups ask for different amounts of the same class, it may go unnoticed that there is not enough
+ * for all of them (bin packing).
  *
- * Most anchors are left after their first candidate, so what a first one does not need is not made.
+ * For most anchors the caller takes only the first candidate, so nothing is computed that the first one does not need.
  *
- * @throws ApiError 400 where that takes too long
+ * @throws ApiError 400 if it takes too long
  */
 function* combinationsOf(
   anchor: Provider,
@@ -101,20 +108,20 @@ function* combinationsOf(
   };
   const { chosen } = combination;
 
-  // Without recursion, since a candidate would pass through a generator for each group on its way out.
+  // Without recursion, with which each candidate would pass through one generator for each group.
   const nextPlaces = steps.map(() => 0);
-  const looksForProspects = steps.reduce((sum, { providers }) => sum + providers.length, 0);
+  const looksForCheck = steps.reduce((sum, { providers }) => sum + providers.length, 0);
   if (steps.length >= manyGroups) {
-    if (work !== undefined && isSpent(work, looksForProspects * steps.length)) return;
-    if (!hasProspects(combination)) return;
+    if (work !== undefined && overspends(work, looksForCheck * steps.length)) return;
+    if (isDeadEnd(combination)) return;
   }
-  let vain = 0;
-  let nextLook = patience;
-  let gap = 1;
-  let looks = 0;
+  let stepsSinceCandidate = 0;
+  let nextCheck = stepsBeforeCheck;
+  let checkGap = 1;
+  let looksSinceCandidate = 0;
   for (;;) {
-    if (++looks > mostVainLooks) throw tooManyWays(anchor, steps.length);
-    if (work !== undefined && isSpent(work, 1)) return;
+    if (++looksSinceCandidate > mostLooks) throw tooManyWays(anchor, steps.length);
+    if (work !== undefined && overspends(work, 1)) return;
     const depth = chosen.length;
     const choice = choiceAt(steps[depth], nextPlaces, depth);
     if (choice === undefined) {
@@ -127,28 +134,28 @@ function* combinationsOf(
     if (!satisfiesSubtrees(combination)) {
       giveBack(combination);
     } else if (chosen.length === steps.length) {
-      vain = 0;
-      nextLook = patience;
-      gap = 1;
-      looks = 0;
-      // Every depth has its choice here.
+      stepsSinceCandidate = 0;
+      nextCheck = stepsBeforeCheck;
+      checkGap = 1;
+      looksSinceCandidate = 0;
+      // Every depth has a choice here.
       yield depths.map((each) => chosen[each] ?? choice);
       giveBack(combination);
-    } else if (++vain >= nextLook) {
-      // A look costs as much as many steps, so while all is well it is taken ever more rarely. What was wrong since the look
-      // before is all given up.
-      looks += looksForProspects;
-      if (work !== undefined && isSpent(work, looksForProspects * steps.length)) return;
-      const goesOn = hasProspects(combination);
-      gap = goesOn ? gap * 2 : 1;
-      nextLook = vain + gap;
-      if (goesOn) continue;
+    } else if (++stepsSinceCandidate >= nextCheck) {
+      // A check takes as long as many steps, so the gap to the next one doubles while no dead end is found. At a dead
+      // end, choices are taken back until the rest is not a dead end.
+      looksSinceCandidate += looksForCheck;
+      if (work !== undefined && overspends(work, looksForCheck * steps.length)) return;
+      const mayGoOn = !isDeadEnd(combination);
+      checkGap = mayGoOn ? checkGap * 2 : 1;
+      nextCheck = stepsSinceCandidate + checkGap;
+      if (mayGoOn) continue;
       do {
-        looks += looksForProspects;
-        if (work !== undefined && isSpent(work, looksForProspects * steps.length)) return;
+        looksSinceCandidate += looksForCheck;
+        if (work !== undefined && overspends(work, looksForCheck * steps.length)) return;
         nextPlaces[chosen.length] = 0;
         giveBack(combination);
-      } while (chosen.length > 0 && !hasProspects(combination));
+      } while (chosen.length > 0 && isDeadEnd(combination));
     }
   }
 }

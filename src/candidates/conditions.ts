@@ -3,7 +3,7 @@ import type { Query } from '../rest/query_string.ts';
 import { type AggregateFilter, aggregatesOf, parseTraits, type TraitFilter } from '../rest/query_values.ts';
 import { anyTree, type CandidateRequest, type RequestGroup } from './request.ts';
 
-/** One thing that a query asks for, which can be taken out of it. */
+/** One condition of a query, which can be dropped from it. */
 export type Condition = Wording & (OfGroup | OfRequest);
 
 /** How the client wrote a condition. */
@@ -22,7 +22,7 @@ export type OfGroup = { readonly suffix: string } & (
   | { readonly kind: 'tree'; readonly uuid: string }
 );
 
-/** What is asked of the whole candidate. */
+/** What a query asks of the whole candidate. */
 type OfRequest =
   | { readonly kind: 'root'; readonly required: readonly string[]; readonly forbidden: readonly string[] }
   | { readonly kind: 'isolate' }
@@ -32,9 +32,9 @@ type OfRequest =
 export type ResourceCondition = Extract<Condition, { kind: 'resource' }>;
 
 /**
- * The conditions of a query: groups in the order in which the query names them, in each of them resources, required, member_of and
- * in_tree; then those of the whole request. For the forms of microversion 1.39 and above, where each value of a repeated
- * `required` counts.
+ * The conditions of a query. First those of the groups, in the order in which the query names the groups, and in each
+ * group resources, required, member_of and in_tree; then those of the whole request. A repeated `required` counts with
+ * all its values, as from microversion 1.39 on.
  *
  * @param request the same query, parsed
  */
@@ -81,7 +81,7 @@ function conditionsOfGroup(query: Query, { suffix, resources, inTree }: RequestG
   ];
 }
 
-/** The request that has these conditions and no others: a group of which none is left is no group, and no subtree mentions it. */
+/** The request that has only these conditions. A group without a condition is left out, also from `same_subtree`. */
 export function requestWith(conditions: readonly Condition[]): CandidateRequest {
   const groups = new Map<string, RequestGroup>();
   const change = (suffix: string, with_: (group: RequestGroup) => Partial<RequestGroup>): void => {
@@ -140,9 +140,7 @@ const joined = <Filter extends TraitFilter>(one: Filter, other: Filter): TraitFi
   forbidden: [...new Set([...one.forbidden, ...other.forbidden])],
 });
 
-/**
- * The other conditions, once one is taken out: a group that loses its only class goes with all that it asks for.
- */
+/** The conditions without the dropped one. A group that loses its only class is dropped with all its conditions. */
 export function conditionsWithout(conditions: readonly Condition[], dropped: Condition): readonly Condition[] {
   if (!losesItsGroup(conditions, dropped)) return conditions.filter((condition) => condition !== dropped);
   return conditions.filter((condition) => !('suffix' in condition) || condition.suffix !== dropped.suffix);

@@ -2,33 +2,37 @@ import type { Provider } from '../fleet/provider.ts';
 import type { Choice } from './candidate.ts';
 import type { ResolvedRequest } from './resolve.ts';
 
-/** The providers that the choices of a combination use, where others must keep away from them. */
+/** The providers that the choices of a combination use, as far as further choices must use other ones. */
 export type Occupancy = {
-  /** Whether a choice keeps away from whom it must. */
-  readonly leavesRoomFor: (choice: Choice) => boolean;
+  /** Whether a choice may be added to those of the combination. */
+  readonly allows: (choice: Choice) => boolean;
   readonly add: (choice: Choice) => void;
   /** @param choice the last that was added */
   readonly remove: (choice: Choice) => void;
 };
 
-/** Most requests have few groups, and a short list is asked faster than a set. */
+/**
+ * The first providers are in a list, which is searched faster than a set while it is short. Most requests have few
+ * groups.
+ */
 const mostInList = 8;
 
 /**
- * Keeps who is used, so that a choice is judged without a look at all others: there may be hundreds, and hundreds that are
- * judged for each. With isolation no two granular groups use one provider; before 1.29 no two providers of one tree are used.
+ * With isolation, two granular groups must not use the same provider. Before 1.29, a candidate must not use two
+ * providers of one tree. The used providers are kept, so that a choice need not be compared with all others: there may
+ * be hundreds of groups, and hundreds of choices for each.
  */
 export function occupancyOf({ isolate, nested }: Pick<ResolvedRequest, 'isolate' | 'nested'>): Occupancy {
   if (nested && !isolate) return unlimited;
-  const few: Provider[] = [];
-  const others = new Set<Provider>();
+  const firstUsed: Provider[] = [];
+  const moreUsed = new Set<Provider>();
   const isIsolated = (provider: Provider): boolean =>
-    few.includes(provider) || (others.size > 0 && others.has(provider));
-  /** Of each tree the provider that is used, and by how many choices. */
+    firstUsed.includes(provider) || (moreUsed.size > 0 && moreUsed.has(provider));
+  /** By the root of each used tree: the provider that is used, and by how many choices. */
   const ofTree = new Map<Provider, { readonly provider: Provider; count: number }>();
   const isAloneInTree = (provider: Provider): boolean => (ofTree.get(provider.root)?.provider ?? provider) === provider;
   return {
-    leavesRoomFor(choice) {
+    allows(choice) {
       const [first] = choice.providers;
       if (isolate && first !== undefined && isIsolated(first)) return false;
       return nested || (usesEachTreeOnce(choice) && choice.providers.every(isAloneInTree));
@@ -36,8 +40,8 @@ export function occupancyOf({ isolate, nested }: Pick<ResolvedRequest, 'isolate'
     add({ group, providers }) {
       const [first] = providers;
       if (isolate && group.granular && first !== undefined) {
-        if (few.length < mostInList) few.push(first);
-        else others.add(first);
+        if (firstUsed.length < mostInList) firstUsed.push(first);
+        else moreUsed.add(first);
       }
       if (nested) return;
       for (const provider of providers) {
@@ -49,8 +53,8 @@ export function occupancyOf({ isolate, nested }: Pick<ResolvedRequest, 'isolate'
     remove({ group, providers }) {
       const [first] = providers;
       if (isolate && group.granular && first !== undefined) {
-        if (others.size === 0) few.pop();
-        else others.delete(first);
+        if (moreUsed.size === 0) firstUsed.pop();
+        else moreUsed.delete(first);
       }
       if (nested) return;
       for (const provider of providers) {
@@ -61,9 +65,9 @@ export function occupancyOf({ isolate, nested }: Pick<ResolvedRequest, 'isolate'
   };
 }
 
-const unlimited: Occupancy = { leavesRoomFor: () => true, add: () => {}, remove: () => {} };
+const unlimited: Occupancy = { allows: () => true, add: () => {}, remove: () => {} };
 
-/** Before 1.29 trees are invisible: no two providers of one. */
+/** Whether a choice has no two providers of one tree: before 1.29 clients do not know trees. */
 export function usesEachTreeOnce({ providers }: Choice): boolean {
   const used = new Set(providers);
   return new Set([...used].map(({ root }) => root)).size === used.size;

@@ -6,7 +6,7 @@ import type { ResolvedGroup } from './resolve.ts';
 /** Whether a provider by itself satisfies a granular group. */
 export function satisfiesGroup(provider: Provider, group: ResolvedGroup): boolean {
   if (group.resources.length > 0) return satisfiesAlone(provider, group);
-  // Upstream finds nobody for a group that asks for nothing but absence, and looks at no tree.
+  // Without resources upstream ignores `in_tree`, and finds no provider if no trait and no aggregate is required.
   const asksForNothing = group.traits.required.length === 0 && group.memberOf.length === 0;
   return !asksForNothing && isOfKind(provider, group);
 }
@@ -18,7 +18,7 @@ export function satisfiesAlone(provider: Provider, group: ResolvedGroup): boolea
   return isOfKind(provider, group);
 }
 
-/** Whether a provider has the traits and is in the aggregates that a group asks for. */
+/** Whether a provider has the traits and aggregates that a group requires, and none that it forbids. */
 export const isOfKind = (provider: Provider, group: ResolvedGroup): boolean =>
   satisfiesTraits(provider.traitIds, group.traits) &&
   isMemberOf(provider, group.memberOf) &&
@@ -30,11 +30,11 @@ function hasRoom(provider: Provider, classId: number, amount: number): boolean {
 }
 
 /**
- * For each class of the group without suffix, the providers that a tree may take it from: its own, and those that share with
- * it. Being in an aggregate, the root speaks for its whole tree, which it does not for granular groups.
+ * For each class of the group without suffix, the providers that a tree may take it from: its own, and those that share
+ * with it. If the root is in an aggregate, its whole tree counts as being in it, which is not so for granular groups.
  *
  * @param usable the sharing providers of other trees that this one may use
- * @returns none where a class has none
+ * @returns no list at all if a class has no provider
  */
 export function optionsByClass(
   root: Provider,
@@ -56,7 +56,7 @@ export function optionsByClass(
     }
     if (group.treeRoot === undefined) {
       for (const provider of usable) {
-        // A foreign provider must be a member itself.
+        // A sharing provider must be in the aggregates itself.
         if (hasRoom(provider, classId, amount) && isMemberOf(provider, group.memberOf) && isAllowed(provider)) {
           ofClass.push(provider);
         }

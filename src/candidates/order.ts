@@ -2,12 +2,14 @@ import type { Provider } from '../fleet/provider.ts';
 import { keyValue, type TreeKey } from '../fleet/tree_keys.ts';
 
 /**
- * The order in which anchors, and what they offer, are visited. Where all anchors are, a random start will do: neighbours lie
- * beside each other in memory, and jumping between 10,000 hosts takes four times as long as passing them.
+ * The order in which anchors and their choices are visited: `steady` as they are listed, `rotated` as they are listed
+ * but from a random start, or `random`. A search for all candidates visits all anchors, so `rotated` is random enough
+ * for it. It is faster: anchors that follow each other in the list are neighbours in memory. 10,000 hosts in random
+ * order take four times as long.
  */
 export type Order = 'steady' | 'rotated' | 'random';
 
-/** A list in order, or in a random one. */
+/** The items of a list in an order. */
 export const walk = <Item>(items: readonly Item[], order: Order): Iterable<Item> =>
   order === 'steady' || items.length < 2 ? items : visit({ length: items.length, at: (place) => items[place] }, order);
 
@@ -50,8 +52,8 @@ function sortedBy(keys: readonly TreeKey[], providers: readonly Provider[]): rea
 }
 
 /**
- * A random order without shuffling: from a random place by a random step that shares no divisor with the length of the list,
- * so that every element is met once. Rotated, the step is one.
+ * An order without shuffling: from a random place by a random step (`rotated`: by 1). The step shares no divisor with
+ * the length of the list, so each item is visited once.
  */
 function wayThrough(length: number, order: Order): { readonly place: number; readonly step: number } {
   let step = order === 'rotated' ? 1 : 1 + Math.floor(Math.random() * length);

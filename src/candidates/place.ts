@@ -9,7 +9,7 @@ import { type Resolution, resolveVariant } from './resolve.ts';
 import { resolveForSearch } from './search.ts';
 import { type Sharing, sharingIn } from './sharing.ts';
 import { visitTrees } from './tree_visit.ts';
-import { isSpent, type Work } from './work.ts';
+import { overspends, type Work } from './work.ts';
 
 /** A candidate, and the root of the tree at which it was found. */
 export type Place = { readonly anchor: Provider; readonly candidate: Candidate };
@@ -47,7 +47,7 @@ function firstPlace(
   const { anchors, within } = visitTrees(fleet, resolved, sharing, { ties: 'random', allowed });
   const candidatesAt = candidatesOf(resolved, sharing, within, work);
   for (const anchor of anchors) {
-    if (isSpent(work, looksAt(anchor, resolved.groups.length))) return 'too wide';
+    if (overspends(work, looksAt(anchor, resolved.groups.length))) return 'too wide';
     for (const candidate of candidatesAt(anchor)) return { anchor, candidate };
     if (work.looks < 0) return 'too wide';
   }

@@ -12,7 +12,7 @@ import type { CandidateRequest, RequestGroup } from './request.ts';
 const string = v.optional(text());
 const limit = v.optional(text({ pattern: /^[1-9][0-9]*$/ }));
 
-/** Up to 1.24 the parameters are few and have no suffix. */
+/** Up to 1.24 there is one request group, and no parameter has a suffix. */
 const plain = [
   {
     since: since.candidateAggregates,
@@ -23,7 +23,7 @@ const plain = [
   { since: since.allocationCandidates, schema: object({ resources: text() }) },
 ];
 
-/** From 1.25 on they may have one. */
+/** From 1.25 on the parameters of a request group may have a suffix. */
 const numberSuffix = '([1-9][0-9]*)?';
 const nameSuffix = '([a-zA-Z0-9_-]{1,64})?';
 const grouped = ['member_of', 'required', 'resources'];
@@ -102,7 +102,7 @@ function parseGroups(query: Query, version: number): readonly RequestGroup[] {
     if (match !== null) suffixes.add(match[2] ?? '');
   }
   return [...suffixes].map((suffix) => {
-    // Every one of repeated values is looked at; the last one counts.
+    // Each value of a repeated parameter is checked; the last one counts.
     const resources = query.all(`resources${suffix}`).map(parseResources).at(-1);
     return {
       suffix,
@@ -164,7 +164,7 @@ function checkGroups(
   }
 }
 
-/** From 1.36 on a group may do without resources if `same_subtree` names it. */
+/** From 1.36 on a group may have no resources if `same_subtree` names it. */
 function checkResourceless(groups: readonly RequestGroup[], sameSubtrees: readonly ReadonlySet<string>[]): void {
   const resourceless = groups.filter(({ resources }) => resources.size === 0).map(({ suffix }) => suffix);
   if (resourceless.length === groups.length) {
@@ -191,7 +191,7 @@ function checkResourceless(groups: readonly RequestGroup[], sameSubtrees: readon
 
 const listed = (names: readonly string[]): string => `[${names.map((name) => `'${name}'`).join(', ')}]`;
 
-/** Before 1.36 every group has resources. */
+/** Before 1.36 every group must have resources. */
 function checkOrphans(groups: readonly RequestGroup[]): void {
   const without = groups.filter(({ resources }) => resources.size === 0);
   const traits = without.filter((group) => group.traits.required.length > 0);

@@ -20,9 +20,9 @@ export type CandidateRequest = {
   readonly limit: number | undefined;
   /** Whether granular groups must be satisfied by different providers. */
   readonly isolate: boolean;
-  /** What the root of the tree must have, and not have. */
+  /** The traits that the root of the tree must have, and those that it must not have. */
   readonly rootTraits: { readonly required: readonly string[]; readonly forbidden: readonly string[] };
-  /** Sets of suffixes whose providers must all be below one of them. */
+  /** Sets of suffixes: of the providers of their groups, one must be at or above all others. */
   readonly sameSubtrees: readonly ReadonlySet<string>[];
   /** False before microversion 1.29: no candidate takes from two providers of one tree. */
   readonly nested: boolean;

@@ -17,7 +17,9 @@ export type ResolvedGroup = {
   readonly forbiddenAggregates: readonly string[];
   /** The root of the tree that the group is restricted to. */
   readonly treeRoot: Provider | undefined;
-  /** The same for the same group in every request: by it trees keep what they offer. Undefined where that is not kept. */
+  /**
+   * Equal groups of all requests have the same number, by which trees cache their options. Undefined if they must not.
+   */
   readonly number: number | undefined;
 };
 
@@ -33,18 +35,18 @@ export type ResolvedRequest = {
   readonly order: ResolvedOrder | undefined;
 };
 
-/** What a query comes to: groups to search for, or the knowledge that nothing can be found. */
+/** A query with its names looked up, or that it has no candidates. */
 export type Resolution = ResolvedRequest | 'nothing';
 
 /**
  * Looks up the names of a query.
  *
- * Upstream searches group by group, and a group without result ends the search before the names of later groups are looked
- * up, as does a root_required that no root has. So an unknown name is an error only if all before it can be satisfied. Names in
- * `order`, which upstream does not have, are looked up first.
+ * Upstream searches group by group. If a group has no result, or no root satisfies `root_required`, the search ends
+ * before the names of later groups are looked up. So an unknown name is an error only if everything before it can be
+ * satisfied. Names in `order`, which upstream does not have, are looked up first.
  *
- * @param isSatisfiable whether a group by itself has any result
- * @param keeps whether trees are to keep what they offer for these groups; false for variants that are asked for once
+ * @param isSatisfiable whether a group by itself has a result
+ * @param keeps whether trees cache their options for these groups; false for variants of a query, which come only once
  * @throws ApiError 400 for an unknown class or trait
  */
 export function resolveRequest(
@@ -87,7 +89,7 @@ export function resolveRequest(
 export const resolveVariant = (fleet: Fleet, request: CandidateRequest): Resolution =>
   resolveRequest(fleet, request, () => true, false);
 
-/** The order of the steps is upstream's: which comes first, an unknown name or an empty result, shows. */
+/** The steps come in upstream's order: the first one that fails decides between an error and an empty answer. */
 function resolveGroup(fleet: Fleet, group: RequestGroup, keeps: boolean): ResolvedGroup | 'nothing' {
   const resources = [...group.resources].map(([name, amount]) => {
     const resourceClass = fleet.classes.byName.get(name);
@@ -109,13 +111,13 @@ function resolveGroup(fleet: Fleet, group: RequestGroup, keeps: boolean): Resolv
   if (group.inTree !== undefined && treeRoot === undefined) return 'nothing';
   const forbiddenAggregates = group.aggregates.forbidden;
   const { suffix } = group;
-  // A tree that is named is the only one that is searched.
+  // With `in_tree` only one tree is searched, so a cache would save little.
   const isKept = keeps && treeRoot === undefined;
   const number = isKept ? numberOf([suffix, resources, traits, memberOf, forbiddenAggregates]) : undefined;
   return { suffix, granular: suffix !== '', resources, traits, memberOf, forbiddenAggregates, treeRoot, number };
 }
 
-/** Whatever is longer, with hundreds of aggregates, is hardly asked for again and again. */
+/** A group with a longer key, which names hundreds of aggregates, gets no number: it is unlikely to come again. */
 const longestKey = 2000;
 const numbers = interning<number>(1000);
 let latestNumber = 0;

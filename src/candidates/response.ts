@@ -9,8 +9,8 @@ import type { CandidateRequest } from './request.ts';
 import { summaryText, treeSummary } from './summary.ts';
 
 /**
- * Generates the JSON of the answer, chunk by chunk: the candidates as they are found, and then the summaries of the providers
- * they need. It is written as bytes from the start, since most of it repeats what was written before.
+ * Generates the JSON of the answer in chunks: the candidates as they are found, then the summaries of the providers
+ * that they use. It is written as bytes and not as strings, since most of it is copied from what was written before.
  */
 export function* candidatesJson(
   fleet: Fleet,
@@ -19,8 +19,8 @@ export function* candidatesJson(
   version: number,
 ): Generator<Uint8Array<ArrayBuffer>> {
   const chunks = jsonChunks();
-  // From 1.29 on the trees of which anything is used, each with its summaries as they are when it is found: while chunks are
-  // sent a provider may go, or go to another tree.
+  // From 1.29 on: the trees that candidates use, each with its summaries as they were when it was found. While chunks
+  // are sent, a provider may be deleted or move to another tree.
   const trees = new Map<Provider['tree'], Buffer>();
   const providers = new Set<Provider>();
   let noted: Provider['tree'] | undefined;

@@ -11,19 +11,19 @@ import { type Resolution, resolveRequest } from './resolve.ts';
 import { type Sharing, sharingIn } from './sharing.ts';
 import { visitTrees } from './tree_visit.ts';
 
-/** In which order candidates come. */
+/** The order in which candidates come, and whether all are wanted. */
 export type SearchOptions = {
   readonly strategy: 'depth-first' | 'breadth-first';
   readonly randomize: boolean;
-  /** Whether not all candidates may be taken. */
+  /** Whether the caller has a limit, so that it may take only some of the candidates. */
   readonly limited: boolean;
   /** All may be used unless it is said. */
   readonly allowed?: AllowedTrees;
 };
 
 /**
- * Generates the allocation candidates of a request, one by one: whoever stops asking stops the search. No candidate comes
- * twice.
+ * Generates the allocation candidates of a request one by one: the search stops when the caller takes no more. No
+ * candidate comes twice.
  *
  * @throws ApiError 400 for classes and traits that do not exist
  */
@@ -35,8 +35,9 @@ export function search(fleet: Fleet, request: CandidateRequest, options: SearchO
   const order: Order = randomize ? (limited ? 'random' : 'rotated') : 'steady';
   // A random sample must not come from a few anchors only.
   const roundRobin = resolved.order === undefined && ((randomize && limited) || strategy === 'breadth-first');
-  // The list of roots is in another order once one goes. An answer that has all candidates may be sent meanwhile, and must not
-  // lack those who were there all the time.
+  // When a root is removed from the fleet, another root moves to its place in the list. An answer with all candidates
+  // may be sent in parts, and the list may change between them. With a copy, the search misses no root that was there
+  // all the time.
   const { anchors, within } = visitTrees(fleet, resolved, sharing, { ties: order, allowed, wholly: !limited });
   const candidatesAt = candidatesOf(resolved, sharing, within);
   const candidates = roundRobin ? interleave(anchors, candidatesAt) : chain(anchors, candidatesAt);
@@ -54,19 +55,22 @@ export const resolveForSearch = (fleet: Fleet, request: CandidateRequest, sharin
 function* chain(anchors: Iterable<Provider>, candidatesAt: CandidatesAt): Generator<Candidate> {
   for (const anchor of anchors) {
     const candidates = candidatesAt(anchor);
-    // Passing on what an array iterates over would cost more than finding the one it has.
+    // An array has one candidate at most. To iterate over it would take longer than to find that candidate.
     if (!Array.isArray(candidates)) for (const candidate of candidates) yield candidate;
     else if (candidates.length > 0) yield candidates[0];
   }
 }
 
-/** The first of each, then the second of each, ...: looking at an anchor only when it is its turn. */
+/**
+ * The first candidate of each anchor, then the second of each, and so on. An anchor is searched only when its turn
+ * comes.
+ */
 function* interleave(anchors: Iterable<Provider>, candidatesAt: CandidatesAt): Generator<Candidate> {
   let left: Iterator<Candidate>[] = [];
   for (const anchor of anchors) {
     const candidates = candidatesAt(anchor);
     if (Array.isArray(candidates)) {
-      // Of one at most: it has no second turn.
+      // An array has one candidate at most, so the anchor gets no second turn.
       if (candidates.length > 0) yield candidates[0];
       continue;
     }
@@ -89,8 +93,8 @@ function* interleave(anchors: Iterable<Provider>, candidatesAt: CandidatesAt): G
 }
 
 /**
- * Two anchors give the same candidate only where nothing of it belongs to a tree alone: all its providers share. Only such
- * candidates need remembering.
+ * Leaves out candidates that came before. Two anchors give the same candidate only if all its providers are sharing
+ * providers, so only such candidates are remembered.
  */
 function* withoutRepetition(candidates: Iterable<Candidate>, sharing: Sharing): Generator<Candidate> {
   const seen = new Set<string>();

@@ -3,7 +3,10 @@ import { capacity } from '../placement/inventory.ts';
 import { type Choice, providerOf } from './candidate.ts';
 import type { ResolvedRequest } from './resolve.ts';
 
-/** The classes that two groups may ask of the same provider: of groups that are kept apart, only the one without suffix can. */
+/**
+ * The classes that two groups may take from the same provider. With isolation one of the two is the group without
+ * suffix, since granular groups then have different providers.
+ */
 export function classesOfSeveral({ groups, isolate }: ResolvedRequest): ReadonlySet<number> {
   const asking = Map.groupBy(
     groups.flatMap(({ granular, resources }) => resources.map(({ classId }) => ({ classId, granular }))),
@@ -15,18 +18,18 @@ export function classesOfSeveral({ groups, isolate }: ResolvedRequest): Readonly
   return new Set(shared.map(([classId]) => classId));
 }
 
-/** Keeps what several groups together take of the inventories that more than one of them asks for. */
+/** Counts how much the chosen groups take of each inventory from which several groups may take. */
 export class SharedUsage {
-  /** The classes that several groups may ask of the same provider. */
+  /** The classes that several groups may take from the same provider. */
   readonly classes: ReadonlySet<number>;
-  /** Made when something is taken: of most requests nothing is shared. */
+  /** Created when first needed: most requests have no such class. */
   #taken: Map<Provider, Map<number, number>> | undefined;
 
   constructor(classes: ReadonlySet<number>) {
     this.classes = classes;
   }
 
-  /** Whether what a choice asks for is still there. */
+  /** Whether the inventories have enough for a choice beside those that were taken. */
   fits(choice: Choice): boolean {
     if (this.classes.size === 0) return true;
     const { resources } = choice.group;
@@ -47,7 +50,10 @@ export class SharedUsage {
     if (this.classes.size > 0) this.#add(choice, -1);
   }
 
-  /** How much of a shared class the groups may still take of a provider. */
+  /**
+   * How much of a class the groups may still take from a provider. `max_unit` bounds the sum of all groups of a
+   * candidate.
+   */
   left(provider: Provider, classId: number): number {
     const inventory = inventoryOf(provider, classId);
     if (inventory === undefined) return 0;

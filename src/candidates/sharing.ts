@@ -4,20 +4,20 @@ import type { Provider } from '../fleet/provider.ts';
 /** The trait of providers whose inventories the other members of their aggregates may use. */
 const sharingTrait = 'MISC_SHARES_VIA_AGGREGATE';
 
-/** Who shares with whom, for the time of one search. */
+/** Which providers share with which trees, for the time of one search. */
 export type Sharing = {
-  /** Whether anybody shares at all. */
+  /** Whether the fleet has a sharing provider. */
   readonly exists: boolean;
   /** All that share. */
   readonly providers: Iterable<Provider>;
   readonly isSharing: (provider: Provider) => boolean;
-  /** The sharing providers outside of a tree that the tree may use: some node of it is in one of their aggregates. */
+  /** The sharing providers of other trees that a tree may use: a provider of the tree is in one of their aggregates. */
   readonly usableBy: (root: Provider) => readonly Provider[];
-  /** The roots of all trees that may use a sharing provider, its own included. */
+  /** The roots of all trees that may use a sharing provider, its own included; some come more than once. */
   readonly anchorsOf: (provider: Provider) => Iterable<Provider>;
 };
 
-/** Looks up once who shares. */
+/** Finds the sharing providers of a fleet. */
 export function sharingIn(fleet: Fleet): Sharing {
   const trait = fleet.traits.byName.get(sharingTrait)?.id ?? -1;
   const providers = fleet.withTrait.of(trait);
@@ -33,20 +33,20 @@ export function sharingIn(fleet: Fleet): Sharing {
     let found: Set<Provider> | undefined;
     for (const node of root.tree) {
       for (const aggregate of node.aggregates) {
-        for (const provider of byAggregate.get(aggregate) ?? nobody) {
+        for (const provider of byAggregate.get(aggregate) ?? noProviders) {
           if (provider.root === root) continue;
           found ??= new Set();
           found.add(provider);
         }
       }
     }
-    return found === undefined ? nobody : [...found];
+    return found === undefined ? noProviders : [...found];
   };
   return {
     exists: providers.size > 0,
     providers,
     isSharing: (provider) => providers.has(provider),
-    usableBy: byAggregate.size === 0 ? () => nobody : usableBy,
+    usableBy: byAggregate.size === 0 ? () => noProviders : usableBy,
     *anchorsOf(provider) {
       yield provider.root;
       for (const aggregate of provider.aggregates)
@@ -55,4 +55,4 @@ export function sharingIn(fleet: Fleet): Sharing {
   };
 }
 
-const nobody: readonly Provider[] = [];
+const noProviders: readonly Provider[] = [];

@@ -6,22 +6,29 @@ import type { ResolvedGroup, ResolvedRequest } from './resolve.ts';
 import type { Sharing } from './sharing.ts';
 import type { Work } from './work.ts';
 
-/** One group of the request, in the order in which choices are made. */
+/** One step of the search at an anchor: a group of the request, for which a choice is made. */
 export type Step = {
   /** The place of the group in the request. */
   readonly place: number;
   readonly group: ResolvedGroup;
-  /** Of a granular group, which is met again and again: each provider is a choice. */
+  /**
+   * The providers that a granular group may choose; they are tried again and again. None for the group without suffix.
+   */
   readonly providers: readonly Provider[];
-  /** The choices that were asked for; of most anchors that is the first. */
+  /**
+   * The choices of a granular group that were made so far, by the index of the provider; for most anchors only the
+   * first.
+   */
   readonly choices: Choice[];
-  /** Of the group without suffix, which comes first, and is gone through once: there may be very many. */
+  /**
+   * The choices of the group without suffix. They are tried once, since it is the first step; there may be very many.
+   */
   readonly generated: Iterator<Choice> | undefined;
 };
 
 /**
- * The steps of an anchor, undefined where a granular group has no choice there: from few choices to many, behind the group without
- * suffix, which lists none.
+ * The steps at an anchor: first the group without suffix, then the granular groups, from the one with the fewest
+ * choices to the one with the most. Undefined if a granular group has no choice there.
  */
 export function stepsAt(
   anchor: Provider,
@@ -42,7 +49,7 @@ export function stepsAt(
   return areSorted(steps) ? steps : steps.sort((a, b) => a.providers.length - b.providers.length);
 }
 
-/** Sorting takes as long as finding the choices, and most requests name what is rarest last. */
+/** Whether the steps are in order already. Then sorting is skipped, which takes as long as finding the choices. */
 function areSorted(steps: readonly Step[]): boolean {
   let last = 0;
   for (const { providers } of steps) {
@@ -52,7 +59,7 @@ function areSorted(steps: readonly Step[]): boolean {
   return true;
 }
 
-/** For each group, by its place in the request, the depth at which its choice is made. */
+/** For each group, by its place in the request, the depth of its choice: the number of choices that are made before. */
 export const depthsOf = (steps: readonly Step[]): readonly number[] =>
   steps.map((_, place) => steps.findIndex((step) => step.place === place));
 
@@ -68,7 +75,7 @@ export function choiceAt(step: Step | undefined, nextPlaces: number[], depth: nu
   return choiceOf(step, place);
 }
 
-/** A choice of a granular group; the same object each time. */
+/** A choice of a granular group; the same object on each call. */
 function choiceOf({ group, providers, choices }: Step, place: number): Choice | undefined {
   const known = choices[place];
   const provider = providers[place];
@@ -78,7 +85,7 @@ function choiceOf({ group, providers, choices }: Step, place: number): Choice | 
   return choice;
 }
 
-/** All choices of a granular group; none of the group without suffix, which nobody has listed. */
+/** All choices of a granular group. None for the group without suffix, whose choices are generated. */
 export function listed(step: Step | undefined): readonly Choice[] {
   if (step === undefined) return none;
   for (let place = step.choices.length; place < step.providers.length; place++) choiceOf(step, place);

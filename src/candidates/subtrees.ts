@@ -1,14 +1,14 @@
 import { aboveOf, type Provider } from '../fleet/provider.ts';
 import type { Choice } from './candidate.ts';
 
-/** Whether a provider is another one or below it. */
+/** Whether a provider is `top` or is below it. */
 function isWithin(provider: Provider, top: Provider): boolean {
   for (let node: Provider | undefined = provider; node !== undefined; node = aboveOf(node))
     if (node === top) return true;
   return false;
 }
 
-/** Whether all providers of the choices at some depths are within one of them. */
+/** Whether the choices at these depths form a subtree: one of their providers is the top, all others are below it. */
 export function isOneSubtree(chosen: readonly Choice[], depths: readonly number[]): boolean {
   let top: Provider | undefined;
   for (const depth of depths) {
@@ -23,21 +23,22 @@ export function isOneSubtree(chosen: readonly Choice[], depths: readonly number[
   return true;
 }
 
-/** The providers of the choice at a depth, none where it is not made. */
+/** The providers of the choice at a depth; none if it is not made yet. */
 export const providersAt = (chosen: readonly Choice[], depth: number): readonly Provider[] =>
   chosen[depth]?.providers ?? none;
 
 const none: readonly never[] = [];
 
 /**
- * Whether all providers of some lists, and one of each list of alternatives, can be one subtree.
+ * Whether the chosen providers, together with one of each list of alternatives, can form a subtree.
  *
- * A hundred groups may have five hundred alternatives each, of which any could be the top: so each list is gone through once,
- * not once for each top, and no more of them once there is no top left.
+ * A hundred groups may have five hundred alternatives each, and each of these may be the top. So the lists are not
+ * visited once for each possible top: each list narrows the set of possible tops, until the set is empty or one of them
+ * is found in a list.
  *
- * @param chosen who is in it
- * @param alternatives of each list one will be; gone through twice
- * @param members all who may ever be the top
+ * @param chosen providers that are in the subtree
+ * @param alternatives one provider of each list will be in the subtree; each list is visited up to twice
+ * @param members all providers that may be the top
  */
 export function canBeOneSubtree(
   chosen: readonly (readonly Provider[])[],
@@ -56,7 +57,7 @@ export function canBeOneSubtree(
   return false;
 }
 
-/** All that have one of the providers within. */
+/** These providers and all that are above one of them. */
 function atOrAbove(providers: Iterable<Provider>): ReadonlySet<Provider> {
   const found = new Set<Provider>();
   for (const provider of providers) {

@@ -12,8 +12,8 @@ export const summaryText = (fleet: Fleet, provider: Provider, request: Candidate
   member(provider, summary(fleet, provider, version, requestedClasses(request)));
 
 /**
- * The summaries of a tree as members of a JSON object, with a separator before each, from 1.29 on. They depend on nothing but
- * the tree, and are kept with it until anything of it changes.
+ * The summaries of a tree as members of a JSON object, with a separator before each, from 1.29 on. They depend only on
+ * the tree, and are cached with it until something in the tree changes.
  */
 export function treeSummary(fleet: Fleet, root: Provider): Buffer {
   const findings = findingsOf(root);

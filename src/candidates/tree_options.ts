@@ -2,15 +2,19 @@ import { findingsOf, type Provider } from '../fleet/provider.ts';
 import { optionsByClass, satisfiesGroup } from './options.ts';
 import type { ResolvedGroup } from './resolve.ts';
 
-/** So many groups are kept of a tree: those of a few flavors. A request that has more would push out its own. */
+/**
+ * For how many groups a tree caches its options: those of a few flavors. A request with more groups would push out its
+ * own.
+ */
 export const keptGroups = 8;
 
 /**
- * What a group may take from in a tree, sharing providers left aside: for a granular group one list of those that satisfy it
- * by themselves; for the group without suffix a list for each of its classes, or none where a class has nobody.
+ * The options of a group in a tree: the providers of the tree that it may take from. For a granular group this is one
+ * list, of the providers that satisfy it by themselves. For the group without suffix it is one list for each class, or
+ * no list at all if a class has no provider.
  *
- * It is kept with the tree: schedulers ask for the same flavors again and again, and a second time no provider is looked at.
- * Of a lone provider there is nothing to save.
+ * Options are cached with the tree: schedulers ask for the same flavors again and again, and from the second time on no
+ * provider is looked at. A tree of one provider needs no cache.
  */
 export function treeOptions(root: Provider, group: ResolvedGroup): readonly (readonly Provider[])[] {
   if (group.number === undefined || root.tree.length === 1) return find(root, group);
@@ -18,7 +22,7 @@ export function treeOptions(root: Provider, group: ResolvedGroup): readonly (rea
   findings.options ??= [];
   const { options } = findings;
   for (const known of options) if (known.group === group.number) return known.providers;
-  // Copies have no room to grow, which would take as much memory as everything else that is kept of a tree.
+  // A copy has no spare capacity, which would need as much memory as everything else that is cached with a tree.
   const providers = find(root, group).map((list) => list.slice());
   if (options.length >= keptGroups) options.shift();
   options.push({ group: group.number, providers });

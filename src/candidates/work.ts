@@ -1,8 +1,11 @@
-/** How many looks at choices a caller of the search grants it, over several anchors and requests. */
+/**
+ * The budget that a caller grants to searches at several anchors and for several requests: the number of looks that are
+ * left. A look is one choice or provider that is examined, and takes some 10 ns.
+ */
 export type Work = { looks: number };
 
-/** Takes looks off what is left. @returns whether more was taken than there was: the search did not see all it had to */
-export function isSpent(work: Work, looks: number): boolean {
+/** Takes looks from the budget. @returns whether it is used up: then the search has not seen all it had to see */
+export function overspends(work: Work, looks: number): boolean {
   work.looks -= looks;
   return work.looks < 0;
 }

@@ -8,15 +8,18 @@ import {
 } from '../../db/statements/claims/read_provider_allocations.ts';
 import { inBatches } from '../batching/batches.ts';
 
-/** Reads allocations as they are in the database; reads that are asked for while one is under way go together in the next. */
+/** Reads allocations from the database. Reads that are requested while one is under way share the next statement. */
 export type AllocationReads = {
-  /** What a consumer has, in the order in which it was written. */
+  /** The allocations of a consumer, in the order in which they were written. */
   ofConsumer(uuid: string): Promise<readonly ConsumerAllocationRow[]>;
-  /** What is allocated on a provider, in the order in which it was written; no row where there is no such provider. */
+  /** The allocations of a provider, in the order in which they were written; none if there is no such provider. */
   onProvider(uuid: string): Promise<readonly ProviderAllocationRow[]>;
 };
 
-/** How many consumers or providers one statement reads: a provider may have thousands of allocations, for which all would wait. */
+/**
+ * How many consumers or providers one statement reads. A provider may have thousands of allocations, and the whole
+ * batch waits for them.
+ */
 const batchLimit = 32;
 
 export function openAllocationReads(database: Database): AllocationReads {
@@ -26,7 +29,7 @@ export function openAllocationReads(database: Database): AllocationReads {
   };
 }
 
-/** Reads that lost a deadlock with a migration are repeated. */
+/** Reads in batches. A read that lost a deadlock, as with a migration, is repeated. */
 function readTogether<Row>(
   database: Database,
   read: (database: Database, uuids: readonly string[]) => Promise<readonly Row[]>,

@@ -3,12 +3,12 @@ import type { CandidateRequest } from '../candidates/request.ts';
 import type { IfMatch } from '../placement/entity_tag.ts';
 import type { InventoryFields } from '../placement/inventory.ts';
 
-/** What one consumer is to have after a claim, instead of all it has now. */
+/** The allocations that a consumer is to have after a claim, in place of all that it has now. */
 export type ConsumerClaim = {
   readonly uuid: string;
   /**
-   * What the client knows of the consumer: its generation, or null for one without a record (microversion 1.28 and above);
-   * undefined where the client cannot say, and whatever is there is replaced.
+   * The consumer's generation as the client knows it, or null for a consumer without a record (microversion 1.28 and
+   * above). Undefined if the client cannot send it: then the allocations are replaced whatever the generation is.
    */
   readonly knownGeneration: number | null | undefined;
   readonly projectId: string;
@@ -19,7 +19,7 @@ export type ConsumerClaim = {
   readonly allocations: ReadonlyMap<string, ReadonlyMap<string, number>>;
   /** By which its place is found, in the place of allocations (microversion 1.43 and above): the first that fits counts. */
   readonly queries?: readonly PlacementQuery[] | undefined;
-  /** The allocations that it must have now, by their entity tag (microversion 1.40 and above). */
+  /** The allocations that the consumer must have now, by their entity tag (microversion 1.40 and above). */
   readonly expected?: ExpectedAllocations | undefined;
 };
 
@@ -30,23 +30,25 @@ export type PlacementQuery = {
   readonly conditions: readonly Condition[];
 };
 
-/** What the client has seen of a consumer. */
+/** The allocations of a consumer that the client has seen. */
 export type ExpectedAllocations = {
   readonly ifMatch: IfMatch;
-  /** Whom old allocations without a consumer record are shown to belong to. */
+  /** The project and user that answers show for old allocations without a consumer record. */
   readonly incompleteOwner: { readonly projectId: string; readonly userId: string };
 };
 
-/** The inventories that a provider is to have instead of all it has now; the client knows its generation. */
+/** The inventories that a provider is to have in place of all that it has now. The client sends its generation. */
 export type InventoryClaim = {
   readonly providerUuid: string;
   readonly knownGeneration: number;
   readonly inventories: ReadonlyMap<string, InventoryFields>;
-  /** The inventories that it must have now, by their entity tag. */
+  /** The inventories that the provider must have now, by their entity tag. */
   readonly ifMatch?: IfMatch | undefined;
 };
 
-/** Allocations of some consumers, and for the reshaper inventories too, that are written all together or not at all. */
+/**
+ * The allocations of some consumers, and for the reshaper inventories, which are written all together or not at all.
+ */
 export type Claim = {
   readonly consumers: readonly ConsumerClaim[];
   readonly inventories: readonly InventoryClaim[];
@@ -57,7 +59,7 @@ export type Claim = {
 /** Whether consumers of a claim are placed by query. */
 export const isByQuery = ({ placing }: Claim): boolean => placing !== undefined && placing.length > 0;
 
-/** Why a claim was refused; the API words it, by what asked for it. */
+/** Why a claim was refused. The API makes a message of it, which depends on the request. */
 export type RefusalReason =
   /** A consumer's allocations, or a provider's inventories, are not those that the client has seen. */
   | 'unmatched consumer'
@@ -71,22 +73,28 @@ export type RefusalReason =
   | 'unknown class'
   /** A provider has no such inventory, or its units or its capacity do not allow the amount. */
   | 'invalid inventory'
-  /** An inventory that is to go has allocations. */
+  /** An inventory that the claim removes has allocations. */
   | 'inventory in use'
   /** A query of a consumer fits nowhere; or finding out takes too much work; or it names what does not exist. */
   | 'no candidates'
   | 'query too wide'
   | 'query'
-  /** Other writers were faster, every time. */
+  /** The claim lost a guard to another write each time that it was judged. */
   | 'concurrent update';
 
-/** What an invalid inventory does not allow: there is none of the class, or its units, or its capacity, refuse the amount. */
+/**
+ * Why an inventory is invalid: the provider has none of the class, or its units or its capacity do not allow the
+ * amount.
+ */
 export type InventoryFault = 'absent' | 'constraints' | 'capacity';
 
-/** A claim that is not written. Its message is upstream's, or, for `unmatched ...`, the UUID of what does not match. */
+/**
+ * A claim was refused, and is not written. The message is upstream's; for `unmatched ...` it is the UUID of the
+ * consumer or provider that does not match.
+ */
 export class ClaimRefused extends Error {
   readonly reason: RefusalReason;
-  /** Of an invalid inventory. */
+  /** Only for the reason `invalid inventory`. */
   readonly fault: InventoryFault | undefined;
 
   constructor(reason: RefusalReason, message: string, fault?: InventoryFault) {

@@ -8,10 +8,11 @@ import type { FleetKeeper } from '../fleet/keeper.ts';
 import type { Claim } from './claim.ts';
 import { giveRefusals } from './give_refusals.ts';
 import { judgeBatch } from './judge_batch.ts';
-import { awaitLock, consumerLock, findLocked, providerLock, relationLock, tablesLock } from './locks.ts';
+import { awaitLock, consumerLock, findLocked, providerLock, relationLock, tablesOfClaimsLock } from './locks.ts';
 import type { ClaimOutcome } from './outcome.ts';
 import { openOwners } from './owners.ts';
 import {
+  avoidLocked,
   type BatchedClaim,
   consumersOf,
   isByTag,
@@ -27,24 +28,25 @@ import { watchForStaleness } from './staleness.ts';
 import { tryOut } from './try_out.ts';
 import { type BatchWriterOptions, openBatchWriter } from './write_batch.ts';
 
-/** Writes claims; those that arrive while a write is under way go together in the next. */
+/** Writes claims. Claims that arrive while a write is under way share the next statement. */
 export type Claims = {
-  /** Resolves once the claim is written. @throws ClaimRefused */
+  /** Resolves when the claim is written. @throws ClaimRefused */
   write(claim: Claim): Promise<ClaimOutcome>;
   /** Judges a claim as `write` does, on a fresh fleet, and writes nothing. @throws ClaimRefused */
   tryOut(claim: Claim): Promise<ClaimOutcome>;
 };
 
-/** How many claims one statement takes: beyond this, waiting for the next costs less than a longer one. */
+/** How many claims one statement writes. With more, the statement takes longer than to wait for the next one. */
 const batchLimit = 256;
 
 /**
- * A claim waits in the queue, is judged with its batch by the fleet as it is known (judge_batch.ts), and is written by one
- * statement, whose guards prove what it was judged by (write_batch.ts). Where it loses a guard, or is refused by a fleet that may
- * be old, it goes again with the next batch; a refusal is given on a fresh fleet only (give_refusals.ts).
+ * A claim waits in the queue. Its batch is judged on the known fleet (judge_batch.ts), and written by one statement,
+ * whose guards prove that what the claims were judged by still holds (write_batch.ts). A claim that loses a guard goes
+ * again with a later batch. A claim that the known fleet does not allow goes again too, and is judged on a fresh fleet:
+ * only that may refuse it (give_refusals.ts).
  *
- * No two claims of a batch concern the same consumer: the later one must see what the earlier did. A claim that brings inventories
- * goes by itself, since all others are judged by the inventories that are there.
+ * No two claims of a batch are for the same consumer: the later one must see what the earlier one wrote. A claim that
+ * replaces inventories is a batch by itself, since other claims are judged by the inventories of the fleet.
  */
 export function openClaims(database: Database, fleet: FleetKeeper, options: BatchWriterOptions): Claims {
   const staleness = watchForStaleness(fleet);
@@ -58,10 +60,10 @@ export function openClaims(database: Database, fleet: FleetKeeper, options: Batc
 
   const processBatch = async (batch: readonly BatchedClaim[], wait: LockWait): Promise<void> => {
     const reading = readStates(batch.filter(({ item }) => item.readsConsumers));
-    // A refusal is only given on a fleet that is newer than what was read of the consumers: see giveRefusals.
+    // For a refusal the fleet must be newer than the consumers that were read: see giveRefusals.
     const mayRefuse = batch.some(({ item }) => item.judgedOn === 'fresh fleet');
     if (mayRefuse) await reading;
-    // Entity tags are of names, which no guard proves.
+    // An entity tag contains names, such as those of resource classes, which no guard proves.
     const mustBeFresh = staleness.isSuspected() || mayRefuse || batch.some(({ item }) => isByTag(item));
     const [states] = await Promise.all([reading, mustBeFresh ? staleness.bringUpToDate() : undefined]);
     const { judged, refused, isFleetSuspected } = judgeBatch(fleet.known, batch, states);
@@ -81,10 +83,14 @@ export function openClaims(database: Database, fleet: FleetKeeper, options: Batc
       limit: batchLimit,
       orderOf: (claim) => [...consumersOf(claim).map(consumerLock), ...claim.related.map(relationLock)],
       locksOf: (claim) => providersOf(claim).map(providerLock),
-      sharedLock: tablesLock,
+      sharedLock: tablesOfClaimsLock,
       isAlone: ({ claim }) => claim.inventories.length > 0,
       isOfOne: isUnstorable,
-      findLocked: (claims) => findLocked(database, rowsOf(claims)),
+      findLocked: async (claims) => {
+        const locked = new Set(await findLocked(database, rowsOf(claims), tablesOfClaimsLock));
+        avoidLocked(claims, (uuid) => locked.has(providerLock(uuid)));
+        return [...locked];
+      },
       awaitLock: (key, wait) => awaitLock(database, key, wait),
     },
     processBatch,

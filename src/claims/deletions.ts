@@ -1,18 +1,20 @@
 import type { Database } from '../../db/engine/connect.ts';
 import { deleteAllocations } from '../../db/statements/claims/delete_allocations.ts';
 import { inBatches } from '../batching/batches.ts';
-import { awaitLock, consumerLock, findLocked, tablesLock } from './locks.ts';
+import { awaitLock, consumerLock, findLocked, tablesOfDeletionsLock } from './locks.ts';
 
-/** Deletes all that consumers have; deletions that are asked for while one is under way go together in the next. */
+/**
+ * Deletes all allocations of consumers. Deletions that are requested while one is under way share the next transaction.
+ */
 export type Deletions = {
   /** @returns how many allocations the consumer had. */
   delete(consumerUuid: string): Promise<number>;
 };
 
-/** How many consumers one transaction takes: their rows stay locked until all of them are gone. */
+/** How many consumers one transaction deletes. Their rows stay locked until all of them are deleted. */
 const batchLimit = 64;
 
-/** A consumer that another transaction holds keeps only those deletions waiting that are of the same consumer. */
+/** If another transaction has locked a consumer, only deletions of this consumer wait for it. */
 export function openDeletions(database: Database): Deletions {
   return {
     delete: inBatches<string, number>(
@@ -20,8 +22,8 @@ export function openDeletions(database: Database): Deletions {
       {
         limit: batchLimit,
         orderOf: (uuid) => [consumerLock(uuid)],
-        sharedLock: tablesLock,
-        findLocked: (uuids) => findLocked(database, { consumers: uuids, providers: [] }),
+        sharedLock: tablesOfDeletionsLock,
+        findLocked: (uuids) => findLocked(database, { consumers: uuids, providers: [] }, tablesOfDeletionsLock),
         awaitLock: (key, wait) => awaitLock(database, key, wait),
       },
       async (batch, wait) => {

@@ -7,7 +7,7 @@ import type { Demand } from './judge_capacity.ts';
 import type { BatchedClaim } from './pending_claim.ts';
 import type { Placement } from './placing.ts';
 
-/** A claim that is allowed by what the fleet shows, and what it changes. */
+/** A claim that the fleet allows, and what it changes. */
 export type Judged = {
   readonly entry: BatchedClaim;
   readonly write: ClaimWrite;
@@ -16,10 +16,13 @@ export type Judged = {
   readonly placement: Placement | undefined;
 };
 
-/** Whether all that a claim changes is in its effects; inventories are not, and are read anew. */
+/**
+ * Whether the effects of a claim are all that it changes. Inventories that it replaces are not among them: a refresh
+ * reads these.
+ */
 export const isForeseeable = ({ write }: Judged): boolean => write.inventories.length === 0;
 
-/** What the fleet shows of a claim as soon as it is written. */
+/** What the fleet shows of a claim as soon as it is written, before the next refresh. */
 export const effectsOf = ({ write, demands }: Judged): Effect[] => [
   ...write.providers.map(({ providerId, bump }) => ({ providerId, bump, used: [] })),
   ...demands.map(({ provider, classId, wanted, freed }) => ({
@@ -29,7 +32,9 @@ export const effectsOf = ({ write, demands }: Judged): Effect[] => [
   })),
 ];
 
-/** How much room the claims leave in the inventories that they take from: others may take that much meanwhile. */
+/**
+ * How much capacity the claims leave in the inventories that they take from. Other transactions may take it meanwhile.
+ */
 export function roomsOf(judged: readonly Judged[]): Leeway['rooms'] {
   const rooms = new Map<Inventory, { providerId: number; classId: number; room: number }>();
   for (const { provider, classId, inventory, freed, wanted } of judged.flatMap(({ demands }) => demands)) {

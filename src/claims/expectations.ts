@@ -4,7 +4,7 @@ import type { Fleet } from '../fleet/fleet.ts';
 import { allocationsTag, type EntityTag, isMatch } from '../placement/entity_tag.ts';
 import { type Claim, ClaimRefused, type ExpectedAllocations } from './claim.ts';
 
-/** Holds what is there against what the client has seen, by entity tags. @throws ClaimRefused */
+/** Checks by entity tags that consumers and inventories are as the client has seen them. @throws ClaimRefused */
 export function checkExpectations(fleet: Fleet, claim: Claim, states: ReadonlyMap<string, ConsumerState>): void {
   for (const { providerUuid, ifMatch } of claim.inventories) {
     if (ifMatch === undefined) continue;
@@ -18,7 +18,7 @@ export function checkExpectations(fleet: Fleet, claim: Claim, states: ReadonlyMa
   }
 }
 
-/** The entity tag of what a consumer has; undefined where that is nothing. */
+/** The entity tag of the allocations of a consumer; undefined if it has none. */
 function tagOfState(
   fleet: Fleet,
   state: ConsumerState | undefined,

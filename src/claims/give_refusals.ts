@@ -3,18 +3,19 @@ import type { ConsumerState } from '../../db/statements/claims/read_consumers.ts
 import type { ClaimRefused, RefusalReason } from './claim.ts';
 import { type BatchedClaim, readBy } from './pending_claim.ts';
 
-/** A claim that a fresh fleet does not allow, and why. */
+/** A claim that a fresh fleet does not allow, and the reason. */
 export type Refused = { readonly entry: BatchedClaim; readonly refusal: ClaimRefused };
 
 type States = ReadonlyMap<string, ConsumerState>;
 
 /**
- * Refuses claims for good. Capacity is judged by the usage in the fleet less what the consumers have, which two statements read:
- * such a refusal holds if the consumers have the same before the fleet was read and after it, so that both were true at one moment.
+ * Refuses claims finally. Capacity is judged by the usage of the fleet minus what the claim's consumers have, and these
+ * two are read by different statements. So the consumers are read again: if they have the same as before the fleet was
+ * read, both were true at one moment, and the refusal is right.
  *
  * @param before the consumers as they were read before the fleet
- * @param readStates reads them again
- * @returns those whose consumers changed, which must be judged again
+ * @param readStates reads the consumers again
+ * @returns the claims whose consumers have changed, which must be judged again
  */
 export async function giveRefusals(
   refused: readonly Refused[],

@@ -10,15 +10,15 @@ import { checkExpectations } from './expectations.ts';
 import { type AllocationIds, type Demand, judgeCapacity } from './judge_capacity.ts';
 import { checkNothingLeft, judgeInventories } from './judge_inventories.ts';
 import { relatedConsumers } from './neighbours.ts';
-import { type Placement, placeConsumers } from './placing.ts';
+import { onCertainFleet, type Placement, type PlacingOptions, placeConsumers } from './placing.ts';
 
 /**
- * Judges a claim by the fleet and by what the database has of its consumers, and says what is to be written and which
- * generations must still hold then. The order of the checks is upstream's, behind that of entity tags.
+ * Judges a claim by the fleet and by what the database has of its consumers. Returns what is to be written, and the
+ * generations that must still be the same when it is written. Entity tags are checked first; the other checks come in
+ * upstream's order.
  *
- * @param states the consumers of the claim; one that is missing is taken to be new, which the write proves
- * @param promised usage that other claims of the same batch add, and that the fleet does not know yet
- * @param isCertain whether a refusal would be given: see placeConsumers
+ * @param states the consumers of the claim; one that is missing is taken to be new, which the guard of the write proves
+ * @param promised usage that other claims of the same batch add, and that the fleet does not show yet
  * @throws ClaimRefused
  */
 export function judge(
@@ -26,12 +26,12 @@ export function judge(
   asked: Claim,
   states: ReadonlyMap<string, ConsumerState>,
   promised: ReadonlyMap<Inventory, number>,
-  isCertain = true,
+  options: PlacingOptions = onCertainFleet,
 ): ClaimWrite & { readonly demands: readonly Demand[]; readonly placement: Placement | undefined } {
   checkExpectations(fleet, asked, states);
   const newInventories = judgeInventories(fleet, asked.inventories);
   for (const consumer of asked.consumers) checkGeneration(consumer, states.get(consumer.uuid));
-  const placement = isByQuery(asked) ? placeConsumers(fleet, asked, states, isCertain) : undefined;
+  const placement = isByQuery(asked) ? placeConsumers(fleet, asked, states, options) : undefined;
   const claim = placement?.claim ?? asked;
   const wanted = claim.consumers.map((consumer) => findProviders(fleet, consumer));
   const allocations = wanted.map((providers) => findClasses(fleet, providers));
@@ -40,7 +40,9 @@ export function judge(
   const demands = judgeCapacity(fleet, allocations.flat(), freed, newInventories, promised);
   checkNothingLeft(fleet, newInventories, demands);
 
-  // Upstream's generations: one for the allocations, and for the reshaper one for the inventories before and one after.
+  // Generations are raised as upstream raises them: by one for allocations. The reshaper raises them by one more for
+  // the inventories after the allocations, and by one for those before them, unless the provider is to have no
+  // inventory.
   const bumps = new Map<Provider, number>();
   const bump = (provider: Provider | undefined, by: number): void => {
     if (provider !== undefined) bumps.set(provider, (bumps.get(provider) ?? 0) + by);
@@ -79,7 +81,7 @@ const placementGuards = (
   relatedConsumers: relatedConsumers(claim),
 });
 
-/** The custom classes of allocations, by the names that the claim has for them. */
+/** The custom classes of allocations, with the names that the claim uses for them. */
 const customClassesOf = (fleet: Fleet, allocations: readonly AllocationIds[]): { classId: number; name: string }[] =>
   [...new Set(allocations.map(({ classId }) => classId))]
     .map((classId) => ({ classId, name: nameOf(fleet.classes, classId) }))
@@ -91,7 +93,7 @@ const guardOf = (provider: Provider, bump: number): ProviderGuard => ({
   bump,
 });
 
-/** What the client knows must be what is there. A consumer without a record has no generation, also if it has old allocations. */
+/** A generation that the client sent must be the consumer's. A consumer without a record has none (`null`). */
 function checkGeneration(consumer: ConsumerClaim, state: ConsumerState | undefined): void {
   const { knownGeneration } = consumer;
   const generation = state?.generation ?? null;
@@ -129,7 +131,7 @@ function consumerWrite(
 ): ConsumerWrite[] {
   const generation = state?.generation ?? null;
   const hasOldAllocations = generation === null && (state?.allocations.length ?? 0) > 0;
-  // Nothing wanted and nothing there: nothing to write (upstream leaves an empty record behind).
+  // Nothing is wanted and nothing is there, so nothing is written (upstream leaves an empty consumer record behind).
   if (allocations.length === 0 && generation === null && !hasOldAllocations) return [];
   const consumerType = consumer.consumerType ?? state?.consumerType ?? null;
   return [

@@ -7,18 +7,25 @@ import type { Judged } from './effects.ts';
 import type { Refused } from './give_refusals.ts';
 import { judge } from './judge.ts';
 import type { Demand } from './judge_capacity.ts';
-import { type BatchedClaim, onFreshFleet } from './pending_claim.ts';
+import { type BatchedClaim, noteTried, onFreshFleet } from './pending_claim.ts';
 
-/** What becomes of the claims of a batch. One that fails by a fault, or must be judged again, is settled at once, and in none of these. */
+/**
+ * The claims of a batch, by what comes next. Claims that were put back into the queue, or whose judgement failed with
+ * an error of the program, are in none of the lists.
+ */
 export type JudgedBatch = {
+  /** Claims that can be written. */
   readonly judged: readonly Judged[];
-  /** Refused by a fresh fleet. */
+  /** Claims that a fresh fleet does not allow. */
   readonly refused: readonly Refused[];
-  /** Whether one was refused by a picture that may have been old, so that the fleet must be fresh when it is judged again. */
+  /**
+   * Whether the known fleet, which may be stale, did not allow a claim. The fleet must be refreshed before the next
+   * batch.
+   */
   readonly isFleetSuspected: boolean;
 };
 
-/** Judges a batch in order, each claim with what those before it promised to take. */
+/** Judges the claims of a batch in order. What a claim is to take counts as used for the claims after it. */
 export function judgeBatch(
   fleet: Fleet,
   batch: readonly BatchedClaim[],
@@ -28,17 +35,23 @@ export function judgeBatch(
   const refused: Refused[] = [];
   let isFleetSuspected = false;
   const promises = openPromises(fleet, batch);
-  const isLate = lateAfter(longestSearchesMs);
+  let looks = 0;
+  const onLooks = (taken: number): void => {
+    looks += taken;
+  };
   for (const entry of batch) {
     const { item } = entry;
-    // The others are served meanwhile.
-    if (isByQuery(item.claim) && isLate()) {
+    // Other requests are served before the searches go on.
+    if (looks > mostLooks && isByQuery(item.claim)) {
       entry.again();
       continue;
     }
     try {
       const isCertain = item.judgedOn === 'fresh fleet' && !promises.areAny();
-      const { demands, placement, ...write } = judge(fleet, item.claim, states, promises.taken, isCertain);
+      const { avoided } = item.tried;
+      const options = { isCertain, avoided, onLooks };
+      const { demands, placement, ...write } = judge(fleet, item.claim, states, promises.taken, options);
+      if (placement !== undefined) noteTried(item, placement);
       promises.add(demands);
       judged.push({ entry, write, demands, placement });
     } catch (error) {
@@ -47,7 +60,8 @@ export function judgeBatch(
         isFleetSuspected = true;
         entry.again(onFreshFleet(item));
       }
-      // Others of the batch were promised what it wants, and may lose their guards yet: it is judged before the next.
+      // Claims before it in the batch may be the reason, and may still lose their guards. So it is judged again in the
+      // next batch.
       else if (promises.areAny()) entry.again();
       else refused.push({ entry, refusal: error });
     }
@@ -56,17 +70,8 @@ export function judgeBatch(
   return { judged, refused, isFleetSuspected };
 }
 
-/** How long the searches of one batch may take before those that are left wait for the next one. */
-const longestSearchesMs = 50;
-
-/** Tells whether a time is over that began with the first question. */
-function lateAfter(ms: number): () => boolean {
-  let sinceMs: number | undefined;
-  return () => {
-    sinceMs ??= performance.now();
-    return performance.now() - sinceMs > ms;
-  };
-}
+/** After so many looks in one batch the searches that are left wait for the next one: they are some 50 ms. */
+const mostLooks = 5_000_000;
 
 /** What the claims of a batch take that are judged so far. */
 type Promises = {

@@ -21,8 +21,9 @@ export type Demand = {
 };
 
 /**
- * Holds each wanted allocation against units and capacity. The consumers' present allocations are taken back first. Beyond
- * capacity is allowed where the usage is not more than it was before (upstream, since March 2025).
+ * Checks each wanted allocation against the units and the capacity of its inventory. The present allocations of the
+ * claim's consumers are subtracted first. Usage beyond the capacity is allowed if it is not more than before (upstream,
+ * since March 2025).
  *
  * @param freed what the consumers have now
  * @param newInventories inventories that the same claim brings (the reshaper)
@@ -55,7 +56,7 @@ export function judgeCapacity(
 
   for (const { providerId, classId, used: amount } of wanted) {
     const demand = demands.get(`${providerId}:${classId}`);
-    if (demand === undefined) continue; // every wanted allocation has its demand
+    if (demand === undefined) continue; // never: each wanted allocation has its demand
     const name = nameOf(fleet.classes, classId);
     const { uuid } = demand.provider;
     const fields = fieldsOf(demand.provider, classId);
@@ -89,7 +90,7 @@ const invalidInventory = (classNames: string, providerUuids: string) =>
     'absent',
   );
 
-/** Upstream tells first of all providers that have none of the claim's classes. */
+/** Providers that have none of the claim's classes are refused first, all in one message, as upstream does. */
 function checkSomeInventory(
   fleet: Fleet,
   wanted: readonly AllocationIds[],

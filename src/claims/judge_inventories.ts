@@ -51,7 +51,11 @@ export function judgeInventories(fleet: Fleet, claims: readonly InventoryClaim[]
   );
 }
 
-/** Whether no inventory that goes is used once the claim's allocations are there. @throws ClaimRefused */
+/**
+ * Checks that no inventory which the claim removes would still be used after its allocations are written.
+ *
+ * @throws ClaimRefused
+ */
 export function checkNothingLeft(fleet: Fleet, newInventories: NewInventories, demands: readonly Demand[]): void {
   for (const { provider, removed } of newInventories.values()) {
     const left = removed.filter((classId) => {

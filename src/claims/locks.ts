@@ -6,35 +6,43 @@ import {
   awaitTables,
   findLockedRows,
   type LockedRows,
+  tablesOfClaims,
+  tablesOfDeletions,
 } from '../../db/statements/claims/locked_rows.ts';
 
 /*
- * The locks of claims and deletions as keys, by which batches tell what waits for what (src/batching).
+ * The locks that claims and deletions need, as keys for src/batching.
  */
 
 const consumer = 'consumer ';
 const provider = 'provider ';
 const relation = 'relation ';
 
-/** What a write locks of the tables themselves, so that building an index keeps it waiting. */
-export const tablesLock = 'tables';
+/** The locks that claims and deletions take on the tables themselves. They wait for these while an index is built, for example. */
+export const tablesOfClaimsLock = 'tables of claims';
+export const tablesOfDeletionsLock = 'tables of deletions';
+const tables = { [tablesOfClaimsLock]: tablesOfClaims, [tablesOfDeletionsLock]: tablesOfDeletions };
 export const consumerLock = (uuid: string): string => consumer + uuid;
 export const providerLock = (uuid: string): string => provider + uuid;
 
 /** Of a consumer that claims by query name, or that names others; a transaction has it only while it writes. */
 export const relationLock = (uuid: string): string => relation + uuid;
 
-/** The keys of those among some rows that other transactions have locked. */
-export async function findLocked(database: Database, rows: LockedRows): Promise<readonly string[]> {
-  const locked = await findLockedRows(database, rows);
+/** The keys of these rows that other transactions have locked, or the key of the tables. */
+export async function findLocked(
+  database: Database,
+  rows: LockedRows,
+  tablesLock: keyof typeof tables,
+): Promise<readonly string[]> {
+  const locked = await findLockedRows(database, rows, tables[tablesLock]);
   if (locked === 'tables') return [tablesLock];
   return [...locked.consumers.map(consumerLock), ...locked.providers.map(providerLock)];
 }
 
-/** Waits until a lock is free. @throws `lockNotAvailable` where it waited too long */
+/** Waits until a lock is free. @throws `lockNotAvailable` if it waited too long */
 export function awaitLock(database: Database, key: string, wait: LockWait): Promise<unknown> {
   if (key.startsWith(consumer)) return awaitConsumer(key.slice(consumer.length))(database, wait);
   if (key.startsWith(provider)) return awaitProvider(key.slice(provider.length))(database, wait);
   if (key.startsWith(relation)) return Promise.resolve();
-  return awaitTables(database, wait);
+  return awaitTables(key === tablesOfClaimsLock ? tablesOfClaims : tablesOfDeletions)(database, wait);
 }

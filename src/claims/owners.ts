@@ -8,18 +8,20 @@ import { inBatches } from '../batching/batches.ts';
 /** The project, user and type that a consumer is to have. */
 export type NamedOwner = Pick<ConsumerWrite, 'projectExternalId' | 'userExternalId' | 'consumerType'>;
 
-/** Makes the projects, users and consumer types that claims name. */
+/** Creates the projects, users and consumer types that claims name. */
 export type Owners = {
-  /** Resolves once those of a claim exist. It waits where another program is about to make one of the same name. */
+  /**
+   * Resolves when those of a claim exist. It waits if another transaction has inserted one of them and did not end yet.
+   */
   ensure(claim: { readonly consumers: readonly NamedOwner[] }): Promise<unknown>;
 };
 
 type OwnerName = { readonly kind: 'projects' | 'users' | 'types'; readonly name: string };
 
-/** How many names one transaction takes. */
+/** How many names one transaction inserts. */
 const batchLimit = 256;
 
-/** A name that another transaction has inserted, and not committed, keeps only the claims waiting that name it. */
+/** If another transaction has inserted a name and not committed it, only the claims with this name wait for it. */
 export function openOwners(database: Database): Owners {
   const ensure = inBatches<OwnerName, void>(
     database,

@@ -29,6 +29,24 @@ export type Placement = {
   readonly neighbours: readonly NeighbourGuard[];
 };
 
+/** By what a search goes beside the fleet. */
+export type PlacingOptions = {
+  /**
+   * Whether the fleet is fresh and shows no claims that may still fail: then a query that fits nowhere is refused with the reason, or
+   * the next one of the list counts.
+   */
+  readonly isCertain: boolean;
+  /**
+   * The UUIDs of providers that other programs were found to have locked. Trees with them are used only where there are no others,
+   * unless an order is asked for: then the first that fits is waited for.
+   */
+  readonly avoided: ReadonlySet<string>;
+  /** Told how many looks the searches took. */
+  readonly onLooks?: (looks: number) => void;
+};
+
+export const onCertainFleet: PlacingOptions = { isCertain: true, avoided: new Set() };
+
 /** How many looks the search for one consumer may take, and that for all of a claim: 20 ms, and 200 ms. */
 const looksOfOne = 2_000_000;
 const looksOfAll = 20_000_000;
@@ -37,22 +55,20 @@ const looksOfAll = 20_000_000;
  * Finds places for the consumers of a claim that are by query. What all its consumers have is free first; then its plain allocations
  * are taken, and then a place for one consumer after the other, in the order of placing.
  *
- * @param isCertain whether the fleet is fresh and shows no claims that may still fail: then a query that fits nowhere is refused with
- *   the reason, or the next one of the list counts
  * @throws ClaimRefused
  */
 export function placeConsumers(
   fleet: Fleet,
   claim: Claim,
   states: ReadonlyMap<string, ConsumerState>,
-  isCertain: boolean,
+  options: PlacingOptions,
 ): Placement {
   const supposition = suppose(fleet);
   const workOfAll = { looks: looksOfAll };
   const consumers = [...claim.consumers];
   const mappings = new Map<string, Mappings>();
   const reliedOn = new Set<number>();
-  const neighbours = neighboursOf(fleet, claim, states, isCertain);
+  const neighbours = neighboursOf(fleet, claim, states, options.isCertain);
   try {
     supposition.add(claim.consumers.flatMap(({ uuid }) => freedOf(states.get(uuid))));
     supposition.add(claim.consumers.flatMap((consumer) => takenByPlain(fleet, consumer)));
@@ -60,7 +76,7 @@ export function placeConsumers(
       const consumer = claim.consumers[place];
       if (consumer === undefined) continue; // each is the place of a consumer
       const allowedTrees = (request: CandidateRequest) => neighbours.allowedTrees(place, request);
-      const { candidate, anchor, request } = placeOne(fleet, consumer, { workOfAll, isCertain, allowedTrees });
+      const { candidate, anchor, request } = placeOne(fleet, consumer, { ...options, workOfAll, allowedTrees });
       const taken = takenByProvider(candidate);
       supposition.add(Array.from(taken, ([{ id }, amounts]) => effectOf(id, amounts)));
       const placed = { ...consumer, allocations: namedAmounts(fleet, taken) };
@@ -71,6 +87,7 @@ export function placeConsumers(
     }
   } finally {
     supposition.end();
+    options.onLooks?.(looksOfAll - workOfAll.looks);
   }
   const named = namedOutside(claim);
   for (const uuid of named) for (const { providerId } of states.get(uuid)?.allocations ?? []) reliedOn.add(providerId);
@@ -86,9 +103,8 @@ const providersOf = (state: ConsumerState | undefined): readonly number[] => [
   ...new Set((state?.allocations ?? []).map(({ providerId }) => providerId)),
 ];
 
-type Circumstances = {
+type Circumstances = PlacingOptions & {
   readonly workOfAll: Work;
-  readonly isCertain: boolean;
   readonly allowedTrees: (request: CandidateRequest) => AllowedTrees;
 };
 
@@ -96,13 +112,20 @@ type Circumstances = {
 function placeOne(
   fleet: Fleet,
   consumer: ConsumerClaim,
-  { workOfAll, isCertain, allowedTrees }: Circumstances,
+  { workOfAll, isCertain, avoided, allowedTrees }: Circumstances,
 ): Place & { readonly request: CandidateRequest } {
   const { uuid, queries = [] } = consumer;
   for (const [place, { request }] of queries.entries()) {
     const granted = Math.min(looksOfOne, workOfAll.looks);
     const work = { looks: granted };
-    const found = asRefusals(uuid, () => findPlace(fleet, request, { allowed: allowedTrees(request), work }));
+    const options = { allowed: allowedTrees(request), work };
+    const found = asRefusals(uuid, () => {
+      const beside = avoided.size > 0 && request.order.length === 0;
+      const place = beside
+        ? findPlace(fleet, request, { ...options, allowed: without(fleet, options.allowed, avoided) })
+        : 'nowhere';
+      return place === 'nowhere' ? findPlace(fleet, request, options) : place;
+    });
     workOfAll.looks -= granted - work.looks;
     if (found === 'too wide') throw tooWide(uuid, place, queries.length);
     if (found !== 'nowhere') return { ...found, request };
@@ -113,6 +136,11 @@ function placeOne(
     isCertain ? `No allocation candidates for consumer ${uuid}: ${unmetOf(fleet, queries, allowedTrees)}` : uuid,
   );
 }
+
+const without = (fleet: Fleet, { only, not }: AllowedTrees, avoided: ReadonlySet<string>): AllowedTrees => ({
+  only,
+  not: not.union(new Set([...avoided].flatMap((uuid) => fleet.byUuid.get(uuid)?.root ?? []))),
+});
 
 const tooWide = (uuid: string, place: number, count: number): ClaimRefused =>
   new ClaimRefused(

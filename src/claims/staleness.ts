@@ -1,15 +1,18 @@
 import type { FleetKeeper } from '../fleet/keeper.ts';
 
-/** Whether the fleet may lack something that claims are judged by. */
+/** Whether the known fleet may be stale. */
 export type Staleness = {
   isSuspected(): boolean;
-  /** Notes that something was found that the fleet does not show, or may not: it is read anew before the next batch. */
+  /**
+   * Notes that the database has, or may have, something that the known fleet does not show. The next batch needs a
+   * refresh.
+   */
   suspect(): void;
-  /** Reads what changed; what is suspected meanwhile is for the next time. */
+  /** Refreshes the fleet. A suspicion that comes meanwhile stays for the next batch. */
   bringUpToDate(): Promise<void>;
 };
 
-/** Nothing is suspected at first. */
+/** At first the fleet is not suspected. */
 export function watchForStaleness(fleet: Pick<FleetKeeper, 'fresh'>): Staleness {
   let suspected = false;
   return {

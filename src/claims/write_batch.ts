@@ -10,26 +10,31 @@ import { outcomeOf } from './outcome.ts';
 import type { Owners } from './owners.ts';
 import type { Staleness } from './staleness.ts';
 
-/** How patient claims are with others. */
+/** How claims are repeated that lost a guard. */
 export type BatchWriterOptions = {
-  /** How often a claim that lost a race is judged again before it is refused. */
+  /** How often a claim that lost a guard is judged again before it is refused. */
   readonly conflictRetryCount: number;
-  /** Is told of each such race. */
+  /** Called for each repetition. */
   readonly onRetry?: () => void;
 };
 
-/** While others claim on the same providers the fleet is kept no older: every batch reads in the log what they did since. */
+/**
+ * The age at which the fleet is refreshed while other transactions claim on the same providers. Each batch reads in the
+ * change log what they did since the last refresh, so this should not be long ago.
+ */
 const contestedAgeSeconds = 0.02;
 
-/** What was met once is expected for so many batches. */
+/** A conflict that one batch met is expected for this number of further batches. */
 const expectedAfterwards = 8;
 
-/** How often a batch is sent again where a consumer that should be new has a record, before each claim is judged again. */
+/**
+ * How often a batch is sent again if a consumer that should be new has a record. After that each claim is judged again.
+ */
 const sendsAgain = 3;
 
 /**
- * @returns a function that writes judged claims by one statement, tells those that are written, and puts back those that lost a
- *   guard. It throws where the database fails: then nothing of what it has not settled was done.
+ * @returns a function that writes judged claims by one statement, answers those that are written, and puts back those
+ *   that lost a guard. If it throws, nothing was written for the claims that it has not settled.
  */
 export function openBatchWriter(
   database: Database,
@@ -38,12 +43,15 @@ export function openBatchWriter(
   owners: Owners,
   { conflictRetryCount, onRetry }: BatchWriterOptions,
 ): (judged: readonly Judged[], wait: LockWait) => Promise<void> {
-  /** How many more batches expect that others change their providers meanwhile: they lock them first, and give leeway. */
+  /**
+   * For how many more batches it is expected that other transactions change the same providers: they are written with
+   * leeway.
+   */
   let expectingOthers = 0;
-  /** How many more batches expect consumers that should be new, and have a record. */
+  /** For how many more batches it is expected that consumers which should be new have a record. */
   let expectingRecords = 0;
 
-  /** What the claims were judged by, which must be taken down before anything is awaited: a refresh may change it. */
+  /** What the claims were judged by. It must be noted before anything is awaited, since a refresh may change it. */
   const judgedBy = (judged: readonly Judged[]): Pick<WriteOptions, 'judgedOn' | 'leeway'> => ({
     judgedOn: fleet.moment,
     leeway:
@@ -52,7 +60,10 @@ export function openBatchWriter(
         : undefined,
   });
 
-  /** A consumer that should be new and is there fails the whole batch once; sent again, only its own claim loses a guard. */
+  /**
+   * A consumer that should be new and exists makes the whole batch fail. Sent again with `mayExist`, only its claim
+   * loses a guard.
+   */
   const send = async (judged: readonly Judged[], wait: LockWait): Promise<WrittenClaims> => {
     const by = judgedBy(judged);
     const writes = judged.map(({ write }) => write);
@@ -67,7 +78,11 @@ export function openBatchWriter(
     }
   };
 
-  /** Nothing of the batch was written. @throws the error where judging again is no use. */
+  /**
+   * After a failure, with which nothing of the batch was written.
+   *
+   * @throws the same error if it would not help to judge again.
+   */
   const afterFailure = (judged: readonly Judged[], error: unknown): void => {
     if (isLockRefused(error) || isUnstorable(error)) throw error;
     staleness.suspect();
@@ -75,7 +90,7 @@ export function openBatchWriter(
     for (const each of judged) afterLostRace(each, { readsConsumers: true });
   };
 
-  /** Judges the claim again, unless it lost too often. */
+  /** Puts a claim back to be judged again; refuses it if it has lost too often. */
   const afterLostRace = ({ entry }: Judged, { readsConsumers }: { readonly readsConsumers: boolean }): void => {
     const { item } = entry;
     if (item.lostRaces >= conflictRetryCount) {
@@ -91,10 +106,11 @@ export function openBatchWriter(
     });
   };
 
-  /** Lets the fleet show what was written, and takes note of what others do to the same providers. */
+  /** Shows in the known fleet what was written, and notes whether other transactions change the same providers. */
   const learn = (judged: readonly Judged[], { lost, xid, isContested }: WrittenClaims): void => {
     expectingOthers = isContested ? expectedAfterwards : Math.max(0, expectingOthers - 1);
-    // So that there is little to be let pass. No request waits for it: where the database is away, the next write will tell.
+    // Then the next batch finds few changes of others in the change log. No request waits for this refresh; if the
+    // database is away, the next write gets the error.
     if (isContested && fleet.ageSeconds() > contestedAgeSeconds) fleet.fresh().catch(() => {});
     const won = judged.filter((_, place) => lost[place] === undefined);
     const isShown = won.every(isForeseeable) && fleet.foresee({ xid, effects: won.flatMap(effectsOf) });
@@ -116,7 +132,7 @@ export function openBatchWriter(
       const { entry, write } = each;
       const guard = written.lost[place];
       if (guard === undefined) entry.resolve(outcomeOf(each, written.generations));
-      // Its owners are made beside the batches of claims, which never wait for them.
+      // Its owners are created beside the batches of claims; only this claim waits for them.
       else if (guard === 'owner') entry.again(entry.item, owners.ensure(write));
       else afterLostRace(each, { readsConsumers: guard === 'consumer' });
     });

@@ -51,7 +51,15 @@ export const defaultConfig: Config = deepFreeze({
     allocationCandidatesGenerationStrategy: 'depth-first',
   },
   compute: { enabled: false, serviceDownTime: 60, retireAfter: 0, maxLimit: 1000 },
-  metrics: { enabled: true, requireToken: false, host: undefined, port: undefined, providerLimit: -1, shapes: '' },
+  metrics: {
+    enabled: true,
+    requireToken: false,
+    host: undefined,
+    port: undefined,
+    providerLimit: -1,
+    shapes: '',
+    shapesInterval: 15,
+  },
   workarounds: { optimizeForWideProviderTrees: false },
   osloPolicy: {
     policyFile: 'policy.yaml',

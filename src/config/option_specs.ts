@@ -146,6 +146,10 @@ export const optionSpecs: {
       type: shapes,
       help: 'Queries of which /metrics tells how many fit: small: resources=VCPU:2,MEMORY_MB:4096; gpu: resources=VGPU:1',
     },
+    shapesInterval: {
+      type: integer(0),
+      help: 'How many of each shape fit is found out at most once in this many seconds; as scrape_interval of Prometheus.',
+    },
   },
   workarounds: {
     optimizeForWideProviderTrees: { type: boolean, help: 'Accepted for compatibility: wide trees need no workaround.' },

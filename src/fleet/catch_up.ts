@@ -26,6 +26,8 @@ export function catchUp({ patient }: Database, living: LivingFleet, since: Momen
     .setAccessMode('read only')
     .execute(async (trx) => {
       await sql`set local lock_timeout = ${sql.lit(lockTimeoutMs)}`.execute(trx);
+      // For thousands of ids the planner would read whole tables, and do so again for each page.
+      await sql`set local enable_seqscan = off`.execute(trx);
       const most = Math.max(usualPage, living.fleet.byId.size * worthwhile);
       const { snapshot, reload, ids, areNamesChanged } = await readChangedIds(trx, since, most);
       if (reload) return undefined;

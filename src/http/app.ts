@@ -2,7 +2,6 @@ import { Hono, type MiddlewareHandler } from 'hono';
 import type { Logger } from 'pino';
 import { failureKind } from '../../db/engine/failure_kind.ts';
 import type { Policy } from '../access/policy/policy.ts';
-import { LockWaitTooLong } from '../batching/batches.ts';
 import type { Config } from '../config/config.ts';
 import type { Outages } from '../log/outages.ts';
 import type { Metrics } from '../metrics/metrics.ts';
@@ -115,12 +114,11 @@ function emptyApp(apis: Apis, address: Config['api'], { config, outages, logger 
 
 /** The answer to an error that no endpoint expects: for most, it says only where the log has more. */
 function apiErrorFor(error: unknown, requestId: string, method: string): ApiError {
-  if (error instanceof LockWaitTooLong) {
-    return tryLater('Another program holds a lock in the database that the request needs; please retry.');
-  }
   switch (failureKind(error)) {
     case 'unavailable':
       return tryLater('The database cannot be reached; please retry.');
+    case 'lock wait too long':
+      return tryLater('Another program holds a lock in the database that the request needs; please retry.');
     case 'timed out':
     case 'lock refused': // the role, or the database, may have a lock_timeout of its own
       return tryLater('The database did not answer in time; please retry.');

@@ -3,6 +3,21 @@ import { AggregatorRegistry, type Registry } from 'prom-client';
 /** The metrics of one process, as data. */
 export type Figures = Awaited<ReturnType<Registry['getMetricsAsJSON']>>;
 
+/** What one process tells the others when one of them is scraped. */
+export type Offered = {
+  readonly figures: () => Promise<Figures>;
+  /** How many of each shape fit, in the text format: one process is asked for all of them. */
+  readonly shapes: () => Promise<string>;
+};
+
+/** What is told at a scrape of several processes. */
+export type Gathered = {
+  /** The metrics of each process. */
+  readonly figures: readonly Figures[];
+  /** How many of each shape fit, as one of the processes found out; empty where none could in time. */
+  readonly shapes: string;
+};
+
 /** How each of several processes that serve one port can answer a scrape with the metrics of all of them. */
 export type Gathering = {
   /**
@@ -11,10 +26,10 @@ export type Gathering = {
    * much.
    */
   readonly labels: Readonly<Record<string, string>>;
-  /** Sets the function from which the other processes get the metrics of this one. */
-  offer(figures: () => Promise<Figures>): void;
+  /** Sets the functions by which the other processes ask this one. */
+  offer(offered: Offered): void;
   /** The metrics of all processes. */
-  gather(): Promise<readonly Figures[]>;
+  gather(): Promise<Gathered>;
 };
 
 /**

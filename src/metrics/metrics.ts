@@ -5,7 +5,9 @@ import { parseShapes } from '../candidates/shapes.ts';
 import { ClaimRefused } from '../claims/claim.ts';
 import type { Claims } from '../claims/claims.ts';
 import { version } from '../config/version.ts';
+import type { Fleet } from '../fleet/fleet.ts';
 import type { FleetKeeper } from '../fleet/keeper.ts';
+import { atIntervals } from './at_intervals.ts';
 import { capacityText } from './capacity.ts';
 import { type Gathering, textOf } from './gathering.ts';
 import { shapeCapacityText } from './shape_capacity.ts';
@@ -43,6 +45,7 @@ const databasePatienceMs = 2_000;
 /**
  * @param options.providerLimit the number of providers whose capacity is shown; -1 means all, 0 none.
  * @param options.shapes queries whose number of placements is shown
+ * @param options.shapesInterval the number is found out at most once in so many seconds, by one of the processes
  * @param options.gathering set if this process is one of several that serve one port
  */
 export function openMetrics(
@@ -51,19 +54,26 @@ export function openMetrics(
   options: {
     readonly providerLimit: number;
     readonly shapes: string;
+    readonly shapesInterval: number;
     readonly gathering?: Gathering | undefined;
   },
 ): Metrics {
   const { gathering } = options;
   const shapes = parseShapes(options.shapes);
+  const countShapes = (current: Fleet): Promise<string> => shapeCapacityText(current, shapes);
   const register = new Registry();
   register.setDefaultLabels(gathering?.labels ?? {});
-  gathering?.offer(async () => {
-    const figures = await register.getMetricsAsJSON();
-    // The process that is scraped refreshes its own fleet. The others refresh theirs after they have reported its age.
-    if (underWay === undefined) fleet.fresh().catch(() => {});
-    return figures;
+  gathering?.offer({
+    figures: async () => {
+      const figures = await register.getMetricsAsJSON();
+      // The process that is scraped refreshes its own fleet. The others refresh theirs after they have reported its age.
+      if (underWay === undefined) fleet.fresh().catch(() => {});
+      return figures;
+    },
+    shapes: async () => countShapes(await fleet.fresh()),
   });
+  /** Where there are several processes, the primary one keeps the interval. */
+  const shapesNow = atIntervals(options.shapesInterval * 1000, countShapes);
   const registers = [register];
   /** The scrape of this process that is under way. */
   let underWay: Promise<string> | undefined;
@@ -107,9 +117,12 @@ export function openMetrics(
     // Without the database the capacity is left out. The metrics of the process are needed most at such a time.
     const late = sleep(databasePatienceMs, undefined, { ref: false });
     const current = await Promise.race([fleet.fresh().catch(() => undefined), late]);
-    const ofProcesses = await (gathering === undefined ? register.metrics() : textOf(await gathering.gather()));
-    if (current === undefined) return ofProcesses;
-    return ofProcesses + capacityText(current, options.providerLimit) + (await shapeCapacityText(current, shapes));
+    const capacity = current === undefined ? '' : capacityText(current, options.providerLimit);
+    if (gathering === undefined) {
+      return (await register.metrics()) + capacity + (current === undefined ? '' : await shapesNow(current));
+    }
+    const gathered = await gathering.gather();
+    return (await textOf(gathered.figures)) + capacity + gathered.shapes;
   };
 
   return {

@@ -1,4 +1,5 @@
 import type * as v from 'valibot';
+import { badRequest } from './errors.ts';
 import type { Query } from './query_string.ts';
 import { checkValue } from './schema_check.ts';
 
@@ -9,3 +10,14 @@ import { checkValue } from './schema_check.ts';
  */
 export const checkQuery = <Schema extends v.GenericSchema>(query: Query, schema: Schema): v.InferOutput<Schema> =>
   checkValue(Object.fromEntries(query.entries), schema, 'Invalid query string parameters');
+
+/** Refuses parameters that are given more than once where one value is expected. @throws ApiError 400 naming parameter and values */
+export function refuseRepeated(query: Query, names: Iterable<string>): void {
+  for (const name of names) {
+    const values = query.all(name);
+    if (values.length < 2) continue;
+    throw badRequest(
+      `Invalid query string parameters: '${name}' is given ${values.length} times. Got: ${values.join(', ')}`,
+    );
+  }
+}

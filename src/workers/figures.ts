@@ -1,5 +1,7 @@
 import type { ChildProcess } from 'node:child_process';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Counter, Gauge, Registry } from 'prom-client';
+import { atIntervals } from '../metrics/at_intervals.ts';
 import type { Figures } from '../metrics/gathering.ts';
 import type { FromWorker, ToWorker } from './messages.ts';
 
@@ -15,8 +17,17 @@ export type WorkerFigures = {
  */
 const patienceMs = 3_000;
 
-/** @param serving the workers that serve at the moment */
-export function openWorkerFigures(serving: () => readonly ChildProcess[]): WorkerFigures {
+/** The kinds of the answers of workers. */
+const answerTo = { tellFigures: 'figures', tellShapes: 'shapes' } as const;
+
+/** How long a worker may take to find out about all shapes: for each it has a tenth of a second. */
+const shapesPatienceMs = 30_000;
+
+/**
+ * @param serving the workers that serve at the moment
+ * @param shapesIntervalMs one of them finds out how many of each shape fit, at most once in this time
+ */
+export function openWorkerFigures(serving: () => readonly ChildProcess[], shapesIntervalMs: number): WorkerFigures {
   const register = new Registry();
   const registers = [register];
   new Gauge({
@@ -34,31 +45,60 @@ export function openWorkerFigures(serving: () => readonly ChildProcess[]): Worke
   });
 
   let lastId = 0;
-  const figuresOf = (worker: ChildProcess): Promise<Figures> =>
+  /** Asks a worker something. Resolves with undefined if it ends, or does not answer in time. */
+  const ask = <Answer>(
+    worker: ChildProcess,
+    kind: 'tellFigures' | 'tellShapes',
+    waitMs: number,
+    read: (message: FromWorker) => Answer | undefined,
+  ): Promise<Answer | undefined> =>
     new Promise((resolve) => {
       lastId += 1;
       const id = lastId;
-      const settle = (figures: Figures): void => {
+      const settle = (answer: Answer | undefined): void => {
         clearTimeout(timer);
         worker.off('message', hear).off('exit', leftOut);
-        resolve(figures);
+        resolve(answer);
       };
-      const leftOut = (): void => settle([]);
+      const leftOut = (): void => settle(undefined);
       const hear = (message: FromWorker): void => {
-        if (message.kind === 'figures' && message.id === id) settle(message.figures);
+        if (message.kind === answerTo[kind] && message.id === id) settle(read(message));
       };
-      const timer = setTimeout(leftOut, patienceMs);
+      const timer = setTimeout(leftOut, waitMs);
       worker.on('message', hear).once('exit', leftOut);
-      worker.send({ kind: 'tellFigures', id } satisfies ToWorker, () => {});
+      worker.send({ kind, id } satisfies ToWorker, () => {});
     });
+  const figuresOf = async (worker: ChildProcess): Promise<Figures> =>
+    (await ask(worker, 'tellFigures', patienceMs, (message) =>
+      message.kind === 'figures' ? message.figures : undefined,
+    )) ?? [];
+  let shapesBefore = '';
+  /** The first worker that can finds out about the shapes, for all. */
+  const shapesNow = atIntervals(shapesIntervalMs, async (): Promise<string> => {
+    for (const worker of serving()) {
+      const text = await ask(worker, 'tellShapes', shapesPatienceMs, (message) =>
+        message.kind === 'shapes' ? message.text : undefined,
+      );
+      if (text === undefined) continue;
+      shapesBefore = text;
+      return text;
+    }
+    throw new Error('No worker could tell how many of each shape fit.');
+  });
+  /** A scrape does not wait longer for the shapes than for the rest; else it has what was found out before. */
+  const shapesInTime = (): Promise<string> =>
+    Promise.race([shapesNow().catch(() => ''), sleep(patienceMs, undefined, { ref: false }).then(() => shapesBefore)]);
 
   return {
     answer: (worker) => {
       worker.on('message', async (message: FromWorker) => {
         if (message.kind !== 'gatherFigures') return;
-        const figures = await Promise.all([register.getMetricsAsJSON(), ...serving().map(figuresOf)]);
+        const [figures, shapes] = await Promise.all([
+          Promise.all([register.getMetricsAsJSON(), ...serving().map(figuresOf)]),
+          shapesInTime(),
+        ]);
         if (!worker.connected) return;
-        worker.send({ kind: 'figuresOfAll', id: message.id, figures } satisfies ToWorker, () => {});
+        worker.send({ kind: 'figuresOfAll', id: message.id, figures, shapes } satisfies ToWorker, () => {});
       });
     },
     countRestart: () => restarts.inc(),

@@ -1,6 +1,6 @@
 import type { Config } from '../config/config.ts';
 import type { Tls } from '../http/server/tls_files.ts';
-import type { Figures } from '../metrics/gathering.ts';
+import type { Figures, Gathered } from '../metrics/gathering.ts';
 
 /*
  * The messages between the primary process and its workers. A channel keeps their order: a worker that gets the message
@@ -20,7 +20,8 @@ export type ToWorker =
   /** The log file was moved away. */
   | { readonly kind: 'reopenLog' }
   | { readonly kind: 'tellFigures'; readonly id: number }
-  | { readonly kind: 'figuresOfAll'; readonly id: number; readonly figures: readonly Figures[] }
+  | { readonly kind: 'tellShapes'; readonly id: number }
+  | ({ readonly kind: 'figuresOfAll'; readonly id: number } & Gathered)
   | { readonly kind: 'end' };
 
 /** The messages from a worker to the primary. */
@@ -33,4 +34,6 @@ export type FromWorker =
   /** The worker itself got a SIGTERM, and has to be replaced. */
   | { readonly kind: 'leaving' }
   | { readonly kind: 'figures'; readonly id: number; readonly figures: Figures }
+  /** No text where the worker failed. */
+  | { readonly kind: 'shapes'; readonly id: number; readonly text: string | undefined }
   | { readonly kind: 'gatherFigures'; readonly id: number };

@@ -44,7 +44,7 @@ export async function startWorkers(options: WorkersOptions): Promise<Workers> {
   let ending = false;
   const running = new Set<ChildProcess>();
   const serving = new Set<ChildProcess>();
-  const figures = openWorkerFigures(() => [...serving]);
+  const figures = openWorkerFigures(() => [...serving], config.metrics.shapesInterval * 1000);
   // If this process ends at once, no other process would end the workers.
   process.on('exit', () => {
     for (const child of running) child.kill('SIGKILL');

@@ -32,8 +32,9 @@ export async function serveAsWorker(): Promise<void> {
   const gathering = openGathering(worker, tell);
   process.on('message', (message: ToWorker) => {
     if (message.kind === 'end') end();
-    if (message.kind === 'figuresOfAll') gathering.gathered(message.id, message.figures);
+    if (message.kind === 'figuresOfAll') gathering.gathered(message.id, message);
     if (message.kind === 'tellFigures') gathering.tellOwn(message.id);
+    if (message.kind === 'tellShapes') gathering.tellShapes(message.id);
     if (message.kind === 'reopenLog') reopenLog();
     if (message.kind !== 'renewTls') return;
     tls = message.tls;

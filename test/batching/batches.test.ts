@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { setImmediate } from 'node:timers/promises';
+import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
-import { openSlowLane } from '../../db/engine/slow_lane.ts';
+import { LockWaitTooLong, openSlowLane } from '../../db/engine/slow_lane.ts';
 import { sqlstate } from '../../db/engine/sqlstate.ts';
-import { type BatchOptions, type Entry, inBatches, LockWaitTooLong } from '../../src/batching/batches.ts';
+import { type BatchOptions, type Entry, inBatches } from '../../src/batching/batches.ts';
 import { onBehalfOf, requestsServed } from '../../src/log/request_ids.ts';
 import { until } from '../until.ts';
 
@@ -41,7 +41,7 @@ const reasonOf = (asked: Promise<unknown>): Promise<unknown> =>
     (error) => error.message,
   );
 
-test('what comes while a batch is under way goes in the next, up to the limit', async () => {
+test('items that come while a batch is under way go in the next batches, up to the limit', async () => {
   const { ask, batches } = recorded({ limit: 3 });
   const first = ask('a');
   await ticks(1);
@@ -49,13 +49,13 @@ test('what comes while a batch is under way goes in the next, up to the limit', 
   assert.deepEqual(batches, [['a'], ['b', 'c', 'd'], ['e']]);
 });
 
-test('an item that goes by itself ends the batch before it', async () => {
+test('an item that must be alone ends the batch before it', async () => {
   const { ask, batches } = recorded({ isAlone: (item) => item === 'alone' });
   await Promise.all(['first', 'a', 'alone', 'b', 'c'].map(ask));
   assert.deepEqual(batches, [['first', 'a'], ['alone'], ['b', 'c']]);
 });
 
-test('what fails for one item is told to it alone, and what fails for all to all', async () => {
+test('an item that is rejected fails alone, and an error of the batch fails all its items', async () => {
   const { ask } = recorded({}, (batch) => {
     for (const { item, reject } of batch) if (item === 'one') reject(new Error('of one'));
     if (batch.some(({ item }) => item === 'all')) throw new Error('of all');
@@ -65,7 +65,7 @@ test('what fails for one item is told to it alone, and what fails for all to all
   assert.equal(await ask('next'), 'next');
 });
 
-test('where one item fails the others, each of them is done', async () => {
+test('if one item makes its batch fail, the others are still done', async () => {
   const { ask, batches } = recorded({ isOfOne: () => true }, (batch) => {
     if (batch.some(({ item }) => item === 'bad')) throw new Error('of one');
   });
@@ -74,7 +74,7 @@ test('where one item fails the others, each of them is done', async () => {
   assert.deepEqual(batches, [['a', 'b', 'bad', 'c'], ['a'], ['b'], ['bad'], ['c']]);
 });
 
-test('an item that is put back waits for what it is to wait for, and those with the same key wait for it', async () => {
+test('an item put back after a promise waits for it, and later items with the same key wait for the item', async () => {
   const made = Promise.withResolvers<void>();
   const { ask, batches } = recorded({ orderOf: (item) => [item.slice(0, 1)] }, (batch) => {
     for (const { item, again } of batch) if (item === 'a new') again('a made', made.promise);
@@ -87,14 +87,14 @@ test('an item that is put back waits for what it is to wait for, and those with 
   assert.deepEqual(batches.slice(1), [['a made'], ['a later']]);
 });
 
-test('an item that is put back is rejected where what it waits for fails', async () => {
+test('an item put back after a promise is rejected if the promise fails', async () => {
   const { ask } = recorded({}, (batch) => {
     for (const { item, again } of batch) if (item === 'a') again(item, Promise.reject(new Error('not made')));
   });
   assert.deepEqual(await Promise.all(['a', 'b'].map((item) => reasonOf(ask(item)))), ['not made', 'b']);
 });
 
-test('a batch is done for all requests whose items it has', async () => {
+test('a batch has the request ids of all its items', async () => {
   const served: string[][] = [];
   const { ask } = recorded({}, () => void served.push(requestsServed().map(({ requestId }) => requestId)));
   const askFor = (requestId: string) => onBehalfOf([{ requestId, globalRequestId: undefined }], () => ask(requestId));
@@ -102,7 +102,7 @@ test('a batch is done for all requests whose items it has', async () => {
   assert.deepEqual(served, [['a', 'b']]);
 });
 
-test('beside a batch that takes long the next begins, without what concerns the same', async () => {
+test('the next batch starts beside a long batch, without items of the same key', async () => {
   const end = Promise.withResolvers<void>();
   const { ask, batches } = recorded({ orderOf: (item) => [item.slice(0, 1)] }, (batch) =>
     batch.some(({ item }) => item === 'a long') ? end.promise : undefined,
@@ -117,7 +117,7 @@ test('beside a batch that takes long the next begins, without what concerns the 
   assert.deepEqual(await Promise.all([long, same]), ['a long', 'a later']);
 });
 
-test('beside a batch that takes long no item begins that locks the same row', async () => {
+test('no item starts beside a long batch that locks the same row', async () => {
   const end = Promise.withResolvers<void>();
   const { ask, batches } = recorded({ locksOf: (item) => [item.slice(0, 1)] }, (batch) =>
     batch.some(({ item }) => item === 'a long') ? end.promise : undefined,
@@ -131,7 +131,7 @@ test('beside a batch that takes long no item begins that locks the same row', as
   assert.deepEqual(await Promise.all([long, same]), ['a long', 'a later']);
 });
 
-test('batches that took long are forgotten: as many may take long again', async () => {
+test('once long batches have ended, as many may take long again', async () => {
   let end = Promise.withResolvers<void>();
   const { ask } = recorded({}, (batch) => (batch.some(({ item }) => item === 'long') ? end.promise : undefined));
   for (const count of [4, 1]) {
@@ -148,7 +148,7 @@ test('batches that took long are forgotten: as many may take long again', async 
   }
 });
 
-test('what is repeated in the slow lane can be put back, and what follows it goes on', async () => {
+test('an item repeated in the slow lane can be put back, and later items with its key go on', async () => {
   let repeated = 0;
   const { ask, batches } = recorded({ orderOf: (item) => [item.slice(0, 1)] }, (batch) => {
     for (const { item, again } of batch) {
@@ -188,7 +188,7 @@ for (const kind of ['orderOf', 'locksOf'] as const) {
   });
 }
 
-test('of items that are suspected only those are tried at once that lock different rows', async () => {
+test('suspected items are tried at the same time only if they lock different rows', async () => {
   const ended = Promise.withResolvers<void>();
   const { ask, batches } = recorded({ locksOf: (item) => [item.slice(0, 1)] }, async (batch) => {
     if (batch.length === 4) throw databaseError(sqlstate.lockNotAvailable);
@@ -201,10 +201,10 @@ test('of items that are suspected only those are tried at once that lock differe
   assert.deepEqual(await asked, ['a 1', 'a 2', 'b 1', 'b 2']);
 });
 
-test('however many items wait for a lock, each is refused when its time is over, and no other', async () => {
+test('however many items wait for a lock, each is rejected when its time is over, and no other item is', async () => {
   const isHeld = (item: string): boolean => item.startsWith('held');
   const ask = inBatches<string, string>(
-    databaseOf(100),
+    databaseOf(1_000),
     {
       limit: 9,
       orderOf: (item) => [item],
@@ -232,7 +232,32 @@ test('however many items wait for a lock, each is refused when its time is over,
 const isTooLong = (told: PromiseSettledResult<unknown>): boolean =>
   told.status === 'rejected' && told.reason instanceof LockWaitTooLong;
 
-test('an item that was under way when its time was over is refused once it must wait again', async () => {
+test('an item refused a lock is rejected when its time is over, however many items are tried before it', async () => {
+  for (const hasKeys of [true, false]) {
+    const ask = inBatches<string, string>(
+      databaseOf(500),
+      {
+        limit: 256,
+        ...(hasKeys ? { orderOf: (item: string) => [item] } : {}),
+        findLocked: async () => [],
+        awaitLock: async (_key, { lockTimeoutMs }) => {
+          await sleep(lockTimeoutMs);
+          throw databaseError(sqlstate.lockNotAvailable);
+        },
+      },
+      async (_batch, { lockTimeoutMs }) => {
+        await sleep(lockTimeoutMs + 10);
+        throw databaseError(sqlstate.lockNotAvailable);
+      },
+    );
+    const cameAtMs = performance.now();
+    const told = await Promise.allSettled(Array.from({ length: 1_000 }, (_, n) => ask(`${n}`)));
+    assert.ok(told.every(isTooLong));
+    assert.ok(performance.now() - cameAtMs < 8_000, `${performance.now() - cameAtMs} ms`);
+  }
+});
+
+test('an item under way when its time is over is rejected if it must wait again', async () => {
   const timeoutMs = 50;
   const cameAtMs = performance.now();
   let isFirstWait = true;
@@ -257,7 +282,7 @@ test('an item that was under way when its time was over is refused once it must 
   assert.ok((await Promise.allSettled([ask('a')])).every(isTooLong));
 });
 
-test('an item that waits for an earlier one of the same key is refused when its own time is over', async () => {
+test('an item that waits for an earlier item of the same key is rejected when its own time is over', async () => {
   const ask = inBatches<string, string>(
     databaseOf(50),
     { limit: 9, orderOf: (item) => [item.slice(0, 1)] },
@@ -274,7 +299,7 @@ test('an item that waits for an earlier one of the same key is refused when its 
   assert.ok(performance.now() - cameAtMs < 100, 'not one after the other');
 });
 
-test('rows that are locked for a moment only do not keep an item among the others that another lock keeps waiting', async () => {
+test('rows that are often locked for a moment do not hide that an item waits for another lock', async () => {
   let isHeld = true;
   const ask = inBatches<string, string>(
     databaseOf(),
@@ -298,7 +323,7 @@ test('rows that are locked for a moment only do not keep an item among the other
   assert.equal(await held, 'held');
 });
 
-test('while it is found out which items a lock keeps waiting, new ones go on', async () => {
+test('new items are done while the batches search for the items that need a lock', async () => {
   const end = Promise.withResolvers<void>();
   const { ask } = recorded({}, async (batch) => {
     if (!batch.some(({ item }) => item.startsWith('held'))) return;
@@ -312,7 +337,7 @@ test('while it is found out which items a lock keeps waiting, new ones go on', a
   assert.deepEqual(await held, ['held 1', 'held 2']);
 });
 
-test('however many items a lock keeps waiting that no key tells of, those asked for with them are done soon', async () => {
+test('however many items need a lock that no key stands for, the other items of their batch are done soon', async () => {
   let isHeld = true;
   const asks = { held: 0, free: 0 };
   const ask = inBatches<string, string>(
@@ -344,7 +369,7 @@ test('however many items a lock keeps waiting that no key tells of, those asked 
   await Promise.all(asked.map(({ answer }) => answer));
 });
 
-test('no batch begins beside one that takes long where a lock of all is the reason', async () => {
+test('no batch starts beside a long batch that waits for the lock that all share', async () => {
   let isHeld = true;
   const { ask, batches } = recorded(
     {
@@ -408,7 +433,7 @@ const event: fc.Arbitrary<Event> = fc.oneof(
   { weight: 2, arbitrary: fc.constant({ kind: 'pause' as const }) },
 );
 
-test('beside any locks each item is answered once and in order, and waits for no lock that it does not need', async () => {
+test('with any locks, each item is answered once and in order, and waits for no lock that it does not need', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(event, { maxLength: 60 }), fc.integer({ min: 1, max: 8 }), async (events, limit) => {
       const lockedKeys = new Set<string>();

@@ -25,7 +25,7 @@ function locked() {
   return { seen, attempt };
 }
 
-test('transactions that hold other locks while they wait do so one at a time, and rest most of the time', async () => {
+test('transactions that hold other locks while they wait go one at a time, with long rests between', async () => {
   const { attempt } = openSlowLane();
   const { seen, attempt: transaction } = locked();
   const startedMs = performance.now();
@@ -42,7 +42,7 @@ test('transactions that hold other locks while they wait do so one at a time, an
   assert.ok(performance.now() - releasedMs < 1_000);
 });
 
-test('a transaction is given up when its time is over, however many are tried before it', async () => {
+test('a transaction is given up when its time is over, however many are ahead of it', async () => {
   for (const holdsOthers of [true, false]) {
     const { attempt } = openSlowLane();
     const { seen, attempt: transaction } = locked();
@@ -56,7 +56,7 @@ test('a transaction is given up when its time is over, however many are tried be
   }
 });
 
-test('a transaction that is new is tried before those that were refused, whether it holds other locks or not', async () => {
+test('a new transaction is tried before those that were refused a lock, whether it holds other locks or not', async () => {
   for (const holdsOthers of [true, false]) {
     const { attempt } = openSlowLane();
     const { seen, attempt: transaction } = locked();
@@ -71,7 +71,7 @@ test('a transaction that is new is tried before those that were refused, whether
   }
 });
 
-test('new transactions do not keep those that were refused from being tried again', async () => {
+test('new transactions do not stop refused ones from being tried again', async () => {
   const { attempt } = openSlowLane();
   const { seen, attempt: transaction } = locked();
   const old = locked();
@@ -85,7 +85,7 @@ test('new transactions do not keep those that were refused from being tried agai
   await Promise.all(waiting);
 });
 
-test('a transaction that is not wanted any more is not repeated', async () => {
+test('a transaction that is no longer wanted is not repeated', async () => {
   const { attempt } = openSlowLane();
   const { seen, attempt: transaction } = locked();
   const unwanted = attempt(transaction, { holdsOthers: false, isWanted: () => false, refusal: refused() });

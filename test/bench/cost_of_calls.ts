@@ -9,6 +9,7 @@ import { nowUs, partsOf, type Stretch } from './profile_parts.ts';
 import { flatCandidates } from './workloads/candidates.ts';
 import { claims } from './workloads/claims.ts';
 import { creating } from './workloads/creating.ts';
+import { placing } from './workloads/placing.ts';
 import { reads } from './workloads/reads.ts';
 import { schedulerLoop } from './workloads/scheduler_loop.ts';
 import type { Workload } from './workloads/workload.ts';
@@ -24,7 +25,7 @@ import type { Workload } from './workloads/workload.ts';
 const [wanted = '^W2.*limit=100|^W4 claims|^W6|^W1', count = '1000', seconds = '3'] = process.argv.slice(2);
 const providers = Number(count);
 const durationMs = 1000 * Number(seconds);
-const workloads = [creating, ...flatCandidates, ...claims, schedulerLoop, ...reads].filter(({ name }) =>
+const workloads = [creating, ...flatCandidates, ...claims, ...placing, schedulerLoop, ...reads].filter(({ name }) =>
   new RegExp(wanted).test(name),
 );
 

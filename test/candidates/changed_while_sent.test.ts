@@ -9,15 +9,15 @@ import { parseQuery } from '../../src/rest/query_string.ts';
 import { createFleet } from '../fleet/made_up_fleet.ts';
 import { type Node, nodeAt, providerUuid, rowsOf, stockOf } from './topology.ts';
 
-/** So many that the answer does not go out as one chunk. */
+/** So many hosts that the answer is more than one chunk. */
 const hostCount = 60_000;
 
 const host = (_: unknown, place: number): Node => nodeAt(place, { stock: { VCPU: stockOf(8) } });
 
-/** What of a fleet changes while an answer is sent. */
+/** The change of the fleet while an answer is sent. */
 type Change = Pick<Changes, 'whole' | 'providers' | 'inventories'>;
 
-/** The answer to a query for all hosts, of a fleet that changes when the first chunk of it was sent. */
+/** The answer to a query for all hosts. The fleet changes after its first chunk was sent. */
 function answerOf({ fleet, apply }: LivingFleet, change: Change) {
   const request = parseCandidateRequest(parseQuery('resources=VCPU:1'), 39);
   const candidates = search(fleet, request, { strategy: 'depth-first', randomize: false, limited: false });
@@ -34,7 +34,7 @@ function answerOf({ fleet, apply }: LivingFleet, change: Change) {
   return { requests, summaries };
 }
 
-test('while an answer is sent one host may go and another get a parent: the others are in it, and it is JSON', () => {
+test('if a host is deleted or gets a parent while an answer is sent, it has all other hosts and is JSON', () => {
   const rows = rowsOf(Array.from({ length: hostCount }, host));
   const [gone, child, parent] = [1, hostCount - 1, hostCount];
   const { requests, summaries } = answerOf(createFleet(rows), {
@@ -48,7 +48,7 @@ test('while an answer is sent one host may go and another get a parent: the othe
   assert.equal(Object.keys(summaries).length, hostCount);
 });
 
-test('who went to another tree after it was told of has its summary all the same', () => {
+test('a provider that moves to another tree after its candidate was sent still has its summary', () => {
   const [child, formerParent, parent] = [2, 1, 3];
   const hosts = Array.from({ length: hostCount }, host);
   const rows = rowsOf(

@@ -21,12 +21,12 @@ const member = (place: number): fc.Arbitrary<Node> =>
       });
     });
 
-/** One tree in which there is little of much that is alike. */
+/** One tree with many similar providers, each of which has little. */
 export const crowdedTree: fc.Arbitrary<Topology> = fc.tuple(...[0, 1, 2, 3, 4].map(member));
 
 const suffixes = ['1', '2', '3', '4', '5'];
 
-/** Up to five groups that want the same of it: most combinations fail, late. */
+/** Up to five groups that want the same classes: most combinations fail, and only with one of the last groups. */
 export const crowdedRequest: fc.Arbitrary<CandidateRequest> = fc
   .record({
     groups: fc.array(

@@ -14,8 +14,9 @@ import { groupOf, requestOf } from './plain_request.ts';
 import { type Node, nodeAt, providerUuid, rowsOf, stockOf, type Topology } from './topology.ts';
 
 /*
- * What would explode if combinations were tried one by one. Work is counted in looks at inventories and parents: a search cannot
- * judge a provider or a subtree without them, and unlike time they are the same on every machine.
+ * Searches that would take very long if all combinations were tried. The work is counted as reads of inventories and
+ * parents: a search cannot judge a provider or a subtree without these, and unlike the time their number is the same on
+ * every machine.
  */
 
 /** Roots with children that have that many functions each; a child has the traits that stand at its place. */
@@ -98,8 +99,9 @@ suite('explosions of combinations', () => {
     assert.ok(looks() < 200_000, `${looks()} looks to refuse`);
   });
 
-  test('unlike amounts that pass for possible are given up rather than tried for ever', () => {
-    // Twelve devices are left with one of four, which is of no use, and the other eight have 16 pairs for 17 groups.
+  test('a search with different amounts, of which it is not noticed that they do not fit, ends with an error', () => {
+    // Twelve devices are left with one of four, which no group can use, and the other eight have 16 pairs for 17
+    // groups.
     const { fleet } = createFleet(rowsOf(hosts(1, 20, 4)));
     const groups = functions(29).groups.map((group, place) => ({
       ...group,
@@ -108,7 +110,7 @@ suite('explosions of combinations', () => {
     assert.throws(() => taken(fleet, functions(0, { groups }), 1), { status: 400, message: /29 request groups/ });
   });
 
-  test('ten groups for ten devices, where the first choices are those that others need', () => {
+  test('ten groups for ten devices, where the first choices of groups are devices that other groups need', () => {
     const traits: Node['traits'][] = Array.from({ length: 10 }, (_, place) => (place < 5 ? ['CUSTOM_FAST'] : []));
     const { fleet, looks } = counted(hosts(1, 10, 1, traits));
     const request = functions(10);
@@ -141,7 +143,7 @@ suite('explosions of combinations', () => {
     assert.ok(looks() < 20_000, `${looks()} looks for 8 candidates`);
   });
 
-  test('a trait that no provider of the classes has ends the search for the group without suffix', () => {
+  test('a required trait that no provider of the classes has ends the search for the group without suffix', () => {
     const [root, ...devices] = hosts(1, 60, 1);
     assert.ok(root !== undefined);
     const topology = [
@@ -165,7 +167,7 @@ suite('explosions of combinations', () => {
     assert.ok(reads < 2000, `${reads} looks at traits`);
   });
 
-  test('ten of two thousand hosts cost no more than ten', () => {
+  test('ten candidates of two thousand hosts take fewer than 200 looks', () => {
     const { fleet, looks } = counted(hosts(2000, 2, 4));
     assert.equal(taken(fleet, functions(2), 10), 10);
     assert.ok(looks() < 200, `${looks()} looks for 10 candidates`);
@@ -178,7 +180,7 @@ suite('explosions of combinations', () => {
     assert.ok(looks() < 2000, `${looks()} looks for 10 of 800 million candidates`);
   });
 
-  test('a million candidates pass through without being held', async (t) => {
+  test('a million candidates are sent without being kept in memory', async (t) => {
     v8.setFlagsFromString('--expose-gc');
     const collect: () => void = vm.runInNewContext('gc');
     const { fleet } = createFleet(rowsOf(hosts(1, 10, 6)));
@@ -197,11 +199,11 @@ suite('explosions of combinations', () => {
     }
     t.diagnostic(`${Math.round(bytes / 1e6)} MB of text, at most ${(most / 1e6).toFixed(1)} MB of heap`);
     assert.ok(bytes > 200e6, `${bytes} bytes`);
-    // The heap may end up below what it was before: all that matters is that it was looked at.
+    // The heap may be smaller than before: it only matters that it was measured.
     assert.ok(chunks >= 100 && most < 40e6, `${most} bytes of heap in ${chunks} chunks`);
   });
 
-  test('max_allocation_candidates cuts what has no limit', async () => {
+  test('max_allocation_candidates limits a query without limit', async () => {
     await withTestService('embedded', { placement: { maxAllocationCandidates: 3 } }, async (service) => {
       const send = requestsTo(service);
       for (const place of [1, 2, 3, 4, 5]) await makeProvider(send, providerUuid(place), { VCPU: { total: 1 } });

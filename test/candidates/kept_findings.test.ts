@@ -14,10 +14,10 @@ import { anyRequest } from './random_request.ts';
 import { anyTopology } from './random_topology.ts';
 import { classNames, rowsOf } from './topology.ts';
 
-/** Something that most of any deployment is an answer to. */
+/** A request that most providers of any deployment satisfy. */
 const plainRequests = classNames.slice(0, 3).map((name) => requestOf([groupOf('', { [name]: 1 })]));
 
-/** Whatever is asked at 1.39, and also refused: names may have gone. */
+/** The answer to any request of 1.39, which may be a refusal: names may have been deleted. */
 type FoundOrRefused = { readonly allocation_requests: readonly string[] } | string;
 
 const hasCandidates = (answer: FoundOrRefused): boolean =>
@@ -29,7 +29,7 @@ function answerTo(fleet: Fleet, request: CandidateRequest): FoundOrRefused {
     const answer: { allocation_requests: unknown[] } = JSON.parse(
       Buffer.concat([...candidatesJson(fleet, request, candidates, 39)]).toString(),
     );
-    // A fleet that has lived lists the same in another order than a new one.
+    // A fleet that was changed lists the same in another order than a new one.
     return { ...answer, allocation_requests: answer.allocation_requests.map((each) => JSON.stringify(each)).sort() };
   } catch (error) {
     if (error instanceof ApiError) return error.message;
@@ -37,7 +37,9 @@ function answerTo(fleet: Fleet, request: CandidateRequest): FoundOrRefused {
   }
 }
 
-/** A request, and others that differ from it in one respect only: what is kept for one is nothing to the others. */
+/**
+ * A request, and requests that differ from it in one respect: what is cached for one must not be used for the others.
+ */
 function alike(request: CandidateRequest): CandidateRequest[] {
   const but = (change: (group: RequestGroup) => Partial<RequestGroup>): CandidateRequest => ({
     ...request,
@@ -54,9 +56,9 @@ function alike(request: CandidateRequest): CandidateRequest[] {
   ];
 }
 
-test('what is kept of a tree is as it is now, whatever changed and whoever asked', () => {
+test('what is cached with a tree is up to date after any change, and right for any request', () => {
   let found = 0;
-  // With those that are alike there are more groups than are kept of a tree.
+  // With the similar requests there are more groups than a tree caches.
   const anyRequests = fc.array(anyRequest, { maxLength: 2 });
   fc.assert(
     fc.property(
@@ -76,10 +78,10 @@ test('what is kept of a tree is as it is now, whatever changed and whoever asked
           if (own === undefined) apply(told);
           else showEffects(fleet, own, 1);
           rows = next;
-          // Each of a fleet that was never asked before.
+          // Each request on a new fleet, which has cached nothing.
           const expected = requests.map((request) => answerTo(createFleet(rows).fleet, request));
           assert.deepEqual(answers(fleet), expected, kind);
-          // The same again, of what was kept a moment ago.
+          // The same again, from what was just cached.
           assert.deepEqual(answers(fleet), expected, kind);
           found += expected.slice(plainRequests.length).filter(hasCandidates).length;
         }

@@ -2,7 +2,7 @@ import type { Candidate } from '../../src/candidates/candidate.ts';
 import type { CandidateRequest } from '../../src/candidates/request.ts';
 import { classNames, type Node, rootPlace, type Topology, traitNames } from './topology.ts';
 
-/** What the API documents as the answer at a microversion, as objects: one after the other, nothing kept. */
+/** The answer at a microversion as the API documents it, built from objects without any cache. */
 export function naiveAnswer(
   topology: Topology,
   request: CandidateRequest,
@@ -36,7 +36,10 @@ function allocationRequest({ groups }: CandidateRequest, candidate: Candidate, v
   return { allocations: listed };
 }
 
-/** Those that are used, in the order in which a candidate names them; from 1.29 on their whole trees, parents before children. */
+/**
+ * The providers that candidates use, in the order in which these name them; from 1.29 on their whole trees, parents
+ * before children.
+ */
 function summarised(topology: Topology, candidates: readonly Candidate[], version: number): readonly Node[] {
   const used = candidates.flatMap((candidate) => {
     const usedBySome = new Set(

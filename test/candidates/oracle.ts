@@ -5,15 +5,16 @@ import { type Node, rootPlace, sharingTrait, type Topology } from './topology.ts
 type Assignment = ReadonlyMap<string, Node>;
 
 /**
- * All candidates by the letter of the rules: every assignment of providers to what is asked for, at every anchor, is tried and
- * judged by itself. Each is written as keyOf writes it; two that look the same, mappings included, are one.
+ * All candidates by the rules of the API: every assignment of providers to groups and classes, at every anchor, is
+ * tried and judged by itself. Each is written as keyOf writes it; two that are written the same, mappings included, are
+ * one.
  */
 export function allCandidates(topology: Topology, request: CandidateRequest): Set<string> {
   const roots = topology.filter(({ parent }) => parent === undefined);
   return new Set(roots.flatMap((anchor) => [...candidatesAt(topology, request, anchor)]));
 }
 
-/** The candidates that the search anchored at one root has, before those of several roots that are equal are one. */
+/** The candidates of one anchor, before equal ones of several anchors are merged. */
 export function candidatesAt(topology: Topology, request: CandidateRequest, anchor: Node): Set<string> {
   const found = new Set<string>();
   const required = request.rootTraits.required.map((name) => [name]);
@@ -100,7 +101,7 @@ function isCandidate(topology: Topology, request: CandidateRequest, assignments:
   return new Set([...used].map((node) => rootPlace(topology, topology.indexOf(node)))).size === used.size;
 }
 
-/** Whether a provider has one of each list, and none of the forbidden. */
+/** Whether a provider has a trait or aggregate of each required list, and none that is forbidden. */
 export const hasTraits = (
   node: Node,
   required: readonly (readonly string[])[],
@@ -110,7 +111,7 @@ export const hasTraits = (
   return required.every((anyOf) => anyOf.some(has)) && !forbidden.some(has);
 };
 
-/** What there is of an inventory, used or not, before rounding. */
+/** The capacity of an inventory before rounding. */
 export const capacityOf = (stock: { total: number; reserved: number; allocation_ratio: number }): number =>
   (stock.total - stock.reserved) * stock.allocation_ratio;
 

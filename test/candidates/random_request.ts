@@ -12,7 +12,7 @@ const traits: fc.Arbitrary<RequestGroup['traits']> = fc
     required: often(none, fc.array(someTraits(3), { minLength: 1, maxLength: 2 })),
     forbidden: often(none, someTraits(1)),
   })
-  // Whoever asks for a trait and its absence is told so before any search.
+  // A request that requires and forbids the same trait is refused before any search.
   .map(({ required, forbidden }) => ({
     required,
     forbidden: forbidden.filter((name) => !required.some((anyOf) => anyOf.every((each) => each === name))),
@@ -23,7 +23,7 @@ const aggregateFilter: fc.Arbitrary<RequestGroup['aggregates']> = fc.record({
   forbidden: often(none, someAggregates),
 });
 
-/** One provider more than there may be: a tree that does not exist. */
+/** The provider after the last possible one, for a tree that does not exist. */
 const inTree = often(fc.constant(undefined), fc.integer({ min: 0, max: 7 }).map(providerUuid));
 
 const resources = (min: number) =>
@@ -57,8 +57,8 @@ const rootTraits = often(
 const ordered = (groups: readonly RequestGroup[]) => fc.shuffledSubarray([...groups], { minLength: groups.length });
 
 /**
- * Requests as the parser lets through: the group without suffix and up to three granular ones in any order, at least one with
- * resources; before 1.29 no tree is seen, and a group without resources is in some same_subtree.
+ * Requests that the parser accepts: the group without suffix and up to three granular ones in any order, at least one
+ * with resources. Before 1.29 clients do not know trees. A group without resources is in some same_subtree.
  */
 export const anyRequest: fc.Arbitrary<CandidateRequest> = fc
   .record({

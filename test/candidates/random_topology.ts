@@ -9,7 +9,7 @@ import {
   traitNames,
 } from './topology.ts';
 
-/** Mostly roomy, now and then at the edge of each rule: units, steps, reservations, ratios, over-use. */
+/** Mostly with much room, sometimes at the limit of a rule: units, steps, reservations, ratios, over-use. */
 const stock: fc.Arbitrary<Stock> = fc.record({
   total: often(fc.integer({ min: 4, max: 8 }), fc.integer({ min: 1, max: 3 })),
   reserved: often(fc.constant(0), fc.integer({ min: 0, max: 3 })),
@@ -43,7 +43,10 @@ const node = (place: number): fc.Arbitrary<Node> =>
       traits: shares ? [sharingTrait, ...traits] : traits,
     }));
 
-/** Up to seven providers in one or more trees of any shape, some of them sharing, wherever they are in their tree. */
+/**
+ * Up to seven providers in one or more trees of any shape. Some of them, at any place in their tree, are sharing
+ * providers.
+ */
 export const anyTopology: fc.Arbitrary<Topology> = fc
   .integer({ min: 1, max: 7 })
   .chain((size) => fc.tuple(...Array.from({ length: size }, (_, place) => node(place))));

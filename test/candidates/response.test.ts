@@ -31,7 +31,7 @@ const mixedTopology: fc.Arbitrary<Topology> = fc
     topology.map((node, place) => (places.includes(place) ? { ...node, uuid: node.uuid.replaceAll('-', '') } : node)),
   );
 
-/** No name or UUID in a topology has a space: what is left is the text itself. */
+/** No name or UUID in a topology has a space, so only spaces between JSON tokens are removed. */
 const withoutSpaces = (text: string): string => text.replaceAll(/([,:]) /g, '$1');
 
 suite('answers to candidates queries', () => {
@@ -44,7 +44,7 @@ suite('answers to candidates queries', () => {
         candidates += all.length;
         const expected = JSON.stringify(naiveAnswer(topology, request, all, version));
         assert.equal(withoutSpaces(textAt(fleet, request, version)), expected);
-        // Once more: what was kept of the first time is the same.
+        // Once more, from what was cached the first time.
         assert.equal(withoutSpaces(textAt(fleet, request, version)), expected);
       }),
       { numRuns: 1500 },
@@ -52,8 +52,8 @@ suite('answers to candidates queries', () => {
     assert.ok(candidates > 1500, `only ${candidates} candidates`);
   });
 
-  test('groups can be shared out in more ways than are kept', () => {
-    // Eight groups on four devices or fewer: 2,795 ways.
+  test('the text is right if candidates have more patterns than are kept', () => {
+    // Eight groups on four devices or fewer: 2,795 patterns.
     const topology = [0, 1, 2, 3].map((place) => host(place, { parent: place === 0 ? undefined : 0 }));
     const groups = Array.from({ length: 8 }, (_, place) => `resources_${place}=VCPU:1`);
     const request = parseCandidateRequest(parseQuery(`${groups.join('&')}&group_policy=none`), 39);
@@ -64,7 +64,7 @@ suite('answers to candidates queries', () => {
     assert.ok(withoutSpaces(text) === JSON.stringify(naiveAnswer(topology, request, some, 39)));
   });
 
-  test('who shares, and of whom nothing is taken, has no summary', () => {
+  test('a sharing provider of which nothing is taken has no summary', () => {
     const aggregates = [providerUuid(9)];
     const topology = [host(0, { aggregates }), host(1, { aggregates, traits: [sharingTrait, 'CUSTOM_RARE'] })];
     const query = 'resources_1=VCPU:1&required_1=!CUSTOM_RARE&required_2=CUSTOM_RARE&same_subtree=_2&group_policy=none';

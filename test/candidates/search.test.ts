@@ -36,14 +36,14 @@ const fleetOf = (topology: Topology): Fleet => createFleet(rowsOf(topology)).fle
 const found = (fleet: Fleet, request: CandidateRequest, options = depthFirst): string[] =>
   [...search(fleet, request, options)].map((candidate) => candidateKey(fleet, candidate));
 
-/** Roots that offer nothing, so that the search looks at the few places where something is instead of at all roots. */
+/** Roots without inventories: with many of them, the search visits only the trees that have what it needs. */
 const withBystanders = (topology: Topology): Topology => [
   ...topology,
   ...Array.from({ length: 20 }, (_, place) => nodeAt(100 + place)),
 ];
 
 suite('search for candidates', () => {
-  test('finds exactly what trying everything finds', (t) => {
+  test('finds exactly the candidates that are found by trying every assignment', (t) => {
     const counts = new Map<string, number>();
     const count = (what: string, isSo: boolean) => counts.set(what, (counts.get(what) ?? 0) + Number(isSo));
     const numRuns = 4000;
@@ -113,7 +113,7 @@ suite('search for candidates', () => {
     for (const [what, times] of counts) assert.ok(times > numRuns / 1000, `${what}: only ${times} of ${numRuns} times`);
   });
 
-  test('finds exactly that where nearly every combination fails', (t) => {
+  test('finds exactly these if nearly every combination fails', (t) => {
     let [candidates, requests] = [0, 0];
     fc.assert(
       fc.property(crowdedTree, crowdedRequest, (topology, request) => {
@@ -138,7 +138,7 @@ suite('search for candidates', () => {
     );
   });
 
-  test('asked for a few, finds that many, of those there are', () => {
+  test('with a limit, finds that number of the existing candidates', () => {
     const limit = fc.integer({ min: 1, max: 5 });
     fc.assert(
       fc.property(
@@ -162,7 +162,7 @@ suite('search for candidates', () => {
     );
   });
 
-  test('depth-first ends with one tree before the next; breadth-first takes one of each in turn', () => {
+  test('depth-first finishes one tree before the next; breadth-first takes one candidate of each tree in turn', () => {
     const fleet = fleetOf(threeTrees);
     const roots = (options: SearchOptions) =>
       [...search(fleet, oneFunction, options)].map((candidate) => candidate[0]?.providers[0]?.root.uuid);
@@ -171,7 +171,7 @@ suite('search for candidates', () => {
     assert.deepEqual(roots({ strategy: 'breadth-first', randomize: false, limited: false }), [a, b, c, a, b, c]);
   });
 
-  test('a random sample is another each time, and comes from everywhere', () => {
+  test('a random sample differs each time, and each tree comes', () => {
     const fleet = fleetOf(Array.from({ length: 40 }, (_, place) => tree(place, undefined)));
     const seen = new Set<string>();
     const samples = new Set<string>();
@@ -184,12 +184,12 @@ suite('search for candidates', () => {
       for (const uuid of uuids) seen.add(uuid);
       samples.add(uuids.join());
     }
-    // That one of 40 is never among 300 samples of 5 happens once in 10^15 times.
+    // The probability that one of 40 trees is in none of 300 samples of 5 is 10^-15.
     assert.equal(seen.size, 40);
     assert.ok(samples.size > 100, `only ${samples.size} different samples`);
   });
 
-  test('who takes all of a random order has each host once, however many there are', () => {
+  test('all candidates in random order have each host once, for any number of hosts', () => {
     for (const count of [1, 15, 16, 17, 40]) {
       const fleet = fleetOf(Array.from({ length: count }, (_, place) => tree(place, undefined)));
       const all = found(fleet, oneFunction, { strategy: 'depth-first', randomize: true, limited: true });
@@ -213,7 +213,7 @@ suite('search for candidates', () => {
     assert.equal(seen.size, 6);
   });
 
-  test('what several trees may take from the same sharing providers is one candidate', () => {
+  test('the same choice of sharing providers from several trees is one candidate', () => {
     const shared = { ...tree(0, undefined), traits: [sharingTrait], aggregates: [aggregates[0]] } as const;
     const guests = [1, 2].map((place) => nodeAt(place, { aggregates: [aggregates[0]] }));
     const fleet = fleetOf([shared, ...guests]);
@@ -226,7 +226,7 @@ const oneFunction = requestOf([groupOf('', { SRIOV_NET_VF: 1 })]);
 const tree = (place: number, parent: number | undefined): Node =>
   nodeAt(place, { parent, stock: { SRIOV_NET_VF: stockOf(8) } });
 
-/** Three roots with nothing of their own, each with two children that offer functions. */
+/** Three roots without inventories, each with two children that have functions. */
 const threeTrees: Topology = [
   ...[0, 1, 2].map((place) => nodeAt(place)),
   ...[3, 4, 5, 6, 7, 8].map((place) => tree(place, place % 3)),

@@ -36,7 +36,7 @@ const uuidOf = (kind: string, place: number): string =>
 
 export const providerUuid = (place: number): string => uuidOf('a', place);
 export const aggregates = [uuidOf('b', 0), uuidOf('b', 1), uuidOf('b', 2)] as const;
-/** An aggregate that nobody is in. */
+/** An aggregate without providers. */
 export const emptyAggregate = uuidOf('b', 9);
 
 const names = (all: readonly string[]) =>

@@ -7,7 +7,9 @@ import { test } from 'node:test';
 import { sql } from 'kysely';
 import pg from 'pg';
 import { type Database, openDatabase } from '../../db/engine/connect.ts';
+import { onlyRow } from '../../db/engine/only_row.ts';
 import { hasSqlstate, isTimedOut, sqlstate } from '../../db/engine/sqlstate.ts';
+import { catchUp } from '../../src/fleet/catch_up.ts';
 import { type FleetKeeper, openFleet } from '../../src/fleet/keeper.ts';
 import { loadFleet } from '../../src/fleet/load.ts';
 import { engines, type TestDatabase, withFreshDatabase } from '../engines.ts';
@@ -64,6 +66,40 @@ for (const engine of engines) {
       }
     });
   });
+}
+
+for (const engine of engines) {
+  test(`the parts of changed providers are read by indexes, on ${engine}`, async () => {
+    await withFreshDatabase(engine, async ({ settings }) => {
+      const database = await openDatabase(settings);
+      try {
+        await makeProviders(database, 12_000);
+        await sql`insert into allocations (resource_provider_id, resource_class_id, consumer_id, used)
+          select id, 0, 'c' || id, 1 from resource_providers`.execute(database.kysely);
+        await sql`vacuum analyze`.execute(database.kysely);
+        const { living, moment } = await loadFleet(database);
+        await changeMany(database, 4000);
+        const before = await wholeReads(database);
+        const caughtUp = await catchUp(database, living, moment);
+        caughtUp?.apply();
+        assert.equal(living.fleet.byId.get(17)?.inventories[0]?.fields.total, 11);
+        assert.equal((await wholeReads(database)) - before, 0);
+      } finally {
+        await database.close();
+      }
+    });
+  });
+}
+
+/** How often the connection on which fleets are read has read a whole table of parts of providers. */
+async function wholeReads({ patient }: Database): Promise<number> {
+  await sql`select pg_stat_force_next_flush()`.execute(patient);
+  const { count } = await onlyRow(
+    patient,
+    sql<{ count: number }>`select sum(seq_scan)::integer as count from pg_stat_user_tables
+      where relname in ('inventories', 'allocations', 'resource_provider_traits')`,
+  );
+  return count;
 }
 
 const withTimeout = (settings: TestDatabase['settings'], statementTimeoutMs: number) => {

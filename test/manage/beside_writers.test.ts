@@ -44,7 +44,7 @@ test('migration 006 waits for no writer, blocks none, and logs later changes of 
   }
 });
 
-/** An open writer, and migration 008, whose indexes wait for it. */
+/** An open writer, and the migrations from 008 on, whose indexes wait for it. */
 async function withIndexesWaiting(
   use: (parts: {
     readonly database: Database;
@@ -79,15 +79,18 @@ async function withIndexesWaiting(
 const newConsumer = (number: number) =>
   `insert into consumers (uuid, project_id, user_id) values ('c${number}', ${number}, ${number})`;
 
+const names = ['allocations_provider_consumer_idx', 'consumers_type_uuid_idx', 'consumers_user_id_uuid_idx'];
 const indexes = async ({ kysely }: Database) => {
   const { rows } = await sql<{ name: string; isValid: boolean }>`
     select relname as name, indisvalid as "isValid" from pg_index join pg_class on pg_class.oid = indexrelid
-    where relname in ('consumers_user_id_uuid_idx', 'consumers_type_uuid_idx') order by 1`.execute(kysely);
+    where relname = any(${names}::text[]) order by 1`.execute(kysely);
   return rows;
 };
-const built = ['consumers_type_uuid_idx', 'consumers_user_id_uuid_idx'].map((name) => ({ name, isValid: true }));
+const built = names.map((name) => ({ name, isValid: true }));
+/** The migrations that bring them, and those after 007 beside. */
+const after007 = Object.keys(migrations).filter((name) => name > '008');
 
-test('the indexes of migration 008 block no writer while they are built', async () => {
+test('the indexes of migrations 008 and 010 block no writer while they are built', async () => {
   await withIndexesWaiting(async ({ database, early, late, migrated }) => {
     await late.query(`set lock_timeout = '1s'`);
     await late.query(newConsumer(2));
@@ -98,19 +101,19 @@ test('the indexes of migration 008 block no writer while they are built', async 
   });
 });
 
-test('indexes of migration 008 that were only half built are built again', async () => {
+test('indexes of migrations that were only half built are built again', async () => {
   await withIndexesWaiting(async ({ database, early, late, migrated }) => {
     await late.query(`select pg_terminate_backend(pid) from pg_stat_progress_create_index`);
     await assert.rejects(migrated);
     await early.query('commit');
     assert.deepEqual(await indexes(database), [{ name: 'consumers_user_id_uuid_idx', isValid: false }]);
-    assert.deepEqual(await migrateToLatest(database), ['008_consumer_indexes']);
+    assert.deepEqual(await migrateToLatest(database), after007);
     assert.deepEqual(await indexes(database), built);
     assert.deepEqual(await migrateToLatest(database), []);
   });
 });
 
-test('several processes that migrate at the same time all end with the indexes of migration 008', async () => {
+test('several processes that migrate at the same time all end with the indexes of the migrations', async () => {
   await withIndexesWaiting(async ({ database, early, late, migrated }) => {
     const { rows } = await late.query('select current_database() as name');
     const url = databaseUrl(await postgresqlServer(), rows[0].name);
@@ -118,7 +121,7 @@ test('several processes that migrate at the same time all end with the indexes o
     try {
       const all = [migrated, ...others.map((other) => migrateToLatest(other))];
       await early.query('commit');
-      assert.deepEqual((await Promise.all(all)).flat(), ['008_consumer_indexes']);
+      assert.deepEqual((await Promise.all(all)).flat(), after007);
       assert.deepEqual(await indexes(database), built);
     } finally {
       for (const other of others) await other.close();

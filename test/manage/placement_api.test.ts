@@ -67,6 +67,12 @@ test('a mistake ends the start with one line and exit code 1', async () => {
     const cases: readonly (readonly [text: string, args: readonly string[], RegExp])[] = [
       ['', [], /auth_strategy = keystone.*set \[api\] auth_strategy = noauth2/],
       ['[api]\nauth_strategy = none\n', [], /placement\.conf:2: \[api\] auth_strategy = "none":? must be one of/],
+      [
+        '[metrics]\nshapes = small: resources=VCPU:2; big: resources=VCPU:many\n',
+        [],
+        /placement\.conf:2: \[metrics\] shapes = "small: resources=VCPU:2; big: resources=VCPU:many": the shape "big": .*many/,
+      ],
+      ['[metrics]\nshapes_interval = -1\n', [], /placement\.conf:2: \[metrics\] shapes_interval = "-1":? must be/],
       [noauth, ['--port', 'http'], /--port: \[api\] port = "http":? must be/],
       [
         noauth,

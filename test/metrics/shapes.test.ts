@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import { parseShapes } from '../../src/candidates/shapes.ts';
+import { atIntervals } from '../../src/metrics/at_intervals.ts';
 import { makeProvider, newClaim, requestsTo } from '../requests.ts';
 import { withTestService } from '../services.ts';
 
@@ -9,7 +10,7 @@ const host = '8ca5d4a0-3f40-4a53-a2e4-4b4e9b8f0f11';
 suite('shapes', () => {
   test('/metrics has the count of each shape that fits beside the present usage', async () => {
     const shapes = 'small: resources=VCPU:2 ; none: resources=VCPU:1&required=CUSTOM_LATER';
-    await withTestService('embedded', { metrics: { shapes } }, async (service) => {
+    await withTestService('embedded', { metrics: { shapes, shapesInterval: 0 } }, async (service) => {
       const send = requestsTo(service);
       const lines = async () =>
         (await send('GET', '/metrics')).text.split('\n').filter((line) => line.startsWith('placement_shape_capacity'));
@@ -21,6 +22,37 @@ suite('shapes', () => {
       await send('PUT', '/allocations/1b1d3c4e-1111-4222-8333-444455556666', newClaim({ [host]: { VCPU: 3 } }));
       assert.equal((await lines())[0], 'placement_shape_capacity{shape="small"} 2');
     });
+  });
+
+  test('it is counted once in an interval, however often /metrics is read', async () => {
+    const metrics = { shapes: 'small: resources=VCPU:2', shapesInterval: 3600 };
+    await withTestService('embedded', { metrics }, async (service) => {
+      const send = requestsTo(service);
+      const counted = async () =>
+        /^placement_shape_capacity\{shape="small"\} (\d+)$/m.exec((await send('GET', '/metrics')).text)?.[1];
+      await makeProvider(send, host, { VCPU: { total: 8 } });
+      assert.equal(await counted(), '4');
+      await send('PUT', '/allocations/1b1d3c4e-1111-4222-8333-444455556666', newClaim({ [host]: { VCPU: 3 } }));
+      assert.equal(await counted(), '4');
+      assert.match((await send('GET', '/metrics')).text, /^openstack_placement_resource_used\{.*\} 3$/m);
+    });
+  });
+
+  test('what is made at intervals is shared while it is made, and made again at once if it failed', async () => {
+    let made = 0;
+    const waiting: { resolve: (value: number) => void; reject: (error: Error) => void }[] = [];
+    const now = atIntervals(3_600_000, () => {
+      made += 1;
+      return new Promise<number>((resolve, reject) => waiting.push({ resolve, reject }));
+    });
+    const failing = [now(), now()];
+    waiting[0]?.reject(new Error('no database'));
+    for (const each of failing) await assert.rejects(each, /no database/);
+    assert.equal(made, 1);
+    const working = [now(), now()];
+    waiting[1]?.resolve(7);
+    assert.deepEqual(await Promise.all([...working, now()]), [7, 7, 7]);
+    assert.equal(made, 2);
   });
 
   test('the error for an invalid shape names the shape', () => {

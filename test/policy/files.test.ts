@@ -78,7 +78,7 @@ suite('the rules in effect', () => {
   test('a rule that no request and no other rule uses gives a warning at the start', () => {
     inPlace(({ settings, log, logged, write }) => {
       write('policy.yaml', 'ours: role:x\n');
-      openPolicy(settings, log);
+      openPolicy(settings, log, 0);
       assert.match(logged().join(), /^warn: The policy rule ours of policy\.yaml has no effect/);
     });
   });
@@ -87,7 +87,7 @@ suite('the rules in effect', () => {
     inPlace(
       ({ settings, log, write }) => {
         write('policy.yaml', 'service_api: role:robot\n');
-        const policy = openPolicy(settings, log);
+        const policy = openPolicy(settings, log, 0);
         const reshape = 'placement:reshaper:reshape';
         assert.deepEqual(
           [['robot'], ['service'], ['admin']].map((roles) => allows(policy, roles, reshape)),
@@ -99,10 +99,25 @@ suite('the rules in effect', () => {
     );
   });
 
+  test('between two checks of the files the same rules hold', () => {
+    inPlace(({ settings, log, write }) => {
+      write('policy.yaml', '"placement:traits:list": role:a\n');
+      const policies = [60_000, 0].map((everyMs) => openPolicy(settings, log, everyMs));
+      write('policy.yaml', '"placement:traits:list": role:b\n');
+      assert.deepEqual(
+        policies.map((policy) => [['a'], ['b']].map((roles) => allows(policy, roles))),
+        [
+          [true, false],
+          [false, true],
+        ],
+      );
+    });
+  });
+
   test('a rule under the former name of its default still counts', () => {
     inPlace(({ settings, log, write }) => {
       write('policy.yaml', '"rule:admin_api": role:old\n');
-      const policy = openPolicy(settings, log);
+      const policy = openPolicy(settings, log, 0);
       assert.deepEqual([allows(policy, ['old']), allows(policy, ['service'])], [true, false]);
       write(
         'policy.yaml',
@@ -116,7 +131,7 @@ suite('the rules in effect', () => {
     inPlace(
       ({ settings, log, write, logged }) => {
         write('policy.yaml', 'fallback: role:x\n"placement:traits:list": "rule:nowhere"\n');
-        const policy = openPolicy(settings, log);
+        const policy = openPolicy(settings, log, 0);
         assert.deepEqual([allows(policy, ['x']), allows(policy, ['admin'])], [true, false]);
         assert.deepEqual([allows(policy, ['x'], 'unheard'), allows(policy, ['y'], 'unheard')], [true, false]);
         assert.match(
@@ -131,7 +146,7 @@ suite('the rules in effect', () => {
   test('a circle of rules denies and is reported, and so is a malformed rule', () => {
     inPlace(({ settings, log, write, logged }) => {
       write('policy.yaml', 'a: "rule:b"\nb: "not rule:a"\n"placement:traits:list": "rule:a"\nc: "role:x and"\n');
-      const policy = openPolicy(settings, log);
+      const policy = openPolicy(settings, log, 0);
       assert.equal(allows(policy, ['admin']), false);
       assert.equal(allows(policy, ['x'], 'c'), false);
       const said = logged();
@@ -143,10 +158,10 @@ suite('the rules in effect', () => {
   test('a broken file ends the start, with all problems in the message', () => {
     inPlace(({ settings, log, write }) => {
       write('policy.yaml', 'a: 1\nb: 2\n');
-      assert.throws(() => openPolicy(settings, log), { name: 'ConfigError', message: /a must be.*\n.*b must be/ });
+      assert.throws(() => openPolicy(settings, log, 0), { name: 'ConfigError', message: /a must be.*\n.*b must be/ });
       write('policy.yaml', '');
       write('policy.d', '');
-      assert.throws(() => openPolicy(settings, log), { name: 'ConfigError', message: /policy\.d/ });
+      assert.throws(() => openPolicy(settings, log, 0), { name: 'ConfigError', message: /policy\.d/ });
     });
   });
 });
@@ -154,7 +169,7 @@ suite('the rules in effect', () => {
 suite('changes', () => {
   test('changed files, also those of a folder, count for the next decision', () => {
     inPlace(({ settings, log, write, logged, folder, policyFile }) => {
-      const policy = openPolicy(settings, log);
+      const policy = openPolicy(settings, log, 0);
       assert.deepEqual([allows(policy, ['admin']), allows(policy, ['x'])], [true, false]);
       write('policy.yaml', '"placement:traits:list": role:x\n');
       assert.deepEqual([allows(policy, ['admin']), allows(policy, ['x'])], [false, true]);
@@ -176,7 +191,7 @@ suite('changes', () => {
   test('with a broken file the last good rules stay, and the log gives the reason, once', () => {
     inPlace(({ settings, log, write, logged, policyFile }) => {
       write('policy.yaml', '"placement:traits:list": role:x\n');
-      const policy = openPolicy(settings, log);
+      const policy = openPolicy(settings, log, 0);
       for (const broken of ['"placement:traits:list": [\n', '"placement:traits:list": 5\n', '- \n', '\xff\u0000: {']) {
         write('policy.yaml', broken);
         for (let asked = 0; asked < 3; asked += 1) {
@@ -202,7 +217,7 @@ suite('changes', () => {
   test('with a file that cannot be read the last good rules stay', () => {
     inPlace(({ settings, log, write, logged, policyFile }) => {
       write('policy.yaml', '"placement:traits:list": role:x\n');
-      const policy = openPolicy(settings, log);
+      const policy = openPolicy(settings, log, 0);
       unlinkSync(policyFile);
       mkdirSync(policyFile);
       assert.equal(allows(policy, ['x']), true);

@@ -132,7 +132,7 @@ test('it fails if changes since its judgement may be pruned, but not after chang
     const since = await now(connections);
     await other.query('update inventories set total = 9 where resource_provider_id = 2');
     await other.query(
-      'insert into resource_provider_traits (resource_provider_id, trait_id) select 1, min(id) from traits',
+      'insert into resource_provider_traits (resource_provider_id, trait_id) select 2, min(id) from traits',
     );
     assert.deepEqual((await writeClaims(database, [ours], { judgedOn: since })).lost, [undefined]);
     await pruneChanges(database, partsOf((await now(connections)).snapshot).xmax);

@@ -8,6 +8,8 @@ import {
   awaitTables,
   findLockedProviders,
   findLockedRows,
+  tablesOfClaims,
+  tablesOfDeletions,
 } from '../../db/statements/claims/locked_rows.ts';
 import { untilWaiting, withTwoConnections } from './two_connections.ts';
 
@@ -25,10 +27,10 @@ test('rows that another transaction has locked are found, and no others', async 
       update consumers set generation = 2 where uuid = 'kept';
       select from allocations where consumer_id = 'taken from' for update`);
     const locked = { providers: ['rp1'], consumers: ['kept', 'taken from'] };
-    assert.deepEqual(await findLockedRows(database, wanted), locked);
+    assert.deepEqual(await findLockedRows(database, wanted, tablesOfClaims), locked);
     assert.deepEqual(await findLockedProviders(database, [1, 2, 9]), [1]);
     await other.query('rollback');
-    assert.deepEqual(await findLockedRows(database, wanted), { providers: [], consumers: [] });
+    assert.deepEqual(await findLockedRows(database, wanted, tablesOfClaims), { providers: [], consumers: [] });
     assert.deepEqual(await findLockedProviders(database, [1, 2, 9]), []);
   });
 });
@@ -37,10 +39,24 @@ for (const table of ['allocations', 'consumers', 'resource_providers', 'provider
   test(`if ${table} is locked as a whole, as for an index, the table is found`, async () => {
     await withTwoConnections(async ({ database, other }) => {
       await other.query(`begin; lock table ${table} in share mode`);
-      assert.equal(await findLockedRows(database, wanted), 'tables');
-      await assert.rejects(awaitTables(database, briefWait), isLockRefused);
+      assert.equal(await findLockedRows(database, wanted, tablesOfClaims), 'tables');
+      await assert.rejects(awaitTables(tablesOfClaims)(database, briefWait), isLockRefused);
       await other.query('commit');
-      await awaitTables(database, briefWait);
+      await awaitTables(tablesOfClaims)(database, briefWait);
+    });
+  });
+}
+
+for (const table of ['projects', 'users', 'consumer_types']) {
+  test(`if all of ${table} is locked, claims wait for it and deletions do not`, async () => {
+    await withTwoConnections(async ({ database, other }) => {
+      await other.query(`begin; lock table ${table} in access exclusive mode`);
+      assert.equal(await findLockedRows(database, wanted, tablesOfClaims), 'tables');
+      await assert.rejects(awaitTables(tablesOfClaims)(database, briefWait), isLockRefused);
+      assert.notEqual(await findLockedRows(database, wanted, tablesOfDeletions), 'tables');
+      await awaitTables(tablesOfDeletions)(database, briefWait);
+      await other.query('commit');
+      await awaitTables(tablesOfClaims)(database, briefWait);
     });
   });
 }

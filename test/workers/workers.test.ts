@@ -1,7 +1,7 @@
 /** placement-api --workers: several processes behind one port. A process that ends is replaced. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { writeFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import http from 'node:http';
 import path from 'node:path';
 import { text } from 'node:stream/consumers';
@@ -9,7 +9,7 @@ import { test } from 'node:test';
 import { version } from '../../src/config/version.ts';
 import { type CommandWorld, runToEnd, startCommand, withCommands } from '../manage/commands.ts';
 import { execute } from '../postgresql.ts';
-import { openClient } from '../races/client.ts';
+import { openClient, succeed } from '../races/client.ts';
 import { until } from '../until.ts';
 import { buildStock, checkLoad, type Load, type Stock, startLoad } from './load.ts';
 
@@ -130,6 +130,61 @@ test('a scrape refreshes the fleet in all workers, not only in the one that answ
     });
     agent.destroy();
     await end(service);
+  });
+});
+
+test('one worker counts what shapes fit for all, once in an interval', async () => {
+  await withCommands('postgresql', 'migrated', async (world) => {
+    const shapes = 'small: resources=VCPU:1&in_tree=8ca5d4a0-3f40-4a53-a2e4-4b4e9b8f0f11; other: resources=VCPU:2';
+    const written = await readFile(world.configFile, 'utf8');
+    const configure = (intervalSeconds: number) =>
+      writeFile(world.configFile, `${written}\n[metrics]\nshapes = ${shapes}\nshapes_interval = ${intervalSeconds}\n`);
+    const counts = async (url: string) => {
+      const scraped = await (await fetch(`${url}/metrics`, { headers: { connection: 'close' } })).text();
+      return scraped.split('\n').filter((line) => line.startsWith('placement_shape_capacity'));
+    };
+    const host = '8ca5d4a0-3f40-4a53-a2e4-4b4e9b8f0f11';
+    const fits = (small: number, other: number) => [
+      `placement_shape_capacity{shape="small"} ${small}`,
+      `placement_shape_capacity{shape="other"} ${other}`,
+    ];
+
+    await configure(3600);
+    const patient = await start(world, 3);
+    const client = openClient(patient.url);
+    await succeed(client, 'POST', '/resource_providers', 39, { uuid: host, name: 'host' });
+    await succeed(client, 'PUT', `/resource_providers/${host}/inventories`, 39, {
+      resource_provider_generation: 0,
+      inventories: { VCPU: { total: 8 } },
+    });
+    for (const total of [8, 6, 4]) {
+      const { resource_provider_generation } = (await succeed(
+        client,
+        'GET',
+        `/resource_providers/${host}/inventories`,
+        39,
+      )) as {
+        resource_provider_generation: number;
+      };
+      await succeed(client, 'PUT', `/resource_providers/${host}/inventories`, 39, {
+        resource_provider_generation,
+        inventories: { VCPU: { total } },
+      });
+      // Each connection goes to the next worker.
+      for (let scrape = 0; scrape < 3; scrape += 1) assert.deepEqual(await counts(patient.url), fits(8, 4));
+    }
+    // The number outlives the worker that counted.
+    const killed = [1, 2].map((worker) => pidOf(patient, worker));
+    for (const pid of killed) process.kill(pid, 'SIGKILL');
+    await until('others in their place', () => [1, 2].every((worker) => !killed.includes(pidOf(patient, worker))));
+    assert.deepEqual(await counts(patient.url), fits(8, 4));
+    client.close();
+    await end(patient);
+
+    await configure(0);
+    const eager = await start(world, 3);
+    for (let scrape = 0; scrape < 3; scrape += 1) assert.deepEqual(await counts(eager.url), fits(4, 2));
+    await end(eager);
   });
 });
 

@@ -1,5 +1,5 @@
-import { type Kysely, sql } from 'kysely';
-import type { Index } from '../indexes_ahead.ts';
+import type { Kysely } from 'kysely';
+import { buildMissingIndexes, type Index } from '../indexes_ahead.ts';
 
 /**
  * The indexes by which GET /consumers finds a page of one user, or of one type, in the order of UUIDs. Upstream's
@@ -10,7 +10,7 @@ import type { Index } from '../indexes_ahead.ts';
  * migration builds them where that was not possible: in the embedded database, and if the table or one of its columns
  * has just been created.
  */
-export const consumerIndexes: readonly Index[] = [
+export const indexes: readonly Index[] = [
   { name: 'consumers_user_id_uuid_idx', table: 'consumers', needs: ['user_id'], keys: 'user_id, uuid' },
   {
     name: 'consumers_type_uuid_idx',
@@ -20,10 +20,4 @@ export const consumerIndexes: readonly Index[] = [
   },
 ];
 
-export async function up(db: Kysely<unknown>): Promise<void> {
-  for (const { name, table, keys } of consumerIndexes) {
-    // `create index if not exists` cannot be used: it requests its lock even if the index exists, and blocks writes.
-    const { rows } = await sql`select where to_regclass(${name}) is null`.execute(db);
-    if (rows.length > 0) await sql`create index ${sql.id(name)} on ${sql.table(table)} (${sql.raw(keys)})`.execute(db);
-  }
-}
+export const up = (db: Kysely<unknown>): Promise<void> => buildMissingIndexes(db, indexes);

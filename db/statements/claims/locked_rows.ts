@@ -10,18 +10,21 @@ export type LockedRows = {
   readonly consumers: readonly string[];
 };
 
+type Row = { readonly is_provider: boolean; readonly uuid: string };
+
 /**
  * Finds which of these rows other transactions have locked at the moment: its transaction locks the rows that are free,
  * and returns the others.
  *
- * @returns the locked rows; `tables` if a table that claims write is locked as a whole, so that nothing is known of its
- *   rows
+ * @param tables `tablesOfClaims` or `tablesOfDeletions`
+ * @returns the locked rows; `tables` if one of the tables is locked as a whole, so that nothing is known of its rows
  */
 export async function findLockedRows(
   { transaction }: Pick<Database, 'transaction'>,
   { providers, consumers }: LockedRows,
+  tables: readonly RawBuilder<unknown>[],
 ): Promise<LockedRows | 'tables'> {
-  const statement = sql<{ readonly is_provider: boolean; readonly uuid: string }>`
+  const statement = sql<Row>`
     with wanted_provider as (select unnest(${providers}::text[]) as uuid),
     wanted_consumer as (select unnest(${consumers}::text[]) as uuid),
     free_provider as materialized (
@@ -42,7 +45,8 @@ export async function findLockedRows(
     select distinct false, consumer_id from allocations
     where consumer_id in (select uuid from wanted_consumer) and id not in (select id from free_allocation)`;
   try {
-    const [, rows] = await transaction([lockTables, statement], briefWait);
+    const results = await transaction([...tables, statement], briefWait);
+    const rows = results[tables.length] as readonly Row[]; // the rows of `statement`
     const uuidsOf = (isProvider: boolean) =>
       rows.filter((row) => row.is_provider === isProvider).map(({ uuid }) => uuid);
     return { providers: uuidsOf(true), consumers: uuidsOf(false) };
@@ -68,9 +72,18 @@ export async function findLockedProviders(
 }
 
 /**
- * Locks the tables that claims write in the mode of claims. It has to wait while an index is built or VACUUM FULL runs.
+ * Locks the tables that deletions of allocations write, in the mode of deletions. It has to wait while an index is built
+ * or VACUUM FULL runs.
  */
-const lockTables = sql`lock table allocations, consumers, resource_providers, provider_changes in row exclusive mode`;
+export const tablesOfDeletions: readonly RawBuilder<unknown>[] = [
+  sql`lock table allocations, consumers, resource_providers, provider_changes in row exclusive mode`,
+];
+
+/** As `tablesOfDeletions`, for claims: these also read the owners and types of consumers. */
+export const tablesOfClaims: readonly RawBuilder<unknown>[] = [
+  ...tablesOfDeletions,
+  sql`lock table projects, users, consumer_types in access share mode`,
+];
 
 type Waits = (database: Pick<Database, 'transaction'>, wait: LockWait) => Promise<unknown>;
 
@@ -101,5 +114,5 @@ export const awaitConsumer = (uuid: string): Waits =>
     sql`select from allocations where consumer_id = ${uuid} for update`,
   );
 
-/** Waits until no table that claims write is locked as a whole. */
-export const awaitTables: Waits = awaiting(lockTables);
+/** Waits until none of the tables is locked as a whole. @param tables `tablesOfClaims` or `tablesOfDeletions` */
+export const awaitTables = (tables: readonly RawBuilder<unknown>[]): Waits => awaiting(...tables);

@@ -9,8 +9,8 @@ export type ConsumerQuery = {
   /** `unknown` selects consumers without a type. */
   readonly consumerType: string | undefined;
   /**
-   * Ids: the consumers must have an allocation on a provider of each list. The search reads all allocations on those of
-   * the first list.
+   * Ids: the consumers must have an allocation on a provider of each list. Without another condition the search reads no more
+   * of the allocations on those of the first list than a page for each; else all, or for one provider until the page is full.
    */
   readonly providers: readonly (readonly number[])[];
   /** The page begins after this UUID, which need not exist. */
@@ -44,14 +44,33 @@ export async function listConsumers({ kysely }: Database, query: ConsumerQuery):
 
 const columns = sql`c.id, c.uuid, c.project_id, c.user_id, c.consumer_type_id, c.generation, c.created_at, c.updated_at, c.etag`;
 
-/** Finds records by the index of the requested project, user or type. Each index has the UUIDs in order. */
+/**
+ * Finds records by the index of the requested project, user or type. Each index has the UUIDs in order. The condition and the order
+ * are those of the whole index: with an equality the server may read the index of UUIDs and leave out what is of others, which
+ * takes long where few are not.
+ */
 function anywhere(query: ConsumerQuery, marker: string, length: RawBuilder<unknown>): RawBuilder<unknown> {
   const owner = ownerConditions(query);
-  const ofType = (condition: RawBuilder<unknown>) => sql`(
-        select ${columns} from consumers c where ${sql.join([...owner, condition], sql` and `)} and c.uuid > ${marker}
-        order by c.uuid limit ${length}
+  const ofType = (type: Condition | undefined) => {
+    const conditions = [...owner, ...(type === undefined ? [] : [type])];
+    const keys = owner.length > 0 ? owner : conditions;
+    const columnsOf = sql.join(keys.map(({ column }) => column));
+    const values = sql.join(keys.map(({ value }) => value));
+    const [after, order] =
+      keys.length === 0
+        ? [sql`c.uuid > ${marker}`, sql`c.uuid`]
+        : [
+            sql`(${columnsOf}, c.uuid) > (${values}, ${marker}::text) and (${columnsOf}) <= (${values})`,
+            sql`${columnsOf}, c.uuid`,
+          ];
+    const others = conditions.filter((condition) => !keys.includes(condition)).map(equal);
+    return sql`(
+        select ${columns} from consumers c where ${sql.join([after, ...others], sql` and `)}
+        order by ${order} limit ${length}
       )`;
-  const recorded = typeConditions(query).map(ofType);
+  };
+  const types = typeConditions(query);
+  const recorded = types.length === 0 ? [ofType(undefined)] : types.map(ofType);
   return sql`recorded as materialized (
       select * from (${sql.join(recorded, sql` union all `)}) as found order by uuid limit ${length}
     ),
@@ -62,66 +81,106 @@ function anywhere(query: ConsumerQuery, marker: string, length: RawBuilder<unkno
 }
 
 /**
- * Without a filter, old allocations are searched up to the last UUID of the page of records. The offset makes the
- * server look up each consumer separately: a plan for many values would read all consumers. With a filter there may be
- * few records, so that the page spans many UUIDs. Then both tables are read side by side in the order of UUIDs after
- * the marker, until the page is full.
+ * Old allocations without a record. They are searched up to the last UUID of the page of records, where that is full; there the
+ * offset makes the server look up each consumer separately, since a plan for many values would read all consumers.
+ * Else, with a filter, both tables are read side by side in the order of UUIDs after the marker, until the page is full.
  */
-const incomplete = (query: ConsumerQuery, marker: string, length: RawBuilder<unknown>): RawBuilder<unknown> => sql`
+function incomplete(query: ConsumerQuery, marker: string, length: RawBuilder<unknown>): RawBuilder<unknown> {
+  const last = sql`(select uuid from recorded order by uuid offset ${length} - 1)`;
+  const search = (from: RawBuilder<unknown>) => sql`
       union all (
-        select null, a.consumer_id, null, null, null, null, null, null, null from allocations a
-        where a.consumer_id > ${marker} and ${
-          asksForAll(query)
-            ? sql`a.consumer_id <= coalesce(
-              (select uuid from recorded order by uuid offset ${length} - 1), (select max(consumer_id) from allocations))
-            and not exists (select from consumers c where c.uuid = a.consumer_id offset 0)`
-            : sql`not exists (select from consumers c where c.uuid = a.consumer_id)`
-        }
-        group by a.consumer_id order by a.consumer_id limit ${length}
+        select null, a.consumer_id, null, null, null, null, null, null, null from ${from} as a
+        order by a.consumer_id limit ${length}
       )`;
+  const lookedUp = (end: RawBuilder<unknown>) =>
+    search(sql`(
+          select consumer_id from (
+            select distinct consumer_id from allocations where consumer_id > ${marker} and consumer_id <= ${end} offset 0
+          ) as each where not exists (select from consumers c where c.uuid = each.consumer_id offset 0)
+        )`);
+  if (asksForAll(query)) return lookedUp(sql`coalesce(${last}, (select max(consumer_id) from allocations))`);
+  const sideBySide = search(sql`(select where ${last} is null) as is_not_full cross join lateral (
+          select distinct consumer_id from allocations
+          where consumer_id > ${marker} and not exists (select from consumers c where c.uuid = consumer_id)
+          order by consumer_id limit ${length}
+        )`);
+  return sql`${lookedUp(last)}${sideBySide}`;
+}
 
 const asksForAll = ({ projectId, userId, consumerType }: ConsumerQuery): boolean =>
   projectId === undefined && userId === undefined && consumerType === undefined;
 
-/**
- * Finds consumers by the allocations on the providers. Their records are looked up one by one, until the page is full.
- */
+/** Finds consumers by the allocations on the providers. Their records are looked up one by one, until the page is full. */
 function onProviders(query: ConsumerQuery, marker: string, length: RawBuilder<unknown>): RawBuilder<unknown> {
   const [first = [], ...others] = query.providers;
-  const types = sql`(${sql.join(typeConditions(query), sql` or `)})`;
-  const isAsked = sql.join([...ownerConditions(query), types], sql` and `);
   const alsoHas = others.map(
-    (ids) => sql`
-        and exists (select from allocations a where a.consumer_id = h.uuid and a.resource_provider_id = any(${ids}::integer[]))`,
+    (ids) => sql`exists (
+        select from allocations a where a.consumer_id = h.uuid and a.resource_provider_id = any(${ids}::integer[])
+      )`,
   );
-  return sql`held as materialized (
-      select distinct a.consumer_id as uuid from allocations a
-      where a.resource_provider_id = any(${first}::integer[]) and a.consumer_id > ${marker}
-    ),
-    page as materialized (
+  return sql`page as materialized (
       select c.id, h.uuid, c.project_id, c.user_id, c.consumer_type_id, c.generation, c.created_at, c.updated_at, c.etag
-      from (select uuid from held order by uuid offset 0) as h
+      from (${heldOn(first, query, marker, length)}) as h
       left join lateral (select ${columns} from consumers c where c.uuid = h.uuid offset 0) as c on true
-      where (c.id is not null and ${isAsked} ${mayBeIncomplete(query) ? sql`or c.id is null` : sql``}) ${sql.join(alsoHas, sql``)}
+      where ${sql.join([matches(query), ...alsoHas], sql` and `)}
       order by h.uuid limit ${length}
     )`;
 }
+
+/** Consumers with allocations on some providers, in the order of their UUIDs: as many as it takes to fill the page. */
+function heldOn(
+  ids: readonly number[],
+  query: ConsumerQuery,
+  marker: string,
+  length: RawBuilder<unknown>,
+): RawBuilder<unknown> {
+  const [only, another] = ids;
+  const distinct = sql`select distinct a.consumer_id as uuid from allocations a where a.consumer_id > ${marker}`;
+  // One provider: read in order, by the index of migration 010, for as long as the page is not full.
+  if (only !== undefined && another === undefined) {
+    return sql`${distinct} and a.resource_provider_id = ${only}::integer order by uuid offset 0`;
+  }
+  if (!asksForAll(query) || query.providers.length > 1) {
+    return sql`${distinct} and a.resource_provider_id = any(${ids}::integer[]) order by uuid offset 0`;
+  }
+  return sql`select distinct o.uuid from unnest(${ids}::integer[]) as p (id) cross join lateral (
+        ${distinct} and a.resource_provider_id = p.id order by uuid limit ${length}
+      ) as o order by uuid offset 0`;
+}
+
+/** Whether a consumer, with a record or without one, is of the requested owner and type. */
+function matches(query: ConsumerQuery): RawBuilder<unknown> {
+  const types = typeConditions(query);
+  const isOfType = types.length === 0 ? [] : [sql`(${sql.join(types.map(equal), sql` or `)})`];
+  const isAsked = sql.join([sql`c.id is not null`, ...ownerConditions(query).map(equal), ...isOfType], sql` and `);
+  return sql`((${isAsked}) ${mayBeIncomplete(query) ? sql`or c.id is null` : sql``})`;
+}
+
+/** That a column of consumers has a value. */
+type Condition = { readonly column: RawBuilder<unknown>; readonly value: RawBuilder<unknown> };
+
+const equal = ({ column, value }: Condition): RawBuilder<unknown> => sql`${column} = ${value}`;
 
 /**
  * A text for each kind of query: conditions that do not apply are left out, since otherwise one plan would have to
  * serve all kinds.
  */
-const ownerConditions = ({ projectId, userId }: ConsumerQuery): RawBuilder<unknown>[] => [
-  ...(projectId === undefined ? [] : [sql`c.project_id = (select id from projects where external_id = ${projectId})`]),
-  ...(userId === undefined ? [] : [sql`c.user_id = (select id from users where external_id = ${userId})`]),
+const ownerConditions = ({ projectId, userId }: ConsumerQuery): Condition[] => [
+  ...(projectId === undefined
+    ? []
+    : [{ column: sql`c.project_id`, value: sql`(select id from projects where external_id = ${projectId})` }]),
+  ...(userId === undefined
+    ? []
+    : [{ column: sql`c.user_id`, value: sql`(select id from users where external_id = ${userId})` }]),
 ];
 
-/** Alternative conditions, each with one value in the index of types (migration 008). */
-function typeConditions({ consumerType }: ConsumerQuery): RawBuilder<unknown>[] {
-  if (consumerType === undefined) return [sql`true`];
-  const named = sql`coalesce(c.consumer_type_id, 0) = (select id from consumer_types where name = ${consumerType})`;
+/** Alternative conditions, each with one value in the index of types (migration 008); none where any type matches. */
+function typeConditions({ consumerType }: ConsumerQuery): Condition[] {
+  if (consumerType === undefined) return [];
+  const column = sql`coalesce(c.consumer_type_id, 0)`;
+  const named = { column, value: sql`(select id from consumer_types where name = ${consumerType})` };
   // A consumer type may also have this name.
-  return consumerType === 'unknown' ? [sql`coalesce(c.consumer_type_id, 0) = 0`, named] : [named];
+  return consumerType === 'unknown' ? [{ column, value: sql`0` }, named] : [named];
 }
 
 /** Whether old allocations without a record match the filter. */

@@ -17,17 +17,21 @@ export type PolicyLog = {
   readonly error: (line: string) => void;
 };
 
+/** How often to check whether policy files have changed, in milliseconds. A check for each request took 7 % of a claim. */
+const checkEveryMs = 100;
+
 /**
- * The policy of the defaults and the policy files. Before each decision it checks whether files have changed, and reads
- * them again if so. While they are broken, or the policy file is missing that was there before, the last good rules
+ * The policy of the defaults and the policy files. Before a decision it checks whether files have changed, unless it has
+ * done so in the last `checkEveryMs`, and reads them again if so. While they are broken, or the policy file is missing that was there before, the last good rules
  * hold, and the log says why.
  *
  * @throws ConfigError where they are broken at the start.
  */
-export function openPolicy(settings: PolicySettings, log: PolicyLog): Policy {
+export function openPolicy(settings: PolicySettings, log: PolicyLog, everyMs = checkEveryMs): Policy {
   let seen: PolicyFiles = findOrThrow(settings);
   let rules = firstRules(seen, settings, log);
   let complaint = '';
+  let checkedAtMs = performance.now();
 
   const keep = (problems: readonly string[]): void => {
     if (problems.join('\n') === complaint) return;
@@ -64,7 +68,11 @@ export function openPolicy(settings: PolicySettings, log: PolicyLog): Policy {
 
   return {
     allows: (rule, identity, target) => {
-      refresh();
+      const nowMs = performance.now();
+      if (nowMs - checkedAtMs >= everyMs) {
+        checkedAtMs = nowMs;
+        refresh();
+      }
       return decide(rules, rule, identity, target).allowed;
     },
   };

@@ -6,31 +6,36 @@ import type { Sharing } from '../sharing.ts';
 import { roomAt, timesAt, timesOfGroup } from './room.ts';
 
 /**
- * A number that no way to place consumers at some anchors exceeds, whatever is placed where: by what the providers have that each
- * group may take from, by what they have of each class, and with isolation by how many providers there are.
+ * An upper bound for how many consumers can be placed at some anchors. It follows from what the providers have that
+ * each group may take from, from what there is of each class, and with isolation from the number of providers.
  */
 export function mostAt(anchors: Iterable<Provider>, { groups, isolate }: ResolvedRequest, sharing: Sharing): number {
-  /** For each group the providers that it may take from: one set for each of its classes, for a granular group one for all. */
-  const servers = groups.map(({ granular, resources }) =>
+  /**
+   * For each group the providers that it may take from: a set for each of its classes; for a granular group one set.
+   */
+  const sources = groups.map(({ granular, resources }) =>
     Array.from({ length: granular ? 1 : resources.length }, () => new Set<Provider>()),
   );
   for (const anchor of anchors) {
     const usable = sharing.usableBy(anchor);
     for (const [place, group] of groups.entries()) {
       for (const [at, providers] of optionsOf(group, anchor, usable).entries()) {
-        for (const provider of providers) servers[place]?.[at]?.add(provider);
+        for (const provider of providers) sources[place]?.[at]?.add(provider);
       }
     }
   }
-  const bounds = groups.map((group, place) => mostOfGroup(group, servers[place] ?? []));
+  const bounds = groups.map((group, place) => mostOfGroup(group, sources[place] ?? []));
   const granular = groups.flatMap((group, place) =>
-    group.granular ? [{ group, providers: servers[place]?.[0] ?? new Set<Provider>() }] : [],
+    group.granular ? [{ group, providers: sources[place]?.[0] ?? new Set<Provider>() }] : [],
   );
-  const bound = Math.min(...bounds, ...mostByClass(groups, servers));
+  const bound = Math.min(...bounds, ...mostByClass(groups, sources));
   return isolate && granular.length > 1 ? mostApart(granular, bound) : bound;
 }
 
-/** What a group may take from in a tree: for a granular group one list, else a list for each of its classes. */
+/**
+ * The providers that a group may take from in a tree: for a granular group one list, else a list for each of its
+ * classes.
+ */
 export const optionsOf = (
   group: ResolvedGroup,
   anchor: Provider,
@@ -40,24 +45,27 @@ export const optionsOf = (
 
 type Providers = ReadonlySet<Provider>;
 
-/** How often a group could be placed if nothing else was. */
-function mostOfGroup(group: ResolvedGroup, servers: readonly Providers[]): number {
-  const [first = new Set<Provider>()] = servers;
-  // A group without resources takes nothing, so that it may be placed without end.
+/** How often a group can be placed if the other groups take nothing. */
+function mostOfGroup(group: ResolvedGroup, sources: readonly Providers[]): number {
+  const [first = new Set<Provider>()] = sources;
+  // A group without resources takes nothing, so it can be placed any number of times.
   if (group.resources.length === 0) return first.size > 0 ? Number.POSITIVE_INFINITY : 0;
   if (group.granular) return sum(first, (provider) => timesOfGroup(provider, group));
   return Math.min(
     ...group.resources.map(({ classId, amount }, place) =>
-      sum(servers[place] ?? first, (provider) => timesAt(provider, classId, amount)),
+      sum(sources[place] ?? first, (provider) => timesAt(provider, classId, amount)),
     ),
   );
 }
 
-/** For each class of several groups: how often there is enough for all of them. What is no multiple of any amount is of no use. */
-function mostByClass(groups: readonly ResolvedGroup[], servers: readonly (readonly Providers[])[]): readonly number[] {
+/**
+ * For each class, how many consumers it is enough for, if the providers of all groups are taken together. At each
+ * provider only a multiple of the greatest common divisor of the amounts can be used.
+ */
+function mostByClass(groups: readonly ResolvedGroup[], sources: readonly (readonly Providers[])[]): readonly number[] {
   const asked = Map.groupBy(
     groups.flatMap(({ granular, resources }, place) =>
-      resources.map(({ classId, amount }, at) => ({ classId, amount, providers: servers[place]?.[granular ? 0 : at] })),
+      resources.map(({ classId, amount }, at) => ({ classId, amount, providers: sources[place]?.[granular ? 0 : at] })),
     ),
     ({ classId }) => classId,
   );
@@ -69,7 +77,7 @@ function mostByClass(groups: readonly ResolvedGroup[], servers: readonly (readon
   });
 }
 
-/** With isolation each consumer takes of as many different providers as there are granular groups. */
+/** With isolation each consumer takes from as many different providers as there are granular groups. */
 function mostApart(
   granular: readonly { readonly group: ResolvedGroup; readonly providers: Providers }[],
   bound: number,
@@ -83,7 +91,7 @@ function mostApart(
   );
   const isEnough = (count: number): boolean =>
     times.reduce((total, each) => total + Math.min(each, count), 0) >= granular.length * count;
-  // Where so many are too many, more of them are as well.
+  // A binary search: if a number of consumers is too many, every larger number is as well.
   let [enough, tooMany] = [0, bound + 1];
   if (!Number.isFinite(bound)) return bound;
   while (tooMany - enough > 1) {

@@ -11,32 +11,32 @@ import type { Bounded } from './pairing.ts';
 import { timesOfGroup, withRaisedUsage } from './room.ts';
 import { type TreeCounter, treeCounter } from './tree_count.ts';
 
-/** How many consumers with a query can be claimed at once. */
+/** How many consumers, each with what a query asks for, can be placed at the same time. */
 export type PlacementCount = {
   readonly count: number;
-  /** Whether it is proven that no more can be; else there may be. */
+  /** Whether it is proven that no more can be placed; otherwise more may be possible. */
   readonly exact: boolean;
-  /** The trees that take most, each counted as if nothing was placed elsewhere. */
+  /** The trees in which most can be placed, each counted as if nothing was placed in other trees. */
   readonly trees: readonly TreeCount[];
 };
 
 type TreeCount = { readonly root: Provider; readonly count: number };
 
 export type CountOptions = {
-  /** No more are counted. */
+  /** Counting stops at this number. */
   readonly max: number;
-  /** How many trees are wanted. */
+  /** How many trees are returned. */
   readonly top: number;
-  /** How many looks at choices it may take. */
+  /** How many looks the count may take (work.ts). */
   readonly looks?: number;
 };
 
-/** As many as take a tenth of a second. */
+/** About a tenth of a second. */
 const mostLooks = 6_000_000;
 
 /**
- * Counts how many consumers with a query can be claimed at once, beside what is used now: by rules where there are some, else by
- * placing them. What it places is taken back before it returns.
+ * Counts how many consumers can be placed at the same time, beside what is used now. It computes the number where there
+ * is a rule for it; otherwise it places consumers in the fleet in memory, and takes all of them back before it returns.
  *
  * @param request a query whose names exist
  */
@@ -51,8 +51,8 @@ export function countPlacements(
   const counter = treeCounter(resolved, sharing, { looks });
   const best = topTrees(top);
   let total: Bounded = { count: 0, exact: true };
-  let ofSharing: Bounded = { count: 0, exact: true };
-  const sharers: Provider[] = [];
+  let sharingAlone: Bounded = { count: 0, exact: true };
+  const sharingTrees: Provider[] = [];
   for (const anchor of anchorsFor(fleet, resolved, sharing, 'steady')) {
     const alone = counter.alone(anchor, max);
     best.note({ root: anchor, count: Math.min(alone.count, max) });
@@ -60,10 +60,11 @@ export function countPlacements(
       total = added(total, alone);
       continue;
     }
-    sharers.push(anchor);
-    ofSharing = added(ofSharing, alone);
+    sharingTrees.push(anchor);
+    sharingAlone = added(sharingAlone, alone);
   }
-  if (sharers.length > 0) total = added(total, countSharing(sharers, ofSharing, resolved, sharing, counter, max));
+  if (sharingTrees.length > 0)
+    total = added(total, countSharing(sharingTrees, sharingAlone, resolved, sharing, counter, max));
   return {
     count: Math.min(total.count, max),
     exact: total.exact && total.count < max,
@@ -76,14 +77,14 @@ const added = (one: Bounded, other: Bounded): Bounded => ({
   exact: one.exact && other.exact,
 });
 
-/** Whether a tree takes nothing of other trees, and they nothing of it. */
+/** Whether a tree takes nothing from other trees, and they take nothing from it. */
 const isApart = (anchor: Provider, sharing: Sharing): boolean =>
   !sharing.exists || (sharing.usableBy(anchor).length === 0 && !anchor.tree.some(sharing.isSharing));
 
 /**
- * Counts trees that share providers all at once.
+ * Counts trees that share providers, all of them together.
  *
- * @param alone the sum of what each takes if nothing is placed in the others
+ * @param alone the sum of their counts, each counted as if nothing was placed in the others
  */
 function countSharing(
   anchors: readonly Provider[],
@@ -112,15 +113,15 @@ function countSharing(
   return { count, exact: count >= bound };
 }
 
-/** Remembers the trees that take most. */
+/** Keeps the trees in which most can be placed. */
 function topTrees(limit: number): { note(tree: TreeCount): void; list(): readonly TreeCount[] } {
   const trees: TreeCount[] = [];
   return {
     note: (tree) => {
       const last = trees.at(-1);
       if (tree.count === 0 || limit === 0) return;
-      if (trees.length >= limit && last !== undefined && inOrder(tree, last) >= 0) return;
-      const before = trees.findIndex((other) => inOrder(tree, other) < 0);
+      if (trees.length >= limit && last !== undefined && byCount(tree, last) >= 0) return;
+      const before = trees.findIndex((other) => byCount(tree, other) < 0);
       trees.splice(before === -1 ? trees.length : before, 0, tree);
       if (trees.length > limit) trees.pop();
     },
@@ -128,7 +129,7 @@ function topTrees(limit: number): { note(tree: TreeCount): void; list(): readonl
   };
 }
 
-/** Those that take most first, then by name. */
-const inOrder = (a: TreeCount, b: TreeCount): number =>
+/** Largest counts first, then by name. */
+const byCount = (a: TreeCount, b: TreeCount): number =>
   b.count - a.count ||
   (a.root.name === b.root.name ? Number(a.root.uuid > b.root.uuid) - 1 : a.root.name < b.root.name ? -1 : 1);

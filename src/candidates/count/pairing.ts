@@ -1,19 +1,21 @@
 /**
- * How many there are of each kind: a kind is the set of needs that one of it covers, as bits.
+ * How many members of a list there are of each kind. The kind of a member is the set of needs that it covers, as bits.
  */
 export type Kinds = ReadonlyMap<number, number>;
 
 /** A number that can be reached, and whether it is certain that no larger one can. */
 export type Bounded = { readonly count: number; readonly exact: boolean };
 
-/** So many steps are taken for three lists and more, of which the largest number is not found by a rule. */
+/** How many steps the search may take with three or more lists, for which there is no rule. */
 const mostSteps = 50_000;
 
 /**
- * The largest number of disjoint teams, of one member of each list, that together cover all needs: what consumers of a group without
- * suffix take of each class, where the providers together must have the traits that the group requires.
+ * The largest number of teams that can exist at the same time. A team has one member of each list, and its members
+ * together cover all needs. Here a team is a consumer of the group without suffix. It has a list for each class, whose
+ * members are the amounts that providers can give; the needs are the required traits, which the providers of the team
+ * must have together.
  *
- * @param needs all of them, as bits
+ * @param needs all needs, as bits
  */
 export function mostTeams(lists: readonly Kinds[], needs: number): Bounded {
   const bound = upperBound(lists, needs);
@@ -24,8 +26,8 @@ export function mostTeams(lists: readonly Kinds[], needs: number): Bounded {
 }
 
 /**
- * No more than there are in a list, and of those that cover a need one in each team. For one list, and for one need, this many
- * can be reached.
+ * An upper bound: each team needs a member of each list, and for each need a member that covers it. With one list, or
+ * with one need, it is exact.
  */
 function upperBound(lists: readonly Kinds[], needs: number): number {
   if (lists.length === 1)
@@ -52,7 +54,7 @@ function mostPairs(left: Listed, right: Listed, needs: number): number {
   const flow = left.map(() => right.map(() => 0));
   let pairs = 0;
   for (;;) {
-    // Breadth first from the kinds that have some left; a step back undoes pairs.
+    // Breadth first from the kinds that have members left; a step back dissolves pairs.
     const cameFrom = new Map<number, number>();
     const leftSeen = new Map<number, number>();
     const open = leftRoom.flatMap((room, place) => (room > 0 ? [place] : []));
@@ -100,7 +102,7 @@ function mostPairs(left: Listed, right: Listed, needs: number): number {
   }
 }
 
-/** Three lists and more: tries how often each kind of team is made, until the bound is reached or all was tried. */
+/** For three lists and more: tries how often to make each kind of team, until the bound is reached or all is tried. */
 function search(lists: readonly Kinds[], needs: number, bound: number): Bounded {
   const left = lists.map((kinds) => new Map(kinds));
   const teams = kindsOfTeams(lists, needs);
@@ -127,10 +129,10 @@ function search(lists: readonly Kinds[], needs: number, bound: number): Bounded 
   return { count: best, exact: best === bound || steps <= mostSteps };
 }
 
-/** More kinds of teams than this are not listed. */
+/** How many kinds of teams are listed at most. */
 const mostKinds = 1000;
 
-/** The kinds of teams that cover all needs, those that cover least more than once before others. */
+/** The kinds of teams that cover all needs, first those that cover few needs twice; undefined if there are too many. */
 function kindsOfTeams(lists: readonly Kinds[], needs: number): readonly (readonly number[])[] | undefined {
   let teams: readonly (readonly number[])[] = [[]];
   for (const kinds of lists) {

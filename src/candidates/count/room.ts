@@ -3,17 +3,17 @@ import { capacity } from '../../placement/inventory.ts';
 import { type Candidate, providerOf } from '../candidate.ts';
 import type { ResolvedGroup } from '../resolve.ts';
 
-/** What a provider has left of a class; nothing where more is used than there is. */
+/** What a provider has free of a class; 0 if more is used than its capacity. */
 export function roomAt(provider: Provider, classId: number): number {
   const inventory = inventoryOf(provider, classId);
   return inventory === undefined ? 0 : Math.max(0, capacity(inventory.fields) - inventory.used);
 }
 
-/** How many consumers can take an amount of a provider, one beside the other. */
+/** How many consumers can each take this amount of a provider at the same time. */
 export const timesAt = (provider: Provider, classId: number, amount: number): number =>
   Math.floor(roomAt(provider, classId) / amount);
 
-/** How many consumers can take all that a group asks for of one provider, which satisfies the group. */
+/** How many consumers can each take all that a group asks for, of a provider that satisfies the group. */
 export function timesOfGroup(provider: Provider, { resources }: ResolvedGroup): number {
   let times = Number.POSITIVE_INFINITY;
   for (const { classId, amount } of resources) times = Math.min(times, timesAt(provider, classId, amount));
@@ -23,7 +23,7 @@ export function timesOfGroup(provider: Provider, { resources }: ResolvedGroup): 
 /** What one consumer takes of one inventory with a candidate. */
 export type Take = { readonly provider: Provider; readonly classId: number; readonly amount: number };
 
-/** What a candidate takes: of a class that several groups take of one provider, the sum. */
+/** What a candidate takes. If several groups take the same class of one provider, their sum. */
 export function takesOf(candidate: Candidate): readonly Take[] {
   const takes: { provider: Provider; classId: number; amount: number }[] = [];
   for (const choice of candidate) {
@@ -38,7 +38,7 @@ export function takesOf(candidate: Candidate): readonly Take[] {
   return takes;
 }
 
-/** How many consumers can take the same. */
+/** How many consumers can each take this at the same time. */
 export const timesOf = (takes: readonly Take[]): number =>
   takes.reduce(
     (times, { provider, classId, amount }) => Math.min(times, timesAt(provider, classId, amount)),
@@ -46,8 +46,8 @@ export const timesOf = (takes: readonly Take[]): number =>
   );
 
 /**
- * Lets a function raise what is used in the fleet, and takes all of it back, whatever happens. The function must not await: nothing
- * else sees the fleet meanwhile.
+ * Calls a function that raises usages in the fleet, and lowers them again afterwards, also if the function throws. The
+ * function must not await, so that no other code sees the fleet meanwhile.
  */
 export function withRaisedUsage<Result>(
   act: (raise: (takes: readonly Take[], times: number) => void) => Result,

@@ -11,19 +11,19 @@ import { mostAt } from './bound.ts';
 import { type Bounded, mostTeams } from './pairing.ts';
 import { type Take, takesOf, timesAt, timesOf, timesOfGroup, withRaisedUsage } from './room.ts';
 
-/** Fills trees with consumers, as the search finds places for them. */
+/** Counts how many consumers fit into trees. */
 export type TreeCounter = {
-  /** How many fit into a tree, if nothing is placed elsewhere; no more than `max` are looked for. */
+  /** How many fit into a tree if nothing is placed in other trees. The search for more may stop at `max`. */
   alone(anchor: Provider, max: number): Bounded;
   /** Places consumers in a tree until none fits any more. @returns how many */
   fill(anchor: Provider, max: number, raise: (takes: readonly Take[], times: number) => void): number;
 };
 
-/** At one tree the search gives up after so many looks, so that one hard tree leaves work for the others. */
+/** How many looks one search at one tree may take, so that a hard tree does not use up the budget of the others. */
 const mostLooksAtTree = 300_000;
-/** Of so many ways to place a consumer the one is taken that leaves most. */
+/** When consumers are placed one by one, this number of ways is compared for each of them. */
 const mostWays = 16;
-/** Where placing as many as possible in the first way found does not reach the bound, so many are placed one by one. */
+/** If `fill` does not reach the upper bound, and the bound is not above this, `spread` is tried as well. */
 const mostOneByOne = 200;
 
 /** @param work how many looks all trees may take together */
@@ -43,7 +43,7 @@ export function treeCounter(request: ResolvedRequest, sharing: Sharing, work: Wo
     return found;
   };
 
-  /** All that fit in the first way, then in the next. */
+  /** Places as many consumers as fit in the first way that is found, then in the next one, and so on. */
   const fill: TreeCounter['fill'] = (anchor, max, raise) => {
     let placed = 0;
     while (placed < max && work.looks > 0) {
@@ -57,7 +57,7 @@ export function treeCounter(request: ResolvedRequest, sharing: Sharing, work: Wo
     return placed;
   };
 
-  /** One by one, each where most is left. */
+  /** Places consumers one by one, each in the way for which the providers have most room. */
   const spread = (anchor: Provider, max: number, raise: (takes: readonly Take[], times: number) => void): number => {
     let placed = 0;
     while (placed < max && work.looks > 0) {
@@ -76,7 +76,7 @@ export function treeCounter(request: ResolvedRequest, sharing: Sharing, work: Wo
   const bySearch = (anchor: Provider, max: number): Bounded => {
     const [first, second] = ways(anchor, 2);
     if (first === undefined) return { count: 0, exact: work.looks > 0 && atTree.looks >= 0 };
-    // Where there is one way, there is no other once it is used.
+    // If there is only one way to place a consumer, none is added by placing consumers.
     if (second === undefined && atTree.looks >= 0) return { count: timesOf(first), exact: true };
     const bound = mostAt([anchor], request, sharing);
     const filled = withRaisedUsage((raise) => fill(anchor, Math.min(max, bound), raise));
@@ -106,12 +106,12 @@ export function treeCounter(request: ResolvedRequest, sharing: Sharing, work: Wo
   };
 }
 
-/** More traits than this are not told apart by bits. */
+/** How many required traits can be kept as bits of a number. */
 const mostNeeds = 30;
 
 /**
- * The group without suffix takes each class of any provider that has it, so that each class is counted by itself; but for
- * required traits, which of the providers of one consumer any may have.
+ * The group without suffix may take each class from another provider, so each class is counted by itself. Only required
+ * traits connect the classes: the providers of one consumer must have them together.
  */
 function ofGroupWithoutSuffix(group: ResolvedGroup, anchor: Provider, usable: readonly Provider[]): Bounded {
   const { required } = group.traits;

@@ -7,7 +7,10 @@ import { type NearTree, nearestTrees } from './nearest.ts';
 import { createProbes, type Verdict } from './probes.ts';
 import { newVerdicts, type TreeVerdicts, treeJudge } from './trees.ts';
 
-/** Why a query fits where it fits, and why not elsewhere. Numbers that would take too much work are undefined. */
+/**
+ * In how many trees a query fits, and why it does not fit in others. Numbers that would take too much work are
+ * undefined.
+ */
 export type Explanation = {
   readonly trees: number;
   readonly fitting: number | undefined;
@@ -20,31 +23,33 @@ export type Explanation = {
 /** How many trees one condition leaves. */
 export type ConditionFigures = {
   readonly condition: Condition;
-  /** Trees that fit a query of this condition only; null for conditions that are between groups. */
+  /** Trees that fit a query with this condition only; null for conditions about several groups. */
   readonly alone: number | null | undefined;
-  /** Trees that fit this condition and all before it. */
+  /** Trees that fit a query with this condition and all before it. */
   readonly left: number | undefined;
   /** Trees that fit if this condition is dropped. */
   readonly without: number | undefined;
-  /** Of resources the largest amount that fits somewhere, all else as asked; 0 for none, null for other conditions. */
+  /**
+   * For a resource, the largest amount that fits in some tree if all other conditions stay; null for other conditions.
+   */
   readonly largest: number | null | undefined;
 };
 
 export type ExplainOptions = {
-  /** How many of the trees that do not fit are wanted. */
+  /** How many of the trees that do not fit are returned. */
   readonly nearest: number;
-  /** The root of the only tree that is asked about. */
+  /** The root of the tree to explain; undefined for all trees. */
   readonly tree?: Provider | undefined;
-  /** How many looks it may take: what a look takes is some 10 ns. */
+  /** How many looks it may take (work.ts). */
   readonly looks?: number;
 };
 
-/** As many as take a tenth of a second. */
+/** About a tenth of a second. */
 const mostLooks = 6_000_000;
 
 /**
- * Explains what each condition of a query does, by asking the search for candidates about the query with conditions taken out.
- * The same fleet has the same explanation: work is counted, not timed.
+ * Explains what each condition of a query does: it searches for candidates of the query with some conditions dropped.
+ * The work is counted and not timed, so that the same fleet has the same explanation.
  *
  * @param conditions of a query whose names exist
  */
@@ -56,7 +61,7 @@ export function explain(
   const sharing = rememberingLast(sharingIn(fleet));
   const probes = createProbes(fleet, sharing, { looks });
   const judge = treeJudge(fleet, conditions, sharing, probes);
-  const nearest = nearestTrees(fleet, conditions, judge.meetings, sharing, limit, probes.work);
+  const nearest = nearestTrees(fleet, conditions, judge.checks, sharing, limit, probes.work);
   const roots = tree === undefined ? fleet.roots : [tree];
 
   const fitting = newTally();
@@ -65,7 +70,7 @@ export function explain(
   const without = conditions.map(newTally);
   const mayFitOther: Provider[][] = conditions.map(() => []);
   const verdicts = newVerdicts(conditions.length);
-  /** Trees of which it takes more work than for whether they fit, which is found out for all of them first. */
+  /** Trees for which `judge.rest` is needed. It comes after `judge.first` for all trees, which matters more. */
   const later: { readonly anchor: Provider; readonly fits: Verdict }[] = [];
   const noteRest = (anchor: Provider): void => {
     countEach(left, verdicts.left);
@@ -111,7 +116,7 @@ export function explain(
   };
 }
 
-/** A number of trees; not known once one of them is not. */
+/** A number of trees; unknown as soon as the verdict about one tree is unknown. */
 type Tally = { count: number; isKnown: boolean };
 
 const newTally = (): Tally => ({ count: 0, isKnown: true });
@@ -134,7 +139,7 @@ function noteTrees(lists: readonly Provider[][], { otherAmount }: TreeVerdicts, 
   for (let place = 0; place < lists.length; place++) if (otherAmount[place] !== false) lists[place]?.push(anchor);
 }
 
-/** One tree is asked about again and again before the next. */
+/** Caches the answer for the latest tree: many questions about one tree come before the next tree. */
 function rememberingLast(sharing: Sharing): Sharing {
   let last: { readonly root: Provider; readonly usable: readonly Provider[] } | undefined;
   return {

@@ -4,21 +4,22 @@ import { capacity } from '../../placement/inventory.ts';
 import { type Condition, type ResourceCondition, requestWith } from '../conditions.ts';
 import { type ResolvedRequest, resolveVariant } from '../resolve.ts';
 import type { Sharing } from '../sharing.ts';
-import { isSpent } from '../work.ts';
+import { overspends } from '../work.ts';
 import type { Probes } from './probes.ts';
 
-/** Of a class that many groups ask for, so many different sums of what they take are looked at. */
+/** How many different sums are tried of what other groups take of the class. */
 const mostSums = 1000;
 
 /**
- * The largest amount of a class that fits somewhere, with all else as asked; 0 for none.
+ * The largest amount of a class that fits in some tree, if all other conditions stay; 0 if none fits.
  *
- * Where everything is placed, the class of one group at one provider and the same class of others with it, the amount is bounded by
- * what the others leave there, and by the units of the inventory. So the largest that fits is among the largest by these bounds,
- * for each provider and each sum that the others may take. It need not be near an amount that does not fit, since it goes by steps.
+ * In a candidate, one provider gives the class to the group, and may give the same class to other groups. The amount is
+ * bounded by what these leave, and by the units of the inventory. So only these bounds are tried: one for each provider
+ * and each sum that other groups may take. A binary search is not possible: because of `step_size`, an amount may fit
+ * though a smaller one does not.
  *
- * @param trees of which one may fit; the others certainly do not
- * @returns undefined where finding out would take too much work
+ * @param trees the trees that may fit; all others certainly do not
+ * @returns undefined if it would take too much work
  */
 export function largestAmount(
   fleet: Fleet,
@@ -35,25 +36,25 @@ export function largestAmount(
   const taken = sumsOfOthers(resolved, condition.suffix, classId);
   if (taken === undefined) return undefined;
 
-  // From the tree that promises most to the one that promises least: mostly the first keeps its promise.
-  const promising: { readonly anchor: Provider; readonly most: number }[] = [];
+  // Trees with the largest bound first: mostly the first tree reaches its bound.
+  const boundedTrees: { readonly anchor: Provider; readonly most: number }[] = [];
   for (const anchor of trees) {
-    if (isSpent(probes.work, anchor.tree.length)) return undefined;
+    if (overspends(probes.work, anchor.tree.length)) return undefined;
     let most = 0;
     for (const provider of [...anchor.tree, ...sharing.usableBy(anchor)]) {
       most = Math.max(most, largestBeside(provider, classId, 0));
     }
-    if (most > 0) promising.push({ anchor, most });
+    if (most > 0) boundedTrees.push({ anchor, most });
   }
-  promising.sort((a, b) => b.most - a.most);
+  boundedTrees.sort((a, b) => b.most - a.most);
 
   const probeFor = (amount: number) => probes.ofResolved(withAmount(resolved, condition.suffix, classId, amount));
   const known = new Map<number, ReturnType<typeof probeFor>>();
   let largest = 0;
-  for (const { anchor, most } of promising) {
+  for (const { anchor, most } of boundedTrees) {
     if (most <= largest) break;
     const providers = [...anchor.tree, ...sharing.usableBy(anchor)];
-    if (isSpent(probes.work, providers.length * taken.length)) return undefined;
+    if (overspends(probes.work, providers.length * taken.length)) return undefined;
     const amounts = new Set(providers.flatMap((provider) => taken.map((sum) => largestBeside(provider, classId, sum))));
     for (const amount of [...amounts].sort((a, b) => b - a)) {
       if (amount <= largest) break;
@@ -67,7 +68,9 @@ export function largestAmount(
   return largest;
 }
 
-/** The largest amount of a class that a provider can give by capacity and units, while others take some of it; 0 for none. */
+/**
+ * The largest amount of a class that a provider can give, by capacity and units, beside what is taken; 0 if it cannot.
+ */
 export function largestBeside(provider: Provider, classId: number, taken: number): number {
   const inventory = inventoryOf(provider, classId);
   if (inventory === undefined) return 0;
@@ -77,7 +80,7 @@ export function largestBeside(provider: Provider, classId: number, taken: number
   return amount >= Math.max(fields.minUnit, 1) ? amount : 0;
 }
 
-/** What the other groups may take of a class at the provider of a group, in all ways; undefined where there are too many. */
+/** All sums that other groups may take of a class at the provider of a group; undefined if there are too many. */
 function sumsOfOthers(
   { groups, isolate }: ResolvedRequest,
   suffix: string,

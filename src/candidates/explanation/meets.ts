@@ -5,21 +5,25 @@ import { type Condition, requestWith } from '../conditions.ts';
 import { isOfKind, satisfiesAlone } from '../options.ts';
 import { type ResolvedGroup, resolveVariant } from '../resolve.ts';
 
-/** How providers and trees are held against a condition by itself. */
-export type Meeting = {
-  /** Whether a provider that serves the group in the tree of an anchor meets it. */
+/** How a condition by itself is checked, without the other conditions. */
+export type ConditionCheck = {
+  /** Whether a provider meets the condition, if it serves the group in the tree of an anchor. */
   readonly meets: Meets;
-  /** Whether some provider of a tree meets it, whatever else the group asks for. */
+  /** Whether a provider of a tree meets the condition, whatever else the group asks for. */
   readonly isMetIn: (anchor: Provider) => boolean;
 };
 
 export type Meets = (provider: Provider, anchor: Provider) => boolean;
 
-const always: Meeting = { meets: () => true, isMetIn: () => true };
-const never: Meeting = { meets: () => false, isMetIn: () => false };
+const always: ConditionCheck = { meets: () => true, isMetIn: () => true };
+const never: ConditionCheck = { meets: () => false, isMetIn: () => false };
 
-/** @param conditions all of the query; what is between providers, isolation and subtrees, each meets by itself. */
-export function meetingOf(fleet: Fleet, condition: Condition, conditions: readonly Condition[]): Meeting {
+/**
+ * The check of a condition. Every provider meets isolation and subtrees, which are about several providers.
+ *
+ * @param conditions all conditions of the query
+ */
+export function checkOf(fleet: Fleet, condition: Condition, conditions: readonly Condition[]): ConditionCheck {
   if (condition.kind === 'isolate' || condition.kind === 'subtree') return always;
   const resolved = resolveVariant(fleet, requestWith([condition]));
   if (resolved === 'nothing') return never;
@@ -44,13 +48,13 @@ export function meetingOf(fleet: Fleet, condition: Condition, conditions: readon
   }
 }
 
-const inTree = (meets: Meets): Meeting => ({
+const inTree = (meets: Meets): ConditionCheck => ({
   meets,
   isMetIn: (anchor) => anchor.tree.some((provider) => meets(provider, anchor)),
 });
 
-/** For the group without suffix the root speaks for its tree. */
-function ofAggregate(group: ResolvedGroup): Meeting {
+/** For the group without suffix, a forbidden aggregate of the root excludes the whole tree. */
+function ofAggregate(group: ResolvedGroup): ConditionCheck {
   const plain = inTree((provider) => isOfKind(provider, group));
   if (group.granular) return plain;
   return {
@@ -59,8 +63,8 @@ function ofAggregate(group: ResolvedGroup): Meeting {
   };
 }
 
-/** @param isLookedAt whether the group has resources: one that has none is looked for in any tree */
-function ofTree({ granular, treeRoot }: ResolvedGroup, isLookedAt: boolean): Meeting {
+/** @param isLookedAt whether the group has resources: for a group without, `in_tree` is ignored */
+function ofTree({ granular, treeRoot }: ResolvedGroup, isLookedAt: boolean): ConditionCheck {
   const isMetIn = (anchor: Provider): boolean => anchor === treeRoot;
   if (!isLookedAt) return { meets: () => true, isMetIn };
   return { meets: granular ? ({ root }) => root === treeRoot : (_, anchor) => isMetIn(anchor), isMetIn };

@@ -3,10 +3,12 @@ import { freeOf, inventoryOf, type Provider } from '../../fleet/provider.ts';
 import { capacity, type InventoryFields } from '../../placement/inventory.ts';
 import type { Condition, ResourceCondition } from '../conditions.ts';
 import type { Sharing } from '../sharing.ts';
-import { isSpent, type Work } from '../work.ts';
-import type { Meeting } from './meets.ts';
+import { overspends, type Work } from '../work.ts';
+import type { ConditionCheck } from './meets.ts';
 
-/** Why no provider of a tree meets a condition; together: each is met, but not all of them at once. */
+/**
+ * Why no provider of a tree meets a condition. `together`: each condition is met by a provider, but not all at once.
+ */
 export type Reason =
   | 'capacity'
   | 'max_unit'
@@ -28,17 +30,17 @@ export type Unmet = {
   readonly reason: Reason;
 };
 
-/** A tree that does not fit, and what keeps it from it. */
+/** A tree that does not fit, and the conditions that it does not meet. */
 export type NearTree = { readonly root: Provider; readonly unmet: readonly Unmet[] };
 
-/** Remembers the trees that come nearest to fitting. */
+/** Keeps the trees that come nearest to fitting. */
 export type Nearest = {
   /**
    * @param anchor a tree that does not fit
-   * @param isEnough of each condition whether the tree fits once it alone is dropped
+   * @param isEnough for each condition, whether the tree fits if only this one is dropped
    */
   note(anchor: Provider, isEnough: readonly (boolean | undefined)[]): void;
-  /** Whether there was enough work for all of them. */
+  /** Whether the budget was enough to look at all of them. */
   isComplete(): boolean;
   /** Fewest unmet conditions first, then the smallest shortfall, then by name. */
   list(): readonly NearTree[];
@@ -51,16 +53,16 @@ type Noted = {
   readonly shortfall: number;
 };
 
-/** @param limit how many trees are wanted */
+/** @param limit how many trees are kept */
 export function nearestTrees(
   fleet: Fleet,
   conditions: readonly Condition[],
-  meetings: readonly Meeting[],
+  checks: readonly ConditionCheck[],
   sharing: Sharing,
   limit: number,
   work: Work,
 ): Nearest {
-  const meets = meetings.map((meeting) => meeting.meets);
+  const meets = checks.map((check) => check.meets);
   const classIds = conditions.map((condition) =>
     condition.kind === 'resource' ? (fleet.classes.byName.get(condition.name)?.id ?? -1) : -1,
   );
@@ -106,7 +108,7 @@ export function nearestTrees(
       reason: shortReason(provider, classIds[place] ?? -1, condition),
     };
   };
-  /** Of the providers that may serve a group the one that meets most of what the group asks for. */
+  /** The provider that meets most conditions of the group, among those that may serve it. */
   const nearestTo = (condition: Condition, anchor: Provider, providers: readonly Provider[]): Provider => {
     if (!('suffix' in condition) || condition.kind === 'tree') return anchor;
     const places = [...conditions.entries()].flatMap(([place, other]) =>
@@ -124,7 +126,7 @@ export function nearestTrees(
     note: (anchor, isEnough) => {
       if (limit === 0) return;
       const providers = serving(anchor);
-      if (isSpent(work, meets.length * providers.length)) {
+      if (overspends(work, meets.length * providers.length)) {
         isComplete = false;
         return;
       }

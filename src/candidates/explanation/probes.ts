@@ -5,30 +5,30 @@ import { type CandidatesAt, candidatesOf } from '../combinations.ts';
 import { type Condition, requestWith } from '../conditions.ts';
 import { type ResolvedRequest, resolveVariant } from '../resolve.ts';
 import type { Sharing } from '../sharing.ts';
-import { isSpent, type Work } from '../work.ts';
+import { overspends, type Work } from '../work.ts';
 
-/** Whether something is so; undefined where finding out would take too much work. */
+/** The answer to a question; undefined if it would take too much work. */
 export type Verdict = boolean | undefined;
 
 /** Whether a tree fits a variant of a query. */
 export type Probe = (anchor: Provider) => Verdict;
 
-/** At one tree a search for one variant gives up after so many looks, so that one hard tree leaves work for the others. */
+/** How many looks one search at one tree may take, so that a hard tree does not use up the budget of the others. */
 const mostLooksAtTree = 300_000;
 
-/** What looking up the names of one condition costs, in looks. */
+/** What it costs to look up the names of one condition, in looks. */
 const looksToResolve = 10;
 
-/** Asks the search whether trees fit: all probes share one bound of work. */
+/** Probes that run the search for candidates, and share one budget. */
 export type Probes = {
   readonly work: Work;
-  /** For the request of some conditions, which are listed when a tree is first asked about. */
+  /** A probe for the request that has some conditions. These are listed at the first use of the probe. */
   of(conditions: () => readonly Condition[]): Probe;
-  /** The same for a request whose names are looked up. */
+  /** The same for a request whose names are already looked up. */
   ofResolved(request: ResolvedRequest): Probe;
 };
 
-/** @param work how many looks all probes may take together; what a look takes is some 10 ns */
+/** @param work the budget of all probes together */
 export function createProbes(fleet: Fleet, sharing: Sharing, work: Work): Probes {
   const atTree: Work = { looks: 0 };
   const ofResolved = (request: ResolvedRequest): Probe => {
@@ -37,7 +37,7 @@ export function createProbes(fleet: Fleet, sharing: Sharing, work: Work): Probes
     return (anchor) => {
       if (!satisfiesTraits(anchor.traitIds, request.rootTraits)) return false;
       const providers = anchor.tree.length + sharing.usableBy(anchor).length;
-      if (isSpent(work, request.groups.length * providers)) return undefined;
+      if (overspends(work, request.groups.length * providers)) return undefined;
       const granted = Math.min(work.looks, mostLooksAtTree);
       atTree.looks = granted;
       const found = hasFirst(candidatesAt, anchor);
@@ -53,7 +53,7 @@ export function createProbes(fleet: Fleet, sharing: Sharing, work: Work): Probes
       return (anchor) => {
         if (probe === undefined) {
           const wanted = conditions();
-          if (isSpent(work, wanted.length * looksToResolve)) return undefined;
+          if (overspends(work, wanted.length * looksToResolve)) return undefined;
           const resolved = resolveVariant(fleet, requestWith(wanted));
           probe = resolved === 'nothing' ? () => false : ofResolved(resolved);
         }

@@ -3,47 +3,50 @@ import type { Provider } from '../../fleet/provider.ts';
 import { isAlone } from '../choices.ts';
 import { type Condition, conditionsWithout, losesItsGroup } from '../conditions.ts';
 import type { Sharing } from '../sharing.ts';
-import { isSpent } from '../work.ts';
-import { type Meeting, meetingOf } from './meets.ts';
+import { overspends } from '../work.ts';
+import { type ConditionCheck, checkOf } from './meets.ts';
 import type { Probe, Probes, Verdict } from './probes.ts';
 
-/** What is found out about one tree, in the order of the conditions; the lists are used again for the next tree. */
+/** What is found out about one tree. Each list has an entry for each condition, and is used again for the next tree. */
 export type TreeVerdicts = {
   fits: Verdict;
-  /** Whether it fits a query of the condition only; for traits, aggregates and in_tree, whether a provider of it meets it. */
+  /**
+   * Whether the tree fits a query with this condition only. For traits, aggregates and in_tree: whether a provider
+   * meets it.
+   */
   readonly alone: Verdict[];
-  /** Whether it fits the condition and all before it. */
+  /** Whether the tree fits a query with this condition and all before it. */
   readonly left: Verdict[];
-  /** Whether it fits if the condition is dropped. */
+  /** Whether the tree fits if this condition is dropped. */
   readonly without: Verdict[];
-  /** Whether it may fit another amount in the place of the condition's: false is certain. */
+  /** Whether the tree may fit if the condition asks for another amount: false is certain. */
   readonly otherAmount: Verdict[];
 };
 
-/** Finds out about trees: first whether they fit, which is wanted the most, and then the rest. */
+/** Judges trees in two steps: first whether they fit, which matters most if the budget is not enough, then the rest. */
 export type TreeJudge = {
-  readonly meetings: readonly Meeting[];
-  /** Whether all is found out about a tree at once, for hardly more than whether it fits. */
+  readonly checks: readonly ConditionCheck[];
+  /** Whether `first` finds out everything about a tree: it is a single provider, for which that takes hardly longer. */
   isLone(anchor: Provider): boolean;
-  /** Fills in `fits` and `alone`; all where the tree is a lone provider. */
+  /** Fills in `fits` and `alone`; for a lone tree everything. */
   first(anchor: Provider, verdicts: TreeVerdicts): void;
-  /** Fills in `left`, `without` and `otherAmount`. @param verdicts of the same tree, as `first` left them */
+  /** Fills in `left`, `without` and `otherAmount`. @param verdicts what `first` found out about the same tree */
   rest(anchor: Provider, verdicts: TreeVerdicts): void;
 };
 
 /**
- * @returns the judge of the trees of a fleet. What the search says about variants of a query is asked as seldom as may be: a tree
- *   that fits a query fits it with conditions taken out, and one that does not fit it does not fit one that asks for more.
+ * Creates the judge of the trees of a fleet. It searches for variants of the query as rarely as possible: a tree that
+ * fits a query also fits with fewer conditions, and a tree that does not fit does not fit with more conditions.
  */
 export function treeJudge(fleet: Fleet, conditions: readonly Condition[], sharing: Sharing, probes: Probes): TreeJudge {
-  const meetings = conditions.map((condition) => meetingOf(fleet, condition, conditions));
-  const { first, rest } = judgeBySearch(conditions, meetings, probes);
+  const checks = conditions.map((condition) => checkOf(fleet, condition, conditions));
+  const { first, rest } = judgeBySearch(conditions, checks, probes);
   const suffixes = new Set(conditions.flatMap((condition) => ('suffix' in condition ? [condition.suffix] : [])));
-  if (suffixes.size > 1) return { meetings, isLone: () => false, first, rest };
-  const judgeLone = judgeOfLone(conditions, meetings, probes);
+  if (suffixes.size > 1) return { checks, isLone: () => false, first, rest };
+  const judgeLone = judgeOfLone(conditions, checks, probes);
   const isLone = (anchor: Provider): boolean => isAlone(anchor, sharing.usableBy(anchor));
   return {
-    meetings,
+    checks,
     isLone,
     first: (anchor, verdicts) => (isLone(anchor) ? judgeLone(anchor, verdicts) : first(anchor, verdicts)),
     rest,
@@ -51,19 +54,19 @@ export function treeJudge(fleet: Fleet, conditions: readonly Condition[], sharin
 }
 
 /**
- * The judge of trees of one provider, which nothing shares with, for one group: what the provider must be does not depend on
- * anything else, so the tree fits if each condition is met. Of most fleets those are all trees.
+ * Judges trees of a single provider, with which no other tree shares, for a query with one group. No condition depends
+ * on another one then, so the tree fits if the provider meets each condition. In most fleets these are all trees.
  */
 function judgeOfLone(
   conditions: readonly Condition[],
-  meetings: readonly Meeting[],
+  checks: readonly ConditionCheck[],
   { work }: Probes,
 ): TreeJudge['first'] {
-  const meets = meetings.map((meeting) => meeting.meets);
+  const meets = checks.map((check) => check.meets);
   const isLast = conditions.map((condition) => losesItsGroup(conditions, condition));
   return (anchor, verdicts) => {
     const { alone, left, without, otherAmount } = verdicts;
-    if (isSpent(work, meets.length)) return forget(verdicts);
+    if (overspends(work, meets.length)) return forget(verdicts);
     let unmet = 0;
     let firstUnmet = meets.length;
     for (let place = 0; place < meets.length; place++) {
@@ -83,23 +86,23 @@ function judgeOfLone(
   };
 }
 
-/** The judge of any tree. */
+/** Judges any tree. */
 function judgeBySearch(
   conditions: readonly Condition[],
-  meetings: readonly Meeting[],
+  checks: readonly ConditionCheck[],
   probes: Probes,
 ): Pick<TreeJudge, 'first' | 'rest'> {
   const fitsAll = probes.of(() => conditions);
   const alone = conditions.map((condition, place): Probe => {
     if (condition.kind === 'isolate' || condition.kind === 'subtree') return () => undefined;
     if (condition.kind === 'resource') return probes.of(() => [condition]);
-    return (anchor) => (isSpent(probes.work, anchor.tree.length) ? undefined : meetings[place]?.isMetIn(anchor));
+    return (anchor) => (overspends(probes.work, anchor.tree.length) ? undefined : checks[place]?.isMetIn(anchor));
   });
   const left = conditions.map((_, place) =>
     place === conditions.length - 1 ? fitsAll : probes.of(() => conditions.slice(0, place + 1)),
   );
   const without = conditions.map((condition) => probes.of(() => conditionsWithout(conditions, condition)));
-  // A group that asks for nothing but absence fits nowhere, and more conditions may change that.
+  // A group without resources that only forbids fits nowhere, but may fit with more conditions.
   const isMonotone = everyGroupHasResources(conditions);
   const relaxes = conditions.map((condition) => isMonotone && !mayHelp(conditions, condition));
   return {
@@ -139,8 +142,8 @@ const everyGroupHasResources = (conditions: readonly Condition[]): boolean =>
   );
 
 /**
- * Whether a tree may fit because of a condition: the provider of a class may bring a trait that the group without suffix needs, and
- * that of a lost group may be the top of a subtree.
+ * Whether a tree that fits might not fit without a condition. The provider of a dropped class may be the one with a
+ * trait that the group without suffix requires. The provider of a dropped group may be the top of a subtree.
  */
 function mayHelp(conditions: readonly Condition[], dropped: Condition): boolean {
   if (dropped.kind !== 'resource') return false;
@@ -156,7 +159,7 @@ function forget(verdicts: TreeVerdicts): void {
   for (const list of [verdicts.alone, verdicts.left, verdicts.without, verdicts.otherAmount]) list.fill(undefined);
 }
 
-/** Nothing is known yet. */
+/** Verdicts of which none is known yet. */
 export const newVerdicts = (count: number): TreeVerdicts => ({
   fits: undefined,
   alone: Array.from({ length: count }, () => undefined),

@@ -2,6 +2,7 @@ import { candidateQuestions, flatCandidates, nestedCandidates } from './candidat
 import { claims } from './claims.ts';
 import { creating } from './creating.ts';
 import { hotSpot } from './hot_spot.ts';
+import { placing } from './placing.ts';
 import { reads } from './reads.ts';
 import { refreshes } from './refresh.ts';
 import { schedulerLoop } from './scheduler_loop.ts';
@@ -12,6 +13,7 @@ export const allWorkloads: readonly Workload[] = [
   creating,
   ...flatCandidates,
   ...claims,
+  ...placing,
   schedulerLoop,
   hotSpot,
   ...reads,

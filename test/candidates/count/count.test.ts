@@ -9,42 +9,22 @@ import { crowdedRequest, crowdedTree } from '../crowded.ts';
 import { groupOf, requestOf } from '../plain_request.ts';
 import { anyRequest } from '../random_request.ts';
 import { anyTopology } from '../random_topology.ts';
-import {
-  aggregates,
-  type Node,
-  nodeAt,
-  rowsOf,
-  type Stock,
-  sharingTrait,
-  stockOf,
-  type Topology,
-} from '../topology.ts';
+import { aggregates, nodeAt, rowsOf, sharingTrait, stockOf, type Topology } from '../topology.ts';
 import { naiveCount } from './naive_count.ts';
+import { scarce } from './scarce.ts';
 
-/** How many random cases there are: more of them in the small hours. */
+/** How many random cases are tried; a long run may set more. */
 const numRuns = Number(process.env.COUNT_CASES ?? 400);
 
 const fleetOf = (topology: Topology): Fleet => createFleet(rowsOf(topology)).fleet;
 
 const unlimited = { max: 1_000_000, top: 100 };
 
-/** Little of everything, so that all ways to share it out can be tried. */
-const scarce = (topology: Topology): Topology =>
-  topology.slice(0, 5).map((node): Node => {
-    const less = (stock: Stock | undefined) =>
-      stock && { ...stock, total: Math.min(stock.total, 4), allocation_ratio: Math.min(stock.allocation_ratio, 1.5) };
-    const { VCPU, MEMORY_MB, DISK_GB, SRIOV_NET_VF } = node.stock;
-    return {
-      ...node,
-      stock: { VCPU: less(VCPU), MEMORY_MB: less(MEMORY_MB), DISK_GB: less(DISK_GB), SRIOV_NET_VF: less(SRIOV_NET_VF) },
-    };
-  });
-
 const usageOf = (fleet: Fleet) =>
   [...fleet.byId.values()].map(({ inventories }) => inventories.map(({ used }) => used));
 
 suite('how many consumers can be claimed', () => {
-  test('the count can be claimed, and no more where it is exact', (t) => {
+  test('as many consumers as are counted can be placed, and no more if the count is exact', (t) => {
     const seen = new Map<string, number>();
     const note = (what: string, isSo = true): void => {
       seen.set(what, (seen.get(what) ?? 0) + Number(isSo));
@@ -99,7 +79,7 @@ suite('how many consumers can be claimed', () => {
     }
   });
 
-  test('what several classes must have together is matched as well as it can be', () => {
+  test('mostTeams finds the largest number of teams that cover all needs', () => {
     const kinds = fc.dictionary(fc.constantFrom('0', '1', '2', '3'), fc.integer({ min: 1, max: 2 }));
     fc.assert(
       fc.property(fc.array(kinds, { minLength: 1, maxLength: 3 }), fc.constantFrom(1, 3), (lists, needs) => {
@@ -112,7 +92,7 @@ suite('how many consumers can be claimed', () => {
     );
   });
 
-  test('one group without suffix: each class by itself, of all providers of a tree', () => {
+  test('the group without suffix: each class is counted by itself, over all providers of a tree', () => {
     const topology = [
       nodeAt(0, { stock: { DISK_GB: stockOf(100) } }),
       nodeAt(1, { parent: 0, stock: { VCPU: stockOf(8) } }),
@@ -133,7 +113,7 @@ suite('how many consumers can be claimed', () => {
     );
   });
 
-  test('at max it is not exact, and trees tell no more either', () => {
+  test('a count that reaches max is not exact, and no tree has a larger count', () => {
     const fleet = fleetOf([nodeAt(0, { stock: { VCPU: stockOf(8) } }), nodeAt(1, { stock: { VCPU: stockOf(8) } })]);
     const request = requestOf([groupOf('', { VCPU: 1 })]);
     const counted = (max: number) => {
@@ -147,7 +127,7 @@ suite('how many consumers can be claimed', () => {
     ]);
   });
 
-  test('hosts that share a disk count together what each counts alone', () => {
+  test('hosts that share a disk have together the count that each has alone', () => {
     const hosts = [0, 1, 2].map((place) => nodeAt(place, { stock: { VCPU: stockOf(8) }, aggregates: [aggregates[0]] }));
     const disk = nodeAt(3, { stock: { DISK_GB: stockOf(50) }, traits: [sharingTrait], aggregates: [aggregates[0]] });
     const { count, exact, trees } = countPlacements(
@@ -161,7 +141,7 @@ suite('how many consumers can be claimed', () => {
     );
   });
 
-  test('two groups that are kept apart are spread over three devices', () => {
+  test('two isolated groups are spread over three devices', () => {
     const devices = [1, 2, 3].map((place) => nodeAt(place, { parent: 0, stock: { SRIOV_NET_VF: stockOf(2) } }));
     const groups = [groupOf('1', { SRIOV_NET_VF: 1 }), groupOf('2', { SRIOV_NET_VF: 1 })];
     const { count, exact } = countPlacements(

@@ -2,23 +2,30 @@ import type { CandidateRequest } from '../../../src/candidates/request.ts';
 import { candidatesAt, capacityOf } from '../oracle.ts';
 import type { ClassName, Topology } from '../topology.ts';
 
-/** So many states are looked at; beyond them the case is none. */
+/** How many states are tried. A case with more is left out. */
 const mostStates = 2000;
-/** Nor are more candidates than this. */
+/** A case with more candidates than this is left out as well. */
 const mostCandidates = 60;
 
+/** What each of the consumers takes that can be claimed at once. */
+type Placed = readonly Readonly<Record<string, { readonly resources: Readonly<Record<string, number>> }>>[];
+
+/** The largest number of consumers that can be claimed at once; undefined where there are too many ways to place them. */
+export const naiveCount = (...args: Parameters<typeof mostPlaced>): number | undefined => mostPlaced(...args)?.length;
+
 /**
- * The largest number of consumers that can be claimed at once: all ways to take candidates, each any number of times, are tried.
+ * One of the ways to place as many consumers as possible at the same time: all ways to take candidates, each any number of times,
+ * are tried.
  *
- * @param roots of the trees that are filled
- * @returns undefined where there are too many ways
+ * @param roots the roots of the trees in which consumers are placed
+ * @returns undefined if there are too many ways
  */
-export function naiveCount(
+export function mostPlaced(
   topology: Topology,
   request: CandidateRequest,
   roots = topology.filter(({ parent }) => parent === undefined),
-): number | undefined {
-  // What the candidates take, each once: mappings aside.
+): Placed | undefined {
+  // What the candidates take. Candidates that differ only by their mappings count once.
   const takes = new Map(
     roots
       .flatMap((root) => [...candidatesAt(topology, request, root)])
@@ -41,19 +48,31 @@ export function naiveCount(
     const ofKey = new Map(amounts);
     return keys.map((key) => ofKey.get(key) ?? 0);
   });
-  const known = new Map<string, number>();
-  const most = (first: number, left: readonly number[]): number => {
+  const known = new Map<string, readonly number[]>();
+  const most = (first: number, left: readonly number[]): readonly number[] => {
     const state = `${first} ${left.join(' ')}`;
     const before = known.get(state);
-    if (before !== undefined || known.size > mostStates) return before ?? 0;
-    let best = 0;
+    if (before !== undefined || known.size > mostStates) return before ?? [];
+    let best: readonly number[] = [];
     for (let place = first; place < candidates.length; place++) {
       const rest = left.map((each, at) => each - (candidates[place]?.[at] ?? 0));
-      if (rest.every((each) => each >= 0)) best = Math.max(best, 1 + most(place, rest));
+      if (rest.some((each) => each < 0)) continue;
+      const found = most(place, rest);
+      if (found.length + 1 > best.length) best = [place, ...found];
     }
     known.set(state, best);
     return best;
   };
-  const count = most(0, [...room.values()]);
-  return known.size > mostStates ? undefined : count;
+  const best = most(0, [...room.values()]);
+  return known.size > mostStates ? undefined : best.map((place) => allocationsOf([...takes.values()][place] ?? []));
+}
+
+function allocationsOf(amounts: readonly (readonly [key: string, amount: number])[]): Placed[number] {
+  const byProvider = Map.groupBy(amounts, ([key]) => key.split(' ')[0] ?? '');
+  return Object.fromEntries(
+    [...byProvider].map(([uuid, ofProvider]) => [
+      uuid,
+      { resources: Object.fromEntries(ofProvider.map(([key, amount]) => [key.split(' ')[1], amount])) },
+    ]),
+  );
 }

@@ -27,16 +27,45 @@ export function fittingTrees(topology: Topology, parts: readonly Part[]): Node[]
   return roots.filter((root) => candidatesAt(topology, request, root).size > 0);
 }
 
+/** What plain queries say about a topology: by the rules, or by another service. */
+export type PlainQueries = {
+  /** How many trees fit some conditions. */
+  fitting(parts: readonly Part[]): number | Promise<number>;
+  fitsSomewhere(parts: readonly Part[]): boolean | Promise<boolean>;
+  /**
+   * For a trait, an aggregate or in_tree: how many trees have a provider that meets it; of root_required, how many
+   * roots.
+   */
+  meeting(part: Part): number | Promise<number>;
+};
+
+/** Plain queries, answered by the letter of the rules. */
+export const queriesByTheRules = (topology: Topology): PlainQueries => ({
+  fitting: (parts) => fittingTrees(topology, parts).length,
+  fitsSomewhere: (parts) => fittingTrees(topology, parts).length > 0,
+  meeting: (part) =>
+    rootsOf(topology).filter((root) =>
+      part.kind === 'root'
+        ? meets(topology, root, root, part)
+        : treeOf(topology, root).some((node) => hasIt(topology, node, part)),
+    ).length,
+});
+
 /** Each number of each condition by itself, with conditions taken out of the query. */
-export const naiveFigures = (topology: Topology, parts: readonly Part[]): Figures[] =>
-  parts.map((part, place) => ({
-    parameter: part.parameter,
-    value: part.value,
-    alone: aloneCount(topology, part),
-    left: fittingTrees(topology, parts.slice(0, place + 1)).length,
-    without: fittingTrees(topology, partsWithout(parts, part)).length,
-    largest: part.kind === 'resource' ? largest(topology, parts, part) : null,
-  }));
+export async function naiveFigures(queries: PlainQueries, parts: readonly Part[]): Promise<Figures[]> {
+  const figures: Figures[] = [];
+  for (const [place, part] of parts.entries()) {
+    figures.push({
+      parameter: part.parameter,
+      value: part.value,
+      alone: await aloneCount(queries, part),
+      left: await queries.fitting(parts.slice(0, place + 1)),
+      without: await queries.fitting(partsWithout(parts, part)),
+      largest: part.kind === 'resource' ? await largest(queries, parts, part) : null,
+    });
+  }
+  return figures;
+}
 
 function partsWithout(parts: readonly Part[], dropped: Part): readonly Part[] {
   const others = parts.filter((part) => part !== dropped);
@@ -45,12 +74,9 @@ function partsWithout(parts: readonly Part[], dropped: Part): readonly Part[] {
   return isLastClass ? others.filter(({ suffix }) => suffix !== dropped.suffix) : others;
 }
 
-function aloneCount(topology: Topology, part: Part): number | null {
+function aloneCount(queries: PlainQueries, part: Part): number | null | Promise<number> {
   if (part.kind === 'isolate' || part.kind === 'subtree') return null;
-  if (part.kind === 'resource') return fittingTrees(topology, [part]).length;
-  const roots = rootsOf(topology);
-  if (part.kind === 'root') return roots.filter((root) => meets(topology, root, root, part)).length;
-  return roots.filter((root) => treeOf(topology, root).some((node) => hasIt(topology, node, part))).length;
+  return part.kind === 'resource' ? queries.fitting([part]) : queries.meeting(part);
 }
 
 const treeOf = (topology: Topology, root: Node): Node[] =>
@@ -65,11 +91,11 @@ function hasIt(topology: Topology, node: Node, { kind, value }: Part): boolean {
   return value.startsWith('!') ? hasTraits(node, [], names) : hasTraits(node, [names], []);
 }
 
-function largest(topology: Topology, parts: readonly Part[], part: Part): number {
+async function largest(queries: PlainQueries, parts: readonly Part[], part: Part): Promise<number> {
   const [name] = part.value.split(':');
   for (let amount = mostAsked; amount > 0; amount--) {
     const others = parts.map((other) => (other === part ? { ...part, value: `${name}:${amount}` } : other));
-    if (fittingTrees(topology, others).length > 0) return amount;
+    if (await queries.fitsSomewhere(others)) return amount;
   }
   return 0;
 }

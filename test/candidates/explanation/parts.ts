@@ -9,8 +9,8 @@ export type Part = {
 };
 
 /**
- * The conditions of a request, in the order in which an explanation tells them, by the letter of the contract: what is wanted is
- * written down here, and not read from a query.
+ * The conditions of a request, in the order in which an explanation tells them, by the letter of the contract: what is
+ * wanted is written down here, and not read from a query.
  */
 export function partsOf(request: CandidateRequest): readonly Part[] {
   const ofGroup = ({ suffix, resources, traits, aggregates, inTree }: RequestGroup): Part[] => {

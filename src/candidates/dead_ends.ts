@@ -1,0 +1,106 @@
+import type { Provider } from '../fleet/provider.ts';
+import type { Choice } from './candidate.ts';
+import { type Combination, isPossible } from './combination.ts';
+import type { SharedUsage } from './shared_usage.ts';
+import { listed } from './steps.ts';
+import { canBeOneSubtree, providersAt } from './subtrees.ts';
+
+/** Whether a combination cannot be completed, as far as can be told without trying: true is certain, false is not. */
+export function isDeadEnd(combination: Combination): boolean {
+  const { steps, chosen, subtrees, usage, isolate } = combination;
+  const open: (readonly Choice[] | undefined)[] = [];
+  const openAt = (depth: number): readonly Choice[] => {
+    const known = open[depth] ?? listed(steps[depth]).filter((choice) => isPossible(combination, choice));
+    open[depth] = known;
+    return known;
+  };
+  // The subtrees first: this check is cheaper, since it often needs only one of the lists of choices.
+  for (const [place, set] of subtrees.entries()) {
+    const inside = set.map((depth) => providersAt(chosen, depth));
+    const alternatives = set
+      .filter((depth) => depth >= chosen.length)
+      .map((depth) => ({ [Symbol.iterator]: () => providersOf(openAt(depth)).values() }));
+    if (!canBeOneSubtree(inside, alternatives, possibleTops(combination, place, set))) return true;
+  }
+  const undecided = steps.flatMap(({ group }, depth) =>
+    depth >= chosen.length && group.granular ? [openAt(depth)] : [],
+  );
+  return !canBeServed(undecided, usage, isolate);
+}
+
+/** All providers that may be the top of a set of groups. Computed when first needed: for most anchors it is not. */
+function possibleTops({ steps, tops }: Combination, place: number, set: readonly number[]): ReadonlySet<Provider> {
+  const known = tops[place] ?? new Set(set.flatMap((depth) => providersOf(listed(steps[depth]))));
+  tops[place] = known;
+  return known;
+}
+
+/**
+ * Whether some granular groups can all be served, judged by one rule at a time: false is certain, true is not. With
+ * isolation each group needs a provider of its own. Without it, for each class that several groups ask for, the
+ * providers must have enough for that number of groups. Both are a matching of groups to providers, which is found or
+ * ruled out without trying every combination: eight groups for seven devices are refused at once.
+ *
+ * @param groups for each group its choices that are still possible
+ */
+function canBeServed(groups: readonly (readonly Choice[])[], usage: SharedUsage, isolate: boolean): boolean {
+  if (groups.some((choices) => choices.length === 0)) return false;
+  if (isolate) return canMatch(groups.map(providersOf), () => 1);
+  return [...usage.classes].every((classId) => {
+    const amounts: number[] = [];
+    const asking = groups.filter(([choice]) => {
+      const amount = choice?.group.resources.find((resource) => resource.classId === classId)?.amount;
+      if (amount !== undefined) amounts.push(amount);
+      return amount !== undefined;
+    });
+    const least = Math.min(...amounts);
+    return canMatch(asking.map(providersOf), (provider) => Math.floor(usage.left(provider, classId) / least));
+  });
+}
+
+const providersOf = (choices: readonly Choice[]): readonly Provider[] => choices.flatMap(({ providers }) => providers);
+
+/**
+ * Whether each group can get one of its providers, if a provider takes a limited number of groups. Groups are matched
+ * one after the other by augmenting paths (Kuhn): groups that have a provider move to another one where that makes
+ * room. Paths are searched breadth first, since recursion could be hundreds of calls deep.
+ *
+ * @param options for each group its possible providers
+ * @param mostAt how many groups a provider takes
+ */
+function canMatch(options: readonly (readonly Provider[])[], mostAt: (provider: Provider) => number): boolean {
+  const groupsAt = new Map<Provider, Set<number>>();
+  const providerAt = new Map<number, Provider>();
+  /** @param movers the group that moves to each provider, if the provider gets room */
+  const moveAlong = (free: Provider, movers: ReadonlyMap<Provider, number>): void => {
+    for (let provider: Provider | undefined = free; provider !== undefined; ) {
+      const group = movers.get(provider);
+      if (group === undefined) return;
+      const left = providerAt.get(group);
+      if (left !== undefined) groupsAt.get(left)?.delete(group);
+      providerAt.set(group, provider);
+      const there = groupsAt.get(provider);
+      if (there === undefined) groupsAt.set(provider, new Set([group]));
+      else there.add(group);
+      provider = left;
+    }
+  };
+  const match = (added: number): boolean => {
+    const movers = new Map<Provider, number>();
+    const toMove = [added];
+    for (const group of toMove) {
+      for (const provider of options[group] ?? []) {
+        if (movers.has(provider)) continue;
+        movers.set(provider, group);
+        const there = groupsAt.get(provider);
+        if ((there?.size ?? 0) < mostAt(provider)) {
+          moveAlong(provider, movers);
+          return true;
+        }
+        for (const other of there ?? []) toMove.push(other);
+      }
+    }
+    return false;
+  };
+  return options.every((_, group) => match(group));
+}

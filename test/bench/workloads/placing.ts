@@ -1,0 +1,84 @@
+import { randomUUID } from 'node:crypto';
+import { connect } from '../connection.ts';
+import { claimedResources, project, user } from '../data_set.ts';
+import { measure } from '../measure.ts';
+import type { MeasuredServer } from '../measured_server.ts';
+import { release } from './claims.ts';
+import { expectStatus, type Workload } from './workload.ts';
+
+/** The version that brought claims by query. */
+const version = '1.43';
+
+const resources = `resources=${Object.entries(claimedResources)
+  .map(([name, amount]) => `${name}:${amount}`)
+  .join(',')}`;
+
+/** On 4 of 100 hosts. */
+const required = 'required=CUSTOM_BENCH_MAINT,CUSTOM_BENCH_GOLD';
+
+const inGang = 100;
+
+/** W7: consumers that are placed by query, one by one and by the hundred. A server that does not know it is not measured. */
+export const placing: readonly Workload[] = [
+  ...[1, 8, 32].map((concurrency) => placingOne('anywhere', resources, concurrency)),
+  placingOne('on 4 % of the hosts', `${resources}&${required}`, 8),
+  ...[1, 8, 32].map((concurrency) => placingOne('where least is free', `${resources}&order=free:VCPU`, concurrency)),
+  placingOne('where most is free', `${resources}&order=-free:VCPU`, 8),
+  placingGang('anywhere', resources),
+  placingGang('where least is free', `${resources}&order=free:VCPU`),
+];
+
+function body(candidates: string): object {
+  const owner = { project_id: project, user_id: user };
+  return { candidates, ...owner, consumer_generation: null, consumer_type: 'INSTANCE' };
+}
+
+function placingOne(where: string, query: string, concurrency: number): Workload {
+  const text = JSON.stringify(body(query));
+  return {
+    name: `W7 placing ${where}, c${concurrency}`,
+    dataSet: 'flat',
+    grows: concurrency > 1,
+    run: async (server, { durationMs }) => {
+      if (!(await knowsPlacing(server))) return undefined;
+      const consumers: string[] = [];
+      const measured = await measure(server, concurrency, { durationMs }, async (connection) => {
+        const consumer = randomUUID();
+        const { status } = await connection.send('PUT', `/allocations/${consumer}`, text, false, version);
+        expectStatus(status, 200);
+        consumers.push(consumer);
+      });
+      await release(server, consumers);
+      return measured;
+    },
+  };
+}
+
+/** One operation is a POST of 100 consumers. */
+function placingGang(where: string, query: string): Workload {
+  return {
+    name: `W7 placing ${inGang} in one request ${where}, c2`,
+    dataSet: 'flat',
+    grows: true,
+    run: async (server, { durationMs }) => {
+      if (!(await knowsPlacing(server))) return undefined;
+      const consumers: string[] = [];
+      const measured = await measure(server, 2, { durationMs }, async (connection) => {
+        const uuids = Array.from({ length: inGang }, () => randomUUID());
+        const gang = JSON.stringify(Object.fromEntries(uuids.map((uuid) => [uuid, body(query)])));
+        const { status } = await connection.send('POST', '/allocations', gang, false, version);
+        expectStatus(status, 200);
+        consumers.push(...uuids);
+      });
+      await release(server, consumers);
+      return measured;
+    },
+  };
+}
+
+async function knowsPlacing(server: MeasuredServer): Promise<boolean> {
+  const probe = await connect(server.urls()[0] ?? '');
+  const { status } = await probe.send('GET', '/', '', false, version);
+  probe.close();
+  return status !== 406;
+}

@@ -1,0 +1,22 @@
+import { conditionsOf } from '../../../src/candidates/conditions.ts';
+import { type ExplainOptions, type Explanation, explain } from '../../../src/candidates/explanation/explain.ts';
+import { parseCandidateRequest } from '../../../src/candidates/query.ts';
+import type { Fleet } from '../../../src/fleet/fleet.ts';
+import { parseQuery } from '../../../src/rest/query_string.ts';
+import { createFleet } from '../../fleet/made_up_fleet.ts';
+import { rowsOf, type Topology } from '../topology.ts';
+
+/** The microversion of the queries. */
+export const latest = 42;
+
+export const fleetOf = (topology: Topology): Fleet => createFleet(rowsOf(topology)).fleet;
+
+/** What is told of a query in its text form. */
+export function explained(fleet: Fleet, text: string, options: Partial<ExplainOptions> = {}): Explanation {
+  const query = parseQuery(text);
+  return explain(fleet, conditionsOf(query, parseCandidateRequest(query, latest)), { nearest: 100, ...options });
+}
+
+/** The numbers of its conditions. */
+export const figuresOf = ({ conditions }: Explanation) =>
+  conditions.map(({ condition: { parameter, value }, ...numbers }) => ({ parameter, value, ...numbers }));

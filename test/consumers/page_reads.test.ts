@@ -1,0 +1,88 @@
+/** A page of consumers is read by an index: what it reads depends on the length of the page, not on how many consumers there are. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { sql, type Transaction } from 'kysely';
+import { type Database, openDatabase } from '../../db/engine/connect.ts';
+import { onlyRow } from '../../db/engine/only_row.ts';
+import type { Tables } from '../../db/schema/tables.ts';
+import { type ConsumerQuery, listConsumers } from '../../db/statements/consumers/list_consumers.ts';
+import { engines, withFreshDatabase } from '../engines.ts';
+
+const consumers = 20_000;
+const limit = 10;
+
+/** One consumer in ten is of the project 'small'; all have allocations on provider 1, one in five has one on another, too. */
+async function fill({ kysely }: Database): Promise<void> {
+  await sql`insert into projects (external_id) values ('large'), ('small'), ('incomplete')`.execute(kysely);
+  await sql`insert into users (external_id) values ('u'), ('incomplete'), ('rare')`.execute(kysely);
+  await sql`insert into consumer_types (name) values ('INSTANCE'), ('RARE')`.execute(kysely);
+  await sql`insert into resource_providers (uuid, name, generation)
+    select 'p' || n, 'p' || n, 0 from generate_series(1, 5) as n`.execute(kysely);
+  await sql`insert into consumers (uuid, project_id, user_id, generation, consumer_type_id, etag)
+    select md5(n::text), case when n % 10 = 0 then 2 else 1 end, 1, 1, case when n % 3 = 0 then 1 end, 'made up'
+    from generate_series(1, ${consumers}::integer) as n`.execute(kysely);
+  await sql`insert into allocations (resource_provider_id, consumer_id, resource_class_id, used)
+    select case when class = 2 then 2 + n / 5 % 4 else 1 end, md5(n::text), class, 1
+    from generate_series(1, ${consumers}::integer) as n, generate_series(0, 2) as class
+    where class < 2 or n % 5 = 0`.execute(kysely);
+  await sql`update consumers set user_id = 3, consumer_type_id = 2 where uuid > 'ffe'`.execute(kysely);
+  for (const table of ['consumers', 'allocations'] as const)
+    await sql`vacuum analyze ${sql.table(table)}`.execute(kysely);
+}
+
+const everything: ConsumerQuery = {
+  projectId: undefined,
+  userId: undefined,
+  consumerType: undefined,
+  providers: [],
+  marker: '4',
+  limit,
+  incomplete: { projectId: 'incomplete', userId: 'incomplete' },
+};
+
+const queries: Readonly<Record<string, Partial<ConsumerQuery>>> = {
+  'all consumers': {},
+  'those of a project': { projectId: 'small' },
+  'those of a project and a user': { projectId: 'small', userId: 'u' },
+  'those of a type that few have': { consumerType: 'RARE' },
+  'those of a user that few have': { userId: 'rare' },
+  'those of a user': { userId: 'u' },
+  'those of a type': { consumerType: 'INSTANCE' },
+  'those without a type': { consumerType: 'unknown' },
+  'those of a provider': { providers: [[1]] },
+  'those of a provider and a type': { providers: [[1]], consumerType: 'INSTANCE' },
+  'those of a tree': { providers: [[1, 2, 3, 4, 5]] },
+};
+
+/** Entries of indexes and rows of tables that the transaction has read so far. */
+const readIn = (transaction: Transaction<Tables>) =>
+  onlyRow(
+    transaction,
+    sql<{ read: number }>`select sum(pg_stat_get_xact_tuples_returned(oid))::integer as read from pg_class
+      where oid in (select indexrelid from pg_index where indrelid in ('consumers'::regclass, 'allocations'::regclass))
+        or oid in ('consumers'::regclass, 'allocations'::regclass)`,
+  );
+
+for (const engine of engines) {
+  test(`a page is read by an index: ${engine}`, async (t) => {
+    await withFreshDatabase(engine, async ({ settings }) => {
+      const database = await openDatabase({ ...settings, maxPoolSize: 1 });
+      try {
+        await fill(database);
+        for (const [name, query] of Object.entries(queries)) {
+          const { found, read } = await database.kysely.transaction().execute(async (transaction) => {
+            const before = await readIn(transaction);
+            const page = await listConsumers({ ...database, kysely: transaction }, { ...everything, ...query });
+            const after = await readIn(transaction);
+            return { found: page.length, read: after.read - before.read };
+          });
+          t.diagnostic(`${name}: ${read}`);
+          if (!name.endsWith('few have')) assert.equal(found, limit + 1, name);
+          assert.ok(read < 600, `${name}: it reads ${read} rows and entries for a page of ${limit}`);
+        }
+      } finally {
+        await database.close();
+      }
+    });
+  });
+}

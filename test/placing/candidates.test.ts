@@ -1,0 +1,245 @@
+/** Where consumers are placed, against what the search finds in a fleet that is made anew for each of them. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import type { ConsumerState } from '../../db/statements/claims/read_consumers.ts';
+import { type Candidate, takenByProvider } from '../../src/candidates/candidate.ts';
+import type { CandidateRequest, OrderKey } from '../../src/candidates/request.ts';
+import { search } from '../../src/candidates/search.ts';
+import { type Claim, ClaimRefused, type ConsumerClaim } from '../../src/claims/claim.ts';
+import { judgeBatch } from '../../src/claims/judge_batch.ts';
+import { type BatchedClaim, onFreshFleet, pending } from '../../src/claims/pending_claim.ts';
+import { onCertainFleet, type Placement, placeConsumers } from '../../src/claims/placing.ts';
+import type { Fleet } from '../../src/fleet/fleet.ts';
+import { nameOf } from '../../src/fleet/names.ts';
+import { keyValue, type TreeKey } from '../../src/fleet/tree_keys.ts';
+import { anyRequest } from '../candidates/random_request.ts';
+import { anyTopology } from '../candidates/random_topology.ts';
+import { rowsOf } from '../candidates/topology.ts';
+import { type AllRows, createFleet } from '../fleet/made_up_fleet.ts';
+
+/** Amounts by provider id and class id, as `1 2`. */
+type Amounts = ReadonlyMap<string, number>;
+
+const amountsOf = (
+  rows: Iterable<{ readonly providerId: number; readonly classId: number; readonly used: number }>,
+): Amounts => new Map(Array.from(rows, ({ providerId, classId, used }) => [`${providerId} ${classId}`, used]));
+
+/** The same rows with other usage. */
+const withUsage = (rows: AllRows, change: (key: string) => number): AllRows => ({
+  ...rows,
+  inventories: rows.inventories.map((row) => ({ ...row, used: row.used + change(`${row.provider} ${row.class}`) })),
+});
+
+/** What a consumer gets, and the providers of each group. */
+const keyOf = (
+  allocations: ConsumerClaim['allocations'],
+  mappings: Iterable<readonly [string, readonly string[]]>,
+): string =>
+  JSON.stringify([
+    Array.from(allocations, ([uuid, amounts]) => [uuid, ...[...amounts].sort()]).sort(),
+    Array.from(mappings, ([suffix, uuids]) => [suffix, ...[...uuids].sort()]).sort(),
+  ]);
+
+const keyOfCandidate = (fleet: Fleet, candidate: Candidate): string =>
+  keyOf(
+    new Map(
+      Array.from(takenByProvider(candidate), ([{ uuid }, amounts]) => [
+        uuid,
+        new Map(Array.from(amounts, ([id, amount]) => [nameOf(fleet.classes, id), amount])),
+      ]),
+    ),
+    candidate.map(({ group, providers }) => [group.suffix, [...new Set(providers.map(({ uuid }) => uuid))]] as const),
+  );
+
+const steady = { strategy: 'depth-first', randomize: false, limited: false } as const;
+
+/** What GET gives of a fleet: with an order, the candidates of those trees only that come first. */
+function expectedKeys(rows: AllRows, request: CandidateRequest, keys: readonly TreeKey[]): readonly string[] {
+  const { fleet } = createFleet(rows);
+  const found = [...search(fleet, { ...request, order: [] }, steady)];
+  const ranks = found.map((candidate) => rankOf(candidate, keys));
+  const first = ranks.toSorted(compareRanks)[0] ?? [];
+  return found
+    .filter((_, place) => compareRanks(ranks[place] ?? [], first) === 0)
+    .map((candidate) => keyOfCandidate(fleet, candidate));
+}
+
+const rankOf = ([choice]: Candidate, keys: readonly TreeKey[]): readonly number[] =>
+  keys.map((key) => keyValue(key, choice?.providers[0]?.root.tree ?? []));
+
+const compareRanks = (one: readonly number[], other: readonly number[]): number => {
+  const place = one.findIndex((value, number) => value !== other[number]);
+  return place === -1 ? 0 : (one[place] ?? 0) - (other[place] ?? 0);
+};
+
+const order = fc.constantFrom<readonly [readonly OrderKey[], readonly TreeKey[]]>(
+  [[], []],
+  [[{ kind: 'free', className: 'VCPU', mostFirst: false }], [{ kind: 'free', classId: 1, mostFirst: false }]],
+  [[{ kind: 'free', className: 'VCPU', mostFirst: true }], [{ kind: 'free', classId: 1, mostFirst: true }]],
+  [
+    [
+      { kind: 'prefer', traitName: 'CUSTOM_FAST' },
+      { kind: 'free', className: 'MEMORY_MB', mostFirst: false },
+    ],
+    [
+      { kind: 'prefer', traitId: 4 },
+      { kind: 'free', classId: 2, mostFirst: false },
+    ],
+  ],
+);
+
+const anyCase = fc.record({
+  topology: anyTopology,
+  asked: fc.array(fc.tuple(anyRequest, order), { minLength: 1, maxLength: 4 }),
+  /** How much of what is used in each inventory the first consumer has. */
+  shares: fc.array(fc.integer({ min: 0, max: 3 }), { minLength: 28, maxLength: 28 }),
+});
+
+/** The case with rows, with claims of a consumer for each request, and with what the first of them has. */
+function prepare({ topology, asked, shares }: typeof anyCase extends fc.Arbitrary<infer Case> ? Case : never) {
+  // With sharing it is open to which tree a candidate belongs, so the order of trees cannot be told from it.
+  const shares_ = topology.some(({ traits }) => traits.includes('MISC_SHARES_VIA_AGGREGATE'));
+  const requests = asked.map(([request, [order, keys]]) =>
+    shares_ ? { request, keys: [] } : { request: { ...request, order }, keys },
+  );
+  const rows = rowsOf(topology);
+  const { fleet } = createFleet(rows);
+  const own = rows.inventories.flatMap(({ provider: providerId, class: classId, used }, place) => {
+    const amount = Math.min(used, shares[place] ?? 0);
+    return amount === 0 ? [] : [{ id: place + 1, providerId, classId, used: amount }];
+  });
+  const consumers = requests.map(({ request }, place): ConsumerClaim => {
+    return {
+      uuid: `consumer ${place}`,
+      knownGeneration: undefined,
+      projectId: 'p',
+      userId: 'u',
+      consumerType: 'INSTANCE',
+      allocations: new Map(),
+      queries: [{ request, conditions: [] }],
+    };
+  });
+  const first: ConsumerState = {
+    uuid: 'consumer 0',
+    id: 1,
+    generation: 1,
+    projectId: null,
+    userId: null,
+    consumerType: null,
+    allocations: own,
+  };
+  const states = new Map([[first.uuid, first]]);
+  const keysByPlace = requests.map(({ keys }) => keys);
+  return {
+    rows,
+    fleet,
+    own: amountsOf(own),
+    consumers,
+    states,
+    requests: requests.map(({ request }) => request),
+    keysByPlace,
+  };
+}
+
+const keysPlaced = ({ claim, mappings }: Placement): readonly string[] =>
+  claim.consumers.map(({ uuid, allocations }) => keyOf(allocations, mappings.get(uuid) ?? []));
+
+/** All usage that a fleet shows. */
+const usageOf = ({ byId }: Fleet) => [...byId.values()].map(({ inventories }) => inventories.map(({ used }) => used));
+
+test('each member of a gang gets one of the first candidates that GET would give, with what the gang has free', () => {
+  let placed = 0;
+  let refused = 0;
+  fc.assert(
+    fc.property(anyCase, (made) => {
+      const { rows, fleet, own, consumers, states, requests, keysByPlace } = prepare(made);
+      const claim: Claim = { consumers, inventories: [], placing: consumers.map((_, place) => place) };
+      const before = usageOf(fleet);
+      let outcome: Placement | ClaimRefused;
+      try {
+        outcome = placeConsumers(fleet, claim, states, onCertainFleet);
+      } catch (error) {
+        if (!(error instanceof ClaimRefused)) throw error;
+        outcome = error;
+      }
+      assert.deepEqual(usageOf(fleet), before, 'the fleet shows what is not there');
+      const taken = new Map<string, number>();
+      for (const [place, request] of requests.entries()) {
+        const usage = withUsage(rows, (key) => (taken.get(key) ?? 0) - (own.get(key) ?? 0));
+        const expected = expectedKeys(usage, request, keysByPlace[place] ?? []);
+        if (outcome instanceof ClaimRefused) {
+          // Where those before the refused one would be is not told.
+          const isFirst = outcome.message.includes('consumer 0:');
+          assert.equal(expected.length === 0, isFirst, outcome.message);
+          refused += 1;
+          return;
+        }
+        const key = keysPlaced(outcome)[place] ?? '';
+        assert.ok(expected.includes(key), `${key} is none of ${expected.join('\n')}`);
+        placed += 1;
+        for (const [uuid, amounts] of outcome.claim.consumers[place]?.allocations ?? []) {
+          for (const [name, amount] of amounts) {
+            const id = `${fleet.byUuid.get(uuid)?.id} ${fleet.classes.byName.get(name)?.id}`;
+            taken.set(id, (taken.get(id) ?? 0) + amount);
+          }
+        }
+      }
+    }),
+    { numRuns: 3000 },
+  );
+  assert.ok(placed > 500 && refused > 300, `${placed} placed, ${refused} refused`);
+});
+
+test('each claim of a batch gets one of the first candidates that GET would give beside the claims before it', () => {
+  let placed = 0;
+  let again = 0;
+  let refusals = 0;
+  fc.assert(
+    fc.property(anyCase, (made) => {
+      const { rows, fleet, own, consumers, states, requests, keysByPlace } = prepare(made);
+      const put: string[] = [];
+      const batch = consumers.map((consumer): BatchedClaim => {
+        const claim: Claim = { consumers: [consumer], inventories: [], placing: [0] };
+        const fail = (error: unknown) => {
+          throw error;
+        };
+        return {
+          item: onFreshFleet(pending(claim)),
+          resolve: fail,
+          reject: fail,
+          again: () => put.push(consumer.uuid),
+        };
+      });
+      const before = usageOf(fleet);
+      const { judged, refused } = judgeBatch(fleet, batch, states);
+      assert.deepEqual(usageOf(fleet), before, 'the fleet shows what is not there');
+      const promised = new Map<string, number>();
+      for (const [place, request] of requests.entries()) {
+        const mine = place === 0 ? own : new Map<string, number>();
+        const usage = withUsage(rows, (key) => (promised.get(key) ?? 0) - (mine.get(key) ?? 0));
+        const expected = expectedKeys(usage, request, keysByPlace[place] ?? []);
+        const found = judged.find(({ entry }) => entry === batch[place]);
+        if (found?.placement === undefined) {
+          const isRefused = refused.some(({ entry }) => entry === batch[place]);
+          assert.deepEqual(expected, []);
+          // A refusal is not given while others may lose what they were promised.
+          assert.equal(isRefused, promised.size === 0);
+          assert.equal(put.includes(`consumer ${place}`), promised.size > 0);
+          if (isRefused) refusals += 1;
+          else again += 1;
+          continue;
+        }
+        const [key = ''] = keysPlaced(found.placement);
+        assert.ok(expected.includes(key), `${key} is none of ${expected.join('\n')}`);
+        placed += 1;
+        for (const { provider, classId, wanted, freed } of found.demands) {
+          const id = `${provider.id} ${classId}`;
+          if (wanted > freed) promised.set(id, (promised.get(id) ?? 0) + wanted - freed);
+        }
+      }
+    }),
+    { numRuns: 3000 },
+  );
+  assert.ok(placed > 1000 && again > 100 && refusals > 300, `${placed} placed, ${again} put back, ${refusals} refused`);
+});

@@ -1,0 +1,58 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
+import { test } from 'node:test';
+import { accepted, at, makeProvider, newClaim } from '../requests.ts';
+import { errorOf, placed, withHosts } from './placed.ts';
+
+test('a query whose search takes too much work is a 400, and does not hold up others', async () => {
+  await withHosts('embedded', 1, async (send, [host = '']) => {
+    // Twelve devices are left with one of four, which is of no use, and the other eight have 16 pairs for 17 groups.
+    for (let device = 0; device < 20; device++) {
+      await makeProvider(send, randomUUID(), { SRIOV_NET_VF: { total: 4 } }, { parent_provider_uuid: host });
+    }
+    const groups = Array.from({ length: 29 }, (_, place) => `resources${place}=SRIOV_NET_VF:${place < 12 ? 3 : 2}`);
+    const wide = placed(`${groups.join('&')}&group_policy=none`);
+    const consumer = randomUUID();
+    const [answer, gang, other] = await Promise.all([
+      send('PUT', `/allocations/${consumer}`, wide),
+      send('POST', '/allocations', { [randomUUID()]: placed('resources=VCPU:1'), [consumer]: wide }),
+      send('PUT', `/allocations/${randomUUID()}`, placed('resources=VCPU:1')),
+    ]);
+    accepted(other);
+    for (const refused of [answer, gang]) {
+      assert.equal(refused.status, 400, refused.text);
+      assert.equal(errorOf(refused).code, 'placement.query_too_wide');
+      assert.ok(errorOf(refused).detail.includes(consumer));
+    }
+    assert.equal(Object(at((await send('GET', '/consumers')).json, 'consumers')).length, 1);
+  });
+});
+
+test('claims by query need the rule of GET /allocation_candidates as well, and others do not', async () => {
+  const folder = await mkdtemp(path.join(os.tmpdir(), 'placement-policy-'));
+  try {
+    const policyFile = path.join(folder, 'policy.yaml');
+    await writeFile(policyFile, '"placement:allocation_candidates:list": "!"\n');
+    const use: Parameters<typeof withHosts>[2] = async (send, [host = '']) => {
+      const byQuery = placed('resources=VCPU:1');
+      const refused = [
+        await send('PUT', `/allocations/${randomUUID()}`, byQuery),
+        await send('PUT', `/allocations/${randomUUID()}`, { ...byQuery, dry_run: true }),
+        await send('POST', '/allocations', { [randomUUID()]: byQuery }),
+      ];
+      for (const answer of refused) {
+        assert.equal(answer.status, 403, answer.text);
+        assert.match(errorOf(answer).detail, /placement:allocation_candidates:list/);
+      }
+      const plain = newClaim({ [host]: { VCPU: 1 } });
+      accepted(await send('PUT', `/allocations/${randomUUID()}`, plain));
+      accepted(await send('POST', '/allocations', { [randomUUID()]: plain }));
+    };
+    await withHosts('embedded', 1, use, { osloPolicy: { policyFile } });
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+});
