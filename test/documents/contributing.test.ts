@@ -47,6 +47,7 @@ suite('the worked example of CONTRIBUTING.md', () => {
       'test',
       'gabbits',
       'openapi.yaml',
+      'openapi-compute.yaml',
       'package.json',
       'tsconfig.json',
       'biome.json',
