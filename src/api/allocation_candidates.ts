@@ -5,6 +5,7 @@ import { search } from '../candidates/search.ts';
 import type { Answer, ApiRequest, Endpoint } from '../rest/endpoint.ts';
 import { jsonBody } from '../rest/json_body.ts';
 import { since } from '../rest/microversions.ts';
+import { changesToken } from './changes_token.ts';
 import type { Parts } from './parts.ts';
 
 // Routes
@@ -41,6 +42,7 @@ async function list(request: ApiRequest, { config, fleet }: Parts): Promise<Answ
     status: 200,
     body,
     lastModified: new Date(),
+    ...changesToken(request, fleet),
     // Only the memory of a body that is sent as a whole comes back.
     ...(body instanceof Uint8Array ? { release: () => takeBackMemory(body) } : {}),
   };

@@ -63,7 +63,7 @@ export class ApiError extends PlacementError {
   }
 }
 
-/** Microversions that a server speaks, such as `1.0` to `1.43`. */
+/** Microversions that a server speaks, such as `1.0` to `1.44`. */
 export type VersionRange = { readonly min: string; readonly max: string };
 
 /**

@@ -1,19 +1,19 @@
-/** Every microversion that this client knows, oldest first: `placement 1.0` to `placement 1.43`. OpenStack's end at 1.39. */
+/** Every microversion that this client knows, oldest first: `placement 1.0` to `placement 1.44`. OpenStack's end at 1.39. */
 export const microversions = [
   ...(['1.0', '1.1', '1.2', '1.3', '1.4', '1.5', '1.6', '1.7', '1.8', '1.9'] as const),
   ...(['1.10', '1.11', '1.12', '1.13', '1.14', '1.15', '1.16', '1.17', '1.18', '1.19'] as const),
   ...(['1.20', '1.21', '1.22', '1.23', '1.24', '1.25', '1.26', '1.27', '1.28', '1.29'] as const),
   ...(['1.30', '1.31', '1.32', '1.33', '1.34', '1.35', '1.36', '1.37', '1.38', '1.39'] as const),
-  ...(['1.40', '1.41', '1.42', '1.43'] as const),
+  ...(['1.40', '1.41', '1.42', '1.43', '1.44'] as const),
 ] as const;
 
-/** `1.0` to `1.43` */
+/** `1.0` to `1.44` */
 export type Microversion = (typeof microversions)[number];
 
 /** The newest minor version that this client knows. */
 export const newestMinor = microversions.length - 1;
 
-/** A microversion and all newer ones: `From<'1.38'>` is `'1.38' | '1.39' | '1.40' | '1.41' | '1.42' | '1.43'`. */
+/** A microversion and all newer ones: `From<'1.38'>` is `'1.38' | '1.39' | '1.40' | '1.41' | '1.42' | '1.43' | '1.44'`. */
 export type From<First extends Microversion> = FromIn<First, typeof microversions>;
 type FromIn<First, List extends readonly unknown[]> = List extends readonly [infer Head, ...infer Tail]
   ? Head extends First

@@ -4,8 +4,8 @@ import type { Policy } from '../access/policy/policy.ts';
 import type { ApiRequest, BoundEndpoint, Route } from '../rest/endpoint.ts';
 import { ApiError, notFound, notFoundWithoutVary } from '../rest/errors.ts';
 import { parseQuery, type Query } from '../rest/query_string.ts';
-import { accepts } from './accept.ts';
-import { releaseWhenSent, renderAnswer } from './answer.ts';
+import { accepts, bestOffer } from './accept.ts';
+import { eventStream, releaseWhenSent, renderAnswer, renderEvents } from './answer.ts';
 import { readJson } from './body.ts';
 import type { Dialect } from './dialect.ts';
 import type { Exchange, HonoEnv } from './exchange.ts';
@@ -47,10 +47,12 @@ export function mountEndpoints(
       authorize(endpoint, request, policy, dialect);
       const answer = await endpoint.handle(request);
       releaseWhenSent(answer, c.env?.outgoing);
+      const cutOff = () => c.env?.outgoing?.destroy();
+      if (answer.events !== undefined) return renderEvents(answer.events(cutOff), answer.headers);
       return renderAnswer(answer, exchange.version, exchange.origin + exchange.prefix, (error) => {
         const { requestId, globalRequestId } = exchange;
         logger.error({ err: error, requestId, globalRequestId }, 'An answer was cut off');
-        c.env?.outgoing?.destroy();
+        cutOff();
       });
     });
   }
@@ -88,7 +90,10 @@ function authorize(
 
 function checkMediaTypes(endpoint: Route, exchange: Exchange): void {
   if (endpoint.answersJson && !accepts(exchange.accept, 'application/json')) {
-    throw new ApiError(406, 'Only application/json is provided');
+    if (!endpoint.answersEvents) throw new ApiError(406, 'Only application/json is provided');
+    if (!accepts(exchange.accept, eventStream)) {
+      throw new ApiError(406, `Only application/json and ${eventStream} are provided`);
+    }
   }
   if (endpoint.wantsJson && exchange.contentType.split(';')[0]?.trim() !== 'application/json') {
     throw new ApiError(415, `The media type ${exchange.contentType || 'None'} is not supported, use application/json`);
@@ -112,6 +117,9 @@ function apiRequest(
       return query;
     },
     json: (schema) => readJson(raw, schema, limitBytes),
+    prefers: (offers) => bestOffer(exchange.accept, offers),
+    header: (name) => raw.headers.get(name) ?? undefined,
+    gone: () => raw.signal,
     origin: exchange.origin,
     prefix: exchange.prefix,
   };

@@ -257,7 +257,7 @@ test('the version can be named, by option or environment', async () => {
   await isWrongUsage(/"spam" is no microversion/, ['provider', 'list'], { OS_PLACEMENT_API_VERSION: 'spam' });
   const old = ['provider', 'list', '--in-tree', 'host-1', '--os-placement-api-version', '1.10'];
   await fails(/in_tree=.* needs microversion 1\.14.*The server speaks up to 1\.\d+/, old);
-  assert.deepEqual(cells(await run('version', '--os-placement-api-version', 'latest'))[0], ['spoken', '1.43']);
+  assert.deepEqual(cells(await run('version', '--os-placement-api-version', 'latest'))[0], ['spoken', '1.44']);
 });
 
 test('names cannot send commands to the terminal, and wide characters do not break the table', async () => {

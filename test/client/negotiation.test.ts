@@ -55,14 +55,14 @@ test('use case 2: an old client works with a new server at 1.0', () =>
     const answer = await assertOldSession(url);
     assert.equal(answer.headers.get(versionHeader), 'placement 1.0');
     assert.equal(answer.headers.get('openstack-api-minimum-version'), 'placement 1.0');
-    assert.equal(answer.headers.get('openstack-api-maximum-version'), 'placement 1.43');
+    assert.equal(answer.headers.get('openstack-api-maximum-version'), 'placement 1.44');
   }));
 
 test('use case 3A: with an old server a client without a named version continues at 1.0', () =>
   withServer('without microversions', async (server) => {
     const placement = connect({ endpoint: server.url, auth: 'admin' });
     assert.deepEqual(await placement.providers.list(), []);
-    assert.deepEqual(asked(server), ['placement 1.43']);
+    assert.deepEqual(asked(server), ['placement 1.44']);
     const host = await placement.providers.create({ name: 'host-1' });
     assert.equal(host.name, 'host-1');
     assert.ok(!('parent_provider_uuid' in host));
@@ -171,7 +171,7 @@ test('use case 7A: with all versions that this client knows, and with a write as
     const placement = connect({ endpoint: server.url, auth: 'admin' });
     const host = await placement.providers.create({ name: 'host-1' });
     assert.equal(host.root_provider_uuid, host.uuid);
-    assert.deepEqual(asked(server), ['placement 1.43', 'placement 1.30']);
+    assert.deepEqual(asked(server), ['placement 1.44', 'placement 1.30']);
     const anyOf = placement.providers.list({ required: ['in:HW_CPU_X86_VMX,HW_CPU_X86_SVM'] });
     await assert.rejects(
       anyOf,

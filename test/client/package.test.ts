@@ -113,7 +113,7 @@ for (const version of ['22', '24'] as const) {
     try {
       const env = { OS_ENDPOINT: url, OS_TOKEN: 'admin' };
       const { stdout: spoken } = await runCommand(node, 'placement', ['version', '--json'], home, env);
-      assert.deepEqual(JSON.parse(spoken), { version: '1.43', min: '1.0', max: '1.43' });
+      assert.deepEqual(JSON.parse(spoken), { version: '1.44', min: '1.0', max: '1.44' });
       await runCommand(node, 'placement', ['provider', 'create', 'host-1'], home, env);
       const program = `
         import { connect } from 'placement/client';

@@ -22,7 +22,7 @@ export type Limits = { readonly min?: string; readonly max?: string };
 const minor = (version: string): number => Number(version.slice(2));
 
 /** A real service on an embedded database of its own, which speaks the given versions only. The token `admin` may do everything. */
-export async function startServer({ min = '1.0', max = '1.43' }: Limits = {}): Promise<TestServer> {
+export async function startServer({ min = '1.0', max = '1.44' }: Limits = {}): Promise<TestServer> {
   const { config, embeddedTemplate, drop } = await freshDatabase('embedded');
   const { api } = testConfig();
   const service = await openService(testConfig({ placementDatabase: config, api: { ...api, maxMicroversion: max } }), {

@@ -55,5 +55,5 @@ test('a claim needs all fields that one of the possible versions requires', asyn
   // @ts-expect-error: 1.8 has no generations of consumers
   await assert.rejects(old.allocations.set(uuid, { allocations: {}, ...owner, consumer_generation: null }), /400/);
   // @ts-expect-error: a version that is none is no version
-  assert.throws(() => connect({ endpoint: server.url, auth: 'admin', oldest: '1.44' }), /does not know/);
+  assert.throws(() => connect({ endpoint: server.url, auth: 'admin', oldest: '1.45' }), /does not know/);
 });

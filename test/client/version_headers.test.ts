@@ -15,7 +15,7 @@ const headersOf = ({ headers }: Response) => [
   headers.get('openstack-api-minimum-version'),
   headers.get('openstack-api-maximum-version'),
 ];
-const range = ['placement 1.0', 'placement 1.43'];
+const range = ['placement 1.0', 'placement 1.44'];
 const version = 'openstack-api-version';
 const older = 'x-openstack-placement-api-version';
 
@@ -37,7 +37,7 @@ test('answers have the range of versions: successes, refusals, and 406 for a ver
 test('the older header names a version too, and an invalid value is ignored', async () => {
   for (const [value, spoken] of [
     ['1.10', 'placement 1.10'],
-    ['latest', 'placement 1.43'],
+    ['latest', 'placement 1.44'],
     ['', 'placement 1.0'],
     ['spam', 'placement 1.0'],
   ] as const) {

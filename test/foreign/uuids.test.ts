@@ -22,7 +22,7 @@ const odd: readonly string[] = [
 ];
 const child = '00000000-0000-4000-8000-000000000002';
 const other = '00000000-0000-4000-8000-000000000012';
-const versions = ['1.10', '1.12', '1.29', '1.34', '1.39', '1.40', '1.41', '1.42', '1.43'];
+const versions = ['1.10', '1.12', '1.29', '1.34', '1.39', '1.40', '1.41', '1.42', '1.43', '1.44'];
 
 for (const engine of engines) {
   for (const uuid of odd) {

@@ -95,7 +95,7 @@ test('a version that the service does not have is refused with the range of vers
   const line = `GET /allocations/${CONSUMER}`;
   const request = { 'OpenStack-API-Version': 'placement 1.999' };
   const response = { 'openstack-api-version': undefined, vary: undefined };
-  const spoken = { min_version: '1.0', max_version: '1.43' };
+  const spoken = { min_version: '1.0', max_version: '1.44' };
   const refused = { status: 406, request, response };
   assert.deepEqual(complaints(39, line, { ...refused, answer: error(0, 406, undefined, spoken) }), []);
   assert.match(complaints(39, line, { ...refused, answer: error(0, 406) }).join(), /min_version is missing/);
@@ -108,7 +108,7 @@ test('a version that the service does not have is refused with the range of vers
     complaints(39, line, { ...served, response: { 'openstack-api-version': 'placement 1.38' } }).join(),
     /1\.38/,
   );
-  assert.deepEqual(complaints(43, line, { ...served, request: { 'OpenStack-API-Version': 'placement latest' } }), []);
+  assert.deepEqual(complaints(44, line, { ...served, request: { 'OpenStack-API-Version': 'placement latest' } }), []);
   const accept = { status: 406, answer: error(39, 406) };
   assert.deepEqual(complaints(39, line, accept), []);
   assert.match(complaints(39, line, { ...accept, answer: error(39, 406, undefined, spoken) }).join(), /the body/);

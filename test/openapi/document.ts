@@ -7,7 +7,7 @@ export type Json = null | boolean | number | string | readonly Json[] | JsonObje
 export type JsonObject = { readonly [key: string]: Json };
 
 /** The newest minor version that the document describes. */
-export const NEWEST_MINOR = 43;
+export const NEWEST_MINOR = 44;
 
 export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);

@@ -50,7 +50,7 @@ function exchange(minor: number, line: string, sample: Sample): Exchange {
     responseHeaders: present({
       'openstack-api-version': version,
       'openstack-api-minimum-version': 'placement 1.0',
-      'openstack-api-maximum-version': 'placement 1.43',
+      'openstack-api-maximum-version': 'placement 1.44',
       vary: 'openstack-api-version',
       'x-openstack-request-id': REQUEST_ID,
       'content-type': sample.answer === undefined ? undefined : 'application/json',

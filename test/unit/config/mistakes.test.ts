@@ -48,8 +48,8 @@ const mistakes: readonly (readonly [what: string, text: string, says: string])[]
   ],
   [
     'microversion',
-    '[api]\nmax_microversion = 1.44',
-    `${conf}:2: [api] max_microversion = "1.44": must be a version from 1.0 to 1.43.`,
+    '[api]\nmax_microversion = 1.45',
+    `${conf}:2: [api] max_microversion = "1.45": must be a version from 1.0 to 1.44.`,
   ],
   [
     'MySQL',
