@@ -57,66 +57,54 @@ export function streamEvents({
 }: EventStream): ReadableStream<Uint8Array<ArrayBuffer>> {
   const { followers, fleet } = parts;
   let { position } = told;
-  let sent = isNew ? undefined : position;
   let stop = (): void => {};
+  const start = (controller: ReadableStreamDefaultController<Uint8Array<ArrayBuffer>>): void => {
+    let isOpen = true;
+    let sent = position;
+    let unfollow = (): void => {};
+    const end = (last?: Uint8Array<ArrayBuffer>): void => {
+      if (!isOpen) return;
+      stop();
+      if (last !== undefined) controller.enqueue(last);
+      controller.close();
+    };
+    const send = (event: Uint8Array<ArrayBuffer>): void => {
+      sent = position;
+      if ((controller.desiredSize ?? 0) > 0) controller.enqueue(event);
+      else {
+        // The client does not read. By the token of the last event that it has read it gets the others.
+        stop();
+        cutOff();
+      }
+    };
+    const beat = (): void => {
+      const refusal = refusalOf(request);
+      if (refusal !== undefined) end(errorEvent(refusal));
+      else send(position === sent ? comment : encoder.encode(`:\nid: ${fleet.recent.tokenOf(position)}\n\n`));
+    };
+    const beating = setInterval(beat, beatMs);
+    const { expiresAtMs = Number.POSITIVE_INFINITY } = request.identity;
+    const ending = setTimeout(() => end(), Math.max(0, Math.min(longestMs, expiresAtMs - Date.now())));
+    stop = () => {
+      isOpen = false;
+      clearInterval(beating);
+      clearTimeout(ending);
+      unfollow();
+    };
+    request.gone().addEventListener('abort', () => end(), { once: true });
+    send(isNew || told.changes.size(bits) > 0 ? eventOf(told, bits, fleet.recent.tokenOf) : comment);
+    const tell = (next: Told | 'expired' | 'ended'): void => {
+      if (next === 'expired') end(errorEvent({ status: 410, code: errorCodes.changesExpired }));
+      else if (next === 'ended') end();
+      else {
+        position = next.position;
+        if (next.changes.size(bits) > 0) send(eventOf(next, bits, fleet.recent.tokenOf));
+      }
+    };
+    unfollow = followers.follow({ bits, tell }, position);
+  };
   return new ReadableStream<Uint8Array<ArrayBuffer>>(
-    {
-      start: (controller) => {
-        const send = (event: Uint8Array<ArrayBuffer>): void => {
-          if ((controller.desiredSize ?? 0) > 0) controller.enqueue(event);
-          else {
-            // A client that does not read: what it has not read is in its token, or in no event.
-            stop();
-            controller.error(new Error('The client does not read its events.'));
-            cutOff();
-          }
-        };
-        const end = (last?: Uint8Array<ArrayBuffer>): void => {
-          stop();
-          if (last !== undefined) controller.enqueue(last);
-          controller.close();
-        };
-        const tell = (next: Told): void => {
-          position = next.position;
-          if (next.changes.size(bits) === 0) return;
-          sent = position;
-          send(eventOf(next, bits, fleet.recent.tokenOf));
-        };
-        const beat = (): void => {
-          const refusal = refusalOf(request);
-          if (refusal !== undefined) {
-            end(errorEvent(refusal));
-            return;
-          }
-          send(position === sent ? comment : encoder.encode(`:\nid: ${fleet.recent.tokenOf(position)}\n\n`));
-          sent = position;
-        };
-        const beating = setInterval(beat, beatMs);
-        const { expiresAtMs = Number.POSITIVE_INFINITY } = request.identity;
-        const ending = setTimeout(() => end(), Math.max(0, Math.min(longestMs, expiresAtMs - Date.now())));
-        stop = () => {
-          clearInterval(beating);
-          clearTimeout(ending);
-          unfollow();
-        };
-        let unfollow = (): void => {};
-        if (isNew || told.changes.size(bits) > 0) send(eventOf(told, bits, fleet.recent.tokenOf));
-        else send(comment);
-        sent = position;
-        unfollow = followers.follow(
-          {
-            bits,
-            tell: (next) => {
-              if (next === 'expired') end(errorEvent({ status: 410, code: errorCodes.changesExpired }));
-              else if (next === 'ended') end();
-              else tell(next);
-            },
-          },
-          position,
-        );
-      },
-      cancel: () => stop(),
-    },
+    { start, cancel: () => stop() },
     { highWaterMark: mostWaiting, size: ({ byteLength }) => byteLength },
   );
 }

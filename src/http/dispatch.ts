@@ -41,6 +41,7 @@ export function mountEndpoints(
         ifMatch,
         param: (name) => c.req.param(name) ?? '',
         limitBytes,
+        gone: () => goneSignal(c.env),
         requireRule: (rule) => authorize({ policy: rule }, request, policy, dialect),
       });
       exchange.quiet = endpoint.quiet ?? false;
@@ -100,10 +101,28 @@ function checkMediaTypes(endpoint: Route, exchange: Exchange): void {
   }
 }
 
+/**
+ * Aborted where the client leaves. One that closes its side of the connection counts as gone: nothing else is heard of it until
+ * something is sent.
+ */
+function goneSignal({ incoming, outgoing }: HonoEnv['Bindings']): AbortSignal {
+  const gone = new AbortController();
+  const leave = () => {
+    incoming?.socket.off('end', leave);
+    gone.abort();
+  };
+  incoming?.socket.once('end', leave);
+  outgoing?.once('close', leave);
+  return gone.signal;
+}
+
 function apiRequest(
   raw: Request,
   exchange: Exchange,
-  { limitBytes, ...more }: Pick<ApiRequest, 'ifMatch' | 'param' | 'requireRule'> & { readonly limitBytes: number },
+  {
+    limitBytes,
+    ...more
+  }: Pick<ApiRequest, 'ifMatch' | 'param' | 'requireRule' | 'gone'> & { readonly limitBytes: number },
 ): ApiRequest {
   let query: Query | undefined;
   return {
@@ -119,7 +138,6 @@ function apiRequest(
     json: (schema) => readJson(raw, schema, limitBytes),
     prefers: (offers) => bestOffer(exchange.accept, offers),
     header: (name) => raw.headers.get(name) ?? undefined,
-    gone: () => raw.signal,
     origin: exchange.origin,
     prefix: exchange.prefix,
   };

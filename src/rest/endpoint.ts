@@ -26,7 +26,7 @@ export type ApiRequest = {
   readonly prefers: <T extends string>(offers: readonly T[]) => T | undefined;
   /** A header of the request; undefined where it has none. */
   readonly header: (name: string) => string | undefined;
-  /** Aborted where the client leaves before it has its answer. */
+  /** A signal that is aborted where the client leaves before it has its whole answer; also when that has been sent. */
   readonly gone: () => AbortSignal;
   /** Scheme and authority by which the client calls, for links that are absolute. */
   readonly origin: string;

@@ -15,7 +15,7 @@ import { retireSilentServices } from '../compute/retirement.ts';
 import { computeRoutes } from '../compute/routes.ts';
 import { openPaths as computeOpenPaths } from '../compute/versions.ts';
 import type { Config } from '../config/config.ts';
-import { openFollowers } from '../fleet/changes/followers.ts';
+import { type Followers, openFollowers } from '../fleet/changes/followers.ts';
 import { type FleetKeeper, openFleet } from '../fleet/keeper.ts';
 import { openProviderWrites } from '../fleet/provider_writes.ts';
 import { pruneFromTimeToTime } from '../fleet/prune.ts';
@@ -40,7 +40,9 @@ export type PlacementService = {
   readonly metricsApp: Hono<HonoEnv> | undefined;
   readonly database: Database;
   readonly fleet: FleetKeeper;
-  /** Ends the streams of those who follow changes, and answers those who wait, before the server ends. */
+  /** The clients that follow changes. */
+  readonly followers: Pick<Followers, 'size'>;
+  /** Ends the streams of clients that follow changes, and answers requests that wait, before the server ends. */
   endFollowers(): void;
   close(): Promise<void>;
 };
@@ -140,6 +142,7 @@ export async function openService(
       metricsApp: createMetricsApp(apis, appOptions),
       database,
       fleet,
+      followers,
       endFollowers: followers.end,
       close: async () => {
         followers.end();
