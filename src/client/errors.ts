@@ -20,7 +20,10 @@ export type ErrorCode =
   | 'placement.precondition_failed'
   | 'placement.capacity_exceeded'
   | 'placement.inventory_absent'
-  | 'placement.inventory_constraints';
+  | 'placement.inventory_constraints'
+  | 'placement.no_candidates'
+  | 'placement.query_too_wide'
+  | 'placement.changes_expired';
 
 /** The parts of an answer with an error status. */
 export type Refusal = {

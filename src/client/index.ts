@@ -12,6 +12,7 @@ export type {
   UnmetCondition,
 } from './candidate_questions.ts';
 export type { AllocationRequest, CandidateQuery, Candidates, CandidatesCall, ProviderSummary } from './candidates.ts';
+export type { Change, ChangesCall, FollowedChange, FollowOptions, ProviderPart } from './changes.ts';
 export type { Claim, Mappings } from './claim.ts';
 export { type ConflictOptions, retryConflicts } from './conflicts.ts';
 export { type ConnectOptions, connect, type Placement } from './connect.ts';

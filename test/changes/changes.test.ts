@@ -66,6 +66,26 @@ for (const engine of engines) {
       await run(`update resource_classes set name = 'CUSTOM_C' where name = 'CUSTOM_B'`);
       assert.deepEqual(await feed(), [...only('inventories', 'usages'), { resource_classes: true }]);
 
+      // By SQL, a middle provider leaves its tree; the rows of those below it stay as they are, and yet their root is another one.
+      const [top, middle, bottom] = [randomUUID(), randomUUID(), randomUUID()];
+      for (const [uuid, parent] of [[top], [middle, top], [bottom, middle]]) {
+        accepted(
+          await send('POST', '/resource_providers', {
+            uuid,
+            name: uuid,
+            ...(parent && { parent_provider_uuid: parent }),
+          }),
+        );
+      }
+      await feed();
+      await run(`update resource_providers set parent_provider_id = null where uuid = '${middle}'`);
+      assert.deepEqual(await feed(), [
+        { resource_provider: middle, parts: ['provider'] },
+        { resource_provider: bottom, parts: ['provider'] },
+      ]);
+      await run(`update traits set name = 'CUSTOM_RENAMED' where name = 'CUSTOM_A'`);
+      assert.deepEqual(await feed(), [{ traits: true }]);
+
       // By SQL: another UUID, and times and generations alone.
       const renamed = randomUUID();
       await run(`update resource_providers set uuid = '${renamed}' where uuid = '${child}'`);
