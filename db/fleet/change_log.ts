@@ -35,7 +35,7 @@ const ended = (underWay: readonly string[]): RawBuilder<unknown> => sql`
  * no visible row. In the second both bounds are the same: for an equality the planner would assume the average number
  * of rows of a transaction, and where that is thousands, it would read the whole log.
  */
-function rowsSince(query: RawBuilder<unknown>, { snapshot }: Moment): RawBuilder<unknown> {
+function rowsSince(query: RawBuilder<unknown>, { snapshot }: Pick<Moment, 'snapshot'>): RawBuilder<unknown> {
   const { xmax, underWay } = partsOf(snapshot);
   const later = sql`${query} where xid >= ${xmax}::xid8 and xid < pg_snapshot_xmax(pg_current_snapshot())`;
   if (underWay.length === 0) return later;
@@ -44,8 +44,8 @@ function rowsSince(query: RawBuilder<unknown>, { snapshot }: Moment): RawBuilder
 }
 
 /** The logged changes since a moment. */
-export const changesSince = (moment: Moment): RawBuilder<unknown> =>
-  rowsSince(sql`select xid, provider_id, whole, class_ids, used_deltas from provider_changes`, moment);
+export const changesSince = (moment: Pick<Moment, 'snapshot'>): RawBuilder<unknown> =>
+  rowsSince(sql`select xid, provider_id, whole, class_ids, used_deltas, uuid, parts from provider_changes`, moment);
 
 /**
  * The providers whose inventories changed since a moment; null means all. The result is also null for a moment whose
@@ -63,10 +63,16 @@ export const inventoryChangesSince = (moment: Moment): RawBuilder<unknown> =>
  * may lack rows if the horizon has reached the snapshot's xmax, or a transaction that was under way and has ended.
  */
 export function isLogTooShort({ snapshot, serverRun: run }: Moment): RawBuilder<boolean> {
+  const { xmax } = partsOf(snapshot);
+  return sql`(pg_snapshot_xmax(pg_current_snapshot()) < ${xmax}::xid8
+        or ${serverRun} <> ${run}
+        or ${isPruned(snapshot)})`;
+}
+
+/** Whether the log lacks rows that a snapshot does not see. */
+export function isPruned(snapshot: string): RawBuilder<boolean> {
   const { xmax, underWay } = partsOf(snapshot);
   const first =
     underWay.length === 0 ? sql`${xmax}::xid8` : sql`coalesce((array(${ended(underWay)}))[1], ${xmax}::xid8)`;
-  return sql`(pg_snapshot_xmax(pg_current_snapshot()) < ${xmax}::xid8
-        or ${serverRun} <> ${run}
-        or coalesce((select bool_or(xid >= ${first}) from provider_changes_horizon), true))`;
+  return sql`coalesce((select bool_or(xid >= ${first}) from provider_changes_horizon), true)`;
 }

@@ -7,6 +7,8 @@ import { listOf, type NameRow, selectClassNames, selectTraitNames } from './rows
 /** Which providers changed since a moment, for the case that they are too many to read them by the same statement. */
 export type ChangedIds = {
   readonly snapshot: string;
+  /** The newest transaction of which the log has changes since then; null if there are none. */
+  readonly lastXid: string | null;
   readonly reload: boolean;
   /** Ascending; null if there are none. */
   readonly ids: readonly number[] | null;
@@ -25,6 +27,7 @@ export const readChangedIds = (trx: Transaction<Tables>, since: Moment, most: nu
       select count(*) > ${most}::float8 as yes from changed
     )
     select pg_current_snapshot()::text as snapshot,
+      (select xid::text from changes order by xid desc limit 1) as "lastXid",
       (select yes from much) or exists (select from changes where provider_id is null and not whole)
         or ${isLogTooShort(since)} as reload,
       (select json_agg(id order by id) from changed where not (select yes from much)) as ids,

@@ -2,6 +2,7 @@ import { type RawBuilder, sql } from 'kysely';
 import type { Database } from '../engine/connect.ts';
 import { onlyRow } from '../engine/only_row.ts';
 import { changesSince, isLogTooShort, type Moment } from './change_log.ts';
+import { type ChangedParts, selectChangedParts } from './changed_parts.ts';
 import {
   type AggregateRow,
   type InventoryRow,
@@ -20,6 +21,10 @@ import {
 /** What changed since a snapshot, as a later snapshot sees it. A list without items is null. */
 export type Changes = {
   readonly snapshot: string;
+  /** The newest transaction of which the log has changes since then; null if there are none. */
+  readonly lastXid: string | null;
+  /** Which parts changed, for clients that follow; null if none did, or this was not asked for. */
+  readonly told: readonly ChangedParts[] | null;
   /** The log may lack changes, or a table was truncated: load everything. */
   readonly reload: boolean;
   /** There are more changes than these: see src/fleet/catch_up.ts. */
@@ -51,8 +56,14 @@ const mostRows = 3_000;
 /**
  * Reads everything that changed since an earlier moment by one statement, and so in one snapshot, unless it is too
  * much.
+ *
+ * @param options.tellsParts whether to tell which parts changed
  */
-export const readChanges = ({ kysely }: Database, since: Moment): Promise<Changes> =>
+export const readChanges = (
+  { kysely }: Database,
+  since: Moment,
+  { tellsParts = false }: { readonly tellsParts?: boolean } = {},
+): Promise<Changes> =>
   onlyRow(
     kysely,
     sql<Changes>`
@@ -64,6 +75,8 @@ export const readChanges = ({ kysely }: Database, since: Moment): Promise<Change
       select * from changes where not whole and provider_id is not null and provider_id not in (select id from whole)
     )
     select pg_current_snapshot()::text as snapshot,
+      (select xid::text from changes order by xid desc limit 1) as "lastXid",
+      ${tellsParts ? told : sql`null`} as told,
       exists (select from changes where provider_id is null and not whole)
         or ${isLogTooShort(since)} as reload,
       exists (select from changes offset ${sql.lit(mostRows)}) as "isMuch",
@@ -81,6 +94,9 @@ export const readChanges = ({ kysely }: Database, since: Moment): Promise<Change
       ${ifNamesChanged(selectTraitNames)} as "traitNames",
       ${ifNamesChanged(selectClassNames)} as "classNames"`,
   );
+
+const told = sql`(select json_agg(json_build_array(xid::text, provider_id, uuid, bits, ids))
+        from (${selectChangedParts(sql`changes`)}) as rows)`;
 
 /**
  * Runs a query for each changed provider separately. The OFFSET keeps the planner from joining the query with a whole

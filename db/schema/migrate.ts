@@ -3,6 +3,7 @@ import type { Database } from '../engine/connect.ts';
 import { refuseNarrowEncodings } from '../engine/encoding.ts';
 import { repeatLostRaces } from '../engine/lost_race.ts';
 import { refuseOtherColumnTypes } from './column_types.ts';
+import { addColumnsPatiently } from './columns_ahead.ts';
 import { executedMigrations } from './executed_migrations.ts';
 import { buildIndexesAhead } from './indexes_ahead.ts';
 import * as placementSchema from './migrations/001_placement_schema.ts';
@@ -14,6 +15,7 @@ import * as inventoryChanges from './migrations/006_inventory_changes.ts';
 import * as serviceUptime from './migrations/007_service_uptime.ts';
 import * as consumerIndexes from './migrations/008_consumer_indexes.ts';
 import * as reliedChanges from './migrations/009_relied_changes.ts';
+import * as changedParts from './migrations/010_changed_parts.ts';
 import { withPrivilegeRemedy } from './privileges.ts';
 import { correctRevision, refuseForeignDatabase } from './revision.ts';
 
@@ -28,6 +30,7 @@ export const migrations: Readonly<Record<string, Migration>> = {
   '007_service_uptime': serviceUptime,
   '008_consumer_indexes': consumerIndexes,
   '009_relied_changes': reliedChanges,
+  '010_changed_parts': changedParts,
 };
 
 /** The indexes of migrations, which are built before them. */
@@ -61,6 +64,8 @@ async function migrate(database: Database, all: typeof migrations): Promise<read
   for (const [name, indexes] of database.engine === 'postgresql' ? indexesOf : []) {
     if (all[name] !== undefined && !executed.includes(name)) await buildIndexesAhead(database, indexes);
   }
+  const wantsParts = all['010_changed_parts'] !== undefined && !executed.includes('010_changed_parts');
+  if (wantsParts && database.engine === 'postgresql') await addColumnsPatiently(database, changedParts.changedParts);
   const migrator = new Migrator({ db: database.patient, provider: { getMigrations: async () => ({ ...all }) } });
   const { error, results = [] } = await migrator.migrateToLatest();
   if (error !== undefined) throw error;

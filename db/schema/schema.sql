@@ -113,7 +113,9 @@ create table provider_changes (
   provider_id integer,
   whole boolean not null,
   class_ids integer[],
-  used_deltas bigint[]
+  used_deltas bigint[],
+  uuid character varying(36),
+  parts smallint
 ) with (vacuum_truncate=off);
 
 create table provider_changes_horizon (
@@ -338,6 +340,8 @@ CREATE OR REPLACE FUNCTION public.etag_class_changed()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$begin
+  insert into provider_changes (provider_id, whole, class_ids, parts)
+    values (null, true, array[old.id, new.id], 2);
   perform etag_parts('inventories', array(
     select resource_provider_id from inventories where resource_class_id in (old.id, new.id)));
   perform etag_consumers(array(select consumer_id from allocations where resource_class_id in (old.id, new.id)));
@@ -548,6 +552,7 @@ AS $function$begin
     values (new.id, etag_of_provider(new))
     on conflict (resource_provider_id) do update set provider = excluded.provider;
   if new.uuid <> old.uuid then
+    insert into provider_changes (provider_id, whole, uuid) values (new.id, true, old.uuid), (new.id, true, new.uuid);
     update resource_provider_etags e set provider = etag_of_provider(child) from resource_providers child
       where child.parent_provider_id = new.id and e.resource_provider_id = child.id;
     perform etag_consumers(array(select consumer_id from allocations where resource_provider_id = new.id));
@@ -578,6 +583,8 @@ CREATE OR REPLACE FUNCTION public.etag_trait_changed()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$begin
+  insert into provider_changes (provider_id, whole, class_ids, parts)
+    values (null, true, array[new.id], 4);
   perform etag_parts('resource_provider_traits', array(
     select resource_provider_id from resource_provider_traits where trait_id = new.id));
   return null;
@@ -636,7 +643,8 @@ CREATE OR REPLACE FUNCTION public.log_names_changed()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$begin
-  insert into provider_changes (provider_id, whole) values (null, true);
+  insert into provider_changes (provider_id, whole, parts)
+  values (null, true, case tg_table_name when 'traits' then 4 else 2 end);
   return null;
 end$function$;
 
@@ -644,8 +652,9 @@ CREATE OR REPLACE FUNCTION public.log_provider_parts_deleted()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$begin
-  insert into provider_changes (provider_id, whole)
-    select distinct resource_provider_id, true from old_rows;
+  insert into provider_changes (provider_id, whole, parts)
+    select distinct resource_provider_id, true, case tg_table_name when 'inventories' then 18
+      when 'resource_provider_traits' then 4 else 8 end from old_rows;
   if found then
     insert into inventory_changes (provider_id) select distinct resource_provider_id from old_rows;
     if current_setting('placement.etags', true) is distinct from 'providers' then
@@ -659,8 +668,9 @@ CREATE OR REPLACE FUNCTION public.log_provider_parts_inserted()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$begin
-  insert into provider_changes (provider_id, whole)
-    select distinct resource_provider_id, true from new_rows;
+  insert into provider_changes (provider_id, whole, parts)
+    select distinct resource_provider_id, true, case tg_table_name when 'inventories' then 18
+      when 'resource_provider_traits' then 4 else 8 end from new_rows;
   if found then
     insert into inventory_changes (provider_id) select distinct resource_provider_id from new_rows;
     if current_setting('placement.etags', true) is distinct from 'providers' then
@@ -675,8 +685,16 @@ CREATE OR REPLACE FUNCTION public.log_provider_parts_updated()
  LANGUAGE plpgsql
 AS $function$begin
   if current_setting('placement.etags', true) = 'only' then return null; end if;
-  insert into provider_changes (provider_id, whole)
-    select distinct resource_provider_id, true from (select resource_provider_id from old_rows union select resource_provider_id from new_rows) as rows;
+  if tg_table_name = 'inventories' then
+    insert into provider_changes (provider_id, whole, parts)
+      select distinct resource_provider_id, true, 2 + case when exists (
+        select resource_provider_id, resource_class_id from new_rows
+        except select resource_provider_id, resource_class_id from old_rows) then 16 else 0 end from (select resource_provider_id from old_rows union select resource_provider_id from new_rows) as rows;
+  else
+    insert into provider_changes (provider_id, whole, parts)
+    select distinct resource_provider_id, true, case tg_table_name when 'inventories' then 18
+      when 'resource_provider_traits' then 4 else 8 end from (select resource_provider_id from old_rows union select resource_provider_id from new_rows) as rows;
+  end if;
   if found then
     insert into inventory_changes (provider_id) select distinct resource_provider_id from (select resource_provider_id from old_rows union select resource_provider_id from new_rows) as rows;
     if current_setting('placement.etags', true) is distinct from 'providers' then
@@ -690,8 +708,8 @@ CREATE OR REPLACE FUNCTION public.log_provider_rows_deleted()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$begin
-  insert into provider_changes (provider_id, whole)
-  select distinct id, true from old_rows;
+  insert into provider_changes (provider_id, whole, uuid)
+  select id, true, uuid from old_rows;
   return null;
 end$function$;
 
@@ -699,8 +717,8 @@ CREATE OR REPLACE FUNCTION public.log_provider_rows_inserted()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$begin
-  insert into provider_changes (provider_id, whole)
-  select distinct id, true from new_rows;
+  insert into provider_changes (provider_id, whole, uuid)
+  select id, true, uuid from new_rows;
   return null;
 end$function$;
 
@@ -708,9 +726,10 @@ CREATE OR REPLACE FUNCTION public.log_provider_rows_updated()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$begin
-  insert into provider_changes (provider_id, whole)
+  insert into provider_changes (provider_id, whole, parts)
   select n.id, (n.uuid, n.name, n.root_provider_id, n.parent_provider_id) is distinct from
-    (o.uuid, o.name, o.root_provider_id, o.parent_provider_id)
+    (o.uuid, o.name, o.root_provider_id, o.parent_provider_id),
+    case when n.parent_provider_id is distinct from o.parent_provider_id then 33 else 1 end
   from new_rows n join old_rows o using (id);
   return null;
 end$function$;

@@ -96,6 +96,9 @@ export type Tables = {
     readonly whole: boolean;
     readonly class_ids: readonly number[] | null;
     readonly used_deltas: readonly number[] | null;
+    /** These two are of migration 010. */
+    readonly uuid: string | null;
+    readonly parts: number | null;
   };
   /** Which transactions changed inventories; see migration 006. */
   readonly inventory_changes: {

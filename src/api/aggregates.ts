@@ -11,6 +11,7 @@ import { integer, list, object, uuidText } from '../rest/json_schema.ts';
 import { since } from '../rest/microversions.ts';
 import { failed } from '../rest/schema_complaint.ts';
 import { bySince } from '../rest/versions.ts';
+import { changesToken } from './changes_token.ts';
 import { echoedTag, requireMatch, tagged, takesIfMatch } from './entity_tags.ts';
 import { providerBody, requireGeneration, writeJudged, writeUntilDone } from './judged_writes.ts';
 import type { Parts } from './parts.ts';
@@ -55,7 +56,7 @@ const guardedSchemas = [
 
 async function show(request: ApiRequest, { fleet }: Parts): Promise<Answer> {
   const provider = findProvider(await fleet.fresh(), request.param('uuid'));
-  return answer(request, provider.aggregates, provider.generation);
+  return { ...answer(request, provider.aggregates, provider.generation), ...changesToken(request, fleet) };
 }
 
 async function replace(request: ApiRequest, parts: Parts): Promise<Answer> {

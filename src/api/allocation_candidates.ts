@@ -5,6 +5,7 @@ import { search } from '../candidates/search.ts';
 import type { Answer, ApiRequest, Endpoint } from '../rest/endpoint.ts';
 import { jsonBody } from '../rest/json_body.ts';
 import { since } from '../rest/microversions.ts';
+import { changesToken } from './changes_token.ts';
 import type { Parts } from './parts.ts';
 import { freshTrees } from './trees_of_consumers.ts';
 
@@ -42,6 +43,7 @@ async function list(request: ApiRequest, parts: Parts): Promise<Answer> {
     status: 200,
     body,
     lastModified: new Date(),
+    ...changesToken(request, parts.fleet),
     // Only the memory of a body that is sent as a whole comes back.
     ...(body instanceof Uint8Array ? { release: () => takeBackMemory(body) } : {}),
   };

@@ -14,6 +14,7 @@ import {
 import { integer, object, text } from '../rest/json_schema.ts';
 import { since } from '../rest/microversions.ts';
 import { bySince } from '../rest/versions.ts';
+import { changesToken } from './changes_token.ts';
 import { echoedTag, takesIfMatch } from './entity_tags.ts';
 import { listAnswer, oneAnswer } from './inventory_answers.ts';
 import {
@@ -77,7 +78,7 @@ const replacementSchemas = [
 
 async function list(request: ApiRequest, { fleet }: Parts): Promise<Answer> {
   const current = await fleet.fresh();
-  return listAnswer(request, readProvider(current, request), current);
+  return { ...listAnswer(request, readProvider(current, request), current), ...changesToken(request, fleet) };
 }
 
 async function show(request: ApiRequest, { fleet }: Parts): Promise<Answer> {
@@ -86,7 +87,7 @@ async function show(request: ApiRequest, { fleet }: Parts): Promise<Answer> {
   const name = request.param('resource_class');
   const inventory = inventoryOf(provider, current.classes.byName.get(name)?.id ?? -1);
   if (inventory === undefined) throw notFound(`No inventory of class ${name} for ${provider.uuid}`);
-  return oneAnswer(request, 200, provider, inventory);
+  return { ...oneAnswer(request, 200, provider, inventory), ...changesToken(request, fleet) };
 }
 
 async function create(request: ApiRequest, parts: Parts): Promise<Answer> {

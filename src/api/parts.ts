@@ -5,6 +5,7 @@ import type { Claims } from '../claims/claims.ts';
 import type { Deletions } from '../claims/deletions.ts';
 import type { Owners } from '../claims/owners.ts';
 import type { Config } from '../config/config.ts';
+import type { Followers } from '../fleet/changes/followers.ts';
 import type { FleetKeeper } from '../fleet/keeper.ts';
 import type { ProviderWrites } from '../fleet/provider_writes.ts';
 import type { Service } from '../rest/versions.ts';
@@ -22,6 +23,7 @@ export type Parts = {
   readonly allocationReads: AllocationReads;
   /** Makes the projects, users and types that a request names without a claim. */
   readonly owners: Owners;
+  readonly followers: Followers;
   /** For what operators must be able to look up afterwards. */
   readonly logger: Pick<Logger, 'info'>;
 };

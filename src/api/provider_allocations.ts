@@ -1,6 +1,7 @@
 import type { Answer, ApiRequest, Endpoint } from '../rest/endpoint.ts';
 import { notFound } from '../rest/errors.ts';
 import { since } from '../rest/microversions.ts';
+import { changesToken } from './changes_token.ts';
 import { newest } from './last_modified.ts';
 import type { Parts } from './parts.ts';
 import { noSuchProvider } from './provider.ts';
@@ -20,8 +21,11 @@ export const providerAllocationEndpoints: readonly Endpoint<Parts>[] = [
 
 // Handlers
 
-async function show(request: ApiRequest, { allocationReads }: Parts): Promise<Answer> {
+async function show(request: ApiRequest, { allocationReads, fleet }: Parts): Promise<Answer> {
   const uuid = request.param('uuid');
+  // The token is of a moment before the allocations are read.
+  if (request.version >= since.following) await fleet.fresh();
+  const token = changesToken(request, fleet);
   const rows = await allocationReads.onProvider(uuid);
   const [first] = rows;
   if (first === undefined) throw notFound(`Resource provider '${uuid}' not found: ${noSuchProvider(uuid)}`);
@@ -39,5 +43,6 @@ async function show(request: ApiRequest, { allocationReads }: Parts): Promise<An
     status: 200,
     json: { allocations: Object.fromEntries(allocations), resource_provider_generation: first.provider_generation },
     lastModified: newest(rows.map(({ modified }) => modified ?? undefined)),
+    ...token,
   };
 }

@@ -13,6 +13,7 @@ import { since } from '../rest/microversions.ts';
 import { checkQuery, refuseRepeated } from '../rest/query_schema.ts';
 import type { Query } from '../rest/query_string.ts';
 import { parseMemberOf, parseRequired } from '../rest/query_values.ts';
+import { changesToken } from './changes_token.ts';
 import { checkMarker, nextLink, pageParameters, storedUuid, usualLimit } from './pages.ts';
 import type { Parts } from './parts.ts';
 import { noSuchProvider } from './provider.ts';
@@ -60,7 +61,12 @@ async function list(request: ApiRequest, { fleet }: Parts): Promise<Answer> {
   const page = found.slice(0, limit);
   const last = page.at(-1);
   const links = found.length > limit && last !== undefined ? nextLink(request, path, last.uuid) : undefined;
-  return { status: 200, body: jsonBody(answerText(current, page, links)), lastModified: new Date() };
+  return {
+    status: 200,
+    body: jsonBody(answerText(current, page, links)),
+    lastModified: new Date(),
+    ...changesToken(request, fleet),
+  };
 }
 
 /** Which providers are asked for. */

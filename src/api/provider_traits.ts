@@ -9,6 +9,7 @@ import { badRequest, concurrentlyUpdated, conflict, errorCodes, notFound } from 
 import { integer, list, object, text } from '../rest/json_schema.ts';
 import { since } from '../rest/microversions.ts';
 import { bySince } from '../rest/versions.ts';
+import { changesToken } from './changes_token.ts';
 import { echoedTag, requireMatch, tagged, takesIfMatch } from './entity_tags.ts';
 import { deleteJudged, requireGeneration, writeJudged } from './judged_writes.ts';
 import { modifiedAtMs, newest } from './last_modified.ts';
@@ -44,7 +45,7 @@ async function show(request: ApiRequest, { fleet }: Parts): Promise<Answer> {
   const uuid = request.param('uuid');
   const provider = current.byUuid.get(uuid);
   if (provider === undefined) throw notFound(`${noSuchProvider(uuid)}: ${noSuchProvider(uuid)}`);
-  return answer(request, current, provider.traitIds, provider.generation);
+  return { ...answer(request, current, provider.traitIds, provider.generation), ...changesToken(request, fleet) };
 }
 
 async function replace(request: ApiRequest, parts: Parts): Promise<Answer> {

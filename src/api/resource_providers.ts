@@ -13,6 +13,7 @@ import { badRequest, conflict, errorCodes, notFound } from '../rest/errors.ts';
 import { integer, list as listOf, object, text, uuidText } from '../rest/json_schema.ts';
 import { since } from '../rest/microversions.ts';
 import { bySince } from '../rest/versions.ts';
+import { changesToken } from './changes_token.ts';
 import { echoedTag, requireMatch, tagged, takesIfMatch } from './entity_tags.ts';
 import { modifiedAtMs, newest } from './last_modified.ts';
 import type { Parts } from './parts.ts';
@@ -68,12 +69,18 @@ async function list(request: ApiRequest, { fleet }: Parts): Promise<Answer> {
     status: 200,
     json: { resource_providers: providers.map((provider) => represent(provider, request).json) },
     lastModified: newest(providers.map(modifiedAtMs)),
+    ...changesToken(request, fleet),
   };
 }
 
 async function show(request: ApiRequest, { fleet }: Parts): Promise<Answer> {
   const provider = findProvider(await fleet.fresh(), request.param('uuid'));
-  return { status: 200, ...represent(provider, request), lastModified: newest([modifiedAtMs(provider)]) };
+  return {
+    status: 200,
+    ...represent(provider, request),
+    lastModified: newest([modifiedAtMs(provider)]),
+    ...changesToken(request, fleet),
+  };
 }
 
 async function create(request: ApiRequest, { fleet, providerWrites }: Parts): Promise<Answer> {

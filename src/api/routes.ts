@@ -3,6 +3,7 @@ import { aggregateEndpoints } from './aggregates.ts';
 import { allocationCandidateEndpoints } from './allocation_candidates.ts';
 import { allocationEndpoints } from './allocations.ts';
 import { candidateQuestionEndpoints } from './candidate_questions.ts';
+import { changeEndpoints } from './changes.ts';
 import { consumerEndpoints } from './consumers.ts';
 import { inventoryEndpoints } from './inventories.ts';
 import type { Parts } from './parts.ts';
@@ -33,4 +34,5 @@ export const routes: readonly Endpoint<Parts>[] = [
   ...allocationCandidateEndpoints,
   ...candidateQuestionEndpoints,
   ...providerSummaryEndpoints,
+  ...changeEndpoints,
 ];

@@ -6,6 +6,7 @@ import { notFound } from '../rest/errors.ts';
 import { object, text } from '../rest/json_schema.ts';
 import { since } from '../rest/microversions.ts';
 import { checkQuery } from '../rest/query_schema.ts';
+import { changesToken } from './changes_token.ts';
 import type { Parts } from './parts.ts';
 import { noSuchProvider } from './provider.ts';
 
@@ -56,6 +57,7 @@ async function ofProvider(request: ApiRequest, { fleet }: Parts): Promise<Answer
       ),
     },
     lastModified: new Date(),
+    ...changesToken(request, fleet),
   };
 }
 

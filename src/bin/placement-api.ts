@@ -96,6 +96,7 @@ async function serveAlone(config: Config, tls: Tls | undefined, logger: Logger):
   const forMetrics = metricsAddress(config);
   const servers: Listening[] = [];
   const close = async () => {
+    service.endFollowers();
     await Promise.all(servers.map((server) => server.close()));
     await service.close();
   };

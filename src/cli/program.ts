@@ -13,6 +13,7 @@ import { shellOf } from './shell.ts';
 import { fields } from './table.ts';
 import { addTraitCommands } from './trait_commands.ts';
 import { addUsageCommands } from './usage_commands.ts';
+import { addWatchCommand } from './watch_command.ts';
 
 /** The command `placement`, ready to be parsed. */
 export function placementCommand(): Command {
@@ -31,6 +32,7 @@ export function placementCommand(): Command {
   addConsumerCommands(program);
   addUsageCommands(program);
   addCandidateCommands(program);
+  addWatchCommand(program);
   program
     .command('version')
     .description('show which microversions the service speaks')

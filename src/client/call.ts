@@ -51,7 +51,11 @@ async function attempt(
         url: endpoint + targetOf(sent),
         ...bodyOf(sent, minor),
       };
-      const headers = async () => ({ ...(await headersOf(request.body, version)), ...conditionOf(sent) });
+      const headers = async () => ({
+        ...(await headersOf(request.body, version)),
+        ...conditionOf(sent),
+        ...sent.headers,
+      });
       if (sent === operation) sentAt = minor;
       const answer = await send(fetch, { ...request, headers: await headers() }, signal);
       // The server does nothing for a refused token, so the request can safely be sent again with a new token.

@@ -4,6 +4,7 @@ import { type Auth, token } from './auth.ts';
 import { openCall } from './call.ts';
 import { type CandidateQuestions, candidateQuestions } from './candidate_questions.ts';
 import { type CandidatesCall, candidatesCall } from './candidates.ts';
+import { type ChangesCall, changesCall } from './changes.ts';
 import { type ConsumerCalls, consumerCalls } from './consumers.ts';
 import { type InventoryCalls, inventoryCalls } from './inventories.ts';
 import type { From, Microversion } from './microversions.ts';
@@ -54,6 +55,7 @@ export type Placement<Version extends Microversion = Microversion> = {
   readonly providerSummaries: ProviderSummaryCalls;
   readonly candidates: CandidatesCall<Version>;
   readonly candidateQuestions: CandidateQuestions;
+  readonly changes: ChangesCall;
   readonly reshape: (reshape: Reshape<Version>, options?: ClaimOptions) => Promise<void>;
   readonly traits: TraitCalls;
   readonly resourceClasses: ResourceClassCalls<Version>;
@@ -102,6 +104,7 @@ export function connect(options: ConnectOptions): Placement {
     providerSummaries: providerSummaryCalls(call),
     candidates: candidatesCall(call),
     candidateQuestions: candidateQuestions(call),
+    changes: changesCall(call),
     reshape: reshapeCall(call),
     traits: traitCalls(call),
     resourceClasses: resourceClassCalls(call),

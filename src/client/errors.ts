@@ -22,7 +22,8 @@ export type ErrorCode =
   | 'placement.inventory_absent'
   | 'placement.inventory_constraints'
   | 'placement.no_candidates'
-  | 'placement.query_too_wide';
+  | 'placement.query_too_wide'
+  | 'placement.changes_expired';
 
 /** The parts of an answer with an error status. */
 export type Refusal = {

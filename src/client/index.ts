@@ -18,6 +18,7 @@ export type {
   OrderKey,
   ProviderSummary,
 } from './candidates.ts';
+export type { Change, ChangesCall, FollowedChange, FollowOptions, ProviderPart } from './changes.ts';
 export type { Claim, Mappings } from './claim.ts';
 export { type ConflictOptions, retryConflicts } from './conflicts.ts';
 export { type ConnectOptions, connect, type Placement } from './connect.ts';

@@ -8,6 +8,7 @@ export const microversions = [
   '1.41',
   '1.42',
   '1.43',
+  '1.44',
 ] as const;
 
 /** Such as `1.0`. */

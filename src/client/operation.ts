@@ -16,6 +16,8 @@ export type Operation = {
   readonly since?: number;
   readonly until?: number;
   readonly query?: readonly Parameter[];
+  /** Further headers. */
+  readonly headers?: Readonly<Record<string, string>>;
   /** The body in the form of a version. */
   readonly body?: (minor: number) => unknown;
   /**

@@ -77,6 +77,14 @@ export type Config = {
     /** The largest number of hypervisors on one page. */
     readonly maxLimit: number;
   };
+  readonly changes: {
+    /** Seconds for which the log has each change, at least. */
+    readonly keep: number;
+    /** The fleet is refreshed after this many milliseconds for clients that follow changes, if no request does so. */
+    readonly lookEveryMs: number;
+    /** How many clients may follow at once in one process, by streams or waiting requests. */
+    readonly maxFollowers: number;
+  };
   readonly metrics: {
     /** Serve figures for Prometheus under `/metrics`. */
     readonly enabled: boolean;

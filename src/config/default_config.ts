@@ -51,6 +51,7 @@ export const defaultConfig: Config = deepFreeze({
     allocationCandidatesGenerationStrategy: 'depth-first',
   },
   compute: { enabled: false, serviceDownTime: 60, retireAfter: 0, maxLimit: 1000 },
+  changes: { keep: 600, lookEveryMs: 100, maxFollowers: 5000 },
   metrics: {
     enabled: true,
     requireToken: false,

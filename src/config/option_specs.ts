@@ -127,6 +127,20 @@ export const optionSpecs: {
     },
     maxLimit: { type: integer(1), help: 'How many hypervisors one page has at most.' },
   },
+  changes: {
+    keep: {
+      type: integer(60, 604_800),
+      help: 'Seconds for which changes are kept at least: a client that was away for longer reads everything anew.',
+    },
+    lookEveryMs: {
+      type: integer(10, 10_000),
+      help: 'Milliseconds after which the database is asked for changes while clients follow GET /changes.',
+    },
+    maxFollowers: {
+      type: integer(0),
+      help: 'How many clients one process lets follow GET /changes at once, by streams or waiting requests.',
+    },
+  },
   metrics: {
     enabled: { type: boolean, help: 'Serve figures for Prometheus under /metrics.' },
     requireToken: {

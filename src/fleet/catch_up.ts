@@ -3,10 +3,11 @@ import type { Database } from '../../db/engine/connect.ts';
 import type { Moment } from '../../db/fleet/change_log.ts';
 import { readChangedIds, readNames } from '../../db/fleet/changed_ids.ts';
 import { readPages, usualPage } from '../../db/fleet/pages.ts';
+import type { Changes } from '../../db/fleet/read_changes.ts';
 import type { LivingFleet } from './fleet.ts';
 
 /** A change of very many providers, which was read. `apply` puts it into the fleet. */
-export type CaughtUp = { readonly snapshot: string; apply(): void };
+export type CaughtUp = Pick<Changes, 'snapshot' | 'lastXid'> & { apply(): void };
 
 /** How long a statement waits for a lock, in milliseconds. It has no other time limit, and all requests wait for it. */
 const lockTimeoutMs = 5_000;
@@ -29,13 +30,13 @@ export function catchUp({ patient }: Database, living: LivingFleet, since: Momen
       // For thousands of ids the planner would read whole tables, and do so again for each page.
       await sql`set local enable_seqscan = off`.execute(trx);
       const most = Math.max(usualPage, living.fleet.byId.size * worthwhile);
-      const { snapshot, reload, ids, areNamesChanged } = await readChangedIds(trx, since, most);
+      const { snapshot, lastXid, reload, ids, areNamesChanged } = await readChangedIds(trx, since, most);
       if (reload) return undefined;
       const changed = ids ?? [];
       const change = living.gather();
       for await (const rows of readPages(trx, inPages(changed))) change.add(rows);
       const names = areNamesChanged ? await readNames(trx) : { traitNames: null, classNames: null };
-      return { snapshot, apply: () => change.apply(changed, names) };
+      return { snapshot, lastXid, apply: () => change.apply(changed, names) };
     });
 }
 

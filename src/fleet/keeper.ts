@@ -3,9 +3,10 @@ import { repeatLostRaces } from '../../db/engine/lost_race.ts';
 import { isTimedOut, isUnavailable } from '../../db/engine/sqlstate.ts';
 import type { Moment } from '../../db/fleet/change_log.ts';
 import { forgetForeignChanges } from '../../db/fleet/foreign_changes.ts';
-import { readChanges } from '../../db/fleet/read_changes.ts';
+import { type Changes, readChanges } from '../../db/fleet/read_changes.ts';
 import type { Outages } from '../log/outages.ts';
 import { type CaughtUp, catchUp } from './catch_up.ts';
+import { createRecentChanges, type RecentChanges } from './changes/recent_changes.ts';
 import type { Fleet } from './fleet.ts';
 import { loadFleet } from './load.ts';
 import { type OwnWrite, sees, showEffects } from './own_writes.ts';
@@ -31,6 +32,8 @@ export type FleetKeeper = {
   readonly moment: Moment;
   /** The transactions of the writes that `known` shows in addition. */
   readonly foreseen: readonly string[];
+  /** Which parts of providers changed lately, and the token of what `known` shows, for clients that follow changes. */
+  readonly recent: RecentChanges;
   /** How often the fleet was refreshed, and how often it was loaded as a whole. */
   readonly counts: { readonly refreshes: number; readonly loads: number };
   /** How old the content of the fleet is, in seconds since the start of the last refresh that succeeded. */
@@ -62,7 +65,8 @@ export async function openFleet(database: Database, outages?: Outages): Promise<
     return loaded;
   };
   let trueAtMs = performance.now();
-  let { living, moment } = await load();
+  let { living, moment, log } = await load();
+  const recent = createRecentChanges({ snapshot: moment.snapshot, log });
 
   /** The writes that `known` shows and that its moment does not see. */
   let foreseen: OwnWrite[] = [];
@@ -85,11 +89,15 @@ export async function openFleet(database: Database, outages?: Outages): Promise<
       throw error;
     });
   /** Reads the change to apply; undefined if everything must be loaded. */
-  const readWhatChanged = async (): Promise<CaughtUp | undefined> => {
-    const changes = tookTooLong ? undefined : await repeatLostRaces(() => readChanges(database, moment));
+  const readWhatChanged = async (): Promise<(CaughtUp & Partial<Pick<Changes, 'told'>>) | undefined> => {
+    const tellsParts = recent.isRecording();
+    const changes = tookTooLong
+      ? undefined
+      : await repeatLostRaces(() => readChanges(database, moment, { tellsParts }));
     if (changes?.reload || mustLoad) return undefined;
     if (changes === undefined || changes.isMuch) return repeatLostRaces(() => catchUp(database, living, moment));
-    return { snapshot: changes.snapshot, apply: () => living.apply(changes) };
+    const { snapshot, lastXid, told } = changes;
+    return { snapshot, lastXid, ...(tellsParts ? { told } : {}), apply: () => living.apply(changes) };
   };
   const bringUpToDate = async (): Promise<Fleet> => {
     const startedMs = performance.now();
@@ -98,13 +106,15 @@ export async function openFleet(database: Database, outages?: Outages): Promise<
     if (changes === undefined || mustLoad) {
       // Writes that were committed before the load are either loaded, or were lost in a failover.
       const committed = new Set(foreseen);
-      ({ living, moment } = await load());
+      ({ living, moment, log } = await load());
+      recent.restart({ snapshot: moment.snapshot, log });
       foreseen = foreseen.filter((write) => !committed.has(write));
     } else {
       mustLoad = true;
       for (const write of foreseen) showEffects(living.fleet, write, -1);
       changes.apply();
       moment = { ...moment, snapshot: changes.snapshot };
+      recent.note(changes);
     }
     foreseen = foreseen.filter(({ xid }) => !sees(moment.snapshot, xid));
     for (const write of foreseen) showEffects(living.fleet, write, 1);
@@ -130,6 +140,7 @@ export async function openFleet(database: Database, outages?: Outages): Promise<
       if (foreseen.length >= foreseenLimit && !refreshes.isRunning()) refreshes.next().catch(() => {});
       return isShown;
     },
+    recent,
     get known() {
       return living.fleet;
     },

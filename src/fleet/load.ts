@@ -1,6 +1,7 @@
 import { sql, type Transaction } from 'kysely';
 import type { Database } from '../../db/engine/connect.ts';
 import { type Moment, readMoment } from '../../db/fleet/change_log.ts';
+import { type LogState, readLogState } from '../../db/fleet/log_position.ts';
 import { readPages, usualPage } from '../../db/fleet/pages.ts';
 import { type Ids, selectClassNames, selectTraitNames } from '../../db/fleet/rows.ts';
 import type { Tables } from '../../db/schema/tables.ts';
@@ -10,6 +11,7 @@ import { buildFleet, type LivingFleet } from './fleet.ts';
 export type Loaded = {
   readonly living: LivingFleet;
   readonly moment: Moment;
+  readonly log: LogState;
 };
 
 /**
@@ -23,13 +25,14 @@ export function loadFleet({ patient }: Database, providersPerPage = usualPage): 
     .setAccessMode('read only')
     .execute(async (trx) => {
       const moment = await readMoment(trx);
+      const log = await readLogState(trx);
       const names = {
         traitNames: (await selectTraitNames.execute(trx)).rows,
         classNames: (await selectClassNames.execute(trx)).rows,
       };
       const builder = buildFleet(names, moment.serverRun);
       for await (const page of readPages(trx, await pagesOfAll(trx, providersPerPage))) builder.add(page);
-      return { living: builder.finish(), moment };
+      return { living: builder.finish(), moment, log };
     });
 }
 

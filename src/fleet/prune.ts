@@ -3,17 +3,13 @@ import type { Database } from '../../db/engine/connect.ts';
 import { pruneChanges } from '../../db/fleet/prune_changes.ts';
 
 /**
- * Changes are kept for one to two times this long. A process that could not refresh for longer loads everything
- * afterwards.
- */
-const keepMs = 10 * 60_000;
-
-/**
  * Deletes old rows of the change log from time to time. Every process does so; pruning more than once is harmless.
  *
+ * @param keepMs changes are kept for one to two times this long; a process that could not refresh for longer loads everything
+ *   afterwards
  * @returns a function that stops it.
  */
-export function pruneFromTimeToTime(database: Database, logger: Logger): () => Promise<void> {
+export function pruneFromTimeToTime(database: Database, logger: Logger, keepMs: number): () => Promise<void> {
   let oldest: string | undefined;
   let running: Promise<void> = Promise.resolve();
   let stopped = false;

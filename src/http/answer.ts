@@ -36,6 +36,20 @@ export function renderAnswer(
   return respondWith(JSON.stringify(answer.json), answer.status, headers);
 }
 
+/** The media type of server-sent events. */
+export const eventStream = 'text/event-stream';
+
+/** A stream of events, which no cache stores. The last header tells proxies such as nginx to pass on each event at once. */
+export const renderEvents = (events: ReadableStream<Uint8Array>, headers: Answer['headers']): Response =>
+  new Response(events, {
+    headers: {
+      ...headers,
+      'content-type': eventStream,
+      'cache-control': 'no-cache, no-store',
+      'x-accel-buffering': 'no',
+    },
+  });
+
 /**
  * A time for a header, which is never in the future (RFC 9110, 8.8.2.1) nor before 1970: in the database times may be
  * infinite, or have years of more than four digits.

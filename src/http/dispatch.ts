@@ -4,8 +4,8 @@ import type { Policy } from '../access/policy/policy.ts';
 import type { ApiRequest, BoundEndpoint, Route } from '../rest/endpoint.ts';
 import { ApiError, notFound, notFoundWithoutVary } from '../rest/errors.ts';
 import { parseQuery, type Query } from '../rest/query_string.ts';
-import { accepts } from './accept.ts';
-import { releaseWhenSent, renderAnswer } from './answer.ts';
+import { accepts, bestOffer } from './accept.ts';
+import { eventStream, releaseWhenSent, renderAnswer, renderEvents } from './answer.ts';
 import { readJson } from './body.ts';
 import type { Dialect } from './dialect.ts';
 import type { Exchange, HonoEnv } from './exchange.ts';
@@ -41,16 +41,19 @@ export function mountEndpoints(
         ifMatch,
         param: (name) => c.req.param(name) ?? '',
         limitBytes,
+        gone: () => goneSignal(c.env),
         requireRule: (rule) => authorize({ policy: rule }, request, policy, dialect),
       });
       exchange.quiet = endpoint.quiet ?? false;
       authorize(endpoint, request, policy, dialect);
       const answer = await endpoint.handle(request);
       releaseWhenSent(answer, c.env?.outgoing);
+      const cutOff = () => c.env?.outgoing?.destroy();
+      if (answer.events !== undefined) return renderEvents(answer.events(cutOff), answer.headers);
       return renderAnswer(answer, exchange.version, exchange.origin + exchange.prefix, (error) => {
         const { requestId, globalRequestId } = exchange;
         logger.error({ err: error, requestId, globalRequestId }, 'An answer was cut off');
-        c.env?.outgoing?.destroy();
+        cutOff();
       });
     });
   }
@@ -88,17 +91,38 @@ function authorize(
 
 function checkMediaTypes(endpoint: Route, exchange: Exchange): void {
   if (endpoint.answersJson && !accepts(exchange.accept, 'application/json')) {
-    throw new ApiError(406, 'Only application/json is provided');
+    if (!endpoint.answersEvents) throw new ApiError(406, 'Only application/json is provided');
+    if (!accepts(exchange.accept, eventStream)) {
+      throw new ApiError(406, `Only application/json and ${eventStream} are provided`);
+    }
   }
   if (endpoint.wantsJson && exchange.contentType.split(';')[0]?.trim() !== 'application/json') {
     throw new ApiError(415, `The media type ${exchange.contentType || 'None'} is not supported, use application/json`);
   }
 }
 
+/**
+ * Aborted where the client leaves. One that closes its side of the connection counts as gone: nothing else is heard of it until
+ * something is sent.
+ */
+function goneSignal({ incoming, outgoing }: HonoEnv['Bindings']): AbortSignal {
+  const gone = new AbortController();
+  const leave = () => {
+    incoming?.socket.off('end', leave);
+    gone.abort();
+  };
+  incoming?.socket.once('end', leave);
+  outgoing?.once('close', leave);
+  return gone.signal;
+}
+
 function apiRequest(
   raw: Request,
   exchange: Exchange,
-  { limitBytes, ...more }: Pick<ApiRequest, 'ifMatch' | 'param' | 'requireRule'> & { readonly limitBytes: number },
+  {
+    limitBytes,
+    ...more
+  }: Pick<ApiRequest, 'ifMatch' | 'param' | 'requireRule' | 'gone'> & { readonly limitBytes: number },
 ): ApiRequest {
   let query: Query | undefined;
   return {
@@ -112,6 +136,8 @@ function apiRequest(
       return query;
     },
     json: (schema) => readJson(raw, schema, limitBytes),
+    prefers: (offers) => bestOffer(exchange.accept, offers),
+    header: (name) => raw.headers.get(name) ?? undefined,
     origin: exchange.origin,
     prefix: exchange.prefix,
   };

@@ -22,6 +22,12 @@ export type ApiRequest = {
   readonly ifMatch: IfMatch | undefined;
   /** The body, checked against a schema; see readJson. */
   json<Schema extends v.GenericSchema>(schema: Schema): Promise<v.InferOutput<Schema>>;
+  /** Which of these media types the client prefers, of equal ones the first; undefined where it accepts none. */
+  readonly prefers: <T extends string>(offers: readonly T[]) => T | undefined;
+  /** A header of the request; undefined where it has none. */
+  readonly header: (name: string) => string | undefined;
+  /** A signal that is aborted where the client leaves before it has its whole answer; also when that has been sent. */
+  readonly gone: () => AbortSignal;
   /** Scheme and authority by which the client calls, for links that are absolute. */
   readonly origin: string;
   /** What links in answers begin with: the prefix under which a proxy publishes the service, mostly empty. */
@@ -46,6 +52,8 @@ export type Route = {
   readonly policyTarget?: (request: ApiRequest) => PolicyTarget;
   /** It answers JSON only: 406 to a client that does not accept that. */
   readonly answersJson?: boolean;
+  /** With `answersJson`: it also answers by a stream of events, `text/event-stream`. */
+  readonly answersEvents?: boolean;
   /** It needs a JSON body: 415 for other media types. */
   readonly wantsJson?: boolean;
   /**
@@ -86,6 +94,12 @@ export type Answer = {
   /** The body as a value; or `body`, JSON text that is complete, or comes in chunks. */
   readonly json?: unknown;
   readonly body?: Uint8Array<ArrayBuffer> | JsonChunks;
+  /**
+   * Instead of a body: a stream of server-sent events, which the endpoint ends.
+   *
+   * @param cutOff closes the connection of a client that does not read
+   */
+  readonly events?: (cutOff: () => void) => ReadableStream<Uint8Array<ArrayBuffer>>;
   /** A path of this API; it is sent as an absolute URL. */
   readonly location?: string;
   /**

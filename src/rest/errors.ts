@@ -19,6 +19,8 @@ export const errorCodes = {
   /** Of claims by query: ours, from microversion 1.43. */
   noCandidates: 'placement.no_candidates',
   queryTooWide: 'placement.query_too_wide',
+  /** A token of changes that cannot be followed any more: ours, from microversion 1.44. */
+  changesExpired: 'placement.changes_expired',
 } as const;
 
 /** The error text for a write that lost a race. Clients match on these words of upstream. */

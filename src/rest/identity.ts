@@ -11,6 +11,8 @@ export type Identity = {
   readonly systemScope: string | undefined;
   /** Whether the project is Keystone's admin project; true where Keystone has none. */
   readonly isAdminProject: boolean;
+  /** When the token ends, in milliseconds since 1970; undefined where it never does. */
+  readonly expiresAtMs: number | undefined;
   /** The service that sends the request on behalf of the user, by a token of its own. */
   readonly service: ServiceIdentity | undefined;
 };
@@ -28,5 +30,6 @@ export const noIdentity: Identity = {
   domainId: undefined,
   systemScope: undefined,
   isAdminProject: true,
+  expiresAtMs: undefined,
   service: undefined,
 };

@@ -47,6 +47,7 @@ export const changes = {
   consumers: [41, 'Consumers as a resource; GET /provider_summaries; codes of refused claims.'],
   explanation: [42, 'GET /allocation_candidates/explanation and /allocation_candidates/count.'],
   placing: [43, 'Claims by query; order, with and apart_from; dry runs.'],
+  following: [44, 'GET /changes, and the header Placement-Changes-Token.'],
 } as const satisfies Changes;
 
 /** The minor version that brought each change: `request.version >= since.mappings`. */

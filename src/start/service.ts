@@ -15,6 +15,7 @@ import { retireSilentServices } from '../compute/retirement.ts';
 import { computeRoutes } from '../compute/routes.ts';
 import { openPaths as computeOpenPaths } from '../compute/versions.ts';
 import type { Config } from '../config/config.ts';
+import { type Followers, openFollowers } from '../fleet/changes/followers.ts';
 import { type FleetKeeper, openFleet } from '../fleet/keeper.ts';
 import { openProviderWrites } from '../fleet/provider_writes.ts';
 import { pruneFromTimeToTime } from '../fleet/prune.ts';
@@ -39,6 +40,10 @@ export type PlacementService = {
   readonly metricsApp: Hono<HonoEnv> | undefined;
   readonly database: Database;
   readonly fleet: FleetKeeper;
+  /** The clients that follow changes. */
+  readonly followers: Pick<Followers, 'size'>;
+  /** Ends the streams of clients that follow changes, and answers requests that wait, before the server ends. */
+  endFollowers(): void;
   close(): Promise<void>;
 };
 
@@ -80,7 +85,8 @@ export async function openService(
     await prepareDatabase(database, config.placementDatabase);
     const outages = openOutages(logger);
     const fleet = await openFleet(database, outages);
-    const stopPruning = pruneFromTimeToTime(database, logger);
+    const stopPruning = pruneFromTimeToTime(database, logger, config.changes.keep * 1000);
+    const followers = openFollowers(database, fleet, config.changes);
     const { gathering } = options;
     const metrics = config.metrics.enabled ? openMetrics(database, fleet, { ...config.metrics, gathering }) : undefined;
     const uncounted = openClaims(database, fleet, {
@@ -107,6 +113,7 @@ export async function openService(
         deletions,
         allocationReads,
         owners,
+        followers,
         logger,
         service,
       }),
@@ -135,7 +142,10 @@ export async function openService(
       metricsApp: createMetricsApp(apis, appOptions),
       database,
       fleet,
+      followers,
+      endFollowers: followers.end,
       close: async () => {
+        followers.end();
         await stopPruning();
         await stopRetiring();
         keystone?.close();

@@ -27,7 +27,7 @@ function answerOf({ fleet, apply }: LivingFleet, change: Change) {
     text += chunk;
     if (chunkCount++ > 0) continue;
     const rest = { moved: null, touched: null, traits: null, aggregates: null, traitNames: null, classNames: null };
-    apply({ ...rest, ...change, snapshot: '', reload: false, isMuch: false });
+    apply({ ...rest, ...change, snapshot: '', lastXid: null, told: null, reload: false, isMuch: false });
   }
   assert.ok(chunkCount > 1, 'or this test proves nothing');
   const { allocation_requests: requests, provider_summaries: summaries } = JSON.parse(text);

@@ -9,6 +9,8 @@ export type Change = { readonly kind: keyof typeof changes; readonly at: number;
 
 const noChanges: Changes = {
   snapshot: '',
+  lastXid: null,
+  told: null,
   reload: false,
   isMuch: false,
   moved: null,

@@ -24,7 +24,7 @@ const expectedNames = [
   'placement:allocations:manage placement:allocations:list placement:allocations:update placement:allocations:delete',
   'placement:allocation_candidates:list placement:reshaper:reshape',
   'placement:consumers:list placement:consumers:show placement:consumers:update placement:provider_summaries:list',
-  'placement:allocation_candidates:explanation placement:allocation_candidates:count',
+  'placement:allocation_candidates:explanation placement:allocation_candidates:count placement:changes:list',
   'placement:traits:list placement:traits:show placement:traits:update placement:traits:delete',
 ].flatMap((line) => line.split(' '));
 

@@ -86,7 +86,10 @@ export function openKeystone(settings: KeystoneSettings, log: KeystoneLog): Keys
     }
     // With delay_auth_decision such a service token is ignored.
     if (serviceToken && service === undefined && !settings.delayAuthDecision) return 'unauthorized';
-    return service === undefined ? token.identity : { ...token.identity, service: asService(service.identity) };
+    if (service === undefined) return token.identity;
+    // The token of a service may keep an expired token of a user valid.
+    const ends = [token.expiresAtMs, ...(service.mayExpire ? [service.identity.expiresAtMs ?? 0] : [])];
+    return { ...token.identity, expiresAtMs: Math.max(...ends), service: asService(service.identity) };
   }
 
   return {

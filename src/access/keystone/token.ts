@@ -57,6 +57,7 @@ export function readToken(text: string): Token {
       domainId: domain?.id,
       systemScope: system?.all ? 'all' : undefined,
       isAdminProject: is_admin_project,
+      expiresAtMs,
       service: undefined,
     },
     expiresAtMs,

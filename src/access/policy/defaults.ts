@@ -114,4 +114,7 @@ export const ruleDefaults: readonly RuleDefault[] = [
   // Ours, from microversion 1.42.
   rule('allocation_candidates:explanation', adminOrService, 'GET /allocation_candidates/explanation'),
   rule('allocation_candidates:count', adminOrService, 'GET /allocation_candidates/count'),
+
+  // Ours, from microversion 1.44.
+  rule('changes:list', adminOrService, 'GET /changes'),
 ];

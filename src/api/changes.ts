@@ -1,0 +1,163 @@
+import * as v from 'valibot';
+import { allParts } from '../../db/fleet/changed_parts.ts';
+import { bitsOf, type Part, partNames } from '../fleet/changes/change_set.ts';
+import { mostEntries, type Told } from '../fleet/changes/followers.ts';
+import type { Position } from '../fleet/changes/position.ts';
+import { readToken } from '../fleet/changes/token.ts';
+import type { Answer, ApiRequest, Endpoint } from '../rest/endpoint.ts';
+import { ApiError, badRequest, errorCodes } from '../rest/errors.ts';
+import { object, text } from '../rest/json_schema.ts';
+import { since } from '../rest/microversions.ts';
+import { checkQuery } from '../rest/query_schema.ts';
+import { failed } from '../rest/schema_complaint.ts';
+import { streamEvents } from './change_events.ts';
+import type { Parts } from './parts.ts';
+
+// Routes
+
+export const changeEndpoints: readonly Endpoint<Parts>[] = [
+  {
+    method: 'GET',
+    path: '/changes',
+    since: since.following,
+    policy: 'placement:changes:list',
+    answersJson: true,
+    answersEvents: true,
+    handle: list,
+  },
+];
+
+// Request schemas
+
+const isPart = (name: string): name is Part => partNames.some((part) => part === name);
+
+const parameters = object({
+  since: v.optional(text()),
+  parts: v.optional(
+    v.pipe(
+      text(),
+      v.check(
+        (value) => value.split(',').every(isPart),
+        failed('pattern', (value) => `${value} is not a list of some of ${partNames.join(', ')}`),
+      ),
+    ),
+  ),
+});
+
+/** How long a request may wait, in seconds. */
+const mostWaitSeconds = 60;
+
+/** The preference `wait` (RFC 7240), in seconds; undefined where the client states none. @throws ApiError 400 */
+function readWait(prefer: string | undefined): number | undefined {
+  for (const preference of prefer?.split(',') ?? []) {
+    const [name = '', value = ''] = (preference.split(';')[0] ?? '').split('=').map((each) => each.trim());
+    if (name.toLowerCase() !== 'wait') continue;
+    const seconds = value.replace(/^"(.*)"$/, '$1');
+    if (/^[0-9]{1,9}$/.test(seconds) && Number(seconds) <= mostWaitSeconds) return Number(seconds);
+    throw badRequest(`Prefer: wait is a number of seconds from 0 to ${mostWaitSeconds}. Got: ${value.slice(0, 100)}`);
+  }
+  return undefined;
+}
+
+// Handlers
+
+async function list(request: ApiRequest, parts: Parts): Promise<Answer> {
+  const asked = checkQuery(request.query(), parameters);
+  const bits = asked.parts === undefined ? allParts : bitsOf(asked.parts.split(',').filter(isPart));
+  const waitSeconds = readWait(request.header('prefer'));
+  const wantsEvents = request.prefers(['application/json', 'text/event-stream']) === 'text/event-stream';
+  const resumed = (wantsEvents && request.header('last-event-id')) || undefined;
+  const token = resumed ?? asked.since;
+  const name = resumed === undefined ? 'since' : 'Last-Event-ID';
+  const read = token === undefined ? undefined : (readToken(token) ?? refuse(name, token));
+
+  const { fleet, followers } = parts;
+  await fleet.fresh();
+  const { recent } = fleet;
+  if (read !== undefined && !recent.isOfLog(read))
+    throw expired('The token is of another database, or from before a failover');
+  if (read !== undefined && recent.isAhead(read.position))
+    throw expired('The token is later than all that the database has');
+  const from = read?.position ?? recent.position;
+  const told = read === undefined ? nothingSince(recent.position) : await followers.since(from, bits);
+  if (told === 'expired') throw expired(goneTooFar);
+
+  if (wantsEvents) {
+    requirePlace(parts);
+    const isNew = read === undefined;
+    return { status: 200, events: (cutOff) => streamEvents({ request, parts, bits, told, isNew, cutOff }) };
+  }
+  const applied = waitSeconds === undefined ? {} : { headers: { 'preference-applied': `wait=${waitSeconds}` } };
+  if (told.changes.size(bits) > 0 || !waitSeconds) return { ...answerOf(told, bits, parts), ...applied };
+  requirePlace(parts);
+  return { ...answerOf(await firstChange(request, parts, { told, bits, waitSeconds }), bits, parts), ...applied };
+}
+
+/** Waits for the first change of one of the parts; after the given time none. @throws ApiError 410 */
+function firstChange(
+  request: ApiRequest,
+  { followers }: Parts,
+  { told, bits, waitSeconds }: { readonly told: Told; readonly bits: number; readonly waitSeconds: number },
+): Promise<Told> {
+  const { promise, resolve, reject } = Promise.withResolvers<Told>();
+  let last = told;
+  const timer = setTimeout(() => resolve(nothingSince(last.position)), waitSeconds * 1000);
+  const leave = () => resolve(nothingSince(last.position));
+  const gone = request.gone();
+  gone.addEventListener('abort', leave, { once: true });
+  const unfollow = followers.follow(
+    {
+      bits,
+      tell: (next) => {
+        if (next === 'expired') reject(expired(goneTooFar));
+        else if (next === 'ended') leave();
+        else {
+          last = next;
+          if (next.changes.size(bits) > 0) resolve(next);
+        }
+      },
+    },
+    told.position,
+  );
+  return promise.finally(() => {
+    unfollow();
+    clearTimeout(timer);
+    gone.removeEventListener('abort', leave);
+  });
+}
+
+/** @throws ApiError 429 where so many clients follow already that this process takes no more */
+function requirePlace({ config, followers }: Parts): void {
+  const { maxFollowers } = config.changes;
+  if (followers.size < maxFollowers) return;
+  throw new ApiError(429, `${maxFollowers} clients follow changes by this process already; please retry later.`, {
+    headers: { 'retry-after': '5' },
+  });
+}
+
+const refuse = (name: string, token: string): never => {
+  throw badRequest(
+    `${name} is not a token of GET /changes or of the header Placement-Changes-Token. Got: ${token.slice(0, 100)}`,
+  );
+};
+
+const goneTooFar = `The log of changes does not go back to the token, or more than ${mostEntries} providers have changed since`;
+
+/** Clients that get it at the same time, as after a failover, do not all read everything at the same time. */
+const retrySeconds = () => 1 + Math.floor(Math.random() * 5);
+
+const expired = (reason: string): ApiError =>
+  new ApiError(410, `${reason}: read everything anew, and follow the changes since then.`, {
+    code: errorCodes.changesExpired,
+    headers: { 'retry-after': String(retrySeconds()) },
+  });
+
+// Response shapes
+
+const nothingSince = (position: Position): Told => ({ changes: { size: () => 0, text: () => '[]' }, position });
+
+function answerOf({ changes, position }: Told, bits: number, { fleet }: Parts): Answer {
+  const next = fleet.recent.tokenOf(position);
+  const body = new TextEncoder().encode(`{"changes": ${changes.text(bits)}, "next": "${next}"}`);
+  return { status: 200, body, lastModified: null };
+}

@@ -1,0 +1,89 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { ApiError, ConnectionError } from './errors.ts';
+import { optional } from './filters.ts';
+import { answered, type Call, pathOf } from './operation.ts';
+
+/** A part of a provider. */
+export type ProviderPart = 'provider' | 'inventories' | 'traits' | 'aggregates' | 'usages';
+
+/** What is to be read again. */
+export type Change =
+  /** Everything: this comes first where there is no token, and again where the server no longer knows what changed. */
+  | { readonly everything: true }
+  | { readonly resource_provider: string; readonly parts: readonly ProviderPart[] }
+  | { readonly resource_provider: string; readonly deleted: true }
+  | { readonly traits: true }
+  | { readonly resource_classes: true };
+
+/** A change, and the token to go on with after it. A program that stores the token can be stopped at any time. */
+export type FollowedChange = Change & { readonly token: string };
+
+/** How changes are followed. */
+export type FollowOptions = {
+  /** Where to begin: the token of an earlier change. Without it the first change is `everything`. */
+  readonly since?: string | undefined;
+  /** Only these parts. Deleted providers and changes of names are always told. Default: all. */
+  readonly parts?: readonly ProviderPart[] | undefined;
+  /** How long the server waits for a change before it answers, in seconds, up to 60. Default: 30. */
+  readonly waitSeconds?: number | undefined;
+  /** Ends it: the iteration then throws the reason of the signal. */
+  readonly signal?: AbortSignal | undefined;
+};
+
+/**
+ * Follows changes without end; from 1.44. Each change is told at least once. While the server cannot be reached it tries again.
+ *
+ * @throws ApiError where the server refuses the request, such as 403; VersionError; the reason of the signal
+ */
+export type ChangesCall = (options?: FollowOptions) => AsyncGenerator<FollowedChange, void>;
+
+type Told = { readonly changes: readonly Change[]; readonly next: string };
+
+const since = 44;
+
+/** How long to wait before it is tried again, in milliseconds: a random time up to this, so that clients do not come together. */
+const pauseMs = 5_000;
+
+/** How much longer than its wait a request may take, in milliseconds. */
+const marginMs = 30_000;
+
+/** Makes the call that follows changes. */
+export function changesCall(call: Call): ChangesCall {
+  const read = (token: string | undefined, { parts, waitSeconds = 30, signal }: FollowOptions) =>
+    answered<Told>(
+      call(
+        {
+          method: 'GET',
+          path: pathOf('changes'),
+          since,
+          query: [...optional('since', token), ...optional('parts', parts?.join(','))],
+          ...(token === undefined ? {} : { headers: { Prefer: `wait=${waitSeconds}` } }),
+        },
+        { signal, deadlineMs: waitSeconds * 1000 + marginMs },
+      ),
+    );
+  return async function* (options = {}) {
+    let token = options.since;
+    for (;;) {
+      try {
+        const { changes, next } = await read(token, options);
+        if (token === undefined) yield { everything: true, token: next };
+        for (const [place, change] of changes.entries()) {
+          // Only after the last of them all have been told.
+          yield { ...change, token: place === changes.length - 1 ? next : (token ?? next) };
+        }
+        token = next;
+      } catch (error) {
+        if (error instanceof ApiError && error.status === 410) token = undefined;
+        else if (!isPassing(error)) throw error;
+        const { signal } = options;
+        await sleep(Math.random() * pauseMs, undefined, signal === undefined ? {} : { signal }).catch(() =>
+          signal?.throwIfAborted(),
+        );
+      }
+    }
+  };
+}
+
+const isPassing = (error: unknown): boolean =>
+  error instanceof ConnectionError || (error instanceof ApiError && [429, 502, 503, 504].includes(error.status));

@@ -1,0 +1,163 @@
+import type { Database } from '../../../db/engine/connect.ts';
+import type { ChangedParts } from '../../../db/fleet/changed_parts.ts';
+import { readChangedParts } from '../../../db/fleet/changed_parts_since.ts';
+import type { FleetKeeper } from '../keeper.ts';
+import { type ChangeSet, changeSetOf } from './change_set.ts';
+import { type Position, snapshotText } from './position.ts';
+
+/** What a client that follows is told of, and how far it has been told then. */
+export type Told = { readonly changes: ChangeSet; readonly position: Position };
+
+/** A client that follows changes. */
+export type Follower = {
+  /** The bits of the parts that it asks for. */
+  readonly bits: number;
+  /**
+   * It is called where something was logged, also where none of it is of interest. `expired`: the log does not go back so far, or too
+   * much has changed. `ended`: the process ends. After these two it is not called again.
+   */
+  readonly tell: (told: Told | 'expired' | 'ended') => void;
+};
+
+/** Tells clients what changed. All of them share the refreshes of the fleet. */
+export type Followers = {
+  /** How many follow. */
+  readonly size: number;
+  /** What was logged since a position, until the one that the fleet shows. */
+  since(position: Position, bits: number): Promise<Told | 'expired'>;
+  /** Follows from a position that the fleet has shown. @returns a function that ends it */
+  follow(follower: Follower, from: Position): () => void;
+  /** Ends all, and from now on those that begin. */
+  end(): void;
+};
+
+/** What a client is told at once at most; if more has changed, it must read everything anew. */
+export const mostEntries = 10_000;
+
+/** How long to wait after a refresh that failed, in milliseconds. */
+const pauseMs = 1_000;
+
+/** How often a position is read from the log where the database goes over to another server meanwhile. */
+const attempts = 3;
+
+type State = Follower & { position: Position };
+
+/**
+ * @param options.lookEveryMs how often the fleet is refreshed for those who follow, if no request does so; they are told as often at
+ *   most
+ */
+export function openFollowers(
+  database: Pick<Database, 'kysely'>,
+  fleet: Pick<FleetKeeper, 'fresh' | 'known' | 'moment' | 'recent' | 'ageSeconds'>,
+  { lookEveryMs }: { readonly lookEveryMs: number },
+): Followers {
+  const { recent } = fleet;
+  const following = new Set<State>();
+  let hasEnded = false;
+  let timer: NodeJS.Timeout | undefined;
+  let isLooking = false;
+
+  const readLog = async (position: Position, bits: number): Promise<Told | 'expired'> => {
+    for (let attempt = 1; attempt <= attempts; attempt += 1) {
+      const until = { position: recent.position, moment: fleet.moment };
+      const { isOtherRun, isGone, told } = await readChangedParts(database, snapshotText(position), until.moment, {
+        bits,
+        most: 2 * mostEntries,
+      });
+      if (isOtherRun) await fleet.fresh();
+      else return isGone ? 'expired' : toldOf(told ?? [], until.position);
+    }
+    return 'expired';
+  };
+  const toldOf = (rows: readonly ChangedParts[], position: Position): Told => ({
+    changes: changeSetOf(fleet.known, rows),
+    position,
+  });
+
+  const deliver = (states: readonly State[], told: Told | 'expired'): void => {
+    for (const state of states) {
+      if (!following.has(state)) continue;
+      if (told === 'expired' || told.changes.size(state.bits) > mostEntries) {
+        following.delete(state);
+        state.tell('expired');
+      } else {
+        state.position = told.position;
+        state.tell(told);
+      }
+    }
+  };
+  /** Those whose position is no longer in memory: each position is read from the log once. */
+  const reading = new Set<Position>();
+  const readFor = async (position: Position, states: readonly State[]): Promise<void> => {
+    reading.add(position);
+    try {
+      const bits = states.reduce((all, state) => all | state.bits, 0);
+      deliver(states, await readLog(position, bits));
+    } catch {
+      // The database is away; those who are still there are told after a later refresh.
+    } finally {
+      reading.delete(position);
+    }
+  };
+  const tellAll = (): void => {
+    const { position: present } = recent;
+    const behind = Map.groupBy(following, ({ position }) => position);
+    behind.delete(present);
+    for (const [position, states] of behind) {
+      if (reading.has(position)) continue;
+      const rows = recent.since(position);
+      if (rows === undefined) void readFor(position, states);
+      else deliver(states, toldOf(rows, present));
+    }
+  };
+
+  const look = async (): Promise<void> => {
+    isLooking = true;
+    let nextMs = lookEveryMs;
+    recent.record();
+    try {
+      if (fleet.ageSeconds() * 1000 >= lookEveryMs / 2) await fleet.fresh();
+      tellAll();
+    } catch {
+      nextMs = Math.max(pauseMs, lookEveryMs);
+    }
+    isLooking = false;
+    lookLater(nextMs);
+  };
+  const lookLater = (ms: number): void => {
+    if (timer !== undefined || isLooking || following.size === 0) return;
+    timer = setTimeout(() => {
+      timer = undefined;
+      void look();
+    }, ms);
+    timer.unref();
+  };
+
+  return {
+    get size() {
+      return following.size;
+    },
+    since: async (position, bits) => {
+      recent.record();
+      const rows = recent.since(position);
+      const told = rows === undefined ? await readLog(position, bits) : toldOf(rows, recent.position);
+      return told === 'expired' || told.changes.size(bits) > mostEntries ? 'expired' : told;
+    },
+    follow: (follower, from) => {
+      if (hasEnded) {
+        follower.tell('ended');
+        return () => {};
+      }
+      const state = { ...follower, position: from };
+      following.add(state);
+      lookLater(lookEveryMs);
+      return () => following.delete(state);
+    },
+    end: () => {
+      hasEnded = true;
+      clearTimeout(timer);
+      for (const { tell } of following) tell('ended');
+      following.clear();
+    },
+  };
+}

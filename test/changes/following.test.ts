@@ -1,0 +1,174 @@
+/** Requests that wait for changes, and streams of events. */
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import net from 'node:net';
+import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { sql } from 'kysely';
+import { listen } from '../../src/http/server/listen.ts';
+import type { PlacementService } from '../../src/start/service.ts';
+import { engines } from '../engines.ts';
+import { accepted, at, makeProvider, newClaim, requestsTo } from '../requests.ts';
+import { type ConfigOverrides, withTestService } from '../services.ts';
+import { until } from '../until.ts';
+import { openStream } from './stream.ts';
+
+const headers = { 'x-auth-token': 'admin', 'openstack-api-version': 'placement 1.44' };
+
+async function serve(
+  engine: (typeof engines)[number],
+  overrides: ConfigOverrides,
+  use: (url: string, service: PlacementService) => Promise<void>,
+): Promise<void> {
+  await withTestService(engine, overrides, async (service) => {
+    const server = await listen(service.app, { host: '127.0.0.1', port: 0, drainMs: 5_000 });
+    try {
+      await use(server.url, service);
+    } finally {
+      service.endFollowers();
+      await server.close();
+    }
+  });
+}
+
+const usagesOf = (uuid: string) => [{ resource_provider: uuid, parts: ['usages'] }];
+
+for (const engine of engines) {
+  test(`a request waits for the first change of its parts, or until its time has passed, on ${engine}`, () =>
+    serve(engine, {}, async (url, service) => {
+      const send = requestsTo(service, 'placement 1.44');
+      const host = randomUUID();
+      await makeProvider(send, host, { VCPU: { total: 8 } });
+      const present = async () => String(at((await send('GET', '/changes')).json, 'next'));
+      const next = await present();
+      const wait = (seconds: number, token = next, signal?: AbortSignal) =>
+        fetch(`${url}/changes?since=${token}&parts=usages`, {
+          headers: { ...headers, prefer: `wait=${seconds}` },
+          ...(signal === undefined ? {} : { signal }),
+        });
+      const waiting = [wait(50), wait(50)];
+      await until('two requests wait', () => followersOf(service) === 2);
+      accepted(await send('PUT', `/resource_providers/${host}`, { name: 'renamed' }));
+      await sleep(300);
+      assert.equal(followersOf(service), 2, 'another part does not end the wait');
+      accepted(await send('PUT', `/allocations/${randomUUID()}`, newClaim({ [host]: { VCPU: 1 } })));
+      const startedMs = performance.now();
+      for (const answer of await Promise.all(waiting)) {
+        assert.equal(answer.headers.get('preference-applied'), 'wait=50');
+        assert.equal(answer.headers.get('cache-control'), 'no-cache');
+        assert.deepEqual(at(await answer.json(), 'changes'), usagesOf(host));
+      }
+      assert.ok(performance.now() - startedMs < 5_000);
+      assert.equal(followersOf(service), 0);
+
+      // What has changed already is told at once; and after the time nothing, with the token of what was looked at.
+      assert.deepEqual(at(await (await wait(50)).json(), 'changes'), usagesOf(host));
+      const before = await present();
+      const waited = wait(1, before);
+      await until('a request waits', () => followersOf(service) === 1);
+      accepted(await send('PUT', `/resource_providers/${host}`, { name: 'once more' }));
+      const none = await (await waited).json();
+      assert.deepEqual(none, { changes: [], next: await present() });
+      assert.notEqual(at(none, 'next'), before, 'the token moves although no part of interest changed');
+
+      // A client that leaves is forgotten.
+      const leaving = new AbortController();
+      const left = wait(50, await present(), leaving.signal).catch(() => {});
+      await until('a request waits', () => followersOf(service) === 1);
+      leaving.abort();
+      await left;
+      await until('nothing waits', () => followersOf(service) === 0);
+    }));
+
+  test(`a stream tells each change with a token that resumes it, on ${engine}`, () =>
+    serve(engine, {}, async (url, service) => {
+      const send = requestsTo(service, 'placement 1.44');
+      const host = randomUUID();
+      await makeProvider(send, host, { VCPU: { total: 8 } });
+      const first = await openStream(`${url}/changes?parts=usages,traits`, headers);
+      assert.equal(first.headers.get('content-type'), 'text/event-stream');
+      assert.equal(first.headers.get('openstack-api-version'), 'placement 1.44');
+      const begin = await first.next();
+      assert.deepEqual(begin.data, { changes: [], next: begin.id });
+      const claim = async () =>
+        accepted(await send('PUT', `/allocations/${randomUUID()}`, newClaim({ [host]: { VCPU: 1 } })));
+      await claim();
+      const told = await first.next();
+      assert.deepEqual(told.data, { changes: usagesOf(host), next: told.id });
+      first.leave();
+      await until('the stream has ended', () => followersOf(service) === 0);
+
+      await claim();
+      accepted(await send('PUT', '/traits/CUSTOM_NEW'));
+      const second = await openStream(`${url}/changes?parts=usages,traits&since=${begin.id}`, {
+        ...headers,
+        'last-event-id': told.id ?? '',
+      });
+      const resumed = await second.next();
+      assert.deepEqual(at(resumed.data, 'changes'), [...usagesOf(host), { traits: true }]);
+      second.leave();
+      // The token of an event is one of requests as well.
+      const { json } = await send('GET', `/changes?since=${told.id}&parts=usages`);
+      assert.deepEqual(at(json, 'changes'), [...usagesOf(host), { traits: true }]);
+    }));
+}
+
+test('streams beyond the limit are refused, and all end with the process', () =>
+  serve('embedded', { changes: { maxFollowers: 2 } }, async (url, service) => {
+    const streams = [await openStream(`${url}/changes`, headers), await openStream(`${url}/changes`, headers)];
+    for (const stream of streams) await stream.next();
+    const refused = await fetch(`${url}/changes`, { headers: { ...headers, accept: 'text/event-stream' } });
+    assert.equal(refused.status, 429);
+    assert.match(refused.headers.get('retry-after') ?? '', /^\d+$/);
+    assert.match(await refused.text(), /2 clients follow changes/);
+    streams[0]?.leave();
+    await until('there is a place', () => followersOf(service) === 1);
+    const third = await openStream(`${url}/changes`, headers);
+    await third.next();
+    service.endFollowers();
+    assert.equal(await third.ended(), 'in order');
+    assert.equal(await streams[1]?.ended(), 'in order');
+    const late = await openStream(`${url}/changes`, headers);
+    assert.equal(await late.ended(), 'in order');
+  }));
+
+test('a stream whose log was truncated ends with an error event', () =>
+  serve('postgresql', {}, async (url, service) => {
+    const stream = await openStream(`${url}/changes`, headers);
+    await stream.next();
+    await service.database.kysely.deleteFrom('resource_provider_traits').execute();
+    await sql`truncate resource_provider_traits`.execute(service.database.kysely);
+    const event = await stream.next();
+    assert.deepEqual([event.event, event.data], ['error', { status: 410, code: 'placement.changes_expired' }]);
+    assert.equal(await stream.ended(), 'in order');
+  }));
+
+test('a client that does not read is cut off, and the others are told', () =>
+  serve('embedded', {}, async (url, service) => {
+    const send = requestsTo(service, 'placement 1.44');
+    const { port } = new URL(url);
+    const socket = net.connect(Number(port), '127.0.0.1');
+    socket.on('error', () => {});
+    const lines = ['GET /changes HTTP/1.1', 'host: localhost', 'accept: text/event-stream', 'x-auth-token: admin'];
+    socket.write(`${[...lines, 'openstack-api-version: placement 1.44'].join('\r\n')}\r\n\r\n`);
+    socket.pause();
+    const reader = await openStream(`${url}/changes`, headers);
+    await reader.next();
+    await until('two follow', () => followersOf(service) === 2);
+    // Some 300 kB for each refresh.
+    const { kysely } = service.database;
+    await sql`insert into resource_providers (uuid, name, generation)
+      select gen_random_uuid()::text, 'p' || n, 0 from generate_series(1, 2900) as n`.execute(kysely);
+    for (let round = 0; followersOf(service) === 2 && round < 100; round += 1) {
+      await sql`insert into provider_changes (provider_id, whole, class_ids, used_deltas)
+        select id, false, '{0}', '{0}' from resource_providers`.execute(kysely);
+      const event = await reader.next();
+      assert.ok(event.id !== undefined);
+    }
+    assert.equal(followersOf(service), 1);
+    assert.equal((await send('GET', '/changes')).status, 200);
+    socket.destroy();
+    reader.leave();
+  }));
+
+const followersOf = ({ followers }: PlacementService): number => followers.size;

@@ -1,0 +1,90 @@
+import assert from 'node:assert/strict';
+import { accepted, at, type Send } from '../requests.ts';
+
+/** What a client knows of a provider, part by part. */
+type Copy = Record<string, unknown>;
+
+/** A copy of all providers that follows changes. */
+export type Mirror = {
+  /** Asks a service what has changed, and reads from another one what it is told to read. @returns how many changes were told */
+  follow(changes: Send, reads: Send): Promise<number>;
+  /** Compares the copy with what a service shows. */
+  check(send: Send): Promise<void>;
+  /** How often everything was read anew, the first time among them. */
+  readonly reads: number;
+};
+
+/** Reads everything, and from then on what it is told to read. */
+export async function openMirror(first: Send): Promise<Mirror> {
+  let copies = new Map<string, Copy>();
+  let token = '';
+  let reads = 0;
+  const readAll = async (send: Send): Promise<void> => {
+    const { headers, json } = accepted(await send('GET', '/provider_summaries?limit=10000'));
+    token = headers.get('placement-changes-token') ?? '';
+    copies = copiesOf(json);
+    reads += 1;
+  };
+  const readSome = async (send: Send, uuids: readonly string[]): Promise<ReadonlyMap<string, Copy>> =>
+    uuids.length === 0
+      ? new Map()
+      : copiesOf(accepted(await send('GET', `/provider_summaries?limit=10000&uuid=in:${uuids.join()}`)).json);
+  await readAll(first);
+  return {
+    get reads() {
+      return reads;
+    },
+    follow: async (changes, read) => {
+      const answer = await changes('GET', `/changes?since=${token}`);
+      if (answer.status === 410) {
+        await readAll(read);
+        return 1;
+      }
+      const told = listAt(accepted(answer).json, 'changes');
+      const changed = told.flatMap((each) => {
+        const uuid = at(each, 'resource_provider');
+        return typeof uuid === 'string'
+          ? [{ uuid, parts: listAt(each, 'parts'), isDeleted: at(each, 'deleted') === true }]
+          : [];
+      });
+      const seen = await readSome(
+        read,
+        changed.filter(({ isDeleted }) => !isDeleted).map(({ uuid }) => uuid),
+      );
+      for (const { uuid, parts, isDeleted } of changed) {
+        const present = seen.get(uuid);
+        if (isDeleted || present === undefined) {
+          copies.delete(uuid); // the deletion of one that is gone already is told later
+          continue;
+        }
+        const copy = copies.get(uuid) ?? {};
+        copies.set(uuid, copy);
+        for (const part of parts) copy[String(part)] = present[String(part)];
+      }
+      token = String(at(answer.json, 'next'));
+      return told.length;
+    },
+    check: async (send) => {
+      const present = copiesOf(accepted(await send('GET', '/provider_summaries?limit=10000')).json);
+      assert.deepEqual(sorted(copies), sorted(present));
+    },
+  };
+}
+
+function copiesOf(json: unknown): Map<string, Copy> {
+  return new Map(
+    listAt(json, 'provider_summaries').map((summary) => {
+      const get = (name: string) => at(summary, name);
+      const provider = [get('name'), get('parent_provider_uuid'), get('root_provider_uuid')];
+      const [inventories, usages, traits, aggregates] = ['inventories', 'usages', 'traits', 'aggregates'].map(get);
+      return [String(get('uuid')), { provider, inventories, usages, traits, aggregates }];
+    }),
+  );
+}
+
+const sorted = (copies: ReadonlyMap<string, Copy>) => [...copies].sort(([a], [b]) => (a < b ? -1 : 1));
+
+const listAt = (json: unknown, name: string): readonly unknown[] => {
+  const list = at(json, name);
+  return Array.isArray(list) ? list : [];
+};
