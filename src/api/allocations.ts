@@ -13,7 +13,7 @@ import { since } from '../rest/microversions.ts';
 import { checkValue } from '../rest/schema_check.ts';
 import { bySince } from '../rest/versions.ts';
 import { besideDryRun, consumersBodies, placedConsumers, putBodies } from './allocation_bodies.ts';
-import { allocationsOf, consumerClaim, dryRunOf, expectKnownOnly, writeClaim } from './claim_requests.ts';
+import { allocationsOf, answerTo, consumerClaim, expectKnownOnly, writeClaim } from './claim_requests.ts';
 import { preconditionFailed, requireMatch, tagged, takesIfMatch } from './entity_tags.ts';
 import { newest } from './last_modified.ts';
 import type { Parts } from './parts.ts';
@@ -73,36 +73,39 @@ async function put(request: ApiRequest, parts: Parts): Promise<Answer> {
   const uuid = request.param('consumer_uuid');
   if (!isUuidLike(uuid)) throw badRequest(`Malformed consumer_uuid: ${uuid}`);
   const body = await request.json(bySince(putBodies, request.version));
-  const consumer = consumerClaim(normalUuid(uuid), body, request, parts.config);
-  const claim = claimOf([consumer], request);
   const isDryRun = 'dry_run' in body && body.dry_run === true;
-  const outcome = await writeClaim(parts, claim, {
-    isDryRun,
-    version: request.version,
-    notFound: `Unable to allocate inventory for consumer ${consumer.uuid}:`,
+  return answerTo(isDryRun, async () => {
+    const consumer = consumerClaim(normalUuid(uuid), body, request, parts.config);
+    const outcome = await writeClaim(parts, claimOf([consumer], request), {
+      isDryRun,
+      version: request.version,
+      notFound: `Unable to allocate inventory for consumer ${consumer.uuid}:`,
+    });
+    const [placed] = outcome.consumers;
+    if (placed === undefined) return noContent;
+    return { status: 200, json: outcomeJson(placed, outcome), etag: placed.etag ?? undefined };
   });
-  const [placed] = outcome.consumers;
-  const more = dryRunOf(isDryRun);
-  if (placed === undefined) return { ...noContent, ...more };
-  return { status: 200, json: outcomeJson(placed, outcome), etag: placed.etag ?? undefined, ...more };
 }
 
 async function post(request: ApiRequest, parts: Parts): Promise<Answer> {
   const body = await postBody(request);
-  const consumers = expectKnownOnly(
-    Object.entries(body.consumers).map(([uuid, consumer]) => consumerClaim(uuid, consumer, request, parts.config)),
-  );
-  if (request.ifMatch !== undefined && consumers.every(({ expected }) => expected === undefined)) {
-    throw preconditionFailed('What consumers have of which all are new');
-  }
-  const claim = claimOf(consumers, request);
   const { isDryRun } = body;
-  const writing = { isDryRun, version: request.version, notFound: 'Unable to allocate inventory' };
-  const outcome = await writeClaim(parts, claim, writing);
-  const more = dryRunOf(isDryRun);
-  if (!isByQuery(claim)) return { ...noContent, ...more };
-  const json = Object.fromEntries(outcome.consumers.map((each) => [each.uuid, outcomeJson(each, outcome)]));
-  return { status: 200, json, ...more };
+  return answerTo(isDryRun, async () => {
+    const consumers = expectKnownOnly(
+      Object.entries(body.consumers).map(([uuid, consumer]) => consumerClaim(uuid, consumer, request, parts.config)),
+    );
+    if (request.ifMatch !== undefined && consumers.every(({ expected }) => expected === undefined)) {
+      throw preconditionFailed('What consumers have of which all are new');
+    }
+    const claim = claimOf(consumers, request);
+    const writing = { isDryRun, version: request.version, notFound: 'Unable to allocate inventory' };
+    const outcome = await writeClaim(parts, claim, writing);
+    if (!isByQuery(claim)) return noContent;
+    return {
+      status: 200,
+      json: Object.fromEntries(outcome.consumers.map((each) => [each.uuid, outcomeJson(each, outcome)])),
+    };
+  });
 }
 
 async function postBody(request: ApiRequest) {

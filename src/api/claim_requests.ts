@@ -68,17 +68,23 @@ export async function writeClaim({ claims }: Parts, claim: Claim, writing: Writi
     return await (writing.isDryRun ? claims.tryOut(claim) : claims.write(claim));
   } catch (error) {
     if (!(error instanceof ClaimRefused)) throw error;
-    const refusal = refusals[error.reason](error, writing);
-    if (!writing.isDryRun) throw refusal;
-    const { status, message, code, vary } = refusal;
-    throw new ApiError(status, message, { code, vary, ...dryRunHeaders });
+    throw refusals[error.reason](error, writing);
+  }
+}
+
+/** Answers a request whose body was read. The answer to a dry run has a header that says so, and so has a refusal. */
+export async function answerTo(isDryRun: boolean, answer: () => Promise<Answer>): Promise<Answer> {
+  if (!isDryRun) return answer();
+  try {
+    return { ...(await answer()), ...dryRunHeaders };
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    const { status, message, code, vary, headers } = error;
+    throw new ApiError(status, message, { code, vary, headers: { ...headers, ...dryRunHeaders.headers } });
   }
 }
 
 const dryRunHeaders = { headers: { 'placement-dry-run': 'true' } } as const;
-
-/** What an answer has in addition: of a dry run a header that says so. */
-export const dryRunOf = (isDryRun: boolean): Pick<Answer, 'headers'> => (isDryRun ? dryRunHeaders : {});
 
 const refusals: Readonly<Record<RefusalReason, (refused: ClaimRefused, wording: Wording) => ApiError>> = {
   'unmatched consumer': ({ message: uuid }) => preconditionFailed(allocationsOf(uuid)),

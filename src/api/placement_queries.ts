@@ -74,7 +74,7 @@ function parseText(uuid: string, text: unknown, version: number): PlacementQuery
   if (!isStorable(text))
     throw refused(uuid, `'candidates' contains a NUL or a lone surrogate. Got: ${pythonRepr(text)}`);
   try {
-    const query = parseQuery(text);
+    const query = parseQuery(`?${text}`); // so that a '?' of its own is part of the first name, as in a URL
     const limit = query.last('limit');
     if (limit !== undefined) throw badRequest(`'limit' was unexpected, since one candidate is taken. Got: ${limit}`);
     const request = parseCandidateRequest(query, version);

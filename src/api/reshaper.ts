@@ -4,7 +4,7 @@ import { keyed, object } from '../rest/json_schema.ts';
 import { since } from '../rest/microversions.ts';
 import { bySince } from '../rest/versions.ts';
 import { consumersBodies, dryRun, uuidKeyPattern } from './allocation_bodies.ts';
-import { consumerClaim, dryRunOf, expectKnownOnly, writeClaim } from './claim_requests.ts';
+import { answerTo, consumerClaim, expectKnownOnly, writeClaim } from './claim_requests.ts';
 import { takesIfMatch } from './entity_tags.ts';
 import { inventoryFields, providerInventoriesBodies } from './inventory_body.ts';
 import type { Parts } from './parts.ts';
@@ -51,22 +51,29 @@ const bodies = [
 async function reshape(request: ApiRequest, parts: Parts): Promise<Answer> {
   const body = await request.json(bySince(bodies, request.version));
   const isDryRun = 'dry_run' in body && body.dry_run === true;
-  await writeClaim(
-    parts,
-    {
-      consumers: expectKnownOnly(
-        Object.entries(body.allocations).map(([uuid, consumer]) =>
-          consumerClaim(uuid, consumer, request, parts.config),
+  return answerTo(isDryRun, async () => {
+    await writeClaim(
+      parts,
+      {
+        consumers: expectKnownOnly(
+          Object.entries(body.allocations).map(([uuid, consumer]) =>
+            consumerClaim(uuid, consumer, request, parts.config),
+          ),
         ),
-      ),
-      inventories: Object.entries(body.inventories).map(([providerUuid, of]) => ({
-        providerUuid,
-        knownGeneration: of.resource_provider_generation,
-        ifMatch: request.ifMatch,
-        inventories: new Map(Object.entries(of.inventories).map(([name, record]) => [name, inventoryFields(record)])),
-      })),
-    },
-    { isDryRun, version: request.version, notFound: 'malformed reshaper data:', concurrentUpdate: 'update conflict:' },
-  );
-  return { ...noContent, ...dryRunOf(isDryRun) };
+        inventories: Object.entries(body.inventories).map(([providerUuid, of]) => ({
+          providerUuid,
+          knownGeneration: of.resource_provider_generation,
+          ifMatch: request.ifMatch,
+          inventories: new Map(Object.entries(of.inventories).map(([name, record]) => [name, inventoryFields(record)])),
+        })),
+      },
+      {
+        isDryRun,
+        version: request.version,
+        notFound: 'malformed reshaper data:',
+        concurrentUpdate: 'update conflict:',
+      },
+    );
+    return noContent;
+  });
 }

@@ -48,6 +48,8 @@ for (const engine of engines) {
         await compare('PUT', `/allocations/${third}`, placed('resources=VCPU:4', 1)),
         await compare('PUT', `/allocations/${third}`, placed('resources=VCPU:4', 7)),
         await compare('POST', '/allocations', { [first]: newClaim({ [host]: { VCPU: 1 } }) }),
+        await compare('PUT', `/allocations/${third}`, placed('resources=VCPU:some')),
+        await compare('POST', '/allocations', { [third]: placed('resources=VCPU:1&limit=1') }),
       ];
       assert.deepEqual(
         refusals.map(({ status, ...answer }) => [status, errorOf({ status, ...answer }).code]),
@@ -55,6 +57,8 @@ for (const engine of engines) {
           [409, 'placement.no_candidates'],
           [409, 'placement.concurrent_update'],
           [409, 'placement.capacity_exceeded'],
+          [400, 'placement.undefined_code'],
+          [400, 'placement.undefined_code'],
         ],
       );
       const { generation } = Object((await send('GET', `/resource_providers/${host}`)).json);

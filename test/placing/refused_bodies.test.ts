@@ -29,6 +29,7 @@ const wrong: readonly (readonly [candidates: unknown, ...parts: readonly string[
   ['resources=VCPU:1&member_of=some', 'member_of', 'some'],
   ['resources=VCPU:1&in_tree=some', 'in_tree', 'some'],
   ['resources=VCPU:1&unknown=5', 'unknown'],
+  ['?resources=VCPU:1', "'?resources'"],
   ['resources1=VCPU:1&resources2=VCPU:1', 'group_policy'],
   ['resources=VCPU:1&order=most:VCPU', 'order', 'most:VCPU'],
   ['resources=VCPU:1&with=some', 'with', 'some'],
