@@ -64,7 +64,7 @@ export type VisitOptions = {
 /**
  * In which order trees are tried for a request. The first anchor that has a candidate is the first by `order` that fits: the
  * anchors are those that have one, and others. They are found one by one, as the fleet is when the first is taken, also by what it
- * only supposes (`showEffects`); whoever stops early saves the work of all others.
+ * only supposes (`showEffects`): a search that stops early saves the work for all others.
  */
 export function visitTrees(
   fleet: Fleet,
