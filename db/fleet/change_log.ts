@@ -48,7 +48,7 @@ export const changesSince = (moment: Pick<Moment, 'snapshot'>): RawBuilder<unkno
   rowsSince(sql`select xid, provider_id, whole, class_ids, used_deltas, uuid, parts from provider_changes`, moment);
 
 /**
- * The providers whose inventories changed since a moment; null means all. The result is also null for a moment whose
+ * The providers whose inventories, traits, aggregates or parents changed since a moment; null means all. The result is also null for a moment whose
  * rows were pruned, since pruning leaves a row with null (see db/fleet/prune_changes.ts).
  */
 export const inventoryChangesSince = (moment: Moment): RawBuilder<unknown> =>

@@ -100,7 +100,7 @@ export type Tables = {
     readonly uuid: string | null;
     readonly parts: number | null;
   };
-  /** Which transactions changed inventories; see migration 006. */
+  /** Which transactions changed inventories, traits, aggregates or parents; see migrations 006 and 009. */
   readonly inventory_changes: {
     readonly xid: ColumnType<string, never, never>;
     /** Null means all providers. */
