@@ -14,7 +14,6 @@ import * as inventoryChanges from './migrations/006_inventory_changes.ts';
 import * as serviceUptime from './migrations/007_service_uptime.ts';
 import * as consumerIndexes from './migrations/008_consumer_indexes.ts';
 import * as reliedChanges from './migrations/009_relied_changes.ts';
-import * as allocationIndex from './migrations/010_allocation_index.ts';
 import { withPrivilegeRemedy } from './privileges.ts';
 import { correctRevision, refuseForeignDatabase } from './revision.ts';
 
@@ -29,14 +28,10 @@ export const migrations: Readonly<Record<string, Migration>> = {
   '007_service_uptime': serviceUptime,
   '008_consumer_indexes': consumerIndexes,
   '009_relied_changes': reliedChanges,
-  '010_allocation_index': allocationIndex,
 };
 
 /** The indexes of migrations, which are built before them. */
-const indexesOf = Object.entries({
-  '008_consumer_indexes': consumerIndexes.indexes,
-  '010_allocation_index': allocationIndex.indexes,
-});
+const indexesOf = Object.entries({ '008_consumer_indexes': consumerIndexes.indexes });
 
 /**
  * Brings the schema to the newest version. Kysely's Migrator takes an advisory lock, so processes that start at the

@@ -293,8 +293,6 @@ alter table services add constraint services_cell_id_fkey FOREIGN KEY (cell_id) 
 
 CREATE INDEX allocations_consumer_id_idx ON public.allocations USING btree (consumer_id);
 
-CREATE INDEX allocations_provider_consumer_idx ON public.allocations USING btree (resource_provider_id, consumer_id);
-
 CREATE INDEX allocations_resource_class_id_idx ON public.allocations USING btree (resource_class_id);
 
 CREATE INDEX allocations_resource_provider_class_used_idx ON public.allocations USING btree (resource_provider_id, resource_class_id, used);

@@ -44,7 +44,26 @@ export function queriesOf(uuid: string, body: ConsumerBody, version: number): Pi
   return { queries: texts.map((text) => readQuery(uuid, text, version)) };
 }
 
+/** So many queries are kept, and so long ones: the same flavors are asked for again and again. */
+const keptQueries = 1000;
+const longestKept = 1000;
+const kept = new Map<string, PlacementQuery>();
+
+/** Reads a query, or finds it among those that were read before; one that names consumers does not come again. */
 function readQuery(uuid: string, text: unknown, version: number): PlacementQuery {
+  const key = `${version} ${text}`;
+  const known = typeof text === 'string' ? kept.get(key) : undefined;
+  if (known !== undefined) return known;
+  const query = parseText(uuid, text, version);
+  const { request } = query;
+  if (key.length <= longestKept && request.with.length + request.apartFrom.length === 0) {
+    if (kept.size >= keptQueries) kept.clear();
+    kept.set(key, query);
+  }
+  return query;
+}
+
+function parseText(uuid: string, text: unknown, version: number): PlacementQuery {
   if (typeof text !== 'string') {
     throw refused(uuid, `'candidates' is not a query string or a list of query strings. Got: ${pythonRepr(text)}`);
   }

@@ -1,11 +1,13 @@
+import { satisfiesTraits } from '../fleet/filters.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import type { Provider } from '../fleet/provider.ts';
 import type { AllowedTrees } from './allowed_trees.ts';
 import type { Candidate } from './candidate.ts';
 import { candidatesOf } from './combinations.ts';
 import { type Condition, requestWith } from './conditions.ts';
+import { walk } from './order.ts';
 import type { CandidateRequest } from './request.ts';
-import { type Resolution, resolveVariant } from './resolve.ts';
+import { type Resolution, type ResolvedRequest, resolveVariant } from './resolve.ts';
 import { resolveForSearch } from './search.ts';
 import { type Sharing, sharingIn } from './sharing.ts';
 import { visitTrees } from './tree_visit.ts';
@@ -46,12 +48,34 @@ function firstPlace(
   if (resolved === 'nothing') return 'nowhere';
   const { anchors, within } = visitTrees(fleet, resolved, sharing, { ties: 'random', allowed });
   const candidatesAt = candidatesOf(resolved, sharing, within, work);
-  for (const anchor of anchors) {
-    if (overspends(work, looksAt(anchor, resolved.groups.length))) return 'too wide';
-    for (const candidate of candidatesAt(anchor)) return { anchor, candidate };
-    if (work.looks < 0) return 'too wide';
+  const isOrdered = resolved.order !== undefined || allowed.only !== undefined;
+  for (const some of isOrdered ? [anchors] : [anyRoots(fleet, resolved, allowed), anchors]) {
+    for (const anchor of some) {
+      if (overspends(work, looksAt(anchor, resolved.groups.length))) return 'too wide';
+      for (const candidate of candidatesAt(anchor)) return { anchor, candidate };
+      if (work.looks < 0) return 'too wide';
+    }
   }
   return 'nowhere';
+}
+
+/**
+ * So many roots are tried before the providers that have what is asked for are listed to try them in random order: where one root in
+ * twenty fits, one is nearly always found before, and a list of thousands would take longer than everything else.
+ */
+const triedFirst = 64;
+
+/** Some roots of the fleet, at random. */
+function* anyRoots(
+  { roots }: Fleet,
+  { rootTraits }: Pick<ResolvedRequest, 'rootTraits'>,
+  { not }: AllowedTrees,
+): Generator<Provider> {
+  let left = Math.min(triedFirst, roots.length / 16);
+  for (const root of walk(roots, 'random')) {
+    if (--left < 0) return;
+    if (!not.has(root) && satisfiesTraits(root.traitIds, rootTraits)) yield root;
+  }
 }
 
 /** What a tree costs before its first candidate, in looks. */

@@ -49,9 +49,6 @@ const queries: Readonly<Record<string, Partial<ConsumerQuery>>> = {
   'those of a user': { userId: 'u' },
   'those of a type': { consumerType: 'INSTANCE' },
   'those without a type': { consumerType: 'unknown' },
-  'those of a provider': { providers: [[1]] },
-  'those of a provider and a type': { providers: [[1]], consumerType: 'INSTANCE' },
-  'those of a tree': { providers: [[1, 2, 3, 4, 5]] },
 };
 
 /** Entries of indexes and rows of tables that the transaction has read so far. */

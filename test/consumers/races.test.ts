@@ -52,6 +52,37 @@ for (const engine of engines) {
     });
   });
 
+  test(`of 32 writers of one generation exactly one succeeds, and the list shows it: ${engine}`, async () => {
+    await withTestService(engine, {}, async (service) => {
+      const send = requestsTo(service, 'placement 1.41');
+      const [host, consumer] = [randomUUID(), randomUUID()];
+      await makeProvider(send, host, { VCPU: { total: 1000 } });
+      accepted(await send('PUT', `/allocations/${consumer}`, newClaim({ [host]: { VCPU: 1 } })));
+      for (let generation = 1; generation <= 8; generation += 1) {
+        const answers = await Promise.all(
+          Array.from({ length: 32 }, (_, writer) =>
+            send('PUT', `/consumers/${consumer}`, {
+              project_id: `writer ${writer}`,
+              user_id: 'u',
+              consumer_type: 'T',
+              consumer_generation: generation,
+            }),
+          ),
+        );
+        const pages = await send('GET', `/consumers?resource_provider=${host}`);
+        assert.deepEqual(answers.map(({ status }) => status).toSorted(), [
+          200,
+          ...Array.from({ length: 31 }, () => 409),
+        ]);
+        const [won] = answers.filter(({ status }) => status === 200);
+        assert.deepEqual(at(accepted(pages).json, 'consumers'), [won?.json]);
+        for (const { json } of answers) {
+          if (json !== won?.json) assert.equal(at(json, 'errors', 0, 'code'), 'placement.concurrent_update');
+        }
+      }
+    });
+  });
+
   test(`a consumer that is deleted at the same time does not come back without allocations: ${engine}`, async () => {
     await withTestService(engine, {}, async (service) => {
       const send = requestsTo(service, 'placement 1.41');
@@ -141,6 +172,8 @@ test('the change waits for a lock of another program, and delays no other reques
       isDone = true;
     });
     await until('the change waits', async () => {
+      // A transaction shows the activity as it was when it first asked.
+      await other.query('select pg_stat_clear_snapshot()');
       const { rows } = await other.query(
         `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
       );

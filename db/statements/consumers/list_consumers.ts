@@ -120,32 +120,17 @@ function onProviders(query: ConsumerQuery, marker: string, length: RawBuilder<un
   );
   return sql`page as materialized (
       select c.id, h.uuid, c.project_id, c.user_id, c.consumer_type_id, c.generation, c.created_at, c.updated_at, c.etag
-      from (${heldOn(first, query, marker, length)}) as h
+      from (${heldOn(first, marker)}) as h
       left join lateral (select ${columns} from consumers c where c.uuid = h.uuid offset 0) as c on true
       where ${sql.join([matches(query), ...alsoHas], sql` and `)}
       order by h.uuid limit ${length}
     )`;
 }
 
-/** Consumers with allocations on some providers, in the order of their UUIDs: as many as it takes to fill the page. */
-function heldOn(
-  ids: readonly number[],
-  query: ConsumerQuery,
-  marker: string,
-  length: RawBuilder<unknown>,
-): RawBuilder<unknown> {
-  const [only, another] = ids;
-  const distinct = sql`select distinct a.consumer_id as uuid from allocations a where a.consumer_id > ${marker}`;
-  // One provider: read in order, by the index of migration 010, for as long as the page is not full.
-  if (only !== undefined && another === undefined) {
-    return sql`${distinct} and a.resource_provider_id = ${only}::integer order by uuid offset 0`;
-  }
-  if (!asksForAll(query) || query.providers.length > 1) {
-    return sql`${distinct} and a.resource_provider_id = any(${ids}::integer[]) order by uuid offset 0`;
-  }
-  return sql`select distinct o.uuid from unnest(${ids}::integer[]) as p (id) cross join lateral (
-        ${distinct} and a.resource_provider_id = p.id order by uuid limit ${length}
-      ) as o order by uuid offset 0`;
+/** Consumers with allocations on some providers, in the order of their UUIDs. All allocations of the providers are read. */
+function heldOn(ids: readonly number[], marker: string): RawBuilder<unknown> {
+  return sql`select distinct a.consumer_id as uuid from allocations a
+        where a.resource_provider_id = any(${ids}::integer[]) and a.consumer_id > ${marker} order by uuid offset 0`;
 }
 
 /** Whether a consumer, with a record or without one, is of the requested owner and type. */

@@ -1,0 +1,59 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { findPlace } from '../../src/candidates/place.ts';
+import { groupOf, requestOf } from '../candidates/plain_request.ts';
+import { nodeAt, rowsOf, stockOf } from '../candidates/topology.ts';
+import { createFleet } from '../fleet/made_up_fleet.ts';
+
+/** Hosts, of which every second has a trait, and every fifth is full. */
+const hosts = Array.from({ length: 400 }, (_, place) =>
+  nodeAt(place, {
+    stock: { VCPU: { ...stockOf(4), used: place % 5 === 0 ? 4 : 0 } },
+    traits: place % 2 === 0 ? ['CUSTOM_FAST'] : [],
+  }),
+);
+const isFull = (place: number): boolean => place % 5 === 0;
+const isFast = (place: number): boolean => place % 2 === 0;
+
+const fast = { required: ['CUSTOM_FAST'], forbidden: [] };
+const granular = groupOf('', { VCPU: 1 }, { traits: { required: [['CUSTOM_FAST']], forbidden: [] } });
+const plain = groupOf('', { VCPU: 1 });
+
+for (const [name, request, fits] of [
+  ['any host', requestOf([plain]), () => true],
+  ['a host with a trait', requestOf([granular]), isFast],
+  ['a root with a trait', requestOf([plain], { rootTraits: fast }), isFast],
+] as const) {
+  test(`of the hosts that fit a query for ${name} each is chosen at some time, and no other`, () => {
+    const { fleet } = createFleet(rowsOf(hosts));
+    // The last hundred are not allowed.
+    const places = [...fleet.byId.values()].map(({ id }) => id - 1);
+    const not = new Set([...fleet.byId.values()].filter(({ id }) => id > 300));
+    const chosen = new Set<number>();
+    for (let times = 0; times < 6000; times++) {
+      const found = findPlace(fleet, request, { allowed: { only: undefined, not }, work: { looks: 1_000_000 } });
+      assert.ok(typeof found === 'object');
+      chosen.add(found.anchor.id - 1);
+    }
+    const expected = places.filter((place) => place < 300 && !isFull(place) && fits(place));
+    assert.deepEqual(
+      [...chosen].sort((a, b) => a - b),
+      expected,
+    );
+  });
+}
+
+test('the one host of many that has room is found', () => {
+  const full = hosts.map((host, place) =>
+    place === 123 ? host : { ...host, stock: { ...host.stock, VCPU: { ...stockOf(4), used: 4 } } },
+  );
+  const { fleet } = createFleet(rowsOf(full));
+  for (let times = 0; times < 50; times++) {
+    const found = findPlace(fleet, requestOf([plain]), {
+      allowed: { only: undefined, not: new Set() },
+      work: { looks: 1_000_000 },
+    });
+    assert.ok(typeof found === 'object');
+    assert.equal(found.anchor.id - 1, 123);
+  }
+});
