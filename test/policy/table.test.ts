@@ -105,7 +105,7 @@ suite('rule x roles x scope', () => {
             }
           }
         }
-        assert.equal(cases, 44 * 11 * 5);
+        assert.equal(cases, 45 * 11 * 5);
       });
     }
   }
