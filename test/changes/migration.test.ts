@@ -1,0 +1,47 @@
+/** Migration 010, which adds columns to a table that every write of others writes to. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import pg from 'pg';
+import { openDatabase } from '../../db/engine/connect.ts';
+import { migrateToLatest, migrations } from '../../db/schema/migrate.ts';
+import { syncStandardNames } from '../../db/schema/sync_standard_names.ts';
+import { postgresqlServer } from '../engines.ts';
+import { createDatabase } from '../postgresql.ts';
+
+test('writers wait for the columns of migration 010 for short times only, however long a transaction is open', async () => {
+  const { url, drop } = await createDatabase(await postgresqlServer());
+  const database = await openDatabase({ connection: url, maxPoolSize: 1 });
+  const [early, late] = [new pg.Client({ connectionString: url }), new pg.Client({ connectionString: url })];
+  try {
+    const older = Object.fromEntries(Object.entries(migrations).filter(([name]) => name < '010'));
+    await migrateToLatest(database, older);
+    await syncStandardNames(database);
+    for (const writer of [early, late]) await writer.connect();
+    await early.query('begin');
+    await early.query(`insert into resource_providers (uuid, name, generation) values ('early', 'early', 0)`);
+    let isDone = false;
+    const migrated = migrateToLatest(database).finally(() => {
+      isDone = true;
+    });
+    // While it is tried again and again.
+    await late.query(`set statement_timeout = '5s'`);
+    for (let number = 0; number < 20; number += 1) {
+      await late.query(
+        `insert into resource_providers (uuid, name, generation) values ('l${number}', 'l${number}', 0)`,
+      );
+    }
+    assert.equal(isDone, false, 'it waits for the open transaction');
+    await early.query('commit');
+    assert.deepEqual(await migrated, ['010_changed_parts']);
+    await late.query(`delete from resource_providers where uuid = 'l1'`);
+    const { rows } = await late.query(
+      `select count(*)::integer as count, count(uuid)::integer as told, max(uuid) as last from provider_changes
+      where provider_id is not null`,
+    );
+    assert.deepEqual(rows, [{ count: 22, told: 1, last: 'l1' }]);
+  } finally {
+    await Promise.all([early.end(), late.end()]);
+    await database.close();
+    await drop();
+  }
+});
