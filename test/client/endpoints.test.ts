@@ -145,6 +145,10 @@ async function doEverything(version: Microversion): Promise<void> {
   assert.equal(given?.user_id, minor >= 41 ? 'v' : undefined);
   const whole = await from(41, () => placement.providerSummaries.page({ uuids: [host.uuid] }));
   assert.equal(whole?.[0]?.usages.VCPU, minor >= 41 ? 4 : undefined);
+  const following = placement.changes();
+  const change = await from(44, () => following.next());
+  assert.equal(change?.done === false && 'everything' in change.value, minor >= 44);
+  await following.return();
   const reshaped = { [host.uuid]: { inventories, resource_provider_generation: await generation() } };
   await from(30, () => placement.reshape({ inventories: reshaped, allocations: {} }));
   await placement.allocations.delete(consumer);
