@@ -159,24 +159,26 @@ function asRefusals<Result>(uuid: string, search: () => Result): Result {
   }
 }
 
-/** Says of each query which condition leaves no tree. */
+/** Says of each query which condition leaves no tree. All of it may take as much work as the search for one consumer. */
 function unmetOf(
   fleet: Fleet,
   queries: readonly PlacementQuery[],
   allowedTrees: Circumstances['allowedTrees'],
 ): string {
+  const work = { looks: looksOfOne };
   const reasons = queries.map(({ request, conditions }) => {
-    const granted = () => ({ looks: looksOfOne });
-    const unmet = firstUnmet(fleet, conditions, { allowed: allTrees, work: granted() });
+    const unmet = firstUnmet(fleet, conditions, { allowed: allTrees, work });
     if (unmet !== undefined) {
       const isFirst = unmet === conditions[0];
       return `no tree meets ${unmet.parameter}=${unmet.value}${isFirst ? '' : ' and all conditions before it'}.`;
     }
     const { only } = allowedTrees(request);
-    const isWith = findPlace(fleet, request, { allowed: { ...allTrees, only }, work: granted() }) === 'nowhere';
+    const found = findPlace(fleet, request, { allowed: { ...allTrees, only }, work });
+    const isWith = found === 'nowhere';
     const [name, uuids] = isWith ? ['with', request.with] : ['apart_from', request.apartFrom];
     if (uuids.length > 0) return `no tree meets ${name}=${uuids.join(',')} and all conditions before it.`;
     if (isWith) return 'no tree meets all its conditions.';
+    if (found === 'too wide') return 'no tree meets all its conditions; to find the one that leaves none takes too much work.';
     return 'no tree meets its conditions in which none of the consumers is that name it in apart_from.';
   });
   if (reasons.length === 1) return reasons.join('');

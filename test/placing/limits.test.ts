@@ -28,6 +28,12 @@ test('a query whose search takes too much work is a 400, and does not hold up ot
       assert.ok(errorOf(refused).detail.includes(consumer));
     }
     assert.equal(Object(at((await send('GET', '/consumers')).json, 'consumers')).length, 1);
+    // The first one takes the only tree, and wants to be alone there.
+    const first = randomUUID();
+    const alone = placed(`resources=VCPU:1&apart_from=${consumer}`);
+    const unexplained = errorOf(await send('POST', '/allocations', { [first]: alone, [consumer]: wide }));
+    assert.equal(unexplained.code, 'placement.no_candidates');
+    assert.match(unexplained.detail, /no tree meets all its conditions; to find the one .* takes too much work\./);
   });
 });
 
