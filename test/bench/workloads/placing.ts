@@ -18,7 +18,7 @@ const required = 'required=CUSTOM_BENCH_MAINT,CUSTOM_BENCH_GOLD';
 
 const inGang = 100;
 
-/** W7: consumers that are placed by query, one by one and by the hundred. A server that does not know it is not measured. */
+/** W9: consumers that are placed by query, one by one and by the hundred. A server that does not know it is not measured. */
 export const placing: readonly Workload[] = [
   ...[1, 8, 32].map((concurrency) => placingOne('anywhere', resources, concurrency)),
   placingOne('on 4 % of the hosts', `${resources}&${required}`, 8),
@@ -36,7 +36,7 @@ function body(candidates: string): object {
 function placingOne(where: string, query: string, concurrency: number): Workload {
   const text = JSON.stringify(body(query));
   return {
-    name: `W7 placing ${where}, c${concurrency}`,
+    name: `W9 placing ${where}, c${concurrency}`,
     dataSet: 'flat',
     grows: concurrency > 1,
     run: async (server, { durationMs }) => {
@@ -57,7 +57,7 @@ function placingOne(where: string, query: string, concurrency: number): Workload
 /** One operation is a POST of 100 consumers. */
 function placingGang(where: string, query: string): Workload {
   return {
-    name: `W7 placing ${inGang} in one request ${where}, c2`,
+    name: `W9 placing ${inGang} in one request ${where}, c2`,
     dataSet: 'flat',
     grows: true,
     run: async (server, { durationMs }) => {
