@@ -14,10 +14,12 @@ import {
   inventoryChangesSince,
   isLogTooShort,
   type Moment,
+  partsOf,
   readMoment,
 } from '../../db/fleet/change_log.ts';
 import { pruneChanges } from '../../db/fleet/prune_changes.ts';
 import { withFreshDatabase } from '../engines.ts';
+import { until } from '../until.ts';
 
 const writers = 3;
 const writer = fc.nat({ max: writers - 1 });
@@ -122,7 +124,12 @@ test('a log is not too short for a transaction that began before the horizon and
     try {
       await other.query('begin; select pg_current_xact_id()');
       await sql`update provider_changes_horizon set xid = pg_current_xact_id()`.execute(database.kysely);
-      const moment = await readMoment(database.kysely);
+      // Other tests use the server, too: only this transaction must be under way, since another one may end at any time.
+      let moment: Moment = { snapshot: '', serverRun: '' };
+      await until('no other transaction is under way', async () => {
+        moment = await readMoment(database.kysely);
+        return partsOf(moment.snapshot).underWay.length === 1;
+      });
       const isTooShort = async () =>
         (await onlyRow(database.kysely, sql<{ yes: boolean }>`select ${isLogTooShort(moment)} as yes`)).yes;
       assert.equal(await isTooShort(), false);
