@@ -178,7 +178,9 @@ function unmetOf(
     const [name, uuids] = isWith ? ['with', request.with] : ['apart_from', request.apartFrom];
     if (uuids.length > 0) return `no tree meets ${name}=${uuids.join(',')} and all conditions before it.`;
     if (isWith) return 'no tree meets all its conditions.';
-    if (found === 'too wide') return 'no tree meets all its conditions; to find the one that leaves none takes too much work.';
+    if (found === 'too wide') {
+      return 'no tree meets all its conditions; to find the one that leaves none takes too much work.';
+    }
     return 'no tree meets its conditions in which none of the consumers is that name it in apart_from.';
   });
   if (reasons.length === 1) return reasons.join('');
