@@ -112,7 +112,7 @@ function* combinationsOf(
   const nextPlaces = steps.map(() => 0);
   const looksForCheck = steps.reduce((sum, { providers }) => sum + providers.length, 0);
   if (steps.length >= manyGroups) {
-    if (work !== undefined && overspends(work, looksForCheck * steps.length)) return;
+    if (overspends(work, looksForCheck * steps.length)) return;
     if (isDeadEnd(combination)) return;
   }
   let stepsSinceCandidate = 0;
@@ -121,7 +121,7 @@ function* combinationsOf(
   let looksSinceCandidate = 0;
   for (;;) {
     if (++looksSinceCandidate > mostLooks) throw tooManyWays(anchor, steps.length);
-    if (work !== undefined && overspends(work, 1)) return;
+    if (overspends(work, 1)) return;
     const depth = chosen.length;
     const choice = choiceAt(steps[depth], nextPlaces, depth);
     if (choice === undefined) {
@@ -145,14 +145,14 @@ function* combinationsOf(
       // A check takes as long as many steps, so the gap to the next one doubles while no dead end is found. At a dead
       // end, choices are taken back until the rest is not a dead end.
       looksSinceCandidate += looksForCheck;
-      if (work !== undefined && overspends(work, looksForCheck * steps.length)) return;
+      if (overspends(work, looksForCheck * steps.length)) return;
       const mayGoOn = !isDeadEnd(combination);
       checkGap = mayGoOn ? checkGap * 2 : 1;
       nextCheck = stepsSinceCandidate + checkGap;
       if (mayGoOn) continue;
       do {
         looksSinceCandidate += looksForCheck;
-        if (work !== undefined && overspends(work, looksForCheck * steps.length)) return;
+        if (overspends(work, looksForCheck * steps.length)) return;
         nextPlaces[chosen.length] = 0;
         giveBack(combination);
       } while (chosen.length > 0 && isDeadEnd(combination));

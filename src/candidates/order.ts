@@ -1,5 +1,6 @@
 import type { Provider } from '../fleet/provider.ts';
 import { keyValue, type TreeKey } from '../fleet/tree_keys.ts';
+import { greatestCommonDivisor } from './greatest_common_divisor.ts';
 
 /**
  * The order in which anchors and their choices are visited: `steady` as they are listed, `rotated` as they are listed
@@ -60,5 +61,3 @@ function wayThrough(length: number, order: Order): { readonly place: number; rea
   while (greatestCommonDivisor(step, length) !== 1) step++;
   return { place: Math.floor(Math.random() * length), step };
 }
-
-const greatestCommonDivisor = (a: number, b: number): number => (b === 0 ? a : greatestCommonDivisor(b, a % b));

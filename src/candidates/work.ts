@@ -4,8 +4,13 @@
  */
 export type Work = { looks: number };
 
-/** Takes looks from the budget. @returns whether it is used up: then the search has not seen all it had to see */
-export function overspends(work: Work, looks: number): boolean {
+/**
+ * Takes looks from the budget, if there is one.
+ *
+ * @returns whether it is used up: then the search has not seen all it had to see
+ */
+export function overspends(work: Work | undefined, looks: number): boolean {
+  if (work === undefined) return false;
   work.looks -= looks;
   return work.looks < 0;
 }

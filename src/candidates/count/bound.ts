@@ -1,5 +1,6 @@
 import type { Provider } from '../../fleet/provider.ts';
 import { granularProviders } from '../choices.ts';
+import { greatestCommonDivisor } from '../greatest_common_divisor.ts';
 import { optionsByClass } from '../options.ts';
 import type { ResolvedGroup, ResolvedRequest } from '../resolve.ts';
 import type { Sharing } from '../sharing.ts';
@@ -107,5 +108,3 @@ const sum = (providers: Iterable<Provider>, numberOf: (provider: Provider) => nu
   for (const provider of providers) total += numberOf(provider);
   return total;
 };
-
-const greatestCommonDivisor = (a: number, b: number): number => (b === 0 ? a : greatestCommonDivisor(b, a % b));

@@ -1,6 +1,6 @@
 import { inventoryOf, type Provider } from '../../fleet/provider.ts';
 import { capacity } from '../../placement/inventory.ts';
-import { type Candidate, providerOf } from '../candidate.ts';
+import { type Candidate, takenByProvider } from '../candidate.ts';
 import type { ResolvedGroup } from '../resolve.ts';
 
 /** What a provider has free of a class; 0 if more is used than its capacity. */
@@ -24,19 +24,10 @@ export function timesOfGroup(provider: Provider, { resources }: ResolvedGroup): 
 export type Take = { readonly provider: Provider; readonly classId: number; readonly amount: number };
 
 /** What a candidate takes. If several groups take the same class of one provider, their sum. */
-export function takesOf(candidate: Candidate): readonly Take[] {
-  const takes: { provider: Provider; classId: number; amount: number }[] = [];
-  for (const choice of candidate) {
-    for (const [place, { classId, amount }] of choice.group.resources.entries()) {
-      const provider = providerOf(choice, place);
-      if (provider === undefined) continue;
-      const same = takes.find((take) => take.provider === provider && take.classId === classId);
-      if (same === undefined) takes.push({ provider, classId, amount });
-      else same.amount += amount;
-    }
-  }
-  return takes;
-}
+export const takesOf = (candidate: Candidate): readonly Take[] =>
+  [...takenByProvider(candidate)].flatMap(([provider, amounts]) =>
+    Array.from(amounts, ([classId, amount]) => ({ provider, classId, amount })),
+  );
 
 /** How many consumers can each take this at the same time. */
 export const timesOf = (takes: readonly Take[]): number =>
