@@ -5,7 +5,6 @@ import { repeatLostRaces } from '../engine/lost_race.ts';
 import { refuseOtherColumnTypes } from './column_types.ts';
 import { addColumnsPatiently } from './columns_ahead.ts';
 import { executedMigrations } from './executed_migrations.ts';
-import { buildIndexesAhead } from './indexes_ahead.ts';
 import * as placementSchema from './migrations/001_placement_schema.ts';
 import * as changeLog from './migrations/002_change_log.ts';
 import * as services from './migrations/003_services.ts';
@@ -16,6 +15,7 @@ import * as serviceUptime from './migrations/007_service_uptime.ts';
 import * as consumerIndexes from './migrations/008_consumer_indexes.ts';
 import * as reliedChanges from './migrations/009_relied_changes.ts';
 import * as changedParts from './migrations/010_changed_parts.ts';
+import * as noConsumerIndexes from './migrations/012_no_consumer_indexes.ts';
 import { withPrivilegeRemedy } from './privileges.ts';
 import { correctRevision, refuseForeignDatabase } from './revision.ts';
 
@@ -31,10 +31,8 @@ export const migrations: Readonly<Record<string, Migration>> = {
   '008_consumer_indexes': consumerIndexes,
   '009_relied_changes': reliedChanges,
   '010_changed_parts': changedParts,
+  '012_no_consumer_indexes': noConsumerIndexes,
 };
-
-/** The indexes of migrations, which are built before them. */
-const indexesOf = Object.entries({ '008_consumer_indexes': consumerIndexes.indexes });
 
 /**
  * Brings the schema to the newest version. Kysely's Migrator takes an advisory lock, so processes that start at the
@@ -61,9 +59,6 @@ async function migrate(database: Database, all: typeof migrations): Promise<read
   }
   const newer = await newerMigrations(database, all);
   if (newer.length > 0) throw new Error(newerSchema(newer));
-  for (const [name, indexes] of database.engine === 'postgresql' ? indexesOf : []) {
-    if (all[name] !== undefined && !executed.includes(name)) await buildIndexesAhead(database, indexes);
-  }
   const wantsParts = all['010_changed_parts'] !== undefined && !executed.includes('010_changed_parts');
   if (wantsParts && database.engine === 'postgresql') await addColumnsPatiently(database, changedParts.changedParts);
   const migrator = new Migrator({ db: database.patient, provider: { getMigrations: async () => ({ ...all }) } });
