@@ -315,10 +315,6 @@ CREATE INDEX consumers_project_id_user_id_uuid_idx ON public.consumers USING btr
 
 CREATE INDEX consumers_project_id_uuid_idx ON public.consumers USING btree (project_id, uuid);
 
-CREATE INDEX consumers_type_uuid_idx ON public.consumers USING btree (COALESCE(consumer_type_id, 0), uuid);
-
-CREATE INDEX consumers_user_id_uuid_idx ON public.consumers USING btree (user_id, uuid);
-
 CREATE INDEX inventories_resource_class_id_idx ON public.inventories USING btree (resource_class_id);
 
 CREATE INDEX inventory_changes_xid_idx ON public.inventory_changes USING btree (xid);

@@ -114,7 +114,7 @@ test(`of a write at the end of a term and the removal exactly one wins, in ${con
           [consumers],
         );
         await Promise.all(rows.map(({ uuid, expires_at }) => contest(uuid, expires_at.getTime())));
-        leadMs += (0.5 - consumers.filter((uuid) => won.has(uuid)).length / perRound) * 30;
+        leadMs *= 2 ** (0.5 - consumers.filter((uuid) => won.has(uuid)).length / perRound);
         return lane();
       };
       await Promise.all(Array.from({ length: lanes }, lane));
