@@ -307,7 +307,7 @@ CREATE INDEX allocations_resource_class_id_idx ON public.allocations USING btree
 
 CREATE INDEX allocations_resource_provider_class_used_idx ON public.allocations USING btree (resource_provider_id, resource_class_id, used);
 
-CREATE INDEX consumer_terms_expires_at_idx ON public.consumer_terms USING btree (expires_at, consumer_id);
+CREATE INDEX consumer_terms_expires_at_idx ON public.consumer_terms USING btree (expires_at, ((consumer_id + 0)));
 
 CREATE INDEX consumers_consumer_type_id_idx ON public.consumers USING btree (consumer_type_id);
 

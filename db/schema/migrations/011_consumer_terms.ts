@@ -28,7 +28,9 @@ export async function addTermsAhead(db: QueryExecutorProvider): Promise<void> {
     generation integer not null,
     expires_at timestamptz(3) not null)`.execute(db);
   await sql`alter table consumer_terms set (vacuum_truncate = off)`.execute(db);
-  await sql`create index consumer_terms_expires_at_idx on consumer_terms (expires_at, consumer_id)`.execute(db);
+  // The sum keeps the server from looking up single consumers by this index, which means to read all of it: where it
+  // takes the table for empty, that seems as cheap as the primary key.
+  await sql`create index consumer_terms_expires_at_idx on consumer_terms (expires_at, (consumer_id + 0))`.execute(db);
   for (const [name, body] of Object.entries(functions)) {
     const text = `begin\n  ${body};\n  return null;\nend`;
     await sql`create or replace function ${sql.raw(name)} returns trigger language plpgsql as ${sql.lit(text)}`.execute(

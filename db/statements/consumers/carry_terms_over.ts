@@ -13,7 +13,7 @@ export const noteRewritten = (rewritten: RawBuilder<unknown>): RawBuilder<unknow
 
 /** The second statement. It returns when the terms end. */
 export const carryTermsOver = sql<{ readonly expires: Date }>`
-  update consumer_terms t set generation = c.generation from consumers c
-  where c.id = any(current_setting('placement.rewritten_consumers')::integer[]) and t.consumer_id = c.id
-    and ${raised(sql`t.generation`)} = c.generation
-  returning t.expires_at as expires`;
+  update consumer_terms set generation = ${raised(sql`generation`)}
+  where consumer_id = any(current_setting('placement.rewritten_consumers')::integer[])
+    and (select generation from consumers where id = consumer_id) = ${raised(sql`generation`)}
+  returning expires_at as expires`;

@@ -267,6 +267,7 @@ const termConditions = ({ expiringBefore }: ConsumerQuery): RawBuilder<unknown>[
         sql`exists (
           select from consumer_terms t
           where t.consumer_id = c.id and t.generation = c.generation and t.expires_at < ${expiringBefore}::timestamptz
+          offset 0
         )`,
       ];
 

@@ -42,7 +42,7 @@ export async function haveTermsEnded({ kysely }: Pick<Database, 'kysely'>): Prom
  *
  * The records are locked by a separate statement, so that the next one sees what was written before: a term that was renewed, or a
  * consumer that was rewritten and so is lasting, stays. Every write of a term holds the lock of the record. Rows of terms that do not
- * hold any more are deleted as well.
+ * hold any more are deleted as well. Terms are looked up one by one: a plan from a time with few terms would read all of them.
  *
  * @param after where to begin: consumers that were left out do not keep it from the others
  * @param limit how many terms to look at
@@ -56,8 +56,8 @@ export async function removeEnded(
     with ended as materialized (
       select consumer_id, expires_at from consumer_terms
       where (select pg_try_advisory_xact_lock(${sql.lit(removalLock)})) and expires_at <= (select clock_timestamp())
-        and (expires_at, consumer_id) > (${after.expires}::timestamptz, ${after.consumerId}::integer)
-      order by expires_at, consumer_id limit ${sql.lit(limit)}
+        and (expires_at, consumer_id + 0) > (${after.expires}::timestamptz, ${after.consumerId}::integer)
+      order by expires_at, consumer_id + 0 limit ${sql.lit(limit)}
     ),
     locked as materialized (
       select id, uuid from consumers where id = any(array(select consumer_id from ended)) for update skip locked
@@ -80,12 +80,12 @@ export async function removeEnded(
   const remove = sql<RemovedConsumer>`
     with present as materialized (
       select c.id, c.uuid, c.project_id, c.user_id, t.expires_at, t.generation = c.generation as holds
-      from unnest(current_setting('placement.locked_consumers')::integer[]) as l (id)
-      join consumers c on c.id = l.id join consumer_terms t on t.consumer_id = c.id
+      from unnest(current_setting('placement.locked_consumers')::integer[]) as l (id) join consumers c on c.id = l.id
+      cross join lateral (select expires_at, generation from consumer_terms where consumer_id = l.id offset 0) as t
       where t.expires_at <= clock_timestamp()
     ),
     gone as (
-      delete from consumers where id in (select id from present where holds)
+      delete from consumers where id = any(array(select id from present where holds))
     ),
     released as (
       delete from allocations where consumer_id = any(array(select uuid from present where holds))
@@ -94,9 +94,12 @@ export async function removeEnded(
     ),
     counted as (select consumer_id, count(*)::integer as count from released group by 1),
     left_behind as (
-      delete from consumer_terms where consumer_id in (select id from present where not holds)
-        or consumer_id = any(current_setting('placement.ended_terms')::integer[])
-          and not exists (select from consumers c where c.id = consumer_id)
+      delete from consumer_terms where consumer_id = any(array(
+        select id from present where not holds
+        union all
+        select id from unnest(current_setting('placement.ended_terms')::integer[]) as e (id)
+        where not exists (select from consumers c where c.id = e.id offset 0)
+      ))
     )
     select p.uuid, p.expires_at as expired, (select external_id from projects where id = p.project_id) as "projectId",
       (select external_id from users where id = p.user_id) as "userId", coalesce(counted.count, 0) as allocations

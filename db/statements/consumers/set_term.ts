@@ -30,7 +30,9 @@ export async function setTerm(
   const open = sql`
     with open as materialized (
       select c.id from consumers c
-      left join consumer_terms t on t.consumer_id = c.id and t.generation = c.generation
+      left join lateral (
+        select expires_at from consumer_terms where consumer_id = c.id and generation = c.generation offset 0
+      ) as t on true
       where c.uuid = ${uuid} and c.id = ${id} and c.generation = ${generation}
         and (t.expires_at is null or t.expires_at > clock_timestamp())
     )`;
