@@ -22,7 +22,7 @@ export const mirror = createStore<Mirror>({ providers, version, isComplete: fals
 const show = (more: Partial<Mirror>) => mirror.set({ ...mirror.get(), ...more, version: ++version });
 
 /** How many providers a page has when everything is read. The first page is small, so that there is something to see soon. */
-const pageSizes = [500, 5_000];
+const pageSizes = [500, 10_000];
 /** How many providers that changed are read by one request: their UUIDs are in its URL. */
 const mostNamed = 500;
 /** Where more have changed, everything is read anew. */

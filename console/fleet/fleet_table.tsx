@@ -80,7 +80,7 @@ export function FleetTable({
                       <Name text={tree.name} />
                     </Link>
                   </th>
-                  {isGrouped ? <td>{group.label}</td> : null}
+                  {isGrouped ? <td title={group.key}>{group.label}</td> : null}
                   <td class="number with-bar">
                     {percentText(part)} <Bar part={part} />
                   </td>

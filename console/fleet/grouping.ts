@@ -22,13 +22,19 @@ export function groupsOf(trees: readonly Tree[], by: string): readonly Group[] {
     trees: members,
     sums: sumOf(members.map(({ amounts }) => amounts)),
   });
-  if (by === 'aggregate')
-    return byKeys(
+  if (by === 'aggregate') {
+    const found = byKeys(
       trees,
       (tree) => tree.aggregates,
       'in no aggregate',
-      (key, members) => `${commonStart(members)}${shortUuid(key)}`,
-    ).map(([key, label, members]) => group(key, label, members));
+      (key, members) => commonStart(members) || shortUuid(key),
+    );
+    const uses = Map.groupBy(found, ([, label]) => label);
+    return found.map(([key, label, members]) => {
+      const isAlone = uses.get(label)?.length === 1;
+      return group(key, isAlone ? label : `${label} · ${shortUuid(key)}`, members);
+    });
+  }
   if (by.startsWith('trait:')) {
     const trait = by.slice('trait:'.length);
     if (trait.endsWith('*')) {
@@ -70,7 +76,7 @@ function byKeys(
 }
 
 /**
- * What most names of an aggregate's members begin with, up to a separator, since an aggregate has no name: `rack07 · `. Pools that
+ * What most names of an aggregate's members begin with, up to a separator, since an aggregate has no name: `rack07`. Pools that
  * share with several aggregates have other names.
  */
 function commonStart(members: readonly Tree[]): string {
@@ -80,7 +86,7 @@ function commonStart(members: readonly Tree[]): string {
     counts.set(start, (counts.get(start) ?? 0) + 1);
   }
   const [start, count] = [...counts].reduce((most, each) => (each[1] > most[1] ? each : most), ['', 0]);
-  return start !== '' && counts.size < members.length && count >= 0.8 * members.length ? `${visible(start)} · ` : '';
+  return start !== '' && counts.size < members.length && count >= 0.8 * members.length ? visible(start) : '';
 }
 
 /** What trees can be grouped by: single traits that some of them have and some have not, and families such as CUSTOM_RACK_*. */

@@ -28,27 +28,35 @@ const leastBlockPx = 118;
 const largestFitPx = 104;
 const smallestFitPx = 2;
 
+/** How much wider than high a group may be: that which lets everything be largest is taken. */
+const shapes = [0.7, 1, 1.4, 2, 2.8, 4];
+
 /** Finds the largest scale at which all groups fit into an area, and puts them there, one shelf below the other. */
 export function layOut(groups: readonly Group[], widthPx: number, heightPx: number): Layout {
-  let low = smallestFitPx;
-  let high = largestFitPx;
-  for (let round = 0; round < 18; round++) {
-    const middle = (low + high) / 2;
-    if (shelves(groups, widthPx, middle).height * middle <= heightPx) low = middle;
-    else high = middle;
-  }
-  const packed = shelves(groups, widthPx, low);
-  return { ...packed, fit: low, cells: groups.reduce((sum, { trees }) => sum + trees.length, 0) };
+  const layouts = shapes.map((shape) => {
+    let low = smallestFitPx;
+    let high = largestFitPx;
+    for (let round = 0; round < 14; round++) {
+      const middle = (low + high) / 2;
+      if (shelves(groups, widthPx, middle, shape).height * middle <= heightPx) low = middle;
+      else high = middle;
+    }
+    return { shape, fit: low };
+  });
+  const { shape, fit } = layouts.reduce((best, each) => (each.fit > best.fit ? each : best));
+  const cells = groups.reduce((sum, { trees }) => sum + trees.length, 0);
+  return { ...shelves(groups, widthPx, fit, shape), fit, cells };
 }
 
 /** How high everything is at a scale, in pixels. */
 export const heightAt = (groups: readonly Group[], widthPx: number, scale: number): number =>
-  shelves(groups, widthPx, scale).height * scale;
+  shelves(groups, widthPx, scale, 2).height * scale;
 
 function shelves(
   groups: readonly Group[],
   widthPx: number,
   scale: number,
+  shape: number,
 ): Pick<Layout, 'blocks' | 'width' | 'height'> {
   const width = widthPx / scale;
   const gap = gapPx / scale;
@@ -62,7 +70,7 @@ function shelves(
   let first = 0;
   for (const group of groups) {
     const count = group.trees.length;
-    const wanted = isAlone ? Math.floor(width) : Math.max(least, Math.ceil(Math.sqrt(count * 1.7)));
+    const wanted = isAlone ? Math.floor(width) : Math.max(least, Math.ceil(Math.sqrt(count * shape)));
     const columns = Math.max(1, Math.min(wanted, Math.floor(width)));
     const rows = Math.ceil(count / columns);
     if (x > 0 && x + columns > width) {

@@ -26,7 +26,7 @@ export type Tree = {
 const none: Amounts = { used: 0, capacity: 0, total: 0, reserved: 0 };
 
 /** The sum of amounts. */
-export const added = (a: Amounts, b: Amounts): Amounts => ({
+const added = (a: Amounts, b: Amounts): Amounts => ({
   used: a.used + b.used,
   capacity: a.capacity + b.capacity,
   total: a.total + b.total,
@@ -41,14 +41,17 @@ export function* amountsOf({ inventories, usages }: WholeProvider): Generator<re
   }
 }
 
-/** Amounts by class, summed up. */
-export function sumOf(all: Iterable<Iterable<readonly [string, Amounts]>>): Map<string, Amounts> {
+/** Amounts by class, summed up; the classes that most providers have come first. */
+export function sumOf(all: Iterable<Iterable<readonly [string, Amounts]>>): ReadonlyMap<string, Amounts> {
   const sums = new Map<string, Amounts>();
   for (const amounts of all) {
     for (const [name, amount] of amounts) sums.set(name, added(sums.get(name) ?? none, amount));
   }
-  return sums;
+  return new Map([...sums].sort(([a], [b]) => rankOf(a) - rankOf(b) || (a < b ? -1 : 1)));
 }
+
+const first = ['VCPU', 'PCPU', 'MEMORY_MB', 'DISK_GB'];
+const rankOf = (name: string): number => (first.includes(name) ? first.indexOf(name) : first.length);
 
 const byName = new Intl.Collator('en', { numeric: true });
 
