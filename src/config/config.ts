@@ -87,6 +87,10 @@ export type Config = {
     /** How many clients may follow at once in one process, by streams or waiting requests. */
     readonly maxFollowers: number;
   };
+  readonly console: {
+    /** Serve the console under `/console`. Undefined: only where noauth2 serves a loopback address. */
+    readonly enabled: boolean | undefined;
+  };
   readonly metrics: {
     /** Serve figures for Prometheus under `/metrics`. */
     readonly enabled: boolean;

@@ -53,6 +53,7 @@ export const defaultConfig: Config = deepFreeze({
   },
   compute: { enabled: false, serviceDownTime: 60, retireAfter: 0, maxLimit: 1000 },
   changes: { keep: 600, lookEveryMs: 100, maxFollowers: 5000 },
+  console: { enabled: undefined },
   metrics: {
     enabled: true,
     requireToken: false,

@@ -145,6 +145,12 @@ export const optionSpecs: {
       help: 'How many clients one process lets follow GET /changes at once, by streams or waiting requests.',
     },
   },
+  console: {
+    enabled: {
+      type: boolean,
+      help: 'Serve the console, pages for people, under /console; unset: where noauth2 serves a loopback address.',
+    },
+  },
   metrics: {
     enabled: { type: boolean, help: 'Serve figures for Prometheus under /metrics.' },
     requireToken: {
