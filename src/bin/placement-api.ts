@@ -51,10 +51,12 @@ async function serve(flags: Flags): Promise<void> {
   const unconfigured = isUnconfigured(written);
   const loaded = unconfigured ? loadConfig(flags, [...overrides, withoutAuthentication]) : written;
   if (flags.showConfig) {
+    printWarnings(loaded.warnings);
     process.stdout.write(showConfig(loaded));
     return;
   }
   const { config } = loaded;
+  const warnings = [...loaded.warnings, databaseWarning(loaded), exposureWarning(config)];
   checkAuthentication(config);
   checkWorkers(config);
   const tls = await readTls(config.ssl);
@@ -66,7 +68,7 @@ async function serve(flags: Flags): Promise<void> {
     await close();
   });
   if (unconfigured) console.log(unconfiguredNotice(config));
-  printWarnings([...loaded.warnings, databaseWarning(loaded), exposureWarning(config)]);
+  printWarnings(warnings);
 
   const server =
     config.api.workers === 1
