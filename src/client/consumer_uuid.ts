@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { sha1 } from './sha1.ts';
 
 /** The namespace of projects: `consumerUuid` derives from it the namespace of one project, and from that a consumer. */
 export const consumerNamespace = '5a0f6f5c-6d0c-4a54-8c55-0e8a2b9d7c41';
@@ -16,11 +16,14 @@ export const consumerUuid = (project: string, name: string): string =>
 
 /** A UUID of version 5, as in RFC 9562. */
 function uuidFrom(namespace: string, name: string): string {
-  const bytes = createHash('sha1')
-    .update(Buffer.from(namespace.replaceAll('-', ''), 'hex'))
-    .update(name)
-    .digest();
-  bytes.writeUInt8((bytes.readUInt8(6) & 0x0f) | 0x50, 6);
-  bytes.writeUInt8((bytes.readUInt8(8) & 0x3f) | 0x80, 8);
-  return bytes.toString('hex', 0, 16).replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
+  const space = namespace.replaceAll('-', '').match(/../g) ?? [];
+  const hash = sha1(
+    new Uint8Array([...space.map((byte) => Number.parseInt(byte, 16)), ...new TextEncoder().encode(name)]),
+  );
+  const bytes = [...hash.subarray(0, 16)].map((byte, place) => {
+    if (place === 6) return (byte & 0x0f) | 0x50;
+    return place === 8 ? (byte & 0x3f) | 0x80 : byte;
+  });
+  const digits = bytes.map((byte) => byte.toString(16).padStart(2, '0')).join('');
+  return digits.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
 }

@@ -69,6 +69,8 @@ export type Config = {
     /** -1 means no limit. */
     readonly maxAllocationCandidates: number;
     readonly allocationCandidatesGenerationStrategy: 'depth-first' | 'breadth-first';
+    /** How many seconds a term of a consumer may have. */
+    readonly maxTerm: number;
   };
   readonly compute: {
     /** Serve services and hypervisors under `/compute`. */
@@ -87,6 +89,10 @@ export type Config = {
     readonly lookEveryMs: number;
     /** How many clients may follow at once in one process, by streams or waiting requests. */
     readonly maxFollowers: number;
+  };
+  readonly console: {
+    /** Serve the console under `/console`. Undefined: only where noauth2 serves a loopback address. */
+    readonly enabled: boolean | undefined;
   };
   readonly metrics: {
     /** Serve figures for Prometheus under `/metrics`. */

@@ -120,6 +120,10 @@ export const optionSpecs: {
       type: choice('depth-first', 'breadth-first'),
       help: 'Whether all candidates of one root come before the next root, or one of each root in turn.',
     },
+    maxTerm: {
+      type: integer(1, 2_147_483_647),
+      help: 'Seconds that a claim which ends by itself may last at most (expires_in); a year by default.',
+    },
   },
   compute: {
     enabled: { type: boolean, help: 'Serve the registry of services and hypervisors under /compute.' },
@@ -142,6 +146,12 @@ export const optionSpecs: {
     maxFollowers: {
       type: integer(0),
       help: 'How many clients one process lets follow GET /changes at once, by streams or waiting requests.',
+    },
+  },
+  console: {
+    enabled: {
+      type: boolean,
+      help: 'Serve the console, pages for people, under /console; unset: where noauth2 serves a loopback address.',
     },
   },
   metrics: {
