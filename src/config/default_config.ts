@@ -9,7 +9,7 @@ const noConsumer = '00000000-0000-0000-0000-000000000000';
 export const defaultConfig: Config = deepFreeze({
   default: {
     debug: false,
-    useJson: true,
+    useJson: undefined,
     logFile: undefined,
     logDir: undefined,
     loggingContextFormatString:
