@@ -1,11 +1,11 @@
-import { type Migration, Migrator } from 'kysely';
+import { type Migration, Migrator, type QueryExecutorProvider } from 'kysely';
 import type { Database } from '../engine/connect.ts';
 import { refuseNarrowEncodings } from '../engine/encoding.ts';
 import { repeatLostRaces } from '../engine/lost_race.ts';
+import { changePatiently } from './brief_locks.ts';
 import { refuseOtherColumnTypes } from './column_types.ts';
-import { addColumnsPatiently } from './columns_ahead.ts';
+import { addColumnsAhead } from './columns_ahead.ts';
 import { executedMigrations } from './executed_migrations.ts';
-import { buildIndexesAhead } from './indexes_ahead.ts';
 import * as placementSchema from './migrations/001_placement_schema.ts';
 import * as changeLog from './migrations/002_change_log.ts';
 import * as services from './migrations/003_services.ts';
@@ -16,6 +16,8 @@ import * as serviceUptime from './migrations/007_service_uptime.ts';
 import * as consumerIndexes from './migrations/008_consumer_indexes.ts';
 import * as reliedChanges from './migrations/009_relied_changes.ts';
 import * as changedParts from './migrations/010_changed_parts.ts';
+import * as consumerTerms from './migrations/011_consumer_terms.ts';
+import * as noConsumerIndexes from './migrations/012_no_consumer_indexes.ts';
 import { withPrivilegeRemedy } from './privileges.ts';
 import { correctRevision, refuseForeignDatabase } from './revision.ts';
 
@@ -31,10 +33,15 @@ export const migrations: Readonly<Record<string, Migration>> = {
   '008_consumer_indexes': consumerIndexes,
   '009_relied_changes': reliedChanges,
   '010_changed_parts': changedParts,
+  '011_consumer_terms': consumerTerms,
+  '012_no_consumer_indexes': noConsumerIndexes,
 };
 
-/** The indexes of migrations, which are built before them. */
-const indexesOf = Object.entries({ '008_consumer_indexes': consumerIndexes.indexes });
+/** What migrations change of tables into which every request writes, which is done before them. */
+const changesOf = Object.entries({
+  '010_changed_parts': (db: QueryExecutorProvider) => addColumnsAhead(db, changedParts.changedParts),
+  '011_consumer_terms': consumerTerms.addTermsAhead,
+});
 
 /**
  * Brings the schema to the newest version. Kysely's Migrator takes an advisory lock, so processes that start at the
@@ -61,11 +68,10 @@ async function migrate(database: Database, all: typeof migrations): Promise<read
   }
   const newer = await newerMigrations(database, all);
   if (newer.length > 0) throw new Error(newerSchema(newer));
-  for (const [name, indexes] of database.engine === 'postgresql' ? indexesOf : []) {
-    if (all[name] !== undefined && !executed.includes(name)) await buildIndexesAhead(database, indexes);
+  for (const [name, change] of changesOf) {
+    const isWanted = all[name] !== undefined && !executed.includes(name);
+    if (isWanted && database.engine === 'postgresql') await changePatiently(database, change);
   }
-  const wantsParts = all['010_changed_parts'] !== undefined && !executed.includes('010_changed_parts');
-  if (wantsParts && database.engine === 'postgresql') await addColumnsPatiently(database, changedParts.changedParts);
   const migrator = new Migrator({ db: database.patient, provider: { getMigrations: async () => ({ ...all }) } });
   const { error, results = [] } = await migrator.migrateToLatest();
   if (error !== undefined) throw error;

@@ -7,9 +7,10 @@ import { standardTraits } from './standard_traits.ts';
 /**
  * Makes sure that the standard traits and resource classes exist, as upstream does at each start. The id of a class is
  * its index in the list. Traits get their ids in the order of their names, so that standard traits come before custom
- * ones.
+ * ones. Names are added without a time limit: where providers have inventories of a class that is added, as an old
+ * Nova left them, the entity tags of all these are made anew.
  */
-export async function syncStandardNames({ kysely }: Database): Promise<void> {
+export async function syncStandardNames({ kysely, patient }: Pick<Database, 'kysely' | 'patient'>): Promise<void> {
   const traits = sql`from unnest(${standardTraits}::text[]) with ordinality as standard (name, place)
     where not exists (select from traits t where t.name = standard.name)`;
   const classes = sql`from unnest(${standardResourceClasses}::text[]) with ordinality as standard (name, place)
@@ -20,10 +21,10 @@ export async function syncStandardNames({ kysely }: Database): Promise<void> {
   // all processes.
   if (missing.rows[0]?.traits) {
     await sql`insert into traits (name, created_at) select name, ${utcNow} ${traits} order by place
-      on conflict do nothing`.execute(kysely);
+      on conflict do nothing`.execute(patient);
   }
   if (missing.rows[0]?.classes) {
     await sql`insert into resource_classes (id, name, created_at) select place - 1, name, ${utcNow} ${classes}
-      on conflict do nothing`.execute(kysely);
+      on conflict do nothing`.execute(patient);
   }
 }

@@ -18,6 +18,7 @@ import { preconditionFailed, requireMatch, tagged, takesIfMatch } from './entity
 import { newest } from './last_modified.ts';
 import type { Parts } from './parts.ts';
 import { claimOf } from './placement_queries.ts';
+import { endText } from './terms.ts';
 
 // Routes
 
@@ -65,6 +66,7 @@ async function show(request: ApiRequest, { allocationReads, config }: Parts): Pr
     ...(version >= since.allocationsByProvider ? { project_id: content.projectId, user_id: content.userId } : {}),
     ...(version >= since.consumerGenerations ? { consumer_generation: rows[0]?.consumer_generation ?? null } : {}),
     ...(version >= since.consumerTypes ? { consumer_type: content.consumerType ?? unknownType } : {}),
+    ...(version >= since.terms ? { expires_at: endText(rows[0]?.expires ?? null) } : {}),
   };
   return { status: 200, ...tagged(request, json, () => allocationsTag(content)), lastModified };
 }
@@ -83,7 +85,7 @@ async function put(request: ApiRequest, parts: Parts): Promise<Answer> {
     });
     const [placed] = outcome.consumers;
     if (placed === undefined) return noContent;
-    return { status: 200, json: outcomeJson(placed, outcome), etag: placed.etag ?? undefined };
+    return { status: 200, json: outcomeJson(placed, outcome, request), etag: placed.etag ?? undefined };
   });
 }
 
@@ -103,7 +105,7 @@ async function post(request: ApiRequest, parts: Parts): Promise<Answer> {
     if (!isByQuery(claim)) return noContent;
     return {
       status: 200,
-      json: Object.fromEntries(outcome.consumers.map((each) => [each.uuid, outcomeJson(each, outcome)])),
+      json: Object.fromEntries(outcome.consumers.map((each) => [each.uuid, outcomeJson(each, outcome, request)])),
     };
   });
 }
@@ -113,7 +115,7 @@ async function postBody(request: ApiRequest) {
     return { isDryRun: false, consumers: await request.json(bySince(postBodies, request.version)) };
   }
   const { dry_run: dryRun, ...consumers } = await request.json(besideDryRun);
-  return { isDryRun: dryRun === true, consumers: checkValue(consumers, placedConsumers) };
+  return { isDryRun: dryRun === true, consumers: checkValue(consumers, bySince(placedConsumers, request.version)) };
 }
 
 async function remove(request: ApiRequest, parts: Parts): Promise<Answer> {
@@ -176,8 +178,9 @@ export function contentOf(rows: readonly ConsumerAllocationRow[], { placement }:
 
 /** A consumer after a claim, as GET shows it, and the mappings of one by query. */
 function outcomeJson(
-  { allocations, mappings, projectId, userId, generation, consumerType, etag }: ConsumerOutcome,
+  { allocations, mappings, projectId, userId, generation, consumerType, etag, expiresAtMs }: ConsumerOutcome,
   { generations }: ClaimOutcome,
+  { version }: Pick<ApiRequest, 'version'>,
 ): object {
   if (allocations.size === 0) return { allocations: {} };
   return {
@@ -193,5 +196,6 @@ function outcomeJson(
     consumer_generation: generation,
     consumer_type: consumerType ?? unknownType,
     etag,
+    ...(version >= since.terms ? { expires_at: endText(expiresAtMs === null ? null : new Date(expiresAtMs)) } : {}),
   };
 }

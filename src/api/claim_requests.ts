@@ -15,6 +15,7 @@ import type { ConsumerBody } from './allocation_bodies.ts';
 import { preconditionFailed } from './entity_tags.ts';
 import type { Parts } from './parts.ts';
 import { queriesOf } from './placement_queries.ts';
+import { termOf } from './terms.ts';
 
 /** The claim for one consumer of a body, at any version. */
 export function consumerClaim(
@@ -30,6 +31,7 @@ export function consumerClaim(
     : Object.entries(allocations).map(([provider, { resources }]) => [provider, resources] as const);
   return {
     ...(version >= since.placing ? queriesOf(uuid, body, version) : {}),
+    ...termOf(uuid, body, config),
     uuid,
     knownGeneration: version >= since.consumerGenerations ? (body.consumer_generation ?? null) : undefined,
     // Before 1.8 the body has no project and user: the configured ones are written, even over others that the consumer

@@ -32,12 +32,13 @@ const inventories = byProvider(plainInventories.schema);
 const withAllocations = <Allocations extends v.GenericSchema>(allocations: Allocations) =>
   object({ inventories, allocations });
 
-const [echoing, typed, mapped, guarded] = consumersBodies(0);
+const [timed, echoing, typed, mapped, guarded] = consumersBodies(0);
 const echoed = {
   inventories: byProvider(echoingInventories.schema),
   allocations: echoing.schema,
 };
 const bodies = [
+  { since: since.terms, schema: object({ ...echoed, allocations: timed.schema, ...dryRun }) },
   { since: since.placing, schema: object({ ...echoed, ...dryRun }) },
   { since: since.entityTags, schema: object(echoed) },
   { since: since.consumerTypes, schema: withAllocations(typed.schema) },
@@ -47,7 +48,10 @@ const bodies = [
 
 // Handlers
 
-/** Moves inventories between providers together with the allocations on them, in one transaction. */
+/**
+ * Moves inventories between providers together with the allocations on them, in one transaction. Consumers keep their terms, since only
+ * the providers change of which they have something.
+ */
 async function reshape(request: ApiRequest, parts: Parts): Promise<Answer> {
   const body = await request.json(bySince(bodies, request.version));
   const isDryRun = 'dry_run' in body && body.dry_run === true;
@@ -56,9 +60,10 @@ async function reshape(request: ApiRequest, parts: Parts): Promise<Answer> {
       parts,
       {
         consumers: expectKnownOnly(
-          Object.entries(body.allocations).map(([uuid, consumer]) =>
-            consumerClaim(uuid, consumer, request, parts.config),
-          ),
+          Object.entries(body.allocations).map(([uuid, consumer]) => ({
+            ...consumerClaim(uuid, consumer, request, parts.config),
+            term: 'carried over' as const,
+          })),
         ),
         inventories: Object.entries(body.inventories).map(([providerUuid, of]) => ({
           providerUuid,

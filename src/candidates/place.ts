@@ -36,8 +36,17 @@ export function findPlace(
   options: PlaceOptions,
 ): Place | 'nowhere' | 'too wide' {
   const sharing = sharingIn(fleet);
-  return firstPlace(fleet, resolveForSearch(fleet, request, sharing), sharing, options);
+  const { made } = fleet.treeOrders;
+  try {
+    return firstPlace(fleet, resolveForSearch(fleet, request, sharing), sharing, options);
+  } finally {
+    // An order that had to be made counts for the searches that share the budget, not for this one: the next request finds it made.
+    options.work.looks -= (fleet.treeOrders.made - made) * fleet.roots.length * looksToOrder;
+  }
 }
+
+/** What ordering the trees takes for each of them, in looks. */
+const looksToOrder = 15;
 
 function firstPlace(
   fleet: Fleet,

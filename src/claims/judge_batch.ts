@@ -71,7 +71,7 @@ export function judgeBatch(
 }
 
 /** After so many looks in one batch the searches that are left wait for the next one: they are some 50 ms. */
-const mostLooks = 5_000_000;
+const mostLooks = 1_000_000;
 
 /** What the claims of a batch take that are judged so far. */
 type Promises = {

@@ -47,9 +47,9 @@ export type PlacingOptions = {
 
 export const onCertainFleet: PlacingOptions = { isCertain: true, avoided: new Set() };
 
-/** How many looks the search for one consumer may take, and that for all of a claim: 20 ms, and 200 ms. */
-const looksOfOne = 2_000_000;
-const looksOfAll = 20_000_000;
+/** How many looks the search for one consumer may take, and that for all of a claim: some 20 ms, and 200 ms. */
+const looksOfOne = 400_000;
+const looksOfAll = 4_000_000;
 
 /**
  * Finds places for the consumers of a claim that are by query. What all its consumers have is free first; then its plain allocations

@@ -13,6 +13,7 @@ import { type IfMatchOption, ifMatchOption, retryUnlessChanged } from './if_matc
 import { addPlaceCommand } from './place_command.ts';
 import { forEach, shellOf } from './shell.ts';
 import { fields, table } from './table.ts';
+import { expiresInOption } from './term_options.ts';
 
 /** The amounts of a provider that one option asks for. */
 type Part<Which> = { readonly provider: Which; readonly amounts: readonly (readonly [name: string, amount: number])[] };
@@ -22,6 +23,7 @@ type SetOptions = IfMatchOption & {
   readonly project?: string;
   readonly user?: string;
   readonly type?: string;
+  readonly expiresIn?: number;
 };
 
 export function addAllocationCommands(program: Command): void {
@@ -62,6 +64,7 @@ export function addAllocationCommands(program: Command): void {
     .option('--project <id>', 'the project that it is counted for; needed for a new consumer')
     .option('--user <id>', 'the user that it is counted for; needed for a new consumer')
     .option('--type <TYPE>', 'the kind of consumer; the default for a new consumer is INSTANCE')
+    .addOption(expiresInOption())
     .addOption(ifMatchOption('allocation show'))
     .addHelpText(
       'after',
@@ -139,6 +142,7 @@ async function claim(
     user_id,
     consumer_generation: held.consumer_generation ?? null,
     consumer_type: options.type ?? known ?? 'INSTANCE',
+    expires_in: options.expiresIn,
   };
   await placement.allocations.set(consumer, wanted, { ifMatch: options.ifMatch });
 }
@@ -152,6 +156,7 @@ function heldText(consumer: string, held: ConsumerAllocations, nameOf: (uuid: st
     ['user', held.user_id],
     ['type', held.consumer_type],
     ['generation', held.consumer_generation ?? undefined],
+    ['expires', held.expires_at ?? undefined],
   ]);
   const rows = entries.map(([uuid, { resources }]) => [nameOf(uuid), uuid, resourcesText(resources)]);
   return `${about}\n${table(['provider', 'uuid', 'resources'], rows)}`;

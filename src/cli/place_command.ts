@@ -9,12 +9,14 @@ import { explanationText } from './explanation_text.ts';
 import { namesOf } from './find_provider.ts';
 import { shellOf } from './shell.ts';
 import { table } from './table.ts';
+import { expiresInOption } from './term_options.ts';
 
 type PlaceOptions = {
   readonly consumer?: string;
   readonly project?: string;
   readonly user?: string;
   readonly type?: string;
+  readonly expiresIn?: number;
   readonly dryRun?: true;
 };
 
@@ -29,6 +31,7 @@ export function addPlaceCommand(allocation: Command): void {
     .option('--project <id>', 'the project that it is counted for; needed for a new consumer')
     .option('--user <id>', 'the user that it is counted for; the default for a new consumer is the project')
     .option('--type <TYPE>', 'the kind of consumer; the default for a new consumer is INSTANCE')
+    .addOption(expiresInOption())
     .option('--dry-run', 'check it and show what it would get, and write nothing')
     .addHelpText(
       'after',
@@ -59,6 +62,7 @@ async function ownerOf(placement: Placement, { consumer, ...given }: PlaceOption
     user_id: given.user ?? held?.user_id ?? project_id,
     consumer_generation: held?.consumer_generation ?? null,
     consumer_type: given.type ?? held?.consumer_type ?? 'INSTANCE',
+    expires_in: given.expiresIn,
   };
 }
 
@@ -80,7 +84,7 @@ async function explained(
 
 function placedText(
   consumer: string,
-  { allocations, mappings }: PlacedByQuery,
+  { allocations, mappings, expires_at }: PlacedByQuery,
   nameOf: (uuid: string) => string,
   isDryRun: boolean,
 ): string {
@@ -95,6 +99,6 @@ function placedText(
   ]);
   const sentence = isDryRun
     ? `Consumer ${consumer} would get this. Nothing was written.`
-    : `Consumer ${consumer} has this now.`;
+    : `Consumer ${consumer} has this ${expires_at == null ? 'now' : `until ${expires_at}`}.`;
   return `${sentence}\n${table(['provider', 'uuid', 'resources', 'groups'], rows)}`;
 }

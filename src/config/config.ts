@@ -66,6 +66,8 @@ export type Config = {
     /** -1 means no limit. */
     readonly maxAllocationCandidates: number;
     readonly allocationCandidatesGenerationStrategy: 'depth-first' | 'breadth-first';
+    /** How many seconds a term of a consumer may have. */
+    readonly maxTerm: number;
   };
   readonly compute: {
     /** Serve services and hypervisors under `/compute`. */

@@ -49,6 +49,7 @@ export const defaultConfig: Config = deepFreeze({
     allocationConflictRetryCount: 10,
     maxAllocationCandidates: -1,
     allocationCandidatesGenerationStrategy: 'depth-first',
+    maxTerm: 31_536_000,
   },
   compute: { enabled: false, serviceDownTime: 60, retireAfter: 0, maxLimit: 1000 },
   changes: { keep: 600, lookEveryMs: 100, maxFollowers: 5000 },

@@ -117,6 +117,10 @@ export const optionSpecs: {
       type: choice('depth-first', 'breadth-first'),
       help: 'Whether all candidates of one root come before the next root, or one of each root in turn.',
     },
+    maxTerm: {
+      type: integer(1, 2_147_483_647),
+      help: 'Seconds that a claim which ends by itself may last at most (expires_in); a year by default.',
+    },
   },
   compute: {
     enabled: { type: boolean, help: 'Serve the registry of services and hypervisors under /compute.' },

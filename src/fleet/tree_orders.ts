@@ -10,6 +10,8 @@ import { type LivingTreeOrder, orderTrees, type TreeOrder } from './tree_order.t
 export type TreeOrders = {
   /** The trees in the order of some keys, as they are now. */
   of(keys: readonly TreeKey[]): TreeOrder;
+  /** How many orders were made so far. */
+  readonly made: number;
   /** Notes that the tree of a root may have changed, or that a provider became a root or is one no more. */
   note(provider: Provider): void;
   /** Drops a provider that is about to lose its place in the fleet. */
@@ -23,13 +25,20 @@ const mostOrders = 8;
 export function createTreeOrders(roots: readonly Provider[], places: Places): TreeOrders {
   /** The one that was asked for last is the last. */
   const kept = new Map<string, LivingTreeOrder>();
+  let made = 0;
+  const make = (keys: readonly TreeKey[]): LivingTreeOrder => {
+    made += 1;
+    for (const oldest of kept.keys()) if (kept.size >= mostOrders) kept.delete(oldest);
+    return orderTrees(keys, roots, places);
+  };
   return {
+    get made() {
+      return made;
+    },
     of: (keys) => {
       const name = JSON.stringify(keys);
-      const known = kept.get(name);
-      if (known === undefined) for (const oldest of kept.keys()) if (kept.size >= mostOrders) kept.delete(oldest);
+      const order = kept.get(name) ?? make(keys);
       kept.delete(name);
-      const order = known ?? orderTrees(keys, roots, places);
       kept.set(name, order);
       order.bringUpToDate();
       return order;

@@ -1,4 +1,7 @@
-/** A page of consumers is read by an index: what it reads depends on the length of the page, not on how many consumers there are. */
+/**
+ * What a page of consumers reads depends on its length, not on how many consumers there are. For a user or a type at most fifty times the
+ * page is counted first.
+ */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { sql, type Transaction } from 'kysely';
@@ -34,6 +37,7 @@ const everything: ConsumerQuery = {
   projectId: undefined,
   userId: undefined,
   consumerType: undefined,
+  expiringBefore: undefined,
   providers: [],
   marker: '4',
   limit,
@@ -75,7 +79,7 @@ for (const engine of engines) {
           });
           t.diagnostic(`${name}: ${read}`);
           if (!name.endsWith('few have')) assert.equal(found, limit + 1, name);
-          assert.ok(read < 600, `${name}: it reads ${read} rows and entries for a page of ${limit}`);
+          assert.ok(read < 1300, `${name}: it reads ${read} rows and entries for a page of ${limit}`);
         }
       } finally {
         await database.close();

@@ -4,6 +4,11 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
+import { allTrees } from '../../src/candidates/allowed_trees.ts';
+import { findPlace } from '../../src/candidates/place.ts';
+import { groupOf, requestOf } from '../candidates/plain_request.ts';
+import { nodeAt, rowsOf, stockOf } from '../candidates/topology.ts';
+import { createFleet } from '../fleet/made_up_fleet.ts';
 import { accepted, at, makeProvider, newClaim } from '../requests.ts';
 import { errorOf, placed, withHosts } from './placed.ts';
 
@@ -61,4 +66,20 @@ test('claims by query need the rule of GET /allocation_candidates as well, and o
   } finally {
     await rm(folder, { recursive: true });
   }
+});
+
+test('the first query with an order pays for the order, the next one does not', () => {
+  const { fleet } = createFleet(
+    rowsOf(Array.from({ length: 1000 }, (_, place) => nodeAt(place, { stock: { VCPU: stockOf(4) } }))),
+  );
+  const request = requestOf([groupOf('', { VCPU: 1 })], {
+    order: [{ kind: 'free', className: 'VCPU', mostFirst: false }],
+  });
+  const [first, next] = [1, 2].map(() => {
+    const work = { looks: 100_000 };
+    assert.equal(typeof findPlace(fleet, request, { allowed: allTrees, work }), 'object');
+    return 100_000 - work.looks;
+  });
+  assert.ok(first !== undefined && next !== undefined);
+  assert.ok(first >= 1000 && next < 1000, `${first} and ${next} looks`);
 });

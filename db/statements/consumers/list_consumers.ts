@@ -13,6 +13,8 @@ export type ConsumerQuery = {
    * of the allocations on those of the first list than a page for each; else all, or for one provider until the page is full.
    */
   readonly providers: readonly (readonly number[])[];
+  /** The consumers must have a term that ends before this time. */
+  readonly expiringBefore: Date | undefined;
   /** The page begins after this UUID, which need not exist. */
   readonly marker: string | undefined;
   /** How many consumers the page may have. */
@@ -36,7 +38,12 @@ const lengths: readonly number[] = [10, 100, 1000];
 export async function listConsumers({ kysely }: Database, query: ConsumerQuery): Promise<readonly ConsumerRow[]> {
   const { limit, marker = '' } = query;
   const length = sql.lit((lengths.find((each) => each >= limit) ?? limit) + 1);
-  const page = query.providers.length === 0 ? anywhere(query, marker, length) : onProviders(query, marker, length);
+  const page =
+    query.providers.length > 0
+      ? onProviders(query, marker, length)
+      : query.expiringBefore === undefined
+        ? anywhere(query, marker, length)
+        : withTerms(query, marker, length);
   const { rows } = await sql<ConsumerRow>`with ${page}
     ${selectConsumerRows(sql`page as c`)} order by c.uuid`.execute(kysely);
   return rows.slice(0, limit + 1);
@@ -45,32 +52,20 @@ export async function listConsumers({ kysely }: Database, query: ConsumerQuery):
 const columns = sql`c.id, c.uuid, c.project_id, c.user_id, c.consumer_type_id, c.generation, c.created_at, c.updated_at, c.etag`;
 
 /**
- * Finds records by the index of the requested project, user or type. Each index has the UUIDs in order. The condition and the order
- * are those of the whole index: with an equality the server may read the index of UUIDs and leave out what is of others, which
- * takes long where few are not.
+ * Finds the records of the page, and old allocations without one. Records of a project are found by its index, which has the
+ * UUIDs in order. No index has those of a user or of a type in order: it would make every claim dearer.
  */
 function anywhere(query: ConsumerQuery, marker: string, length: RawBuilder<unknown>): RawBuilder<unknown> {
   const owner = ownerConditions(query);
-  const ofType = (type: Condition | undefined) => {
-    const conditions = [...owner, ...(type === undefined ? [] : [type])];
-    const keys = owner.length > 0 ? owner : conditions;
-    const columnsOf = sql.join(keys.map(({ column }) => column));
-    const values = sql.join(keys.map(({ value }) => value));
-    const [after, order] =
-      keys.length === 0
-        ? [sql`c.uuid > ${marker}`, sql`c.uuid`]
-        : [
-            sql`(${columnsOf}, c.uuid) > (${values}, ${marker}::text) and (${columnsOf}) <= (${values})`,
-            sql`${columnsOf}, c.uuid`,
-          ];
-    const others = conditions.filter((condition) => !keys.includes(condition)).map(equal);
-    return sql`(
-        select ${columns} from consumers c where ${sql.join([after, ...others], sql` and `)}
-        order by ${order} limit ${length}
-      )`;
-  };
   const types = typeConditions(query);
-  const recorded = types.length === 0 ? [ofType(undefined)] : types.map(ofType);
+  const recorded = (types.length === 0 ? [undefined] : types).map((type) => {
+    if (query.projectId !== undefined) return ofProject(owner, type, marker, length);
+    const sources = [
+      ...owner.map((user) => ({ condition: user, rows: rowsOfUser(user, marker) })),
+      ...(type === undefined ? [] : [{ condition: type, rows: rowsOfType(type) }]),
+    ];
+    return fewOrMany(sources, marker, length);
+  });
   return sql`recorded as materialized (
       select * from (${sql.join(recorded, sql` union all `)}) as found order by uuid limit ${length}
     ),
@@ -79,6 +74,81 @@ function anywhere(query: ConsumerQuery, marker: string, length: RawBuilder<unkno
       order by uuid limit ${length}
     )`;
 }
+
+/**
+ * The page of a project, or of a user in it. Its range and its order are those of the whole index: with an equality the server may
+ * read the index of UUIDs and leave out what is of others, which takes long where few are not.
+ */
+function ofProject(
+  owner: readonly Condition[],
+  type: TypeCondition | undefined,
+  marker: string,
+  length: RawBuilder<unknown>,
+): RawBuilder<unknown> {
+  const keys = sql.join(owner.map(({ column }) => column));
+  const values = sql.join(owner.map(({ value }) => value));
+  return sql`(
+        select ${columns} from consumers c
+        where (${keys}, c.uuid) > (${values}, ${marker}::text) and (${keys}) <= (${values}) ${type === undefined ? sql`` : sql`and ${equal(type)}`}
+        order by ${keys}, c.uuid limit ${length}
+      )`;
+}
+
+/** How many times the length of a page `fewOrMany` counts at most. */
+const fewPages = sql.lit(50);
+
+/** The rows that a condition selects, found without reading others, but not in the order of UUIDs. */
+type Source = { readonly condition: Condition; readonly rows: RawBuilder<unknown> };
+
+/** A condition of which the planner assumes that every second row meets it. Of an equality it assumes that few rows do. */
+const likely = (condition: RawBuilder<unknown>) => sql`case when ${condition} then true else false end`;
+
+/**
+ * The page of the records that meet all conditions. If one of the conditions selects few records, these are all read, and the page is
+ * sorted. If all select many, the records are read in the order of UUIDs until the page is full: on average that takes a fiftieth of all
+ * records at most, where there is one condition.
+ */
+function fewOrMany(sources: readonly Source[], marker: string, length: RawBuilder<unknown>): RawBuilder<unknown> {
+  const most = sql`${fewPages} * ${length}`;
+  const page = (from: RawBuilder<unknown>, conditions: readonly RawBuilder<unknown>[]) => sql`(
+        select ${columns} from ${from} where ${sql.join([sql`c.uuid > ${marker}`, ...conditions], sql` and `)}
+        order by c.uuid limit ${length}
+      )`;
+  const areFew = ({ rows }: Source) =>
+    sql`(select count(*) < ${most} from (select from ${rows} limit ${most}) as counted)`;
+  const areMany = (some: readonly Source[]) => some.map((source) => sql`not ${areFew(source)}`);
+  const isMatch = sources.map(({ condition }) => equal(condition));
+  return sql.join(
+    [
+      ...sources.map((source, place) =>
+        page(sql`(select ${columns} from ${source.rows} limit ${most}) as c`, [
+          ...areMany(sources.slice(0, place)),
+          areFew(source),
+          ...isMatch,
+        ]),
+      ),
+      page(sql`consumers c`, [...areMany(sources), ...isMatch.map(likely)]),
+    ],
+    sql` union all `,
+  );
+}
+
+/** The records of a user after the marker, by upstream's index of users in projects: one look for each project that there is. */
+const rowsOfUser = ({ value }: Condition, marker: string) => sql`(
+          with recursive project (id) as (
+            select min(project_id) from consumers
+            union all
+            select (select min(project_id) from consumers where project_id > project.id) from project where id is not null
+          ) select id from project where id is not null
+        ) as project cross join lateral (
+          select c.* from consumers c
+          where c.project_id = project.id and (c.user_id, c.uuid) > (${value}, ${marker}::text) and c.user_id <= ${value}
+          order by c.user_id, c.uuid offset 0
+        ) as c`;
+
+/** The records of a type, by upstream's index of types. Ordered by it, so that the server does not read the whole table. */
+const rowsOfType = ({ inIndex }: TypeCondition) =>
+  sql`(select c.* from consumers c where ${inIndex} order by c.consumer_type_id) as c`;
 
 /**
  * Old allocations without a record. They are searched up to the last UUID of the page of records, where that is full; there the
@@ -110,6 +180,16 @@ function incomplete(query: ConsumerQuery, marker: string, length: RawBuilder<unk
 const asksForAll = ({ projectId, userId, consumerType }: ConsumerQuery): boolean =>
   projectId === undefined && userId === undefined && consumerType === undefined;
 
+/** Finds consumers by their terms. All terms that end before the time are read, and their records looked up one by one. */
+function withTerms(query: ConsumerQuery, marker: string, length: RawBuilder<unknown>): RawBuilder<unknown> {
+  return sql`page as materialized (
+      select ${columns} from (select consumer_id as id from consumer_terms where expires_at < ${query.expiringBefore}::timestamptz) as t
+      join lateral (select * from consumers where id = t.id offset 0) as c on true
+      where ${matches(query)} and c.uuid > ${marker}
+      order by c.uuid limit ${length}
+    )`;
+}
+
 /** Finds consumers by the allocations on the providers. Their records are looked up one by one, until the page is full. */
 function onProviders(query: ConsumerQuery, marker: string, length: RawBuilder<unknown>): RawBuilder<unknown> {
   const [first = [], ...others] = query.providers;
@@ -133,11 +213,17 @@ function heldOn(ids: readonly number[], marker: string): RawBuilder<unknown> {
         where a.resource_provider_id = any(${ids}::integer[]) and a.consumer_id > ${marker} order by uuid offset 0`;
 }
 
-/** Whether a consumer, with a record or without one, is of the requested owner and type. */
+/** Whether a consumer, with a record or without one, is of the requested owner and type, and its term ends in time. */
 function matches(query: ConsumerQuery): RawBuilder<unknown> {
   const types = typeConditions(query);
   const isOfType = types.length === 0 ? [] : [sql`(${sql.join(types.map(equal), sql` or `)})`];
-  const isAsked = sql.join([sql`c.id is not null`, ...ownerConditions(query).map(equal), ...isOfType], sql` and `);
+  const conditions = [
+    sql`c.id is not null`,
+    ...ownerConditions(query).map(equal),
+    ...isOfType,
+    ...termConditions(query),
+  ];
+  const isAsked = sql.join(conditions, sql` and `);
   return sql`((${isAsked}) ${mayBeIncomplete(query) ? sql`or c.id is null` : sql``})`;
 }
 
@@ -159,17 +245,35 @@ const ownerConditions = ({ projectId, userId }: ConsumerQuery): Condition[] => [
     : [{ column: sql`c.user_id`, value: sql`(select id from users where external_id = ${userId})` }]),
 ];
 
-/** Alternative conditions, each with one value in the index of types (migration 008); none where any type matches. */
-function typeConditions({ consumerType }: ConsumerQuery): Condition[] {
+/** A condition on the type, for any plan; and the same one for the index of types. */
+type TypeCondition = Condition & { readonly inIndex: RawBuilder<unknown> };
+
+/** Alternative conditions; none where any type matches. */
+function typeConditions({ consumerType }: ConsumerQuery): TypeCondition[] {
   if (consumerType === undefined) return [];
   const column = sql`coalesce(c.consumer_type_id, 0)`;
-  const named = { column, value: sql`(select id from consumer_types where name = ${consumerType})` };
+  const id = sql`(select id from consumer_types where name = ${consumerType})`;
+  const named = { column, value: id, inIndex: sql`c.consumer_type_id >= ${id} and c.consumer_type_id <= ${id}` };
   // A consumer type may also have this name.
-  return consumerType === 'unknown' ? [{ column, value: sql`0` }, named] : [named];
+  return consumerType === 'unknown'
+    ? [{ column, value: sql`0`, inIndex: sql`c.consumer_type_id is null` }, named]
+    : [named];
 }
 
-/** Whether old allocations without a record match the filter. */
-const mayBeIncomplete = ({ projectId, userId, consumerType, incomplete }: ConsumerQuery): boolean =>
+const termConditions = ({ expiringBefore }: ConsumerQuery): RawBuilder<unknown>[] =>
+  expiringBefore === undefined
+    ? []
+    : [
+        sql`exists (
+          select from consumer_terms t
+          where t.consumer_id = c.id and t.generation = c.generation and t.expires_at < ${expiringBefore}::timestamptz
+          offset 0
+        )`,
+      ];
+
+/** Whether old allocations without a record match the filter. They have no terms. */
+const mayBeIncomplete = ({ projectId, userId, consumerType, expiringBefore, incomplete }: ConsumerQuery): boolean =>
+  expiringBefore === undefined &&
   (projectId ?? incomplete.projectId) === incomplete.projectId &&
   (userId ?? incomplete.userId) === incomplete.userId &&
   (consumerType ?? 'unknown') === 'unknown';

@@ -78,23 +78,25 @@ function mostByClass(groups: readonly ResolvedGroup[], sources: readonly (readon
   });
 }
 
-/** With isolation each consumer takes from as many different providers as there are granular groups. */
-function mostApart(
-  granular: readonly { readonly group: ResolvedGroup; readonly providers: Providers }[],
-  bound: number,
-): number {
-  const all = new Set(granular.flatMap(({ providers }) => [...providers]));
-  const times = [...all].map((provider) =>
-    granular.reduce(
-      (total, { group, providers }) => total + (providers.has(provider) ? timesOfGroup(provider, group) : 0),
-      0,
-    ),
-  );
+type Granular = { readonly group: ResolvedGroup; readonly providers: Providers };
+
+/** With more granular groups than this, not every set of them is looked at. */
+const mostGroupsInSets = 6;
+
+/**
+ * With isolation each consumer takes from a provider for one group only. So of the providers of any groups together it needs as many
+ * different ones as these groups are: a provider can serve each consumer once.
+ */
+function mostApart(granular: readonly Granular[], bound: number): number {
+  if (!Number.isFinite(bound)) return bound;
+  const needs = setsOf(granular).map((some) => ({
+    groups: some.length,
+    times: [...new Set(some.flatMap(({ providers }) => [...providers]))].map((provider) => timesOfAny(provider, some)),
+  }));
   const isEnough = (count: number): boolean =>
-    times.reduce((total, each) => total + Math.min(each, count), 0) >= granular.length * count;
+    needs.every(({ groups, times }) => sum(times, (each) => Math.min(each, count)) >= groups * count);
   // A binary search: if a number of consumers is too many, every larger number is as well.
   let [enough, tooMany] = [0, bound + 1];
-  if (!Number.isFinite(bound)) return bound;
   while (tooMany - enough > 1) {
     const middle = Math.floor((enough + tooMany) / 2);
     if (isEnough(middle)) enough = middle;
@@ -103,8 +105,36 @@ function mostApart(
   return enough;
 }
 
-const sum = (providers: Iterable<Provider>, numberOf: (provider: Provider) => number): number => {
+/** All sets of two or more groups; where there are very many, only the pairs and all together. */
+function setsOf(granular: readonly Granular[]): readonly (readonly Granular[])[] {
+  if (granular.length > mostGroupsInSets) {
+    const pairs = granular.flatMap((one, place) => granular.slice(place + 1).map((other) => [one, other]));
+    return [...pairs, granular];
+  }
+  return Array.from({ length: 2 ** granular.length }, (_, bits) =>
+    granular.filter((_group, place) => bits & (2 ** place)),
+  ).filter((some) => some.length > 1);
+}
+
+/** An upper bound for how many consumers can each take what one of the groups asks for of a provider. */
+function timesOfAny(provider: Provider, granular: readonly Granular[]): number {
+  const groups = granular.flatMap(({ group, providers }) => (providers.has(provider) ? [group] : []));
+  const [first, ...others] = groups;
+  // Of a class that all groups ask for, each consumer takes the smallest of their amounts at least.
+  const common = (first?.resources ?? []).flatMap(({ classId, amount }) => {
+    const amounts = others.map(({ resources }) => resources.find((each) => each.classId === classId)?.amount);
+    return amounts.every((each) => each !== undefined)
+      ? [timesAt(provider, classId, Math.min(amount, ...amounts))]
+      : [];
+  });
+  return Math.min(
+    sum(groups, (group) => timesOfGroup(provider, group)),
+    ...common,
+  );
+}
+
+const sum = <Item>(items: Iterable<Item>, numberOf: (item: Item) => number): number => {
   let total = 0;
-  for (const provider of providers) total += numberOf(provider);
+  for (const item of items) total += numberOf(item);
   return total;
 };

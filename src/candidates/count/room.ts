@@ -24,10 +24,13 @@ export function timesOfGroup(provider: Provider, { resources }: ResolvedGroup): 
 export type Take = { readonly provider: Provider; readonly classId: number; readonly amount: number };
 
 /** What a candidate takes. If several groups take the same class of one provider, their sum. */
-export const takesOf = (candidate: Candidate): readonly Take[] =>
-  [...takenByProvider(candidate)].flatMap(([provider, amounts]) =>
-    Array.from(amounts, ([classId, amount]) => ({ provider, classId, amount })),
-  );
+export function takesOf(candidate: Candidate): readonly Take[] {
+  const takes: Take[] = [];
+  for (const [provider, amounts] of takenByProvider(candidate)) {
+    for (const [classId, amount] of amounts) takes.push({ provider, classId, amount });
+  }
+  return takes;
+}
 
 /** How many consumers can each take this at the same time. */
 export const timesOf = (takes: readonly Take[]): number =>

@@ -16,8 +16,11 @@ export type TreeCounter = {
   /** How many fit into a tree if nothing is placed in other trees. The search for more may stop at `max`. */
   alone(anchor: Provider, max: number): Bounded;
   /** Places consumers in a tree until none fits any more. @returns how many */
-  fill(anchor: Provider, max: number, raise: (takes: readonly Take[], times: number) => void): number;
+  fill(anchor: Provider, max: number, raise: Raise): number;
 };
+
+/** Raises the usages of what consumers take, this number of times. */
+type Raise = (takes: readonly Take[], times: number) => void;
 
 /** How many looks one search at one tree may take, so that a hard tree does not use up the budget of the others. */
 const mostLooksAtTree = 300_000;
@@ -43,11 +46,16 @@ export function treeCounter(request: ResolvedRequest, sharing: Sharing, work: Wo
     return found;
   };
 
-  /** Places as many consumers as fit in the first way that is found, then in the next one, and so on. */
-  const fill: TreeCounter['fill'] = (anchor, max, raise) => {
+  /**
+   * Places as many consumers as fit in the first way that is found, then in the next one, and so on.
+   *
+   * @param first the first way, if it is known
+   */
+  const fillFrom = (anchor: Provider, max: number, raise: Raise, first?: readonly Take[]): number => {
     let placed = 0;
+    let takes = first;
     while (placed < max && work.looks > 0) {
-      const [takes] = ways(anchor, 1);
+      takes = placed === 0 && takes !== undefined ? takes : ways(anchor, 1)[0];
       if (takes === undefined) break;
       const times = Math.min(timesOf(takes), max - placed);
       if (times < 1) break;
@@ -58,7 +66,7 @@ export function treeCounter(request: ResolvedRequest, sharing: Sharing, work: Wo
   };
 
   /** Places consumers one by one, each in the way for which the providers have most room. */
-  const spread = (anchor: Provider, max: number, raise: (takes: readonly Take[], times: number) => void): number => {
+  const spread = (anchor: Provider, max: number, raise: Raise): number => {
     let placed = 0;
     while (placed < max && work.looks > 0) {
       let best: { readonly takes: readonly Take[]; readonly left: number } | undefined;
@@ -79,7 +87,7 @@ export function treeCounter(request: ResolvedRequest, sharing: Sharing, work: Wo
     // If there is only one way to place a consumer, none is added by placing consumers.
     if (second === undefined && atTree.looks >= 0) return { count: timesOf(first), exact: true };
     const bound = mostAt([anchor], request, sharing);
-    const filled = withRaisedUsage((raise) => fill(anchor, Math.min(max, bound), raise));
+    const filled = withRaisedUsage((raise) => fillFrom(anchor, Math.min(max, bound), raise, first));
     if (filled >= bound || bound > mostOneByOne) return { count: filled, exact: filled >= bound };
     const spreadOut = withRaisedUsage((raise) => spread(anchor, Math.min(max, bound), raise));
     const count = Math.max(filled, spreadOut);
@@ -87,7 +95,7 @@ export function treeCounter(request: ResolvedRequest, sharing: Sharing, work: Wo
   };
 
   return {
-    fill,
+    fill: (anchor, max, raise) => fillFrom(anchor, max, raise),
     alone: (anchor, max) => {
       const usable = sharing.usableBy(anchor);
       if (group === undefined) return bySearch(anchor, max);

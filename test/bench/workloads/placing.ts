@@ -24,8 +24,10 @@ export const placing: readonly Workload[] = [
   placingOne('on 4 % of the hosts', `${resources}&${required}`, 8),
   ...[1, 8, 32].map((concurrency) => placingOne('where least is free', `${resources}&order=free:VCPU`, concurrency)),
   placingOne('where most is free', `${resources}&order=-free:VCPU`, 8),
-  placingGang('anywhere', resources),
-  placingGang('where least is free', `${resources}&order=free:VCPU`),
+  ...[2, 8].flatMap((concurrency) => [
+    placingGang('anywhere', resources, concurrency),
+    placingGang('where least is free', `${resources}&order=free:VCPU`, concurrency),
+  ]),
 ];
 
 function body(candidates: string): object {
@@ -55,15 +57,15 @@ function placingOne(where: string, query: string, concurrency: number): Workload
 }
 
 /** One operation is a POST of 100 consumers. */
-function placingGang(where: string, query: string): Workload {
+function placingGang(where: string, query: string, concurrency: number): Workload {
   return {
-    name: `W9 placing ${inGang} in one request ${where}, c2`,
+    name: `W9 placing ${inGang} in one request ${where}, c${concurrency}`,
     dataSet: 'flat',
     grows: true,
     run: async (server, { durationMs }) => {
       if (!(await knowsPlacing(server))) return undefined;
       const consumers: string[] = [];
-      const measured = await measure(server, 2, { durationMs }, async (connection) => {
+      const measured = await measure(server, concurrency, { durationMs }, async (connection) => {
         const uuids = Array.from({ length: inGang }, () => randomUUID());
         const gang = JSON.stringify(Object.fromEntries(uuids.map((uuid) => [uuid, body(query)])));
         const { status } = await connection.send('POST', '/allocations', gang, false, version);
