@@ -179,6 +179,14 @@ for (const engine of engines) {
         assert.ok(facts.includes(String(project_id)) && facts.includes(String(user_id)), facts);
         await rowOf(page, name).waitFor();
         assert.equal(await page.locator('tbody tr').count(), Object.keys(allocations).length);
+        await shows(page, 'it is deleted');
+        // A term has an end.
+        const { consumer_generation } = await placement.consumers.show(consumer);
+        const { expires_at } = await placement.consumers.setTerm(consumer, { expires_in: 3600, consumer_generation });
+        await openView(page, served.url, `consumers/${consumer}`);
+        const end = new Date(expires_at ?? '');
+        const minute = `${String(end.getMinutes()).padStart(2, '0')}:${String(end.getSeconds()).padStart(2, '0')}`;
+        await page.locator('.facts div', { hasText: 'until' }).getByText(minute).waitFor();
         // It is told when the consumer ends.
         await placement.allocations.delete(consumer);
         await shows(page, 'It has nothing (any more).');
