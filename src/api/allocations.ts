@@ -13,7 +13,14 @@ import { since } from '../rest/microversions.ts';
 import { checkValue } from '../rest/schema_check.ts';
 import { bySince } from '../rest/versions.ts';
 import { besideDryRun, consumersBodies, placedConsumers, putBodies } from './allocation_bodies.ts';
-import { allocationsOf, answerTo, consumerClaim, expectKnownOnly, writeClaim } from './claim_requests.ts';
+import {
+  allocationsOf,
+  answerTo,
+  asksForDryRun,
+  consumerClaim,
+  expectKnownOnly,
+  writeClaim,
+} from './claim_requests.ts';
 import { preconditionFailed, requireMatch, tagged, takesIfMatch } from './entity_tags.ts';
 import { newest } from './last_modified.ts';
 import type { Parts } from './parts.ts';
@@ -75,7 +82,7 @@ async function put(request: ApiRequest, parts: Parts): Promise<Answer> {
   const uuid = request.param('consumer_uuid');
   if (!isUuidLike(uuid)) throw badRequest(`Malformed consumer_uuid: ${uuid}`);
   const body = await request.json(bySince(putBodies, request.version));
-  const isDryRun = 'dry_run' in body && body.dry_run === true;
+  const isDryRun = asksForDryRun(request, body);
   return answerTo(isDryRun, async () => {
     const consumer = consumerClaim(normalUuid(uuid), body, request, parts.config);
     const outcome = await writeClaim(parts, claimOf([consumer], request), {
@@ -115,7 +122,10 @@ async function postBody(request: ApiRequest) {
     return { isDryRun: false, consumers: await request.json(bySince(postBodies, request.version)) };
   }
   const { dry_run: dryRun, ...consumers } = await request.json(besideDryRun);
-  return { isDryRun: dryRun === true, consumers: checkValue(consumers, bySince(placedConsumers, request.version)) };
+  return {
+    isDryRun: asksForDryRun(request, { dry_run: dryRun }),
+    consumers: checkValue(consumers, bySince(placedConsumers, request.version)),
+  };
 }
 
 async function remove(request: ApiRequest, parts: Parts): Promise<Answer> {

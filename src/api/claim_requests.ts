@@ -74,6 +74,19 @@ export async function writeClaim({ claims }: Parts, claim: Claim, writing: Writi
   }
 }
 
+/**
+ * Whether a body asks for a dry run.
+ *
+ * @throws ApiError 400 where `dry_run` is a parameter of the URL: other parameters are ignored, but this one would be written for what
+ *   was only to be tried
+ */
+export function asksForDryRun(request: ApiRequest, body: object): boolean {
+  if (request.version >= since.placing && request.query().all('dry_run').length > 0) {
+    throw badRequest('dry_run is a field of the body, not a parameter of the URL. Nothing was written.');
+  }
+  return 'dry_run' in body && body.dry_run === true;
+}
+
 /** Answers a request whose body was read. The answer to a dry run has a header that says so, and so has a refusal. */
 export async function answerTo(isDryRun: boolean, answer: () => Promise<Answer>): Promise<Answer> {
   if (!isDryRun) return answer();

@@ -4,7 +4,7 @@ import { keyed, object } from '../rest/json_schema.ts';
 import { since } from '../rest/microversions.ts';
 import { bySince } from '../rest/versions.ts';
 import { consumersBodies, dryRun, uuidKeyPattern } from './allocation_bodies.ts';
-import { answerTo, consumerClaim, expectKnownOnly, writeClaim } from './claim_requests.ts';
+import { answerTo, asksForDryRun, consumerClaim, expectKnownOnly, writeClaim } from './claim_requests.ts';
 import { takesIfMatch } from './entity_tags.ts';
 import { inventoryFields, providerInventoriesBodies } from './inventory_body.ts';
 import type { Parts } from './parts.ts';
@@ -54,7 +54,7 @@ const bodies = [
  */
 async function reshape(request: ApiRequest, parts: Parts): Promise<Answer> {
   const body = await request.json(bySince(bodies, request.version));
-  const isDryRun = 'dry_run' in body && body.dry_run === true;
+  const isDryRun = asksForDryRun(request, body);
   return answerTo(isDryRun, async () => {
     await writeClaim(
       parts,

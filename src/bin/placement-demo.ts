@@ -22,7 +22,7 @@ const program = new Command('placement-demo')
   .option('--hosts <number>', 'how many hosts', readHosts, 1000)
   .option('--port <number>', 'the port to listen on; 0 for any free one', '8778')
   .action(serve);
-await runCommand(program, { failed: 1, noCommand: 1 });
+await runCommand(program, { failed: () => 1, noCommand: 1 });
 
 async function serve({ hosts, port }: Flags): Promise<void> {
   const { api, placementDatabase } = defaultConfig;

@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import { type Consumer, retryConflicts } from '../client/index.ts';
-import { consumerArgument } from './consumer_argument.ts';
+import { consumerArgument, readConsumer } from './consumer_argument.ts';
+import { typeOption } from './consumer_type.ts';
 import { findProvider } from './find_provider.ts';
 import { type IfMatchOption, ifMatchOption, retryUnlessChanged } from './if_match.ts';
 import { shellOf } from './shell.ts';
@@ -32,7 +33,7 @@ export function addConsumerCommands(program: Command): void {
     .description('list consumers; with several options those for which all hold')
     .option('--project <id>', 'of this project')
     .option('--user <id>', 'of this user')
-    .option('--type <TYPE>', 'of this type; unknown for those without one')
+    .addOption(typeOption('of this type; unknown for those without one', 'unknown'))
     .option('--provider <provider>', 'with something of this provider')
     .option('--in-tree <provider>', 'with something of the tree that this one belongs to')
     .option('--expiring [seconds]', 'with a term; those that end within so many seconds; from 1.45', readSeconds)
@@ -67,8 +68,9 @@ export function addConsumerCommands(program: Command): void {
     .command('show')
     .description('show the project, user and type of a consumer')
     .argument(...consumerArgument)
-    .action(async (uuid: string, _options: object, command: Command) => {
+    .action(async (which: string, _options: object, command: Command) => {
       const { placement, print } = shellOf(command);
+      const { uuid } = readConsumer(which, undefined, command);
       const found = await placement.consumers.show(uuid);
       print(found, () => consumerText(found));
     });
@@ -78,10 +80,11 @@ export function addConsumerCommands(program: Command): void {
     .argument(...consumerArgument)
     .option('--project <id>', 'the project that it is counted for from now on')
     .option('--user <id>', 'the user that it is counted for from now on')
-    .option('--type <TYPE>', 'the kind of consumer')
+    .addOption(typeOption('the kind of consumer'))
     .addOption(ifMatchOption('consumer show'))
-    .action(async (uuid: string, options: SetOptions, command: Command) => {
+    .action(async (which: string, options: SetOptions, command: Command) => {
       const { placement, print } = shellOf(command);
+      const { uuid } = readConsumer(which, undefined, command);
       const { project, user, type, ifMatch } = options;
       if (project === undefined && user === undefined && type === undefined) {
         command.error('error: Nothing is to be changed. Give --project, --user or --type.');
@@ -104,7 +107,8 @@ export function addConsumerCommands(program: Command): void {
     .argument(...consumerArgument)
     .addOption(expiresInOption().conflicts('lasting'))
     .option('--lasting', 'it has no end any more')
-    .action(async (uuid: string, { expiresIn, lasting }: TermOptions, command: Command) => {
+    .action(async (which: string, { expiresIn, lasting }: TermOptions, command: Command) => {
+      const { uuid } = readConsumer(which, undefined, command);
       const { placement, print } = shellOf(command);
       if (expiresIn === undefined && lasting === undefined) {
         command.error('error: Nothing is to be changed. Give --expires-in or --lasting.');

@@ -7,8 +7,11 @@ export type Config = {
   readonly default: {
     /** Log at level debug. */
     readonly debug: boolean;
-    /** true: log lines in JSON. false: log lines as oslo.log writes them, in the formats below. */
-    readonly useJson: boolean;
+    /**
+     * true: log lines in JSON. false: log lines as oslo.log writes them, in the formats below. Undefined: lines for people if the log
+     * goes to a terminal, otherwise JSON.
+     */
+    readonly useJson: boolean | undefined;
     /** Relative to `logDir` if that is set. If neither is set, the log goes to standard error. */
     readonly logFile: string | undefined;
     readonly logDir: string | undefined;

@@ -9,7 +9,7 @@ const noConsumer = '00000000-0000-0000-0000-000000000000';
 export const defaultConfig: Config = deepFreeze({
   default: {
     debug: false,
-    useJson: true,
+    useJson: undefined,
     logFile: undefined,
     logDir: undefined,
     loggingContextFormatString:
@@ -82,6 +82,8 @@ export const defaultConfig: Config = deepFreeze({
       'X-Service-Token',
       'OpenStack-API-Version',
       'ETag',
+      'Placement-Changes-Token',
+      'Placement-Dry-Run',
     ],
     maxAge: 3600,
     allowMethods: ['GET', 'PUT', 'POST', 'DELETE', 'PATCH'],
@@ -95,6 +97,8 @@ export const defaultConfig: Config = deepFreeze({
       'X-Tenant-Id',
       'OpenStack-API-Version',
       'If-Match',
+      'Prefer',
+      'Last-Event-ID',
     ],
   },
   keystoneAuthtoken: {

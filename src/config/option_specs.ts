@@ -35,7 +35,10 @@ export const optionSpecs: {
 } = {
   default: {
     debug: { type: boolean, help: 'Log at level debug.' },
-    useJson: { type: boolean, help: "true: log lines in JSON; false: in oslo.log's form, with the formats below." },
+    useJson: {
+      type: boolean,
+      help: "true: log lines in JSON; false: in oslo.log's form, with the formats below; unset: JSON, but not in a terminal.",
+    },
     logFile: { type: text, help: 'The file to log to, instead of standard error.', formerly: [['DEFAULT', 'logfile']] },
     logDir: {
       type: text,

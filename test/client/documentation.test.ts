@@ -29,7 +29,7 @@ after(async () => {
 test('docs/client.md has an example for each common task', () => {
   assert.deepEqual(
     examples.map(({ name }) => name),
-    ['connect', 'keystone', 'tree', 'schedule', 'move', 'tags', 'consumers', 'errors', 'signal'],
+    ['connect', 'keystone', 'tree', 'schedule', 'older', 'move', 'tags', 'consumers', 'names', 'errors', 'signal'],
   );
 });
 
