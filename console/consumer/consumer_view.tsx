@@ -27,7 +27,6 @@ function OneConsumer({ uuid }: { readonly uuid: string }) {
   );
   const consumer = owner.value;
   const allocations = Object.entries(held.value?.allocations ?? {});
-  const until = consumer !== undefined && 'expires_at' in consumer ? consumer.expires_at : undefined;
   return (
     <>
       <header class="view-header">
@@ -63,7 +62,7 @@ function OneConsumer({ uuid }: { readonly uuid: string }) {
           </div>
           <div>
             <dt>until</dt>
-            <dd>{typeof until === 'string' ? timeText(until) : 'it is deleted'}</dd>
+            <dd>{consumer.expires_at ? timeText(consumer.expires_at) : 'it is deleted'}</dd>
           </div>
           <div>
             <dt>generation</dt>

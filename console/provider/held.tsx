@@ -84,6 +84,7 @@ export function ConsumerTable({
   readonly consumers: readonly Consumer[];
   readonly amounts?: { readonly [consumer: string]: { readonly resources: Resources } } | undefined;
 }) {
+  const hasTerms = consumers.some(({ expires_at }) => expires_at);
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls is reached by keys
     <section class="scroll" tabIndex={0} aria-label={`Table of ${counted(consumers.length, 'consumer')}`}>
@@ -96,10 +97,11 @@ export function ConsumerTable({
             <th scope="col">project</th>
             <th scope="col">user</th>
             <th scope="col">since</th>
+            {hasTerms ? <th scope="col">until</th> : null}
           </tr>
         </thead>
         <tbody>
-          {consumers.map(({ uuid, consumer_type, project_id, user_id, created_at }) => (
+          {consumers.map(({ uuid, consumer_type, project_id, user_id, created_at, expires_at }) => (
             <tr key={uuid}>
               <th scope="row">
                 <Link to={urlOf('consumers', uuid)}>
@@ -117,6 +119,7 @@ export function ConsumerTable({
                 <bdi>{visible(user_id)}</bdi>
               </td>
               <td class="time">{timeText(created_at)}</td>
+              {hasTerms ? <td class="time">{timeText(expires_at)}</td> : null}
             </tr>
           ))}
         </tbody>

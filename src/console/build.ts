@@ -1,5 +1,6 @@
 import path from 'node:path';
-import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
+import { promisify } from 'node:util';
+import { brotliCompress, constants, gzip } from 'node:zlib';
 import { build } from 'esbuild';
 
 /** A file of the console. Its name has a digest of its content, so it never changes. */
@@ -31,14 +32,16 @@ export async function buildConsole(): Promise<readonly BuiltFile[]> {
     loader: { '.svg': 'copy' },
     logLevel: 'silent',
   });
-  return outputFiles.map(({ path: file, contents }) => {
-    const bytes = new Uint8Array(contents);
-    const brotli = { params: { [constants.BROTLI_PARAM_SIZE_HINT]: bytes.length } };
-    return {
-      name: path.basename(file),
-      bytes,
-      br: new Uint8Array(brotliCompressSync(bytes, brotli)),
-      gz: new Uint8Array(gzipSync(bytes, { level: 9 })),
-    };
-  });
+  return Promise.all(
+    outputFiles.map(async ({ path: file, contents }) => {
+      const bytes = new Uint8Array(contents);
+      const brotli = { params: { [constants.BROTLI_PARAM_SIZE_HINT]: bytes.length } };
+      return {
+        name: path.basename(file),
+        bytes,
+        br: new Uint8Array(await promisify(brotliCompress)(bytes, brotli)),
+        gz: new Uint8Array(await promisify(gzip)(bytes, { level: 9 })),
+      };
+    }),
+  );
 }

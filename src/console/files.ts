@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import path from 'node:path';
+import { ApiError } from '../rest/errors.ts';
 import type { BuiltFile } from './build.ts';
 
 /** A body of an answer, and its entity tag. */
@@ -46,8 +47,7 @@ export function openConsoleFiles(): () => Promise<ConsoleFiles> {
 
 async function load(): Promise<ConsoleFiles> {
   const isCheckout = import.meta.filename.endsWith('.ts');
-  // The package does not have the bundler, so it is imported only in a checkout.
-  const built = isCheckout ? await (await import('./build.ts')).buildConsole() : await readBuilt();
+  const built = isCheckout ? await buildFromSources() : await readBuilt();
   const files = built.map(({ name, bytes, br, gz }): ConsoleFile => {
     const type = types[path.extname(name)] ?? 'application/octet-stream';
     return { name, type, plain: contentOf(bytes), br: contentOf(br), gzip: contentOf(gz) };
@@ -63,6 +63,17 @@ async function load(): Promise<ConsoleFiles> {
     style: named('.css'),
     icon: named('.svg'),
   };
+}
+
+/** Bundles the sources. An installed package does not have the bundler, so it is imported only here. */
+async function buildFromSources(): Promise<readonly BuiltFile[]> {
+  const bundler = await import('./build.ts').catch(() => {
+    throw new ApiError(
+      503,
+      'A service that runs from its sources needs the development dependencies to make the console: run npm install.',
+    );
+  });
+  return bundler.buildConsole();
 }
 
 /** Reads what write_build.ts wrote. */

@@ -78,12 +78,8 @@ export function planFleet(hostCount: number): Plan {
       const local = kind === 'diskless' ? {} : { DISK_GB: { total: 1800, reserved: 50 } };
       const divided = kind === 'NUMA' || kind === 'GPU';
       const own = divided ? {} : { VCPU: processors(64, 2), MEMORY_MB: memory(393_216, 8192) };
-      const traits = [
-        zone,
-        'HW_CPU_X86_AVX2',
-        ...(isNew ? ['HW_CPU_X86_AVX512F'] : []),
-        ...(kind === 'plain' ? ['STORAGE_DISK_SSD'] : []),
-      ];
+      const processorTraits = ['HW_CPU_X86_AVX2', ...(isNew ? ['HW_CPU_X86_AVX512F'] : [])];
+      const traits = [zone, ...processorTraits, ...(kind === 'plain' ? ['STORAGE_DISK_SSD'] : [])];
       roots.push({ uuid, name, parent: null, inventories: { ...own, ...local }, traits, aggregates: [rack.aggregate] });
       if (!divided) continue;
       for (const cell of [0, 1]) {
@@ -94,7 +90,7 @@ export function planFleet(hostCount: number): Plan {
           name: `${name}-numa${cell}`,
           parent: uuid,
           inventories,
-          traits: ['HW_NUMA_ROOT'],
+          traits: ['HW_NUMA_ROOT', ...processorTraits],
           aggregates: [],
         });
         for (const card of kind === 'GPU' ? [0, 1] : []) {

@@ -173,6 +173,11 @@ for (const version of ['22', '24'] as const) {
 
     const { child, url } = await serve(node, home);
     try {
+      const page = await (await fetch(`${url}/console`)).text();
+      const scriptUrl = `${url}/${/src="(console\/main-\w+\.js)"/.exec(page)?.[1]}`;
+      const script = await fetch(scriptUrl, { headers: { 'accept-encoding': 'br' } });
+      assert.equal(script.headers.get('content-type'), 'text/javascript; charset=utf-8');
+      assert.equal(script.headers.get('content-encoding'), 'br');
       const env = { OS_ENDPOINT: url, OS_TOKEN: 'admin' };
       const { stdout: spoken } = await runCommand(node, 'placement', ['version', '--json'], home, env);
       assert.deepEqual(JSON.parse(spoken), { version: newestVersion, min: '1.0', max: newestVersion });

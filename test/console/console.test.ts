@@ -3,97 +3,34 @@
  * a request to another host, violate its policy or keep anything.
  */
 import assert from 'node:assert/strict';
-import { randomUUID } from 'node:crypto';
 import { after, before, suite, type TestContext, test } from 'node:test';
-import type { Browser, Page } from 'playwright-core';
-import { connect, type Placement } from '../../src/client/index.ts';
+import type { Page } from 'playwright-core';
 import { fillDemo } from '../../src/demo/fill.ts';
 import { liveDemo } from '../../src/demo/live.ts';
-import { type Listening, listen } from '../../src/http/server/listen.ts';
-import type { PlacementService } from '../../src/start/service.ts';
 import { engines } from '../engines.ts';
-import { settingsFor, withStandIn } from '../keystone/stand_in.ts';
-import { type ConfigOverrides, openTestService } from '../services.ts';
 import { until } from '../until.ts';
-import { launchChromium } from './chromium.ts';
 import { checkAccessibility, giveToken, openView, withPage } from './pages.ts';
-
-let launched: Browser | string = 'it was not started';
-before(async () => {
-  launched = await launchChromium();
-});
-after(async () => {
-  if (typeof launched !== 'string') await launched.close();
-});
-
-/** The browser; where there is none the test is skipped, and says why. */
-function browserOf(t: TestContext): Browser | undefined {
-  if (typeof launched !== 'string') return launched;
-  t.skip(launched);
-  return undefined;
-}
-
-/** A service with a socket. */
-type Served = {
-  readonly service: PlacementService;
-  readonly url: string;
-  readonly placement: Placement;
-  /** Listens no more. */
-  down(): Promise<void>;
-  /** Listens again, on the same port. */
-  up(): Promise<void>;
-  close(): Promise<void>;
-};
-
-async function serve(
-  engine: (typeof engines)[number],
-  overrides: ConfigOverrides = {},
-  auth = 'admin',
-): Promise<Served> {
-  const service = await openTestService(engine, overrides);
-  const begin = (port: number) => listen(service.app, { host: '127.0.0.1', port, drainMs: 200 });
-  let server: Listening | undefined = await begin(0);
-  const { url } = server;
-  const down = async () => {
-    const listening = server;
-    server = undefined;
-    service.endFollowers();
-    await listening?.close();
-  };
-  return {
-    service,
-    url,
-    placement: connect({ endpoint: url, auth }),
-    down,
-    up: async () => {
-      server = await begin(Number(new URL(url).port));
-    },
-    close: async () => {
-      await down();
-      await service.close();
-    },
-  };
-}
+import { browserForTests, type Served, serve, shows } from './serving.ts';
 
 const hosts = 40;
 const textOf = async (page: Page, selector: string): Promise<string> =>
   (await page.locator(selector).first().innerText()).trim();
-const shows = (page: Page, text: string | RegExp) => page.getByText(text).first().waitFor();
 /** The row of a table whose first cell begins with a text. */
 const rowOf = (page: Page, start: string) =>
   page.locator('tbody tr', { has: page.locator('th', { hasText: start }) }).first();
+
+const browserOf = browserForTests();
 
 for (const engine of engines) {
   suite(`the console on ${engine}`, () => {
     let served: Served;
     let consumers: readonly string[];
     before(async () => {
-      if (typeof launched === 'string') return;
       served = await serve(engine);
       ({ consumers } = await fillDemo(served.placement, hosts, () => {}));
     });
     after(async () => {
-      if (typeof launched !== 'string') await served.close();
+      await served.close();
     });
 
     /** A view of the demo fleet on a page of its own. */
@@ -179,6 +116,14 @@ for (const engine of engines) {
         assert.ok(facts.includes(String(project_id)) && facts.includes(String(user_id)), facts);
         await rowOf(page, name).waitFor();
         assert.equal(await page.locator('tbody tr').count(), Object.keys(allocations).length);
+        await shows(page, 'it is deleted');
+        // A term has an end.
+        const { consumer_generation } = await placement.consumers.show(consumer);
+        const { expires_at } = await placement.consumers.setTerm(consumer, { expires_in: 3600, consumer_generation });
+        await openView(page, served.url, `consumers/${consumer}`);
+        const end = new Date(expires_at ?? '');
+        const minute = `${String(end.getMinutes()).padStart(2, '0')}:${String(end.getSeconds()).padStart(2, '0')}`;
+        await page.locator('.facts div', { hasText: 'until' }).getByText(minute).waitFor();
         // It is told when the consumer ends.
         await placement.allocations.delete(consumer);
         await shows(page, 'It has nothing (any more).');
@@ -274,14 +219,20 @@ for (const engine of engines) {
         const focused = () =>
           page.evaluate<string>("document.activeElement.tagName + ' ' + document.activeElement.innerText");
         await tabUntil('grid', async () => (await focused()).startsWith('CANVAS'));
-        await page.keyboard.press('ArrowRight');
-        await page.keyboard.press('ArrowDown');
-        const told = await page.locator('[aria-live="polite"]').textContent();
-        assert.match(told ?? '', /^(rack|pool)\S+, VCPU \S+ full$/);
+        let told = '';
+        for (const key of ['ArrowRight', 'ArrowDown']) {
+          const before = told;
+          await page.keyboard.press(key);
+          await until('another provider is told', async () => {
+            told = (await page.locator('[aria-live="polite"]').textContent()) ?? '';
+            return told !== before;
+          });
+          assert.match(told, /^(rack|pool)\S+, VCPU \S+ full$/);
+        }
         await page.keyboard.press('+');
         await page.keyboard.press('0');
         await page.keyboard.press('Enter');
-        await page.getByRole('heading', { level: 1, name: told?.split(',')[0] ?? '' }).waitFor();
+        await page.getByRole('heading', { level: 1, name: told.split(',')[0] ?? '' }).waitFor();
         for (const [name, view] of [
           ['Consumer', 'consumers'],
           ['Where does it fit?', 'fit'],
@@ -366,85 +317,5 @@ for (const engine of engines) {
           { colorScheme, ...(colorScheme === 'dark' ? { viewport: { width: 390, height: 800 } } : {}) },
         ));
     }
-
-    test('with Keystone a wrong token is refused, one that ends is asked for again, and what is forbidden is shown as forbidden', async (t) => {
-      const browser = browserOf(t);
-      if (browser === undefined) return;
-      await withStandIn(async (standIn) => {
-        const keystoneAuthtoken = { ...settingsFor(standIn), tokenCacheTime: -1 };
-        const token = standIn.issue({ user: 'operator', roles: ['admin'] });
-        const own = await serve(
-          engine,
-          { api: { authStrategy: 'keystone' }, console: { enabled: true }, keystoneAuthtoken },
-          token,
-        );
-        try {
-          const { uuid, generation } = await own.placement.providers.create({ name: 'host-1' });
-          const inventories = { VCPU: { total: 8 } };
-          await own.placement.inventories.set(uuid, { inventories, resource_provider_generation: generation });
-          await withPage(browser, own.url, async (page) => {
-            await openView(page, own.url, 'fit', 'no-such-token');
-            await page.locator('dialog .trouble').waitFor();
-            await checkAccessibility(page, 'the dialog');
-            await giveToken(page, token);
-            await page.locator('.dot.live').waitFor();
-            await page.getByLabel('Resource class 1').fill('VCPU');
-            standIn.revoke(token);
-            await page.getByRole('button', { name: 'Where does it fit?' }).click();
-            await page.locator('dialog[open] .trouble').waitFor();
-            assert.equal(await page.getByLabel('Resource class 1').inputValue(), 'VCPU');
-            await giveToken(page, standIn.issue({ user: 'operator', roles: ['admin'] }));
-            await shows(page, '8 can be claimed at the same time');
-          });
-          await withPage(browser, own.url, async (page) => {
-            await openView(page, own.url, 'fleet', standIn.issue({ user: 'ada', roles: ['member'] }));
-            await page.locator('.trouble.forbidden', { hasText: 'placement:provider_summaries:list' }).waitFor();
-            assert.equal(await page.locator('canvas').count(), 0);
-            for (const [link, rule] of [
-              ['Changes', 'placement:changes:list'],
-              ['Consumer', 'placement:consumers:list'],
-            ] as const) {
-              await page.getByRole('link', { name: link }).click();
-              await page.locator('.trouble.forbidden', { hasText: rule }).waitFor();
-            }
-          });
-        } finally {
-          await own.close();
-        }
-      });
-    });
-
-    test('where the service offers an older version, views that need a newer one say so', async (t) => {
-      const browser = browserOf(t);
-      if (browser === undefined) return;
-      const old = await serve(engine, { api: { authStrategy: 'noauth2', maxMicroversion: '1.41', host: '127.0.0.1' } });
-      try {
-        const uuid = randomUUID();
-        await old.placement.providers.create({ uuid, name: 'host-1' });
-        const inventories = { VCPU: { total: 8 } };
-        await old.placement.inventories.set(uuid, { inventories, resource_provider_generation: 0 });
-        await withPage(browser, old.url, async (page) => {
-          await openView(page, old.url, 'fleet');
-          await page.locator('canvas[data-cells="1"]').waitFor();
-          await page.locator('.trouble.version', { hasText: '1.44' }).waitFor();
-          await page.getByRole('link', { name: 'Changes' }).click();
-          await page
-            .locator('.trouble.version', {
-              hasText: 'It needs microversion 1.44. The service offers versions up to 1.41',
-            })
-            .waitFor();
-          await page.getByRole('link', { name: 'Where does it fit?' }).click();
-          await page.getByLabel('Resource class 1').fill('VCPU');
-          await page.getByRole('button', { name: 'Where does it fit?' }).click();
-          await page.locator('.candidates li').first().waitFor();
-          await page.locator('.trouble.version', { hasText: '1.42' }).first().waitFor();
-          await page.goto(`${old.url}/console/providers/${uuid}`);
-          await giveToken(page, 'admin');
-          await page.getByRole('heading', { level: 1, name: 'host-1' }).waitFor();
-        });
-      } finally {
-        await old.close();
-      }
-    });
   });
 }
