@@ -1,6 +1,6 @@
 import '../start/node_version.ts';
 import { Command } from 'commander';
-import { readHosts } from '../cli/demo_command.ts';
+import { readHosts, readPort } from '../cli/demo_command.ts';
 import { connect } from '../client/index.ts';
 import { defaultConfig } from '../config/default_config.ts';
 import { fillDemo } from '../demo/fill.ts';
@@ -15,12 +15,12 @@ import { onStopSignal } from '../start/stop_signal.ts';
  * the package.
  */
 
-type Flags = { readonly hosts: number; readonly port: string };
+type Flags = { readonly hosts: number; readonly port: number };
 
 const program = new Command('placement-demo')
   .description('Serves a demo fleet from memory, and prints the address of its console.')
   .option('--hosts <number>', 'how many hosts', readHosts, 1000)
-  .option('--port <number>', 'the port to listen on; 0 for any free one', '8778')
+  .option('--port <number>', 'the port to listen on; 0 for any free one', readPort, 8778)
   .action(serve);
 await runCommand(program, { failed: () => 1, noCommand: 1 });
 
@@ -31,7 +31,7 @@ async function serve({ hosts, port }: Flags): Promise<void> {
     api: { ...api, authStrategy: 'noauth2' },
     placementDatabase: { ...placementDatabase, embeddedPath: 'memory://' },
   });
-  const server = await listen(service.app, { host: api.host, port: Number(port) });
+  const server = await listen(service.app, { host: api.host, port });
   const ended = new AbortController();
   onStopSignal(async () => {
     ended.abort();

@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
 import { type ConsumerQuery, isNotFound, type Placement } from '../client/index.ts';
+import { isUuidLike } from '../placement/uuid.ts';
 import { messageOf } from '../rest/message_of.ts';
 import { readConsumer } from './consumer_argument.ts';
 import { typeOption } from './consumer_type.ts';
@@ -37,7 +38,7 @@ export function addDeleteCommand(allocation: Command): void {
       // A consumer that is a shell variable without a value must not turn into all consumers.
       if (which !== undefined) {
         return command.error(
-          `error: Give a consumer or --project, not both. The name ${which} is written ${project}/${which}.`,
+          `error: Give a consumer or --project, not both. For one consumer leave out --project, and write ${aloneOf(which, project)}.`,
         );
       }
       if (ifMatch !== undefined) return command.error('error: --if-match is for one consumer, not for --project.');
@@ -45,6 +46,10 @@ export function addDeleteCommand(allocation: Command): void {
       await deleteAll(shellOf(command), query, dryRun === true);
     });
 }
+
+/** How a consumer is written without `--project`. */
+const aloneOf = (which: string, project: string): string =>
+  isUuidLike(which) || which.startsWith(`${project}/`) ? which : `${project}/${which || 'NAME'}`;
 
 async function deleteOne({ placement, print }: Shell, consumer: string, { ifMatch }: IfMatchOption): Promise<void> {
   try {

@@ -30,8 +30,15 @@ export function addDemoCommand(program: Command): void {
 const mostHosts = 20_000;
 
 /** @throws InvalidArgumentError, which commander prints with the argument */
-export function readHosts(text: string): number {
-  const hosts = Number(text);
-  if (/^\d+$/.test(text) && hosts >= 1 && hosts <= mostHosts) return hosts;
-  throw new InvalidArgumentError(`It is a whole number from 1 to ${mostHosts}.`);
+export const readHosts = wholeNumber(1, mostHosts);
+
+/** @throws InvalidArgumentError */
+export const readPort = wholeNumber(0, 65_535);
+
+function wholeNumber(least: number, most: number): (text: string) => number {
+  return (text) => {
+    const number = Number(text);
+    if (/^\d+$/.test(text) && number >= least && number <= most) return number;
+    throw new InvalidArgumentError(`It is a whole number from ${least} to ${most}.`);
+  };
 }

@@ -1,6 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import type { Command } from 'commander';
-import { isNoCandidates, type PlacedByQuery, type Placement, type UnlimitedQuery } from '../client/index.ts';
+import {
+  type ConsumerAllocations,
+  isNoCandidates,
+  type PlacedByQuery,
+  type Placement,
+  type UnlimitedQuery,
+} from '../client/index.ts';
 import { resourcesText } from './amounts.ts';
 import { queryHelp, takeQuery, takeTreeOptions } from './candidate_query.ts';
 import { type NamedConsumer, readOwned } from './consumer_argument.ts';
@@ -44,18 +50,26 @@ export function addPlaceCommand(allocation: Command): void {
       const named = options.consumer === undefined ? undefined : readOwned(options.consumer, options.project, command);
       const { uuid: consumer } = named ?? { uuid: randomUUID() };
       const { dryRun } = options;
-      const owner = await ownerOf(shell.placement, named, options, command);
+      const held = named === undefined ? undefined : await shell.placement.allocations.show(named.uuid);
+      const owner = ownerOf(held, named, options, command);
       const placed = await explained(shell.placement, query, () =>
         shell.placement.allocations.place(consumer, { candidates: query, ...owner }, { dryRun }),
       );
       const nameOf = await namesOf(shell.placement, Object.keys(placed.allocations));
-      shell.print({ consumer, ...placed }, () => placedText(consumer, placed, nameOf, dryRun === true));
+      shell.print({ consumer, ...placed }, () => {
+        const hadBefore = held !== undefined && Object.keys(held.allocations).length > 0;
+        return placedText(consumer, placed, nameOf, { isDryRun: dryRun === true, hadBefore });
+      });
     });
 }
 
 /** Of a consumer that exists what is not given stays as it is. */
-async function ownerOf(placement: Placement, named: NamedConsumer | undefined, given: PlaceOptions, command: Command) {
-  const held = named === undefined ? undefined : await placement.allocations.show(named.uuid);
+function ownerOf(
+  held: ConsumerAllocations | undefined,
+  named: NamedConsumer | undefined,
+  given: PlaceOptions,
+  command: Command,
+) {
   const project_id = given.project ?? held?.project_id ?? named?.project;
   if (project_id === undefined) {
     return command.error('error: The consumer is new. Give the project that it is counted for, with --project.');
@@ -89,7 +103,7 @@ function placedText(
   consumer: string,
   { allocations, mappings, expires_at }: PlacedByQuery,
   nameOf: (uuid: string) => string,
-  isDryRun: boolean,
+  { isDryRun, hadBefore }: { readonly isDryRun: boolean; readonly hadBefore: boolean },
 ): string {
   const rows = Object.entries(allocations).map(([uuid, { resources }]) => [
     nameOf(uuid),
@@ -101,7 +115,7 @@ function placedText(
       .join(', '),
   ]);
   const sentence = isDryRun
-    ? `Consumer ${consumer} would get this. Nothing was written.`
-    : `Consumer ${consumer} has this ${expires_at == null ? 'now' : `until ${expires_at}`}.`;
+    ? `Consumer ${consumer} would get this${hadBefore ? ', in the place of what it has' : ''}. Nothing was written.`
+    : `Consumer ${consumer} has this ${expires_at == null ? 'now' : `until ${expires_at}`}${hadBefore ? ', in the place of what it had' : ''}.`;
   return `${sentence}\n${table(['provider', 'uuid', 'resources', 'groups'], rows)}`;
 }

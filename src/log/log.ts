@@ -143,8 +143,8 @@ function checkWritable(file: string): void {
   } catch (error) {
     const reason = messageOf(error);
     throw new Error(
-      `The log file ${file} ([DEFAULT] log_file and log_dir) cannot be opened: ${reason}. Let this user write there, or ` +
-        'leave both options out for standard error.',
+      `The log file ${file} ([DEFAULT] log_file and log_dir) cannot be opened: ${reason}. Let this user write there, in ` +
+        'a folder that exists, or leave both options out for standard error.',
       { cause: error },
     );
   }

@@ -6,6 +6,7 @@ import type { PolicySettings } from '../access/policy/read_files.ts';
 import { findRule, type Rule, type Rules } from '../access/policy/rules.ts';
 import { nearName } from '../config/near_name.ts';
 import { type Identity, noIdentity } from '../rest/identity.ts';
+import { addCommandGroup } from '../start/command_line.ts';
 
 /** The flags of `policy check`: they describe the token and the target of a request. */
 type CheckFlags = {
@@ -19,8 +20,7 @@ type CheckFlags = {
 
 /** Adds `policy list` and `policy check` to a program. Neither needs the database. */
 export function addPolicyCommands(program: Command, settings: () => PolicySettings): void {
-  const policy = program.command('policy').description('the rules that decide which token may do what');
-  policy.action(() => policy.outputHelp());
+  const policy = addCommandGroup(program, 'policy', 'the rules that decide which token may do what');
   policy
     .command('list')
     .description('print the rules in effect as a policy file, with the source of each')

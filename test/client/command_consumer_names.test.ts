@@ -114,13 +114,18 @@ test('allocation delete takes a consumer or a project', async () => {
   const jobs = await fill({ ci: ['job-1'] });
   await isWrongUsage(/Give a consumer, or --project for all of a project/, 'allocation', 'delete');
   await isWrongUsage(
-    /not both\. The name job-1 is written ci\/job-1/,
+    /not both\. For one consumer leave out --project, and write ci\/job-1\.$/m,
     'allocation',
     'delete',
     'job-1',
     '--project',
     'ci',
   );
+  const [uuid] = (await Array.fromAsync(jobs.consumers.list())).map((job) => job.uuid);
+  for (const written of ['ci/job-1', String(uuid)]) {
+    const alone = new RegExp(`leave out --project, and write ${written}\\.$`, 'm');
+    await isWrongUsage(alone, 'allocation', 'delete', written, '--project', 'ci');
+  }
   await isWrongUsage(/--user, --type and --dry-run need --project/, 'allocation', 'delete', 'ci/job-1', '--dry-run');
   await isWrongUsage(/--if-match is for one consumer/, 'allocation', 'delete', '--project', 'ci', '--if-match', '"x"');
   const older = ['--os-placement-api-version', '1.40'];

@@ -10,6 +10,8 @@ import { compileCache } from '../compile_cache.ts';
 import { engines } from '../engines.ts';
 import { withTestService } from '../services.ts';
 
+const demoProgram = path.join(project, 'src', 'bin', 'placement-demo.ts');
+
 for (const engine of engines) {
   test(`placement demo fills an empty service with a fleet by few requests, on ${engine}`, () =>
     withTestService(engine, {}, async ({ app }) => {
@@ -45,9 +47,21 @@ for (const engine of engines) {
     }));
 }
 
+test('make demo refuses a port that is none, in a sentence', async () => {
+  for (const port of ['abc', '65536', '-1']) {
+    const child = spawn(process.execPath, [demoProgram, '--port', port], { env: { ...process.env, ...compileCache } });
+    let said = '';
+    child.stderr.on('data', (chunk: Buffer) => {
+      said += chunk;
+    });
+    const code = await new Promise((resolve) => child.once('close', resolve));
+    assert.equal(code, 2, said);
+    assert.match(said, /'--port <number>' argument '\S+' is invalid\. It is a whole number from 0 to 65535\./);
+  }
+});
+
 test('make demo serves a fleet that lives, and says where its console is', async () => {
-  const program = path.join(project, 'src', 'bin', 'placement-demo.ts');
-  const child = spawn(process.execPath, [program, '--hosts', '3', '--port', '0'], {
+  const child = spawn(process.execPath, [demoProgram, '--hosts', '3', '--port', '0'], {
     env: { ...process.env, ...compileCache },
   });
   try {

@@ -19,6 +19,21 @@ async function withPolicy(policy: string, use: (run: (...args: string[]) => Prom
   }
 }
 
+test('a group of commands tells which command a misspelled one was meant to be, and alone prints its help', async () => {
+  await withPolicy('', async (run) => {
+    const misspelled = await run('chek', 'placement:usages');
+    assert.deepEqual(misspelled, {
+      code: 2,
+      stdout: '',
+      stderr: "error: unknown command 'chek'\n(Did you mean check?)\n",
+    });
+    assert.match((await run('remove')).stderr, /unknown command 'remove'\n\(There are list, check\.\)/);
+    const alone = await run();
+    assert.equal(alone.code, 0);
+    assert.match(alone.stdout, /^Usage: placement-manage policy/);
+  });
+});
+
 test('policy list prints a policy file of the rules in effect, with the source of each', async () => {
   await withPolicy('"placement:traits:list": role:reader or role:admin\nours: role:x and\n', async (run) => {
     const { code, stdout, stderr } = await run('list');
