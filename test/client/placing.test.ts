@@ -133,7 +133,7 @@ test('the command places a consumer, tries it out, and says why it fits nowhere'
   const placed = await place(...query, '--project', 'web', '--json');
   assert.equal(placed.code, 0, placed.stderr);
   const held = await open().allocations.show(consumer);
-  assert.deepEqual(JSON.parse(placed.stdout), { consumer, ...held, mappings: { '': [two] } });
+  assert.deepEqual(JSON.parse(placed.stdout), { consumer, ...held, expires_at: null, mappings: { '': [two] } });
   assert.equal(held.user_id, 'web');
 
   const moved = await place(`${name}=1`, '--apart-from', consumer, '--consumer', consumer);
