@@ -14,7 +14,7 @@ type Options = IfMatchOption & {
   readonly dryRun?: true;
 };
 
-/** Adds `allocation delete`, of one consumer or of all consumers of a project. */
+/** Adds `allocation delete`, which is for one consumer or for all consumers of a project. */
 export function addDeleteCommand(allocation: Command): void {
   allocation
     .command('delete')
@@ -34,7 +34,7 @@ export function addDeleteCommand(allocation: Command): void {
           return command.error('error: --user, --type and --dry-run need --project.');
         return deleteOne(shellOf(command), readConsumer(which, undefined, command).uuid, options);
       }
-      // A consumer that is a shell variable without a value must not turn into all consumers.
+      // An empty shell variable in the place of the consumer must not delete the allocations of the whole project.
       if (which !== undefined) {
         return command.error(
           `error: Give a consumer or --project, not both. The name ${which} is written ${project}/${which}.`,
@@ -56,7 +56,7 @@ async function deleteOne({ placement, print }: Shell, consumer: string, { ifMatc
   print({ consumer }, () => `Consumer ${consumer} has nothing any more.`);
 }
 
-/** Deletes several at a time. What cannot be deleted does not keep the others from it. */
+/** Deletes the allocations of several consumers at a time. After a failure the other consumers are still processed. */
 async function deleteAll({ placement, print }: Shell, query: ConsumerQuery, dryRun: boolean): Promise<void> {
   const consumers = (await Array.fromAsync(placement.consumers.list(query))).map(({ uuid }) => uuid);
   if (dryRun) {
@@ -81,7 +81,7 @@ async function deleteAll({ placement, print }: Shell, query: ConsumerQuery, dryR
   });
 }
 
-/** False for a consumer that has given back everything meanwhile. */
+/** False if the consumer has no allocations any more. */
 async function isDeleted(placement: Placement, consumer: string): Promise<boolean> {
   try {
     await placement.allocations.delete(consumer);

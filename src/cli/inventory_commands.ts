@@ -75,7 +75,7 @@ export function addInventoryCommands(program: Command): void {
     });
 }
 
-/** The service allows an inventory below what is used: what consumers have stays. */
+/** The service accepts an inventory below what is used: consumers keep their allocations. */
 function warnOfOveruse(inventories: Inventories['inventories'], usages: Resources, written: readonly string[]): void {
   const exceeded = written.flatMap((name) => {
     const inventory = inventories[name];
