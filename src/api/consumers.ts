@@ -201,7 +201,7 @@ function logChange(request: ApiRequest, { config, logger }: Parts, seen: Consume
 /**
  * The consumer of the path. From 1.45 on a consumer whose term has ended is not found, also before it is removed.
  *
- * @throws ApiError 404 if there is no such consumer, 400 if the path has no valid UUID
+ * @throws ApiError 404 if there is no such consumer, 400 if no consumer can have the name in the path
  */
 export async function findConsumer(request: ApiRequest, { database }: Pick<Parts, 'database'>): Promise<ConsumerRow> {
   const sent = request.param('uuid');

@@ -53,8 +53,8 @@ const columns = sql`c.id, c.uuid, c.project_id, c.user_id, c.consumer_type_id, c
 
 /**
  * Finds the records of the page, and old allocations without one. Records of a project are found by its index, which has the
- * UUIDs in order. Records of a user or of a type have no
- * index in this order: it would make every claim dearer.
+ * UUIDs in order. No index has
+ * the records of a user or of a type in this order: it would make every claim dearer.
  */
 function anywhere(query: ConsumerQuery, marker: string, length: RawBuilder<unknown>): RawBuilder<unknown> {
   const owner = ownerConditions(query);
@@ -102,9 +102,7 @@ const fewPages = sql.lit(50);
 /** The rows that a condition selects, found without reading other rows, and not in the order of UUIDs. */
 type Source = { readonly condition: Condition; readonly rows: RawBuilder<unknown> };
 
-/**
- * A condition that every second row meets, as the planner assumes. For an equality it assumes that few rows meet it.
- */
+/** The planner assumes that every second row meets such a condition. For an equality it assumes that few rows do. */
 const likely = (condition: RawBuilder<unknown>) => sql`case when ${condition} then true else false end`;
 
 /**

@@ -116,7 +116,7 @@ function setsOf(granular: readonly Granular[]): readonly (readonly Granular[])[]
   ).filter((some) => some.length > 1);
 }
 
-/** An upper bound for how many consumers can each take what one of the groups asks for of a provider. */
+/** An upper bound for the number of consumers that can each take from a provider what one of the groups asks for. */
 function timesOfAny(provider: Provider, granular: readonly Granular[]): number {
   const groups = granular.flatMap(({ group, providers }) => (providers.has(provider) ? [group] : []));
   const [first, ...others] = groups;
