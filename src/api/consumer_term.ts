@@ -43,7 +43,7 @@ async function change(request: ApiRequest, parts: Parts): Promise<Answer> {
     const { uuid, id } = seen;
     if (id === null || generation === null) {
       throw conflict(
-        `Consumer ${uuid} has no record, to which a term could belong. Complete it with PUT /consumers/${uuid} first.`,
+        `Consumer ${uuid} has no record, and so it cannot have a term. Complete it with PUT /consumers/${uuid} first.`,
       );
     }
     const set = await repeatLostRaces(() => setTerm(parts.database, { uuid, id, generation }, seconds));

@@ -210,7 +210,7 @@ export async function findConsumer(request: ApiRequest, { database }: Pick<Parts
     const found = isStorable(uuid) ? await repeatLostRaces(() => readConsumer(database, uuid)) : undefined;
     if (found === undefined) continue;
     if (found.hasEnded && request.version >= since.terms) {
-      throw notFound(`No consumer with uuid ${sent} found: its term has ended, and what it still has is given back`);
+      throw notFound(`No consumer with uuid ${sent} found: its term has ended, and it is removed soon`);
     }
     return found;
   }

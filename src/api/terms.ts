@@ -20,7 +20,7 @@ export function termOf(uuid: string, body: ConsumerBody, config: Config): { read
   if (seconds === undefined) return {};
   if (allocations !== undefined && Object.keys(allocations).length === 0) {
     throw badRequest(
-      `Consumer ${uuid}: 'expires_in' cannot stand together with empty 'allocations', which leave nothing that could end. ` +
+      `Consumer ${uuid}: 'expires_in' cannot stand together with empty 'allocations', which remove the consumer. ` +
         `Got: ${seconds}`,
     );
   }

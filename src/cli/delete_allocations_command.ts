@@ -18,11 +18,13 @@ type Options = IfMatchOption & {
 export function addDeleteCommand(allocation: Command): void {
   allocation
     .command('delete')
-    .description('give back everything that a consumer has, or with --project what all consumers of the project have')
+    .description('delete the allocations of a consumer, or with --project those of all consumers of the project')
     .argument('[consumer]', 'its UUID, or its name as PROJECT/NAME')
-    .option('--project <id>', 'all consumers of this project, in the place of one consumer; from 1.41')
-    .option('--user <id>', 'of these only those of this user')
-    .addOption(typeOption('of these only those of this type; unknown for those without one', 'unknown'))
+    .option('--project <id>', 'all consumers of this project, instead of one consumer; from 1.41')
+    .option('--user <id>', 'with --project: only consumers of this user')
+    .addOption(
+      typeOption('with --project: only consumers of this type; unknown for consumers without a type', 'unknown'),
+    )
     .option('--dry-run', 'with --project: list the consumers, and delete nothing')
     .addOption(ifMatchOption('allocation show'))
     .addHelpText('after', '\nExample: placement allocation delete --project ci --type CI_JOB --dry-run')
@@ -50,17 +52,17 @@ async function deleteOne({ placement, print }: Shell, consumer: string, { ifMatc
   try {
     await placement.allocations.delete(consumer, { ifMatch });
   } catch (error) {
-    if (isNotFound(error)) throw new Error(`Consumer ${consumer} has nothing that could be given back.`);
+    if (isNotFound(error)) throw new Error(`Consumer ${consumer} has no allocations.`);
     throw error;
   }
-  print({ consumer }, () => `Consumer ${consumer} has nothing any more.`);
+  print({ consumer }, () => `Consumer ${consumer} has no allocations any more.`);
 }
 
 /** Deletes the allocations of several consumers at a time. After a failure the other consumers are still processed. */
 async function deleteAll({ placement, print }: Shell, query: ConsumerQuery, dryRun: boolean): Promise<void> {
   const consumers = (await Array.fromAsync(placement.consumers.list(query))).map(({ uuid }) => uuid);
   if (dryRun) {
-    const sentence = `${counted(consumers.length, 'would give back everything')}. Nothing was deleted.`;
+    const sentence = `${counted(consumers.length, 'would release all allocations')}. Nothing was deleted.`;
     print({ consumers }, () => (consumers.length === 0 ? sentence : `${column('consumer', consumers)}\n${sentence}`));
     return;
   }
@@ -74,9 +76,9 @@ async function deleteAll({ placement, print }: Shell, query: ConsumerQuery, dryR
     }
   });
   const deleted = results.flat();
-  print({ consumers: deleted }, () => `${counted(deleted.length, 'gave back everything')}.`);
+  print({ consumers: deleted }, () => `${counted(deleted.length, 'released all allocations')}.`);
   if (failures.length === 0) return;
-  throw new Error(`${counted(failures.length, 'could not give back everything')}: ${messageOf(failures[0])}`, {
+  throw new Error(`${counted(failures.length, 'could not release all allocations')}: ${messageOf(failures[0])}`, {
     cause: failures[0],
   });
 }

@@ -85,7 +85,7 @@ function warnOfOveruse(inventories: Inventories['inventories'], usages: Resource
   });
   if (exceeded.length === 0) return;
   console.error(
-    `Warning: more is used than there is now: ${exceeded.join(', ')}. What consumers have they keep; nothing more of it fits.`,
+    `Warning: more is used than there is now: ${exceeded.join(', ')}. Consumers keep their allocations; no further claim of this class fits.`,
   );
 }
 

@@ -51,7 +51,7 @@ export type TermChange = {
   readonly consumer_generation: number | null;
 };
 
-/** The term of a consumer after a change. The generation stays. */
+/** The term of a consumer after the change. The generation of the consumer stays. */
 export type Term = {
   readonly consumer_generation: number;
   /** By the clock of the server's database; null for a consumer that lasts. */
