@@ -19,10 +19,10 @@ const titles: Readonly<Record<View, string>> = {
   changes: 'Changes',
 };
 
-/** The page: what is the same in all views, and the view of the URL. */
+/** The page: the parts that all views share, and the view of the URL. */
 export function App() {
   const { view, id } = useRoute();
-  // All views tell whether changes come at once.
+  // Every view shows whether the page follows the changes.
   useEffect(() => follow(() => {}), []);
   useEffect(() => {
     document.title = `${titles[view]}${id === undefined ? '' : ` ${id}`} · Placement`;
@@ -65,7 +65,7 @@ const FitTitle = () => (
   </>
 );
 
-/** Whether the service answers, whether changes come at once, its version, and the way to another token. */
+/** The state of the service and of the changes, the version, and a button for another token. */
 function Status() {
   const reached = useStore(connection);
   const live = useStore(following);

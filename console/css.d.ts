@@ -1,2 +1,2 @@
-/** The bundler makes the style sheet a file of its own. */
+/** The bundler writes the style sheet to a separate file. */
 declare module '*.css';

@@ -3,10 +3,10 @@ import { VersionError } from '../src/client/errors.ts';
 import { placement } from './session.ts';
 import { createStore } from './store.ts';
 
-/** Whether changes are told at once; where they are not, why. */
+/** Whether the page follows changes; `off` has the reason. */
 export type Following = { readonly state: 'starting' | 'live' } | { readonly state: 'off'; readonly error: unknown };
 
-/** How this page learns of changes. */
+/** The state of the request that follows changes. */
 export const following = createStore<Following>({ state: 'starting' });
 
 const listeners = new Set<(change: FollowedChange) => void>();
@@ -22,7 +22,7 @@ export function follow(listener: (change: FollowedChange) => void): () => void {
   return () => listeners.delete(listener);
 }
 
-/** How long to wait after an error that is not of the connection, in milliseconds. */
+/** The pause after an error that the client does not retry, in milliseconds. */
 const pauseMs = 10_000;
 
 async function run(): Promise<void> {
@@ -36,7 +36,7 @@ async function run(): Promise<void> {
       }
     } catch (error) {
       following.set({ state: 'off', error });
-      if (error instanceof VersionError) return; // it is the same until the page is loaded again
+      if (error instanceof VersionError) return; // the version of the service stays the same until the page is loaded again
       await new Promise((resolve) => setTimeout(resolve, pauseMs));
     }
   }

@@ -21,13 +21,16 @@ export const mirror = createStore<Mirror>({ providers, version, isComplete: fals
 
 const show = (more: Partial<Mirror>) => mirror.set({ ...mirror.get(), ...more, version: ++version });
 
-/** How many providers a page has when everything is read. The first page is small, so that there is something to see soon. */
+/**
+ * The numbers of providers in the first and in each further page when all providers are read. The first page is small,
+ * so that the view shows something soon.
+ */
 const pageSizes = [500, 10_000];
-/** How many providers that changed are read by one request: their UUIDs are in its URL. */
+/** The largest number of changed providers that one request reads: their UUIDs are in its URL. */
 const mostNamed = 500;
-/** Where more have changed, everything is read anew. */
+/** If more providers have changed, all providers are read again. */
 const mostStale = 5_000;
-/** Changes are collected for so long before they are read, in milliseconds. */
+/** The time for which changes are collected before they are read, in milliseconds. */
 const collectMs = 150;
 
 const stale = new Set<string>();
@@ -51,7 +54,7 @@ export function openMirror(): void {
     }
     readSoon();
   });
-  // The first change, `everything`, was told before this view was opened; or changes cannot be followed.
+  // The first change, `everything`, came before this view was opened, or changes cannot be followed.
   if (following.get().state !== 'starting') readSoon();
   following.subscribe(() => {
     if (following.get().state === 'off' && !mirror.get().isComplete) readSoon();

@@ -2,7 +2,7 @@ import { mirror } from './mirror.ts';
 import { placement } from './session.ts';
 import { createStore } from './store.ts';
 
-/** The names of providers that were asked for, by UUID; null of those that do not exist, or that this user may not read. */
+/** The names of providers that were read, by UUID; null if there is no such provider, or this user may not read it. */
 export const names = createStore<ReadonlyMap<string, string | null>>(new Map());
 
 const wanted = new Set<string>();
@@ -11,7 +11,7 @@ const collectMs = 20;
 /** The UUIDs are in the URL. */
 const mostNamed = 500;
 
-/** The name of a provider where it is known; else it is read, and the store changes. */
+/** The name of a provider, if it is known. Otherwise the name is requested, and the store changes later. */
 export function nameOf(uuid: string): string | undefined {
   const known = mirror.get().providers.get(uuid)?.name ?? names.get().get(uuid);
   if (known === undefined && !wanted.has(uuid)) {

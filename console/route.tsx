@@ -41,7 +41,7 @@ export function urlOf(view: View, id?: string, query: Query = {}): string {
   return `${home.pathname}${path}${text === '' ? '' : `?${text}`}`;
 }
 
-/** Shows another view. `replace`: the back button goes to what was before the present one. */
+/** Shows another view. With `replace` it takes the place of the present one in the history of the browser. */
 export function navigate(url: string, how: 'push' | 'replace' = 'push'): void {
   if (how === 'replace') history.replaceState(null, '', url);
   else history.pushState(null, '', url);

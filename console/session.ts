@@ -2,7 +2,7 @@ import { connect } from '../src/client/connect.ts';
 import { serviceUrl } from './route.tsx';
 import { createStore } from './store.ts';
 
-/** Whether the page has a token: none yet, one that may be good, or one that the service refused. */
+/** The state of the token: none yet, given, or refused by the service. */
 export type Token =
   | { readonly state: 'missing' }
   | { readonly state: 'given'; readonly value: string }
@@ -14,7 +14,7 @@ export const token = createStore<Token>({ state: 'missing' });
 /** Whether the service answers. While it does not, requests are repeated until it does. */
 export const connection = createStore<'answers' | 'silent'>('answers');
 
-/** How often a service that is away is asked whether it is back, in milliseconds. */
+/** The time between two checks whether a service that did not answer is back, in milliseconds. */
 const probeMs = 1_500;
 
 connection.subscribe(() => {
@@ -33,7 +33,7 @@ async function probe(): Promise<void> {
 /** Whether tokens are users (noauth2) or of Keystone. */
 export const isWithoutKeystone = document.documentElement.dataset.auth === 'noauth2';
 
-/** How long one attempt of a request may take, in milliseconds: longer than changes are waited for. */
+/** The time limit for an attempt of a request, in milliseconds. A request that waits for changes takes less. */
 const attemptMs = 60_000;
 
 /** The token, once the user has given one that was not refused. */
@@ -53,7 +53,10 @@ function goodToken(signal: AbortSignal): Promise<string> {
   });
 }
 
-/** Sends a request with the token. Where the token is refused it waits for another one, so a view loses nothing. */
+/**
+ * Sends a request with the token. If the service refuses the token, the request waits for another one and is sent
+ * again.
+ */
 const withToken: typeof fetch = async (input, init = {}) => {
   const { signal } = init;
   const never = new AbortController().signal;
@@ -77,8 +80,8 @@ const withToken: typeof fetch = async (input, init = {}) => {
 };
 
 /**
- * The client for the service of this page. Its requests wait for the token and for a service that is away: there is no deadline, and
- * a view that is left ends its requests.
+ * The client for the service of this page. Its requests have no deadline: they wait for the token, and for a service
+ * that does not answer. When the user leaves a view, its requests are aborted.
  */
 export const placement = connect({
   endpoint: serviceUrl,
@@ -91,5 +94,5 @@ export const placement = connect({
 export const serverVersion = createStore<string | undefined>(undefined);
 placement.serverVersion().then(
   ({ max }) => serverVersion.set(max),
-  () => {}, // the views say what is wrong
+  () => {}, // the views show the error
 );

@@ -1,6 +1,6 @@
 import { useEffect, useState } from 'preact/hooks';
 
-/** A value that views show again when it changes. */
+/** A value; views that show it are rendered again when it changes. */
 export type Store<T> = {
   get(): T;
   set(value: T): void;

@@ -1,6 +1,6 @@
 /**
- * A text of the service as people can read it. Control characters, and those that change the direction of what follows, are shown as
- * their code: a name must not look like another one.
+ * A text of the service for display. Control characters, and those that change the direction of the following text, are
+ * shown as their code, so that no name looks like another one.
  */
 export const visible = (text: string): string =>
   text.replace(
@@ -19,7 +19,7 @@ const numbers = new Intl.NumberFormat('en');
 export const numberText = (value: number): string =>
   numbers.format(Math.abs(value) < 100 ? Math.round(value * 10) / 10 : Math.round(value));
 
-/** `37%`; a part that is not quite none or all is not shown as if it were. */
+/** `37%`. Only exactly none is 0%, and only exactly all is 100%. */
 export function percentText(part: number): string {
   if (!Number.isFinite(part)) return '—';
   const percent = part * 100;

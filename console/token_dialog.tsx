@@ -2,7 +2,7 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import { isWithoutKeystone, token } from './session.ts';
 import { useStore } from './store.ts';
 
-/** Asks for the token, at first and when the service has refused it. What is behind it stays as it is. */
+/** Asks for the token, at the start and after the service has refused it. The view behind the dialog stays. */
 export function TokenDialog() {
   const now = useStore(token);
   const dialog = useRef<HTMLDialogElement>(null);

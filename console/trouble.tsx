@@ -30,7 +30,7 @@ export function Trouble({ error, what }: { readonly error: unknown; readonly wha
   );
 }
 
-/** Which version the client says that it needs. */
+/** The version that the client requires, from its error. */
 const neededVersion = (error: VersionError): string => {
   const [, since] = /needs microversion (1\.\d+)/.exec(error.message) ?? [];
   return since === undefined ? error.message : `It needs microversion ${since}.`;

@@ -5,9 +5,9 @@ import { follow } from './following.ts';
 const collectMs = 300;
 
 /**
- * Calls back soon after one of some providers has changed.
+ * Calls back soon after a change of one of these providers.
  *
- * @param uuids undefined: nothing is known yet
+ * @param uuids undefined while they are not known
  */
 export function useChanges(uuids: ReadonlySet<string> | undefined, changed: () => void): void {
   useEffect(() => {

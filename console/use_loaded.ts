@@ -1,10 +1,10 @@
 import { useCallback, useEffect, useState } from 'preact/hooks';
 
-/** What a view has of a request: the last value, and whether the last attempt failed. */
+/** The result of a request for a view: the last value, and the error if the last attempt failed. */
 export type Loaded<T> = {
   readonly value: T | undefined;
   readonly error: unknown;
-  /** Whether a request is under way. The value of the one before it is still shown. */
+  /** Whether a request is running. The previous value is still shown. */
   readonly isLoading: boolean;
   readonly again: () => void;
 };
@@ -17,8 +17,8 @@ type State<T> = {
 };
 
 /**
- * Loads a value for a key, and again for each new key or when `again` is called. The value of another key is not shown. A component
- * that goes away ends the request.
+ * Loads a value for a key, and again for each new key or call of `again`. The value of an older key is not shown. When
+ * the component is removed, its request is aborted.
  *
  * @param key undefined: nothing is loaded
  */

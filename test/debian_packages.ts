@@ -3,10 +3,10 @@ import os from 'node:os';
 import path from 'node:path';
 
 /**
- * Installs the packages of Debian that are missing. Test files that run at the same time wait for each other.
+ * Installs missing Debian packages. Test files that run at the same time wait for each other.
  *
- * @param withinMs for how long apt-get is given a try
- * @throws Error where that is not possible: not as root, not on Debian, or without its archive
+ * @param withinMs the time limit for apt-get
+ * @throws Error if it is not possible: not as root, not on Debian, or without the archive of Debian
  */
 export function install(packages: readonly string[], withinMs = 600_000): void {
   const missing = () => packages.filter((name) => !isInstalled(name));

@@ -8,7 +8,7 @@ import { useLoaded } from '../use_loaded.ts';
 const pageSize = 100;
 const uuidPattern = /^[0-9a-f]{8}-?([0-9a-f]{4}-?){3}[0-9a-f]{12}$/i;
 
-/** Consumers by project, user and type, and the way to one of them by UUID. */
+/** Consumers by project, user and type, and a field that opens a consumer by UUID. */
 export function ConsumerList() {
   const { query } = useRoute();
   const asked = {

@@ -9,7 +9,7 @@ import { useChanges } from '../use_changes.ts';
 import { useLoaded } from '../use_loaded.ts';
 import { ConsumerList } from './consumer_list.tsx';
 
-/** One consumer: what it has and where, whose it is, since when and until when. */
+/** One consumer: its allocations, its owner, since when it exists and when its term ends. */
 export function ConsumerView({ id }: { readonly id: string | undefined }) {
   return id === undefined ? <ConsumerList /> : <OneConsumer key={id} uuid={id} />;
 }

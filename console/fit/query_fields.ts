@@ -18,10 +18,10 @@ export type QueryFields = {
   readonly groups: readonly GroupFields[];
   readonly group_policy: string;
   readonly root_required: readonly string[];
-  /** Each a list of suffixes, with commas between them. */
+  /** Each item is a list of suffixes, separated by commas. */
   readonly same_subtree: readonly string[];
   readonly order: string;
-  /** The provider of which is asked why the query does not fit there. */
+  /** The provider for which the view shows why the query does not fit. */
   readonly tree: string;
 };
 
@@ -42,7 +42,10 @@ export function newGroup(groups: readonly GroupFields[]): GroupFields {
 
 const splitList = (text: string): readonly string[] => text.split(',').filter((each) => each !== '');
 
-/** Reads the form from a URL, whose query is that of `GET /allocation_candidates`. What it does not know is left out. */
+/**
+ * Reads the form from a URL, whose query is that of `GET /allocation_candidates`. Parameters that the form lacks are
+ * left out.
+ */
 export function fieldsOf(query: URLSearchParams): QueryFields {
   const groups = new Map<string, GroupFields>([['', emptyGroup('')]]);
   const change = (suffix: string, next: (group: GroupFields) => GroupFields) => {
@@ -94,7 +97,7 @@ export function searchOf(fields: QueryFields): URLSearchParams {
   return query;
 }
 
-/** The query that the client sends; undefined where nothing is asked for. */
+/** The query that the client sends; undefined for an empty form. */
 export function candidateQueryOf(fields: QueryFields): Omit<CandidateQuery, 'limit'> | undefined {
   const filterOf = ({ resources, required, member_of, in_tree }: GroupFields): ProviderFilter => ({
     // The service says what is wrong with an amount that is no number.

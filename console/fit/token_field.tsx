@@ -49,7 +49,7 @@ export function TokenField({
           autoComplete="off"
           onInput={(event) => {
             const { value } = event.currentTarget;
-            // What is chosen from the list is whole, and is added at once; what is typed may be the beginning of a longer name.
+            // An item of the list is a whole name and is added at once. Typed text may be the beginning of a longer name.
             const isTyped = 'inputType' in event && event.inputType !== 'insertReplacementText';
             if (!isTyped && value !== '') add(value);
             else setText(value);

@@ -12,19 +12,21 @@ export type Picture = {
   readonly palette: Palette;
   readonly resourceClass: string;
   readonly measure: Measure;
-  /** In small letters; cells that do not match are faint. Empty: all match. */
+  /** In lower case. Cells that do not match are faint; an empty text matches all cells. */
   readonly search: string;
   readonly selected: number | undefined;
   readonly hovered: number | undefined;
 };
 
-/** From this size on a cell has its name, and from the next on its classes as bars. */
+/** The smallest size of a cell with its name, and of one with its classes as bars. */
 const namePx = 44;
 const barsPx = 104;
 
 const over = stepCount;
 const none = stepCount + 1;
-/** By colour: the rectangles to fill, as x, y, width and height one after the other. They are kept to be used again. */
+/**
+ * The rectangles to fill, by colour: x, y, width and height one after the other. The arrays are reused for each frame.
+ */
 const rectangles: readonly number[][] = Array.from({ length: 2 * (stepCount + 2) }, () => []);
 
 /** Draws the part of the grid that the camera sees. */
@@ -69,7 +71,7 @@ const colourOf = (colour: number, palette: Palette): string =>
 const inkOf = (colour: number | 'over' | 'none', palette: Palette): string =>
   colour === 'over' ? palette.overInk : colour === 'none' ? palette.noneInk : (palette.inks[colour] ?? palette.ink);
 
-/** The rows and columns of a block that are seen. */
+/** The visible rows and columns of a block. */
 function range({ x, y, columns, rows, headingHeight }: Block, { camera, widthPx, heightPx }: Picture) {
   const top = y + headingHeight;
   return {
@@ -166,7 +168,7 @@ function drawTexts(context: CanvasRenderingContext2D, block: Block, picture: Pic
   }
 }
 
-/** The whole name where there is room, else its end, mostly a whole part: names differ there. */
+/** The whole name, or its end if there is little room: the ends of names differ. It mostly begins at a separator. */
 function nameFor(context: CanvasRenderingContext2D, name: string, room: number): string {
   let text = visible(name);
   const fits = () => context.measureText(text).width <= room;

@@ -19,7 +19,7 @@ import {
 import { currentPalette } from './palette.ts';
 import type { Measure, Tree } from './trees.ts';
 
-/** What buttons beside the grid do with it. */
+/** The actions of the buttons beside the grid. */
 export type GridControl = {
   zoom(factor: number): void;
   showAll(): void;
@@ -46,7 +46,7 @@ const directions: Readonly<Record<string, Direction>> = {
   ArrowDown: 'down',
 };
 
-/** By how much one key or button zooms. */
+/** The zoom factor of a key or button. */
 const zoomStep = 1.4;
 
 /** The size of a cell in a narrow window. */
@@ -107,7 +107,7 @@ export function Grid(props: Props) {
     const now = view.current;
     now.camera = clamped(camera, layout, size.width, size.height);
     now.isWhole = now.camera.scale <= layout.fit * 1.001;
-    // Where everything is seen, one finger scrolls the page.
+    // While the whole grid is visible, one finger scrolls the page.
     if (canvas.current) canvas.current.style.touchAction = now.isWhole ? 'pan-y' : 'none';
     redraw();
   };
@@ -131,7 +131,7 @@ export function Grid(props: Props) {
     const y = at.y < camera.y ? at.y : at.y + 1 > camera.y + high ? at.y + 1 - high : camera.y;
     setCamera({ ...camera, x, y });
   };
-  /** The point that zooming by keys keeps in its place: the selected cell, or the middle. */
+  /** The fixed point when keys zoom: the selected cell, or the middle. */
   const zoomByKey = (factor: number) => {
     const { layout, size } = latest.current;
     const { cell, camera } = view.current;
@@ -164,7 +164,7 @@ export function Grid(props: Props) {
     around.style.minHeight = matchMedia('(max-width: 860px)').matches ? `${Math.round(wanted) + 30}px` : '';
   }, [groups, size.width]);
 
-  // The canvas has as many pixels as the screen gives it.
+  // The canvas has one pixel for each pixel of the screen.
   useEffect(() => {
     const element = canvas.current;
     if (element === null) return;
@@ -179,7 +179,7 @@ export function Grid(props: Props) {
     return () => observer.disconnect();
   }, []);
 
-  // A camera that saw everything does so after a change, too; another one stays where it is.
+  // A camera that showed the whole grid still does so after a change; any other camera keeps its place.
   useEffect(() => {
     const now = view.current;
     if (now.isWhole) showAll();

@@ -76,8 +76,8 @@ function byKeys(
 }
 
 /**
- * What most names of an aggregate's members begin with, up to a separator, since an aggregate has no name: `rack07`. Pools that
- * share with several aggregates have other names.
+ * A name for an aggregate, which has none: the common beginning of most names of its members, up to a separator, such
+ * as `rack07`. Pools that share with several aggregates have other names.
  */
 function commonStart(members: readonly Tree[]): string {
   const counts = new Map<string, number>();
@@ -89,7 +89,10 @@ function commonStart(members: readonly Tree[]): string {
   return start !== '' && counts.size < members.length && count >= 0.8 * members.length ? visible(start) : '';
 }
 
-/** What trees can be grouped by: single traits that some of them have and some have not, and families such as CUSTOM_RACK_*. */
+/**
+ * The traits by which trees can be grouped: single traits that only some trees have, and families such as
+ * CUSTOM_RACK_*.
+ */
 export function groupingTraits(trees: readonly Tree[]): {
   readonly families: readonly string[];
   readonly traits: readonly string[];

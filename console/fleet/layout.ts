@@ -12,7 +12,7 @@ export type Block = {
   readonly first: number;
 };
 
-/** Where everything is, so that all of it can be seen at the scale `fit` (pixels for a cell). */
+/** The places of all groups. At the scale `fit` (pixels for a cell) the whole layout is visible. */
 export type Layout = {
   readonly blocks: readonly Block[];
   readonly width: number;
@@ -23,15 +23,15 @@ export type Layout = {
 
 const headingPx = 22;
 const gapPx = 10;
-/** Headings need some room, also where a group has few members. */
+/** The smallest width of a group: its heading needs room also if it has few members. */
 const leastBlockPx = 118;
 const largestFitPx = 104;
 const smallestFitPx = 2;
 
-/** How much wider than high a group may be: that which lets everything be largest is taken. */
+/** The ratios of width to height that are tried for a group. The ratio with the largest scale is taken. */
 const shapes = [0.7, 1, 1.4, 2, 2.8, 4];
 
-/** Finds the largest scale at which all groups fit into an area, and puts them there, one shelf below the other. */
+/** Finds the largest scale at which all groups fit into an area, and places the groups in rows. */
 export function layOut(groups: readonly Group[], widthPx: number, heightPx: number): Layout {
   const layouts = shapes.map((shape) => {
     let low = smallestFitPx;
@@ -48,7 +48,7 @@ export function layOut(groups: readonly Group[], widthPx: number, heightPx: numb
   return { ...shelves(groups, widthPx, fit, shape), fit, cells };
 }
 
-/** How high everything is at a scale, in pixels. */
+/** The height of the layout at a scale, in pixels. */
 export const heightAt = (groups: readonly Group[], widthPx: number, scale: number): number =>
   shelves(groups, widthPx, scale, 2).height * scale;
 
@@ -86,20 +86,20 @@ function shelves(
   return { blocks, width, height: y + shelfHeight };
 }
 
-/** What part of the layout is seen: the point at the upper left, and the scale in pixels for a cell. */
+/** The visible part of the layout: its upper left point, and the scale in pixels for a cell. */
 export type Camera = { readonly x: number; readonly y: number; readonly scale: number };
 
 /** The largest scale: a cell shows its classes as bars. */
 const largestScale = 220;
 
-/** Keeps the camera on the layout. */
+/** Moves the camera so that it shows no area outside the layout. */
 export function clamped({ x, y, scale }: Camera, layout: Layout, widthPx: number, heightPx: number): Camera {
   const size = Math.min(Math.max(scale, layout.fit), Math.max(largestScale, layout.fit));
   const bound = (value: number, whole: number, seen: number) => Math.min(Math.max(value, 0), Math.max(0, whole - seen));
   return { x: bound(x, layout.width, widthPx / size), y: bound(y, layout.height, heightPx / size), scale: size };
 }
 
-/** The camera after zooming by a factor around a point of the canvas, which stays where it is. */
+/** The camera after zooming by a factor. The given point of the canvas stays at its place. */
 export function zoomed(
   { x, y, scale }: Camera,
   factor: number,

@@ -3,7 +3,7 @@ import { counted } from '../text.tsx';
 import { currentPalette, stepCount, stepOf } from './palette.ts';
 import { fullness, type Measure, type Tree } from './trees.ts';
 
-/** How many trees are how full: it is the legend of the colours at the same time. */
+/** The number of trees for each step of fullness. It is also the legend of the colours. */
 export function Legend({
   trees,
   resourceClass,

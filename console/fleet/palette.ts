@@ -32,7 +32,7 @@ const darkStops: Stops = [
   [1, 196, 224, 250],
 ];
 
-/** How many steps there are. The last one is only for what is full. */
+/** The number of steps. Only a full tree has the last step. */
 export const stepCount = 21;
 
 function colourAt(stops: Stops, part: number): readonly [number, number, number] {
@@ -95,7 +95,10 @@ const isDark = matchMedia('(prefers-color-scheme: dark)');
 export const currentPalette = createStore<Palette>(isDark.matches ? dark : light);
 isDark.addEventListener('change', () => currentPalette.set(isDark.matches ? dark : light));
 
-/** Which step a fullness has: `over` above 1 and `none` for NaN. Only what is full has the last step, and only what is empty the first. */
+/**
+ * The step of a fullness: `over` above 1, `none` for NaN. Only a full tree has the last step, and only an empty tree
+ * the first.
+ */
 export function stepOf(fullness: number): number | 'over' | 'none' {
   if (Number.isNaN(fullness)) return 'none';
   if (fullness > 1) return 'over';

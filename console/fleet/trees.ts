@@ -19,7 +19,7 @@ export type Tree = {
   readonly traits: ReadonlySet<string>;
   readonly aggregates: ReadonlySet<string>;
   readonly providers: number;
-  /** In small letters: what a search looks at. */
+  /** The text that a search matches, in lower case. */
   readonly searched: string;
 };
 
@@ -41,7 +41,7 @@ export function* amountsOf({ inventories, usages }: WholeProvider): Generator<re
   }
 }
 
-/** Amounts by class, summed up; the classes that most providers have come first. */
+/** Sums of amounts by class. The classes that most providers have come first. */
 export function sumOf(all: Iterable<Iterable<readonly [string, Amounts]>>): ReadonlyMap<string, Amounts> {
   const sums = new Map<string, Amounts>();
   for (const amounts of all) {
@@ -56,8 +56,8 @@ const rankOf = (name: string): number => (first.includes(name) ? first.indexOf(n
 const byName = new Intl.Collator('en', { numeric: true });
 
 /**
- * The trees of all providers, by name. Trees whose providers are as before are the same objects, and they are sorted only if one came
- * or has another name.
+ * The trees of all providers, sorted by name. A tree whose providers are unchanged stays the same object. The trees are
+ * sorted again only after a tree was added or renamed.
  */
 export function openTrees(): (mirror: Mirror) => readonly Tree[] {
   let known = new Map<string, { readonly members: readonly WholeProvider[]; readonly tree: Tree }>();
@@ -97,7 +97,10 @@ function treeOf(uuid: string, members: readonly WholeProvider[]): Tree {
   };
 }
 
-/** What a colour means: used of what can be allocated; or used and reserved of what is there, above 1 where it is overcommitted. */
+/**
+ * The meaning of a colour: used of capacity, or used and reserved of the total, which is above 1 if it is
+ * overcommitted.
+ */
 export type Measure = 'capacity' | 'total';
 
 /** How full something is: 1 is full. NaN: it has nothing of the class. */

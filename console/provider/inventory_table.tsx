@@ -86,8 +86,8 @@ function unitsText({ min_unit, max_unit, step_size, total }: Inventory): string 
 }
 
 /**
- * A bar of all that could be allocated if nothing was reserved: used, free, reserved, and what is used beyond the capacity. A mark is at
- * what there is, so what is right of it is overcommitted.
+ * A bar for the amount that could be allocated without a reserved part. It shows what is used, free and reserved, and
+ * what is used beyond the capacity. A mark is at the total, so the part to its right is overcommitted.
  */
 function InventoryBar({ used, inventory }: { readonly used: number; readonly inventory: Inventory }) {
   const { total, reserved, allocation_ratio: ratio } = inventory;

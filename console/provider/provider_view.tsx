@@ -16,7 +16,7 @@ const shares = 'MISC_SHARES_VIA_AGGREGATE';
 /** The largest page of the service: a tree is read at once. */
 const mostProviders = 10_000;
 
-/** One provider: its tree, what it has, and who has it. */
+/** One provider: its tree, its inventories, and the consumers with allocations on it. */
 export function ProviderView({ id }: { readonly id: string | undefined }) {
   return id === undefined ? <FindProvider /> : <OneProvider uuid={id} />;
 }
@@ -136,5 +136,5 @@ function OneProvider({ uuid }: { readonly uuid: string }) {
   );
 }
 
-/** What shares is listed by itself, wherever it is in its own tree. */
+/** Sharing providers are listed separately, wherever they are in their own trees. */
 const asRoot = (provider: WholeProvider): WholeProvider => ({ ...provider, parent_provider_uuid: null });

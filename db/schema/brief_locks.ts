@@ -5,16 +5,16 @@ import type { Database } from '../engine/connect.ts';
 import { hasSqlstate, sqlstate } from '../engine/sqlstate.ts';
 
 /**
- * How long writers wait at most, in milliseconds: a change of a table waits for the open transactions that have written to it, and
- * all later ones wait behind it.
+ * How long an attempt waits for its locks, in milliseconds. While it waits for open transactions that wrote to the
+ * table, all later writers wait behind it.
  */
 const lockTimeoutMs = 100;
-/** How long other writers have the table before it is tried again, in milliseconds. */
+/** How long other writers have the table between two attempts, in milliseconds. */
 const pauseMs = 400;
 
 /**
- * Changes a table into which every request writes, before the migrations begin. Each attempt is a transaction of its own, which waits
- * for its locks for a short time only. It is repeated until the transactions that write to the table let it through.
+ * Changes a table into which every request writes, before the migrations begin. Each attempt is a transaction of its
+ * own, which waits for its locks only for a short time. Attempts are repeated until one gets the locks.
  */
 export async function changePatiently(
   { patient }: Pick<Database, 'patient'>,

@@ -4,7 +4,7 @@ import { type QueryExecutorProvider, sql } from 'kysely';
 export type Columns = { readonly table: string; readonly columns: Readonly<Record<string, string>> };
 
 /**
- * Adds those of the columns that a table lacks. Where it has all, no lock is taken; `add column if not exists` would take one. Where
+ * Adds the columns that a table lacks. Without missing columns no lock is taken; `add column if not exists` would take one. Where
  * the table does not exist yet, nothing is done.
  */
 export async function addColumnsAhead(db: QueryExecutorProvider, { table, columns }: Columns): Promise<void> {

@@ -37,7 +37,7 @@ export const migrations: Readonly<Record<string, Migration>> = {
   '012_no_consumer_indexes': noConsumerIndexes,
 };
 
-/** What migrations change of tables into which every request writes, which is done before them. */
+/** Changes of tables into which every request writes. They are made before the migrations begin. */
 const changesOf = Object.entries({
   '010_changed_parts': (db: QueryExecutorProvider) => addColumnsAhead(db, changedParts.changedParts),
   '011_consumer_terms': consumerTerms.addTermsAhead,

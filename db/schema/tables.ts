@@ -108,7 +108,7 @@ export type Tables = {
   };
   /** One row: changes of transactions up to `xid` may have been pruned from `provider_changes`. */
   readonly provider_changes_horizon: { readonly xid: ColumnType<string, never, string> };
-  /** When consumers end that have a term; see migration 011. It holds only at the generation that it was given for. */
+  /** The ends of the terms of consumers; see migration 011. A row holds only for the generation that it names. */
   readonly consumer_terms: {
     /** The id of the record. */
     readonly consumer_id: number;

@@ -53,7 +53,7 @@ const placed = { ...echoing, allocations: v.optional(byProvider(0)), candidates:
 /** How long a term lasts, in seconds. The configuration may allow less. */
 export const termSeconds = integer({ minimum: 1, maximum: 2_147_483_647 });
 
-/** From 1.45 on GET shows when the term ends. That may be sent back, and is ignored like the tag. */
+/** From 1.45 on GET shows the end of the term. A client may send it back; it is ignored, as the entity tag is. */
 export const echoedEnd = { expires_at: v.optional(v.nullable(text())) };
 
 /** From 1.45 on a claim may end by itself. */

@@ -77,8 +77,8 @@ export async function writeClaim({ claims }: Parts, claim: Claim, writing: Writi
 /**
  * Whether a body asks for a dry run.
  *
- * @throws ApiError 400 where `dry_run` is a parameter of the URL: other parameters are ignored, but this one would be written for what
- *   was only to be tried
+ * @throws ApiError 400 if `dry_run` is a parameter of the URL. Other unknown parameters are ignored, but a claim with
+ *   this one would be written although the client wanted only to try it
  */
 export function asksForDryRun(request: ApiRequest, body: object): boolean {
   if (request.version >= since.placing && request.query().all('dry_run').length > 0) {

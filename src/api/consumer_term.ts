@@ -32,7 +32,7 @@ const newTerm = object({ expires_in: v.nullable(termSeconds), consumer_generatio
 
 // Handlers
 
-/** Renews the term of a consumer, gives it one, or makes it lasting. Its generation stays, so that its claims stay as they are. */
+/** Renews the term of a consumer, gives it one, or makes it lasting. The generation of the consumer stays. */
 async function change(request: ApiRequest, parts: Parts): Promise<Answer> {
   checkQuery(request.query(), noParameters);
   const { expires_in: seconds, consumer_generation: generation } = await request.json(newTerm);
@@ -43,11 +43,11 @@ async function change(request: ApiRequest, parts: Parts): Promise<Answer> {
     const { uuid, id } = seen;
     if (id === null || generation === null) {
       throw conflict(
-        `Consumer ${uuid} has no record, to which a term could belong. Complete it with PUT /consumers/${uuid} first.`,
+        `Consumer ${uuid} has no record, and so it cannot have a term. Complete it with PUT /consumers/${uuid} first.`,
       );
     }
     const set = await repeatLostRaces(() => setTerm(parts.database, { uuid, id, generation }, seconds));
-    // Otherwise it was removed or written meanwhile, and is judged by what it is now.
+    // Another request has written or removed the consumer meanwhile: it is read again.
     if (set !== 'changed') {
       const json = { consumer_generation: generation, expires_at: endText(set.expires) };
       return { status: 200, json, lastModified: new Date() };

@@ -199,9 +199,9 @@ function logChange(request: ApiRequest, { config, logger }: Parts, seen: Consume
 }
 
 /**
- * The consumer of the path. From 1.45 on one whose term has ended is not found, also before it is removed.
+ * The consumer of the path. From 1.45 on a consumer whose term has ended is not found, also before it is removed.
  *
- * @throws ApiError 404 where there is no such consumer, 400 where there can be none.
+ * @throws ApiError 404 if there is no such consumer, 400 if no consumer can have the name in the path
  */
 export async function findConsumer(request: ApiRequest, { database }: Pick<Parts, 'database'>): Promise<ConsumerRow> {
   const sent = request.param('uuid');
@@ -210,7 +210,7 @@ export async function findConsumer(request: ApiRequest, { database }: Pick<Parts
     const found = isStorable(uuid) ? await repeatLostRaces(() => readConsumer(database, uuid)) : undefined;
     if (found === undefined) continue;
     if (found.hasEnded && request.version >= since.terms) {
-      throw notFound(`No consumer with uuid ${sent} found: its term has ended, and what it still has is given back`);
+      throw notFound(`No consumer with uuid ${sent} found: its term has ended, and it is removed soon`);
     }
     return found;
   }

@@ -49,8 +49,8 @@ const bodies = [
 // Handlers
 
 /**
- * Moves inventories between providers together with the allocations on them, in one transaction. Consumers keep their terms, since only
- * the providers change of which they have something.
+ * Moves inventories between providers together with the allocations on them, in one transaction. Consumers keep their
+ * terms, because the reshaper only moves what they have to other providers.
  */
 async function reshape(request: ApiRequest, parts: Parts): Promise<Answer> {
   const body = await request.json(bySince(bodies, request.version));

@@ -3,7 +3,7 @@ import type { Config } from '../config/config.ts';
 import { badRequest } from '../rest/errors.ts';
 import type { ConsumerBody } from './allocation_bodies.ts';
 
-/** When a term ends, as answers show it; null for what lasts. */
+/** The end of a term as answers show it; null for a lasting consumer. */
 export const endText = (end: Date | null): string | null => end?.toISOString() ?? null;
 
 /** Checks how long a term of a consumer may last. @throws ApiError 400 */
@@ -14,13 +14,13 @@ export function checkTerm(uuid: string, seconds: number, { placement: { maxTerm 
   );
 }
 
-/** The term that a claim gives to a consumer; none where it names none. @throws ApiError 400 */
+/** The term that a claim gives to a consumer, if the claim names one. @throws ApiError 400 */
 export function termOf(uuid: string, body: ConsumerBody, config: Config): { readonly term?: ClaimedTerm } {
   const { expires_in: seconds, allocations } = body;
   if (seconds === undefined) return {};
   if (allocations !== undefined && Object.keys(allocations).length === 0) {
     throw badRequest(
-      `Consumer ${uuid}: 'expires_in' cannot stand together with empty 'allocations', which leave nothing that could end. ` +
+      `Consumer ${uuid}: 'expires_in' cannot stand together with empty 'allocations', which remove the consumer. ` +
         `Got: ${seconds}`,
     );
   }

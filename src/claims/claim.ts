@@ -22,7 +22,7 @@ export type ConsumerClaim = {
   readonly queries?: readonly PlacementQuery[] | undefined;
   /** The allocations that the consumer must have now, by their entity tag (microversion 1.40 and above). */
   readonly expected?: ExpectedAllocations | undefined;
-  /** Until when it has them (microversion 1.45 and above), or that its term stays; without it the consumer is lasting. */
+  /** How long the consumer has them (from 1.45), or `carried over`: its term stays. Without a term it is lasting. */
   readonly term?: ClaimedTerm | undefined;
 };
 

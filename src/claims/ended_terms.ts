@@ -12,25 +12,26 @@ import {
 } from '../../db/statements/consumers/remove_ended.ts';
 import type { Outages } from '../log/outages.ts';
 
-/** How often it is looked for terms that have ended, in milliseconds. */
+/** The time between two searches for ended terms, in milliseconds. */
 const everyMs = 500;
 
-/** How many consumers one transaction removes at most. Their rows stay locked until all of them are removed. */
+/** The largest number of consumers that one transaction removes. Their rows stay locked until its end. */
 const batchLimit = 256;
 
-/** What the removal tells others. */
+/** Where the removal reports what it does. */
 export type RemovalOptions = {
   readonly logger: Pick<Logger, 'info' | 'warn'>;
   readonly outages: Outages;
-  /** Called after each transaction with how many consumers it has removed. */
+  /** Called after each transaction with the number of consumers that it has removed. */
   readonly onRemoved?: (count: number) => void;
 };
 
 /**
- * Removes consumers soon after their terms have ended. Every process looks for them; a lock in the database lets one of them at a time
- * remove some. What one leaves out, since another program has locked it, is tried again at the next look.
+ * Removes consumers soon after their terms have ended. Every process searches for ended terms; an advisory lock in the
+ * database lets one process at a time remove consumers. A consumer that another program has locked is left out, and
+ * tried again at the next search.
  *
- * @returns a function that stops it, and resolves when no removal is under way.
+ * @returns a function that stops the removal, and resolves when its last transaction has ended
  */
 export function removeEndedConsumers(
   database: Database,
@@ -50,7 +51,7 @@ export function removeEndedConsumers(
       for (const consumer of removed) logger.info(removalLine(consumer));
       onRemoved?.(removed.length);
       place = next;
-      // Where thousands end at once, claims get half of the time.
+      // When thousands of terms end at the same time, claims have the database for half of the time.
       if (place !== undefined) await sleep(performance.now() - startedMs);
     }
   };
@@ -58,7 +59,7 @@ export function removeEndedConsumers(
     running ??= round()
       .catch((error: unknown) => {
         if (isLockRefused(error) || isLostRace(error) || outages.notice(error)) return;
-        logger.warn({ err: error }, 'Consumers whose terms have ended could not be removed; it is tried again at once');
+        logger.warn({ err: error }, 'Consumers whose terms have ended could not be removed; the next try is soon');
       })
       .finally(() => {
         running = undefined;

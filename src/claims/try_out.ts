@@ -33,7 +33,7 @@ export async function tryOut(database: Database, fleet: FleetKeeper, claim: Clai
   }
 }
 
-/** When the terms would end that a claim gives, by the clock of the database. */
+/** The ends of the terms that a claim would give, by the clock of the database. */
 async function endsOfTerms({ kysely }: Database, { consumers }: Claim): Promise<ReadonlyMap<string, number>> {
   const given = consumers.flatMap(({ uuid, term }) => (typeof term === 'object' ? [{ uuid, ...term }] : []));
   if (given.length === 0) return new Map();

@@ -102,7 +102,7 @@ async function showCandidates({ placement, print }: Shell, query: CandidateQuery
   });
 }
 
-/** A server below 1.16 has no limit. There the list is cut here. @param limit 0 for all */
+/** A server below 1.16 knows no limit, so the command cuts the list itself. @param limit 0 for all candidates */
 async function candidatesUpTo(placement: Placement, query: CandidateQuery, limit: number): Promise<Candidates> {
   if (limit === 0) return placement.candidates(query);
   try {

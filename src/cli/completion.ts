@@ -2,7 +2,7 @@ import { Argument, type Command, type Option } from 'commander';
 import type { Placement } from '../client/index.ts';
 import { openPlacement } from './connection.ts';
 
-/** The shell waits for completions, so that no answer in this time means none. */
+/** The shell waits for completions. If the service does not answer in this time, there are none. */
 const deadlineMs = 3_000;
 
 /** The possible completions of the last word: commands, options and names of the service that begin with it. */
@@ -58,9 +58,12 @@ function optionOf(command: Command, word: string): Option | undefined {
   return undefined;
 }
 
-/** The names of the service for an argument or a value, by how the help calls it. None if the service cannot be asked. */
+/**
+ * The names that the service has for an argument or a value. The help text of the argument says of which kind they are.
+ * Empty if the service does not answer.
+ */
 async function namesLike(wanted: string, beginning: string, program: Command): Promise<readonly string[]> {
-  // A trait may be forbidden by an exclamation mark.
+  // An exclamation mark before a trait forbids it.
   const [, mark = '', start = ''] = /^(!?)(.*)$/s.exec(beginning) ?? [];
   const kind = kinds.find(([named]) => named.test(wanted))?.[1];
   if (kind === undefined) return [];

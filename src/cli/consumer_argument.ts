@@ -34,8 +34,8 @@ export function readConsumer(text: string, project: string | undefined, command:
 }
 
 /**
- * As `readConsumer`, for commands that set the project which a consumer is counted for: the project of a name is this one, if
- * `--project` is not given.
+ * Like `readConsumer`, for commands that set the project to which the consumer's usage is counted. Without `--project`, this
+ * is the project of the name.
  */
 export function readOwned(text: string, project: string | undefined, command: Command): NamedConsumer {
   const consumer = readConsumer(text, project, command);

@@ -19,7 +19,7 @@ type ListOptions = {
 
 type TermOptions = { readonly expiresIn?: number; readonly lasting?: true };
 
-/** Later than all terms. */
+/** A time after the end of every term. */
 const farAway = '9999-12-31T23:59:59Z';
 
 type SetOptions = IfMatchOption & { readonly project?: string; readonly user?: string; readonly type?: string };
@@ -36,7 +36,11 @@ export function addConsumerCommands(program: Command): void {
     .addOption(typeOption('of this type; unknown for those without one', 'unknown'))
     .option('--provider <provider>', 'with something of this provider')
     .option('--in-tree <provider>', 'with something of the tree that this one belongs to')
-    .option('--expiring [seconds]', 'with a term; those that end within so many seconds; from 1.45', readSeconds)
+    .option(
+      '--expiring [seconds]',
+      'with a term, or with a term that ends within this number of seconds; from 1.45',
+      readSeconds,
+    )
     .action(async ({ project, user, type, provider, inTree, expiring }: ListOptions, command: Command) => {
       const { placement, print } = shellOf(command);
       const uuidOf = async (which: string | undefined) =>
@@ -106,7 +110,7 @@ export function addConsumerCommands(program: Command): void {
     .description('renew the term of a consumer, give it one, or make it lasting; from 1.45')
     .argument(...consumerArgument)
     .addOption(expiresInOption().conflicts('lasting'))
-    .option('--lasting', 'it has no end any more')
+    .option('--lasting', 'the consumer has no term any more')
     .action(async (which: string, { expiresIn, lasting }: TermOptions, command: Command) => {
       const { uuid } = readConsumer(which, undefined, command);
       const { placement, print } = shellOf(command);
@@ -118,7 +122,7 @@ export function addConsumerCommands(program: Command): void {
         return placement.consumers.setTerm(uuid, { expires_in: expiresIn ?? null, consumer_generation });
       });
       print({ uuid, ...term }, () =>
-        term.expires_at === null ? `Consumer ${uuid} has no end.` : `Consumer ${uuid} lasts until ${term.expires_at}.`,
+        term.expires_at === null ? `Consumer ${uuid} is lasting.` : `Consumer ${uuid} lasts until ${term.expires_at}.`,
       );
     });
 }

@@ -1,9 +1,10 @@
 import { InvalidArgumentError, Option } from 'commander';
 
 /**
- * The option for the type of a consumer. An invalid one is refused here, since the server would answer with a pattern.
+ * The option for the type of a consumer. The command itself refuses an invalid type, because the server would answer
+ * with a regular expression.
  *
- * @param words others that are allowed, such as `unknown` where consumers are chosen by type
+ * @param words other values that are allowed, such as `unknown` where the type selects consumers
  */
 export const typeOption = (description: string, ...words: readonly string[]): Option =>
   new Option('--type <TYPE>', description).argParser((text, before?: string) => {

@@ -15,15 +15,17 @@ type Options = IfMatchOption & {
   readonly dryRun?: true;
 };
 
-/** Adds `allocation delete`, of one consumer or of all consumers of a project. */
+/** Adds `allocation delete`, which is for one consumer or for all consumers of a project. */
 export function addDeleteCommand(allocation: Command): void {
   allocation
     .command('delete')
-    .description('give back everything that a consumer has, or with --project what all consumers of the project have')
+    .description('delete the allocations of a consumer, or with --project those of all consumers of the project')
     .argument('[consumer]', 'its UUID, or its name as PROJECT/NAME')
-    .option('--project <id>', 'all consumers of this project, in the place of one consumer; from 1.41')
-    .option('--user <id>', 'of these only those of this user')
-    .addOption(typeOption('of these only those of this type; unknown for those without one', 'unknown'))
+    .option('--project <id>', 'all consumers of this project, instead of one consumer; from 1.41')
+    .option('--user <id>', 'with --project: only consumers of this user')
+    .addOption(
+      typeOption('with --project: only consumers of this type; unknown for consumers without a type', 'unknown'),
+    )
     .option('--dry-run', 'with --project: list the consumers, and delete nothing')
     .addOption(ifMatchOption('allocation show'))
     .addHelpText('after', '\nExample: placement allocation delete --project ci --type CI_JOB --dry-run')
@@ -35,7 +37,7 @@ export function addDeleteCommand(allocation: Command): void {
           return command.error('error: --user, --type and --dry-run need --project.');
         return deleteOne(shellOf(command), readConsumer(which, undefined, command).uuid, options);
       }
-      // A consumer that is a shell variable without a value must not turn into all consumers.
+      // An empty shell variable in the place of the consumer must not delete the allocations of the whole project.
       if (which !== undefined) {
         return command.error(
           `error: Give a consumer or --project, not both. For one consumer leave out --project, and write ${aloneOf(which, project)}.`,
@@ -55,17 +57,17 @@ async function deleteOne({ placement, print }: Shell, consumer: string, { ifMatc
   try {
     await placement.allocations.delete(consumer, { ifMatch });
   } catch (error) {
-    if (isNotFound(error)) throw new Error(`Consumer ${consumer} has nothing that could be given back.`);
+    if (isNotFound(error)) throw new Error(`Consumer ${consumer} has no allocations.`);
     throw error;
   }
-  print({ consumer }, () => `Consumer ${consumer} has nothing any more.`);
+  print({ consumer }, () => `Consumer ${consumer} has no allocations any more.`);
 }
 
-/** Deletes several at a time. What cannot be deleted does not keep the others from it. */
+/** Deletes the allocations of several consumers at a time. After a failure the other consumers are still processed. */
 async function deleteAll({ placement, print }: Shell, query: ConsumerQuery, dryRun: boolean): Promise<void> {
   const consumers = (await Array.fromAsync(placement.consumers.list(query))).map(({ uuid }) => uuid);
   if (dryRun) {
-    const sentence = `${counted(consumers.length, 'would give back everything')}. Nothing was deleted.`;
+    const sentence = `${counted(consumers.length, 'would release all allocations')}. Nothing was deleted.`;
     print({ consumers }, () => (consumers.length === 0 ? sentence : `${column('consumer', consumers)}\n${sentence}`));
     return;
   }
@@ -79,14 +81,14 @@ async function deleteAll({ placement, print }: Shell, query: ConsumerQuery, dryR
     }
   });
   const deleted = results.flat();
-  print({ consumers: deleted }, () => `${counted(deleted.length, 'gave back everything')}.`);
+  print({ consumers: deleted }, () => `${counted(deleted.length, 'released all allocations')}.`);
   if (failures.length === 0) return;
-  throw new Error(`${counted(failures.length, 'could not give back everything')}: ${messageOf(failures[0])}`, {
+  throw new Error(`${counted(failures.length, 'could not release all allocations')}: ${messageOf(failures[0])}`, {
     cause: failures[0],
   });
 }
 
-/** False for a consumer that has given back everything meanwhile. */
+/** False if the consumer has no allocations any more. */
 async function isDeleted(placement: Placement, consumer: string): Promise<boolean> {
   try {
     await placement.allocations.delete(consumer);

@@ -75,7 +75,7 @@ export function addInventoryCommands(program: Command): void {
     });
 }
 
-/** The service allows an inventory below what is used: what consumers have stays. */
+/** The service accepts an inventory below what is used: consumers keep their allocations. */
 function warnOfOveruse(inventories: Inventories['inventories'], usages: Resources, written: readonly string[]): void {
   const exceeded = written.flatMap((name) => {
     const inventory = inventories[name];
@@ -85,7 +85,7 @@ function warnOfOveruse(inventories: Inventories['inventories'], usages: Resource
   });
   if (exceeded.length === 0) return;
   console.error(
-    `Warning: more is used than there is now: ${exceeded.join(', ')}. What consumers have they keep; nothing more of it fits.`,
+    `Warning: more is used than there is now: ${exceeded.join(', ')}. Consumers keep their allocations; no further claim of this class fits.`,
   );
 }
 

@@ -8,6 +8,7 @@ export function readSeconds(text: string): number {
 
 /** The option that gives a claim a term. */
 export const expiresInOption = (): Option =>
-  new Option('--expires-in <seconds>', 'it is given back after so long, unless it is renewed; from 1.45').argParser(
-    readSeconds,
-  );
+  new Option(
+    '--expires-in <seconds>',
+    'the consumer is removed after this time, unless its term is renewed; from 1.45',
+  ).argParser(readSeconds);

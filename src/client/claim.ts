@@ -37,8 +37,9 @@ export type Claim<Version extends Microversion = Microversion> = {
     '1.45',
     {
       /**
-       * After so many seconds the consumer is removed with its allocations, unless its term is renewed or it is written again. A
-       * server that has no terms is not sent the claim. The reshaper does not take it: there consumers keep their terms.
+       * After this number of seconds the consumer is removed with its allocations, unless its term is renewed or the
+       * consumer is written again before. The client does not send such a claim to a server without terms. The reshaper
+       * takes no term: there consumers keep their terms.
        */
       readonly expires_in?: number | undefined;
     }
@@ -58,7 +59,7 @@ export type AnyClaim = {
 /** The minor version that brought terms. */
 export const termsSince = 45;
 
-/** The first version that can carry out some claims. A claim that is to end must not become one that lasts. */
+/** The first version that can carry out some claims. A server without terms would make a claim with a term lasting. */
 export const sinceOfClaims = (claims: readonly { readonly expires_in?: number | undefined }[]): number =>
   claims.some(({ expires_in }) => expires_in !== undefined) ? termsSince : 0;
 

@@ -1,15 +1,19 @@
 import { sha1 } from './sha1.ts';
 
-/** The namespace of projects: `consumerUuid` derives from it the namespace of one project, and from that a consumer. */
+/**
+ * The namespace of projects. `consumerUuid` derives the namespace of a project from it, and from that the UUID of a
+ * consumer.
+ */
 export const consumerNamespace = '5a0f6f5c-6d0c-4a54-8c55-0e8a2b9d7c41';
 
 /**
- * The UUID of a consumer that has a name in its project, such as a job of a CI system: always the same for the same two texts, so
- * that a program needs to keep no UUIDs. It is the UUIDv5 of the name in a namespace which is the UUIDv5 of the project in
- * `consumerNamespace`; in Python `uuid5(uuid5(UUID(consumerNamespace), project), name)`.
+ * The UUID of a consumer that has a name in its project, such as a job of a CI system. It is always the same for the
+ * same two texts, so a program does not have to store UUIDs. It is the UUIDv5 of the name in a namespace; the namespace
+ * is the UUIDv5 of the project in `consumerNamespace`. In Python: `uuid5(uuid5(UUID(consumerNamespace), project),
+ * name)`.
  *
- * The service keeps the UUID and not the name. A name belongs to the project that is given here, also if the consumer is counted for
- * another project later.
+ * The service stores only the UUID. If the usage of the consumer is counted to another project later, its UUID is still
+ * that of its name in the first project.
  */
 export const consumerUuid = (project: string, name: string): string =>
   uuidFrom(uuidFrom(consumerNamespace, project), name);

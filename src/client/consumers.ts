@@ -41,14 +41,17 @@ export type ConsumerQuery = {
 /** The new owner and type of a consumer. If its generation has changed since it was read, the change is refused. */
 export type ConsumerChange = ConsumerOwner & { readonly consumer_generation: number | null };
 
-/** The term that a consumer is to have. If its generation has changed since it was read, the change is refused. */
+/**
+ * The new term of a consumer. If the generation of the consumer has changed since the caller read it, the change is
+ * refused.
+ */
 export type TermChange = {
-  /** How many seconds from now on it lasts; null for no end. */
+  /** The number of seconds from now to the end; null for no end. */
   readonly expires_in: number | null;
   readonly consumer_generation: number | null;
 };
 
-/** The term of a consumer after a change. The generation stays. */
+/** The term of a consumer after the change. The generation of the consumer stays. */
 export type Term = {
   readonly consumer_generation: number;
   /** By the clock of the server's database; null for a consumer that lasts. */

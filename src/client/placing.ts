@@ -19,7 +19,9 @@ export type Placing = {
   readonly consumer_generation: number | null;
   /** The kind of consumer, such as `INSTANCE`. */
   readonly consumer_type: string;
-  /** After so many seconds the consumer is removed with its allocations, unless its term is renewed. From 1.45. */
+  /**
+   * After this number of seconds the consumer is removed with its allocations, unless its term is renewed. From 1.45.
+   */
   readonly expires_in?: number | undefined;
 };
 

@@ -1,6 +1,6 @@
 /**
- * SHA-1 of some bytes, as UUIDs of version 5 need it. It is here because the client runs in browsers too, and has no dependencies: Web Crypto
- * answers later only, and not at all on pages without TLS.
+ * SHA-1 of some bytes, for UUIDs of version 5. The client has its own because it runs in browsers too and has no
+ * dependencies: Web Crypto is asynchronous, and pages without TLS do not have it.
  */
 export function sha1(message: Uint8Array): Uint8Array {
   const padded = new Uint8Array(Math.ceil((message.length + 9) / 64) * 64);

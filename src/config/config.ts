@@ -69,7 +69,7 @@ export type Config = {
     /** -1 means no limit. */
     readonly maxAllocationCandidates: number;
     readonly allocationCandidatesGenerationStrategy: 'depth-first' | 'breadth-first';
-    /** How many seconds a term of a consumer may have. */
+    /** The largest number of seconds of a term. */
     readonly maxTerm: number;
   };
   readonly compute: {

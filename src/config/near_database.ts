@@ -21,7 +21,10 @@ export function findNearDatabase(files: readonly ConfigFile[]): readonly string[
   );
 }
 
-/** In a section of this service any database URL counts, elsewhere only one whose option is called `connection` or nearly. */
+/**
+ * In a section of this service any database URL counts. In other sections the option must also be called `connection`
+ * or nearly so.
+ */
 function isNear(section: string, name: string, value: string): boolean {
   const isNamed = nearName(name, ['connection']) !== undefined;
   const ours = groups.has(section) ? section : nearName(section, groups);

@@ -45,7 +45,7 @@ export const ignoredOptions: readonly (readonly [group: string, name: string])[]
 /** The sections that have options of this service. */
 export const groups: ReadonlySet<string> = new Set(options.map(({ group }) => group));
 
-/** The names that an option of a section may have: `meant` are those of this service, `known` also those without effect. */
+/** The names of the options of a section: `meant` are those of this service, `known` has also those without effect. */
 export type KnownNames = { readonly known: ReadonlySet<string>; readonly meant: readonly string[] };
 
 /** The names of a section; none if it has no option of this service. */

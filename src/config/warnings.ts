@@ -42,7 +42,7 @@ function misspelledSections(files: readonly ConfigFile[], pluginGroup: string): 
   );
 }
 
-/** Only names that are almost the name of an option of the same section: libraries have options of their own there. */
+/** Reports only names that are almost the name of an option in the same section: libraries have other options there. */
 function misspelledOptions(files: readonly ConfigFile[], pluginGroup: string): readonly string[] {
   return files.flatMap(({ file, sections }) =>
     [...sections].flatMap(([section, values]) => {

@@ -16,7 +16,7 @@ export type ConsoleFile = {
   readonly gzip: Content;
 };
 
-/** The files of the console, by name, and those that the page names. */
+/** The files of the console by name, and the names of the files that the page loads. */
 export type ConsoleFiles = {
   readonly byName: ReadonlyMap<string, ConsoleFile>;
   readonly script: string;

@@ -6,7 +6,7 @@ import { openRandom } from './random.ts';
 
 /** How many providers get their inventories by one request. */
 const providersAtOnce = 200;
-/** So many calls at once share the statements of the service. */
+/** The number of calls at a time. The service writes calls that come together in few statements. */
 const callsAtOnce = 64;
 /** How many consumers are placed by one request. */
 const consumersAtOnce = 50;

@@ -2,12 +2,15 @@ import { ConnectionError, isNotFound, type Placement } from '../client/index.ts'
 import { pause } from '../client/pause.ts';
 import { newInstance, placeAll } from './instances.ts';
 
-/** How long it waits between two rounds, in milliseconds. */
+/** The pause between two rounds, in milliseconds. */
 const roundMs = 250;
 /** How many consumers come or go in a round at most. */
 const mostInRound = 6;
 
-/** Keeps scheduling without end: consumers come and go, and about as many stay as there were. @throws the reason of the signal */
+/**
+ * Keeps scheduling without end: consumers come and go, and their number stays about the same. @throws the reason of the
+ * signal
+ */
 export async function liveDemo(placement: Placement, present: readonly string[], signal?: AbortSignal): Promise<never> {
   const consumers = [...present];
   const wanted = Math.max(present.length, mostInRound);

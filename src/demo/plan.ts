@@ -16,7 +16,7 @@ export type PlannedProvider = {
 export type Rack = {
   readonly aggregate: string;
   readonly hosts: number;
-  /** How full it is to be; with more than 1 not all consumers fit. */
+  /** The load that consumers ask for; above 1 some consumers do not fit. */
   readonly wanted: number;
 };
 
@@ -52,8 +52,8 @@ const processors = (total: number, reserved: number): NewInventory => ({
 const memory = (total: number, reserved: number): NewInventory => ({ total, reserved, max_unit: total });
 
 /**
- * Plans racks of 32 hosts: most have their resources themselves, some have NUMA nodes, some of these GPUs, and some have no disk of their
- * own but use a pool that four racks share.
+ * Plans racks of 32 hosts. Most hosts have all resources themselves. Some have NUMA nodes, and some of these have GPUs.
+ * Some have no disk of their own but use a pool that four racks share.
  */
 export function planFleet(hostCount: number): Plan {
   const random = openRandom(hostCount);

@@ -6,7 +6,7 @@ import { ApiError, notFoundWithoutVary } from '../rest/errors.ts';
 import type { HonoEnv } from './exchange.ts';
 import { isLoopback } from './loopback.ts';
 
-/** Whether the console is served: as configured, or else where a service trusts all programs of its own machine only. */
+/** Whether the console is served: as configured, or by default where noauth2 serves a loopback address. */
 export const servesConsole = ({ api, console }: Pick<Config, 'api' | 'console'>): boolean =>
   console.enabled ?? (api.authStrategy === 'noauth2' && isLoopback(api.host));
 
@@ -110,7 +110,7 @@ function send(c: Context<HonoEnv>, { bytes, etag, type, headers }: Sent): Respon
   return new Response(bytes, { status: 200, headers: { ...tagged, ...length } });
 }
 
-/** The page. Its links are relative, so they are right under whatever prefix a proxy publishes the service. */
+/** The page. Its links are relative, so they work behind a proxy with any path prefix. */
 function pageOf(
   { script, style, icon }: ConsoleFiles,
   path: string,

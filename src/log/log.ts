@@ -73,8 +73,8 @@ export function openLog(settings: Config['default'], worker?: number): Log {
 }
 
 /**
- * The form of lines: undefined for JSON as pino writes it. Where nothing is configured, people read what goes to a terminal, and
- * programs everything else.
+ * The form of lines: undefined for JSON as pino writes it. Without configuration a terminal gets lines for people, and
+ * any other output JSON.
  */
 function lineForm(settings: Config['default'], isTerminal: boolean): ((json: string) => string) | undefined {
   if (settings.useJson === undefined) return isTerminal ? terminalLine : undefined;

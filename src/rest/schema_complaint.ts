@@ -43,7 +43,8 @@ export function complaintOf(issues: readonly [Issue, ...Issue[]]): string {
 }
 
 /**
- * The same complaint in plain sentences, without the rule and the schema. An unknown name explains a missing one, so both are told.
+ * The same complaint in plain sentences, without the rule and the schema. An unknown name may be the cause of a missing
+ * one, so the text has both.
  *
  * @param names that the value may have at its top level, if it is an object
  */
@@ -68,7 +69,7 @@ function plainly(sentence: string, names: readonly string[]): string {
   if (keys === undefined)
     return `${rule.replace(/ does not match '\^\(?\[A-Z0-9_\]\+.*'$/s, ` has more than ${capitals}`)}.`;
   if (/^'\^\[A-Z0-9_\]\+\$'$/.test(patterns)) return `${keys} is no name, which has ${capitals} only.`;
-  // The pattern of a parameter is its name, and what may follow it.
+  // The pattern of a parameter is its name and the suffix that may follow.
   const known = [...names, ...[...patterns.matchAll(/'\^([a-z_]+)/g)].map(([, name = '']) => name)];
   if (known.length === 0) return `${keys} is not allowed${patterns === '' ? '' : `: a name must match ${patterns}`}.`;
   const near = nearName(keys.replaceAll("'", ''), known);

@@ -17,8 +17,8 @@ export function databaseWarning({ files, settings, config, nearDatabase }: Loade
   const embedded = describeDatabase(config.placementDatabase);
   if (nearDatabase.length > 0) {
     const instead =
-      'seems to name the database, but only [placement_database] connection does. Without it this would be the ' +
-      `${embedded}. Correct the name; or, for that one, set [placement_database] embedded_path to its folder.`;
+      'seems to name the database, but only [placement_database] connection does. Without it the service would use the ' +
+      `${embedded}. Correct the name, or set [placement_database] embedded_path to use the embedded database.`;
     throw new ConfigError(nearDatabase.map((place) => `${place} ${instead}`));
   }
   return (

@@ -20,5 +20,5 @@ export function exitCodeOf(error: unknown): number {
   return error instanceof Error && error.cause !== undefined ? exitCodeOf(error.cause) : exitCodes.failed;
 }
 
-/** Whether the server knows no such role, password or authentication for the connection. */
+/** Whether the server refuses the login: an unknown role, a wrong password, or no authentication that allows it. */
 export const isRefusedLogin = (error: unknown): boolean => hasSqlstate(error, '28000', '28P01');

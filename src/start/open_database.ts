@@ -61,7 +61,7 @@ export async function openConfiguredDatabase(
 
 const option = '[placement_database] connection (or DATABASE_URL)';
 
-/** A server that refuses the role, or has no such database, runs already. */
+/** What to do. A server that refuses the role, or lacks the database, is already running. */
 function remedyOf(error: unknown): string {
   if (isRefusedLogin(error))
     return `The server answers: correct user and password in ${option}, or let pg_hba.conf allow them.`;

@@ -25,7 +25,7 @@ export async function serveByWorkers(
 ): Promise<Listening> {
   const { tls, logger } = options;
   const forMetrics = metricsAddress(config);
-  // Before the database and the workers, which take seconds. The address is taken only when workers can answer.
+  // Checked before the database and the workers start, which takes seconds. The service listens only when workers can answer.
   await checkAddresses([[config.api, 'api'], ...(forMetrics === undefined ? [] : [[forMetrics, 'metrics'] as const])]);
   const database = await openConfiguredDatabase(config, { warn: (line) => logger.warn(line) });
   try {

@@ -8,8 +8,9 @@ import { flatHost } from './data_set.ts';
 import { loadTrees } from './load_by_sql.ts';
 
 /*
- * `npm run bench:console`: how soon the fleet of 10,000 hosts is seen, and how long the browser works for a frame while the grid is
- * zoomed and moved, by the browser's own trace. It fails where the first takes a second, or the median of the others 16 ms.
+ * `npm run bench:console` measures how soon the fleet of 10,000 hosts is visible, and by the trace of the browser how
+ * long the browser works for a frame while the grid is zoomed and moved. It fails if the hosts take a second or more,
+ * or if the median of the frames is 16 ms or more.
  */
 
 const hosts = 10_000;

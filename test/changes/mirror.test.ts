@@ -35,7 +35,7 @@ for (const engine of engines) {
           if (random.percent(2)) await world.prune();
           if (step === lateStep) {
             await late?.commit();
-            // It waits for all that have changed a provider.
+            // The truncation waits for all transactions that have changed a provider.
             if (random.percent(5)) await world.truncate();
           }
         }

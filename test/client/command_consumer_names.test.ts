@@ -20,7 +20,7 @@ async function run(...args: readonly string[]): Promise<string> {
 
 const isWrongUsage = (expected: RegExp, ...args: readonly string[]) => mustFail(expected, args, env(), 2);
 
-/** A pool of GPUs, and jobs of a project that have one each. */
+/** A pool of GPUs, and jobs of a project with one GPU each. */
 async function fill(jobs: Readonly<Record<string, readonly string[]>>): Promise<ReturnType<typeof connect>> {
   const client = connect({ endpoint: server.url, auth: 'admin', oldest: '1.41' });
   const { uuid } = await client.providers.create({ name: 'gpu-host' });
@@ -69,7 +69,7 @@ test('a name means the same consumer in every command', async () => {
   assert.match(await run('candidate', 'list', 'PGPU=1', '--apart-from', 'ci/job-3'), /It fits nowhere/);
   await run('consumer', 'set', 'ci/job-1', '--project', 'training');
   assert.equal((await client.consumers.show(job)).project_id, 'training', 'the name stays that of project ci');
-  assert.match(await run('allocation', 'delete', 'ci/job-1'), /has nothing any more/);
+  assert.match(await run('allocation', 'delete', 'ci/job-1'), /has no allocations any more/);
 });
 
 test('a consumer that is neither a UUID nor a name with its project is refused', async () => {
@@ -94,11 +94,11 @@ test('allocation delete --project releases all consumers of a project, or those 
   const jobs = Array.from({ length: 46 }, (_, number) => `job-${number}`);
   const client = await fill({ ci: [...jobs, 'vm'], other: ['job-0'] });
   const dry = await run('allocation', 'delete', '--project', 'ci', '--type', 'CI_JOB', '--dry-run');
-  assert.match(dry, /46 consumers would give back everything\. Nothing was deleted\.\n$/);
+  assert.match(dry, /46 consumers would release all allocations\. Nothing was deleted\.\n$/);
   assert.equal((await Array.fromAsync(client.consumers.list({ project_id: 'ci' }))).length, 47);
   assert.equal(
     await run('allocation', 'delete', '--project', 'ci', '--type', 'CI_JOB'),
-    '46 consumers gave back everything.\n',
+    '46 consumers released all allocations.\n',
   );
   const left = await Array.fromAsync(client.consumers.list());
   assert.deepEqual(
@@ -107,7 +107,7 @@ test('allocation delete --project releases all consumers of a project, or those 
   );
   const { consumers } = JSON.parse(await run('allocation', 'delete', '--project', 'ci', '--json'));
   assert.deepEqual(consumers, [consumerUuid('ci', 'vm')]);
-  assert.equal(await run('allocation', 'delete', '--project', 'ci'), '0 consumers gave back everything.\n');
+  assert.equal(await run('allocation', 'delete', '--project', 'ci'), '0 consumers released all allocations.\n');
 });
 
 test('allocation delete takes a consumer or a project', async () => {

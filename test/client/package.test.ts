@@ -104,7 +104,7 @@ test('with Node.js 20 each command names the version that it needs', { timeout: 
   }
 });
 
-test('npm with Node.js 20 warns that the packages need a newer one', { timeout: minutes }, async () => {
+test('npm with Node.js 20 warns that the packages need a newer Node.js', { timeout: minutes }, async () => {
   const npmProgram = await realpath((await exec('which', ['npm'])).stdout.trim());
   const place = path.join(folder, 'node-20');
   for (const name of ['placement', 'placement-client']) {

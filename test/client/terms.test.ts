@@ -53,7 +53,7 @@ test('the commands and the example of docs/terms.md print the documented output'
   }
 });
 
-test('commands refuse terms that are none', async () => {
+test('commands refuse values that are no term', async () => {
   for (const seconds of ['0', '-1', '1.5', 'soon', '']) {
     await mustFail(/whole seconds/, ['consumer', 'term', vm, `--expires-in=${seconds}`], env(), 2);
   }
@@ -62,7 +62,7 @@ test('commands refuse terms that are none', async () => {
   await mustFail(/max_term/, ['consumer', 'term', vm, '--expires-in', '999999999'], env());
 });
 
-test('a claim with a term is not sent to a server that would make it last', async () => {
+test('a claim with a term is not sent to a server that would make the claim lasting', async () => {
   const allocations = { '00000000-0000-4000-8000-00000000000a': { resources: { VCPU: 1 } } };
   const claim = {
     allocations,

@@ -4,7 +4,7 @@ import { type Browser, chromium } from 'playwright-core';
 import { messageOf } from '../../src/rest/message_of.ts';
 import { install } from '../debian_packages.ts';
 
-/** Programs of systems that have a Chromium, by name or path. */
+/** The names or paths of Chromium in the usual systems. */
 const programs = [
   'chromium-headless-shell',
   'chromium',
@@ -14,7 +14,10 @@ const programs = [
 ];
 const debianPackage = 'chromium-headless-shell';
 
-/** A headless Chromium; or why there is none. It is of the system, or of Debian: then it is installed if this is root. */
+/**
+ * A headless Chromium, or the reason why there is none. It is the Chromium of the system; on Debian, as root, a missing
+ * one is installed.
+ */
 export async function launchChromium(): Promise<Browser | string> {
   const found = findProgram();
   if (found !== undefined) return launch(found);

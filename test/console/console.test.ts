@@ -1,6 +1,6 @@
 /*
- * The console in a real browser, on both databases. All tests share one browser; each has a profile of its own, whose page must not send
- * a request to another host, violate its policy or keep anything.
+ * The console in a real browser, on both databases. All tests share one browser. Each test has a profile of its own;
+ * its page must send no request to another host, must not violate its policy, and must store nothing.
  */
 import assert from 'node:assert/strict';
 import { after, before, suite, type TestContext, test } from 'node:test';
@@ -80,7 +80,7 @@ for (const engine of engines) {
           .locator('tbody td.number', { hasText: new RegExp(`^${(used - amount).toLocaleString('en')}$`) })
           .first()
           .waitFor();
-        // The URL shows the same again.
+        // The URL opens the same view again.
         const { pathname, search } = new URL(page.url());
         await openView(page, served.url, (pathname + search).replace('/console/', ''));
         await rowOf(page, host.name).waitFor();
@@ -117,14 +117,14 @@ for (const engine of engines) {
         await rowOf(page, name).waitFor();
         assert.equal(await page.locator('tbody tr').count(), Object.keys(allocations).length);
         await shows(page, 'it is deleted');
-        // A term has an end.
+        // The consumer shows the end of its term.
         const { consumer_generation } = await placement.consumers.show(consumer);
         const { expires_at } = await placement.consumers.setTerm(consumer, { expires_in: 3600, consumer_generation });
         await openView(page, served.url, `consumers/${consumer}`);
         const end = new Date(expires_at ?? '');
         const minute = `${String(end.getMinutes()).padStart(2, '0')}:${String(end.getSeconds()).padStart(2, '0')}`;
         await page.locator('.facts div', { hasText: 'until' }).getByText(minute).waitFor();
-        // It is told when the consumer ends.
+        // After the consumer is deleted, the view says that it has nothing.
         await placement.allocations.delete(consumer);
         await shows(page, 'It has nothing (any more).');
       }));
@@ -136,7 +136,7 @@ for (const engine of engines) {
           resources: { VCPU: 64, MEMORY_MB: 300_000 },
           required: ['HW_CPU_X86_AVX2', '!STORAGE_DISK_SSD'],
         };
-        // By keyboard alone.
+        // The form is filled by keyboard alone.
         await page.getByLabel('Amount 1').fill('64');
         await page.keyboard.press('Tab');
         await page.keyboard.type('vcpu');
@@ -248,7 +248,7 @@ for (const engine of engines) {
         await page.waitForURL(`${served.url}/console/providers`);
       }));
 
-    test('a service that goes away and comes back is waited for, and nothing is lost', (t) =>
+    test('the page waits for a service that stops and starts again, and loses nothing', (t) =>
       onView(t, 'fit', async (page) => {
         await page.locator('.dot.live').waitFor();
         await page.getByLabel('Resource class 1').fill('VCPU');

@@ -1,9 +1,9 @@
 import type { CDPSession, Page } from 'playwright-core';
 
-/** How many turns of the wheel are traced. */
+/** The number of turns of the wheel in the trace. */
 const turns = 120;
 
-/** The value that a part of the values are below. */
+/** The quantile: a given part of the values is below it. */
 export const quantile = (values: readonly number[], part: number): number =>
   values.toSorted((a, b) => a - b)[Math.floor(values.length * part)] ?? Number.NaN;
 
@@ -35,7 +35,7 @@ export async function tracedFrames(page: Page): Promise<readonly number[]> {
     .toSorted((a, b) => a.ts - b.ts);
   const starts = ours.filter(({ name }) => name === 'FireAnimationFrame').map(({ ts }) => ts);
   const tasks = ours.filter(({ name }) => name === 'RunTask');
-  // A task belongs to the last frame that began before its end.
+  // A task belongs to the last frame that began before the task ended.
   return starts.map((start, place) => {
     const next = starts[place + 1] ?? Number.POSITIVE_INFINITY;
     const own = tasks.filter(({ ts, dur = 0 }) => ts + dur > start && ts + dur <= next);

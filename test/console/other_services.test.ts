@@ -14,7 +14,7 @@ import { browserForTests, serve, shows } from './serving.ts';
 const browserOf = browserForTests();
 
 for (const engine of engines) {
-  test(`with Keystone a wrong token is refused, one that ends is asked for again, and what is forbidden is shown as such, on ${engine}`, async (t) => {
+  test(`with Keystone the page asks again after a wrong or expired token, and shows what the policy forbids, on ${engine}`, async (t) => {
     const browser = browserOf(t);
     if (browser === undefined) return;
     await withStandIn(async (standIn) => {
@@ -95,7 +95,7 @@ for (const engine of engines) {
   });
 }
 
-test('10,000 hosts are cells of one grid, which is zoomed; the work for a frame is reported', async (t) => {
+test('a grid of 10,000 hosts can be zoomed; the test reports the work for a frame', async (t) => {
   const browser = browserOf(t);
   if (browser === undefined) return;
   const many = await serve('postgresql');

@@ -5,12 +5,12 @@ import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
 
 const axeSource = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
-/** What a page did that it should not. */
+/** Faults of a page. */
 type Faults = string[];
 
 /**
- * Calls back with a page of a fresh browser profile. Afterwards it checks that the page sent requests to its service only, had no error in
- * its scripts, violated no policy, and kept nothing: no cookies and no storage.
+ * Calls back with a page of a fresh browser profile. Afterwards it checks that the page sent requests to its service
+ * only, had no script errors, violated no policy, and stored nothing: no cookies and no storage.
  *
  * @param options.width the width of the window
  */
@@ -57,9 +57,9 @@ export async function giveToken(page: Page, token: string): Promise<void> {
 
 type Violation = { readonly id: string; readonly nodes: readonly { readonly html: string }[] };
 
-/** Checks the page as it is for what hinders people who use a keyboard, a screen reader or other colours. */
+/** Checks the present page for faults of accessibility: by keyboard, by screen reader, and of colours. */
 export async function checkAccessibility(page: Page, what: string): Promise<void> {
-  // Evaluated by the browser's debugger, to which the policy of the page does not apply.
+  // The debugger of the browser evaluates it; the policy of the page does not apply there.
   await page.evaluate(axeSource);
   const violations = await page.evaluate<readonly Violation[]>(
     "axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'] })" +

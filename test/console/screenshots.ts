@@ -10,10 +10,10 @@ import { withTestService } from '../services.ts';
 import { launchChromium } from './chromium.ts';
 import { giveToken, withPage } from './pages.ts';
 
-/* `npm run screenshots`: takes the pictures in docs/images anew, of a demo fleet. */
+/* `npm run screenshots` takes the pictures in docs/images again, of a demo fleet. */
 
 const folder = path.join(import.meta.dirname, '..', '..', 'docs', 'images');
-/** A query for a GPU and so many processors. */
+/** A query for a GPU and a number of processors. */
 const queryFor = (processors: number) =>
   `resources=VCPU:${processors},MEMORY_MB:${processors * 4096}&required=HW_CPU_X86_AVX512F,CUSTOM_ZONE_B` +
   '&resources_GPU=PGPU:1&required_GPU=CUSTOM_GPU_A100&group_policy=none';
@@ -31,7 +31,7 @@ await withTestService('embedded', {}, async (service) => {
   const [gpu] = await placement.providers.list({ required: ['CUSTOM_GPU_A100'] });
   const provider = gpu?.parent_provider_uuid ?? '';
   const [consumer] = await placement.consumers.page({ resource_provider: provider, limit: 1 });
-  // The first that fits nowhere.
+  // The smallest multiple of 8 processors that fits nowhere.
   let processors = 8;
   while (processors < 64 && (await fits(placement, queryFor(processors)))) processors += 8;
   const ended = new AbortController();

@@ -33,7 +33,7 @@ test('pages name files by their digest, forbid inline scripts and frames, and ne
     }
   }));
 
-test('files are sent compressed, for ever, with a tag for each encoding; all together they are below 150 kB', () =>
+test('files are compressed, cacheable for ever, with a tag for each encoding, and below 150 kB in total', () =>
   withConsole({}, async (get) => {
     const text = await (await get('/console')).text();
     const names = [...text.matchAll(/(?:src|href)="(console\/[^"]+)"/g)].map(([, name]) => `/${name}`);
@@ -65,7 +65,7 @@ test('files are sent compressed, for ever, with a tag for each encoding; all tog
     assert.ok(sent < 150_000, `${sent} bytes`);
   }));
 
-test('other paths below it are 404, and writes 405', () =>
+test('other paths below /console are 404, and writes 405', () =>
   withConsole({}, async (get) => {
     for (const path of [
       '/console/nothing',

@@ -10,7 +10,7 @@ import { launchChromium } from './chromium.ts';
 /**
  * Launches a browser for the tests of a file, and closes it after them.
  *
- * @returns a function that gives it; where there is none it skips the test, and says why
+ * @returns a function that returns the browser; without one it skips the test with the reason
  */
 export function browserForTests(): (t: Pick<TestContext, 'skip'>) => Browser | undefined {
   let launched: Browser | string = 'it was not started';
@@ -32,7 +32,7 @@ export type Served = {
   readonly service: PlacementService;
   readonly url: string;
   readonly placement: Placement;
-  /** Listens no more. */
+  /** Stops listening. */
   down(): Promise<void>;
   /** Listens again, on the same port. */
   up(): Promise<void>;
@@ -66,5 +66,5 @@ export async function serve(engine: Engine, overrides: ConfigOverrides = {}, aut
   };
 }
 
-/** Waits until a text is seen. */
+/** Waits until a text is visible. */
 export const shows = (page: Page, text: string | RegExp): Promise<void> => page.getByText(text).first().waitFor();

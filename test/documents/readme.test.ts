@@ -18,7 +18,7 @@ async function linesOf(title: string): Promise<readonly string[]> {
 
 const isStatus = (line: string): boolean => /^\d{3}$/.test(line);
 
-test('the session of README.md and its lost updates end as written, however often they are run', async () => {
+test('the session of README.md and its lost updates have the documented results, also in a second run', async () => {
   const server = await startServer();
   try {
     const session = (await linesOf('A session')).join('\n').replace('http://127.0.0.1:8778', server.url);
@@ -28,7 +28,7 @@ test('the session of README.md and its lost updates end as written, however ofte
     const promised = update.filter(isStatus);
     assert.equal(promised.length, 4);
     const run = (...parts: readonly string[]) => promisify(execFile)('bash', ['-c', parts.join('\n')]);
-    // The number that a run is told apart by is the time in seconds.
+    // The commands name the host by the time in seconds, so a second run must begin in another second.
     const again = session.replace('$(date +%s)', '$(($(date +%s) + 1))');
     const { stdout } = await run(
       session,

@@ -4,7 +4,7 @@ import { withTestService } from '../services.ts';
 
 const browser = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8';
 
-test('without a token a browser and curl are told which header is missing, and programs get the answer of OpenStack', async () => {
+test('the 401 for a browser or curl names the missing header, and other programs get the answer of OpenStack', async () => {
   await withTestService('embedded', {}, async ({ app }) => {
     const ask = async (headers: Record<string, string>) => {
       const answer = await app.request('/traits', { headers });

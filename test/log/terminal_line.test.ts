@@ -39,7 +39,7 @@ test('a line for people has the time, what happened, and how long it took', () =
 
 const writer = path.join(import.meta.dirname, 'line_writer.ts');
 
-test('the log has such lines in a terminal, and JSON where standard error is none', {
+test('the log has lines for people in a terminal, and JSON in any other output', {
   skip: process.platform !== 'linux',
 }, async () => {
   const run = promisify(execFile);

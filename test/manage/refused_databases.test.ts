@@ -239,7 +239,7 @@ test('the error for a role without privileges on the tables has the statements t
   });
 });
 
-test('a server that refuses the login, or has no such database, is not told to be started', async () => {
+test('the error for a refused login or a missing database does not say that the server must be started', async () => {
   const server = await postgresqlServer();
   const { url, drop } = await createDatabase(server);
   try {

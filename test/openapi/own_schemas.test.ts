@@ -16,17 +16,19 @@ import { fieldsOf, writtenFields } from './schema_fields.ts';
 
 type Asked = { schema: unknown; readonly headers: Set<string> };
 
-/** What the endpoint of the last request asked of it. */
+/** The schemas and headers that the endpoint of the last request used. */
 let asked: Asked | undefined;
 
-/** Sends a request. @returns what its endpoint asked of it; undefined if the request did not come to one */
+/**
+ * Sends a request. @returns the schemas and headers that its endpoint used; undefined if no endpoint got the request
+ */
 async function askedBy(request: () => Promise<unknown>): Promise<Asked | undefined> {
   asked = undefined;
   await request();
   return asked;
 }
 
-// Each endpoint stays as it is; its request notes what it is asked for.
+// The endpoints are unchanged; the request notes which schemas and headers an endpoint uses.
 for (const endpoint of routes) {
   const { handle } = endpoint;
   Object.assign(endpoint, {
@@ -134,7 +136,7 @@ test('the parameters of a query are those of openapi.yaml', async () => {
     const path = `${real(route.path)}?${route.path === '/usages' ? 'project_id=p&' : ''}`;
     const refusal = await send('GET', `${path}not_known=1`, undefined, version);
     if (!refusesAsUnknown(refusal, 'not_known')) {
-      // It ignores what it does not know.
+      // The endpoint ignores unknown parameters.
       if (described.length > 0 && minor >= 40) complaints.add(`${at} does not refuse an unknown parameter`);
       continue;
     }
@@ -161,7 +163,7 @@ test('the headers that an endpoint reads are those of openapi.yaml', async () =>
     const described = written(route, minor, 'header').map(({ name }) => String(name).toLowerCase());
     const read = new Set(route.ifMatchSince !== undefined && minor >= route.ifMatchSince ? ['if-match'] : []);
     if (route.method === 'GET') {
-      // The token is no token, so that no stream of events begins.
+      // The token of changes is invalid, so that no stream of events begins.
       const path = real(route.path) + (route.answersEvents ? '?since=0' : '');
       for (const accept of route.answersEvents ? ['application/json', 'text/event-stream'] : ['application/json']) {
         const headers = { 'x-auth-token': 'admin', 'openstack-api-version': version, accept };

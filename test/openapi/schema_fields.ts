@@ -1,7 +1,10 @@
 /** The fields of a body, as paths such as `inventories.*.total`: by a schema of the service, and by one of openapi.yaml. */
 import { isObject, type Json } from './document.ts';
 
-/** The fields that a schema of the service names. Of a field whose content it does not name, `opaque` has the path. */
+/**
+ * The fields that a schema of the service names. `opaque` has the paths of fields whose content the schema does not
+ * name.
+ */
 export type Fields = { readonly named: ReadonlySet<string>; readonly opaque: ReadonlySet<string> };
 
 /** A valibot schema as data: which of these keys it has depends on its type. */

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { makeProvider, newClaim, requestsTo } from '../requests.ts';
 import { withTestService } from '../services.ts';
 
-test('from 1.41 on a request that is refused by its schema is told so in a sentence; below in the words of OpenStack', async () => {
+test('from 1.41 on the error for a violated schema is a sentence; below 1.41 it has the words of OpenStack', async () => {
   await withTestService('embedded', {}, async (service) => {
     const send = requestsTo(service, 'placement 1.41');
     const host = randomUUID();

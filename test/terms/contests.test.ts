@@ -1,6 +1,6 @@
 /**
- * Writes at the very end of a term, through two processes, against the removal. Each write wins or loses: what was acknowledged stays,
- * and of what was refused nothing is left.
+ * Writes at the end of a term, through two processes, while the consumer is removed. Either the write or the removal
+ * wins: an acknowledged write stays, and a refused one leaves nothing.
  */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -18,17 +18,17 @@ import { type ServerProcess, startServer } from '../races/server_process.ts';
 import { newClaim } from '../requests.ts';
 import { until } from '../until.ts';
 
-/** How many contests there are; `CONTESTS=10000` for more. */
+/** The number of contests; `CONTESTS=10000` for more. */
 const contests = Number(process.env.CONTESTS ?? 1000);
 const perRound = 40;
-/** So many rounds are under way at once. */
+/** The number of rounds at the same time. */
 const lanes = 3;
-/** How far from the end of the term a write is sent at most, in milliseconds. */
+/** The largest time between a write and the end of the term, in milliseconds. */
 const spreadMs = 12;
 
 const host = '00000000-0000-4000-8000-0000000000aa';
 
-/** A write of a consumer at generation 1, which is refused with this status where the consumer is gone. */
+/** A write of a consumer at generation 1, and the status that it gets if the consumer was removed. */
 type Write = { readonly refusedBy: number; send(client: Client, consumer: string): ReturnType<Client['send']> };
 
 const claim = newClaim({ [host]: { VCPU: 1 } });
@@ -51,7 +51,7 @@ const writes: readonly Write[] = [
   },
 ];
 
-/** Removes what has ended, every few milliseconds, until it is stopped. */
+/** Removes ended consumers every few milliseconds, until it is stopped. */
 function removeAgainAndAgain(database: Database): () => Promise<void> {
   let stopped = false;
   const running = (async () => {
@@ -70,7 +70,7 @@ function removeAgainAndAgain(database: Database): () => Promise<void> {
   };
 }
 
-test(`of a write at the end of a term and the removal exactly one wins, in ${contests} contests`, async (t) => {
+test(`either a write at the end of a term or the removal wins, never both, in ${contests} contests`, async (t) => {
   const random = randomFrom(seedFor(t));
   await withFreshDatabase('postgresql', async ({ config, settings }) => {
     const servers: readonly ServerProcess[] = [await startServer(config), await startServer(config)];
@@ -79,7 +79,7 @@ test(`of a write at the end of a term and the removal exactly one wins, in ${con
     const stops = [removeAgainAndAgain(database), removeAgainAndAgain(database)];
     const won = new Set<string>();
     const lost: string[] = [];
-    /** So long before the end the writes are sent on average; it follows how many of them win. */
+    /** The mean time from a write to the end of the term. It is adjusted so that about half of the writes win. */
     let leadMs = 20;
     const contest = async (consumer: string, endsAtMs: number): Promise<void> => {
       await sleep(endsAtMs - leadMs + (random.below(2 * spreadMs * 100) / 100 - spreadMs) - Date.now());

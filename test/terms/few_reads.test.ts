@@ -1,4 +1,4 @@
-/** What the removal reads of the terms, with plans of a time when there were none. */
+/** The rows of terms that the removal reads with plans from a time without terms. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { sql } from 'kysely';
@@ -10,7 +10,7 @@ import { engines, withFreshDatabase } from '../engines.ts';
 const count = 5000;
 const limit = 100;
 
-/** Rows of terms, and entries of their indexes, that were read so far. */
+/** The number of rows of terms, and of entries of their indexes, that were read so far. */
 async function readSoFar({ kysely }: Database): Promise<number> {
   await sql`select pg_stat_force_next_flush()`.execute(kysely);
   const { read } = await onlyRow(
@@ -30,7 +30,7 @@ for (const engine of engines) {
       try {
         const provider = sql`insert into resource_providers (uuid, name, generation) values ('p', 'p', 0)`;
         await provider.execute(kysely);
-        // The server keeps a plan for all values after the first five.
+        // After five executions the server keeps one plan for all values.
         for (let time = 0; time < 8; time += 1) await removeEnded(database, firstPlace, limit);
         await sql`insert into consumers (uuid, project_id, user_id, generation, etag)
           select 'consumer ' || n, 1, 1, 1, 'tag' from generate_series(1, ${count}::integer) as n`.execute(kysely);

@@ -1,4 +1,4 @@
-/** Migration 011, which adds triggers to a table that every claim of others writes to. */
+/** Migration 011, which adds triggers to the table of consumers while other programs write to it. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import pg from 'pg';
@@ -24,7 +24,7 @@ test('writers wait for the triggers of migration 011 for short times only, howev
     const migrated = migrateToLatest(database, upTo('012')).finally(() => {
       isDone = true;
     });
-    // While it is tried again and again.
+    // Consumers are written while the migration repeats its attempts.
     await late.query(`set statement_timeout = '5s'`);
     for (let number = 0; number < 20; number += 1) {
       await late.query(`insert into consumers (uuid, project_id, user_id) values ('l${number}', 1, 1)`);

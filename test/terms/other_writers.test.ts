@@ -1,4 +1,4 @@
-/** Terms beside other programs that write the same tables, and processes that are killed. */
+/** Terms while other programs write to the same tables, or processes are killed. */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
@@ -70,7 +70,7 @@ const claimedByUpstream = (consumer: string): string => `begin;
     select now(), id, 0, '${consumer}', 2 from resource_providers;
   commit`;
 
-test('what another program rewrites, or deletes and claims again, lasts', async () => {
+test('a consumer that another program rewrites, or deletes and claims again, is lasting', async () => {
   await withOther(async ({ send, other, claim }) => {
     const [rewritten, again, kept] = [await claim(1), await claim(1), await claim(1)];
     await other.query(rewrittenByUpstream(rewritten));
@@ -89,7 +89,7 @@ test('what another program rewrites, or deletes and claims again, lasts', async 
   });
 });
 
-test('a consumer that another program has locked keeps no others from being removed, and is removed afterwards', async () => {
+test('a locked consumer does not delay the removal of others, and is removed when the lock is released', async () => {
   await withOther(async ({ send, other, claim }) => {
     const locked = await claim(1);
     const withLockedAllocation = await claim(1);
@@ -100,7 +100,7 @@ test('a consumer that another program has locked keeps no others from being remo
     await until('the free one is removed', async () => !(await isThere(send, free)));
     for (const consumer of [locked, withLockedAllocation]) {
       assert.ok(await isThere(send, consumer));
-      // Its end is reached, so it can neither be renewed nor changed, without a wait for the lock.
+      // After its end a renewal or a change is refused at once, without a wait for the lock.
       assert.equal((await send('GET', `/consumers/${consumer}`)).status, 404);
       const term = { expires_in: 60, consumer_generation: 1 };
       const renewal = await send('PUT', `/consumers/${consumer}/term`, term);
@@ -134,7 +134,7 @@ test('a renewal that waits for the lock of the record until after the end is ref
   });
 });
 
-test('another process removes what has ended after one was killed during its removal', async () => {
+test('another process removes ended consumers after a process was killed during its removal', async () => {
   await withFreshDatabase('postgresql', async (database) => {
     const [first, second] = [await startServer(database.config), await startServer(database.config)];
     const service = await openServiceOn(database);

@@ -1,4 +1,4 @@
-/** Terms that no request may have: each is a 400 that names the field and the value, and changes nothing. */
+/** Invalid terms: each is a 400 that names the field and the value, and changes nothing. */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
@@ -6,7 +6,7 @@ import { engines } from '../engines.ts';
 import { accepted, at, makeProvider, newClaim, requestsTo } from '../requests.ts';
 import { withTestService } from '../services.ts';
 
-/** Values in JSON, and what the error says of them. */
+/** Values in JSON, and a part of the error for each. */
 const bad: readonly (readonly [value: string, said: string])[] = [
   ['0', '0 is less than the minimum of 1'],
   ['-5', '-5 is less than the minimum of 1'],

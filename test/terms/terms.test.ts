@@ -10,7 +10,10 @@ import { until } from '../until.ts';
 const version = 'placement 1.45';
 const owner = { project_id: 'p', user_id: 'u' };
 
-/** When the term of a consumer ends, in milliseconds since 1970; null where it lasts, undefined where there is none. */
+/**
+ * The end of the term of a consumer, in milliseconds since 1970; null for a lasting consumer, undefined without a
+ * consumer.
+ */
 async function endOf(send: Send, consumer: string): Promise<number | null | undefined> {
   const end = at((await send('GET', `/allocations/${consumer}`)).json, 'expires_at');
   return typeof end === 'string' ? Date.parse(end) : (end as null | undefined); // as the API has it
@@ -22,7 +25,7 @@ const usedOf = async (send: Send, host: string): Promise<unknown> =>
   at((await send('GET', `/resource_providers/${host}/usages`)).json, 'usages', 'VCPU');
 
 for (const engine of engines) {
-  test(`claims of each kind have terms of their own, and what has ended is given back, on ${engine}`, async () => {
+  test(`each kind of claim may have a term, and a consumer is removed at its end, on ${engine}`, async () => {
     await withTestService(engine, {}, async (service) => {
       const send = requestsTo(service, version);
       const host = randomUUID();
@@ -141,7 +144,7 @@ for (const engine of engines) {
         const end = await endOf(send, uuid);
         assert.equal(end === null, what in lasting, `${what}: ${end}`);
       }
-      // It is claimed last, so when it is gone, all others that end are gone.
+      // This consumer is claimed last: when it is removed, all other consumers with a term are removed too.
       const last = await claimed();
       await until('all terms are over', () => isGone(send, last));
       for (const [what, uuid] of uuids) assert.equal(await isGone(send, uuid), what in ending, what);
@@ -149,7 +152,7 @@ for (const engine of engines) {
     });
   });
 
-  test(`a dry run tells the end and gives no term, on ${engine}`, async () => {
+  test(`a dry run answers with the end of the term and gives none, on ${engine}`, async () => {
     await withTestService(engine, {}, async (service) => {
       const send = requestsTo(service, version);
       const [host, consumer] = [randomUUID(), randomUUID()];

@@ -1,12 +1,13 @@
 import { type Kysely, type QueryExecutorProvider, sql } from 'kysely';
 
 /**
- * The terms of consumers: a consumer with a row here, at the generation that it has, is removed at `expires_at`. The table is of
- * this service alone. Other programs and older releases raise the generation when they rewrite a consumer, and so make it lasting
- * without knowing it; and when they delete it, a trigger removes its term.
+ * The terms of consumers. A row holds for one generation of the consumer: a consumer that still has it is removed at
+ * `expires_at`. Only this service knows the table. When another program or an older release rewrites a consumer, it
+ * raises the generation, and so the consumer is lasting. When it deletes the consumer, a trigger removes the term.
  *
- * As for the change log (migration 006), the table gets some twenty pages that are never given back: for a table of one page the
- * server would plan to read all of it, and a connection keeps that plan while thousands of terms come.
+ * As in the change log (migration 006), the table gets some twenty pages that are never given back. For a table of one
+ * page the server would plan to read the whole table, and a connection would keep this plan while thousands of terms
+ * are added.
  */
 export async function up(db: Kysely<unknown>): Promise<void> {
   await addTermsAhead(db);
@@ -15,9 +16,9 @@ export async function up(db: Kysely<unknown>): Promise<void> {
 }
 
 /**
- * Creates the table and the triggers, unless they are there. On PostgreSQL this is done before the migrations begin (see
- * brief_locks.ts), because the triggers need a lock on the consumers that writers have to wait for. Where there are no consumers yet,
- * nothing is done.
+ * Creates the table and the triggers, unless they exist. On PostgreSQL this is done before the migrations begin (see
+ * brief_locks.ts), because creating a trigger locks the table of consumers and writers wait for this lock. If the table
+ * of consumers does not exist yet, nothing is done.
  */
 export async function addTermsAhead(db: QueryExecutorProvider): Promise<void> {
   const { rows } =
@@ -28,8 +29,8 @@ export async function addTermsAhead(db: QueryExecutorProvider): Promise<void> {
     generation integer not null,
     expires_at timestamptz(3) not null)`.execute(db);
   await sql`alter table consumer_terms set (vacuum_truncate = off)`.execute(db);
-  // The sum keeps the server from looking up single consumers by this index, which means to read all of it: where it
-  // takes the table for empty, that seems as cheap as the primary key.
+  // Because of the sum the server cannot look up a single consumer by this index, which would read the whole index. With
+  // statistics of an empty table that would seem as cheap as the primary key.
   await sql`create index consumer_terms_expires_at_idx on consumer_terms (expires_at, (consumer_id + 0))`.execute(db);
   for (const [name, body] of Object.entries(functions)) {
     const text = `begin\n  ${body};\n  return null;\nend`;
@@ -45,7 +46,7 @@ const functions: Readonly<Record<string, string>> = {
   'terms_truncated()': 'delete from consumer_terms',
 };
 
-/** For each row, so that claims, which mostly remove no consumer, do not run it. */
+/** For each row: most claims remove no consumer, and then a trigger for each row does not run. */
 const triggers: readonly string[] = [
   'term_gone after delete on consumers for each row execute function term_gone()',
   'term_truncate after truncate on consumers for each statement execute function terms_truncated()',

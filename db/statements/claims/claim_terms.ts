@@ -3,17 +3,21 @@ import { carryTermsOver, noteRewritten } from '../consumers/carry_terms_over.ts'
 import type { ClaimWrite, ConsumerWrite } from './claim_write.ts';
 
 /*
- * The terms that claims give to consumers, as parts of the statement that writes the claims. Most batches have none; their statement
- * lacks these parts.
+ * Parts of the statement that writes claims: the terms that the claims give to consumers. Without terms in a batch, as
+ * in most batches, the statement lacks these parts.
  */
 
 /** The parts of the statement, and the statements after it in the same transaction. */
 export type TermParts = {
-  /** What the parts return that write the records of consumers. @param record the name of the records there */
+  /**
+   * The `returning` of the parts that write the records of consumers.
+   *
+   * @param record the name of the records in that part
+   */
   readonly returning: (record: 'c' | 'consumers') => RawBuilder<unknown>;
-  /** A table `termed` of the terms that are given. */
+  /** The table `termed`: the terms that the claims give. */
   readonly written: RawBuilder<unknown>;
-  /** Columns of the result: by the UUIDs of the consumers, when their terms end, in milliseconds since 1970. */
+  /** Columns of the result: the ends of the terms by the UUIDs of the consumers, in milliseconds since 1970. */
   readonly columns: RawBuilder<unknown>;
   readonly after: readonly RawBuilder<unknown>[];
 };
@@ -35,7 +39,7 @@ export function termParts(claims: readonly ClaimWrite[], known: boolean): TermPa
   };
 }
 
-/** Each term begins when its row is written, which is after the record of the consumer was locked. */
+/** A term begins when its row is written. At that time the record of the consumer is already locked. */
 const writtenTerms = (
   given: readonly { readonly uuid: string; readonly seconds: number }[],
   known: boolean,

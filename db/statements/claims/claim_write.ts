@@ -33,11 +33,11 @@ export type ConsumerWrite = {
    * generation proves it.
    */
   readonly seen?: readonly SeenAllocation[] | undefined;
-  /** Until when it has these allocations; without it for as long as no other write changes them. */
+  /** How long the consumer has these allocations. Without a term the consumer is lasting. */
   readonly term?: ClaimedTerm | undefined;
 };
 
-/** So many seconds from the write on; or the term that it has, if it has one. */
+/** The number of seconds from the write on; or `carried over`: the consumer keeps its term, if it has one. */
 export type ClaimedTerm = { readonly seconds: number } | 'carried over';
 
 /** Inventories that are replaced together with the allocations (POST /reshaper). */

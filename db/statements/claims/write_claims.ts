@@ -49,7 +49,7 @@ export type WrittenClaims = {
   readonly isContested: boolean;
   /** By id, the generations that the providers have now; only told where claims rely on more than these. */
   readonly generations: ReadonlyMap<number, number>;
-  /** By the UUIDs of the consumers that got a term, when it ends, in milliseconds since 1970. */
+  /** The ends of the terms that the claims gave, by the UUIDs of the consumers, in milliseconds since 1970. */
   readonly expiresAtMs: ReadonlyMap<string, number>;
 };
 

@@ -15,7 +15,7 @@ export type ConsumerRow = {
   readonly updated: Date | null;
   /** When its term ends; null if it lasts. */
   readonly expires: Date | null;
-  /** Whether that is over: the consumer is removed soon. */
+  /** Whether the term has ended: the consumer is removed soon. */
   readonly hasEnded: boolean;
   /**
    * The stored entity tag, which triggers update for all writes; null for old rows, and for consumers without

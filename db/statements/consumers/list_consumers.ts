@@ -53,7 +53,8 @@ const columns = sql`c.id, c.uuid, c.project_id, c.user_id, c.consumer_type_id, c
 
 /**
  * Finds the records of the page, and old allocations without one. Records of a project are found by its index, which has the
- * UUIDs in order. No index has those of a user or of a type in order: it would make every claim dearer.
+ * UUIDs in order. No index has
+ * the records of a user or of a type in this order: it would make every claim dearer.
  */
 function anywhere(query: ConsumerQuery, marker: string, length: RawBuilder<unknown>): RawBuilder<unknown> {
   const owner = ownerConditions(query);
@@ -76,8 +77,9 @@ function anywhere(query: ConsumerQuery, marker: string, length: RawBuilder<unkno
 }
 
 /**
- * The page of a project, or of a user in it. Its range and its order are those of the whole index: with an equality the server may
- * read the index of UUIDs and leave out what is of others, which takes long where few are not.
+ * The page of a project, or of a user in it. Range and order are those of the whole index. With a plain equality the
+ * server may read the index of UUIDs and skip the records of other projects, which takes long if most records are
+ * skipped.
  */
 function ofProject(
   owner: readonly Condition[],
@@ -94,19 +96,19 @@ function ofProject(
       )`;
 }
 
-/** How many times the length of a page `fewOrMany` counts at most. */
+/** `fewOrMany` counts at most this number of pages. */
 const fewPages = sql.lit(50);
 
-/** The rows that a condition selects, found without reading others, but not in the order of UUIDs. */
+/** The rows that a condition selects, found without reading other rows, and not in the order of UUIDs. */
 type Source = { readonly condition: Condition; readonly rows: RawBuilder<unknown> };
 
-/** A condition of which the planner assumes that every second row meets it. Of an equality it assumes that few rows do. */
+/** The planner assumes that every second row meets such a condition. For an equality it assumes that few rows do. */
 const likely = (condition: RawBuilder<unknown>) => sql`case when ${condition} then true else false end`;
 
 /**
- * The page of the records that meet all conditions. If one of the conditions selects few records, these are all read, and the page is
- * sorted. If all select many, the records are read in the order of UUIDs until the page is full: on average that takes a fiftieth of all
- * records at most, where there is one condition.
+ * The page of the records that meet all conditions. If one condition selects few records, all these are read, and the
+ * page is sorted. If each condition selects many records, records are read in the order of UUIDs until the page is
+ * full. With one condition that reads on average a fiftieth of all records at most.
  */
 function fewOrMany(sources: readonly Source[], marker: string, length: RawBuilder<unknown>): RawBuilder<unknown> {
   const most = sql`${fewPages} * ${length}`;
@@ -133,7 +135,9 @@ function fewOrMany(sources: readonly Source[], marker: string, length: RawBuilde
   );
 }
 
-/** The records of a user after the marker, by upstream's index of users in projects: one look for each project that there is. */
+/**
+ * The records of a user after the marker, by upstream's index of users in projects: one index search for each project.
+ */
 const rowsOfUser = ({ value }: Condition, marker: string) => sql`(
           with recursive project (id) as (
             select min(project_id) from consumers
@@ -146,7 +150,7 @@ const rowsOfUser = ({ value }: Condition, marker: string) => sql`(
           order by c.user_id, c.uuid offset 0
         ) as c`;
 
-/** The records of a type, by upstream's index of types. Ordered by it, so that the server does not read the whole table. */
+/** The records of a type, by upstream's index of types. The order keeps the server from reading the whole table. */
 const rowsOfType = ({ inIndex }: TypeCondition) =>
   sql`(select c.* from consumers c where ${inIndex} order by c.consumer_type_id) as c`;
 
@@ -180,7 +184,7 @@ function incomplete(query: ConsumerQuery, marker: string, length: RawBuilder<unk
 const asksForAll = ({ projectId, userId, consumerType }: ConsumerQuery): boolean =>
   projectId === undefined && userId === undefined && consumerType === undefined;
 
-/** Finds consumers by their terms. All terms that end before the time are read, and their records looked up one by one. */
+/** Finds consumers by their terms. All terms that end before the time are read; each record is looked up separately. */
 function withTerms(query: ConsumerQuery, marker: string, length: RawBuilder<unknown>): RawBuilder<unknown> {
   return sql`page as materialized (
       select ${columns} from (select consumer_id as id from consumer_terms where expires_at < ${query.expiringBefore}::timestamptz) as t
@@ -245,10 +249,10 @@ const ownerConditions = ({ projectId, userId }: ConsumerQuery): Condition[] => [
     : [{ column: sql`c.user_id`, value: sql`(select id from users where external_id = ${userId})` }]),
 ];
 
-/** A condition on the type, for any plan; and the same one for the index of types. */
+/** A condition on the type, for any plan (`value`) and for the index of types (`inIndex`). */
 type TypeCondition = Condition & { readonly inIndex: RawBuilder<unknown> };
 
-/** Alternative conditions; none where any type matches. */
+/** Conditions of which one must hold. The list is empty if any type matches. */
 function typeConditions({ consumerType }: ConsumerQuery): TypeCondition[] {
   if (consumerType === undefined) return [];
   const column = sql`coalesce(c.consumer_type_id, 0)`;

@@ -23,10 +23,10 @@ export type Removal = {
   readonly next: TermPlace | undefined;
 };
 
-/** Before all terms. */
+/** The place before all terms. */
 export const firstPlace: TermPlace = { expires: '-infinity', consumerId: 0 };
 
-/** By this lock one process at a time removes consumers; it ends with the transaction. */
+/** With this advisory lock only one process at a time removes consumers. The lock ends with the transaction. */
 const removalLock = 1_450_000;
 
 /** Whether terms have ended. */
@@ -37,15 +37,17 @@ export async function haveTermsEnded({ kysely }: Pick<Database, 'kysely'>): Prom
 }
 
 /**
- * Removes consumers whose terms have ended, with their allocations, in one transaction. Consumers that another transaction has locked,
- * or of which it has locked an allocation, are left out, so that they keep no others waiting.
+ * Removes consumers whose terms have ended, with their allocations, in one transaction. If another transaction has
+ * locked a consumer or one of its allocations, the consumer is left out, so the removal of other consumers does not
+ * wait.
  *
- * The records are locked by a separate statement, so that the next one sees what was written before: a term that was renewed, or a
- * consumer that was rewritten and so is lasting, stays. Every write of a term holds the lock of the record. Rows of terms that do not
- * hold any more are deleted as well. Terms are looked up one by one: a plan from a time with few terms would read all of them.
+ * A separate statement locks the records, so the next statement sees all earlier writes: it leaves consumers whose term
+ * was renewed, or which were rewritten and so are lasting. Each write of a term holds the lock of the record. Rows of
+ * terms that no longer hold are deleted as well. Terms are looked up one by one, because a plan from a time with few
+ * terms would read all of them.
  *
- * @param after where to begin: consumers that were left out do not keep it from the others
- * @param limit how many terms to look at
+ * @param after where to begin: the consumers that were left out come before this place
+ * @param limit the largest number of terms in the transaction
  */
 export async function removeEnded(
   { transaction }: Pick<Database, 'transaction'>,

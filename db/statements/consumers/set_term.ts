@@ -1,25 +1,28 @@
 import { sql } from 'kysely';
 import type { Database } from '../../engine/connect.ts';
 
-/** A consumer as the caller has seen it. */
+/** A consumer as the caller has read it. */
 export type TermHolder = {
   readonly uuid: string;
-  /** The id of the record; a record that was deleted and created again has another one. */
+  /** The id of the record. A consumer that was deleted and created again has a record with another id. */
   readonly id: number;
   readonly generation: number;
 };
 
-/** When the new term ends, null for a consumer that lasts; `changed` if a guard failed or the present term has ended. */
+/**
+ * The end of the new term, or null for a lasting consumer. `changed`: the consumer is not as the caller has read it, or
+ * its term has ended.
+ */
 export type TermSet = { readonly expires: Date | null } | 'changed';
 
 type Row = { readonly isOpen: boolean; readonly expires: Date | null };
 
 /**
- * Gives a consumer a term from now on, in the place of the one that it may have, or makes it lasting. The present term must not have
- * ended: a separate statement locks the record, so that the next one sees whether it was removed, and compares the end with the clock
- * while nothing else can remove it.
+ * Gives a consumer a term from now on, which replaces the term that it may have, or makes it lasting. The present term
+ * must not have ended. A separate statement locks the record, so that the next statement sees whether the consumer was
+ * removed. It compares the end with the clock while no other transaction can remove the consumer.
  *
- * @param seconds null to make it lasting
+ * @param seconds null makes the consumer lasting
  */
 export async function setTerm(
   { write }: Pick<Database, 'write'>,

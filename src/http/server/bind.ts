@@ -28,9 +28,9 @@ export async function bind(server: net.Server, wanted: Address, section: Address
 }
 
 /**
- * Finds out whether all of these addresses can be listened on, before a long start.
+ * Finds out before a long start whether the service can listen on all these addresses.
  *
- * @throws Error with the remedy where one cannot.
+ * @throws Error with the remedy if it cannot
  */
 export async function checkAddresses(wanted: readonly (readonly [Address, AddressSection])[]): Promise<void> {
   const servers = wanted.map(() => net.createServer());

@@ -4,10 +4,10 @@ import { measure } from '../measure.ts';
 import { claimAnywhere, release } from './claims.ts';
 import type { Workload } from './workload.ts';
 
-/** So many terms end in a second while it is measured: 100,000 in a minute. */
+/** The number of terms that end in each second of the measurement: 100,000 in a minute. */
 const endsPerSecond = 1_667;
 
-/** W10: claims of new consumers, as W4, while the terms of others end. */
+/** W10: claims of new consumers, as in W4, while the terms of other consumers end. */
 export const ending: Workload = {
   name: 'W10 claims while terms end, c32',
   dataSet: 'flat',
@@ -15,7 +15,7 @@ export const ending: Workload = {
     const url = server.databaseUrl();
     if (url === undefined || !(await knowsTerms(url))) return undefined;
     const consumers: string[] = [];
-    // The warm-up is as long as a quarter of the time.
+    // The warm-up takes a quarter of the time of the measurement.
     await giveTerms(url, (durationMs * 5) / 4000, providers);
     const measured = await measure(server, 32, { durationMs }, async (connection) => {
       const consumer = await claimAnywhere(connection, providers);
@@ -31,7 +31,7 @@ async function knowsTerms(url: string): Promise<boolean> {
   return (await execute(url, `select where to_regclass('consumer_terms') is not null`)).rowCount === 1;
 }
 
-/** Makes consumers by SQL whose terms end evenly in so many seconds, each on one host. */
+/** Makes consumers on one host each, by SQL. Their terms end evenly within this number of seconds. */
 export async function giveTerms(url: string, seconds: number, providers: number): Promise<void> {
   const count = Math.ceil(seconds * endsPerSecond);
   const values = Object.entries(claimedResources).map(([name, used]) => `('${name}', ${used})`);
@@ -55,7 +55,7 @@ export async function giveTerms(url: string, seconds: number, providers: number)
   );
 }
 
-/** How many have ended two seconds ago. */
+/** The number of consumers whose terms ended two seconds ago or earlier. */
 async function leftOver(url: string): Promise<number> {
   const { rowCount } = await execute(
     url,
