@@ -1,0 +1,39 @@
+import { type ExecFileSyncOptions, execFileSync, spawnSync } from 'node:child_process';
+
+/**
+ * Installs the packages of Debian that are missing.
+ *
+ * @param withinMs for how long apt-get is given a try
+ * @throws Error where that is not possible: not as root, not on Debian, or without its archive
+ */
+export function install(packages: readonly string[], withinMs = 600_000): void {
+  const missing = packages.filter((name) => !isInstalled(name));
+  if (missing.length === 0) return;
+  console.log(`Installing ${missing.join(' ')}`);
+  const quietly: ExecFileSyncOptions = {
+    stdio: ['ignore', 'ignore', 'inherit'],
+    env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' },
+    timeout: withinMs,
+  };
+  // Another test file may be installing packages at the same time.
+  const patiently = ['-qq', '-o', `DPkg::Lock::Timeout=${Math.ceil(withinMs / 1000)}`];
+  execFileSync('apt-get', ['update', ...patiently], quietly);
+  execFileSync('apt-get', ['install', '-y', ...patiently, '--no-install-recommends', ...missing], quietly);
+}
+
+/** Whether programs are there, or come with packages of Debian, which are installed if these tests run as root. */
+export function hasPrograms(areThere: () => boolean, packages: readonly string[]): boolean {
+  if (areThere()) return true;
+  if (process.getuid?.() !== 0) return false;
+  try {
+    install(packages, 60_000);
+  } catch {
+    return false;
+  }
+  return areThere();
+}
+
+function isInstalled(name: string): boolean {
+  const { stdout } = spawnSync('dpkg-query', ['--status', name], { encoding: 'utf8' });
+  return stdout?.includes('install ok installed') ?? false;
+}
