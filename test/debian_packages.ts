@@ -1,24 +1,27 @@
 import { type ExecFileSyncOptions, execFileSync, spawnSync } from 'node:child_process';
+import os from 'node:os';
+import path from 'node:path';
 
 /**
- * Installs the packages of Debian that are missing.
+ * Installs the packages of Debian that are missing. Test files that run at the same time wait for each other.
  *
  * @param withinMs for how long apt-get is given a try
  * @throws Error where that is not possible: not as root, not on Debian, or without its archive
  */
 export function install(packages: readonly string[], withinMs = 600_000): void {
-  const missing = packages.filter((name) => !isInstalled(name));
-  if (missing.length === 0) return;
-  console.log(`Installing ${missing.join(' ')}`);
+  const missing = () => packages.filter((name) => !isInstalled(name));
+  if (missing().length === 0) return;
+  console.log(`Installing ${missing().join(' ')}`);
   const quietly: ExecFileSyncOptions = {
     stdio: ['ignore', 'ignore', 'inherit'],
     env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' },
     timeout: withinMs,
   };
-  // Another test file may be installing packages at the same time.
-  const patiently = ['-qq', '-o', `DPkg::Lock::Timeout=${Math.ceil(withinMs / 1000)}`];
-  execFileSync('apt-get', ['update', ...patiently], quietly);
-  execFileSync('apt-get', ['install', '-y', ...patiently, '--no-install-recommends', ...missing], quietly);
+  const lock = path.join(os.tmpdir(), 'placement-apt-get.lock');
+  const locked = (...args: readonly string[]) => execFileSync('flock', [lock, 'apt-get', ...args], quietly);
+  locked('update', '-qq');
+  const wanted = missing();
+  if (wanted.length > 0) locked('install', '-y', '-qq', '--no-install-recommends', ...wanted);
 }
 
 /** Whether programs are there, or come with packages of Debian, which are installed if these tests run as root. */

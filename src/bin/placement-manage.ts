@@ -13,6 +13,7 @@ import { addPolicyCommands } from '../manage/policy_commands.ts';
 import { schemaProblem } from '../manage/schema_state.ts';
 import { syncSchema } from '../manage/sync_schema.ts';
 import { addConfigFlags, type ConfigFlags, loadConfig, printWarnings, runCommand } from '../start/command_line.ts';
+import { exitCodeOf } from '../start/exit_code.ts';
 
 const program = addConfigFlags(new Command('placement-manage')).description('Manages the database of Placement.');
 
@@ -46,7 +47,7 @@ addPolicyCommands(program, () => {
   printWarnings(warnings);
   return config.osloPolicy;
 });
-await runCommand(program, { failed: 1, noCommand: 1 });
+await runCommand(program, { failed: exitCodeOf, noCommand: 1 });
 
 async function migrateData(flags: { readonly maxCount?: string }): Promise<void> {
   const maxCount = flags.maxCount === undefined ? undefined : readMaxCount(flags.maxCount);

@@ -34,8 +34,8 @@ export function printWarnings(warnings: readonly (string | undefined)[]): void {
   for (const warning of warnings) if (warning !== undefined) console.error(`Warning: ${warning}`);
 }
 
-/** The exit codes for a command that failed, and for a command line without a subcommand. */
-export type ExitCodes = { readonly failed: number; readonly noCommand: number };
+/** The exit codes for a command that failed, by its error, and for a command line without a subcommand. */
+export type ExitCodes = { readonly failed: (error: unknown) => number; readonly noCommand: number };
 
 /**
  * Parses the command line of this process and runs the command. The command's action sets `process.exitCode`. Commander
@@ -64,7 +64,7 @@ export async function runCommand(
     }
     const problems = error instanceof ConfigError ? error.problems : [messageOf(error)];
     for (const problem of problems) console.error(`${command.name()}: ${problem}`);
-    process.exitCode = exitCodes.failed;
+    process.exitCode = exitCodes.failed(error);
   }
 }
 

@@ -3,8 +3,10 @@ import { type Database, openDatabase } from '../../db/engine/connect.ts';
 import { failureOf } from '../../db/engine/failure_of.ts';
 import type { OnStatement } from '../../db/engine/pool.ts';
 import { reach } from '../../db/engine/reach.ts';
+import { hasSqlstate, sqlstate } from '../../db/engine/sqlstate.ts';
 import type { Config } from '../config/config.ts';
 import { maskUrls } from '../config/database_url.ts';
+import { isRefusedLogin } from './exit_code.ts';
 
 /**
  * Opens the database that the configuration names: a PostgreSQL server or the embedded database. If the server cannot
@@ -55,7 +57,17 @@ export async function openConfiguredDatabase(
     return database;
   } catch (error) {
     await database.close();
-    const remedy = 'Start the server, or correct [placement_database] connection (or DATABASE_URL).';
-    throw new Error(`${problem(failureOf(error))} ${remedy}`, { cause: error });
+    throw new Error(`${problem(failureOf(error))} ${remedyOf(error)}`, { cause: error });
   }
+}
+
+const option = '[placement_database] connection (or DATABASE_URL)';
+
+/** A server that refuses the role, or has no such database, runs already. */
+function remedyOf(error: unknown): string {
+  if (isRefusedLogin(error))
+    return `The server answers: correct user and password in ${option}, or let pg_hba.conf allow them.`;
+  if (hasSqlstate(error, sqlstate.unknownDatabase))
+    return `The server answers: create the database, or correct ${option}.`;
+  return `Start the server, or correct ${option}.`;
 }

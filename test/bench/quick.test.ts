@@ -28,7 +28,7 @@ test('a quick run measures every workload on every server, and the limits', { ti
       const measured = rows.filter(({ workload }) => workload === name);
       assert.deepEqual(
         measured.map(({ server }) => server),
-        ownServers,
+        ownServers.filter((server) => server !== 'embedded' || !name.startsWith('W10')), // it needs SQL
         name,
       );
       assert.ok(

@@ -33,7 +33,12 @@ export type ConsumerWrite = {
    * generation proves it.
    */
   readonly seen?: readonly SeenAllocation[] | undefined;
+  /** Until when it has these allocations; without it for as long as no other write changes them. */
+  readonly term?: ClaimedTerm | undefined;
 };
+
+/** So many seconds from the write on; or the term that it has, if it has one. */
+export type ClaimedTerm = { readonly seconds: number } | 'carried over';
 
 /** Inventories that are replaced together with the allocations (POST /reshaper). */
 export type InventoryWrite = {

@@ -13,6 +13,8 @@ export type ConsumerQuery = {
    * of the allocations on those of the first list than a page for each; else all, or for one provider until the page is full.
    */
   readonly providers: readonly (readonly number[])[];
+  /** The consumers must have a term that ends before this time. */
+  readonly expiringBefore: Date | undefined;
   /** The page begins after this UUID, which need not exist. */
   readonly marker: string | undefined;
   /** How many consumers the page may have. */
@@ -36,7 +38,12 @@ const lengths: readonly number[] = [10, 100, 1000];
 export async function listConsumers({ kysely }: Database, query: ConsumerQuery): Promise<readonly ConsumerRow[]> {
   const { limit, marker = '' } = query;
   const length = sql.lit((lengths.find((each) => each >= limit) ?? limit) + 1);
-  const page = query.providers.length === 0 ? anywhere(query, marker, length) : onProviders(query, marker, length);
+  const page =
+    query.providers.length > 0
+      ? onProviders(query, marker, length)
+      : query.expiringBefore === undefined
+        ? anywhere(query, marker, length)
+        : withTerms(query, marker, length);
   const { rows } = await sql<ConsumerRow>`with ${page}
     ${selectConsumerRows(sql`page as c`)} order by c.uuid`.execute(kysely);
   return rows.slice(0, limit + 1);
@@ -173,6 +180,16 @@ function incomplete(query: ConsumerQuery, marker: string, length: RawBuilder<unk
 const asksForAll = ({ projectId, userId, consumerType }: ConsumerQuery): boolean =>
   projectId === undefined && userId === undefined && consumerType === undefined;
 
+/** Finds consumers by their terms. All terms that end before the time are read, and their records looked up one by one. */
+function withTerms(query: ConsumerQuery, marker: string, length: RawBuilder<unknown>): RawBuilder<unknown> {
+  return sql`page as materialized (
+      select ${columns} from (select consumer_id as id from consumer_terms where expires_at < ${query.expiringBefore}::timestamptz) as t
+      join lateral (select * from consumers where id = t.id offset 0) as c on true
+      where ${matches(query)} and c.uuid > ${marker}
+      order by c.uuid limit ${length}
+    )`;
+}
+
 /** Finds consumers by the allocations on the providers. Their records are looked up one by one, until the page is full. */
 function onProviders(query: ConsumerQuery, marker: string, length: RawBuilder<unknown>): RawBuilder<unknown> {
   const [first = [], ...others] = query.providers;
@@ -196,11 +213,17 @@ function heldOn(ids: readonly number[], marker: string): RawBuilder<unknown> {
         where a.resource_provider_id = any(${ids}::integer[]) and a.consumer_id > ${marker} order by uuid offset 0`;
 }
 
-/** Whether a consumer, with a record or without one, is of the requested owner and type. */
+/** Whether a consumer, with a record or without one, is of the requested owner and type, and its term ends in time. */
 function matches(query: ConsumerQuery): RawBuilder<unknown> {
   const types = typeConditions(query);
   const isOfType = types.length === 0 ? [] : [sql`(${sql.join(types.map(equal), sql` or `)})`];
-  const isAsked = sql.join([sql`c.id is not null`, ...ownerConditions(query).map(equal), ...isOfType], sql` and `);
+  const conditions = [
+    sql`c.id is not null`,
+    ...ownerConditions(query).map(equal),
+    ...isOfType,
+    ...termConditions(query),
+  ];
+  const isAsked = sql.join(conditions, sql` and `);
   return sql`((${isAsked}) ${mayBeIncomplete(query) ? sql`or c.id is null` : sql``})`;
 }
 
@@ -237,8 +260,20 @@ function typeConditions({ consumerType }: ConsumerQuery): TypeCondition[] {
     : [named];
 }
 
-/** Whether old allocations without a record match the filter. */
-const mayBeIncomplete = ({ projectId, userId, consumerType, incomplete }: ConsumerQuery): boolean =>
+const termConditions = ({ expiringBefore }: ConsumerQuery): RawBuilder<unknown>[] =>
+  expiringBefore === undefined
+    ? []
+    : [
+        sql`exists (
+          select from consumer_terms t
+          where t.consumer_id = c.id and t.generation = c.generation and t.expires_at < ${expiringBefore}::timestamptz
+          offset 0
+        )`,
+      ];
+
+/** Whether old allocations without a record match the filter. They have no terms. */
+const mayBeIncomplete = ({ projectId, userId, consumerType, expiringBefore, incomplete }: ConsumerQuery): boolean =>
+  expiringBefore === undefined &&
   (projectId ?? incomplete.projectId) === incomplete.projectId &&
   (userId ?? incomplete.userId) === incomplete.userId &&
   (consumerType ?? 'unknown') === 'unknown';
