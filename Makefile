@@ -1,6 +1,6 @@
 # Needs Node.js 20 or newer and npm; the pinned Node.js 24 and everything else comes with the installation.
 
-.PHONY: serve demo test test-upstream check bench conformance
+.PHONY: serve demo test test-upstream test-cluster check bench conformance
 
 # Serves on the embedded database in ./placement-data, at http://127.0.0.1:8778; make serve ARGS='--port 8801', or ARGS=--help.
 serve: node_modules
@@ -17,6 +17,10 @@ test: node_modules
 # Tests moving from the real OpenStack Placement, and its client, with what apt-get installs of Debian (as root, where it is missing).
 test-upstream: node_modules
 	@npm run --silent test:upstream
+
+# Breaks a real cluster (Patroni, etcd, HAProxy, PgBouncer of Debian, as root) under load: ARGS='switchover' for some of the faults.
+test-cluster: node_modules
+	@npm run --silent test:cluster -- $(ARGS)
 
 # Types, lint, formatting.
 check: node_modules

@@ -24,6 +24,18 @@ export function install(packages: readonly string[], withinMs = 600_000): void {
   if (wanted.length > 0) locked('install', '-y', '-qq', '--no-install-recommends', ...wanted);
 }
 
+/** Whether programs are there, or come with packages of Debian, which are installed if these tests run as root. */
+export function hasPrograms(areThere: () => boolean, packages: readonly string[]): boolean {
+  if (areThere()) return true;
+  if (process.getuid?.() !== 0) return false;
+  try {
+    install(packages, 60_000);
+  } catch {
+    return false;
+  }
+  return areThere();
+}
+
 function isInstalled(name: string): boolean {
   const { stdout } = spawnSync('dpkg-query', ['--status', name], { encoding: 'utf8' });
   return stdout?.includes('install ok installed') ?? false;

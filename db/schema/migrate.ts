@@ -1,4 +1,4 @@
-import { type Migration, Migrator, type QueryExecutorProvider } from 'kysely';
+import { type Migration, Migrator, type QueryExecutorProvider, sql } from 'kysely';
 import type { Database } from '../engine/connect.ts';
 import { refuseNarrowEncodings } from '../engine/encoding.ts';
 import { repeatLostRaces } from '../engine/lost_race.ts';
@@ -44,9 +44,8 @@ const changesOf = Object.entries({
 });
 
 /**
- * Brings the schema to the newest version. Kysely's Migrator takes an advisory lock, so processes that start at the
- * same time wait for each other. A database that upstream's Placement made is adopted (see migration 001); a database
- * of another service is refused.
+ * Brings the schema to the newest version. Processes that start at the same time wait for each other. A database that
+ * upstream's Placement made is adopted (see migration 001); a database of another service is refused.
  *
  * @param all the migrations; a test may pass those of another version
  * @returns the names of the migrations that were run.
@@ -73,11 +72,25 @@ async function migrate(database: Database, all: typeof migrations): Promise<read
     if (isWanted && database.engine === 'postgresql') await changePatiently(database, change);
   }
   const migrator = new Migrator({ db: database.patient, provider: { getMigrations: async () => ({ ...all }) } });
-  const { error, results = [] } = await migrator.migrateToLatest();
+  const { error, results = [] } = await withMigrationLock(database, () => migrator.migrateToLatest());
   if (error !== undefined) throw error;
   await correctRevision(database.patient);
   return results.map(({ migrationName }) => migrationName);
 }
+
+/**
+ * Migrates while no other process does. The lock belongs to a transaction, so that a pooler in transaction mode carries
+ * it, and has the number of Kysely's own, which earlier releases take. The embedded database has one process only.
+ */
+function withMigrationLock<T>({ engine, patient }: Database, work: () => Promise<T>): Promise<T> {
+  if (engine === 'embedded') return work();
+  return patient.transaction().execute(async (trx) => {
+    await sql`select pg_advisory_xact_lock(${sql.lit(kyselyLock)})`.execute(trx);
+    return work();
+  });
+}
+
+const kyselyLock = 3853314791062309107n;
 
 /** The names of the migrations that the database still lacks, oldest first. */
 export async function pendingMigrations(database: Database): Promise<readonly string[]> {

@@ -54,6 +54,8 @@ export type Config = {
     readonly retryInterval: number;
     /** Seconds that a request waits for a free connection. */
     readonly poolTimeout: number;
+    /** Prepare each statement once per connection. Some poolers in transaction mode cannot carry that. */
+    readonly preparedStatements: boolean;
     /** Seconds that a statement may take. 0 means no limit. */
     readonly statementTimeout: number;
     /** A statement that takes at least this many milliseconds is logged. -1 means never. */

@@ -38,6 +38,7 @@ export const defaultConfig: Config = deepFreeze({
     maxRetries: 10,
     retryInterval: 10,
     poolTimeout: 30,
+    preparedStatements: true,
     statementTimeout: 30,
     slowStatementMs: 1000,
     syncOnStartup: false,

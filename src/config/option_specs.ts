@@ -94,6 +94,10 @@ export const optionSpecs: {
     },
     retryInterval: { type: integer(0), help: 'Seconds between these tries.' },
     poolTimeout: { type: integer(0), help: 'Seconds that a request waits for a free connection; 0 for no limit.' },
+    preparedStatements: {
+      type: boolean,
+      help: 'Prepare each statement once per connection; false behind a pooler in transaction mode that cannot.',
+    },
     statementTimeout: {
       type: integer(0, 86_400),
       help: 'Seconds that a statement of a request may take on PostgreSQL; 0 for no limit.',

@@ -28,6 +28,7 @@ export async function openConfiguredDatabase(
   const onStatement = options.onStatement === undefined ? {} : { onStatement: options.onStatement };
   const { connection, embeddedPath, maxPoolSize, poolTimeout, connectionRecycleTime, maxRetries, retryInterval } =
     config.placementDatabase;
+  const { preparedStatements } = config.placementDatabase;
   if (connection === undefined) {
     const { embeddedTemplate: template, warn } = options;
     return openDatabase({
@@ -42,6 +43,7 @@ export async function openConfiguredDatabase(
     maxPoolSize: maxPoolSize === 0 ? Number.MAX_SAFE_INTEGER : maxPoolSize,
     connectTimeoutMs: poolTimeout * 1000,
     maxLifetimeSeconds: Math.max(0, connectionRecycleTime),
+    preparedStatements,
     statementTimeoutMs: options.statementTimeoutMs ?? 0,
     ...onStatement,
   });

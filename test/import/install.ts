@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { install } from '../debian_packages.ts';
+import { hasPrograms } from '../debian_packages.ts';
 
 /** The packages of Debian for a MariaDB server. They start no services, because the tests start what they need. */
 export const mariadbPackages: readonly string[] = [
@@ -8,16 +8,7 @@ export const mariadbPackages: readonly string[] = [
 ];
 
 /** Whether a MariaDB server is installed in any way, or can be installed. */
-export function hasMariadb(): boolean {
-  const isThere = () => spawnSync('mariadbd', ['--version']).status === 0 && findInstallDb();
-  if (isThere()) return true;
-  if (process.getuid?.() !== 0) return false;
-  try {
-    install(mariadbPackages, 60_000);
-  } catch {
-    return false;
-  }
-  return isThere();
-}
+export const hasMariadb = (): boolean =>
+  hasPrograms(() => spawnSync('mariadbd', ['--version']).status === 0 && findInstallDb(), mariadbPackages);
 
 const findInstallDb = (): boolean => spawnSync('mariadb-install-db', ['--help']).error === undefined;
