@@ -1,8 +1,9 @@
-import { execFileSync } from 'node:child_process';
+import { execFile, execFileSync } from 'node:child_process';
 import { chmodSync, mkdirSync, readdirSync } from 'node:fs';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
+import { promisify } from 'node:util';
 import { filledTemplate } from '../filled_template.ts';
 import { freePort } from '../free_port.ts';
 import { carriesPreparedStatements } from '../pgbouncer.ts';
@@ -35,10 +36,12 @@ export type Cluster = {
   readonly folder: string;
   /** Runs a statement on the primary, not through PgBouncer. */
   readonly query: Query;
+  /** Commits something on the primary, by a connection of its own, and waits for the synchronous standby. */
+  probe(): Promise<void>;
   primary(): Promise<DatabaseNode | undefined>;
   /** Waits until all nodes run and follow, and all processes of the service are ready. */
   untilWhole(): Promise<void>;
-  patronictl(...args: readonly string[]): string;
+  patronictl(...args: readonly string[]): Promise<string>;
   /** Ends everything. @param areLogsKept whether the folder stays, with the logs */
   stop(areLogsKept?: boolean): Promise<void>;
 };
@@ -129,15 +132,20 @@ export async function startCluster(): Promise<Cluster> {
       nodes.push({ name, unit, disk, isPrimary });
       if (place === 0) await until('the first node is the primary', isPrimary);
     }
-    const patronictl = (...args: readonly string[]) => {
+    const patronictl = async (...args: readonly string[]) => {
       const [program, ...more] = [...asPostgres, 'patronictl', '-c', path.join(folder, 'n1.yml'), ...args];
-      return execFileSync(program, more, { encoding: 'utf8', cwd: '/' });
+      // Not synchronously: a program that ended must be started again meanwhile, or this may wait for it for ever.
+      return (await promisify(execFile)(program, more, { cwd: '/', timeout: 30_000 })).stdout;
     };
-    await until('two nodes follow it', () => patronictl('list').split(/streaming|running/).length > nodeNames.length);
+    await until(
+      'two nodes follow it',
+      async () => (await patronictl('list')).split(/streaming|running/).length > nodeNames.length,
+    );
     start('haproxy', ['haproxy', '-db', '-f', await fill('haproxy.cfg', 'haproxy.cfg')]);
     const superuser = `postgresql://postgres:${password}@${local}:${ports.DATABASE_PORT}`;
     const first = `postgresql://postgres:${password}@${local}:${ports.N1_PORT}/postgres`;
     await execute(first, `create role placement login password '${password}'`);
+    await execute(first, 'create table probe as select 0 as commits');
     await execute(first, "create database placement owner placement encoding 'UTF8' template template0");
     await fill('userlist.txt', 'userlist.txt');
     const pgbouncer = await fill('pgbouncer.ini', 'pgbouncer.ini');
@@ -153,7 +161,7 @@ export async function startCluster(): Promise<Cluster> {
       await until(`${name} is ready`, () => answers(`http://${local}:${port}/readyz`));
     }
     const isWhole = async (): Promise<boolean> => {
-      const members = JSON.parse(patronictl('list', '--format', 'json')) as { Role: string; State: string }[];
+      const members = JSON.parse(await patronictl('list', '--format', 'json')) as { Role: string; State: string }[];
       const leader = members.filter(({ Role: role, State: state }) => role === 'Leader' && state === 'running');
       const synchronous = members.filter(({ Role: role }) => role === 'Sync Standby');
       const up = members.filter(({ State: state }) => state === 'running' || state === 'streaming');
@@ -169,6 +177,9 @@ export async function startCluster(): Promise<Cluster> {
       processes,
       folder,
       query: async (statement) => (await execute(`${superuser}/placement`, statement)).rows,
+      probe: async () => {
+        await execute(`${superuser}/postgres`, 'update probe set commits = commits + 1');
+      },
       primary: async () => {
         const are = await Promise.all(nodes.map((node) => node.isPrimary()));
         return nodes[are.indexOf(true)];

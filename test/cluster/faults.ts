@@ -33,7 +33,7 @@ export const faults: readonly Fault[] = [
   {
     name: 'patronictl switchover',
     cause: async (cluster) => {
-      cluster.patronictl('switchover', '--force');
+      await cluster.patronictl('switchover', '--force');
     },
   },
   { name: 'kill -9 of the primary', cause: async (cluster) => (await primaryOf(cluster)).unit.signal('SIGKILL') },
