@@ -13,6 +13,8 @@ export type ServerProcess = {
   readonly client: Client;
   readonly query: Query;
   readonly pid: number;
+  /** The errors that it has logged. */
+  log(): string;
   /** Sends SIGKILL. Resolves when the process is gone. */
   kill(): Promise<void>;
 };
@@ -41,6 +43,7 @@ export async function startServer(
     client,
     query: queryThrough(child),
     pid: child.pid ?? 0,
+    log: () => complaints,
     kill: async () => {
       client.close();
       child.kill('SIGKILL');

@@ -12,6 +12,8 @@ export type Ledger = {
   readonly unexpected: string[];
   /** Notes the outcome of a request. */
   watch(outcome: Outcome, request: Request, reply?: Reply): void;
+  /** Takes the errors that a process logged. */
+  readLog(log: string): void;
   /** The lines of the report. */
   report(): readonly string[];
 };
@@ -24,6 +26,7 @@ export function openLedger(): Ledger {
   const histories = { checked: 0, undecided: 0 };
   let served = performance.now();
   let longestMs = 0;
+  const logged: string[] = [];
   const operations = () => [...statuses.values()].reduce((sum, count) => sum + count, 0);
   const countOf = (kind: Finding['kind']) => findings.filter((each) => each.kind === kind).length;
   return {
@@ -42,6 +45,9 @@ export function openLedger(): Ledger {
       longestMs = Math.max(longestMs, now - served);
       served = now;
     },
+    readLog: (log) => {
+      logged.push(...log.split('\n').filter((line) => line.includes('Unexpected error')));
+    },
     report: () => [
       `operations: ${operations()} (${[...statuses].map(([status, count]) => `${status}: ${count}`).join(', ')})`,
       `histories: ${histories.checked} checked, ${histories.undecided} undecided`,
@@ -50,6 +56,7 @@ export function openLedger(): Ledger {
       `lost: ${countOf('lost')}, over-allocated: ${countOf('over-allocated')}, stale: ${countOf('stale')}, not told: ${countOf('not told')}`,
       `500s: ${unexpected.length}`,
       ...unexpected.slice(0, 10).map((text) => `  ${text}`),
+      ...logged.slice(0, 10).map((line) => `  ${line}`),
       `longest time without service: ${(longestMs / 1000).toFixed(1)} s`,
       ...findings.map(({ kind, text }) => `${kind}: ${text}`),
     ],

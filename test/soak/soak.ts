@@ -58,6 +58,7 @@ export async function soak(
       wander(servers, random.fork(), isOver),
       happen(random.fork()),
     ]);
+    for (const server of deployment.servers) ledger.readLog(server.log());
     return ledger;
   } finally {
     for (const server of servers) server.close();
