@@ -1,10 +1,14 @@
 # Needs Node.js 20 or newer and npm; the pinned Node.js 24 and everything else comes with the installation.
 
-.PHONY: serve test test-upstream check bench soak conformance
+.PHONY: serve demo test test-upstream test-cluster check bench soak conformance
 
 # Serves on the embedded database in ./placement-data, at http://127.0.0.1:8778; make serve ARGS='--port 8801', or ARGS=--help.
 serve: node_modules
 	@npm start --silent -- $(ARGS)
+
+# Serves a demo fleet from memory in which consumers come and go, and prints the address of its console; make demo ARGS='--hosts 10000'.
+demo: node_modules
+	@npm run --silent demo -- $(ARGS)
 
 # Tests on the embedded database and on a real PostgreSQL, which an npm package brings; make test ARGS=test/query for some of them.
 test: node_modules
@@ -13,6 +17,10 @@ test: node_modules
 # Tests moving from the real OpenStack Placement, and its client, with what apt-get installs of Debian (as root, where it is missing).
 test-upstream: node_modules
 	@npm run --silent test:upstream
+
+# Breaks a real cluster (Patroni, etcd, HAProxy, PgBouncer of Debian, as root) under load: ARGS='switchover' for some of the faults.
+test-cluster: node_modules
+	@npm run --silent test:cluster -- $(ARGS)
 
 # Types, lint, formatting.
 check: node_modules

@@ -82,6 +82,7 @@ export function databaseUrl(serverUrl: string, name: string): string {
 /** Runs one statement on its own connection. */
 export async function execute(url: string, statement: string): Promise<pg.QueryResult> {
   const client = new pg.Client({ connectionString: url });
+  client.on('error', () => {}); // the query, or connect, throws it
   await client.connect();
   try {
     return await client.query(statement);

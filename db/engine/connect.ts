@@ -4,7 +4,7 @@ import pg from 'pg';
 import type { Tables } from '../schema/tables.ts';
 import { openEmbedded } from './embedded.ts';
 import { keepUp } from './embedded_upkeep.ts';
-import { graceMs, type OnStatement, poolsOf, prepareConnection, preparing } from './pool.ts';
+import { beginWithoutLimits, graceMs, type OnStatement, poolsOf, prepareConnection, sendingFrom } from './pool.ts';
 import { briefWait, isLockRefused, type LockWait, openSlowLane, type SlowLane, slowConnections } from './slow_lane.ts';
 import { isDatabaseError } from './sqlstate.ts';
 
@@ -23,6 +23,11 @@ export type DatabaseSettings =
        * The time limit of a statement on `Database.kysely`, in milliseconds. Without it, or at 0, there is no limit.
        */
       readonly statementTimeoutMs?: number;
+      /**
+       * Whether the server parses and plans a statement once per connection; the default. A pooler in transaction mode
+       * may send the next statement to another connection of the server, which does not know it.
+       */
+      readonly preparedStatements?: boolean;
       readonly onStatement?: OnStatement;
     }
   | {
@@ -87,7 +92,7 @@ export type Database = {
  */
 export async function openDatabase(settings: DatabaseSettings): Promise<Database> {
   if ('connection' in settings) {
-    const { statementTimeoutMs = 0, onStatement } = settings;
+    const { statementTimeoutMs = 0, preparedStatements = true, onStatement } = settings;
     const common = {
       connectionTimeoutMillis: settings.connectTimeoutMs ?? 10_000,
       maxLifetimeSeconds: settings.maxLifetimeSeconds ?? 0,
@@ -108,12 +113,15 @@ export async function openDatabase(settings: DatabaseSettings): Promise<Database
       pool.on('connect', (client) => prepareConnection(client, statementTimeoutMs));
       return pool;
     };
-    const patientPool = openPool({ ...common, max: 1 });
-    const patient = new Kysely<Tables>({ dialect: new PostgresDialect({ pool: patientPool }) });
+    // One connection for the work, and one for the lock that processes that migrate wait for.
+    const patientPool = openPool({ ...common, max: 2 });
+    patientPool.on('connect', beginWithoutLimits);
+    const patient = new Kysely<Tables>({ dialect: withoutMigrationLock(new PostgresDialect({ pool: patientPool })) });
     return database(limited(settings.maxPoolSize), {
       engine: 'postgresql',
       slowPool: limited(slowConnections),
       patient,
+      preparedStatements,
       statementTimeoutMs,
       onStatement,
       closeEngine: () => patientPool.end(),
@@ -124,6 +132,7 @@ export async function openDatabase(settings: DatabaseSettings): Promise<Database
   pool.on('connect', (client) => prepareConnection(client, 0));
   const opened = database(pool, {
     engine: 'embedded',
+    preparedStatements: true,
     statementTimeoutMs: 0,
     onStatement: settings.onStatement,
     closeEngine: embedded.close,
@@ -144,26 +153,29 @@ function database(
     engine,
     slowPool,
     patient,
+    preparedStatements,
     statementTimeoutMs,
     onStatement,
     closeEngine,
   }: Pick<Database, 'engine' | 'statementTimeoutMs'> & {
     readonly slowPool?: pg.Pool;
     readonly patient?: Kysely<Tables>;
+    readonly preparedStatements: boolean;
     readonly onStatement: OnStatement | undefined;
     readonly closeEngine: () => Promise<void>;
   },
 ): Database {
-  const prepared = preparing(pool, onStatement);
-  const slow = slowPool === undefined ? prepared : preparing(slowPool, onStatement);
+  const sending = { preparedStatements, onStatement };
+  const sender = sendingFrom(pool, sending);
+  const slow = slowPool === undefined ? sender : sendingFrom(slowPool, sending);
   const pools = slowPool === undefined ? [pool] : [pool, slowPool];
   const sumOf = (count: (pool: pg.Pool) => number): number => pools.reduce((sum, each) => sum + count(each), 0);
-  const kysely = new Kysely<Tables>({ dialect: new PostgresDialect({ pool: prepared }) });
+  const kysely = new Kysely<Tables>({ dialect: new PostgresDialect({ pool: sender }) });
   const slowLane = openSlowLane();
   const transact: Database['transaction'] = async (statements, wait) => {
     const queries = statements.map((statement) => statement.compile(kysely));
     const rows: readonly (readonly unknown[])[] = await transaction(
-      wait?.isSlow ? slow : prepared,
+      wait?.isSlow ? slow : sender,
       engine,
       queries,
       wait?.lockTimeoutMs,
@@ -197,6 +209,18 @@ function database(
       await closeEngine();
     },
   };
+}
+
+/**
+ * Kysely's own lock of migrations belongs to a connection of the server, and a pooler in transaction mode would leave it
+ * there. `withMigrationLock` takes one that belongs to a transaction.
+ */
+function withoutMigrationLock(dialect: PostgresDialect): PostgresDialect {
+  const adapter = dialect.createAdapter();
+  adapter.acquireMigrationLock = async () => {};
+  adapter.releaseMigrationLock = async () => {};
+  dialect.createAdapter = () => adapter;
+  return dialect;
 }
 
 /** Twice, because the first callback may run in the same turn of the event loop, before the sockets are polled. */

@@ -70,10 +70,29 @@ export function prepareConnection(client: pg.PoolClient, timeoutMs: number): voi
 }
 
 /**
- * Gives every statement a name made from its text, so that the server parses and plans it once per connection. Our
- * statements take arrays where the number of values varies, so there are few different texts.
+ * Lets every transaction that a connection begins run without time limits, whatever the role, the database or the
+ * connection have. A pooler in transaction mode may have given this transaction a connection of the server on which the
+ * limits of `prepareConnection` were set.
  */
-export function preparing(pool: pg.Pool, onStatement: OnStatement | undefined): pg.Pool {
+export function beginWithoutLimits(client: pg.PoolClient): void {
+  const query = client.query.bind(client) as (...sent: unknown[]) => unknown; // one of its many forms
+  const send = (text: unknown, ...more: unknown[]) => query(isBegin(text) ? `${text}; ${noLimits}` : text, ...more);
+  client.query = send as typeof client.query;
+}
+
+const isBegin = (text: unknown): boolean => typeof text === 'string' && /^(begin|start transaction)\b/.test(text);
+const noLimits = 'set local statement_timeout = 0; set local idle_in_transaction_session_timeout = 0';
+
+/**
+ * Gives every statement a name made from its text, so that the server parses and plans it once per connection. Our
+ * statements take arrays where the number of values varies, so there are few different texts. Without
+ * `preparedStatements` the server parses and plans a statement each time.
+ */
+export function sendingFrom(
+  pool: pg.Pool,
+  options: { readonly preparedStatements: boolean; readonly onStatement: OnStatement | undefined },
+): pg.Pool {
+  const { preparedStatements, onStatement } = options;
   const names = new Map<string, string>();
   const nameOf = (text: string): string => {
     let name = names.get(text);
@@ -92,8 +111,8 @@ export function preparing(pool: pg.Pool, onStatement: OnStatement | undefined): 
     wrapped.add(client);
     const query = client.query.bind(client) as (config: pg.QueryConfig) => Promise<pg.QueryResult>;
     const send: Send = (text, values = []) =>
-      query(isReusable(text) ? { name: nameOf(text), text, values } : { text, values }).catch((error: unknown) =>
-        afterItsEnd(client, error),
+      query(preparedStatements && isReusable(text) ? { name: nameOf(text), text, values } : { text, values }).catch(
+        (error: unknown) => afterItsEnd(client, error),
       );
     client.query = (onStatement === undefined ? send : timed(send, onStatement)) as typeof client.query;
     return client;

@@ -7,6 +7,7 @@ export const sqlstate = {
   deadlockDetected: '40P01',
   serializationFailure: '40001',
   lockNotAvailable: '55P03',
+  unknownDatabase: '3D000',
   undefinedTable: '42P01',
   insufficientPrivilege: '42501',
   queryCanceled: '57014',

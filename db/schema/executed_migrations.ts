@@ -8,6 +8,11 @@ import { noneWithoutTable } from './missing_table.ts';
  */
 export async function executedMigrations({ patient }: Pick<Database, 'patient'>): Promise<readonly string[]> {
   const query = sql<{ name: string }>`select name from kysely_migration order by name`;
-  const rows = await noneWithoutTable(query.execute(patient).then((result) => result.rows));
+  const rows = await noneWithoutTable(
+    patient
+      .transaction()
+      .execute((trx) => query.execute(trx))
+      .then((result) => result.rows),
+  );
   return rows.map(({ name }) => name);
 }

@@ -1,9 +1,10 @@
-import { type Migration, Migrator } from 'kysely';
+import { type Migration, Migrator, type QueryExecutorProvider, sql } from 'kysely';
 import type { Database } from '../engine/connect.ts';
 import { refuseNarrowEncodings } from '../engine/encoding.ts';
 import { repeatLostRaces } from '../engine/lost_race.ts';
+import { changePatiently } from './brief_locks.ts';
 import { refuseOtherColumnTypes } from './column_types.ts';
-import { addColumnsPatiently } from './columns_ahead.ts';
+import { addColumnsAhead } from './columns_ahead.ts';
 import { executedMigrations } from './executed_migrations.ts';
 import * as placementSchema from './migrations/001_placement_schema.ts';
 import * as changeLog from './migrations/002_change_log.ts';
@@ -15,6 +16,7 @@ import * as serviceUptime from './migrations/007_service_uptime.ts';
 import * as consumerIndexes from './migrations/008_consumer_indexes.ts';
 import * as reliedChanges from './migrations/009_relied_changes.ts';
 import * as changedParts from './migrations/010_changed_parts.ts';
+import * as consumerTerms from './migrations/011_consumer_terms.ts';
 import * as noConsumerIndexes from './migrations/012_no_consumer_indexes.ts';
 import { withPrivilegeRemedy } from './privileges.ts';
 import { correctRevision, refuseForeignDatabase } from './revision.ts';
@@ -31,13 +33,19 @@ export const migrations: Readonly<Record<string, Migration>> = {
   '008_consumer_indexes': consumerIndexes,
   '009_relied_changes': reliedChanges,
   '010_changed_parts': changedParts,
+  '011_consumer_terms': consumerTerms,
   '012_no_consumer_indexes': noConsumerIndexes,
 };
 
+/** Changes of tables into which every request writes. They are made before the migrations begin. */
+const changesOf = Object.entries({
+  '010_changed_parts': (db: QueryExecutorProvider) => addColumnsAhead(db, changedParts.changedParts),
+  '011_consumer_terms': consumerTerms.addTermsAhead,
+});
+
 /**
- * Brings the schema to the newest version. Kysely's Migrator takes an advisory lock, so processes that start at the
- * same time wait for each other. A database that upstream's Placement made is adopted (see migration 001); a database
- * of another service is refused.
+ * Brings the schema to the newest version. Processes that start at the same time wait for each other. A database that
+ * upstream's Placement made is adopted (see migration 001); a database of another service is refused.
  *
  * @param all the migrations; a test may pass those of another version
  * @returns the names of the migrations that were run.
@@ -59,14 +67,30 @@ async function migrate(database: Database, all: typeof migrations): Promise<read
   }
   const newer = await newerMigrations(database, all);
   if (newer.length > 0) throw new Error(newerSchema(newer));
-  const wantsParts = all['010_changed_parts'] !== undefined && !executed.includes('010_changed_parts');
-  if (wantsParts && database.engine === 'postgresql') await addColumnsPatiently(database, changedParts.changedParts);
+  for (const [name, change] of changesOf) {
+    const isWanted = all[name] !== undefined && !executed.includes(name);
+    if (isWanted && database.engine === 'postgresql') await changePatiently(database, change);
+  }
   const migrator = new Migrator({ db: database.patient, provider: { getMigrations: async () => ({ ...all }) } });
-  const { error, results = [] } = await migrator.migrateToLatest();
+  const { error, results = [] } = await withMigrationLock(database, () => migrator.migrateToLatest());
   if (error !== undefined) throw error;
   await correctRevision(database.patient);
   return results.map(({ migrationName }) => migrationName);
 }
+
+/**
+ * Migrates while no other process does. The lock belongs to a transaction, so that a pooler in transaction mode carries
+ * it, and has the number of Kysely's own, which earlier releases take. The embedded database has one process only.
+ */
+function withMigrationLock<T>({ engine, patient }: Database, work: () => Promise<T>): Promise<T> {
+  if (engine === 'embedded') return work();
+  return patient.transaction().execute(async (trx) => {
+    await sql`select pg_advisory_xact_lock(${sql.lit(kyselyLock)})`.execute(trx);
+    return work();
+  });
+}
+
+const kyselyLock = 3853314791062309107n;
 
 /** The names of the migrations that the database still lacks, oldest first. */
 export async function pendingMigrations(database: Database): Promise<readonly string[]> {

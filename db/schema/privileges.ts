@@ -25,6 +25,27 @@ export async function withPrivilegeRemedy<T>(database: Database, change: () => P
   }
 }
 
+/**
+ * Reads or writes what the service needs. A role may use the tables of another role only if that role grants it.
+ *
+ * @throws Error with role, database and the statement that grants the missing privilege; any other error as it is.
+ */
+export async function withUsageRemedy<T>(database: Database, use: () => Promise<T>): Promise<T> {
+  try {
+    return await use();
+  } catch (error) {
+    if (!(error instanceof Error) || !hasSqlstate(error, sqlstate.insufficientPrivilege)) throw error;
+    const { role, name } = await readRoleAndDatabase(database);
+    throw new Error(
+      `Role ${role} may not use the tables of database ${name}: ${error.message}. Set [placement_database] connection to ` +
+        `the role that owns the tables, or grant them, as that role: grant usage on schema public to ${role}; ` +
+        `grant select, insert, update, delete on all tables in schema public to ${role}; ` +
+        `grant usage on all sequences in schema public to ${role};`,
+      { cause: error },
+    );
+  }
+}
+
 /** The names of the role and the database, quoted for SQL. */
 const readRoleAndDatabase = ({ kysely }: Database) =>
   onlyRow(

@@ -45,6 +45,12 @@ create table cells (
   last_service_id integer default 0 not null
 );
 
+create table consumer_terms (
+  consumer_id integer not null,
+  generation integer not null,
+  expires_at timestamp(3) with time zone not null
+) with (vacuum_truncate=off);
+
 create table consumer_types (
   created_at timestamp without time zone,
   updated_at timestamp without time zone,
@@ -227,6 +233,8 @@ alter table cells add constraint uniq_cells0name UNIQUE (name);
 
 alter table cells add constraint uniq_cells0uuid UNIQUE (uuid);
 
+alter table consumer_terms add constraint consumer_terms_pkey PRIMARY KEY (consumer_id);
+
 alter table consumer_types add constraint consumer_types_pkey PRIMARY KEY (id);
 
 alter table consumer_types add constraint uniq_consumer_types0name UNIQUE (name);
@@ -298,6 +306,8 @@ CREATE INDEX allocations_consumer_id_idx ON public.allocations USING btree (cons
 CREATE INDEX allocations_resource_class_id_idx ON public.allocations USING btree (resource_class_id);
 
 CREATE INDEX allocations_resource_provider_class_used_idx ON public.allocations USING btree (resource_provider_id, resource_class_id, used);
+
+CREATE INDEX consumer_terms_expires_at_idx ON public.consumer_terms USING btree (expires_at, ((consumer_id + 0)));
 
 CREATE INDEX consumers_consumer_type_id_idx ON public.consumers USING btree (consumer_type_id);
 
@@ -739,6 +749,22 @@ AS $function$begin
   return null;
 end$function$;
 
+CREATE OR REPLACE FUNCTION public.term_gone()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$begin
+  delete from consumer_terms where consumer_id = old.id;
+  return null;
+end$function$;
+
+CREATE OR REPLACE FUNCTION public.terms_truncated()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$begin
+  delete from consumer_terms;
+  return null;
+end$function$;
+
 CREATE TRIGGER etag_truncate AFTER TRUNCATE ON public.allocations FOR EACH STATEMENT EXECUTE FUNCTION etag_truncated();
 
 CREATE TRIGGER log_delete AFTER DELETE ON public.allocations REFERENCING OLD TABLE AS old_rows FOR EACH STATEMENT EXECUTE FUNCTION log_allocations_deleted();
@@ -754,6 +780,10 @@ CREATE TRIGGER etag_changed AFTER UPDATE OF name ON public.consumer_types FOR EA
 CREATE TRIGGER etag_made BEFORE INSERT ON public.consumers FOR EACH ROW WHEN ((new.etag IS NULL)) EXECUTE FUNCTION etag_consumer_row();
 
 CREATE TRIGGER etag_row BEFORE UPDATE ON public.consumers FOR EACH ROW WHEN (((NOT ((new.etag)::text IS DISTINCT FROM (old.etag)::text)) AND (((new.uuid)::text IS DISTINCT FROM (old.uuid)::text) OR (new.project_id IS DISTINCT FROM old.project_id) OR (new.user_id IS DISTINCT FROM old.user_id) OR (new.consumer_type_id IS DISTINCT FROM old.consumer_type_id)))) EXECUTE FUNCTION etag_consumer_row();
+
+CREATE TRIGGER term_gone AFTER DELETE ON public.consumers FOR EACH ROW EXECUTE FUNCTION term_gone();
+
+CREATE TRIGGER term_truncate AFTER TRUNCATE ON public.consumers FOR EACH STATEMENT EXECUTE FUNCTION terms_truncated();
 
 CREATE TRIGGER etag_row BEFORE INSERT OR UPDATE OF total, reserved, min_unit, max_unit, step_size, allocation_ratio ON public.inventories FOR EACH ROW WHEN ((current_setting('placement.etags'::text, true) IS DISTINCT FROM 'providers'::text)) EXECUTE FUNCTION etag_inventory_row();
 

@@ -20,11 +20,13 @@ export async function syncStandardNames({ kysely, patient }: Pick<Database, 'kys
   // At almost every start none is missing. An INSERT without rows must be avoided: its trigger would log a change for
   // all processes.
   if (missing.rows[0]?.traits) {
-    await sql`insert into traits (name, created_at) select name, ${utcNow} ${traits} order by place
-      on conflict do nothing`.execute(patient);
+    const insert = sql`insert into traits (name, created_at) select name, ${utcNow} ${traits} order by place
+      on conflict do nothing`;
+    await patient.transaction().execute((trx) => insert.execute(trx));
   }
   if (missing.rows[0]?.classes) {
-    await sql`insert into resource_classes (id, name, created_at) select place - 1, name, ${utcNow} ${classes}
-      on conflict do nothing`.execute(patient);
+    const insert = sql`insert into resource_classes (id, name, created_at) select place - 1, name, ${utcNow} ${classes}
+      on conflict do nothing`;
+    await patient.transaction().execute((trx) => insert.execute(trx));
   }
 }

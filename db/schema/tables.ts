@@ -25,7 +25,7 @@ type External = Stamps & { readonly id: Generated<number>; readonly external_id:
 /**
  * The tables of the database. Names, columns and meaning are those of OpenStack Placement (revision a082b8bb98d0), so
  * that its databases are adopted in place. This service adds `provider_changes`, `provider_changes_horizon`,
- * `inventory_changes`, `cells`, `services`, `resource_provider_etags` and the columns `etag`.
+ * `inventory_changes`, `consumer_terms`, `cells`, `services`, `resource_provider_etags` and the columns `etag`.
  */
 export type Tables = {
   readonly resource_providers: Stamps & {
@@ -108,6 +108,13 @@ export type Tables = {
   };
   /** One row: changes of transactions up to `xid` may have been pruned from `provider_changes`. */
   readonly provider_changes_horizon: { readonly xid: ColumnType<string, never, string> };
+  /** The ends of the terms of consumers; see migration 011. A row holds only for the generation that it names. */
+  readonly consumer_terms: {
+    /** The id of the record. */
+    readonly consumer_id: number;
+    readonly generation: number;
+    readonly expires_at: Date;
+  };
   /** The groups that services belong to; see migration 003. */
   readonly cells: Stamps & {
     readonly id: Generated<number>;

@@ -50,6 +50,15 @@ const echoing = { ...mapped, consumer_type: shownConsumerType, ...echoedTag };
  */
 const placed = { ...echoing, allocations: v.optional(byProvider(0)), candidates: v.optional(v.unknown()) };
 
+/** How long a term lasts, in seconds. The configuration may allow less. */
+export const termSeconds = integer({ minimum: 1, maximum: 2_147_483_647 });
+
+/** From 1.45 on GET shows the end of the term. A client may send it back; it is ignored, as the entity tag is. */
+export const echoedEnd = { expires_at: v.optional(v.nullable(text())) };
+
+/** From 1.45 on a claim may end by itself. */
+const timed = { ...placed, expires_in: v.optional(termSeconds), ...echoedEnd };
+
 /** From 1.43 on: nothing is written, and the answer is what it would be. */
 export const dryRun = { dry_run: v.optional(boolean()) };
 
@@ -58,6 +67,7 @@ export const besideDryRun = partlyKeyed(/^dry_run$/, boolean());
 
 /** The body of PUT /allocations/{consumer_uuid}, by the version that brought it, newest first. */
 export const putBodies = [
+  { since: since.terms, schema: object({ ...timed, ...dryRun }) },
   { since: since.placing, schema: object({ ...placed, ...dryRun }) },
   { since: since.entityTags, schema: object(echoing) },
   { since: since.consumerTypes, schema: object(typed) },
@@ -74,6 +84,7 @@ const byConsumer = <Entries extends v.ObjectEntries>(entries: Entries, minProper
 /** Several consumers at once, by UUID: the body of POST /allocations, and a part of that of POST /reshaper. */
 export const consumersBodies = (minProperties: number) =>
   [
+    { since: since.terms, schema: byConsumer({ ...echoing, ...echoedEnd }, minProperties) },
     { since: since.entityTags, schema: byConsumer(echoing, minProperties) },
     { since: since.consumerTypes, schema: byConsumer(typed, minProperties) },
     { since: since.mappings, schema: byConsumer(mapped, minProperties) },
@@ -81,8 +92,11 @@ export const consumersBodies = (minProperties: number) =>
     { since: since.severalConsumers, schema: byConsumer(deletable, minProperties) },
   ] as const;
 
-/** The consumers of POST /allocations from 1.43 on. */
-export const placedConsumers = byConsumer(placed, 1);
+/** The consumers of POST /allocations from 1.43 on, newest first. */
+export const placedConsumers = [
+  { since: since.terms, schema: byConsumer(timed, 1) },
+  { since: since.placing, schema: byConsumer(placed, 1) },
+] as const;
 
 /** One consumer in a body, at any version. */
 export type ConsumerBody = {
@@ -99,4 +113,5 @@ export type ConsumerBody = {
   readonly user_id?: string | undefined;
   readonly consumer_generation?: number | null | undefined;
   readonly consumer_type?: string | undefined;
+  readonly expires_in?: number | undefined;
 };

@@ -13,11 +13,19 @@ import { since } from '../rest/microversions.ts';
 import { checkValue } from '../rest/schema_check.ts';
 import { bySince } from '../rest/versions.ts';
 import { besideDryRun, consumersBodies, placedConsumers, putBodies } from './allocation_bodies.ts';
-import { allocationsOf, answerTo, consumerClaim, expectKnownOnly, writeClaim } from './claim_requests.ts';
+import {
+  allocationsOf,
+  answerTo,
+  asksForDryRun,
+  consumerClaim,
+  expectKnownOnly,
+  writeClaim,
+} from './claim_requests.ts';
 import { preconditionFailed, requireMatch, tagged, takesIfMatch } from './entity_tags.ts';
 import { newest } from './last_modified.ts';
 import type { Parts } from './parts.ts';
 import { claimOf } from './placement_queries.ts';
+import { endText } from './terms.ts';
 
 // Routes
 
@@ -65,6 +73,7 @@ async function show(request: ApiRequest, { allocationReads, config }: Parts): Pr
     ...(version >= since.allocationsByProvider ? { project_id: content.projectId, user_id: content.userId } : {}),
     ...(version >= since.consumerGenerations ? { consumer_generation: rows[0]?.consumer_generation ?? null } : {}),
     ...(version >= since.consumerTypes ? { consumer_type: content.consumerType ?? unknownType } : {}),
+    ...(version >= since.terms ? { expires_at: endText(rows[0]?.expires ?? null) } : {}),
   };
   return { status: 200, ...tagged(request, json, () => allocationsTag(content)), lastModified };
 }
@@ -73,7 +82,7 @@ async function put(request: ApiRequest, parts: Parts): Promise<Answer> {
   const uuid = request.param('consumer_uuid');
   if (!isUuidLike(uuid)) throw badRequest(`Malformed consumer_uuid: ${uuid}`);
   const body = await request.json(bySince(putBodies, request.version));
-  const isDryRun = 'dry_run' in body && body.dry_run === true;
+  const isDryRun = asksForDryRun(request, body);
   return answerTo(isDryRun, async () => {
     const consumer = consumerClaim(normalUuid(uuid), body, request, parts.config);
     const outcome = await writeClaim(parts, claimOf([consumer], request), {
@@ -83,7 +92,7 @@ async function put(request: ApiRequest, parts: Parts): Promise<Answer> {
     });
     const [placed] = outcome.consumers;
     if (placed === undefined) return noContent;
-    return { status: 200, json: outcomeJson(placed, outcome), etag: placed.etag ?? undefined };
+    return { status: 200, json: outcomeJson(placed, outcome, request), etag: placed.etag ?? undefined };
   });
 }
 
@@ -103,7 +112,7 @@ async function post(request: ApiRequest, parts: Parts): Promise<Answer> {
     if (!isByQuery(claim)) return noContent;
     return {
       status: 200,
-      json: Object.fromEntries(outcome.consumers.map((each) => [each.uuid, outcomeJson(each, outcome)])),
+      json: Object.fromEntries(outcome.consumers.map((each) => [each.uuid, outcomeJson(each, outcome, request)])),
     };
   });
 }
@@ -113,7 +122,10 @@ async function postBody(request: ApiRequest) {
     return { isDryRun: false, consumers: await request.json(bySince(postBodies, request.version)) };
   }
   const { dry_run: dryRun, ...consumers } = await request.json(besideDryRun);
-  return { isDryRun: dryRun === true, consumers: checkValue(consumers, placedConsumers) };
+  return {
+    isDryRun: asksForDryRun(request, { dry_run: dryRun }),
+    consumers: checkValue(consumers, bySince(placedConsumers, request.version)),
+  };
 }
 
 async function remove(request: ApiRequest, parts: Parts): Promise<Answer> {
@@ -176,8 +188,9 @@ export function contentOf(rows: readonly ConsumerAllocationRow[], { placement }:
 
 /** A consumer after a claim, as GET shows it, and the mappings of one by query. */
 function outcomeJson(
-  { allocations, mappings, projectId, userId, generation, consumerType, etag }: ConsumerOutcome,
+  { allocations, mappings, projectId, userId, generation, consumerType, etag, expiresAtMs }: ConsumerOutcome,
   { generations }: ClaimOutcome,
+  { version }: Pick<ApiRequest, 'version'>,
 ): object {
   if (allocations.size === 0) return { allocations: {} };
   return {
@@ -193,5 +206,6 @@ function outcomeJson(
     consumer_generation: generation,
     consumer_type: consumerType ?? unknownType,
     etag,
+    ...(version >= since.terms ? { expires_at: endText(expiresAtMs === null ? null : new Date(expiresAtMs)) } : {}),
   };
 }

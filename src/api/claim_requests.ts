@@ -15,6 +15,7 @@ import type { ConsumerBody } from './allocation_bodies.ts';
 import { preconditionFailed } from './entity_tags.ts';
 import type { Parts } from './parts.ts';
 import { queriesOf } from './placement_queries.ts';
+import { termOf } from './terms.ts';
 
 /** The claim for one consumer of a body, at any version. */
 export function consumerClaim(
@@ -30,6 +31,7 @@ export function consumerClaim(
     : Object.entries(allocations).map(([provider, { resources }]) => [provider, resources] as const);
   return {
     ...(version >= since.placing ? queriesOf(uuid, body, version) : {}),
+    ...termOf(uuid, body, config),
     uuid,
     knownGeneration: version >= since.consumerGenerations ? (body.consumer_generation ?? null) : undefined,
     // Before 1.8 the body has no project and user: the configured ones are written, even over others that the consumer
@@ -70,6 +72,19 @@ export async function writeClaim({ claims }: Parts, claim: Claim, writing: Writi
     if (!(error instanceof ClaimRefused)) throw error;
     throw refusals[error.reason](error, writing);
   }
+}
+
+/**
+ * Whether a body asks for a dry run.
+ *
+ * @throws ApiError 400 if `dry_run` is a parameter of the URL. Other unknown parameters are ignored, but a claim with
+ *   this one would be written although the client wanted only to try it
+ */
+export function asksForDryRun(request: ApiRequest, body: object): boolean {
+  if (request.version >= since.placing && request.query().all('dry_run').length > 0) {
+    throw badRequest('dry_run is a field of the body, not a parameter of the URL. Nothing was written.');
+  }
+  return 'dry_run' in body && body.dry_run === true;
 }
 
 /** Answers a request whose body was read. The answer to a dry run has a header that says so, and so has a refusal. */

@@ -14,16 +14,18 @@ import { allocationsTag, unknownType } from '../placement/entity_tag.ts';
 import { isUuidLike, normalUuid } from '../placement/uuid.ts';
 import type { Answer, ApiRequest, Endpoint, PolicyTarget } from '../rest/endpoint.ts';
 import { badRequest, conflict, errorCodes, notFound } from '../rest/errors.ts';
-import { integerOrNull, list as listOf, object, text, uuidText } from '../rest/json_schema.ts';
+import { integerOrNull, list as listOf, object, text, time, uuidText } from '../rest/json_schema.ts';
 import { since } from '../rest/microversions.ts';
 import { checkQuery, refuseRepeated } from '../rest/query_schema.ts';
-import { shownConsumerType } from './allocation_bodies.ts';
+import { bySince } from '../rest/versions.ts';
+import { echoedEnd, shownConsumerType } from './allocation_bodies.ts';
 import { contentOf } from './allocations.ts';
 import { requireMatch, takesIfMatch } from './entity_tags.ts';
 import { newest } from './last_modified.ts';
 import { checkMarker, nextLink, pageParameters, storedUuid, usualLimit } from './pages.ts';
 import type { Parts } from './parts.ts';
 import { noSuchProvider } from './provider.ts';
+import { endText } from './terms.ts';
 
 // Routes
 
@@ -56,11 +58,15 @@ const listParameters = {
   in_tree: v.optional(uuidText),
   ...pageParameters(1000),
 };
-const parameters = object(listParameters);
+const timedParameters = { ...listParameters, expiring_before: v.optional(time) };
+const listQueries = [
+  { since: since.terms, schema: object(timedParameters) },
+  { since: since.consumers, schema: object(listParameters) },
+] as const;
 const noParameters = object({});
 
 /** With what else GET shows, which may be sent back. */
-const change = object({
+const ownerChange = {
   project_id: identifier,
   user_id: identifier,
   consumer_type: shownConsumerType,
@@ -70,13 +76,17 @@ const change = object({
   updated_at: v.optional(v.nullable(text())),
   etag: v.optional(v.nullable(text())),
   links: v.optional(listOf(object({ rel: text(), href: text() }))),
-});
+};
+const changes = [
+  { since: since.terms, schema: object({ ...ownerChange, ...echoedEnd }) },
+  { since: since.consumers, schema: object(ownerChange) },
+] as const;
 
 // Handlers
 
 async function list(request: ApiRequest, { config, database, fleet }: Parts): Promise<Answer> {
-  const { limit = usualLimit, marker, ...asked } = checkQuery(request.query(), parameters);
-  refuseRepeated(request.query(), Object.keys(listParameters));
+  const { limit = usualLimit, marker, ...asked } = checkQuery(request.query(), bySince(listQueries, request.version));
+  refuseRepeated(request.query(), Object.keys(timedParameters));
   await checkMarker(marker, async (uuid) => (await readConsumer(database, uuid)) !== undefined);
   const namesProvider = asked.resource_provider !== undefined || asked.in_tree !== undefined;
   const found = await repeatLostRaces(async () =>
@@ -84,6 +94,7 @@ async function list(request: ApiRequest, { config, database, fleet }: Parts): Pr
       projectId: asked.project_id,
       userId: asked.user_id,
       consumerType: asked.consumer_type,
+      expiringBefore: 'expiring_before' in asked ? asked.expiring_before : undefined,
       providers: namesProvider ? providersOf(await fleet.fresh(), asked) : [],
       marker,
       limit,
@@ -110,7 +121,7 @@ async function show(request: ApiRequest, { config, database }: Parts): Promise<A
 
 async function update(request: ApiRequest, parts: Parts): Promise<Answer> {
   checkQuery(request.query(), noParameters);
-  const body = await request.json(change);
+  const body = await request.json(bySince(changes, request.version));
   const uuid = request.param('uuid');
   if (body.uuid !== undefined && body.uuid !== uuid && normalUuid(body.uuid) !== normalUuid(uuid)) {
     throw badRequest(`The body is of consumer ${body.uuid}, and the path of ${uuid}; a UUID cannot be changed.`);
@@ -159,16 +170,20 @@ async function writeOwner(
     if (content !== undefined && allocations[0]?.consumer_generation !== seen.generation) return 'changed';
     requireMatch(request, `Consumer ${uuid}`, () => content && allocationsTag(content));
   }
-  if (generation !== seen.generation) {
-    throw conflict(
-      `consumer generation conflict - expected ${seen.generation ?? 'null'} but got ${generation ?? 'null'}`,
-      errorCodes.concurrentUpdate,
-    );
-  }
+  requireGeneration(seen, generation);
   return repeatLostRaces(() =>
     id === null || generation === null
       ? completeConsumer(database, { uuid, seen: allocations }, owner)
       : updateConsumer(database, { uuid, id, generation, allocations }, owner),
+  );
+}
+
+/** @throws ApiError 409 where the client knows another generation of the consumer. */
+export function requireGeneration(seen: ConsumerRow, known: number | null): void {
+  if (known === seen.generation) return;
+  throw conflict(
+    `consumer generation conflict - expected ${seen.generation ?? 'null'} but got ${known ?? 'null'}`,
+    errorCodes.concurrentUpdate,
   );
 }
 
@@ -183,13 +198,21 @@ function logChange(request: ApiRequest, { config, logger }: Parts, seen: Consume
   );
 }
 
-/** @throws ApiError 404 where there is no such consumer, 400 where there can be none. */
-async function findConsumer(request: ApiRequest, { database }: Pick<Parts, 'database'>): Promise<ConsumerRow> {
+/**
+ * The consumer of the path. From 1.45 on a consumer whose term has ended is not found, also before it is removed.
+ *
+ * @throws ApiError 404 if there is no such consumer, 400 if no consumer can have the name in the path
+ */
+export async function findConsumer(request: ApiRequest, { database }: Pick<Parts, 'database'>): Promise<ConsumerRow> {
   const sent = request.param('uuid');
   const spellings = isUuidLike(sent) ? new Set([sent, normalUuid(sent)]) : [sent];
   for (const uuid of spellings) {
     const found = isStorable(uuid) ? await repeatLostRaces(() => readConsumer(database, uuid)) : undefined;
-    if (found !== undefined) return found;
+    if (found === undefined) continue;
+    if (found.hasEnded && request.version >= since.terms) {
+      throw notFound(`No consumer with uuid ${sent} found: its term has ended, and it is removed soon`);
+    }
+    return found;
   }
   if (!isUuidLike(sent)) throw badRequest(`Malformed uuid of a consumer: ${sent}`);
   throw notFound(`No consumer with uuid ${sent} found`);
@@ -241,6 +264,7 @@ function represent(consumer: ConsumerRow, request: ApiRequest, config: Config) {
     created_at: timeText(consumer.created),
     updated_at: timeText(consumer.updated),
     etag: consumer.etag ?? tagOf(consumer, config),
+    ...(request.version >= since.terms ? { expires_at: endText(consumer.expires) } : {}),
     links: [
       { rel: 'self', href: `${request.prefix}${path}/${escaped}` },
       { rel: 'allocations', href: `${request.prefix}/allocations/${escaped}` },

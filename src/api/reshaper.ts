@@ -4,7 +4,7 @@ import { keyed, object } from '../rest/json_schema.ts';
 import { since } from '../rest/microversions.ts';
 import { bySince } from '../rest/versions.ts';
 import { consumersBodies, dryRun, uuidKeyPattern } from './allocation_bodies.ts';
-import { answerTo, consumerClaim, expectKnownOnly, writeClaim } from './claim_requests.ts';
+import { answerTo, asksForDryRun, consumerClaim, expectKnownOnly, writeClaim } from './claim_requests.ts';
 import { takesIfMatch } from './entity_tags.ts';
 import { inventoryFields, providerInventoriesBodies } from './inventory_body.ts';
 import type { Parts } from './parts.ts';
@@ -32,12 +32,13 @@ const inventories = byProvider(plainInventories.schema);
 const withAllocations = <Allocations extends v.GenericSchema>(allocations: Allocations) =>
   object({ inventories, allocations });
 
-const [echoing, typed, mapped, guarded] = consumersBodies(0);
+const [timed, echoing, typed, mapped, guarded] = consumersBodies(0);
 const echoed = {
   inventories: byProvider(echoingInventories.schema),
   allocations: echoing.schema,
 };
 const bodies = [
+  { since: since.terms, schema: object({ ...echoed, allocations: timed.schema, ...dryRun }) },
   { since: since.placing, schema: object({ ...echoed, ...dryRun }) },
   { since: since.entityTags, schema: object(echoed) },
   { since: since.consumerTypes, schema: withAllocations(typed.schema) },
@@ -47,18 +48,22 @@ const bodies = [
 
 // Handlers
 
-/** Moves inventories between providers together with the allocations on them, in one transaction. */
+/**
+ * Moves inventories between providers together with the allocations on them, in one transaction. Consumers keep their
+ * terms, because the reshaper only moves what they have to other providers.
+ */
 async function reshape(request: ApiRequest, parts: Parts): Promise<Answer> {
   const body = await request.json(bySince(bodies, request.version));
-  const isDryRun = 'dry_run' in body && body.dry_run === true;
+  const isDryRun = asksForDryRun(request, body);
   return answerTo(isDryRun, async () => {
     await writeClaim(
       parts,
       {
         consumers: expectKnownOnly(
-          Object.entries(body.allocations).map(([uuid, consumer]) =>
-            consumerClaim(uuid, consumer, request, parts.config),
-          ),
+          Object.entries(body.allocations).map(([uuid, consumer]) => ({
+            ...consumerClaim(uuid, consumer, request, parts.config),
+            term: 'carried over' as const,
+          })),
         ),
         inventories: Object.entries(body.inventories).map(([providerUuid, of]) => ({
           providerUuid,

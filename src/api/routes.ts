@@ -4,6 +4,7 @@ import { allocationCandidateEndpoints } from './allocation_candidates.ts';
 import { allocationEndpoints } from './allocations.ts';
 import { candidateQuestionEndpoints } from './candidate_questions.ts';
 import { changeEndpoints } from './changes.ts';
+import { consumerTermEndpoints } from './consumer_term.ts';
 import { consumerEndpoints } from './consumers.ts';
 import { inventoryEndpoints } from './inventories.ts';
 import type { Parts } from './parts.ts';
@@ -28,6 +29,7 @@ export const routes: readonly Endpoint<Parts>[] = [
   ...providerAllocationEndpoints,
   ...allocationEndpoints,
   ...consumerEndpoints,
+  ...consumerTermEndpoints,
   ...traitEndpoints,
   ...providerTraitEndpoints,
   ...reshaperEndpoints,

@@ -15,6 +15,7 @@ import { openLog } from '../log/log.ts';
 import { addConfigFlags, type ConfigFlags, loadConfig, printWarnings, runCommand } from '../start/command_line.ts';
 import { databaseWarning } from '../start/database_warning.ts';
 import { describeDatabase } from '../start/describe_database.ts';
+import { exitCodeOf } from '../start/exit_code.ts';
 import { giveBackMemory } from '../start/give_back_memory.ts';
 import { openService } from '../start/service.ts';
 import { checkAuthentication, checkWorkers, exposureWarning, unconfiguredNotice } from '../start/startup.ts';
@@ -39,7 +40,7 @@ const program = addConfigFlags(new Command('placement-api'))
   .option('--workers <number>', 'how many processes serve the port, instead of [api] workers; needs PostgreSQL')
   .option('--show-config', 'print each option: its purpose, its value, and the source of the value')
   .action(serve);
-await runCommand(program, { failed: 1, noCommand: 1 });
+await runCommand(program, { failed: exitCodeOf, noCommand: 1 });
 
 async function serve(flags: Flags): Promise<void> {
   const overrides: readonly Override[] = [
@@ -51,10 +52,13 @@ async function serve(flags: Flags): Promise<void> {
   const unconfigured = isUnconfigured(written);
   const loaded = unconfigured ? loadConfig(flags, [...overrides, withoutAuthentication]) : written;
   if (flags.showConfig) {
+    printWarnings(loaded.warnings);
     process.stdout.write(showConfig(loaded));
     return;
   }
   const { config } = loaded;
+  printWarnings(loaded.warnings);
+  const warnings = [databaseWarning(loaded), exposureWarning(config)];
   checkAuthentication(config);
   checkWorkers(config);
   const tls = await readTls(config.ssl);
@@ -66,7 +70,7 @@ async function serve(flags: Flags): Promise<void> {
     await close();
   });
   if (unconfigured) console.log(unconfiguredNotice(config));
-  printWarnings([...loaded.warnings, databaseWarning(loaded), exposureWarning(config)]);
+  printWarnings(warnings);
 
   const server =
     config.api.workers === 1

@@ -12,12 +12,19 @@ import { readMaxCount, runOnlineDataMigrations } from '../manage/online_data_mig
 import { addPolicyCommands } from '../manage/policy_commands.ts';
 import { schemaProblem } from '../manage/schema_state.ts';
 import { syncSchema } from '../manage/sync_schema.ts';
-import { addConfigFlags, type ConfigFlags, loadConfig, printWarnings, runCommand } from '../start/command_line.ts';
+import {
+  addCommandGroup,
+  addConfigFlags,
+  type ConfigFlags,
+  loadConfig,
+  printWarnings,
+  runCommand,
+} from '../start/command_line.ts';
+import { exitCodeOf } from '../start/exit_code.ts';
 
 const program = addConfigFlags(new Command('placement-manage')).description('Manages the database of Placement.');
 
-const db = program.command('db').description('database commands');
-db.action(() => db.outputHelp());
+const db = addCommandGroup(program, 'db', 'database commands');
 db.command('sync')
   .description('bring the schema of the database to the current version')
   .action(() => withDatabase(syncSchema));
@@ -46,7 +53,7 @@ addPolicyCommands(program, () => {
   printWarnings(warnings);
   return config.osloPolicy;
 });
-await runCommand(program, { failed: 1, noCommand: 1 });
+await runCommand(program, { failed: exitCodeOf, noCommand: 1 });
 
 async function migrateData(flags: { readonly maxCount?: string }): Promise<void> {
   const maxCount = flags.maxCount === undefined ? undefined : readMaxCount(flags.maxCount);

@@ -17,7 +17,7 @@ upgrade
   )
   .action(check);
 // An exit code of 1 or 2 would look like a result of the checks.
-await runCommand(program, { failed: 255, noCommand: 2 });
+await runCommand(program, { failed: () => 255, noCommand: 2 });
 
 async function check(): Promise<void> {
   await withConfiguredDatabase(program.opts<ConfigFlags>(), async (database, { osloPolicy }) => {

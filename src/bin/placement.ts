@@ -4,4 +4,4 @@ import { placementCommand } from '../cli/program.ts';
 import { withRemedy } from '../cli/remedies.ts';
 import { runCommand } from '../start/command_line.ts';
 
-await runCommand(placementCommand(), { failed: 1, noCommand: 2 }, withRemedy);
+await runCommand(placementCommand(), { failed: () => 1, noCommand: 2 }, withRemedy);

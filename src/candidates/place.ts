@@ -40,12 +40,12 @@ export function findPlace(
   try {
     return firstPlace(fleet, resolveForSearch(fleet, request, sharing), sharing, options);
   } finally {
-    // An order that had to be made counts for the searches that share the budget, not for this one: the next request finds it made.
+    // A new order reduces the budget of the next searches, not of this one. Later requests find the order made.
     options.work.looks -= (fleet.treeOrders.made - made) * fleet.roots.length * looksToOrder;
   }
 }
 
-/** What ordering the trees takes for each of them, in looks. */
+/** The cost of ordering the trees, in looks for each tree. */
 const looksToOrder = 15;
 
 function firstPlace(

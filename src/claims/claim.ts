@@ -1,3 +1,4 @@
+import type { ClaimedTerm } from '../../db/statements/claims/claim_write.ts';
 import type { Condition } from '../candidates/conditions.ts';
 import type { CandidateRequest } from '../candidates/request.ts';
 import type { IfMatch } from '../placement/entity_tag.ts';
@@ -21,6 +22,8 @@ export type ConsumerClaim = {
   readonly queries?: readonly PlacementQuery[] | undefined;
   /** The allocations that the consumer must have now, by their entity tag (microversion 1.40 and above). */
   readonly expected?: ExpectedAllocations | undefined;
+  /** How long the consumer has them (from 1.45), or `carried over`: its term stays. Without a term it is lasting. */
+  readonly term?: ClaimedTerm | undefined;
 };
 
 /** A query for allocation candidates, by which a consumer is placed. */

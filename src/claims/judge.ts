@@ -146,6 +146,7 @@ function consumerWrite(
       allocations,
       etag: allocations.length === 0 ? null : allocationsTag({ ...consumer, consumerType }),
       seen: consumer.expected === undefined && !hasOldAllocations ? undefined : state?.allocations,
+      term: consumer.term,
     },
   ];
 }

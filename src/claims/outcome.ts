@@ -1,3 +1,4 @@
+import type { WrittenClaims } from '../../db/statements/claims/write_claims.ts';
 import { laterGeneration } from '../../db/statements/generation.ts';
 import type { EntityTag } from '../placement/entity_tag.ts';
 import type { ConsumerClaim } from './claim.ts';
@@ -13,6 +14,8 @@ export type ConsumerOutcome = Pick<ConsumerClaim, 'uuid' | 'allocations' | 'proj
   readonly generation: number;
   /** Null for one that has nothing. */
   readonly etag: EntityTag | null;
+  /** When its term ends, in milliseconds since 1970; null for one that lasts. */
+  readonly expiresAtMs: number | null;
 };
 
 /** What a claim came to. It is told only of claims with consumers by query, since others know it already. */
@@ -29,10 +32,13 @@ const untold: ClaimOutcome = { consumers: [], generations: new Map() };
 export const generationsAfter = ({ providers }: Judged['write']): ReadonlyMap<number, number> =>
   new Map(providers.map(({ providerId, generation, bump }) => [providerId, laterGeneration(generation, bump)]));
 
-/** @param generations of the providers, by their ids, as they were written */
+/**
+ * @param generations of the providers, by their ids, as they were written
+ * @param expiresAtMs when the terms of the consumers end, by their UUIDs
+ */
 export function outcomeOf(
   { write, demands, placement }: Pick<Judged, 'write' | 'demands' | 'placement'>,
-  generations: ReadonlyMap<number, number>,
+  { generations, expiresAtMs }: Pick<WrittenClaims, 'generations' | 'expiresAtMs'>,
 ): ClaimOutcome {
   if (placement === undefined) return untold;
   const written = new Map(write.consumers.map((consumer) => [consumer.uuid, consumer]));
@@ -47,6 +53,7 @@ export function outcomeOf(
         mappings: placement.mappings.get(uuid),
         consumerType,
         etag,
+        expiresAtMs: expiresAtMs.get(uuid) ?? null,
         generation: generation === null ? 1 : laterGeneration(generation, 1),
       };
     }),

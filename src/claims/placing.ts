@@ -47,7 +47,7 @@ export type PlacingOptions = {
 
 export const onCertainFleet: PlacingOptions = { isCertain: true, avoided: new Set() };
 
-/** How many looks the search for one consumer may take, and that for all of a claim: some 20 ms, and 200 ms. */
+/** The largest number of looks for one consumer and for a whole claim: some 20 ms and 200 ms. */
 const looksOfOne = 400_000;
 const looksOfAll = 4_000_000;
 

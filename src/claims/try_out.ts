@@ -1,5 +1,6 @@
 import type { Database } from '../../db/engine/connect.ts';
 import { repeatLostRaces } from '../../db/engine/lost_race.ts';
+import { readClock } from '../../db/engine/read_clock.ts';
 import { type ConsumerState, readConsumers } from '../../db/statements/claims/read_consumers.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import type { FleetKeeper } from '../fleet/keeper.ts';
@@ -20,8 +21,9 @@ export async function tryOut(database: Database, fleet: FleetKeeper, claim: Clai
   const asked = pending(claim);
   const consumers = readBy(asked);
   const readStates = () => repeatLostRaces(() => readConsumers(database, consumers, needsOwner(asked)));
+  const expiresAtMs = await endsOfTerms(database, claim);
   for (let before = await readStates(); ; ) {
-    const outcome = judgeOn(await fleet.fresh(), claim, before);
+    const outcome = judgeOn(await fleet.fresh(), claim, before, expiresAtMs);
     const after = await readStates();
     if (haveTheSame(consumers, before, after)) {
       if (outcome instanceof ClaimRefused) throw outcome;
@@ -31,10 +33,23 @@ export async function tryOut(database: Database, fleet: FleetKeeper, claim: Clai
   }
 }
 
-function judgeOn(fleet: Fleet, claim: Claim, states: ReadonlyMap<string, ConsumerState>): ClaimOutcome | ClaimRefused {
+/** The ends of the terms that a claim would give, by the clock of the database. */
+async function endsOfTerms({ kysely }: Database, { consumers }: Claim): Promise<ReadonlyMap<string, number>> {
+  const given = consumers.flatMap(({ uuid, term }) => (typeof term === 'object' ? [{ uuid, ...term }] : []));
+  if (given.length === 0) return new Map();
+  const nowMs = await repeatLostRaces(() => readClock({ kysely }));
+  return new Map(given.map(({ uuid, seconds }) => [uuid, nowMs + seconds * 1000]));
+}
+
+function judgeOn(
+  fleet: Fleet,
+  claim: Claim,
+  states: ReadonlyMap<string, ConsumerState>,
+  expiresAtMs: ReadonlyMap<string, number>,
+): ClaimOutcome | ClaimRefused {
   try {
     const { demands, placement, ...write } = judge(fleet, claim, states, new Map());
-    return outcomeOf({ write, demands, placement }, generationsAfter(write));
+    return outcomeOf({ write, demands, placement }, { generations: generationsAfter(write), expiresAtMs });
   } catch (error) {
     if (error instanceof ClaimRefused) return error;
     throw error;

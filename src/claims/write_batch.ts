@@ -131,7 +131,7 @@ export function openBatchWriter(
     judged.forEach((each, place) => {
       const { entry, write } = each;
       const guard = written.lost[place];
-      if (guard === undefined) entry.resolve(outcomeOf(each, written.generations));
+      if (guard === undefined) entry.resolve(outcomeOf(each, written));
       // Its owners are created beside the batches of claims; only this claim waits for them.
       else if (guard === 'owner') entry.again(entry.item, owners.ensure(write));
       else afterLostRace(each, { readsConsumers: guard === 'consumer' });

@@ -1,18 +1,21 @@
 import { type Command, InvalidArgumentError } from 'commander';
-import {
-  type ConsumerAllocations,
-  isNotFound,
-  type Placement,
-  type Provider,
-  type Resources,
-} from '../client/index.ts';
+import type { ConsumerAllocations, Placement, Provider, Resources } from '../client/index.ts';
 import { amountOf, resourcesText } from './amounts.ts';
-import { consumerArgument } from './consumer_argument.ts';
+import {
+  consumerArgument,
+  type NamedConsumer,
+  ownedConsumerArgument,
+  readConsumer,
+  readOwned,
+} from './consumer_argument.ts';
+import { typeOption } from './consumer_type.ts';
+import { addDeleteCommand } from './delete_allocations_command.ts';
 import { findProvider, namesOf, providerArgument } from './find_provider.ts';
 import { type IfMatchOption, ifMatchOption, retryUnlessChanged } from './if_match.ts';
 import { addPlaceCommand } from './place_command.ts';
 import { forEach, shellOf } from './shell.ts';
 import { fields, table } from './table.ts';
+import { expiresInOption } from './term_options.ts';
 
 /** The amounts of a provider that one option asks for. */
 type Part<Which> = { readonly provider: Which; readonly amounts: readonly (readonly [name: string, amount: number])[] };
@@ -22,6 +25,7 @@ type SetOptions = IfMatchOption & {
   readonly project?: string;
   readonly user?: string;
   readonly type?: string;
+  readonly expiresIn?: number;
 };
 
 export function addAllocationCommands(program: Command): void {
@@ -30,8 +34,9 @@ export function addAllocationCommands(program: Command): void {
     .command('show')
     .description('show what a consumer has')
     .argument(...consumerArgument)
-    .action(async (consumer: string, _options: object, command: Command) => {
+    .action(async (which: string, _options: object, command: Command) => {
       const { placement, print } = shellOf(command);
+      const { uuid: consumer } = readConsumer(which, undefined, command);
       const held = await placement.allocations.show(consumer);
       const nameOf = await namesOf(placement, Object.keys(held.allocations));
       print(held, () => heldText(consumer, held, nameOf));
@@ -53,7 +58,7 @@ export function addAllocationCommands(program: Command): void {
   allocation
     .command('set')
     .description('give a consumer these allocations and no others')
-    .argument(...consumerArgument)
+    .argument(...ownedConsumerArgument)
     .requiredOption(
       '-a, --allocation <rp=PROVIDER,CLASS=AMOUNT,...>',
       'what it has of a provider; may be repeated',
@@ -61,40 +66,29 @@ export function addAllocationCommands(program: Command): void {
     )
     .option('--project <id>', 'the project that it is counted for; needed for a new consumer')
     .option('--user <id>', 'the user that it is counted for; needed for a new consumer')
-    .option('--type <TYPE>', 'the kind of consumer; the default for a new consumer is INSTANCE')
+    .addOption(typeOption('the kind of consumer; the default for a new consumer is INSTANCE'))
+    .addOption(expiresInOption())
     .addOption(ifMatchOption('allocation show'))
     .addHelpText(
       'after',
-      '\nExample: placement allocation set $VM -a rp=host-1,VCPU=2,MEMORY_MB=2048 --project web --user ada',
+      '\nExample: placement allocation set job-1 -a rp=host-1,VCPU=2,MEMORY_MB=2048 --project ci --user ada',
     )
-    .action(async (consumer: string, options: SetOptions, command: Command) => {
+    .action(async (which: string, options: SetOptions, command: Command) => {
       const { placement, print } = shellOf(command);
+      const named = readOwned(which, options.project, command);
+      const consumer = named.uuid;
       const parts = await forEach(options.allocation, async ({ provider, amounts }) => ({
         provider: await findProvider(placement, provider),
         amounts,
       }));
       const allocations = allocationsOf(parts, command);
       const names = new Map(parts.map(({ provider }) => [provider.uuid, provider.name]));
-      await retryUnlessChanged(options, () => claim(placement, consumer, allocations, options));
+      await retryUnlessChanged(options, () => claim(placement, named, allocations, options));
       const held = await placement.allocations.show(consumer);
       print(held, () => heldText(consumer, held, (uuid) => names.get(uuid) ?? uuid));
     });
   addPlaceCommand(allocation);
-  allocation
-    .command('delete')
-    .description('give back everything that a consumer has')
-    .argument(...consumerArgument)
-    .addOption(ifMatchOption('allocation show'))
-    .action(async (consumer: string, { ifMatch }: IfMatchOption, command: Command) => {
-      const { placement, print } = shellOf(command);
-      try {
-        await placement.allocations.delete(consumer, { ifMatch });
-      } catch (error) {
-        if (isNotFound(error)) throw new Error(`Consumer ${consumer} has nothing that could be given back.`);
-        throw error;
-      }
-      print({ consumer }, () => `Consumer ${consumer} has nothing any more.`);
-    });
+  addDeleteCommand(allocation);
 }
 
 /** Adds up the options for each provider. One option may give a provider by name and another by UUID. */
@@ -120,12 +114,12 @@ function allocationsOf(
 
 async function claim(
   placement: Placement,
-  consumer: string,
+  { uuid: consumer, project }: NamedConsumer,
   allocations: { readonly [provider: string]: { readonly resources: Resources } },
   options: SetOptions,
 ): Promise<void> {
   const held = await placement.allocations.show(consumer);
-  const project_id = options.project ?? held.project_id;
+  const project_id = options.project ?? held.project_id ?? project;
   const user_id = options.user ?? held.user_id;
   if (project_id === undefined || user_id === undefined) {
     throw new Error(
@@ -139,6 +133,7 @@ async function claim(
     user_id,
     consumer_generation: held.consumer_generation ?? null,
     consumer_type: options.type ?? known ?? 'INSTANCE',
+    expires_in: options.expiresIn,
   };
   await placement.allocations.set(consumer, wanted, { ifMatch: options.ifMatch });
 }
@@ -152,6 +147,7 @@ function heldText(consumer: string, held: ConsumerAllocations, nameOf: (uuid: st
     ['user', held.user_id],
     ['type', held.consumer_type],
     ['generation', held.consumer_generation ?? undefined],
+    ['expires', held.expires_at ?? undefined],
   ]);
   const rows = entries.map(([uuid, { resources }]) => [nameOf(uuid), uuid, resourcesText(resources)]);
   return `${about}\n${table(['provider', 'uuid', 'resources'], rows)}`;

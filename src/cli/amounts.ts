@@ -73,7 +73,3 @@ export const resourcesText = (resources: Resources): string =>
   Object.entries(resources)
     .map(([name, amount]) => `${name}=${amount}`)
     .join(' ');
-
-/** How much of an inventory can be allocated. */
-export const capacityOf = ({ total, reserved, allocation_ratio }: Inventory): number =>
-  Math.trunc((total - reserved) * allocation_ratio);

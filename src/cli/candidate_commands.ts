@@ -1,5 +1,5 @@
 import { type Command, InvalidArgumentError } from 'commander';
-import type { CandidateQuery } from '../client/index.ts';
+import { type CandidateQuery, type Candidates, type Placement, VersionError } from '../client/index.ts';
 import { resourcesText } from './amounts.ts';
 import { queryHelp, takeQuery, takeTreeOptions } from './candidate_query.ts';
 import { explainedQuery } from './explained_query.ts';
@@ -72,7 +72,7 @@ export function addCandidateCommands(program: Command): void {
 }
 
 async function showCandidates({ placement, print }: Shell, query: CandidateQuery, limit: number): Promise<void> {
-  const found = await placement.candidates(limit === 0 ? query : { ...query, limit });
+  const found = await candidatesUpTo(placement, query, limit);
   const { allocation_requests: requests, provider_summaries: summaries } = found;
   const nameOf = await namesOf(
     placement,
@@ -100,6 +100,18 @@ async function showCandidates({ placement, print }: Shell, query: CandidateQuery
     const more = requests.length === limit ? `\nThere may be more than these ${limit}: --limit shows them.` : '';
     return table(['#', 'provider', 'uuid', 'takes', 'used / capacity'], rows) + more;
   });
+}
+
+/** A server below 1.16 knows no limit, so the command cuts the list itself. @param limit 0 for all candidates */
+async function candidatesUpTo(placement: Placement, query: CandidateQuery, limit: number): Promise<Candidates> {
+  if (limit === 0) return placement.candidates(query);
+  try {
+    return await placement.candidates({ ...query, limit });
+  } catch (error) {
+    if (!(error instanceof VersionError && error.problem === 'too old')) throw error;
+    const found = await placement.candidates(query);
+    return { ...found, allocation_requests: found.allocation_requests.slice(0, limit) };
+  }
 }
 
 function readNumber(text: string): number {

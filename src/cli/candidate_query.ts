@@ -22,6 +22,8 @@ type WideOptions = {
   readonly order?: readonly OrderKey[];
   readonly with?: readonly string[];
   readonly apartFrom?: readonly string[];
+  /** Of `allocation place`: the project in which consumers have names. */
+  readonly project?: string;
 };
 
 /** Reads the query of a command after its options were parsed. */
@@ -85,7 +87,9 @@ export function takeQuery(command: Command): QueryReader {
           : { ...group, in_tree: (await findProvider(placement, group.in_tree)).uuid },
       ),
     );
-    const { groupPolicy, rootRequired, sameSubtree, order, apartFrom, ...wide } = asked.opts<WideOptions>();
+    const { groupPolicy, rootRequired, sameSubtree, order, project, ...wide } = asked.opts<WideOptions>();
+    const uuidsOf = (texts: readonly string[] | undefined) =>
+      texts?.map((text) => readConsumer(text, project, asked).uuid);
     return {
       ...filterOf(plain),
       groups: Object.fromEntries(granular.map((group) => [group.suffix, filterOf(group)])),
@@ -93,8 +97,8 @@ export function takeQuery(command: Command): QueryReader {
       root_required: rootRequired,
       same_subtree: sameSubtree,
       order,
-      apart_from: apartFrom,
-      with: wide.with,
+      apart_from: uuidsOf(wide.apartFrom),
+      with: uuidsOf(wide.with),
     };
   };
 }
@@ -107,12 +111,8 @@ export const takeTreeOptions = (command: Command): Command =>
       'which hosts come first: free:CLASS (least free), -free:CLASS (most free), prefer:TRAIT, random; several by commas',
       collectKeys,
     )
-    .option('--with <consumer>', 'only on a host where one of these consumers is; may be repeated', collectConsumer)
-    .option(
-      '--apart-from <consumer>',
-      'only on hosts where none of these consumers is; may be repeated',
-      collectConsumer,
-    );
+    .option('--with <consumer>', 'only on a host where one of these consumers is; may be repeated', collect)
+    .option('--apart-from <consumer>', 'only on hosts where none of these consumers is; may be repeated', collect);
 
 function collectKeys(text: string, before: readonly OrderKey[] = []): readonly OrderKey[] {
   const keys = text.split(',').map((key) => {
@@ -123,8 +123,6 @@ function collectKeys(text: string, before: readonly OrderKey[] = []): readonly O
 }
 
 const isOrderKey = (key: string): key is OrderKey => /^(-?free:.+|prefer:.+|random)$/.test(key);
-
-const collectConsumer = (text: string, before: readonly string[] = []) => [...before, readConsumer(text)];
 
 /** The text after the help of a command with a query. */
 export const queryHelp = (example: string): string =>

@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
+import { meaningOfClass } from './meanings.ts';
 import { oneAfterTheOther, shellOf } from './shell.ts';
-import { column } from './table.ts';
+import { table } from './table.ts';
 
 export function addClassCommands(program: Command): void {
   const resourceClass = program.command('class').description('resource classes: the kinds of things that are counted');
@@ -12,7 +13,12 @@ export function addClassCommands(program: Command): void {
       const { placement, print } = shellOf(command);
       const all = await placement.resourceClasses.list();
       const names = custom ? all.filter((name) => name.startsWith('CUSTOM_')) : all;
-      print(names, () => column('class', names));
+      print(names, () =>
+        table(
+          ['class', 'counts'],
+          names.map((name) => [name, meaningOfClass(name)]),
+        ),
+      );
     });
   resourceClass
     .command('create')

@@ -1,13 +1,16 @@
-import { Argument, type Command } from 'commander';
+import { Argument, type Command, type Option } from 'commander';
+import type { Placement } from '../client/index.ts';
+import { openPlacement } from './connection.ts';
 
-/** The possible completions of the last word: commands and options that begin with it. */
-function completions(program: Command, words: readonly string[]): readonly string[] {
+/** The shell waits for completions. If the service does not answer in this time, there are none. */
+const deadlineMs = 3_000;
+
+/** The possible completions of the last word: commands, options and names of the service that begin with it. */
+async function completions(program: Command, words: readonly string[]): Promise<readonly string[]> {
   const before = words.slice(0, -1);
   const last = words.at(-1) ?? '';
-  let command = program;
-  for (const word of before) {
-    command = command.commands.find((one) => one.name() === word) ?? command;
-  }
+  const { command, position, option } = placeOf(program, before);
+  if (option !== undefined) return namesLike(option.flags, last, program);
   const options = new Set<string>();
   for (let one: Command | null = command; one !== null; one = one.parent) {
     for (const { long } of one.options) if (long) options.add(long);
@@ -19,35 +22,106 @@ function completions(program: Command, words: readonly string[]): readonly strin
       .map((one) => one.name()),
     ...(last.startsWith('-') ? [...options, '--help'] : []),
   ];
-  return names.filter((name) => name.startsWith(last)).toSorted();
+  const known = names.filter((name) => name.startsWith(last)).toSorted();
+  const asked = command.registeredArguments;
+  const argument = asked[position] ?? (asked.at(-1)?.variadic ? asked.at(-1) : undefined);
+  if (argument === undefined || last.startsWith('-')) return known;
+  // Of `class delete` and `trait delete`, whose argument is called after its names.
+  const wanted = argument.name() === 'CUSTOM_NAME' ? (command.parent?.name() ?? '') : argument.name();
+  return [...known, ...(await namesLike(wanted, last, program))];
 }
+
+/** Where the last word stands: which argument of which command it is, or the value of which option. */
+function placeOf(program: Command, before: readonly string[]) {
+  let command = program;
+  let position = 0;
+  let option: Option | undefined;
+  for (const word of before) {
+    if (option !== undefined) {
+      option = undefined;
+      continue;
+    }
+    const inner = command.commands.find((one) => one.name() === word);
+    if (word.startsWith('-')) option = optionOf(command, word);
+    else if (inner !== undefined) command = inner;
+    else position += 1;
+  }
+  return { command, position, option };
+}
+
+/** An option that takes a value, if the word names one. */
+function optionOf(command: Command, word: string): Option | undefined {
+  for (let one: Command | null = command; one !== null; one = one.parent) {
+    const found = one.options.find((option) => option.long === word || option.short === word);
+    if (found !== undefined) return found.required ? found : undefined;
+  }
+  return undefined;
+}
+
+/**
+ * The names that the service has for an argument or a value. The help text of the argument says of which kind they are.
+ * Empty if the service does not answer.
+ */
+async function namesLike(wanted: string, beginning: string, program: Command): Promise<readonly string[]> {
+  // An exclamation mark before a trait forbids it.
+  const [, mark = '', start = ''] = /^(!?)(.*)$/s.exec(beginning) ?? [];
+  const kind = kinds.find(([named]) => named.test(wanted))?.[1];
+  if (kind === undefined) return [];
+  try {
+    const names = await kind(openPlacement(program.opts(), process.env), start);
+    return names
+      .filter((name) => name.startsWith(start) && !/\p{Cc}/u.test(name))
+      .map((name) => mark + name)
+      .toSorted();
+  } catch {
+    return [];
+  }
+}
+
+const options = { deadlineMs };
+
+const kinds: readonly (readonly [
+  named: RegExp,
+  names: (placement: Placement, start: string) => Promise<readonly string[]>,
+])[] = [
+  [/provider/i, async ({ providers }) => (await providers.list({}, options)).map(({ name }) => name)],
+  [/trait/i, ({ traits }, start) => traits.list({ name: `startswith:${start}` }, options)],
+  [/CLASS.*=/, async ({ resourceClasses }) => (await resourceClasses.list(options)).map((name) => `${name}=`)],
+  [/class/i, ({ resourceClasses }) => resourceClasses.list(options)],
+];
 
 const scripts: Readonly<Record<string, string>> = {
   bash: `_placement_complete() {
-  local IFS=$'\\n'
-  COMPREPLY=($(placement __complete -- "\${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null))
+  local name
+  COMPREPLY=()
+  while IFS= read -r name; do
+    COMPREPLY+=("$(printf %q "$name")")
+  done < <(placement __complete -- "\${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
+  [[ "\${COMPREPLY[0]}" == *= ]] && compopt -o nospace 2>/dev/null
+  return 0
 }
 complete -o default -F _placement_complete placement`,
   zsh: `_placement_complete() {
   local -a found
   found=(\${(f)"$(placement __complete -- "\${(@)words[2,CURRENT]}" 2>/dev/null)"})
-  if (( $#found )); then compadd -- $found; else _files; fi
+  if (( $#found )); then compadd -S '' -- \${(M)found:#*=}; compadd -- \${found:#*=}; else _files; fi
 }
 compdef _placement_complete placement`,
   fish: `complete -c placement -a '(placement __complete -- (commandline -opc)[2..] (commandline -ct))'`,
 };
 
+/** Adds `completion`, and the hidden command that the scripts of the shells run. */
 export function addCompletion(program: Command): void {
   program
     .command('completion')
-    .description('print a script that completes commands and options')
+    .description('print a script that completes commands, options, and names of providers, traits and classes')
     .addArgument(new Argument('<shell>', 'the shell').choices(Object.keys(scripts)))
     .addHelpText('after', '\nExample: source <(placement completion bash)')
     .action((shell: string) => console.log(scripts[shell]));
   program
     .command('__complete', { hidden: true })
     .argument('[words...]')
-    .action((words: readonly string[]) => {
-      for (const name of completions(program, words)) console.log(name);
+    .action(async (words: readonly string[]) => {
+      for (const name of await completions(program, words)) console.log(name);
     });
 }

@@ -1,10 +1,12 @@
 import type { Command } from 'commander';
-import type { Consumer } from '../client/index.ts';
-import { consumerArgument } from './consumer_argument.ts';
+import { type Consumer, retryConflicts } from '../client/index.ts';
+import { consumerArgument, readConsumer } from './consumer_argument.ts';
+import { typeOption } from './consumer_type.ts';
 import { findProvider } from './find_provider.ts';
 import { type IfMatchOption, ifMatchOption, retryUnlessChanged } from './if_match.ts';
 import { shellOf } from './shell.ts';
 import { fields, table } from './table.ts';
+import { expiresInOption, readSeconds } from './term_options.ts';
 
 type ListOptions = {
   readonly project?: string;
@@ -12,7 +14,13 @@ type ListOptions = {
   readonly type?: string;
   readonly provider?: string;
   readonly inTree?: string;
+  readonly expiring?: number | true;
 };
+
+type TermOptions = { readonly expiresIn?: number; readonly lasting?: true };
+
+/** A time after the end of every term. */
+const farAway = '9999-12-31T23:59:59Z';
 
 type SetOptions = IfMatchOption & { readonly project?: string; readonly user?: string; readonly type?: string };
 
@@ -25,10 +33,15 @@ export function addConsumerCommands(program: Command): void {
     .description('list consumers; with several options those for which all hold')
     .option('--project <id>', 'of this project')
     .option('--user <id>', 'of this user')
-    .option('--type <TYPE>', 'of this type; unknown for those without one')
+    .addOption(typeOption('of this type; unknown for those without one', 'unknown'))
     .option('--provider <provider>', 'with something of this provider')
     .option('--in-tree <provider>', 'with something of the tree that this one belongs to')
-    .action(async ({ project, user, type, provider, inTree }: ListOptions, command: Command) => {
+    .option(
+      '--expiring [seconds]',
+      'with a term, or with a term that ends within this number of seconds; from 1.45',
+      readSeconds,
+    )
+    .action(async ({ project, user, type, provider, inTree, expiring }: ListOptions, command: Command) => {
       const { placement, print } = shellOf(command);
       const uuidOf = async (which: string | undefined) =>
         which === undefined ? undefined : (await findProvider(placement, which)).uuid;
@@ -38,17 +51,19 @@ export function addConsumerCommands(program: Command): void {
         consumer_type: type,
         resource_provider: await uuidOf(provider),
         in_tree: await uuidOf(inTree),
+        expiring_before: typeof expiring === 'number' ? new Date(Date.now() + expiring * 1000) : expiring && farAway,
       };
       const consumers = await Array.fromAsync(placement.consumers.list(query));
       print(consumers, () =>
         table(
-          ['consumer', 'project', 'user', 'type', 'generation'],
+          ['consumer', 'project', 'user', 'type', 'generation', ...(expiring === undefined ? [] : ['expires'])],
           consumers.map((one) => [
             one.uuid,
             one.project_id,
             one.user_id,
             one.consumer_type,
             one.consumer_generation ?? undefined,
+            ...(expiring === undefined ? [] : [one.expires_at ?? undefined]),
           ]),
         ),
       );
@@ -57,8 +72,9 @@ export function addConsumerCommands(program: Command): void {
     .command('show')
     .description('show the project, user and type of a consumer')
     .argument(...consumerArgument)
-    .action(async (uuid: string, _options: object, command: Command) => {
+    .action(async (which: string, _options: object, command: Command) => {
       const { placement, print } = shellOf(command);
+      const { uuid } = readConsumer(which, undefined, command);
       const found = await placement.consumers.show(uuid);
       print(found, () => consumerText(found));
     });
@@ -68,10 +84,11 @@ export function addConsumerCommands(program: Command): void {
     .argument(...consumerArgument)
     .option('--project <id>', 'the project that it is counted for from now on')
     .option('--user <id>', 'the user that it is counted for from now on')
-    .option('--type <TYPE>', 'the kind of consumer')
+    .addOption(typeOption('the kind of consumer'))
     .addOption(ifMatchOption('consumer show'))
-    .action(async (uuid: string, options: SetOptions, command: Command) => {
+    .action(async (which: string, options: SetOptions, command: Command) => {
       const { placement, print } = shellOf(command);
+      const { uuid } = readConsumer(which, undefined, command);
       const { project, user, type, ifMatch } = options;
       if (project === undefined && user === undefined && type === undefined) {
         command.error('error: Nothing is to be changed. Give --project, --user or --type.');
@@ -88,6 +105,26 @@ export function addConsumerCommands(program: Command): void {
       });
       print(changed, () => consumerText(changed));
     });
+  consumer
+    .command('term')
+    .description('renew the term of a consumer, give it one, or make it lasting; from 1.45')
+    .argument(...consumerArgument)
+    .addOption(expiresInOption().conflicts('lasting'))
+    .option('--lasting', 'the consumer has no term any more')
+    .action(async (which: string, { expiresIn, lasting }: TermOptions, command: Command) => {
+      const { uuid } = readConsumer(which, undefined, command);
+      const { placement, print } = shellOf(command);
+      if (expiresIn === undefined && lasting === undefined) {
+        command.error('error: Nothing is to be changed. Give --expires-in or --lasting.');
+      }
+      const term = await retryConflicts(async () => {
+        const { consumer_generation } = await placement.consumers.show(uuid);
+        return placement.consumers.setTerm(uuid, { expires_in: expiresIn ?? null, consumer_generation });
+      });
+      print({ uuid, ...term }, () =>
+        term.expires_at === null ? `Consumer ${uuid} is lasting.` : `Consumer ${uuid} lasts until ${term.expires_at}.`,
+      );
+    });
 }
 
 const consumerText = (consumer: Consumer): string =>
@@ -99,4 +136,5 @@ const consumerText = (consumer: Consumer): string =>
     ['generation', consumer.consumer_generation ?? undefined],
     ['created', consumer.created_at ?? undefined],
     ['updated', consumer.updated_at ?? undefined],
+    ['expires', consumer.expires_at ?? undefined],
   ]);

@@ -27,7 +27,8 @@ export function explanationText({ trees, fitting, complete, conditions, nearest 
 }
 
 /** Why no provider of a host meets a condition. */
-function sentenceOf({ reason, resource_provider: { name }, free }: UnmetCondition): string {
+export function sentenceOf({ reason, value, resource_provider: { name }, free }: UnmetCondition): string {
+  const isForbidden = value.startsWith('!');
   switch (reason) {
     case 'capacity':
       return `${name} has ${free} left`;
@@ -40,9 +41,9 @@ function sentenceOf({ reason, resource_provider: { name }, free }: UnmetConditio
     case 'step_size':
       return `${name} gives multiples only (step_size)`;
     case 'trait':
-      return `${name} is not so`;
+      return `${name} ${isForbidden ? 'has it' : value.startsWith('in:') ? 'has none of them' : 'does not have it'}`;
     case 'aggregate':
-      return `${name} is not there`;
+      return `${name} ${isForbidden ? 'is in it' : value.startsWith('in:') ? 'is in none of them' : 'is not in it'}`;
     case 'tree':
       return 'it is another tree';
     default:

@@ -1,20 +1,29 @@
 import { randomUUID } from 'node:crypto';
 import type { Command } from 'commander';
-import { isNoCandidates, type PlacedByQuery, type Placement, type UnlimitedQuery } from '../client/index.ts';
+import {
+  type ConsumerAllocations,
+  isNoCandidates,
+  type PlacedByQuery,
+  type Placement,
+  type UnlimitedQuery,
+} from '../client/index.ts';
 import { resourcesText } from './amounts.ts';
 import { queryHelp, takeQuery, takeTreeOptions } from './candidate_query.ts';
-import { readConsumer } from './consumer_argument.ts';
+import { type NamedConsumer, readOwned } from './consumer_argument.ts';
+import { typeOption } from './consumer_type.ts';
 import { explainedQuery } from './explained_query.ts';
 import { explanationText } from './explanation_text.ts';
 import { namesOf } from './find_provider.ts';
 import { shellOf } from './shell.ts';
 import { table } from './table.ts';
+import { expiresInOption } from './term_options.ts';
 
 type PlaceOptions = {
   readonly consumer?: string;
   readonly project?: string;
   readonly user?: string;
   readonly type?: string;
+  readonly expiresIn?: number;
   readonly dryRun?: true;
 };
 
@@ -25,10 +34,11 @@ export function addPlaceCommand(allocation: Command): void {
     .description('find a place for a consumer and claim it, in one step; from 1.43');
   const readQuery = takeQuery(place);
   takeTreeOptions(place)
-    .option('--consumer <uuid>', 'whom to place; a new consumer with a random UUID by default', readConsumer)
+    .option('--consumer <consumer>', 'its UUID, or its name in the project; a new one with a random UUID by default')
     .option('--project <id>', 'the project that it is counted for; needed for a new consumer')
     .option('--user <id>', 'the user that it is counted for; the default for a new consumer is the project')
-    .option('--type <TYPE>', 'the kind of consumer; the default for a new consumer is INSTANCE')
+    .addOption(typeOption('the kind of consumer; the default for a new consumer is INSTANCE'))
+    .addOption(expiresInOption())
     .option('--dry-run', 'check it and show what it would get, and write nothing')
     .addHelpText(
       'after',
@@ -37,20 +47,30 @@ export function addPlaceCommand(allocation: Command): void {
     .action(async (_amounts: unknown, options: PlaceOptions, command: Command) => {
       const shell = shellOf(command);
       const query = await readQuery(command, shell);
-      const { consumer = randomUUID(), dryRun } = options;
-      const owner = await ownerOf(shell.placement, options, command);
+      const named = options.consumer === undefined ? undefined : readOwned(options.consumer, options.project, command);
+      const { uuid: consumer } = named ?? { uuid: randomUUID() };
+      const { dryRun } = options;
+      const held = named === undefined ? undefined : await shell.placement.allocations.show(named.uuid);
+      const owner = ownerOf(held, named, options, command);
       const placed = await explained(shell.placement, query, () =>
         shell.placement.allocations.place(consumer, { candidates: query, ...owner }, { dryRun }),
       );
       const nameOf = await namesOf(shell.placement, Object.keys(placed.allocations));
-      shell.print({ consumer, ...placed }, () => placedText(consumer, placed, nameOf, dryRun === true));
+      shell.print({ consumer, ...placed }, () => {
+        const hadBefore = held !== undefined && Object.keys(held.allocations).length > 0;
+        return placedText(consumer, placed, nameOf, { isDryRun: dryRun === true, hadBefore });
+      });
     });
 }
 
 /** Of a consumer that exists what is not given stays as it is. */
-async function ownerOf(placement: Placement, { consumer, ...given }: PlaceOptions, command: Command) {
-  const held = consumer === undefined ? undefined : await placement.allocations.show(consumer);
-  const project_id = given.project ?? held?.project_id;
+function ownerOf(
+  held: ConsumerAllocations | undefined,
+  named: NamedConsumer | undefined,
+  given: PlaceOptions,
+  command: Command,
+) {
+  const project_id = given.project ?? held?.project_id ?? named?.project;
   if (project_id === undefined) {
     return command.error('error: The consumer is new. Give the project that it is counted for, with --project.');
   }
@@ -59,6 +79,7 @@ async function ownerOf(placement: Placement, { consumer, ...given }: PlaceOption
     user_id: given.user ?? held?.user_id ?? project_id,
     consumer_generation: held?.consumer_generation ?? null,
     consumer_type: given.type ?? held?.consumer_type ?? 'INSTANCE',
+    expires_in: given.expiresIn,
   };
 }
 
@@ -80,9 +101,9 @@ async function explained(
 
 function placedText(
   consumer: string,
-  { allocations, mappings }: PlacedByQuery,
+  { allocations, mappings, expires_at }: PlacedByQuery,
   nameOf: (uuid: string) => string,
-  isDryRun: boolean,
+  { isDryRun, hadBefore }: { readonly isDryRun: boolean; readonly hadBefore: boolean },
 ): string {
   const rows = Object.entries(allocations).map(([uuid, { resources }]) => [
     nameOf(uuid),
@@ -94,7 +115,7 @@ function placedText(
       .join(', '),
   ]);
   const sentence = isDryRun
-    ? `Consumer ${consumer} would get this. Nothing was written.`
-    : `Consumer ${consumer} has this now.`;
+    ? `Consumer ${consumer} would get this${hadBefore ? ', in the place of what it has' : ''}. Nothing was written.`
+    : `Consumer ${consumer} has this ${expires_at == null ? 'now' : `until ${expires_at}`}${hadBefore ? ', in the place of what it had' : ''}.`;
   return `${sentence}\n${table(['provider', 'uuid', 'resources', 'groups'], rows)}`;
 }

@@ -6,6 +6,7 @@ import { addClassCommands } from './class_commands.ts';
 import { addCompletion } from './completion.ts';
 import { addConnectionOptions } from './connection.ts';
 import { addConsumerCommands } from './consumer_commands.ts';
+import { addDemoCommand } from './demo_command.ts';
 import { refuseGivenTwice } from './given_twice.ts';
 import { addInventoryCommands } from './inventory_commands.ts';
 import { addProviderCommands } from './provider_commands.ts';
@@ -33,6 +34,7 @@ export function placementCommand(): Command {
   addUsageCommands(program);
   addCandidateCommands(program);
   addWatchCommand(program);
+  addDemoCommand(program);
   program
     .command('version')
     .description('show which microversions the service speaks')

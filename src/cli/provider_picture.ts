@@ -1,5 +1,5 @@
 import { type Inventory, type Placement, type Provider, type Resources, VersionError } from '../client/index.ts';
-import { capacityOf } from './amounts.ts';
+import { capacityOf } from '../client/inventories.ts';
 import { fields, table } from './table.ts';
 
 /** Everything about a provider. */

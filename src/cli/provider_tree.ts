@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import type { Inventory, Placement, Provider, Resources } from '../client/index.ts';
-import { capacityOf } from './amounts.ts';
+import { capacityOf } from '../client/inventories.ts';
 import { findProvider } from './find_provider.ts';
 import { forEach, shellOf } from './shell.ts';
 import { table } from './table.ts';

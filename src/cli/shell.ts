@@ -48,13 +48,15 @@ export async function oneAfterTheOther(
   }
 }
 
-/** How many calls run at the same time for a long list. */
-const atOnce = 8;
-
-/** Runs a call for each item, several at a time, and keeps the order of the results. */
+/**
+ * Runs a call for each item, several at a time, and keeps the order of the results.
+ *
+ * @param atOnce how many calls run at the same time
+ */
 export async function forEach<Item, Result>(
   items: readonly Item[],
   call: (item: Item) => Promise<Result>,
+  atOnce = 8,
 ): Promise<readonly Result[]> {
   const results: Result[] = new Array(items.length);
   let next = 0;

@@ -2,8 +2,9 @@ import type { Command } from 'commander';
 import { type Placement, retryConflicts } from '../client/index.ts';
 import { findProvider, providerArgument } from './find_provider.ts';
 import { listChanges } from './list_changes.ts';
+import { meaningOfTrait } from './meanings.ts';
 import { oneAfterTheOther, shellOf } from './shell.ts';
-import { column } from './table.ts';
+import { column, table } from './table.ts';
 
 export function addTraitCommands(program: Command): void {
   const trait = program.command('trait').description('qualities that providers have or lack');
@@ -21,7 +22,12 @@ export function addTraitCommands(program: Command): void {
       ) => {
         const { placement, print } = shellOf(command);
         const traits = await read(placement, which, options);
-        print(traits, () => column('trait', traits));
+        print(traits, () =>
+          table(
+            ['trait', 'meaning'],
+            traits.map((name) => [name, meaningOfTrait(name)]),
+          ),
+        );
       },
     );
   for (const { verb, description } of changes) {

@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import { isByType } from '../client/index.ts';
-import { capacityOf } from './amounts.ts';
+import { capacityOf } from '../client/inventories.ts';
+import { typeOption } from './consumer_type.ts';
 import { findProvider, providerArgument } from './find_provider.ts';
 import { shellOf } from './shell.ts';
 import { table } from './table.ts';
@@ -37,7 +38,7 @@ export function addUsageCommands(program: Command): void {
     .description('list what a project uses')
     .requiredOption('--project <id>', 'the project')
     .option('--user <id>', 'only what is counted for this user')
-    .option('--type <TYPE>', 'only consumers of this type; all for one sum')
+    .addOption(typeOption('only consumers of this type; all for one sum', 'all', 'unknown'))
     .action(async ({ project, user, type }: ListOptions, command: Command) => {
       const { placement, print } = shellOf(command);
       const usages = await placement.usages.ofProject({ project_id: project, user_id: user, consumer_type: type });

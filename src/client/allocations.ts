@@ -1,4 +1,4 @@
-import { type AnyClaim, type Claim, claimBodies, claimBody, claimsGuardedSince } from './claim.ts';
+import { type AnyClaim, type Claim, claimBodies, claimBody, claimsGuardedSince, sinceOfClaims } from './claim.ts';
 import type { Resources } from './filters.ts';
 import type { NewInventories } from './inventories.ts';
 import type { Microversion, Since } from './microversions.ts';
@@ -29,6 +29,14 @@ export type ConsumerAllocations<Version extends Microversion = Microversion> = {
 } & Since<Version, '1.12', { readonly project_id?: string; readonly user_id?: string }> &
   Since<Version, '1.28', { readonly consumer_generation?: number | null }> &
   Since<Version, '1.38', { readonly consumer_type?: string }> &
+  Since<
+    Version,
+    '1.45',
+    {
+      /** When the term of the consumer ends; null if it lasts. */
+      readonly expires_at?: string | null;
+    }
+  > &
   Partial<Tagged<Version>>;
 
 /** Calls about the allocations of consumers. */
@@ -81,8 +89,12 @@ const isGuardedAt = (minor: number): boolean => minor >= claimsGuardedSince;
 /** What the body of a dry run has in addition. */
 const dryRunOf = ({ dryRun = false }: ClaimOptions = {}) => (dryRun ? { dry_run: true } : {});
 
-/** The first version that has what the options ask for. */
-const sinceOf = ({ dryRun = false }: ClaimOptions = {}) => (dryRun ? { since: placingSince } : {});
+/** The first version that has what the options and the claims ask for, at least `since`. */
+const sinceOf = (
+  since: number,
+  { dryRun = false }: ClaimOptions = {},
+  claims: Parameters<typeof sinceOfClaims>[0] = [],
+) => Math.max(since, dryRun ? placingSince : 0, sinceOfClaims(claims));
 
 /** Makes the calls about allocations. */
 export function allocationCalls<Version extends Microversion>(call: Call): AllocationCalls<Version> {
@@ -93,7 +105,7 @@ export function allocationCalls<Version extends Microversion>(call: Call): Alloc
         {
           method: 'PUT',
           path: root + pathOf(consumer),
-          ...sinceOf(options),
+          since: sinceOf(0, options, [claim]),
           body: (minor) => ({ ...claimBody(claim, minor), ...dryRunOf(options) }),
           repeatable: isGuardedAt,
         },
@@ -104,8 +116,7 @@ export function allocationCalls<Version extends Microversion>(call: Call): Alloc
         {
           method: 'POST',
           path: root,
-          since: manySince,
-          ...sinceOf(options),
+          since: sinceOf(manySince, options, Object.values(claims)),
           body: (minor) => ({ ...claimBodies(claims, minor), ...dryRunOf(options) }),
           repeatable: isGuardedAt,
         },
@@ -117,7 +128,7 @@ export function allocationCalls<Version extends Microversion>(call: Call): Alloc
           {
             method: 'PUT',
             path: root + pathOf(consumer),
-            since: placingSince,
+            since: sinceOf(placingSince, options, [placing]),
             body: () => ({ ...placingBody(placing), ...dryRunOf(options) }),
             repeatable: isGuarded,
           },
@@ -134,7 +145,7 @@ export function allocationCalls<Version extends Microversion>(call: Call): Alloc
         {
           method: 'POST',
           path: root,
-          since: placingSince,
+          since: sinceOf(placingSince, options, Object.values<Placing | AnyClaim>(claims)),
           body: (minor) => ({ ...Object.fromEntries(body(minor)), ...dryRunOf(options) }),
           repeatable: isGuarded,
         },
@@ -156,8 +167,7 @@ export const reshapeCall =
       {
         method: 'POST',
         path: pathOf('reshaper'),
-        since: reshapeSince,
-        ...sinceOf(options),
+        since: sinceOf(reshapeSince, options),
         body: (minor) => ({ inventories, allocations: claimBodies(allocations, minor), ...dryRunOf(options) }),
         repeatable: isGuardedAt,
       },

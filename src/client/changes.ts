@@ -1,7 +1,7 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { ApiError, ConnectionError } from './errors.ts';
 import { optional } from './filters.ts';
 import { answered, type Call, pathOf } from './operation.ts';
+import { pause } from './pause.ts';
 
 /** A part of a provider. */
 export type ProviderPart = 'provider' | 'inventories' | 'traits' | 'aggregates' | 'usages';
@@ -76,10 +76,7 @@ export function changesCall(call: Call): ChangesCall {
       } catch (error) {
         if (error instanceof ApiError && error.status === 410) token = undefined;
         else if (!isPassing(error)) throw error;
-        const { signal } = options;
-        await sleep(Math.random() * pauseMs, undefined, signal === undefined ? {} : { signal }).catch(() =>
-          signal?.throwIfAborted(),
-        );
+        await pause(Math.random() * pauseMs, options.signal);
       }
     }
   };

@@ -31,6 +31,18 @@ export type Claim<Version extends Microversion = Microversion> = {
       /** The kind of consumer, such as `INSTANCE`. */
       readonly consumer_type: string;
     }
+  > &
+  AskedSince<
+    Version,
+    '1.45',
+    {
+      /**
+       * After this number of seconds the consumer is removed with its allocations, unless its term is renewed or the
+       * consumer is written again before. The client does not send such a claim to a server without terms. The reshaper
+       * takes no term: there consumers keep their terms.
+       */
+      readonly expires_in?: number | undefined;
+    }
   >;
 
 /** A claim with the fields of all versions. */
@@ -41,7 +53,15 @@ export type AnyClaim = {
   readonly consumer_generation?: number | null | undefined;
   readonly mappings?: Mappings | undefined;
   readonly consumer_type?: string | undefined;
+  readonly expires_in?: number | undefined;
 };
+
+/** The minor version that brought terms. */
+export const termsSince = 45;
+
+/** The first version that can carry out some claims. A server without terms would make a claim with a term lasting. */
+export const sinceOfClaims = (claims: readonly { readonly expires_in?: number | undefined }[]): number =>
+  claims.some(({ expires_in }) => expires_in !== undefined) ? termsSince : 0;
 
 /** From 1.28 on a claim names the consumer's generation, so the server cannot execute it twice. */
 export const claimsGuardedSince = 28;
@@ -53,6 +73,7 @@ const fieldsSince = {
   consumer_generation: claimsGuardedSince,
   mappings: 34,
   consumer_type: 38,
+  expires_in: termsSince,
 };
 /** Before 1.12 allocations were a list. */
 const byProviderSince = 12;
@@ -60,8 +81,8 @@ const byProviderSince = 12;
 /** A claim in the form of a version. Fields that the version does not have are left out. */
 export function claimBody(claim: AnyClaim, minor: number): Readonly<Record<string, unknown>> {
   const entries: [string, unknown][] = [['allocations', allocationsBody(claim.allocations, minor)]];
-  const { project_id, user_id, consumer_generation, mappings, consumer_type } = claim;
-  const fields = { project_id, user_id, consumer_generation, mappings, consumer_type };
+  const { project_id, user_id, consumer_generation, mappings, consumer_type, expires_in } = claim;
+  const fields = { project_id, user_id, consumer_generation, mappings, consumer_type, expires_in };
   for (const [name, since] of Object.entries(fieldsSince)) {
     const value = fields[name as keyof typeof fields]; // fieldsSince has the same keys
     if (minor >= since && value !== undefined) entries.push([name, value]);

@@ -1,5 +1,5 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { isConcurrentUpdate } from './errors.ts';
+import { pause } from './pause.ts';
 
 /** How often to try again after a conflict. */
 export type ConflictOptions = {
@@ -42,6 +42,6 @@ export async function retryConflicts<Result>(
       if (attempt >= attempts || !isConcurrentUpdate(error)) throw error;
     }
     const waitMs = Math.random() * Math.min(longestWaitMs, firstWaitMs * 2 ** (attempt - 1));
-    await sleep(waitMs, undefined, signal === undefined ? {} : { signal }).catch(() => signal?.throwIfAborted());
+    await pause(waitMs, signal);
   }
 }

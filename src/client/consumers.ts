@@ -1,3 +1,4 @@
+import { termsSince } from './claim.ts';
 import { optional } from './filters.ts';
 import { answered, type Call, type CallOptions, isGuarded, pathOf, type WriteOptions } from './operation.ts';
 import { allPages, type Page } from './pages.ts';
@@ -19,6 +20,8 @@ export type Consumer = ConsumerOwner & {
   readonly updated_at: string | null;
   /** The tag of its allocations, which also covers owner and type; null if it has none. */
   readonly etag: string | null;
+  /** When its term ends; null for a consumer that lasts. From 1.45. */
+  readonly expires_at?: string | null;
 };
 
 /** Which consumers are listed. A consumer must meet all given conditions. */
@@ -31,10 +34,29 @@ export type ConsumerQuery = {
   readonly resource_provider?: string | undefined;
   /** Only consumers with allocations on a provider in the tree of this one. */
   readonly in_tree?: string | undefined;
+  /** Only consumers with a term that ends before this time, such as `2026-11-22T23:00:00Z`. From 1.45. */
+  readonly expiring_before?: Date | string | undefined;
 };
 
 /** The new owner and type of a consumer. If its generation has changed since it was read, the change is refused. */
 export type ConsumerChange = ConsumerOwner & { readonly consumer_generation: number | null };
+
+/**
+ * The new term of a consumer. If the generation of the consumer has changed since the caller read it, the change is
+ * refused.
+ */
+export type TermChange = {
+  /** The number of seconds from now to the end; null for no end. */
+  readonly expires_in: number | null;
+  readonly consumer_generation: number | null;
+};
+
+/** The term of a consumer after the change. The generation of the consumer stays. */
+export type Term = {
+  readonly consumer_generation: number;
+  /** By the clock of the server's database; null for a consumer that lasts. */
+  readonly expires_at: string | null;
+};
 
 /** Consumers; from 1.41. */
 export type ConsumerCalls = {
@@ -48,6 +70,13 @@ export type ConsumerCalls = {
   show(uuid: string, options?: CallOptions): Promise<Consumer>;
   /** Changes the owner or type of a consumer. @throws ApiError 409 if it has changed since it was read */
   set(uuid: string, change: ConsumerChange, options?: WriteOptions): Promise<Consumer>;
+  /**
+   * Renews the term of a consumer, gives it one, or makes it lasting; from 1.45. A term that was renewed does not end before the time
+   * that is returned.
+   *
+   * @throws ApiError 404 if the term has ended or there is no such consumer; 409 if it has changed since it was read
+   */
+  setTerm(uuid: string, change: TermChange, options?: CallOptions): Promise<Term>;
 };
 
 /** The minor version that brought consumers. */
@@ -57,9 +86,13 @@ const root = pathOf('consumers');
 /** Makes the calls about consumers. */
 export function consumerCalls(call: Call): ConsumerCalls {
   const page: ConsumerCalls['page'] = async (asked = {}, options) => {
-    const { project_id, user_id, consumer_type, resource_provider, in_tree, limit, marker } = asked;
+    const { project_id, user_id, consumer_type, resource_provider, in_tree, expiring_before, limit, marker } = asked;
     const named = { project_id, user_id, consumer_type, resource_provider, in_tree, limit, marker };
-    const query = Object.entries(named).flatMap(([name, value]) => optional(name, value));
+    const before = expiring_before instanceof Date ? expiring_before.toISOString() : expiring_before;
+    const query = [
+      ...Object.entries(named).flatMap(([name, value]) => optional(name, value)),
+      ...optional('expiring_before', before, termsSince),
+    ];
     const reply = call({ method: 'GET', path: root, since: consumersSince, query }, options);
     return (await answered<{ readonly consumers: readonly Consumer[] }>(reply)).consumers;
   };
@@ -76,6 +109,19 @@ export function consumerCalls(call: Call): ConsumerCalls {
             path: root + pathOf(uuid),
             since: consumersSince,
             body: () => ({ project_id, user_id, consumer_type, consumer_generation }),
+            repeatable: isGuarded,
+          },
+          options,
+        ),
+      ),
+    setTerm: (uuid, { expires_in, consumer_generation }, options) =>
+      answered(
+        call(
+          {
+            method: 'PUT',
+            path: `${root}${pathOf(uuid, 'term')}`,
+            since: termsSince,
+            body: () => ({ expires_in, consumer_generation }),
             repeatable: isGuarded,
           },
           options,

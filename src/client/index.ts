@@ -22,7 +22,16 @@ export type { Change, ChangesCall, FollowedChange, FollowOptions, ProviderPart }
 export type { Claim, Mappings } from './claim.ts';
 export { type ConflictOptions, retryConflicts } from './conflicts.ts';
 export { type ConnectOptions, connect, type Placement } from './connect.ts';
-export type { Consumer, ConsumerCalls, ConsumerChange, ConsumerOwner, ConsumerQuery } from './consumers.ts';
+export { consumerNamespace, consumerUuid } from './consumer_uuid.ts';
+export type {
+  Consumer,
+  ConsumerCalls,
+  ConsumerChange,
+  ConsumerOwner,
+  ConsumerQuery,
+  Term,
+  TermChange,
+} from './consumers.ts';
 export {
   ApiError,
   AuthError,

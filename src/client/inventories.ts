@@ -20,6 +20,14 @@ export type Inventory = {
   readonly allocation_ratio: number;
 };
 
+/** How much of an inventory can be allocated. */
+export const capacityOf = ({
+  total,
+  reserved,
+  allocation_ratio,
+}: Pick<Inventory, 'total' | 'reserved' | 'allocation_ratio'>): number =>
+  Math.trunc((total - reserved) * allocation_ratio);
+
 /** Missing fields get the server's defaults: nothing reserved, any amount, ratio 1. */
 export type NewInventory = { readonly total: number } & Partial<Inventory>;
 

@@ -9,6 +9,7 @@ export const microversions = [
   '1.42',
   '1.43',
   '1.44',
+  '1.45',
 ] as const;
 
 /** Such as `1.0`. */

@@ -19,6 +19,10 @@ export type Placing = {
   readonly consumer_generation: number | null;
   /** The kind of consumer, such as `INSTANCE`. */
   readonly consumer_type: string;
+  /**
+   * After this number of seconds the consumer is removed with its allocations, unless its term is renewed. From 1.45.
+   */
+  readonly expires_in?: number | undefined;
 };
 
 /** What a consumer has after a claim by query. Of one that has nothing any more `allocations` is empty and the rest is missing. */
@@ -33,10 +37,12 @@ export type Placed = {
   readonly etag?: string;
   /** Which providers serve which group. Only for consumers by query. */
   readonly mappings?: Mappings;
+  /** When its term ends; null for a consumer that lasts. From 1.45. */
+  readonly expires_at?: string | null;
 };
 
 /** What a consumer has after its place was found. */
-export type PlacedByQuery = Required<Placed>;
+export type PlacedByQuery = Required<Omit<Placed, 'expires_at'>> & Pick<Placed, 'expires_at'>;
 
 /** The body of a claim by query. */
 export const placingBody = ({ candidates, ...owner }: Placing): object => ({

@@ -1,5 +1,5 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { ConnectionError } from './errors.ts';
+import { pause } from './pause.ts';
 
 /** How a request is repeated after a temporary failure. */
 export type RepeatOptions = {
@@ -54,6 +54,6 @@ export async function repeatedly<Result>(
     const jitterMs = Math.random() * Math.min(longestWaitMs, firstWaitMs * 2 ** (number - 1));
     const waitMs = Math.min(longestTimerMs, Math.max(outcome.afterMs ?? 0, jitterMs));
     if (number >= attempts || performance.now() + waitMs >= endsAtMs) return outcome.failed();
-    await sleep(waitMs, undefined, signal === undefined ? {} : { signal }).catch(() => signal?.throwIfAborted());
+    await pause(waitMs, signal);
   }
 }

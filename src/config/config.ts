@@ -7,8 +7,11 @@ export type Config = {
   readonly default: {
     /** Log at level debug. */
     readonly debug: boolean;
-    /** true: log lines in JSON. false: log lines as oslo.log writes them, in the formats below. */
-    readonly useJson: boolean;
+    /**
+     * true: log lines in JSON. false: log lines as oslo.log writes them, in the formats below. Undefined: lines for people if the log
+     * goes to a terminal, otherwise JSON.
+     */
+    readonly useJson: boolean | undefined;
     /** Relative to `logDir` if that is set. If neither is set, the log goes to standard error. */
     readonly logFile: string | undefined;
     readonly logDir: string | undefined;
@@ -51,6 +54,8 @@ export type Config = {
     readonly retryInterval: number;
     /** Seconds that a request waits for a free connection. */
     readonly poolTimeout: number;
+    /** Prepare each statement once per connection. Some poolers in transaction mode cannot carry that. */
+    readonly preparedStatements: boolean;
     /** Seconds that a statement may take. 0 means no limit. */
     readonly statementTimeout: number;
     /** A statement that takes at least this many milliseconds is logged. -1 means never. */
@@ -66,6 +71,8 @@ export type Config = {
     /** -1 means no limit. */
     readonly maxAllocationCandidates: number;
     readonly allocationCandidatesGenerationStrategy: 'depth-first' | 'breadth-first';
+    /** The largest number of seconds of a term. */
+    readonly maxTerm: number;
   };
   readonly compute: {
     /** Serve services and hypervisors under `/compute`. */
@@ -84,6 +91,10 @@ export type Config = {
     readonly lookEveryMs: number;
     /** How many clients may follow at once in one process, by streams or waiting requests. */
     readonly maxFollowers: number;
+  };
+  readonly console: {
+    /** Serve the console under `/console`. Undefined: only where noauth2 serves a loopback address. */
+    readonly enabled: boolean | undefined;
   };
   readonly metrics: {
     /** Serve figures for Prometheus under `/metrics`. */

@@ -9,7 +9,7 @@ const noConsumer = '00000000-0000-0000-0000-000000000000';
 export const defaultConfig: Config = deepFreeze({
   default: {
     debug: false,
-    useJson: true,
+    useJson: undefined,
     logFile: undefined,
     logDir: undefined,
     loggingContextFormatString:
@@ -38,6 +38,7 @@ export const defaultConfig: Config = deepFreeze({
     maxRetries: 10,
     retryInterval: 10,
     poolTimeout: 30,
+    preparedStatements: true,
     statementTimeout: 30,
     slowStatementMs: 1000,
     syncOnStartup: false,
@@ -49,9 +50,11 @@ export const defaultConfig: Config = deepFreeze({
     allocationConflictRetryCount: 10,
     maxAllocationCandidates: -1,
     allocationCandidatesGenerationStrategy: 'depth-first',
+    maxTerm: 31_536_000,
   },
   compute: { enabled: false, serviceDownTime: 60, retireAfter: 0, maxLimit: 1000 },
   changes: { keep: 600, lookEveryMs: 100, maxFollowers: 5000 },
+  console: { enabled: undefined },
   metrics: {
     enabled: true,
     requireToken: false,
@@ -80,6 +83,8 @@ export const defaultConfig: Config = deepFreeze({
       'X-Service-Token',
       'OpenStack-API-Version',
       'ETag',
+      'Placement-Changes-Token',
+      'Placement-Dry-Run',
     ],
     maxAge: 3600,
     allowMethods: ['GET', 'PUT', 'POST', 'DELETE', 'PATCH'],
@@ -93,6 +98,8 @@ export const defaultConfig: Config = deepFreeze({
       'X-Tenant-Id',
       'OpenStack-API-Version',
       'If-Match',
+      'Prefer',
+      'Last-Event-ID',
     ],
   },
   keystoneAuthtoken: {

@@ -2,6 +2,7 @@ import type { Config } from './config.ts';
 import { ConfigError } from './config_error.ts';
 import { deepFreeze } from './deep_freeze.ts';
 import { explain } from './explain.ts';
+import { findNearDatabase } from './near_database.ts';
 import { type Option, options } from './options.ts';
 import { type Found, findConfig, locate, type Surroundings } from './search.ts';
 import { type Override, openSources, type Sources, type Written } from './sources.ts';
@@ -28,6 +29,8 @@ export type LoadedConfig = {
   readonly files: readonly string[];
   /** One sentence for each setting that is probably a mistake, but no error. */
   readonly warnings: readonly string[];
+  /** The options that probably should name the database but do not: `placement.conf:2: [placement_database] conection`. */
+  readonly nearDatabase: readonly string[];
 };
 
 /**
@@ -47,7 +50,8 @@ export function load(input: Surroundings & { readonly overrides?: readonly Overr
     config: deepFreeze(assemble(settings)),
     settings,
     files: found.files.map(({ file }) => file),
-    warnings: findWarnings(found.files, settings, sources.pluginGroup),
+    warnings: findWarnings(found.files, input.env, settings, sources.pluginGroup),
+    nearDatabase: findNearDatabase(found.files),
   };
 }
 

@@ -35,7 +35,10 @@ export const optionSpecs: {
 } = {
   default: {
     debug: { type: boolean, help: 'Log at level debug.' },
-    useJson: { type: boolean, help: "true: log lines in JSON; false: in oslo.log's form, with the formats below." },
+    useJson: {
+      type: boolean,
+      help: "true: log lines in JSON; false: in oslo.log's form, with the formats below; unset: JSON, but not in a terminal.",
+    },
     logFile: { type: text, help: 'The file to log to, instead of standard error.', formerly: [['DEFAULT', 'logfile']] },
     logDir: {
       type: text,
@@ -91,6 +94,10 @@ export const optionSpecs: {
     },
     retryInterval: { type: integer(0), help: 'Seconds between these tries.' },
     poolTimeout: { type: integer(0), help: 'Seconds that a request waits for a free connection; 0 for no limit.' },
+    preparedStatements: {
+      type: boolean,
+      help: 'Prepare each statement once per connection; false behind a pooler in transaction mode that cannot.',
+    },
     statementTimeout: {
       type: integer(0, 86_400),
       help: 'Seconds that a statement of a request may take on PostgreSQL; 0 for no limit.',
@@ -117,6 +124,10 @@ export const optionSpecs: {
       type: choice('depth-first', 'breadth-first'),
       help: 'Whether all candidates of one root come before the next root, or one of each root in turn.',
     },
+    maxTerm: {
+      type: integer(1, 2_147_483_647),
+      help: 'Seconds that a claim which ends by itself may last at most (expires_in); a year by default.',
+    },
   },
   compute: {
     enabled: { type: boolean, help: 'Serve the registry of services and hypervisors under /compute.' },
@@ -139,6 +150,12 @@ export const optionSpecs: {
     maxFollowers: {
       type: integer(0),
       help: 'How many clients one process lets follow GET /changes at once, by streams or waiting requests.',
+    },
+  },
+  console: {
+    enabled: {
+      type: boolean,
+      help: 'Serve the console, pages for people, under /console; unset: where noauth2 serves a loopback address.',
     },
   },
   metrics: {

@@ -10,6 +10,7 @@ import { messageOf } from '../rest/message_of.ts';
 import { versionText } from '../rest/versions.ts';
 import { identifyAndLog } from './access_log.ts';
 import type { Authentication } from './authentication.ts';
+import { mountConsole, servesConsole } from './console.ts';
 import { allowOrigins } from './cors.ts';
 import { mountEndpoints } from './dispatch.ts';
 import type { HonoEnv } from './exchange.ts';
@@ -37,7 +38,7 @@ export type AppOptions = {
 
 /**
  * Assembles what every request passes through, outside in: request id, proxy headers and log, own hosts, CORS, probes
- * and metrics, authentication, microversion, and then the endpoints. The order is upstream's, and clients can see it: a
+ * and metrics, console, authentication, microversion, and then the endpoints. The order is upstream's, and clients can see it: a
  * 401 has no microversion.
  */
 export function createApp(apis: Apis, options: AppOptions): Hono<HonoEnv> {
@@ -49,6 +50,7 @@ export function createApp(apis: Apis, options: AppOptions): Hono<HonoEnv> {
     app.use(observing(metrics));
     if (metricsAddress(config) === undefined) mountMetrics(app, metricsParts(metrics, options));
   }
+  if (servesConsole(config)) mountConsole(app, config);
   app.use(authentication);
   app.use(negotiateVersion);
   const limitBytes = config.osloMiddleware.maxRequestBodySize;

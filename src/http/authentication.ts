@@ -1,6 +1,7 @@
 import type { MiddlewareHandler } from 'hono';
 import type { Keystone } from '../access/keystone/authenticate.ts';
 import type { Exchange, HonoEnv } from './exchange.ts';
+import { versionHeader } from './microversion.ts';
 import { noauthIdentity } from './noauth.ts';
 import { authenticationRequired, keystoneUnavailable, unauthorized } from './unauthorized.ts';
 
@@ -12,12 +13,22 @@ export type Authentication = MiddlewareHandler<HonoEnv>;
 
 const isOpen = ({ api, path }: Exchange): boolean => api.openPaths.includes(path);
 
+/** Clients of OpenStack ask for JSON or for a version, and get upstream's answer. */
+const isProgram = (headers: Headers): boolean =>
+  headers.has(versionHeader) || (headers.get('accept') ?? '').includes('application/json');
+
+const missingToken =
+  'The header X-Auth-Token is missing. Without Keystone ([api] auth_strategy = noauth2) its value is the user, such as admin.';
+
 /** `auth_strategy = noauth2` */
 export const withoutKeystone: Authentication = async function withoutKeystone(c, next) {
   const { exchange } = c.var;
   if (!isOpen(exchange)) {
     const identity = noauthIdentity(c.req.raw.headers);
-    if (identity === undefined) return unauthorized({ method: c.req.raw.method, accept: exchange.accept });
+    if (identity === undefined) {
+      const { method, headers } = c.req.raw;
+      return unauthorized({ method, accept: exchange.accept }, isProgram(headers) ? '' : missingToken);
+    }
     exchange.identity = identity;
   }
   await next();

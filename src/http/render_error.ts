@@ -62,7 +62,8 @@ const titles: Readonly<Record<number, string>> = { 413: 'Request Entity Too Larg
 
 /** The generic sentence of the status, and then the detail: clients match on parts of both. */
 function sentence(error: ApiError, context: ErrorContext, quote = (text: string) => text): string {
-  const detail = quote(error.message);
+  const isOwn = (context.minorVersion ?? 0) >= since.consumers;
+  const detail = quote(isOwn ? (error.sentence ?? error.message) : error.message);
   switch (error.status) {
     case 405:
       return `The method ${context.method} is not allowed for this resource. <br /><br />\n${detail}`;

@@ -8,8 +8,10 @@ type Asked = { readonly method: string; readonly accept: string };
 /**
  * The answer to a request without a token, without Keystone: it has a form of its own, and no microversion, as in
  * upstream.
+ *
+ * @param detail what is missing; none as in upstream
  */
-export const unauthorized = (asked: Asked): Response =>
+export const unauthorized = (asked: Asked, detail = ''): Response =>
   frameworkError(
     asked,
     401,
@@ -17,7 +19,7 @@ export const unauthorized = (asked: Asked): Response =>
     'This server could not verify that you are authorized to access the document you requested. Either you supplied ' +
       'the wrong credentials (e.g., bad password), or your browser does not understand how to supply the credentials ' +
       'required.',
-    '',
+    detail,
   );
 
 /**

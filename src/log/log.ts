@@ -4,6 +4,7 @@ import { type DestinationStream, type Logger, pino } from 'pino';
 import type { Config } from '../config/config.ts';
 import { messageOf } from '../rest/message_of.ts';
 import { osloLine } from './oslo_line.ts';
+import { terminalLine } from './terminal_line.ts';
 
 /** Where a process logs to. */
 export type Log = {
@@ -50,9 +51,8 @@ export function openLog(settings: Config['default'], worker?: number): Log {
   });
   surviveErrors(destination);
   const gathered = gatherLines(destination);
-  const stream: DestinationStream = settings.useJson
-    ? gathered
-    : { write: (json) => gathered.write(osloLine(json, settings)) };
+  const form = lineForm(settings, file === undefined && process.stderr.isTTY);
+  const stream: DestinationStream = form === undefined ? gathered : { write: (json) => gathered.write(form(json)) };
   const logger = pino(
     {
       level: settings.debug ? 'debug' : 'info',
@@ -70,6 +70,15 @@ export function openLog(settings: Config['default'], worker?: number): Log {
       destination.reopen();
     },
   };
+}
+
+/**
+ * The form of lines: undefined for JSON as pino writes it. Without configuration a terminal gets lines for people, and
+ * any other output JSON.
+ */
+function lineForm(settings: Config['default'], isTerminal: boolean): ((json: string) => string) | undefined {
+  if (settings.useJson === undefined) return isTerminal ? terminalLine : undefined;
+  return settings.useJson ? undefined : (json) => osloLine(json, settings);
 }
 
 /**
@@ -134,8 +143,8 @@ function checkWritable(file: string): void {
   } catch (error) {
     const reason = messageOf(error);
     throw new Error(
-      `The log file ${file} ([DEFAULT] log_file and log_dir) cannot be opened: ${reason}. Let this user write there, or ` +
-        'leave both options out for standard error.',
+      `The log file ${file} ([DEFAULT] log_file and log_dir) cannot be opened: ${reason}. Let this user write there, in ` +
+        'a folder that exists, or leave both options out for standard error.',
       { cause: error },
     );
   }

@@ -7,7 +7,7 @@ export type OsloFormats = Pick<
 >;
 
 /** An entry of the log, as pino writes it in JSON. */
-type Entry = Readonly<Record<string, unknown>>;
+export type Entry = Readonly<Record<string, unknown>>;
 
 /**
  * Formats an entry of the log as oslo.log does (`ContextFormatter`), and the entry of a request as upstream's
@@ -93,7 +93,8 @@ const saidElsewhere: ReadonlySet<string> = new Set([
   ...['user', 'project', 'domain', 'systemScope', 'userDomain', 'projectDomain'],
 ]);
 
-function messageText(entry: Entry): string {
+/** The message of an entry, with its fields behind it. */
+export function messageText(entry: Entry): string {
   if (isRequest(entry)) {
     const { client, method, url, status, bytes, microversion, ms } = entry;
     // A quotation mark in the URL would end the quoted part of the line.
@@ -113,14 +114,14 @@ function messageText(entry: Entry): string {
 type LoggedError = { readonly type: string; readonly message: string; readonly stack: string };
 
 /** The error of an entry, as pino's serializer writes it. */
-function errorOf({ err }: Entry): LoggedError | undefined {
+export function errorOf({ err }: Entry): LoggedError | undefined {
   if (typeof err !== 'object' || err === null) return undefined;
   const { type, message, stack } = err as Partial<Record<keyof LoggedError, unknown>>; // each is checked by String
   return { type: String(type ?? 'Error'), message: String(message ?? ''), stack: String(stack ?? '') };
 }
 
 /** Escapes control characters, and characters that change the direction of text or are invisible. */
-const escapeControls = (text: string): string =>
+export const escapeControls = (text: string): string =>
   text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (character) => escapes[character] ?? unicodeEscape(character));
 
 const escapes: Readonly<Record<string, string>> = { '\n': '\\n', '\r': '\\r', '\t': '\\t' };

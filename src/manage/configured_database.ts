@@ -1,4 +1,5 @@
 import type { Database } from '../../db/engine/connect.ts';
+import { withUsageRemedy } from '../../db/schema/privileges.ts';
 import type { Config } from '../config/config.ts';
 import { type ConfigFlags, loadConfig, printWarnings } from '../start/command_line.ts';
 import { databaseWarning } from '../start/database_warning.ts';
@@ -12,10 +13,11 @@ export async function withConfiguredDatabase(
   use: (database: Database, config: Config) => Promise<void>,
 ): Promise<void> {
   const loaded = loadConfig(flags);
-  printWarnings([...loaded.warnings, databaseWarning(loaded)]);
+  printWarnings(loaded.warnings);
+  printWarnings([databaseWarning(loaded)]);
   const database = await openConfiguredDatabase(loaded.config, { warn: (line) => console.error(line) });
   try {
-    await use(database, loaded.config);
+    await withUsageRemedy(database, () => use(database, loaded.config));
   } finally {
     await database.close();
   }

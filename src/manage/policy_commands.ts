@@ -1,10 +1,12 @@
 import type { Command } from 'commander';
-import { printCheck } from '../access/policy/check.ts';
+import { printCheck, referredRules } from '../access/policy/check.ts';
 import { explainDecision, originOf } from '../access/policy/explain.ts';
 import { loadRules } from '../access/policy/policy.ts';
 import type { PolicySettings } from '../access/policy/read_files.ts';
-import type { Rule } from '../access/policy/rules.ts';
+import { findRule, type Rule, type Rules } from '../access/policy/rules.ts';
+import { nearName } from '../config/near_name.ts';
 import { type Identity, noIdentity } from '../rest/identity.ts';
+import { addCommandGroup } from '../start/command_line.ts';
 
 /** The flags of `policy check`: they describe the token and the target of a request. */
 type CheckFlags = {
@@ -18,17 +20,33 @@ type CheckFlags = {
 
 /** Adds `policy list` and `policy check` to a program. Neither needs the database. */
 export function addPolicyCommands(program: Command, settings: () => PolicySettings): void {
-  const policy = program.command('policy').description('the rules that decide which token may do what');
-  policy.action(() => policy.outputHelp());
+  const policy = addCommandGroup(program, 'policy', 'the rules that decide which token may do what');
   policy
     .command('list')
     .description('print the rules in effect as a policy file, with the source of each')
-    .action(() => {
-      for (const rule of loadRules(settings(), onStandardError).byName.values()) console.log(describeRule(rule));
+    .argument('[text...]', 'only rules whose name has one of these texts, such as usages')
+    .option('--changed', 'only the rules of policy files')
+    .action((texts: readonly string[], { changed }: { readonly changed?: true }) => {
+      const { byName } = loadRules(settings(), onStandardError);
+      const chosen = [...byName.values()].filter(
+        ({ name, file }) =>
+          (texts.length === 0 || texts.some((text) => name.includes(text))) &&
+          (changed === undefined || file !== undefined),
+      );
+      for (const rule of chosen) console.log(describeRule(rule));
+      if (chosen.length > 0 || texts.length === 0) return;
+      const of = changed === undefined ? '' : ' of a policy file';
+      refuse(
+        `There is no rule${of} whose name has ${texts.map((text) => JSON.stringify(text)).join(' or ')}.`,
+        texts,
+        byName,
+      );
     });
   policy
     .command('check')
-    .description('explain whether a rule allows a request; exit code 0 if it does, else 1')
+    .description(
+      'explain whether a rule allows a request; exit code 0 if it does, 1 if not, 3 if there is no such rule',
+    )
     .argument('<rule>', 'the rule, such as placement:usages')
     .option('--roles <names>', 'the roles of the token, separated by commas')
     .option('--user <id>', 'the user of the token', 'user')
@@ -39,13 +57,55 @@ export function addPolicyCommands(program: Command, settings: () => PolicySettin
       '--target-project <id>',
       'the project of the usages, for placement:usages; default: the project of the token',
     )
-    .action((name: string, flags: CheckFlags) => {
+    .action((name: string, flags: CheckFlags, command: Command) => {
+      const rules = loadRules(settings(), onStandardError);
+      const rule = findRule(rules, name);
+      if (rule === undefined) {
+        refuse(`There is no rule ${name}.`, [name], rules.byName);
+        return;
+      }
       const identity = identityOf(flags);
+      if (flags.targetProject === undefined && flags.project === undefined && asksForProject(rule, rules)) {
+        command.error(
+          `error: ${name} compares the project of the token with the one of the request: give --project for the token, ` +
+            'or --target-project for the request if the token has no project.',
+        );
+      }
       const target = { project_id: flags.targetProject ?? identity.projectId ?? null, user_id: identity.userId };
-      const { allowed, lines } = explainDecision(loadRules(settings(), onStandardError), name, identity, target);
+      const { allowed, lines } = explainDecision(rules, name, identity, target);
       for (const line of lines) console.log(line);
       process.exitCode = allowed ? 0 : 1;
     });
+}
+
+/** Not 1, which means that a rule denies. */
+const noSuchRule = 3;
+
+function refuse(problem: string, names: readonly string[], rules: ReadonlyMap<string, Rule>): void {
+  const known = new Map(
+    [...rules.keys()].flatMap(
+      (name) =>
+        [
+          [name, name],
+          [name.replace(/^placement:/, ''), name],
+        ] as const,
+    ),
+  );
+  const near = names.map((name) => known.get(nearName(name, known.keys()) ?? '')).find((name) => name !== undefined);
+  const question = near === undefined ? '' : ` Did you mean ${near}?`;
+  console.error(`placement-manage: ${problem}${question} "placement-manage policy list" prints all rules.`);
+  process.exitCode = noSuchRule;
+}
+
+/** Whether the check of a rule, or of a rule that it refers to, compares the project of the request. */
+function asksForProject(rule: Rule, rules: Rules, within: ReadonlySet<string> = new Set()): boolean {
+  if (printCheck(rule.check).includes('%(project_id)s')) return true;
+  const referred = referredRules(rule.check).filter((name) => !within.has(name));
+  const inside = new Set([...within, ...referred]);
+  return referred.some((name) => {
+    const other = findRule(rules, name);
+    return other !== undefined && asksForProject(other, rules, inside);
+  });
 }
 
 /** Warnings go to standard error, so that they do not mix with the output. */

@@ -35,6 +35,8 @@ export type Metrics = {
   counting(claims: Claims): Claims;
   /** Counts a claim whose guard failed and that is judged again, as `retried`. */
   readonly claimRetried: () => void;
+  /** Counts consumers that were removed because their terms had ended. */
+  readonly consumersRemoved: (count: number) => void;
   /** The text of a scrape: the metrics of each process that serves the port, and the capacity of the fleet. */
   scrape(): Promise<string>;
 };
@@ -109,6 +111,11 @@ export function openMetrics(
     labelNames: ['outcome'],
     registers,
   });
+  const ended = new Counter({
+    name: 'placement_terms_ended_total',
+    help: 'Consumers that this process removed because their terms had ended.',
+    registers,
+  });
   registerState(register, database, fleet, () => ageBeforeScrape ?? fleet.ageSeconds());
 
   const scrape = async (): Promise<string> => {
@@ -145,6 +152,7 @@ export function openMetrics(
       },
     }),
     claimRetried: () => claimed.inc({ outcome: 'retried' }),
+    consumersRemoved: (count) => ended.inc(count),
     scrape: () => {
       // Usually any client may scrape, so all requests that come during a scrape share its answer.
       underWay ??= scrape().finally(() => {

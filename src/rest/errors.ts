@@ -41,6 +41,8 @@ type Options = {
    * and so does this service.
    */
   readonly vary?: boolean;
+  /** The text from microversion 1.41 on, if it differs from that of upstream. */
+  readonly sentence?: string;
 };
 
 /** An error with a status and a text for the client. The server answers 500 to most other errors. */
@@ -49,6 +51,7 @@ export class ApiError extends Error {
   readonly code: ErrorCode;
   readonly headers: Readonly<Record<string, string>>;
   readonly vary: boolean;
+  readonly sentence: string | undefined;
 
   constructor(status: number, detail: string, options: Options = {}) {
     super(detail);
@@ -56,6 +59,7 @@ export class ApiError extends Error {
     this.code = options.code ?? errorCodes.undefined;
     this.headers = options.headers ?? {};
     this.vary = options.vary ?? true;
+    this.sentence = options.sentence;
   }
 }
 

@@ -79,6 +79,25 @@ export function text(
   );
 }
 
+/** A time with its zone, such as 2026-11-22T23:00:00Z, as a Date. */
+export const time = v.pipe(
+  v.string(wrongType('string')),
+  v.check(
+    isTime,
+    failed('format', (value) => `${value} is not a 'date-time'`),
+  ),
+  v.transform((value) => new Date(value)),
+);
+
+const timePattern = /^(\d{4}-\d{2}-\d{2})T\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?(Z|[+-]\d{2}:\d{2})$/;
+
+/** Date.parse takes 30 February for 2 March. */
+function isTime(text: string): boolean {
+  const day = timePattern.exec(text)?.[1];
+  if (day === undefined || Number.isNaN(Date.parse(text))) return false;
+  return !Number.isNaN(Date.parse(day)) && new Date(day).toISOString().startsWith(day);
+}
+
 /** A UUID in any spelling; see isUuidLike. */
 export const uuidText = v.pipe(
   v.string(wrongType('string')),

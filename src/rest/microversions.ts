@@ -48,6 +48,7 @@ export const changes = {
   explanation: [42, 'GET /allocation_candidates/explanation and /allocation_candidates/count.'],
   placing: [43, 'Claims by query; order, with and apart_from; dry runs.'],
   following: [44, 'GET /changes, and the header Placement-Changes-Token.'],
+  terms: [45, 'Claims that end by themselves: expires_in, expires_at, PUT /consumers/{uuid}/term.'],
 } as const satisfies Changes;
 
 /** The minor version that brought each change: `request.version >= since.mappings`. */

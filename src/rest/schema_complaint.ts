@@ -1,4 +1,5 @@
 import type * as v from 'valibot';
+import { nearName } from '../config/near_name.ts';
 
 type Issue = v.BaseIssue<unknown>;
 
@@ -39,6 +40,41 @@ export function complaintOf(issues: readonly [Issue, ...Issue[]]): string {
     .map((key) => (typeof key === 'number' ? "['items']" : `['properties'][${pythonRepr(key)}]`))
     .join('');
   return `${sentence} in schema${schemaPlace}\n\nOn instance${place}:\n    ${pythonRepr(value)}`;
+}
+
+/**
+ * The same complaint in plain sentences, without the rule and the schema. An unknown name may be the cause of a missing
+ * one, so the text has both.
+ *
+ * @param names that the value may have at its top level, if it is an object
+ */
+export function complaintSentence(issues: readonly [Issue, ...Issue[]], names: readonly string[]): string {
+  const { sentence, path } = chiefFault(issues);
+  const place = path.length === 0 ? '' : `${path.join('.')}: `;
+  const unknown = issues.find((issue) => isUnknownKey(issue) && placeOf(issue).length === path.length);
+  const sentences = [sentence, ...(unknown === undefined ? [] : [unknown.message])].map((each) =>
+    plainly(each, path.length === 0 ? names : []),
+  );
+  return place + [...new Set(sentences)].join(' ');
+}
+
+const unknownKeys =
+  /^(?:Additional properties are not allowed \((.*) (?:was|were) unexpected\)|(.*) do(?:es)? not match any of the regexes: (.*))$/s;
+const capitals = 'capital letters, digits and _';
+
+function plainly(sentence: string, names: readonly string[]): string {
+  const [rule = ''] = sentence.split('\n\nFailed validating');
+  const [, unexpected, unmatched, patterns = ''] = unknownKeys.exec(rule) ?? [];
+  const keys = unexpected ?? unmatched;
+  if (keys === undefined)
+    return `${rule.replace(/ does not match '\^\(?\[A-Z0-9_\]\+.*'$/s, ` has more than ${capitals}`)}.`;
+  if (/^'\^\[A-Z0-9_\]\+\$'$/.test(patterns)) return `${keys} is no name, which has ${capitals} only.`;
+  // The pattern of a parameter is its name and the suffix that may follow.
+  const known = [...names, ...[...patterns.matchAll(/'\^([a-z_]+)/g)].map(([, name = '']) => name)];
+  if (known.length === 0) return `${keys} is not allowed${patterns === '' ? '' : `: a name must match ${patterns}`}.`;
+  const near = nearName(keys.replaceAll("'", ''), known);
+  const meant = near === undefined ? '' : ` Did you mean '${near}'?`;
+  return `${keys} is unknown.${meant} Known are ${[...new Set(known)].toSorted().join(', ')}.`;
 }
 
 /** The place of an issue. A missing or unexpected key is a fault of its object. */

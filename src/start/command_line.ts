@@ -2,6 +2,7 @@ import os from 'node:os';
 import { type Command, CommanderError } from 'commander';
 import { ConfigError } from '../config/config_error.ts';
 import { type LoadedConfig, load } from '../config/load.ts';
+import { nearName } from '../config/near_name.ts';
 import type { Override } from '../config/sources.ts';
 import { version } from '../config/version.ts';
 import { messageOf } from '../rest/message_of.ts';
@@ -15,6 +16,23 @@ export function addConfigFlags(command: Command): Command {
   return command
     .option('--config-file <file>', 'read this file instead of placement.conf; may be repeated', collect)
     .option('--config-dir <folder>', 'read the *.conf files of this folder; may be repeated', collect);
+}
+
+/**
+ * Adds a group of commands. By itself it prints its help and is no failure, as with upstream's `placement-manage db`. A word that is none
+ * of its commands is an error, with the command that was probably meant.
+ */
+export function addCommandGroup(program: Command, name: string, description: string): Command {
+  const group = program.command(name).description(description).allowExcessArguments();
+  return group.action(() => {
+    const [word] = group.args;
+    if (word === undefined) return group.outputHelp();
+    const names = group.commands.map((command) => command.name());
+    const near = nearName(word, names);
+    group.error(
+      `error: unknown command '${word}'\n(${near === undefined ? `There are ${names.join(', ')}.` : `Did you mean ${near}?`})`,
+    );
+  });
 }
 
 /** The configuration of this process. @throws ConfigError */
@@ -34,8 +52,8 @@ export function printWarnings(warnings: readonly (string | undefined)[]): void {
   for (const warning of warnings) if (warning !== undefined) console.error(`Warning: ${warning}`);
 }
 
-/** The exit codes for a command that failed, and for a command line without a subcommand. */
-export type ExitCodes = { readonly failed: number; readonly noCommand: number };
+/** The exit codes for a command that failed, by its error, and for a command line without a subcommand. */
+export type ExitCodes = { readonly failed: (error: unknown) => number; readonly noCommand: number };
 
 /**
  * Parses the command line of this process and runs the command. The command's action sets `process.exitCode`. Commander
@@ -64,7 +82,7 @@ export async function runCommand(
     }
     const problems = error instanceof ConfigError ? error.problems : [messageOf(error)];
     for (const problem of problems) console.error(`${command.name()}: ${problem}`);
-    process.exitCode = exitCodes.failed;
+    process.exitCode = exitCodes.failed(error);
   }
 }
 

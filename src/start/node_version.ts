@@ -12,6 +12,6 @@ if (Number(process.versions.node.split('.')[0]) < oldest) {
     `${program}: This is Node.js ${process.versions.node}, which is too old. Use ${oldest} or newer, such as the one that ` +
       '"npm ci" brings into a checkout, node_modules/.bin/node.',
   );
-  // For placement-status the exit codes 1 and 2 are results of the checks.
-  process.exit(program === 'placement-status' ? 255 : 1);
+  // The environment is wrong. For placement-status the exit codes 1 and 2 are results of the checks.
+  process.exit(program === 'placement-status' ? 255 : 2);
 }

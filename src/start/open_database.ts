@@ -3,8 +3,10 @@ import { type Database, openDatabase } from '../../db/engine/connect.ts';
 import { failureOf } from '../../db/engine/failure_of.ts';
 import type { OnStatement } from '../../db/engine/pool.ts';
 import { reach } from '../../db/engine/reach.ts';
+import { hasSqlstate, sqlstate } from '../../db/engine/sqlstate.ts';
 import type { Config } from '../config/config.ts';
 import { maskUrls } from '../config/database_url.ts';
+import { isRefusedLogin } from './exit_code.ts';
 
 /**
  * Opens the database that the configuration names: a PostgreSQL server or the embedded database. If the server cannot
@@ -26,6 +28,7 @@ export async function openConfiguredDatabase(
   const onStatement = options.onStatement === undefined ? {} : { onStatement: options.onStatement };
   const { connection, embeddedPath, maxPoolSize, poolTimeout, connectionRecycleTime, maxRetries, retryInterval } =
     config.placementDatabase;
+  const { preparedStatements } = config.placementDatabase;
   if (connection === undefined) {
     const { embeddedTemplate: template, warn } = options;
     return openDatabase({
@@ -40,6 +43,7 @@ export async function openConfiguredDatabase(
     maxPoolSize: maxPoolSize === 0 ? Number.MAX_SAFE_INTEGER : maxPoolSize,
     connectTimeoutMs: poolTimeout * 1000,
     maxLifetimeSeconds: Math.max(0, connectionRecycleTime),
+    preparedStatements,
     statementTimeoutMs: options.statementTimeoutMs ?? 0,
     ...onStatement,
   });
@@ -53,7 +57,17 @@ export async function openConfiguredDatabase(
     return database;
   } catch (error) {
     await database.close();
-    const remedy = 'Start the server, or correct [placement_database] connection (or DATABASE_URL).';
-    throw new Error(`${problem(failureOf(error))} ${remedy}`, { cause: error });
+    throw new Error(`${problem(failureOf(error))} ${remedyOf(error)}`, { cause: error });
   }
+}
+
+const option = '[placement_database] connection (or DATABASE_URL)';
+
+/** What to do. A server that refuses the role, or lacks the database, is already running. */
+function remedyOf(error: unknown): string {
+  if (isRefusedLogin(error))
+    return `The server answers: correct user and password in ${option}, or let pg_hba.conf allow them.`;
+  if (hasSqlstate(error, sqlstate.unknownDatabase))
+    return `The server answers: create the database, or correct ${option}.`;
+  return `Start the server, or correct ${option}.`;
 }

@@ -7,6 +7,7 @@ import { routes } from '../api/routes.ts';
 import { openAllocationReads } from '../claims/allocation_reads.ts';
 import { openClaims } from '../claims/claims.ts';
 import { openDeletions } from '../claims/deletions.ts';
+import { removeEndedConsumers } from '../claims/ended_terms.ts';
 import { openOwners } from '../claims/owners.ts';
 import { computeDialect } from '../compute/dialect.ts';
 import { openHeartbeats } from '../compute/heartbeats.ts';
@@ -98,6 +99,11 @@ export async function openService(
     const { enabled, serviceDownTime, retireAfter } = config.compute;
     const heartbeats = openHeartbeats(database, fleet, serviceDownTime);
     const stopRetiring = retireSilentServices(database, enabled ? retireAfter : 0, logger);
+    const stopRemoving = removeEndedConsumers(database, {
+      logger,
+      outages,
+      ...(metrics === undefined ? {} : { onRemoved: metrics.consumersRemoved }),
+    });
     const deletions = openDeletions(database);
     const allocationReads = openAllocationReads(database);
     const providerWrites = openProviderWrites(database, fleet);
@@ -148,6 +154,7 @@ export async function openService(
         followers.end();
         await stopPruning();
         await stopRetiring();
+        await stopRemoving();
         keystone?.close();
         await database.close();
       },

@@ -1,26 +1,27 @@
 import { keystoneProblems } from '../access/keystone/settings.ts';
 import type { Config } from '../config/config.ts';
+import { ConfigError } from '../config/config_error.ts';
 import { isLoopback } from '../http/loopback.ts';
 
-/** @throws Error if the configuration selects Keystone, but lacks settings to reach it */
+/** @throws ConfigError if the configuration selects Keystone, but lacks settings to reach it */
 export function checkAuthentication({ api, keystoneAuthtoken }: Config): void {
   if (api.authStrategy === 'noauth2') return;
   const problems = keystoneProblems(keystoneAuthtoken);
   if (problems.length === 0) return;
-  throw new Error(
+  throw new ConfigError([
     '[api] auth_strategy = keystone, which is the default once anything is configured, needs a service user: ' +
       `${problems.join(' ')} Or, on a trusted network, set [api] auth_strategy = noauth2 in placement.conf, or ` +
       'OS_API__AUTH_STRATEGY=noauth2 in the environment.',
-  );
+  ]);
 }
 
-/** @throws Error if the configuration has several workers on the embedded database, which only one process can open */
+/** @throws ConfigError if the configuration has several workers on the embedded database, which only one process can open */
 export function checkWorkers({ api, placementDatabase }: Config): void {
   if (api.workers === 1 || placementDatabase.connection !== undefined) return;
-  throw new Error(
+  throw new ConfigError([
     `[api] workers = ${api.workers} (or --workers) needs a PostgreSQL server, because the embedded database is for a single ` +
       'process. Set [placement_database] connection, or leave it at 1 worker.',
-  );
+  ]);
 }
 
 /** The notice at the start of a service without configuration: its database, authentication and address. */

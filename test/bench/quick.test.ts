@@ -13,40 +13,52 @@ import { allWorkloads } from './workloads/all.ts';
 
 const benchmark = path.join(import.meta.dirname, 'run.ts');
 
-test('a quick run measures every workload on every server, and the limits', { timeout: 300_000 }, async () => {
+/** Runs the benchmark quickly. @returns its rows */
+async function quickly(args: readonly string[]): Promise<readonly Row[]> {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'bench-test-'));
   try {
     const file = path.join(folder, 'figures.json');
-    const child = spawn(process.execPath, [benchmark, '--quick', '--json', file], {
+    const child = spawn(process.execPath, [benchmark, '--quick', '--json', file, ...args], {
       stdio: ['ignore', 'ignore', 'pipe'],
     });
     const { code, complaints } = await endOf(child);
     assert.equal(code, 0, complaints);
     // What run.ts writes.
     const { rows } = JSON.parse(await readFile(file, 'utf8')) as { readonly rows: readonly Row[] };
-    for (const { name } of allWorkloads.filter(({ name }) => !name.startsWith('refresh'))) {
-      const measured = rows.filter(({ workload }) => workload === name);
-      assert.deepEqual(
-        measured.map(({ server }) => server),
-        ownServers,
-        name,
-      );
-      assert.ok(
-        measured.every(({ medians }) => medians.perSecond > 0 && medians.p50Ms > 0),
-        name,
-      );
-    }
-    assert.ok(rows.some(({ workload }) => workload.startsWith('refresh')));
-    for (const limit of ['L1', 'L2', 'L3'])
-      assert.ok(
-        rows.some(({ workload }) => workload.startsWith(limit)),
-        limit,
-      );
-    for (const { server, medians } of rows.filter(({ workload }) => workload.startsWith('W5'))) {
-      assert.match(medians.note ?? '', /^0 answers 409 while there was room/, server);
-    }
+    return rows;
   } finally {
     await rm(folder, { recursive: true, force: true });
+  }
+}
+
+const serversOf = (rows: readonly Row[], name: string): readonly string[] =>
+  rows.filter(({ workload }) => workload === name).map(({ server }) => server);
+
+test('a quick run measures every workload, and the limits', { timeout: 300_000 }, async () => {
+  const rows = await quickly(['--own', 'postgresql']);
+  for (const { name } of allWorkloads.filter(({ name }) => !name.startsWith('refresh'))) {
+    assert.deepEqual(serversOf(rows, name), ['postgresql'], name);
+  }
+  for (const name of ['refresh', 'L1', 'L2', 'L3']) {
+    assert.ok(
+      rows.some(({ workload }) => workload.startsWith(name)),
+      name,
+    );
+  }
+  for (const { workload, medians } of rows) {
+    assert.ok(workload.startsWith('L') || (medians.perSecond > 0 && medians.p50Ms > 0), workload);
+  }
+});
+
+test('a quick run measures every server', { timeout: 300_000 }, async () => {
+  const [name, hotSpot] = ['W4 claims, c8', 'W5 hot spot: claims on one provider, c16'];
+  const rows = await quickly(['--only', `${name}$|${hotSpot}|W10`]);
+  for (const each of [name, hotSpot]) assert.deepEqual(serversOf(rows, each), ownServers, each);
+  // It needs SQL.
+  const ending = allWorkloads.filter((each) => each.name.startsWith('W10'));
+  for (const each of ending) assert.ok(!serversOf(rows, each.name).includes('embedded'));
+  for (const { server, medians } of rows.filter(({ workload }) => workload === hotSpot)) {
+    assert.match(medians.note ?? '', /^0 answers 409 while there was room/, server);
   }
 });
 

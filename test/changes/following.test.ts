@@ -1,9 +1,13 @@
 /** Requests that wait for changes, and streams of events. */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import net from 'node:net';
+import os from 'node:os';
+import path from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { Worker } from 'node:worker_threads';
 import { sql } from 'kysely';
 import { listen } from '../../src/http/server/listen.ts';
 import type { PlacementService } from '../../src/start/service.ts';
@@ -30,6 +34,12 @@ async function serve(
     }
   });
 }
+
+/** A promise of 'open' after some time by the real clock, also where timers are mocked. */
+const sleepInReal = (ms: number): Promise<'open'> =>
+  new Promise((resolve) => {
+    new Worker(`setTimeout(() => {}, ${ms})`, { eval: true }).on('exit', () => resolve('open'));
+  });
 
 const usagesOf = (uuid: string) => [{ resource_provider: uuid, parts: ['usages'] }];
 
@@ -131,6 +141,48 @@ test('streams beyond the limit are refused, and all end with the process', () =>
     const late = await openStream(`${url}/changes`, headers);
     assert.equal(await late.ended(), 'in order');
   }));
+
+test('a stream without changes sends a comment every 15 seconds, and ends after an hour', (t) =>
+  serve('embedded', {}, async (url) => {
+    t.mock.timers.enable({ apis: ['setInterval', 'setTimeout'] });
+    const stream = await openStream(`${url}/changes`, headers);
+    await stream.next();
+    for (const _ of [1, 2]) {
+      t.mock.timers.tick(15_000);
+      assert.equal(await stream.block(), ':');
+    }
+    t.mock.timers.tick(3_600_000 - 2 * 15_000 - 1);
+    const late = stream.ended();
+    assert.equal(await Promise.race([late, sleepInReal(100)]), 'open');
+    t.mock.timers.tick(1);
+    assert.equal(await late, 'in order');
+    t.mock.timers.reset();
+  }));
+
+test('a stream ends with an error event once the policy forbids it', async (t) => {
+  const folder = await mkdtemp(path.join(os.tmpdir(), 'placement-policy-'));
+  const policyFile = path.join(folder, 'policy.yaml');
+  await writeFile(policyFile, '');
+  try {
+    await serve('embedded', { osloPolicy: { policyFile } }, async (url, service) => {
+      t.mock.timers.enable({ apis: ['setInterval', 'setTimeout'] });
+      const stream = await openStream(`${url}/changes`, headers);
+      await stream.next();
+      await writeFile(policyFile, '"placement:changes:list": "!"\n');
+      await until(
+        'the policy is read',
+        async () => (await requestsTo(service, 'placement 1.44')('GET', '/changes')).status === 403,
+      );
+      t.mock.timers.tick(15_000);
+      const event = await stream.next();
+      assert.deepEqual([event.event, at(event.data, 'status')], ['error', 403]);
+      assert.equal(await stream.ended(), 'in order');
+      t.mock.timers.reset();
+    });
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+});
 
 test('a stream whose log was truncated ends with an error event', () =>
   serve('postgresql', {}, async (url, service) => {

@@ -6,6 +6,8 @@ export type Stream = {
   readonly headers: Headers;
   /** The next event that has data. */
   next(): Promise<StreamEvent>;
+  /** The text of the next event or comment; undefined at the end. */
+  block(): Promise<string | undefined>;
   /** How the stream ended, after all events. */
   ended(): Promise<'in order' | 'broken'>;
   leave(): void;
@@ -18,7 +20,6 @@ export async function openStream(url: string, headers: Readonly<Record<string, s
   if (answer.status !== 200 || answer.body === null) throw new Error(`${answer.status} ${await answer.text()}`);
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
   let text = '';
-  /** The text of the next event; undefined at the end. */
   const block = async (): Promise<string | undefined> => {
     for (;;) {
       const end = text.indexOf('\n\n');
@@ -36,6 +37,7 @@ export async function openStream(url: string, headers: Readonly<Record<string, s
     Object.fromEntries(found.split('\n').flatMap((line) => (line.startsWith(':') ? [] : [fieldOf(line)])));
   return {
     headers: answer.headers,
+    block,
     next: async () => {
       for (;;) {
         const found = await block();

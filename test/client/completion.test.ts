@@ -5,11 +5,15 @@ import os from 'node:os';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
 import { promisify } from 'node:util';
+import { connect } from '../../src/client/index.ts';
 import { compileCache } from '../compile_cache.ts';
 import { placement, program } from './command.ts';
+import { startServer } from './servers.ts';
 
 const exec = promisify(execFile);
 let folder: string;
+/** How the completed command reaches a service. */
+let env: Readonly<Record<string, string>> = {};
 
 before(async () => {
   folder = await mkdtemp(path.join(os.tmpdir(), 'placement-completion-'));
@@ -25,7 +29,7 @@ async function offered(...words: readonly string[]): Promise<readonly string[]> 
   const script = `source <(placement completion bash); COMP_WORDS=(${quoted}); COMP_CWORD=${words.length}
     _placement_complete; printf '%s\\n' "\${COMPREPLY[@]}"`;
   const { stdout } = await exec('bash', ['-c', script], {
-    env: { PATH: `${folder}:${process.env.PATH}`, ...compileCache },
+    env: { PATH: `${folder}:${process.env.PATH}`, ...compileCache, ...env },
     timeout: 60_000,
   });
   return stdout.trim().split('\n');
@@ -54,4 +58,35 @@ test('there are scripts for zsh and fish, and for no other shell', async () => {
   const { code, stderr } = await placement(['completion', 'tcsh']);
   assert.equal(code, 2);
   assert.match(stderr, /Allowed choices are bash, zsh, fish/);
+});
+
+test('names of providers, traits and classes come from the service', async () => {
+  const server = await startServer();
+  try {
+    env = { OS_ENDPOINT: server.url, OS_TOKEN: 'admin' };
+    const { providers, traits, resourceClasses } = connect({ endpoint: server.url, auth: 'admin' });
+    for (const name of ['host-1', 'host-2', 'a pool; rm *', 'evil\u001b[31m']) await providers.create({ name });
+    await traits.ensure('CUSTOM_FAST');
+    await resourceClasses.ensure('CUSTOM_TAPE');
+    assert.deepEqual(await offered('provider', 'show', 'ho'), ['host-1', 'host-2']);
+    assert.deepEqual(await offered('provider', 'show', 'a'), ['a\\ pool\\;\\ rm\\ \\*'], 'quoted for the shell');
+    assert.deepEqual(await offered('provider', 'show', 'ev'), [''], 'no control characters');
+    assert.deepEqual(await offered('provider', 'list', '--in-tree', 'host-2'), ['host-2']);
+    assert.deepEqual(await offered('provider', 'show', '--json', 'host-2'), ['host-2']);
+    assert.deepEqual(await offered('trait', 'add', 'host-1', 'CUSTOM_F'), ['CUSTOM_FAST']);
+    assert.deepEqual(await offered('trait', 'delete', 'CUSTOM_'), ['CUSTOM_FAST']);
+    assert.deepEqual(await offered('class', 'delete', 'CUSTOM_'), ['CUSTOM_TAPE']);
+    assert.deepEqual(await offered('candidate', 'list', 'VCPU=1', '--required', '!CUSTOM'), ['\\!CUSTOM_FAST']);
+    assert.deepEqual(await offered('candidate', 'list', 'CUSTOM'), ['CUSTOM_TAPE=']);
+    assert.deepEqual(await offered('inventory', 'delete', 'host-1', 'DISK'), ['DISK_GB']);
+    env = { OS_ENDPOINT: 'http://127.0.0.1:1', OS_TOKEN: 'admin' };
+    assert.deepEqual(
+      await offered('provider', 'show', 'ho'),
+      [''],
+      'without a service there are no names, and no error',
+    );
+  } finally {
+    env = {};
+    await server.close();
+  }
 });

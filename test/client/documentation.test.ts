@@ -29,7 +29,20 @@ after(async () => {
 test('docs/client.md has an example for each common task', () => {
   assert.deepEqual(
     examples.map(({ name }) => name),
-    ['connect', 'keystone', 'tree', 'schedule', 'move', 'tags', 'consumers', 'errors', 'signal'],
+    [
+      'connect',
+      'keystone',
+      'tree',
+      'schedule',
+      'older',
+      'move',
+      'tags',
+      'consumers',
+      'why',
+      'names',
+      'errors',
+      'signal',
+    ],
   );
 });
 

@@ -143,6 +143,15 @@ async function doEverything(version: Microversion): Promise<void> {
     placement.consumers.set(consumer, { ...(known ?? {}), ...claim, user_id: 'v', consumer_generation: 1 }),
   );
   assert.equal(given?.user_id, minor >= 41 ? 'v' : undefined);
+  const term = { expires_in: 3600, consumer_generation: given?.consumer_generation ?? 0 };
+  const renewed = await from(45, () => placement.consumers.setTerm(consumer, term));
+  const expiring = await from(45, () =>
+    placement.consumers.page({ project_id: custom, expiring_before: new Date(Date.now() + 4_000_000) }),
+  );
+  assert.deepEqual(
+    expiring?.map(({ uuid, expires_at }) => [uuid, expires_at]),
+    renewed && [[consumer, renewed.expires_at]],
+  );
   const whole = await from(41, () => placement.providerSummaries.page({ uuids: [host.uuid] }));
   assert.equal(whole?.[0]?.usages.VCPU, minor >= 41 ? 4 : undefined);
   const following = placement.changes();

@@ -1,15 +1,16 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, realpath, rename, rm, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
 import { promisify } from 'node:util';
+import { connect } from '../../src/client/index.ts';
 import { newestVersion } from '../requests.ts';
 import { project, readExamples } from './documentation.ts';
 
 /*
- * The published package, as a user who installs it gets it: packed, installed in an empty folder, compiled against, and
+ * The published packages, as a user who installs them gets them: packed, installed in an empty folder, compiled against, and
  * run with each supported Node.js. The test needs packages from the npm registry.
  */
 
@@ -20,6 +21,8 @@ let folder: string;
 
 /** The path of each Node.js. With 20 the package can only be installed. 24 runs the tests. */
 const nodes: Record<'20' | '22' | '24', string> = { '20': '', '22': '', '24': process.execPath };
+
+const packed = (name: string): string => path.join(folder, `${name}.tgz`);
 
 const npm = (args: readonly string[], cwd: string) =>
   exec('npm', [...args, '--no-audit', '--no-fund', '--prefer-offline', '--loglevel=error'], {
@@ -44,9 +47,13 @@ const runCommand = (
 before(
   async () => {
     folder = await mkdtemp(path.join(os.tmpdir(), 'placement-package-'));
-    const { stdout } = await npm(['pack', '--pack-destination', folder], project);
+    for (const name of ['placement', 'placement-client']) {
+      const workspace = name === 'placement' ? [] : ['--workspace', name];
+      const { stdout } = await npm(['pack', '--pack-destination', folder, ...workspace], project);
+      await rename(path.join(folder, stdout.trim().split('\n').at(-1) ?? ''), packed(name));
+    }
     await writeFile(path.join(folder, 'package.json'), '{"type": "module", "private": true}');
-    await npm(['install', path.join(folder, stdout.trim().split('\n').at(-1) ?? '')], folder);
+    await npm(['install', packed('placement')], folder);
     // Node.js is installed in its own folder, because the empty folder must have only the package.
     const name = `node-${process.platform === 'win32' ? 'win' : process.platform}-${process.arch}`;
     for (const version of ['20', '22'] as const) {
@@ -92,9 +99,63 @@ test('with Node.js 20 each command names the version that it needs', { timeout: 
       () => assert.fail(`${name} runs`),
       (ended) => ended,
     );
-    assert.equal(refused.code, name === 'placement-status' ? 255 : 1);
+    assert.equal(refused.code, name === 'placement-status' ? 255 : 2);
     assert.match(refused.stderr, new RegExp(`^${name}: This is Node\\.js 20\\..* too old\\. Use 22 or newer.*\n$`));
   }
+});
+
+test('npm with Node.js 20 warns that the packages need a newer Node.js', { timeout: minutes }, async () => {
+  const npmProgram = await realpath((await exec('which', ['npm'])).stdout.trim());
+  const place = path.join(folder, 'node-20');
+  for (const name of ['placement', 'placement-client']) {
+    const flags = ['--dry-run', '--prefer-offline', '--no-audit', '--no-fund', '--loglevel=warn'];
+    const { stderr } = await exec(nodes['20'], [npmProgram, 'install', packed(name), ...flags], { cwd: place });
+    assert.match(stderr, new RegExp(`EBADENGINE[\\s\\S]*package: '${name}@[\\s\\S]*node: '>=22'`));
+  }
+});
+
+test('npx placement runs the command of the installed package', { timeout: minutes }, async () => {
+  const { stdout } = await exec('npx', ['placement', '--version'], { cwd: folder });
+  assert.match(stdout, /^\d+\.\d+\.\d+\n$/);
+});
+
+test('placement-client is the client alone, with a reference of its methods', { timeout: 3 * minutes }, async () => {
+  const place = path.join(folder, 'client');
+  await mkdir(place);
+  await writeFile(path.join(place, 'package.json'), '{"type": "module", "private": true}');
+  await npm(['install', packed('placement-client')], place);
+  assert.deepEqual(
+    (await readdir(path.join(place, 'node_modules'))).filter((name) => !name.startsWith('.')),
+    ['placement-client'],
+  );
+  const files = path.join(place, 'node_modules', 'placement-client');
+  const own = JSON.parse(await readFile(path.join(files, 'package.json'), 'utf8'));
+  const service = JSON.parse(await readFile(path.join(project, 'package.json'), 'utf8'));
+  assert.deepEqual([own.version, own.engines, own.license], [service.version, service.engines, service.license]);
+  assert.ok((await readFile(path.join(files, 'LICENSE'), 'utf8')).includes('Apache License'));
+
+  const reference = await readFile(path.join(files, 'dist', 'reference', 'reference.md'), 'utf8');
+  const calls = connect({ endpoint: 'http://127.0.0.1:1', auth: 'admin' });
+  const methods = Object.values(calls).flatMap((each) => (typeof each === 'object' ? Object.keys(each) : []));
+  assert.ok(methods.length > 40);
+  const functions = ['retryConflicts', 'consumerUuid', 'isNoCandidates', 'keystone'];
+  for (const name of [...methods, ...Object.keys(calls), ...functions]) {
+    assert.match(reference, new RegExp(`^#+ ${name}(\\(\\))?$`, 'm'), name);
+  }
+  assert.match(reference, /Finds a place for a consumer and claims it, in one request/, 'the text of TSDoc');
+
+  const { child, url } = await serve(process.execPath, place);
+  try {
+    const [, code = ''] = /^```ts\n([\s\S]*?)^```$/m.exec(await readFile(path.join(files, 'README.md'), 'utf8')) ?? [];
+    assert.ok(code.includes('http://127.0.0.1:8778'));
+    await writeFile(path.join(place, 'example.js'), code.replace('http://127.0.0.1:8778', url));
+    for (const node of [nodes['22'], nodes['24']]) {
+      assert.equal((await exec(node, ['example.js'], { cwd: place })).stdout, 'All GPUs are taken.\n');
+    }
+  } finally {
+    child.kill('SIGTERM');
+  }
+  await new Promise((resolve) => child.once('exit', resolve));
 });
 
 for (const version of ['22', '24'] as const) {
@@ -112,6 +173,11 @@ for (const version of ['22', '24'] as const) {
 
     const { child, url } = await serve(node, home);
     try {
+      const page = await (await fetch(`${url}/console`)).text();
+      const scriptUrl = `${url}/${/src="(console\/main-\w+\.js)"/.exec(page)?.[1]}`;
+      const script = await fetch(scriptUrl, { headers: { 'accept-encoding': 'br' } });
+      assert.equal(script.headers.get('content-type'), 'text/javascript; charset=utf-8');
+      assert.equal(script.headers.get('content-encoding'), 'br');
       const env = { OS_ENDPOINT: url, OS_TOKEN: 'admin' };
       const { stdout: spoken } = await runCommand(node, 'placement', ['version', '--json'], home, env);
       assert.deepEqual(JSON.parse(spoken), { version: newestVersion, min: '1.0', max: newestVersion });

@@ -133,11 +133,14 @@ test('the command places a consumer, tries it out, and says why it fits nowhere'
   const placed = await place(...query, '--project', 'web', '--json');
   assert.equal(placed.code, 0, placed.stderr);
   const held = await open().allocations.show(consumer);
-  assert.deepEqual(JSON.parse(placed.stdout), { consumer, ...held, mappings: { '': [two] } });
+  assert.deepEqual(JSON.parse(placed.stdout), { consumer, ...held, expires_at: null, mappings: { '': [two] } });
   assert.equal(held.user_id, 'web');
 
-  const moved = await place(`${name}=1`, '--apart-from', consumer, '--consumer', consumer);
-  assert.match(moved.stdout, new RegExp(`${consumer} has this now.\n[^]*${one} `));
+  const away = [`${name}=1`, '--apart-from', consumer, '--consumer', consumer];
+  const triedAway = await place(...away, '--dry-run');
+  assert.match(triedAway.stdout, /would get this, in the place of what it has\. Nothing was written\.\n/);
+  const moved = await place(...away);
+  assert.match(moved.stdout, new RegExp(`${consumer} has this now, in the place of what it had.\n[^]*${one} `));
 
   await mustFail(
     new RegExp(`no tree meets resources=${name}:9[^]*It fits 0 of \\d+ hosts[^]*has 8 left`),

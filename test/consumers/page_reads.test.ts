@@ -1,6 +1,6 @@
 /**
- * What a page of consumers reads depends on its length, not on how many consumers there are. For a user or a type at most fifty times the
- * page is counted first.
+ * The rows that a page of consumers reads depend on its length, not on the number of consumers. For a user or a type at
+ * most fifty times the length of the page is counted before.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -37,6 +37,7 @@ const everything: ConsumerQuery = {
   projectId: undefined,
   userId: undefined,
   consumerType: undefined,
+  expiringBefore: undefined,
   providers: [],
   marker: '4',
   limit,

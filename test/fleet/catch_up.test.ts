@@ -107,12 +107,23 @@ const withTimeout = (settings: TestDatabase['settings'], statementTimeoutMs: num
   return { ...settings, statementTimeoutMs };
 };
 
+/** Opens the fleet. On a busy machine that may reach the time limit as well; then it is tried again. */
+async function openInTime(database: Database): Promise<FleetKeeper> {
+  for (;;) {
+    try {
+      return await openFleet(database);
+    } catch (error) {
+      if (!isTimedOut(error)) throw error;
+    }
+  }
+}
+
 test('if reading the changes reaches the time limit, the next refresh has no limit and succeeds', async () => {
   await withFreshDatabase('postgresql', async ({ settings }) => {
     const [database, patient] = await Promise.all([openDatabase(withTimeout(settings, 10)), openDatabase(settings)]);
     try {
       await makeProviders(patient, 1500);
-      const fleet = await openFleet(database);
+      const fleet = await openInTime(database);
       await changeMany(patient, 1000);
       await assert.rejects(fleet.fresh(), isTimedOut, 'otherwise this test proves nothing');
       await assertTrue(fleet, patient);

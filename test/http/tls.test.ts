@@ -78,7 +78,7 @@ test('the certificate is served, links are https, SIGHUP reads the files again, 
     ] as const) {
       await configure(certFile, keyFile);
       const { code, stdout, stderr } = await runToEnd('placement-api', args, folder);
-      assert.deepEqual([code, stdout], [1, '']);
+      assert.deepEqual([code, stdout], [78, '']);
       assert.match(stderr, message);
       assert.equal(stderr.trim().split('\n').length, 1);
     }

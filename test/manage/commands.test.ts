@@ -77,7 +77,7 @@ test('the error for a database that cannot be reached is one line without the pa
     OS_PLACEMENT_DATABASE__MAX_RETRIES: '0',
   };
   const cases = [
-    ['placement-manage', ['db', 'sync'], 1],
+    ['placement-manage', ['db', 'sync'], 69],
     ['placement-status', ['upgrade', 'check'], 255],
   ] as const;
   for (const [command, args, code] of cases) {

@@ -66,7 +66,7 @@ suite('placement-manage import without a source', () => {
       await runImport(['--from', `mysql://placement@${source}`], { MYSQL_PWD: 'very@secret' }),
       await runImport(['--from-config', 'upstream.conf'], {}, { 'upstream.conf': config }),
     ]) {
-      assert.equal(code, 1);
+      assert.equal(code, 69);
       assert.equal(
         stderr.replace(/: connect ECONNREFUSED [\d.:]+\./, ': REASON.'),
         `placement-manage: The source mysql://${source} cannot be reached: REASON. Start the server, or correct the URL.\n`,

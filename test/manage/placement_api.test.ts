@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import http from 'node:http';
 import net from 'node:net';
 import os from 'node:os';
@@ -56,7 +56,7 @@ test('without any configuration the service prints its defaults, and listens on 
   });
 });
 
-test('a mistake ends the start with one line and exit code 1', async () => {
+test('a mistake ends the start with one line, and its kind is the exit code', async () => {
   await inFolder(async (folder) => {
     const config = path.join(folder, 'placement.conf');
     const busy = net.createServer();
@@ -65,7 +65,7 @@ test('a mistake ends the start with one line and exit code 1', async () => {
     const { port } = busy.address() as net.AddressInfo; // a TCP server has one
     // On a busy machine a statement may be slow, and would be logged.
     const noauth = '[api]\nauth_strategy = noauth2\n[placement_database]\nmax_retries = 0\nslow_statement_ms = -1\n';
-    const cases: readonly (readonly [text: string, args: readonly string[], RegExp])[] = [
+    const cases: readonly (readonly [text: string, args: readonly string[], RegExp, code?: number])[] = [
       ['', [], /auth_strategy = keystone.*set \[api\] auth_strategy = noauth2/],
       ['[api]\nauth_strategy = none\n', [], /placement\.conf:2: \[api\] auth_strategy = "none":? must be one of/],
       [
@@ -79,19 +79,21 @@ test('a mistake ends the start with one line and exit code 1', async () => {
         noauth,
         ['--port', String(port)],
         /Cannot listen on 127\.0\.0\.1:\d+: another program does\. .*--port \(with make: ARGS=/,
+        71,
       ],
-      [noauth, ['--host', '192.0.2.1', '--port', '0'], /Cannot listen on 192\.0\.2\.1:0: this machine has no such/],
+      [noauth, ['--host', '192.0.2.1', '--port', '0'], /Cannot listen on 192\.0\.2\.1:0: this machine has no such/, 71],
       [
         `${noauth}connection = postgresql://u:secret@127.0.0.1:1/d\n`,
         [],
         /The database .*u:\*\*\*@.* cannot be reached/,
+        69,
       ],
       [`${noauth}connection = mysql+pymysql://u:p@h/d\n`, [], /MySQL and MariaDB are not supported/],
     ];
-    for (const [text, args, message] of cases) {
+    for (const [text, args, message, exitCode = 78] of cases) {
       await writeFile(config, text);
       const { code, stdout, stderr } = await runToEnd('placement-api', ['--config-file', config, ...args], folder);
-      assert.equal(code, 1);
+      assert.equal(code, exitCode);
       assert.equal(stdout, '');
       const lines = stderr.trim().split('\n');
       assert.match(lines.at(-1) ?? '', /^placement-api: /);
@@ -100,7 +102,7 @@ test('a mistake ends the start with one line and exit code 1', async () => {
       assert.ok(warnings.every((line) => line.startsWith('Warning: ')) && warnings.length <= 2, stderr);
     }
     const missing = await runToEnd('placement-api', ['--config-file', path.join(folder, 'none.conf')], folder);
-    assert.equal(missing.code, 1);
+    assert.equal(missing.code, 78);
     assert.match(missing.stderr, /^placement-api: .*none\.conf: the configuration file cannot be read.*\n$/);
   });
 });
@@ -114,16 +116,16 @@ test('make serve takes the flags of placement-api in ARGS', async () => {
   assert.match(stdout, /# --port\nport = 8801\n/);
 });
 
-test('a configuration without a database gives a warning, also if a section is misspelled', async () => {
+test('a configuration without a database gives a warning', async () => {
   await inFolder(async (folder) => {
     const config = path.join(folder, 'placement.conf');
     await writeFile(
       config,
       '[api]\nauth_strategy = noauth2\n[oslo_policy]\npolicy_file = rules.yaml\n' +
-        '[placement_databse]\nconnection = postgresql://u:hunter2@127.0.0.1:1/d\n',
+        '[placement_database]\nmax_retris = 1\n',
     );
     const warnings =
-      /^Warning: .*\[placement_databse\].* Did you mean \[placement_database\]\?\nWarning: .*:4: \[oslo_policy\] policy_file .* no such file.*\nWarning: .*neither \[placement_database\] connection nor embedded_path is set, .* embedded database in \/\S+\/placement-data\. /;
+      /^Warning: .*:6: \[placement_database\] max_retris .* Did you mean max_retries\?\nWarning: .*:4: \[oslo_policy\] policy_file .* no such file.*\nWarning: .*neither \[placement_database\] connection nor embedded_path is set, .* embedded database in \/\S+\/placement-data\. /;
     await fillEmbedded(path.join(folder, 'placement-data'));
     const server = startCommand('placement-api', ['--config-file', config, '--port', '0'], folder);
     await server.said(listens);
@@ -134,10 +136,36 @@ test('a configuration without a database gives a warning, also if a section is m
     assert.equal(sync.code, 0);
     assert.match(sync.stderr, warnings);
     assert.match(sync.stderr, new RegExp(`\nThe embedded database in ${folder}/placement-data is at .*\n$`));
-    assert.doesNotMatch(sync.stderr, /hunter2/);
     const check = await runToEnd('placement-status', ['--config-file', config, 'upgrade', 'check'], folder);
     assert.equal(check.code, 0);
     assert.match(check.stderr, warnings);
+  });
+});
+
+test('a configuration that only seems to name the database starts nothing, and makes no embedded database', async () => {
+  await inFolder(async (folder) => {
+    const config = path.join(folder, 'placement.conf');
+    for (const [text, meant] of [
+      ['[placement_databse]\nconnection', '[placement_database]'],
+      ['[placement_database]\nconection', 'connection'],
+    ] as const) {
+      const url = 'postgresql://u:hunter2@127.0.0.1:1/d';
+      await writeFile(config, `[api]\nauth_strategy = noauth2\n${text} = ${url}\n`);
+      for (const [command, args, exitCode] of [
+        ['placement-api', ['--port', '0'], 78],
+        ['placement-manage', ['db', 'sync'], 78],
+        ['placement-status', ['upgrade', 'check'], 255],
+      ] as const) {
+        const { code, stdout, stderr } = await runToEnd(command, ['--config-file', config, ...args], folder);
+        assert.deepEqual([code, stdout], [exitCode, '']);
+        const [warning = '', problem = '', ...more] = stderr.trim().split('\n');
+        assert.ok(warning.startsWith('Warning: ') && warning.endsWith(`Did you mean ${meant}?`), stderr);
+        assert.match(problem, /^placement-\w+: \S+\.conf:4: \[\w+\] \w+ seems to name the database, but only/);
+        assert.deepEqual(more, []);
+        assert.doesNotMatch(stderr, /hunter2/);
+      }
+    }
+    assert.deepEqual(await readdir(folder), ['placement.conf']);
   });
 });
 

@@ -4,7 +4,7 @@ import { migrations } from '../../db/schema/migrate.ts';
 import { revisions } from '../../db/schema/revision.ts';
 import { postgresqlServer } from '../engines.ts';
 import { createDatabase, databaseUrl, execute } from '../postgresql.ts';
-import { type CommandWorld, runToEnd, withCommands } from './commands.ts';
+import { type CommandWorld, runToEnd, startCommand, withCommands } from './commands.ts';
 import { upstreamSchemas } from './upstream_schema.ts';
 
 /** A database as another OpenStack service makes it. */
@@ -176,7 +176,7 @@ test('the error for a role that may not create tables has the statement that per
   await withRole(async ({ role, admin, as }) => {
     const sync = () => runToEnd('placement-manage', ['db', 'sync'], '/', { DATABASE_URL: as });
     const refused = await sync();
-    assert.equal(refused.code, 1);
+    assert.equal(refused.code, 77);
     const [, statement] = /permission denied for schema public\. .*as a superuser: (alter database .*;)\n$/.exec(
       refused.stderr,
     ) ?? [refused.stderr];
@@ -194,12 +194,77 @@ test("the error for a role that does not own upstream's tables says to use the o
     const sync = () => runToEnd('placement-manage', ['db', 'sync'], '/', { DATABASE_URL: as });
     const remedy = 'Set [placement_database] connection to the role that owns the tables.\n';
     const unread = await sync();
-    assert.equal(unread.code, 1);
+    assert.equal(unread.code, 77);
     assert.ok(unread.stderr.endsWith(`: permission denied for table alembic_version. ${remedy}`), unread.stderr);
     await execute(admin, `grant all on schema public to ${role}; grant all on all tables in schema public to ${role}`);
     const unchanged = await sync();
-    assert.equal(unchanged.code, 1);
+    assert.equal(unchanged.code, 77);
     assert.match(unchanged.stderr, /: must be owner of table \w+\. /);
     assert.ok(unchanged.stderr.endsWith(remedy), unchanged.stderr);
   });
+});
+
+test('the error for a role without privileges on the tables has the statements that grant them', async () => {
+  await withCommands('postgresql', 'migrated', async ({ config, folder }) => {
+    const owner = config.connection ?? '';
+    const as = new URL(owner);
+    const role = `reader_${as.pathname.slice(-12)}`;
+    as.username = role;
+    await execute(owner, `create role ${role} login`);
+    try {
+      const env = { OS_PLACEMENT_DATABASE__CONNECTION: as.href, OS_API__WORKERS: '2' };
+      const statements: string[] = [];
+      for (const [command, ...args] of [
+        ['placement-api', '--port', '0'],
+        ['placement-manage', 'online-data-migrations'],
+      ] as const) {
+        const { code, stderr } = await runToEnd(command, args, folder, env);
+        assert.equal(code, 77, stderr);
+        const name = as.pathname.slice(1);
+        const [, statement = ''] =
+          /^placement-\w+: Role \w+ may not use the tables of database \w+: permission denied for table kysely_migration\. .*, as that role: (.*)\n$/m.exec(
+            stderr,
+          ) ?? [];
+        assert.ok(stderr.includes(`Role ${role} may not use the tables of database ${name}`), stderr);
+        statements.push(statement);
+      }
+      await execute(owner, statements[0] ?? '');
+      const server = startCommand('placement-api', ['--port', '0', '--workers', '1'], folder, env);
+      await server.said(/listens on/);
+      server.child.kill('SIGTERM');
+      assert.equal((await server.ended).code, 0);
+    } finally {
+      await execute(owner, `drop owned by ${role}; drop role ${role}`);
+    }
+  });
+});
+
+test('the error for a refused login or a missing database does not say that the server must be started', async () => {
+  const server = await postgresqlServer();
+  const { url, drop } = await createDatabase(server);
+  try {
+    const run = (change: (url: URL) => void) => {
+      const changed = new URL(url);
+      change(changed);
+      return runToEnd('placement-manage', ['db', 'version'], '/', { DATABASE_URL: changed.href });
+    };
+    const unknownRole = await run((to) => {
+      to.username = 'no_such_role';
+    });
+    assert.equal(unknownRole.code, 77);
+    assert.match(
+      unknownRole.stderr,
+      /role "no_such_role" does not exist\. The server answers: correct user and password in/,
+    );
+    const unknownDatabase = await run((to) => {
+      to.pathname = '/no_such_database';
+    });
+    assert.equal(unknownDatabase.code, 1);
+    assert.match(
+      unknownDatabase.stderr,
+      /"no_such_database" does not exist\. The server answers: create the database, or/,
+    );
+  } finally {
+    await drop();
+  }
 });

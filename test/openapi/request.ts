@@ -12,7 +12,7 @@ export type SentRequest = Readonly<{
 }>;
 
 /** Whether a query parameter of the document matches a name. */
-function standsFor(parameter: JsonObject, name: string): boolean {
+export function standsFor(parameter: JsonObject, name: string): boolean {
   const pattern = objectAt(parameter, 'x-openstack')['name-pattern'];
   return typeof pattern === 'string' ? new RegExp(pattern).test(name) : parameter.name === name;
 }

@@ -19,6 +19,21 @@ async function withPolicy(policy: string, use: (run: (...args: string[]) => Prom
   }
 }
 
+test('a group of commands tells which command a misspelled one was meant to be, and alone prints its help', async () => {
+  await withPolicy('', async (run) => {
+    const misspelled = await run('chek', 'placement:usages');
+    assert.deepEqual(misspelled, {
+      code: 2,
+      stdout: '',
+      stderr: "error: unknown command 'chek'\n(Did you mean check?)\n",
+    });
+    assert.match((await run('remove')).stderr, /unknown command 'remove'\n\(There are list, check\.\)/);
+    const alone = await run();
+    assert.equal(alone.code, 0);
+    assert.match(alone.stdout, /^Usage: placement-manage policy/);
+  });
+});
+
 test('policy list prints a policy file of the rules in effect, with the source of each', async () => {
   await withPolicy('"placement:traits:list": role:reader or role:admin\nours: role:x and\n', async (run) => {
     const { code, stdout, stderr } = await run('list');
@@ -35,6 +50,29 @@ test('policy list prints a policy file of the rules in effect, with the source o
       '# GET /traits; scope: project; policy.yaml, instead of "rule:admin_or_service_api"',
     );
     assert.match(stderr, /policy\.yaml: ours: The rule "role:x and" cannot be parsed, so it denies/);
+  });
+});
+
+test('policy list prints only the rules that are asked for', async () => {
+  await withPolicy('ours: role:x\n"placement:usages": rule:ours\n', async (run) => {
+    const names = async (...args: string[]) => {
+      const { code, stdout } = await run('list', ...args);
+      return [code, ...[...stdout.matchAll(/^"(.*?)": /gm)].map(([, name]) => name)];
+    };
+    assert.deepEqual(await names('--changed'), [0, 'placement:usages', 'ours']);
+    assert.deepEqual(await names('ours', 'traits:list'), [
+      0,
+      'placement:traits:list',
+      'placement:resource_providers:traits:list',
+      'ours',
+    ]);
+    assert.deepEqual(await names('usages', '--changed'), [0, 'placement:usages']);
+    const none = await run('list', 'traits:lst');
+    assert.deepEqual([none.code, none.stdout], [3, '']);
+    assert.match(
+      none.stderr,
+      /^placement-manage: There is no rule whose name has "traits:lst"\. Did you mean placement:traits:list\?/,
+    );
   });
 });
 
@@ -70,8 +108,22 @@ test('policy check explains its result, and the exit code shows it', async () =>
     assert.match(system.stdout, /^yes +role:admin \(roles: admin\)$/m);
 
     const unknown = await run('check', 'placement:nothing', '--roles', 'admin');
-    assert.deepEqual([unknown.code, unknown.stdout.split('\n')[0]], [1, 'placement:nothing: denied']);
-    assert.match(unknown.stdout, /There is no rule placement:nothing/);
+    assert.deepEqual([unknown.code, unknown.stdout], [3, '']);
+    assert.equal(
+      unknown.stderr,
+      'placement-manage: There is no rule placement:nothing. "placement-manage policy list" prints all rules.\n',
+    );
+    for (const name of ['placement:usage', 'usages']) {
+      const near = await run('check', name, ...reader);
+      assert.equal(near.code, 3);
+      assert.match(near.stderr, /Did you mean placement:usages\?/, name);
+    }
+
+    const noProject = await run('check', 'placement:usages', '--roles', 'reader');
+    assert.deepEqual([noProject.code, noProject.stdout], [2, '']);
+    assert.match(noProject.stderr, /^error: placement:usages compares the project of the token .*give --project/);
+    assert.equal((await run('check', 'placement:usages', '--roles', 'reader', '--target-project', 'p')).code, 1);
+    assert.equal((await run('check', 'placement:traits:list', '--roles', 'admin')).code, 0, 'it compares no project');
 
     assert.equal((await run('check')).code, 2);
   });
@@ -99,7 +151,7 @@ test('a rule that no request and no other rule uses is reported, with the rule t
 test('a broken policy file is reported with the line', async () => {
   await withPolicy('a: role:x\nb: [\n', async (run) => {
     const { code, stdout, stderr } = await run('list');
-    assert.deepEqual([code, stdout], [1, '']);
+    assert.deepEqual([code, stdout], [78, '']);
     assert.match(stderr, /^placement-manage: \S+\/policy\.yaml:\d+: .*\n$/);
   });
 });

@@ -23,7 +23,8 @@ const expectedNames = [
   'placement:resource_providers:traits:delete placement:resource_providers:allocations:list',
   'placement:allocations:manage placement:allocations:list placement:allocations:update placement:allocations:delete',
   'placement:allocation_candidates:list placement:reshaper:reshape',
-  'placement:consumers:list placement:consumers:show placement:consumers:update placement:provider_summaries:list',
+  'placement:consumers:list placement:consumers:show placement:consumers:update placement:consumers:term',
+  'placement:provider_summaries:list',
   'placement:allocation_candidates:explanation placement:allocation_candidates:count placement:changes:list',
   'placement:traits:list placement:traits:show placement:traits:update placement:traits:delete',
 ].flatMap((line) => line.split(' '));

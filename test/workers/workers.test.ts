@@ -297,7 +297,7 @@ test('if no worker starts, the start ends with exit code 1, and the embedded dat
     assert.deepEqual(
       [code, stderr],
       [
-        1,
+        78,
         'placement-api: [api] workers = 2 (or --workers) needs a PostgreSQL server, because the embedded database is for a ' +
           'single process. Set [placement_database] connection, or leave it at 1 worker.\n',
       ],

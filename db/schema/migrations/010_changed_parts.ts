@@ -12,7 +12,7 @@ import { addColumnsAhead, type Columns } from '../columns_ahead.ts';
  * - A row with a null provider_id and `whole` tells by `parts` whether traits or resource classes changed. Where one was renamed, a
  *   row has its id in `class_ids`: all providers that have it show the new name.
  *
- * On PostgreSQL the columns are added before the migrations begin (see columns_ahead.ts). No request waits for the rest, which only
+ * On PostgreSQL the columns are added before the migrations begin (see brief_locks.ts). No request waits for the rest, which only
  * replaces functions.
  */
 export async function up(db: Kysely<unknown>): Promise<void> {

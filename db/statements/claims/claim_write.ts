@@ -33,7 +33,12 @@ export type ConsumerWrite = {
    * generation proves it.
    */
   readonly seen?: readonly SeenAllocation[] | undefined;
+  /** How long the consumer has these allocations. Without a term the consumer is lasting. */
+  readonly term?: ClaimedTerm | undefined;
 };
+
+/** The number of seconds from the write on; or `carried over`: the consumer keeps its term, if it has one. */
+export type ClaimedTerm = { readonly seconds: number } | 'carried over';
 
 /** Inventories that are replaced together with the allocations (POST /reshaper). */
 export type InventoryWrite = {

@@ -15,6 +15,8 @@ export type ConsumerAllocationRow = SeenAllocation & {
   readonly consumer_type: string | null;
   readonly project_id: string | null;
   readonly user_id: string | null;
+  /** When its term ends; null if it lasts. */
+  readonly expires: Date | null;
 };
 
 /** All allocations of some consumers, in the order in which they were written. */
@@ -26,7 +28,8 @@ export async function readAllocations(
     select a.id, a.consumer_id as consumer_uuid, a.resource_provider_id as "providerId", a.resource_class_id as "classId",
       rp.uuid as provider_uuid, coalesce(rp.generation, 0) as provider_generation, rc.name as class_name, a.used,
       (extract(epoch from coalesce(a.updated_at, a.created_at)) * 1000)::float8 as modified,
-      c.generation as consumer_generation, ct.name as consumer_type, p.external_id as project_id, u.external_id as user_id
+      c.generation as consumer_generation, ct.name as consumer_type, p.external_id as project_id, u.external_id as user_id,
+      (select expires_at from consumer_terms where consumer_id = c.id and generation = c.generation) as expires
     from allocations a
     join resource_providers rp on rp.id = a.resource_provider_id
     join resource_classes rc on rc.id = a.resource_class_id

@@ -22,6 +22,7 @@ import {
   lostReliedOn,
   lostSeenAllocations,
 } from './claim_guards.ts';
+import { termParts } from './claim_terms.ts';
 import {
   type ClaimWrite,
   type ConsumerWrite,
@@ -48,6 +49,8 @@ export type WrittenClaims = {
   readonly isContested: boolean;
   /** By id, the generations that the providers have now; only told where claims rely on more than these. */
   readonly generations: ReadonlyMap<number, number>;
+  /** The ends of the terms that the claims gave, by the UUIDs of the consumers, in milliseconds since 1970. */
+  readonly expiresAtMs: ReadonlyMap<string, number>;
 };
 
 /** What the claims were judged by, and how they are written. */
@@ -76,6 +79,7 @@ type WrittenRow = {
   readonly claim: number | null;
   readonly what: LostGuard;
   readonly generations?: Readonly<Record<string, number>> | null;
+  readonly expiresAtMs?: Readonly<Record<string, number>> | null;
 };
 
 /**
@@ -110,6 +114,7 @@ export async function writeClaims(
     reliedOn: claims.some(({ reliedOn }) => reliedOn !== undefined),
     neighbours: claims.some(({ neighbours }) => neighbours !== undefined && neighbours.length > 0),
   };
+  const terms = termParts(claims, parts.known);
   const statement = sql<WrittenRow>`
     with consumer as materialized (${claimedConsumers(claims)}),
     allocation as (${newAllocations(claims)}),
@@ -153,26 +158,27 @@ export async function writeClaims(
       ${parts.reliedOn ? sql`returning p.id, p.generation` : sql``}
     ),
     ${parts.inventories ? writtenInventories : sql``}
-    ${parts.known ? rewrittenConsumers : sql``}
+    ${parts.known ? rewrittenConsumers(terms.returning('c')) : sql``}
     created as (
       insert into consumers (uuid, project_id, user_id, consumer_type_id, generation, created_at, etag)
       select uuid, project_id, user_id, type_id, 1, ${utcNow}, etag from won where generation is null and not emptied
       order by uuid collate "C" -- so that two statements that make the same ones do not wait for each other in a circle
+      ${terms.returning('consumers')}
     ),
     inserted as (
       insert into allocations (resource_provider_id, resource_class_id, consumer_id, used, created_at)
       select provider_id, class_id, consumer_uuid, used, ${utcNow}
       from allocation where claim <> all(${lostClaims})
-    )
+    )${terms.written}
     select pg_current_xact_id()::text as xid, lost.claim, lost.what,
       exists (select from guard where present <> generation) as "isContested"
-      ${parts.reliedOn ? sql`, (select json_object_agg(id, generation) from bumped) as generations` : sql``}
+      ${parts.reliedOn ? sql`, (select json_object_agg(id, generation) from bumped) as generations` : sql``}${terms.columns}
     from (${consumerTagsAreWritten}) as tags left join lost on true`;
   const providers = providerIds(claims);
   const locksFirst = lockProvidersFirst(providers, wait);
   const ownLocks = leeway === undefined || locksFirst.length > 0 ? locksFirst : [lockProviders(providers, wait)];
   const before = [...lockRelated(claims, wait), ...ownLocks];
-  const after = parts.emptied ? removeLateConsumers(emptied) : [];
+  const after = [...(parts.emptied ? removeLateConsumers(emptied) : []), ...terms.after];
   const results = await transaction([...before, statement, ...after], { isSlow: wait?.isSlow === true });
   const rows = (results[before.length] ?? []) as readonly WrittenRow[]; // the rows of `statement`
   const lost: LostGuard[] = claims.map(() => undefined);
@@ -181,7 +187,13 @@ export async function writeClaims(
   const generations = new Map(
     Object.entries(first?.generations ?? {}).map(([id, generation]) => [Number(id), generation]),
   );
-  return { lost, xid: first?.xid ?? '0', isContested: first?.isContested ?? false, generations };
+  return {
+    lost,
+    xid: first?.xid ?? '0',
+    isContested: first?.isContested ?? false,
+    generations,
+    expiresAtMs: new Map(Object.entries(first?.expiresAtMs ?? {})),
+  };
 }
 
 /**
@@ -234,7 +246,7 @@ const writtenInventories = sql`
     ),`;
 
 /** Writes the consumers that exist already, or have old allocations. */
-const rewrittenConsumers = sql`
+const rewrittenConsumers = (returning: RawBuilder<unknown>) => sql`
     replaced as (
       delete from allocations a using won where a.consumer_id = won.uuid and (won.generation is not null or won.has_old)
     ),
@@ -242,7 +254,7 @@ const rewrittenConsumers = sql`
       update consumers c set generation = ${raised(sql`c.generation`)}, project_id = won.project_id, user_id = won.user_id,
         consumer_type_id = coalesce(won.type_id, c.consumer_type_id), updated_at = ${utcNow},
         etag = case when coalesce(won.type_id, c.consumer_type_id) is not distinct from won.type_id then won.etag end
-      from won where c.uuid = won.uuid and won.generation is not null and not won.emptied
+      from won where c.uuid = won.uuid and won.generation is not null and not won.emptied ${returning}
     ),
     removed as (
       delete from consumers c using won where c.uuid = won.uuid and won.generation is not null and won.emptied

@@ -37,7 +37,7 @@ export async function completeConsumer(
         ${seen === undefined ? sql`` : sql`and ${hasSeen(uuid, seen)}`}
       on conflict (uuid) do nothing returning ${writtenColumns}
     )
-    ${selectOutcome}`;
+    ${selectOutcome()}`;
   const [, rows] = await write([lock, insert]);
   return outcomeOf(rows);
 }

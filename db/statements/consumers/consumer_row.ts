@@ -13,6 +13,10 @@ export type ConsumerRow = {
   readonly consumerType: string | null;
   readonly created: Date | null;
   readonly updated: Date | null;
+  /** When its term ends; null if it lasts. */
+  readonly expires: Date | null;
+  /** Whether the term has ended: the consumer is removed soon. */
+  readonly hasEnded: boolean;
   /**
    * The stored entity tag, which triggers update for all writes; null for old rows, and for consumers without
    * allocations.
@@ -28,6 +32,7 @@ export type ConsumerRow = {
  */
 export const selectConsumerRows = (from: RawBuilder<unknown>): RawBuilder<ConsumerRow> => sql<ConsumerRow>`
     select c.uuid, c.id, c.generation, c.created_at as created, c.updated_at as updated, c.etag,
+      t.expires_at as expires, coalesce(t.expires_at <= clock_timestamp(), false) as "hasEnded",
       (select external_id from projects where id = c.project_id) as "projectId",
       (select external_id from users where id = c.user_id) as "userId",
       (select name from consumer_types where id = c.consumer_type_id) as "consumerType",
@@ -36,4 +41,6 @@ export const selectConsumerRows = (from: RawBuilder<unknown>): RawBuilder<Consum
         join resource_providers p on p.id = a.resource_provider_id join resource_classes k on k.id = a.resource_class_id
         where a.consumer_id = c.uuid
       ) end as allocations
-    from ${from}`;
+    from ${from} left join lateral (
+      select expires_at from consumer_terms where consumer_id = c.id and generation = c.generation offset 0
+    ) as t on true`;

@@ -14,6 +14,8 @@ export type WrittenRecord = {
   readonly updated: Date | null;
   /** Null if the consumer has no allocations. */
   readonly etag: string | null;
+  /** When its term ends; null if it lasts. */
+  readonly expires: Date | null;
 };
 
 /**
@@ -40,15 +42,27 @@ export const writtenColumns = sql`c.generation, c.created_at as created, c.updat
 
 /** The row of a statement that ends with `selectOutcome`. */
 export type OutcomeRow = { readonly hasOwner: boolean } & {
-  readonly [Name in keyof WrittenRecord]: WrittenRecord[Name] | null;
+  readonly [Name in Exclude<keyof WrittenRecord, 'expires'>]: WrittenRecord[Name] | null;
 };
 
-/** Ends a statement: selects the one row of `owner`, with the record in the table `written` if there is one. */
-export const selectOutcome = sql`select owner.exists as "hasOwner", written.* from owner left join written on true`;
+/**
+ * Ends a statement: selects the one row of `owner`, with the record in the table `written` if there is one.
+ *
+ * @param more further columns
+ */
+export const selectOutcome = (more: RawBuilder<unknown> = sql``): RawBuilder<unknown> =>
+  sql`select owner.exists as "hasOwner", written.* ${more} from owner left join written on true`;
 
-/** The outcome that the row of such a statement stands for. */
-export function outcomeOf([row]: readonly OutcomeRow[]): ConsumerWritten {
+/**
+ * The outcome that the row of such a statement means.
+ *
+ * @param terms the end of the term that was carried over, if there was one
+ */
+export function outcomeOf(
+  [row]: readonly OutcomeRow[],
+  [term]: readonly Pick<WrittenRecord, 'expires'>[] = [],
+): ConsumerWritten {
   if (row === undefined || !row.hasOwner) return 'no owner';
   const { generation, created, updated, etag } = row;
-  return generation === null ? 'changed' : { generation, created, updated, etag };
+  return generation === null ? 'changed' : { generation, created, updated, etag, expires: term?.expires ?? null };
 }

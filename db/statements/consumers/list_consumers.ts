@@ -13,6 +13,8 @@ export type ConsumerQuery = {
    * of the allocations on those of the first list than a page for each; else all, or for one provider until the page is full.
    */
   readonly providers: readonly (readonly number[])[];
+  /** The consumers must have a term that ends before this time. */
+  readonly expiringBefore: Date | undefined;
   /** The page begins after this UUID, which need not exist. */
   readonly marker: string | undefined;
   /** How many consumers the page may have. */
@@ -36,7 +38,12 @@ const lengths: readonly number[] = [10, 100, 1000];
 export async function listConsumers({ kysely }: Database, query: ConsumerQuery): Promise<readonly ConsumerRow[]> {
   const { limit, marker = '' } = query;
   const length = sql.lit((lengths.find((each) => each >= limit) ?? limit) + 1);
-  const page = query.providers.length === 0 ? anywhere(query, marker, length) : onProviders(query, marker, length);
+  const page =
+    query.providers.length > 0
+      ? onProviders(query, marker, length)
+      : query.expiringBefore === undefined
+        ? anywhere(query, marker, length)
+        : withTerms(query, marker, length);
   const { rows } = await sql<ConsumerRow>`with ${page}
     ${selectConsumerRows(sql`page as c`)} order by c.uuid`.execute(kysely);
   return rows.slice(0, limit + 1);
@@ -46,7 +53,8 @@ const columns = sql`c.id, c.uuid, c.project_id, c.user_id, c.consumer_type_id, c
 
 /**
  * Finds the records of the page, and old allocations without one. Records of a project are found by its index, which has the
- * UUIDs in order. No index has those of a user or of a type in order: it would make every claim dearer.
+ * UUIDs in order. No index has
+ * the records of a user or of a type in this order: it would make every claim dearer.
  */
 function anywhere(query: ConsumerQuery, marker: string, length: RawBuilder<unknown>): RawBuilder<unknown> {
   const owner = ownerConditions(query);
@@ -69,8 +77,9 @@ function anywhere(query: ConsumerQuery, marker: string, length: RawBuilder<unkno
 }
 
 /**
- * The page of a project, or of a user in it. Its range and its order are those of the whole index: with an equality the server may
- * read the index of UUIDs and leave out what is of others, which takes long where few are not.
+ * The page of a project, or of a user in it. Range and order are those of the whole index. With a plain equality the
+ * server may read the index of UUIDs and skip the records of other projects, which takes long if most records are
+ * skipped.
  */
 function ofProject(
   owner: readonly Condition[],
@@ -87,19 +96,19 @@ function ofProject(
       )`;
 }
 
-/** How many times the length of a page `fewOrMany` counts at most. */
+/** `fewOrMany` counts at most this number of pages. */
 const fewPages = sql.lit(50);
 
-/** The rows that a condition selects, found without reading others, but not in the order of UUIDs. */
+/** The rows that a condition selects, found without reading other rows, and not in the order of UUIDs. */
 type Source = { readonly condition: Condition; readonly rows: RawBuilder<unknown> };
 
-/** A condition of which the planner assumes that every second row meets it. Of an equality it assumes that few rows do. */
+/** The planner assumes that every second row meets such a condition. For an equality it assumes that few rows do. */
 const likely = (condition: RawBuilder<unknown>) => sql`case when ${condition} then true else false end`;
 
 /**
- * The page of the records that meet all conditions. If one of the conditions selects few records, these are all read, and the page is
- * sorted. If all select many, the records are read in the order of UUIDs until the page is full: on average that takes a fiftieth of all
- * records at most, where there is one condition.
+ * The page of the records that meet all conditions. If one condition selects few records, all these are read, and the
+ * page is sorted. If each condition selects many records, records are read in the order of UUIDs until the page is
+ * full. With one condition that reads on average a fiftieth of all records at most.
  */
 function fewOrMany(sources: readonly Source[], marker: string, length: RawBuilder<unknown>): RawBuilder<unknown> {
   const most = sql`${fewPages} * ${length}`;
@@ -126,7 +135,9 @@ function fewOrMany(sources: readonly Source[], marker: string, length: RawBuilde
   );
 }
 
-/** The records of a user after the marker, by upstream's index of users in projects: one look for each project that there is. */
+/**
+ * The records of a user after the marker, by upstream's index of users in projects: one index search for each project.
+ */
 const rowsOfUser = ({ value }: Condition, marker: string) => sql`(
           with recursive project (id) as (
             select min(project_id) from consumers
@@ -139,7 +150,7 @@ const rowsOfUser = ({ value }: Condition, marker: string) => sql`(
           order by c.user_id, c.uuid offset 0
         ) as c`;
 
-/** The records of a type, by upstream's index of types. Ordered by it, so that the server does not read the whole table. */
+/** The records of a type, by upstream's index of types. The order keeps the server from reading the whole table. */
 const rowsOfType = ({ inIndex }: TypeCondition) =>
   sql`(select c.* from consumers c where ${inIndex} order by c.consumer_type_id) as c`;
 
@@ -173,6 +184,16 @@ function incomplete(query: ConsumerQuery, marker: string, length: RawBuilder<unk
 const asksForAll = ({ projectId, userId, consumerType }: ConsumerQuery): boolean =>
   projectId === undefined && userId === undefined && consumerType === undefined;
 
+/** Finds consumers by their terms. All terms that end before the time are read; each record is looked up separately. */
+function withTerms(query: ConsumerQuery, marker: string, length: RawBuilder<unknown>): RawBuilder<unknown> {
+  return sql`page as materialized (
+      select ${columns} from (select consumer_id as id from consumer_terms where expires_at < ${query.expiringBefore}::timestamptz) as t
+      join lateral (select * from consumers where id = t.id offset 0) as c on true
+      where ${matches(query)} and c.uuid > ${marker}
+      order by c.uuid limit ${length}
+    )`;
+}
+
 /** Finds consumers by the allocations on the providers. Their records are looked up one by one, until the page is full. */
 function onProviders(query: ConsumerQuery, marker: string, length: RawBuilder<unknown>): RawBuilder<unknown> {
   const [first = [], ...others] = query.providers;
@@ -196,11 +217,17 @@ function heldOn(ids: readonly number[], marker: string): RawBuilder<unknown> {
         where a.resource_provider_id = any(${ids}::integer[]) and a.consumer_id > ${marker} order by uuid offset 0`;
 }
 
-/** Whether a consumer, with a record or without one, is of the requested owner and type. */
+/** Whether a consumer, with a record or without one, is of the requested owner and type, and its term ends in time. */
 function matches(query: ConsumerQuery): RawBuilder<unknown> {
   const types = typeConditions(query);
   const isOfType = types.length === 0 ? [] : [sql`(${sql.join(types.map(equal), sql` or `)})`];
-  const isAsked = sql.join([sql`c.id is not null`, ...ownerConditions(query).map(equal), ...isOfType], sql` and `);
+  const conditions = [
+    sql`c.id is not null`,
+    ...ownerConditions(query).map(equal),
+    ...isOfType,
+    ...termConditions(query),
+  ];
+  const isAsked = sql.join(conditions, sql` and `);
   return sql`((${isAsked}) ${mayBeIncomplete(query) ? sql`or c.id is null` : sql``})`;
 }
 
@@ -222,10 +249,10 @@ const ownerConditions = ({ projectId, userId }: ConsumerQuery): Condition[] => [
     : [{ column: sql`c.user_id`, value: sql`(select id from users where external_id = ${userId})` }]),
 ];
 
-/** A condition on the type, for any plan; and the same one for the index of types. */
+/** A condition on the type, for any plan (`value`) and for the index of types (`inIndex`). */
 type TypeCondition = Condition & { readonly inIndex: RawBuilder<unknown> };
 
-/** Alternative conditions; none where any type matches. */
+/** Conditions of which one must hold. The list is empty if any type matches. */
 function typeConditions({ consumerType }: ConsumerQuery): TypeCondition[] {
   if (consumerType === undefined) return [];
   const column = sql`coalesce(c.consumer_type_id, 0)`;
@@ -237,8 +264,20 @@ function typeConditions({ consumerType }: ConsumerQuery): TypeCondition[] {
     : [named];
 }
 
-/** Whether old allocations without a record match the filter. */
-const mayBeIncomplete = ({ projectId, userId, consumerType, incomplete }: ConsumerQuery): boolean =>
+const termConditions = ({ expiringBefore }: ConsumerQuery): RawBuilder<unknown>[] =>
+  expiringBefore === undefined
+    ? []
+    : [
+        sql`exists (
+          select from consumer_terms t
+          where t.consumer_id = c.id and t.generation = c.generation and t.expires_at < ${expiringBefore}::timestamptz
+          offset 0
+        )`,
+      ];
+
+/** Whether old allocations without a record match the filter. They have no terms. */
+const mayBeIncomplete = ({ projectId, userId, consumerType, expiringBefore, incomplete }: ConsumerQuery): boolean =>
+  expiringBefore === undefined &&
   (projectId ?? incomplete.projectId) === incomplete.projectId &&
   (userId ?? incomplete.userId) === incomplete.userId &&
   (consumerType ?? 'unknown') === 'unknown';

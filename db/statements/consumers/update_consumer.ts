@@ -3,6 +3,7 @@ import type { Database } from '../../engine/connect.ts';
 import { utcNow } from '../../engine/utc_now.ts';
 import { type SeenAllocation, seenRows } from '../claims/seen_allocations.ts';
 import { raised } from '../generation.ts';
+import { carryTermsOver, noteRewritten } from './carry_terms_over.ts';
 import {
   type ConsumerOwner,
   type ConsumerWritten,
@@ -29,7 +30,7 @@ export type SeenConsumer = {
 /**
  * Gives the record of a consumer another owner and type, and the next generation, if it still is the one that was seen.
  * A claim on the same consumer that was judged before this write then fails its guard. After a claim that was written
- * first, this write fails.
+ * first, this write fails. The consumer keeps its term.
  */
 export async function updateConsumer(
   { write }: Pick<Database, 'write'>,
@@ -43,17 +44,17 @@ export async function updateConsumer(
         user_id = owner.user_id, consumer_type_id = owner.type_id, updated_at = ${utcNow}
       from owner where owner.exists and c.uuid = ${uuid} and c.generation = ${generation} and c.id = ${id}
         ${allocations === undefined ? sql`` : sql`and ${hasSeen(uuid, allocations)}`}
-      returning ${writtenColumns}
+      returning c.id, ${writtenColumns}
     )
-    ${selectOutcome}`;
+    ${selectOutcome(sql`, ${noteRewritten(sql`written`)}`)}`;
   if (allocations === undefined) {
-    const [rows] = await write([update]);
-    return outcomeOf(rows);
+    const [rows, terms] = await write([update, carryTermsOver]);
+    return outcomeOf(rows, terms);
   }
   const lock = sql`select id from consumers where uuid = ${uuid} for update`;
   const lockAllocations = sql`select id from allocations where consumer_id = ${uuid} order by id for update`;
-  const [, , rows] = await write([lock, lockAllocations, update]);
-  return outcomeOf(rows);
+  const [, , rows, terms] = await write([lock, lockAllocations, update, carryTermsOver]);
+  return outcomeOf(rows, terms);
 }
 
 /**

@@ -117,4 +117,7 @@ export const ruleDefaults: readonly RuleDefault[] = [
 
   // Ours, from microversion 1.44.
   rule('changes:list', adminOrService, 'GET /changes'),
+
+  // Ours, from microversion 1.45.
+  rule('consumers:term', adminOrService, 'PUT /consumers/{uuid}/term'),
 ];

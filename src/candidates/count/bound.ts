@@ -80,12 +80,12 @@ function mostByClass(groups: readonly ResolvedGroup[], sources: readonly (readon
 
 type Granular = { readonly group: ResolvedGroup; readonly providers: Providers };
 
-/** With more granular groups than this, not every set of them is looked at. */
+/** With more granular groups than this number, only some sets of groups are examined. */
 const mostGroupsInSets = 6;
 
 /**
- * With isolation each consumer takes from a provider for one group only. So of the providers of any groups together it needs as many
- * different ones as these groups are: a provider can serve each consumer once.
+ * With isolation each consumer takes from a provider for one group only. So for any set of groups it needs at least as
+ * many different providers as the set has groups. One provider can be one of these for each consumer.
  */
 function mostApart(granular: readonly Granular[], bound: number): number {
   if (!Number.isFinite(bound)) return bound;
@@ -105,7 +105,7 @@ function mostApart(granular: readonly Granular[], bound: number): number {
   return enough;
 }
 
-/** All sets of two or more groups; where there are very many, only the pairs and all together. */
+/** All sets of two or more groups. With very many groups: each pair, and the set of all groups. */
 function setsOf(granular: readonly Granular[]): readonly (readonly Granular[])[] {
   if (granular.length > mostGroupsInSets) {
     const pairs = granular.flatMap((one, place) => granular.slice(place + 1).map((other) => [one, other]));
@@ -116,11 +116,11 @@ function setsOf(granular: readonly Granular[]): readonly (readonly Granular[])[]
   ).filter((some) => some.length > 1);
 }
 
-/** An upper bound for how many consumers can each take what one of the groups asks for of a provider. */
+/** An upper bound for the number of consumers that can each take from a provider what one of the groups asks for. */
 function timesOfAny(provider: Provider, granular: readonly Granular[]): number {
   const groups = granular.flatMap(({ group, providers }) => (providers.has(provider) ? [group] : []));
   const [first, ...others] = groups;
-  // Of a class that all groups ask for, each consumer takes the smallest of their amounts at least.
+  // Of a class that all groups ask for, each consumer takes at least the smallest amount of the groups.
   const common = (first?.resources ?? []).flatMap(({ classId, amount }) => {
     const amounts = others.map(({ resources }) => resources.find((each) => each.classId === classId)?.amount);
     return amounts.every((each) => each !== undefined)

@@ -27,6 +27,23 @@ export async function bind(server: net.Server, wanted: Address, section: Address
   return inUrl(address, port);
 }
 
+/**
+ * Finds out before a long start whether the service can listen on all these addresses.
+ *
+ * @throws Error with the remedy if it cannot
+ */
+export async function checkAddresses(wanted: readonly (readonly [Address, AddressSection])[]): Promise<void> {
+  const servers = wanted.map(() => net.createServer());
+  try {
+    for (const [place, [address, section]] of wanted.entries()) {
+      const server = servers[place];
+      if (server !== undefined) await bind(server, address, section);
+    }
+  } finally {
+    for (const server of servers) if (server.listening) server.close();
+  }
+}
+
 const inUrl = (host: string, port: number): string => `${net.isIPv6(host) ? `[${host}]` : host}:${port}`;
 
 function cannotListen(error: NodeJS.ErrnoException, { host, port }: Address, section: AddressSection): Error {

@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { createSecureContext } from 'node:tls';
 import type { Config } from '../../config/config.ts';
+import { ConfigError } from '../../config/config_error.ts';
 import { messageOf } from '../../rest/message_of.ts';
 
 /** A certificate chain and its key as PEM text. */
@@ -9,7 +10,7 @@ export type Tls = { readonly cert: string; readonly key: string };
 /**
  * Reads the files of `[ssl]`; undefined where none is configured, for plain HTTP.
  *
- * @throws Error with the option where a file cannot be read, or the two do not belong together.
+ * @throws ConfigError with the option where a file cannot be read, or the two do not belong together.
  */
 export async function readTls({ certFile, keyFile }: Config['ssl']): Promise<Tls | undefined> {
   if (certFile === undefined || keyFile === undefined) return undefined;
@@ -18,11 +19,10 @@ export async function readTls({ certFile, keyFile }: Config['ssl']): Promise<Tls
   try {
     createSecureContext({ cert, key });
   } catch (error) {
-    throw new Error(
+    throw new ConfigError([
       `TLS cannot be set up by [ssl] cert_file = ${certFile} and key_file = ${keyFile}: ${messageOf(error)}. ` +
         'Both must be PEM files, and the key that of the first certificate.',
-      { cause: error },
-    );
+    ]);
   }
   return { cert, key };
 }
@@ -31,6 +31,6 @@ async function readPem(option: string, file: string): Promise<string> {
   try {
     return await readFile(file, 'utf8');
   } catch (error) {
-    throw new Error(`The file of [ssl] ${option} cannot be read: ${messageOf(error)}.`, { cause: error });
+    throw new ConfigError([`The file of [ssl] ${option} cannot be read: ${messageOf(error)}.`]);
   }
 }

@@ -1,6 +1,7 @@
 import { candidateQuestions, flatCandidates, nestedCandidates } from './candidates.ts';
 import { claims } from './claims.ts';
 import { creating } from './creating.ts';
+import { ending } from './ending.ts';
 import { hotSpot } from './hot_spot.ts';
 import { placing } from './placing.ts';
 import { reads } from './reads.ts';
@@ -13,6 +14,7 @@ export const allWorkloads: readonly Workload[] = [
   creating,
   ...flatCandidates,
   ...claims,
+  ending,
   ...placing,
   schedulerLoop,
   hotSpot,

@@ -36,7 +36,7 @@ export async function deleteAllocations(connection: Connection, consumer: string
 }
 
 /** Claims some of any host for a new consumer. @returns the consumer; undefined if the claim lost a race */
-async function claimAnywhere(connection: Connection, providers: number): Promise<string | undefined> {
+export async function claimAnywhere(connection: Connection, providers: number): Promise<string | undefined> {
   const consumer = randomUUID();
   const body = claimOn(providerUuid(flatHost.kind, anyUpTo(providers)));
   const { status } = await connection.send('PUT', `/allocations/${consumer}`, body);

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
+import { ConfigError } from '../../../src/config/config_error.ts';
 import { databaseWarning } from '../../../src/start/database_warning.ts';
 import { describeDatabase } from '../../../src/start/describe_database.ts';
 import { withConf, withPlace } from './place.ts';
@@ -71,6 +72,86 @@ suite('sections that are probably misspelled are reported', () => {
     assert.equal(warningsOf(text('other')).length, 1);
   });
 });
+
+suite('options that are probably misspelled are reported with file and line', () => {
+  const cases: readonly (readonly [section: string, written: string, meant: string])[] = [
+    ['api', 'prot', 'port'],
+    ['api', 'workres', 'workers'],
+    ['api', 'Port', 'port'],
+    ['placement_database', 'max_pool_sise', 'max_pool_size'],
+    ['keystone_authtoken', 'pasword', 'password'],
+    ['DEFAULT', 'use_jsn', 'use_json'],
+  ];
+  for (const [section, written, meant] of cases) {
+    test(`[${section}] ${written}`, () => {
+      assert.deepEqual(warningsOf(`[${section}]\n# a comment\n${written} = hunter2\n`), [
+        `${conf}:3: [${section}] ${written} is no option of this service and is ignored. Did you mean ${meant}?`,
+      ]);
+    });
+  }
+
+  test('in the section that auth_section names', () => {
+    assert.deepEqual(warningsOf('[keystone_authtoken]\nauth_section = user\n[user]\nuser_nane = u\nusernam = u\n'), [
+      `${conf}:4: [user] user_nane is no option of this service and is ignored. Did you mean username?`,
+      `${conf}:5: [user] usernam is no option of this service and is ignored. Did you mean username?`,
+    ]);
+  });
+
+  test('in the environment', () => {
+    withPlace({}, ({ load }) => {
+      assert.deepEqual(load({ env: { OS_API__PROT: '1', OS_PLACEMENT__OTHER: '1', OS_TOKEN: 't' } }).warnings, [
+        'environment: OS_API__PROT is no option of this service and is ignored. Did you mean OS_API__PORT?',
+      ]);
+    });
+  });
+
+  test('older names, options without effect, and those of libraries are not reported', () => {
+    const text =
+      '[DEFAULT]\nlogfile = a\nlog_config_append = a\nuse_journal = true\nuse_syslog = true\nlog_date_format = a\n' +
+      '[placement_database]\nconnection = postgresql://h/d\nmin_pool_size = 1\nmax_overflow = 1\nconnection_debug = 0\n' +
+      '[keystone_authtoken]\nauth_uri = a\ntenant_name = a\nmemcached_servers = a\ntrust_id = a\ncache = a\ndomain_id = a\n' +
+      '[ssl]\nca_file = a\nversion = a\nciphers = a\n';
+    assert.deepEqual(warningsOf(text), []);
+  });
+});
+
+suite('a file that only seems to name the database is refused', () => {
+  const url = 'postgresql://u:hunter2@h/d';
+  const cases: readonly (readonly [text: string, place: string])[] = [
+    [`[placement_database]\nconection = ${url}`, `${conf}:2: [placement_database] conection`],
+    [`[placement_databse]\nconnection = ${url}`, `${conf}:2: [placement_databse] connection`],
+    [`[placement_database]\nurl = ${url}`, `${conf}:2: [placement_database] url`],
+    [`[placement]\ndatabase_connection = ${url}`, `${conf}:2: [placement] database_connection`],
+    [`[database]\nconnection = mysql+pymysql://u:hunter2@h/d`, `${conf}:2: [database] connection`],
+    [`[DEFAULT]\nsql_connection = ${url}`, `${conf}:2: [DEFAULT] sql_connection`],
+  ];
+  for (const [text, place] of cases) {
+    test(place, () => {
+      withConf(text, ({ root, load }) => {
+        const problem = thrownBy(() => databaseWarning(load())).replaceAll(`${root}/`, '/');
+        assert.ok(problem.startsWith(`${place} seems to name the database, but only [placement_database]`), problem);
+        assert.doesNotMatch(problem, /hunter2/);
+        for (const env of [{ DATABASE_URL: url }, { OS_PLACEMENT_DATABASE__EMBEDDED_PATH: './data' }]) {
+          assert.equal(databaseWarning(load({ env })), undefined);
+        }
+      });
+    });
+  }
+
+  test('options of libraries are no reason', () => {
+    const text = '[oslo_messaging]\nconnection = rabbit\n[profiler]\nconnection_string = mysql://h/d\n';
+    withConf(text, ({ load }) => assert.match(databaseWarning(load()) ?? '', /neither/));
+  });
+});
+
+function thrownBy(call: () => unknown): string {
+  try {
+    call();
+  } catch (error) {
+    return error instanceof ConfigError ? error.problems.join('\n') : String(error);
+  }
+  return 'nothing was thrown';
+}
 
 test('a policy file that is set but missing is reported', () => {
   assert.deepEqual(warningsOf('[oslo_policy]\npolicy_file = rules.yaml\n'), [

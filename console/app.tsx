@@ -1,0 +1,96 @@
+import { useEffect } from 'preact/hooks';
+import type { View } from '../src/console/views.ts';
+import { ChangesView } from './changes/changes_view.tsx';
+import { ConsumerView } from './consumer/consumer_view.tsx';
+import { FitView } from './fit/fit_view.tsx';
+import { FleetView } from './fleet/fleet_view.tsx';
+import { follow, following } from './following.ts';
+import { ProviderView } from './provider/provider_view.tsx';
+import { Link, urlOf, useRoute } from './route.tsx';
+import { connection, serverVersion, token } from './session.ts';
+import { useStore } from './store.ts';
+import { TokenDialog } from './token_dialog.tsx';
+
+const titles: Readonly<Record<View, string>> = {
+  fleet: 'Fleet',
+  providers: 'Provider',
+  consumers: 'Consumer',
+  fit: 'Where does it fit?',
+  changes: 'Changes',
+};
+
+/** The page: the parts that all views share, and the view of the URL. */
+export function App() {
+  const { view, id } = useRoute();
+  // Every view shows whether the page follows the changes.
+  useEffect(() => follow(() => {}), []);
+  useEffect(() => {
+    document.title = `${titles[view]}${id === undefined ? '' : ` ${id}`} · Placement`;
+  }, [view, id]);
+  return (
+    <>
+      <a class="skip" href="#view">
+        Skip to the view
+      </a>
+      <header class="top">
+        <span class="brand" aria-hidden="true">
+          Placement
+        </span>
+        <nav aria-label="Views">
+          {(Object.keys(titles) as readonly View[]).map((name) => (
+            <Link key={name} to={urlOf(name)} current={name === view}>
+              {name === 'fit' ? <FitTitle /> : titles[name]}
+            </Link>
+          ))}
+        </nav>
+        <Status />
+      </header>
+      <main id="view" tabIndex={-1} class={`view-${view}`}>
+        {view === 'fleet' ? <FleetView /> : null}
+        {view === 'providers' ? <ProviderView id={id} /> : null}
+        {view === 'consumers' ? <ConsumerView id={id} /> : null}
+        {view === 'fit' ? <FitView /> : null}
+        {view === 'changes' ? <ChangesView /> : null}
+      </main>
+      <TokenDialog />
+    </>
+  );
+}
+
+/** A narrow window has room for one word. */
+const FitTitle = () => (
+  <>
+    <span class="wide-only">{titles.fit}</span>
+    <span class="narrow-only">Fit</span>
+  </>
+);
+
+/** The state of the service and of the changes, the version, and a button for another token. */
+function Status() {
+  const reached = useStore(connection);
+  const live = useStore(following);
+  const version = useStore(serverVersion);
+  const now = useStore(token);
+  const [kind, text] =
+    reached === 'silent'
+      ? ['silent', 'no answer, trying again']
+      : live.state === 'live'
+        ? ['live', 'live']
+        : live.state === 'off'
+          ? ['off', 'not live']
+          : ['starting', 'connected'];
+  return (
+    <div class="state">
+      <span role="status" class={`dot ${kind}`}>
+        {now.state === 'given' ? text : 'no token'}
+      </span>
+      {version === undefined ? null : <span class="version-of">{version}</span>}
+      {now.state === 'given' ? (
+        // A reload forgets all that this token has read.
+        <button type="button" class="small" onClick={() => location.reload()}>
+          Other token
+        </button>
+      ) : null}
+    </div>
+  );
+}

@@ -1,0 +1,89 @@
+import { useState } from 'preact/hooks';
+import { ConsumerTable } from '../provider/held.tsx';
+import { navigate, urlOf, useRoute } from '../route.tsx';
+import { placement } from '../session.ts';
+import { Trouble } from '../trouble.tsx';
+import { useLoaded } from '../use_loaded.ts';
+
+const pageSize = 100;
+const uuidPattern = /^[0-9a-f]{8}-?([0-9a-f]{4}-?){3}[0-9a-f]{12}$/i;
+
+/** Consumers by project, user and type, and a field that opens a consumer by UUID. */
+export function ConsumerList() {
+  const { query } = useRoute();
+  const asked = {
+    project_id: query.get('project') ?? undefined,
+    user_id: query.get('user') ?? undefined,
+    consumer_type: query.get('type') ?? undefined,
+  };
+  const after = query.get('after') ?? undefined;
+  const [fields, setFields] = useState({
+    uuid: '',
+    project: asked.project_id ?? '',
+    user: asked.user_id ?? '',
+    type: asked.consumer_type ?? '',
+  });
+  const { value, error, isLoading, again } = useLoaded(query.toString() || 'all', (signal) =>
+    placement.consumers.page({ ...asked, limit: pageSize + 1, marker: after }, { signal }),
+  );
+  const find = (event: SubmitEvent) => {
+    event.preventDefault();
+    const uuid = fields.uuid.trim();
+    if (uuid !== '') return navigate(urlOf('consumers', uuidPattern.test(uuid) ? uuid.toLowerCase() : uuid));
+    const { project, user, type } = fields;
+    const url = urlOf('consumers', undefined, { project, user, type });
+    if (url === location.pathname + location.search) again();
+    else navigate(url);
+  };
+  const field = (name: keyof typeof fields, label: string) => (
+    <label>
+      <span>{label}</span>
+      <input
+        type="text"
+        value={fields[name]}
+        onInput={(event) => setFields({ ...fields, [name]: event.currentTarget.value })}
+      />
+    </label>
+  );
+  const shown = value?.slice(0, pageSize);
+  return (
+    <>
+      <h1>Consumers</h1>
+      <form class="find" onSubmit={find}>
+        {field('uuid', 'UUID')}
+        {field('project', 'Project')}
+        {field('user', 'User')}
+        {field('type', 'Type')}
+        <button type="submit">Find</button>
+      </form>
+      {error === undefined ? null : <Trouble error={error} what="The list of consumers" />}
+      {shown === undefined ? (
+        isLoading ? (
+          <p class="faint">Reading…</p>
+        ) : null
+      ) : shown.length === 0 ? (
+        <p role="status">There is no such consumer.</p>
+      ) : (
+        <>
+          <ConsumerTable consumers={shown} />
+          <nav class="pages" aria-label="Pages of consumers">
+            <button type="button" disabled={after === undefined} onClick={() => history.back()}>
+              Previous
+            </button>
+            <button
+              type="button"
+              disabled={(value?.length ?? 0) <= pageSize}
+              onClick={() => {
+                const next = new URLSearchParams(query);
+                next.set('after', shown.at(-1)?.uuid ?? '');
+                navigate(urlOf('consumers', undefined, next));
+              }}
+            >
+              Next
+            </button>
+          </nav>
+        </>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,110 @@
+import { useCallback, useMemo, useState } from 'preact/hooks';
+import { resourcesText } from '../provider/held.tsx';
+import { ProviderLink } from '../provider_link.tsx';
+import { Link, urlOf } from '../route.tsx';
+import { placement } from '../session.ts';
+import { counted, timeText, visible } from '../text.tsx';
+import { Trouble } from '../trouble.tsx';
+import { useChanges } from '../use_changes.ts';
+import { useLoaded } from '../use_loaded.ts';
+import { ConsumerList } from './consumer_list.tsx';
+
+/** One consumer: its allocations, its owner, since when it exists and when its term ends. */
+export function ConsumerView({ id }: { readonly id: string | undefined }) {
+  return id === undefined ? <ConsumerList /> : <OneConsumer key={id} uuid={id} />;
+}
+
+function OneConsumer({ uuid }: { readonly uuid: string }) {
+  const owner = useLoaded(uuid, (signal) => placement.consumers.show(uuid, { signal }));
+  const held = useLoaded(uuid, (signal) => placement.allocations.show(uuid, { signal }));
+  const providers = useMemo(() => held.value && new Set(Object.keys(held.value.allocations)), [held.value]);
+  const [again] = useState(() => [owner.again, held.again]);
+  useChanges(
+    providers,
+    useCallback(() => {
+      for (const read of again) read();
+    }, [again]),
+  );
+  const consumer = owner.value;
+  const allocations = Object.entries(held.value?.allocations ?? {});
+  return (
+    <>
+      <header class="view-header">
+        <p class="faint">{consumer === undefined ? 'consumer' : visible(consumer.consumer_type)}</p>
+        <h1>
+          <code>{visible(uuid)}</code>
+        </h1>
+      </header>
+      {owner.error === undefined ? null : <Trouble error={owner.error} what="The owner of the consumer" />}
+      {consumer === undefined ? null : (
+        <dl class="facts">
+          <div>
+            <dt>project</dt>
+            <dd>
+              <Link to={urlOf('consumers', undefined, { project: consumer.project_id })}>
+                <bdi>{visible(consumer.project_id)}</bdi>
+              </Link>
+            </dd>
+          </div>
+          <div>
+            <dt>user</dt>
+            <dd>
+              <bdi>{visible(consumer.user_id)}</bdi>
+            </dd>
+          </div>
+          <div>
+            <dt>since</dt>
+            <dd>{timeText(consumer.created_at)}</dd>
+          </div>
+          <div>
+            <dt>changed</dt>
+            <dd>{timeText(consumer.updated_at)}</dd>
+          </div>
+          <div>
+            <dt>until</dt>
+            <dd>{consumer.expires_at ? timeText(consumer.expires_at) : 'it is deleted'}</dd>
+          </div>
+          <div>
+            <dt>generation</dt>
+            <dd>{consumer.consumer_generation ?? 'none'}</dd>
+          </div>
+        </dl>
+      )}
+      <section>
+        <h2>Has</h2>
+        {held.error === undefined ? null : <Trouble error={held.error} what="What the consumer has" />}
+        {held.value === undefined ? (
+          held.isLoading ? (
+            <p class="faint">Reading…</p>
+          ) : null
+        ) : allocations.length === 0 ? (
+          <p class="faint" role="status">
+            It has nothing (any more).
+          </p>
+        ) : (
+          // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls is reached by keys
+          <section class="scroll" tabIndex={0} aria-label={`Allocations of ${counted(allocations.length, 'provider')}`}>
+            <table class="rows">
+              <thead>
+                <tr>
+                  <th scope="col">provider</th>
+                  <th scope="col">resources</th>
+                </tr>
+              </thead>
+              <tbody>
+                {allocations.map(([provider, { resources }]) => (
+                  <tr key={provider}>
+                    <th scope="row">
+                      <ProviderLink uuid={provider} />
+                    </th>
+                    <td class="resources">{resourcesText(resources)}</td>
+                  </tr>
+                ))}
+              </tbody>
+            </table>
+          </section>
+        )}
+      </section>
+    </>
+  );
+}

@@ -1,0 +1,2 @@
+/** The bundler writes the style sheet to a separate file. */
+declare module '*.css';

@@ -1,0 +1,127 @@
+import { sentenceOf } from '../../src/cli/explanation_text.ts';
+import type { Explanation, UnmetCondition } from '../../src/client/candidate_questions.ts';
+import { ProviderLink } from '../provider_link.tsx';
+import { counted, numberText, visible } from '../text.tsx';
+
+/** How many hosts each condition leaves, as a funnel. */
+export function Funnel({
+  explanation: { trees, fitting, complete, conditions },
+}: {
+  readonly explanation: Explanation;
+}) {
+  const end = conditions.findIndex(({ left }) => left === 0);
+  const text = (value: number | null | undefined) =>
+    value === undefined ? '' : value === null ? '?' : numberText(value);
+  return (
+    <>
+      <p role="status">
+        {fitting === null ? (
+          'How many hosts it fits is not known: that would take too much work.'
+        ) : fitting === 0 ? (
+          <strong>It fits none of {counted(trees, 'host')}.</strong>
+        ) : (
+          <>
+            It fits <strong>{numberText(fitting)}</strong> of {counted(trees, 'host')}.
+          </>
+        )}
+        {complete ? '' : ' Numbers that would take too much work to find are missing.'}
+      </p>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls is reached by keys */}
+      <section class="scroll" tabIndex={0} aria-label="Table of conditions">
+        <table class="rows funnel">
+          <thead>
+            <tr>
+              <th scope="col">condition</th>
+              <th scope="col" class="bar-column">
+                hosts left by it and all before it
+              </th>
+              <th scope="col" class="number">
+                left
+              </th>
+              <th scope="col" class="number" title="hosts that meet this condition">
+                alone
+              </th>
+              <th scope="col" class="number" title="hosts that fit if this condition is dropped">
+                without
+              </th>
+              <th scope="col" class="number" title="the largest amount that fits, all else as asked">
+                largest
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {conditions.map(({ parameter, value, alone, left, without, largest }, place) => {
+              const before = place === 0 ? trees : (conditions[place - 1]?.left ?? trees);
+              const at = (count: number) => (trees === 0 ? 0 : (count / trees) * 100);
+              return (
+                <tr key={place} class={place === end ? 'end' : undefined}>
+                  <th scope="row">
+                    <span class="faint">{visible(parameter)}=</span>
+                    {visible(value)}
+                  </th>
+                  <td class="bar-column">
+                    <svg viewBox="0 0 100 14" preserveAspectRatio="none" aria-hidden="true">
+                      <rect class="before" x={50 - at(before) / 2} y="1" width={at(before)} height="12" />
+                      {left === null ? null : (
+                        <rect class="left" x={50 - at(left) / 2} y="1" width={at(left)} height="12" />
+                      )}
+                    </svg>
+                  </td>
+                  <td class="number strong">{text(left)}</td>
+                  <td class="number">{text(alone)}</td>
+                  <td class="number">{text(without)}</td>
+                  <td class="number">{text(largest)}</td>
+                </tr>
+              );
+            })}
+          </tbody>
+        </table>
+      </section>
+      {end === -1 ? null : (
+        <p class="faint">
+          The marked condition leaves no host. “without”: how many would fit if a condition was dropped; “largest”: how
+          much of the class would fit.
+        </p>
+      )}
+    </>
+  );
+}
+
+/** Hosts that do not fit, the nearest first, and what each of them lacks. */
+export function Nearest({ nearest }: { readonly nearest: Explanation['nearest'] }) {
+  if (nearest.length === 0) return null;
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls is reached by keys
+    <section class="scroll" tabIndex={0} aria-label="Table of the nearest hosts">
+      <table class="rows">
+        <thead>
+          <tr>
+            <th scope="col">host</th>
+            <th scope="col">unmet condition</th>
+            <th scope="col">why</th>
+          </tr>
+        </thead>
+        <tbody>
+          {nearest.flatMap(({ root, unmet }) =>
+            unmet.map((condition, place) => (
+              <tr key={`${root.uuid} ${place}`}>
+                {place === 0 ? (
+                  <th scope="rowgroup" rowSpan={unmet.length}>
+                    <ProviderLink uuid={root.uuid} name={root.name} />
+                  </th>
+                ) : null}
+                <td>
+                  <span class="faint">{visible(condition.parameter)}=</span>
+                  {visible(condition.value)}
+                </td>
+                <td>{reasonOf(condition)}</td>
+              </tr>
+            )),
+          )}
+        </tbody>
+      </table>
+    </section>
+  );
+}
+
+const reasonOf = (condition: UnmetCondition): string => visible(sentenceOf(condition));

@@ -1,0 +1,136 @@
+import { useState } from 'preact/hooks';
+import { ApiError } from '../../src/client/errors.ts';
+import { resourcesText } from '../provider/held.tsx';
+import { ProviderLink } from '../provider_link.tsx';
+import { navigate, urlOf, useRoute } from '../route.tsx';
+import { placement } from '../session.ts';
+import { counted, numberText } from '../text.tsx';
+import { Trouble } from '../trouble.tsx';
+import { useLoaded } from '../use_loaded.ts';
+import { Funnel, Nearest } from './explained.tsx';
+import { candidateQueryOf, fieldsOf, type QueryFields, searchOf } from './query_fields.ts';
+import { QueryForm } from './query_form.tsx';
+import { WhyNot } from './why_not.tsx';
+
+/** How many candidates are shown. */
+const mostCandidates = 20;
+
+/** A query for candidates: where it fits, how often, and if it does not fit, why. */
+export function FitView() {
+  const { query } = useRoute();
+  const fields = fieldsOf(query);
+  const key = searchOf({ ...fields, tree: '' }).toString();
+  const classes = useLoaded('classes', (signal) => placement.resourceClasses.list({ signal }));
+  const traits = useLoaded('traits', (signal) => placement.traits.list({ associated: true }, { signal }));
+  const known = { classes: classes.value ?? [], traits: traits.value ?? [] };
+  const [round, setRound] = useState(0);
+  const ask = (asked: QueryFields) => {
+    setRound(round + 1);
+    navigate(urlOf('fit', undefined, searchOf(asked)));
+  };
+  return (
+    <div class="fit">
+      <h1 class="hidden">Where does it fit?</h1>
+      <QueryForm key={key} initial={fields} known={known} onAsk={ask} />
+      <div class="answers">
+        <Answers fields={fields} asked={key === '' ? undefined : `${key} ${round}`} />
+      </div>
+    </div>
+  );
+}
+
+function Answers({ fields, asked }: { readonly fields: QueryFields; readonly asked: string | undefined }) {
+  const query = candidateQueryOf(fields);
+  const key = query === undefined ? undefined : asked;
+  const found = useLoaded(key, (signal) => placement.candidates({ ...query, limit: mostCandidates }, { signal }));
+  // The order of the answers does not change why it fits, or how often.
+  const { order: _order, ...unordered } = query ?? {};
+  const explained = useLoaded(key, (signal) =>
+    placement.candidateQuestions.explain({ ...unordered, nearest: 10 }, { signal }),
+  );
+  const count = useLoaded(key, (signal) => placement.candidateQuestions.count({ ...unordered, top: 10 }, { signal }));
+  if (key === undefined) {
+    return (
+      <div class="empty">
+        <p>Say what is needed, such as 4 VCPU and 8192 MEMORY_MB, and which traits a host must have.</p>
+        <p class="faint">
+          The answer says where it fits and how often; and if it fits nowhere, which condition leaves no host, and which
+          hosts come nearest. The address of this page has the query, as GET /allocation_candidates takes it.
+        </p>
+      </div>
+    );
+  }
+  if (found.error instanceof ApiError && found.error.status === 400)
+    return <Trouble error={found.error} what="The answer" />;
+  const requests = found.value?.allocation_requests;
+  return (
+    <>
+      <section>
+        <h2>How many fit</h2>
+        {count.error !== undefined ? (
+          <Trouble error={count.error} what="The count" />
+        ) : count.value === undefined ? (
+          <p class="faint">Counting…</p>
+        ) : (
+          <>
+            <p class="count" role="status">
+              <strong>{numberText(count.value.count)}</strong>{' '}
+              {count.value.exact ? 'can be claimed at the same time' : 'or more can be claimed at the same time'}
+            </p>
+            {count.value.trees.length === 0 ? null : (
+              <ul class="chips counts">
+                {count.value.trees.map(({ uuid, name, count: here }) => (
+                  <li key={uuid}>
+                    <ProviderLink uuid={uuid} name={name} /> <span class="faint">{numberText(here)}</span>
+                  </li>
+                ))}
+              </ul>
+            )}
+          </>
+        )}
+      </section>
+      <section>
+        <h2>Why</h2>
+        {explained.error !== undefined ? (
+          <Trouble error={explained.error} what="The explanation" />
+        ) : explained.value === undefined ? (
+          <p class="faint">Asking…</p>
+        ) : (
+          <>
+            <Funnel explanation={explained.value} />
+            {explained.value.nearest.length === 0 ? null : <h3>Hosts that come nearest without fitting</h3>}
+            <Nearest nearest={explained.value.nearest} />
+          </>
+        )}
+      </section>
+      {explained.error === undefined ? <WhyNot query={unordered} asked={key} fields={fields} /> : null}
+      <section>
+        <h2>Candidates</h2>
+        {found.error !== undefined ? (
+          <Trouble error={found.error} what="The list of candidates" />
+        ) : requests === undefined ? (
+          <p class="faint">Searching…</p>
+        ) : requests.length === 0 ? (
+          <p>There are none.</p>
+        ) : (
+          <>
+            {requests.length === mostCandidates ? (
+              <p class="faint">The first {counted(mostCandidates, 'candidate')}.</p>
+            ) : null}
+            <ol class="candidates">
+              {requests.map(({ allocations }) => (
+                <li key={Object.keys(allocations).join()}>
+                  {Object.entries(allocations).map(([provider, { resources }]) => (
+                    <span key={provider}>
+                      <ProviderLink uuid={provider} /> <span class="resources">{resourcesText(resources)}</span>
+                    </span>
+                  ))}
+                </li>
+              ))}
+            </ol>
+          </>
+        )}
+      </section>
+    </>
+  );
+}

@@ -1,0 +1,122 @@
+import type { CandidateQuery, OrderKey } from '../../src/client/candidates.ts';
+import type { ProviderFilter } from '../../src/client/filters.ts';
+
+/** A resource class and an amount, as they are written in the form. */
+export type AmountField = { readonly name: string; readonly amount: string };
+
+/** A group of the query, as it is written in the form. The first one has no suffix. */
+export type GroupFields = {
+  readonly suffix: string;
+  readonly resources: readonly AmountField[];
+  readonly required: readonly string[];
+  readonly member_of: readonly string[];
+  readonly in_tree: string;
+};
+
+/** The form of a query. */
+export type QueryFields = {
+  readonly groups: readonly GroupFields[];
+  readonly group_policy: string;
+  readonly root_required: readonly string[];
+  /** Each item is a list of suffixes, separated by commas. */
+  readonly same_subtree: readonly string[];
+  readonly order: string;
+  /** The provider for which the view shows why the query does not fit. */
+  readonly tree: string;
+};
+
+const emptyGroup = (suffix: string): GroupFields => ({
+  suffix,
+  resources: [],
+  required: [],
+  member_of: [],
+  in_tree: '',
+});
+
+/** A group with the next suffix that is free. */
+export function newGroup(groups: readonly GroupFields[]): GroupFields {
+  let number = 1;
+  while (groups.some(({ suffix }) => suffix === `_${number}`)) number++;
+  return { ...emptyGroup(`_${number}`), resources: [{ name: '', amount: '1' }] };
+}
+
+const splitList = (text: string): readonly string[] => text.split(',').filter((each) => each !== '');
+
+/**
+ * Reads the form from a URL, whose query is that of `GET /allocation_candidates`. Parameters that the form lacks are
+ * left out.
+ */
+export function fieldsOf(query: URLSearchParams): QueryFields {
+  const groups = new Map<string, GroupFields>([['', emptyGroup('')]]);
+  const change = (suffix: string, next: (group: GroupFields) => GroupFields) => {
+    groups.set(suffix, next(groups.get(suffix) ?? emptyGroup(suffix)));
+  };
+  for (const [key, value] of query) {
+    const [, name, suffix = ''] = /^(resources|required|member_of|in_tree)(.*)$/.exec(key) ?? [];
+    if (name === 'resources') {
+      const resources = splitList(value).map((each): AmountField => {
+        const [before = '', amount = ''] = each.split(':');
+        return { name: before, amount };
+      });
+      change(suffix, (group) => ({ ...group, resources: [...group.resources, ...resources] }));
+    }
+    if (name === 'required') {
+      const traits = value.startsWith('in:') ? [value] : splitList(value);
+      change(suffix, (group) => ({ ...group, required: [...group.required, ...traits] }));
+    }
+    if (name === 'member_of') change(suffix, (group) => ({ ...group, member_of: [...group.member_of, value] }));
+    if (name === 'in_tree') change(suffix, (group) => ({ ...group, in_tree: value }));
+  }
+  return {
+    groups: [...groups.values()],
+    group_policy: query.get('group_policy') ?? '',
+    root_required: splitList(query.get('root_required') ?? ''),
+    same_subtree: query.getAll('same_subtree'),
+    order: query.get('order') ?? '',
+    tree: query.get('tree') ?? '',
+  };
+}
+
+/** The form as the query of a URL. */
+export function searchOf(fields: QueryFields): URLSearchParams {
+  const query = new URLSearchParams();
+  for (const { suffix, resources, required, member_of, in_tree } of fields.groups) {
+    const amounts = resources.filter(({ name }) => name !== '').map(({ name, amount }) => `${name}:${amount || '1'}`);
+    if (amounts.length > 0) query.append(`resources${suffix}`, amounts.join(','));
+    const plain = required.filter((trait) => !trait.startsWith('in:'));
+    if (plain.length > 0) query.append(`required${suffix}`, plain.join(','));
+    for (const anyOf of required.filter((trait) => trait.startsWith('in:'))) query.append(`required${suffix}`, anyOf);
+    for (const aggregate of member_of) query.append(`member_of${suffix}`, aggregate);
+    if (in_tree !== '') query.append(`in_tree${suffix}`, in_tree);
+  }
+  if (fields.groups.length > 1) query.append('group_policy', fields.group_policy || 'none');
+  if (fields.root_required.length > 0) query.append('root_required', fields.root_required.join(','));
+  for (const suffixes of fields.same_subtree) query.append('same_subtree', suffixes);
+  if (fields.order !== '') query.append('order', fields.order);
+  if (fields.tree !== '') query.append('tree', fields.tree);
+  return query;
+}
+
+/** The query that the client sends; undefined for an empty form. */
+export function candidateQueryOf(fields: QueryFields): Omit<CandidateQuery, 'limit'> | undefined {
+  const filterOf = ({ resources, required, member_of, in_tree }: GroupFields): ProviderFilter => ({
+    // The service says what is wrong with an amount that is no number.
+    resources: Object.fromEntries(
+      resources.filter(({ name }) => name !== '').map(({ name, amount }) => [name, Number(amount || '1')]),
+    ),
+    required,
+    member_of,
+    in_tree: in_tree === '' ? undefined : in_tree,
+  });
+  const [plain = emptyGroup(''), ...granular] = fields.groups;
+  if (fields.groups.every(({ resources }) => resources.every(({ name }) => name === ''))) return undefined;
+  return {
+    ...filterOf(plain),
+    groups: Object.fromEntries(granular.map((group) => [group.suffix, filterOf(group)])),
+    group_policy: granular.length === 0 ? undefined : fields.group_policy === 'isolate' ? 'isolate' : 'none',
+    root_required: fields.root_required,
+    same_subtree: fields.same_subtree.map(splitList),
+    // The service says which key it does not know.
+    order: fields.order === '' ? undefined : (splitList(fields.order) as readonly OrderKey[]),
+  };
+}

@@ -1,0 +1,200 @@
+import { useId, useState } from 'preact/hooks';
+import { type AmountField, type GroupFields, newGroup, type QueryFields } from './query_fields.ts';
+import { TokenField } from './token_field.tsx';
+
+/** What the fields offer while a user types. */
+export type Known = { readonly classes: readonly string[]; readonly traits: readonly string[] };
+
+/** The form of a query. It begins with the query of the URL. */
+export function QueryForm({
+  initial,
+  known,
+  onAsk,
+}: {
+  readonly initial: QueryFields;
+  readonly known: Known;
+  readonly onAsk: (fields: QueryFields) => void;
+}) {
+  const [fields, setFields] = useState(() => withRow(initial));
+  const classes = useId();
+  const changeGroup = (place: number, group: GroupFields | undefined) =>
+    setFields({
+      ...fields,
+      groups: fields.groups.flatMap((each, at) => (at !== place ? [each] : group === undefined ? [] : [group])),
+    });
+  const hasMore = fields.root_required.length + fields.same_subtree.length > 0 || fields.order !== '';
+  return (
+    <form
+      class="query"
+      onSubmit={(event) => {
+        event.preventDefault();
+        onAsk(fields);
+      }}
+    >
+      <datalist id={classes}>
+        {known.classes.map((name) => (
+          <option key={name} value={name} />
+        ))}
+      </datalist>
+      {fields.groups.map((group, place) => (
+        <GroupFieldset
+          key={group.suffix}
+          group={group}
+          classes={classes}
+          known={known}
+          onChange={(changed) => changeGroup(place, changed)}
+          onRemove={place === 0 ? undefined : () => changeGroup(place, undefined)}
+        />
+      ))}
+      {fields.groups.length > 1 ? (
+        <label class="line">
+          <span>Groups</span>
+          <select
+            value={fields.group_policy || 'none'}
+            onChange={(event) => setFields({ ...fields, group_policy: event.currentTarget.value })}
+          >
+            <option value="none">may come from one provider</option>
+            <option value="isolate">from different providers</option>
+          </select>
+        </label>
+      ) : null}
+      <details open={hasMore}>
+        <summary>More conditions</summary>
+        <TokenField
+          label="Traits of the root"
+          values={fields.root_required}
+          options={known.traits}
+          placeholder="HW_X or !HW_X"
+          onChange={(root_required) => setFields({ ...fields, root_required })}
+        />
+        <TokenField
+          label="Groups in one subtree"
+          values={fields.same_subtree}
+          options={[]}
+          placeholder="_1,_2"
+          onChange={(same_subtree) => setFields({ ...fields, same_subtree })}
+        />
+        <label class="line">
+          <span>Order</span>
+          <input
+            type="text"
+            value={fields.order}
+            placeholder="free:VCPU, -free:VCPU, prefer:HW_X, random"
+            onInput={(event) => setFields({ ...fields, order: event.currentTarget.value.trim() })}
+          />
+        </label>
+      </details>
+      <div class="buttons">
+        <button type="submit" class="primary">
+          Where does it fit?
+        </button>
+        <button
+          type="button"
+          onClick={() => setFields({ ...fields, groups: [...fields.groups, newGroup(fields.groups)] })}
+        >
+          Add a group
+        </button>
+      </div>
+    </form>
+  );
+}
+
+/** A form in which nothing is asked for has a row to begin with. */
+function withRow(fields: QueryFields): QueryFields {
+  const [first, ...others] = fields.groups;
+  if (first === undefined || others.length > 0 || first.resources.length > 0) return fields;
+  return { ...fields, groups: [{ ...first, resources: [{ name: '', amount: '1' }] }] };
+}
+
+function GroupFieldset({
+  group,
+  classes,
+  known,
+  onChange,
+  onRemove,
+}: {
+  readonly group: GroupFields;
+  readonly classes: string;
+  readonly known: Known;
+  readonly onChange: (group: GroupFields) => void;
+  readonly onRemove: (() => void) | undefined;
+}) {
+  const change = (place: number, row: Partial<AmountField> | undefined) =>
+    onChange({
+      ...group,
+      resources: group.resources.flatMap((each, at) =>
+        at !== place ? [each] : row === undefined ? [] : [{ ...each, ...row }],
+      ),
+    });
+  return (
+    <fieldset class="group">
+      <legend>
+        {group.suffix === '' ? 'From any providers of a tree' : `From one provider (group ${group.suffix})`}
+      </legend>
+      {group.resources.map(({ name, amount }, place) => (
+        <div class="amount" key={place}>
+          <input
+            type="number"
+            min="1"
+            value={amount}
+            aria-label={`Amount ${place + 1}`}
+            onInput={(event) => change(place, { amount: event.currentTarget.value })}
+          />
+          <input
+            type="text"
+            list={classes}
+            value={name}
+            placeholder="class, such as VCPU"
+            aria-label={`Resource class ${place + 1}`}
+            autoComplete="off"
+            onInput={(event) => change(place, { name: event.currentTarget.value.trim().toUpperCase() })}
+          />
+          <button
+            type="button"
+            aria-label={`Remove ${name === '' ? `row ${place + 1}` : name}`}
+            onClick={() => change(place, undefined)}
+          >
+            ×
+          </button>
+        </div>
+      ))}
+      <div class="buttons">
+        <button
+          type="button"
+          class="small"
+          onClick={() => onChange({ ...group, resources: [...group.resources, { name: '', amount: '1' }] })}
+        >
+          Add a class
+        </button>
+        {onRemove === undefined ? null : (
+          <button type="button" class="small" onClick={onRemove}>
+            Remove the group
+          </button>
+        )}
+      </div>
+      <TokenField
+        label="Traits"
+        values={group.required}
+        options={known.traits}
+        placeholder="HW_X, !HW_X or in:HW_X,HW_Y"
+        onChange={(required) => onChange({ ...group, required })}
+      />
+      <TokenField
+        label="Aggregates"
+        values={group.member_of}
+        options={[]}
+        placeholder="UUID, !UUID or in:UUID,UUID"
+        onChange={(member_of) => onChange({ ...group, member_of })}
+      />
+      <label class="line">
+        <span>In the tree of</span>
+        <input
+          type="text"
+          value={group.in_tree}
+          placeholder="UUID of a provider"
+          onInput={(event) => onChange({ ...group, in_tree: event.currentTarget.value.trim() })}
+        />
+      </label>
+    </fieldset>
+  );
+}

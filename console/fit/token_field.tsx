@@ -1,0 +1,72 @@
+import { useId, useState } from 'preact/hooks';
+import { visible } from '../text.tsx';
+
+/** A field for several words, such as traits: each is added by Enter, and removed by its button. */
+export function TokenField({
+  label,
+  values,
+  options,
+  placeholder,
+  onChange,
+}: {
+  readonly label: string;
+  readonly values: readonly string[];
+  readonly options: readonly string[];
+  readonly placeholder: string;
+  readonly onChange: (values: readonly string[]) => void;
+}) {
+  const [text, setText] = useState('');
+  const list = useId();
+  const input = useId();
+  const add = (value: string) => {
+    const word = value.trim();
+    setText('');
+    if (word !== '' && !values.includes(word)) onChange([...values, word]);
+  };
+  const start = /^(!|in:(?:.*,)?)/.exec(text)?.[0] ?? '';
+  return (
+    <div class="tokens">
+      <label for={input}>{label}</label>
+      <div>
+        {values.map((value) => (
+          <span key={value} class="token">
+            {visible(value)}
+            <button
+              type="button"
+              aria-label={`Remove ${visible(value)}`}
+              onClick={() => onChange(values.filter((each) => each !== value))}
+            >
+              ×
+            </button>
+          </span>
+        ))}
+        <input
+          id={input}
+          type="text"
+          list={list}
+          value={text}
+          placeholder={placeholder}
+          autoComplete="off"
+          onInput={(event) => {
+            const { value } = event.currentTarget;
+            // An item of the list is a whole name and is added at once. Typed text may be the beginning of a longer name.
+            const isTyped = 'inputType' in event && event.inputType !== 'insertReplacementText';
+            if (!isTyped && value !== '') add(value);
+            else setText(value);
+          }}
+          onKeyDown={(event) => {
+            if (event.key !== 'Enter') return;
+            event.preventDefault(); // it adds the word, and does not send the form
+            add(text);
+          }}
+          onBlur={() => add(text)}
+        />
+        <datalist id={list}>
+          {options.map((name) => (
+            <option key={name} value={start + name} />
+          ))}
+        </datalist>
+      </div>
+    </div>
+  );
+}

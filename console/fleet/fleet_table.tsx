@@ -1,0 +1,133 @@
+import { useMemo, useState } from 'preact/hooks';
+import { Bar } from '../meter.tsx';
+import { Link, urlOf } from '../route.tsx';
+import { Name, numberText, percentText, visible } from '../text.tsx';
+import type { Group } from './grouping.ts';
+import { fullness, type Measure, type Tree } from './trees.ts';
+
+type Row = { readonly tree: Tree; readonly group: Group };
+type Column = 'name' | 'group' | 'part' | 'used' | 'capacity' | 'free' | 'reserved';
+
+const pageSize = 100;
+const byText = new Intl.Collator('en', { numeric: true });
+
+/** The same as the grid, in text: one row for each cell. */
+export function FleetTable({
+  groups,
+  resourceClass,
+  measure,
+  search,
+}: {
+  readonly groups: readonly Group[];
+  readonly resourceClass: string;
+  readonly measure: Measure;
+  readonly search: string;
+}) {
+  const [sort, setSort] = useState<{ readonly by: Column; readonly isDown: boolean }>({ by: 'part', isDown: true });
+  const [page, setPage] = useState(0);
+  const rows = useMemo(() => {
+    const all = groups.flatMap((group) => group.trees.map((tree): Row => ({ tree, group })));
+    const found = search === '' ? all : all.filter(({ tree }) => tree.searched.includes(search));
+    const sign = sort.isDown ? -1 : 1;
+    return found.sort(
+      (a, b) => sign * compare(a, b, sort.by, resourceClass, measure) || byText.compare(a.tree.name, b.tree.name),
+    );
+  }, [groups, resourceClass, measure, search, sort]);
+  const pages = Math.max(1, Math.ceil(rows.length / pageSize));
+  const shown = Math.min(page, pages - 1);
+  const isGrouped = groups.length > 1;
+  const heading = (by: Column, text: string, isNumber = false) => (
+    <th
+      scope="col"
+      class={isNumber ? 'number' : undefined}
+      aria-sort={sort.by === by ? (sort.isDown ? 'descending' : 'ascending') : undefined}
+    >
+      <button
+        type="button"
+        class="plain"
+        onClick={() => setSort({ by, isDown: sort.by === by ? !sort.isDown : by !== 'name' && by !== 'group' })}
+      >
+        {text}
+        <span aria-hidden="true">{sort.by === by ? (sort.isDown ? ' ▾' : ' ▴') : ''}</span>
+      </button>
+    </th>
+  );
+  return (
+    <div class="table-part">
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls is reached by keys */}
+      <section class="scroll" tabIndex={0} aria-label="Table of providers">
+        <table class="rows">
+          <caption class="hidden">Root providers by {visible(resourceClass)}</caption>
+          <thead>
+            <tr>
+              {heading('name', 'provider')}
+              {isGrouped ? heading('group', 'group') : null}
+              {heading('part', 'full', true)}
+              {heading('used', 'used', true)}
+              {heading('free', 'free', true)}
+              {heading('capacity', 'capacity', true)}
+              {heading('reserved', 'reserved', true)}
+            </tr>
+          </thead>
+          <tbody>
+            {rows.slice(shown * pageSize, (shown + 1) * pageSize).map(({ tree, group }) => {
+              const amounts = tree.amounts.get(resourceClass);
+              const part = fullness(amounts, measure);
+              return (
+                <tr key={`${group.key} ${tree.uuid}`}>
+                  <th scope="row">
+                    <Link to={urlOf('providers', tree.uuid)}>
+                      <Name text={tree.name} />
+                    </Link>
+                  </th>
+                  {isGrouped ? <td title={group.key}>{group.label}</td> : null}
+                  <td class="number with-bar">
+                    {percentText(part)} <Bar part={part} />
+                  </td>
+                  {amounts === undefined ? (
+                    <td colSpan={4} class="faint">
+                      has none
+                    </td>
+                  ) : (
+                    <>
+                      <td class="number">{numberText(amounts.used)}</td>
+                      <td class="number">{numberText(Math.max(0, amounts.capacity - amounts.used))}</td>
+                      <td class="number">{numberText(amounts.capacity)}</td>
+                      <td class="number">{numberText(amounts.reserved)}</td>
+                    </>
+                  )}
+                </tr>
+              );
+            })}
+          </tbody>
+        </table>
+      </section>
+      <nav class="pages" aria-label="Pages of the table">
+        <button type="button" disabled={shown === 0} onClick={() => setPage(shown - 1)}>
+          Previous
+        </button>
+        <span>
+          {rows.length === 0
+            ? 'No provider'
+            : `${numberText(shown * pageSize + 1)}–${numberText(Math.min(rows.length, (shown + 1) * pageSize))} of ${numberText(rows.length)}`}
+        </span>
+        <button type="button" disabled={shown >= pages - 1} onClick={() => setPage(shown + 1)}>
+          Next
+        </button>
+      </nav>
+    </div>
+  );
+}
+
+function compare(a: Row, b: Row, by: Column, resourceClass: string, measure: Measure): number {
+  if (by === 'name') return byText.compare(a.tree.name, b.tree.name);
+  if (by === 'group') return byText.compare(a.group.label, b.group.label);
+  const value = ({ tree }: Row): number => {
+    const amounts = tree.amounts.get(resourceClass);
+    if (amounts === undefined) return -1;
+    if (by === 'part') return fullness(amounts, measure);
+    return by === 'free' ? Math.max(0, amounts.capacity - amounts.used) : amounts[by];
+  };
+  const [left, right] = [value(a), value(b)].map((each) => (Number.isNaN(each) ? -1 : each));
+  return left === right ? 0 : (left ?? 0) < (right ?? 0) ? -1 : 1;
+}

@@ -1,0 +1,108 @@
+import { createStore } from '../store.ts';
+
+/** The colours of the grid. */
+export type Palette = {
+  /** By fullness, in equal steps from empty to full. */
+  readonly steps: readonly string[];
+  /** The colour of a text on each step. */
+  readonly inks: readonly string[];
+  readonly over: string;
+  readonly overInk: string;
+  /** For a provider that has nothing of the class. */
+  readonly none: string;
+  readonly noneInk: string;
+  readonly background: string;
+  readonly ink: string;
+  readonly faint: string;
+  readonly accent: string;
+};
+
+type Stops = readonly (readonly [at: number, red: number, green: number, blue: number])[];
+
+const lightStops: Stops = [
+  [0, 228, 236, 243],
+  [0.5, 143, 186, 222],
+  [0.85, 52, 118, 184],
+  [1, 18, 62, 120],
+];
+const darkStops: Stops = [
+  [0, 33, 42, 52],
+  [0.5, 40, 88, 138],
+  [0.85, 98, 160, 222],
+  [1, 196, 224, 250],
+];
+
+/** The number of steps. Only a full tree has the last step. */
+export const stepCount = 21;
+
+function colourAt(stops: Stops, part: number): readonly [number, number, number] {
+  const next = stops.findIndex(([at]) => at >= part);
+  const [toAt = 1, ...to] = stops[Math.max(next, 0)] ?? [];
+  const [fromAt = 0, ...from] = stops[Math.max(next - 1, 0)] ?? [];
+  const way = toAt === fromAt ? 0 : (part - fromAt) / (toAt - fromAt);
+  const mix = (place: 0 | 1 | 2) => Math.round((from[place] ?? 0) + ((to[place] ?? 0) - (from[place] ?? 0)) * way);
+  return [mix(0), mix(1), mix(2)];
+}
+
+function palette(stops: Stops, rest: Omit<Palette, 'steps' | 'inks'>, darkInk: string, lightInk: string): Palette {
+  const colours = Array.from({ length: stepCount }, (_, step) => colourAt(stops, step / (stepCount - 1)));
+  return {
+    ...rest,
+    steps: colours.map((rgb) => `rgb(${rgb.join(' ')})`),
+    inks: colours.map(([red, green, blue]) => (luminance(red, green, blue) > 0.22 ? darkInk : lightInk)),
+  };
+}
+
+function luminance(...rgb: readonly number[]): number {
+  const [red = 0, green = 0, blue = 0] = rgb.map((value) => ((value / 255 + 0.055) / 1.055) ** 2.4);
+  return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+}
+
+const light = palette(
+  lightStops,
+  {
+    over: '#c2410c',
+    overInk: '#ffffff',
+    none: '#f2efe9',
+    noneInk: '#6b6459',
+    background: '#ffffff',
+    ink: '#1b2530',
+    faint: '#5a6673',
+    accent: '#0b57b7',
+  },
+  '#12202e',
+  '#ffffff',
+);
+const dark = palette(
+  darkStops,
+  {
+    over: '#f08a4b',
+    overInk: '#1a0d04',
+    none: '#2a2621',
+    noneInk: '#a49a8a',
+    background: '#12171d',
+    ink: '#e3e9ef',
+    faint: '#98a4b1',
+    accent: '#7db8ff',
+  },
+  '#0c141c',
+  '#f2f7fc',
+);
+
+const isDark = matchMedia('(prefers-color-scheme: dark)');
+
+/** The palette for the colours that the system prefers. */
+export const currentPalette = createStore<Palette>(isDark.matches ? dark : light);
+isDark.addEventListener('change', () => currentPalette.set(isDark.matches ? dark : light));
+
+/**
+ * The step of a fullness: `over` above 1, `none` for NaN. Only a full tree has the last step, and only an empty tree
+ * the first.
+ */
+export function stepOf(fullness: number): number | 'over' | 'none' {
+  if (Number.isNaN(fullness)) return 'none';
+  if (fullness > 1) return 'over';
+  if (fullness === 1) return stepCount - 1;
+  if (fullness <= 0) return 0;
+  return 1 + Math.floor(fullness * (stepCount - 2));
+}

@@ -1,0 +1,131 @@
+import type { WholeProvider } from '../src/client/provider_summaries.ts';
+import { follow, following } from './following.ts';
+import { placement } from './session.ts';
+import { createStore } from './store.ts';
+
+/** All providers, as this page knows them. */
+export type Mirror = {
+  readonly providers: ReadonlyMap<string, WholeProvider>;
+  /** Grows with each change of the providers, which are changed in place. */
+  readonly version: number;
+  readonly isComplete: boolean;
+  /** The last attempt to read failed. */
+  readonly error: unknown;
+};
+
+const providers = new Map<string, WholeProvider>();
+let version = 0;
+
+/** The mirror. It is empty until a view asks for it, and then follows the service. */
+export const mirror = createStore<Mirror>({ providers, version, isComplete: false, error: undefined });
+
+const show = (more: Partial<Mirror>) => mirror.set({ ...mirror.get(), ...more, version: ++version });
+
+/**
+ * The numbers of providers in the first and in each further page when all providers are read. The first page is small,
+ * so that the view shows something soon.
+ */
+const pageSizes = [500, 10_000];
+/** The largest number of changed providers that one request reads: their UUIDs are in its URL. */
+const mostNamed = 500;
+/** If more providers have changed, all providers are read again. */
+const mostStale = 5_000;
+/** The time for which changes are collected before they are read, in milliseconds. */
+const collectMs = 150;
+
+const stale = new Set<string>();
+let isEverythingStale = true;
+let isReading = false;
+let timer: ReturnType<typeof setTimeout> | undefined;
+
+/** Begins to read and to follow; later calls do nothing. */
+export function openMirror(): void {
+  if (isOpen) return;
+  isOpen = true;
+  follow((change) => {
+    if ('everything' in change) isEverythingStale = true;
+    if ('resource_provider' in change) {
+      if ('deleted' in change) {
+        stale.delete(change.resource_provider);
+        if (providers.delete(change.resource_provider)) show({});
+        return;
+      }
+      stale.add(change.resource_provider);
+    }
+    readSoon();
+  });
+  // The first change, `everything`, came before this view was opened, or changes cannot be followed.
+  if (following.get().state !== 'starting') readSoon();
+  following.subscribe(() => {
+    if (following.get().state === 'off' && !mirror.get().isComplete) readSoon();
+  });
+}
+
+let isOpen = false;
+
+/** Reads everything anew. */
+export function readAgain(): void {
+  isEverythingStale = true;
+  readSoon();
+}
+
+function readSoon(): void {
+  if (isReading || timer !== undefined) return;
+  timer = setTimeout(
+    () => {
+      timer = undefined;
+      read();
+    },
+    isEverythingStale ? 0 : collectMs,
+  );
+}
+
+async function read(): Promise<void> {
+  isReading = true;
+  try {
+    while (isEverythingStale || stale.size > 0) {
+      if (isEverythingStale || stale.size > mostStale) await readEverything();
+      else await readStale();
+    }
+  } catch (error) {
+    show({ error });
+  } finally {
+    isReading = false;
+  }
+}
+
+async function readEverything(): Promise<void> {
+  stale.clear();
+  isEverythingStale = false;
+  const seen = new Set<string>();
+  let marker: string | undefined;
+  try {
+    for (let place = 0; ; place++) {
+      const limit = pageSizes[Math.min(place, pageSizes.length - 1)] ?? 1_000;
+      const page = await placement.providerSummaries.page({ limit, marker });
+      for (const provider of page) {
+        seen.add(provider.uuid);
+        providers.set(provider.uuid, provider);
+      }
+      if (page.length < limit) break;
+      show({ error: undefined });
+      marker = page.at(-1)?.uuid;
+    }
+  } catch (error) {
+    isEverythingStale = true;
+    // It is read again with the next change, or when the user asks for it.
+    throw error;
+  }
+  for (const uuid of providers.keys()) if (!seen.has(uuid)) providers.delete(uuid);
+  show({ isComplete: true, error: undefined });
+}
+
+async function readStale(): Promise<void> {
+  const uuids = [...stale].slice(0, mostNamed);
+  for (const uuid of uuids) stale.delete(uuid);
+  const read = await placement.providerSummaries.page({ uuids, limit: mostNamed });
+  const found = new Set(read.map(({ uuid }) => uuid));
+  for (const uuid of uuids) if (!found.has(uuid)) providers.delete(uuid);
+  for (const provider of read) providers.set(provider.uuid, provider);
+  show({});
+}

@@ -1,0 +1,135 @@
+import { useState } from 'preact/hooks';
+import type { Consumer } from '../../src/client/consumers.ts';
+import type { Resources } from '../../src/client/filters.ts';
+import { Link, urlOf } from '../route.tsx';
+import { placement } from '../session.ts';
+import { counted, numberText, timeText, visible } from '../text.tsx';
+import { Trouble } from '../trouble.tsx';
+import { useLoaded } from '../use_loaded.ts';
+
+const pageSize = 50;
+
+/** The consumers with allocations on a provider, or anywhere in its tree. */
+export function Held({ provider, round }: { readonly provider: string; readonly round: number }) {
+  const [isOfTree, setOfTree] = useState(false);
+  const [markers, setMarkers] = useState<readonly string[]>([]);
+  const marker = markers.at(-1);
+  const { value, error, isLoading } = useLoaded(`${provider} ${isOfTree} ${marker ?? ''} ${round}`, async (signal) => {
+    const where = isOfTree ? { in_tree: provider } : { resource_provider: provider };
+    const [page, amounts] = await Promise.all([
+      placement.consumers.page({ ...where, limit: pageSize + 1, marker }, { signal }),
+      isOfTree
+        ? undefined
+        : placement.providers.allocations(provider, { signal }).then(({ allocations }) => allocations),
+    ]);
+    return { consumers: page.slice(0, pageSize), hasMore: page.length > pageSize, amounts };
+  });
+  const [last, setLast] = useState(value);
+  if (value !== undefined && value !== last) setLast(value);
+  const shown = value ?? last;
+  const choose = (tree: boolean) => {
+    setOfTree(tree);
+    setMarkers([]);
+  };
+  return (
+    <section>
+      <div class="heading-row">
+        <h2>
+          Consumers
+          {shown?.amounts === undefined || isOfTree ? '' : ` (${numberText(Object.keys(shown.amounts).length)})`}
+        </h2>
+        <fieldset class="switch">
+          <legend class="hidden">Consumers of</legend>
+          <button type="button" aria-pressed={!isOfTree} onClick={() => choose(false)}>
+            This provider
+          </button>
+          <button type="button" aria-pressed={isOfTree} onClick={() => choose(true)}>
+            Its whole tree
+          </button>
+        </fieldset>
+      </div>
+      {error === undefined ? null : <Trouble error={error} what="The list of consumers" />}
+      {shown === undefined ? (
+        isLoading ? (
+          <p class="faint">Reading…</p>
+        ) : null
+      ) : shown.consumers.length === 0 ? (
+        <p class="faint">Nothing is allocated here.</p>
+      ) : (
+        <>
+          <ConsumerTable consumers={shown.consumers} amounts={shown.amounts} />
+          <nav class="pages" aria-label="Pages of consumers">
+            <button type="button" disabled={markers.length === 0} onClick={() => setMarkers(markers.slice(0, -1))}>
+              Previous
+            </button>
+            <button
+              type="button"
+              disabled={!shown.hasMore}
+              onClick={() => setMarkers([...markers, shown.consumers.at(-1)?.uuid ?? ''])}
+            >
+              Next
+            </button>
+          </nav>
+        </>
+      )}
+    </section>
+  );
+}
+
+/** Consumers as rows. `amounts`: what each of them has, where that is known. */
+export function ConsumerTable({
+  consumers,
+  amounts,
+}: {
+  readonly consumers: readonly Consumer[];
+  readonly amounts?: { readonly [consumer: string]: { readonly resources: Resources } } | undefined;
+}) {
+  const hasTerms = consumers.some(({ expires_at }) => expires_at);
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls is reached by keys
+    <section class="scroll" tabIndex={0} aria-label={`Table of ${counted(consumers.length, 'consumer')}`}>
+      <table class="rows">
+        <thead>
+          <tr>
+            <th scope="col">consumer</th>
+            {amounts === undefined ? null : <th scope="col">has here</th>}
+            <th scope="col">type</th>
+            <th scope="col">project</th>
+            <th scope="col">user</th>
+            <th scope="col">since</th>
+            {hasTerms ? <th scope="col">until</th> : null}
+          </tr>
+        </thead>
+        <tbody>
+          {consumers.map(({ uuid, consumer_type, project_id, user_id, created_at, expires_at }) => (
+            <tr key={uuid}>
+              <th scope="row">
+                <Link to={urlOf('consumers', uuid)}>
+                  <code>{visible(uuid)}</code>
+                </Link>
+              </th>
+              {amounts === undefined ? null : (
+                <td class="resources">{resourcesText(amounts[uuid]?.resources ?? {})}</td>
+              )}
+              <td>{visible(consumer_type)}</td>
+              <td>
+                <bdi>{visible(project_id)}</bdi>
+              </td>
+              <td>
+                <bdi>{visible(user_id)}</bdi>
+              </td>
+              <td class="time">{timeText(created_at)}</td>
+              {hasTerms ? <td class="time">{timeText(expires_at)}</td> : null}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
+  );
+}
+
+/** `2 VCPU, 2,048 MEMORY_MB` */
+export const resourcesText = (resources: Resources): string =>
+  Object.entries(resources)
+    .map(([name, amount]) => `${numberText(amount)} ${visible(name)}`)
+    .join(', ');

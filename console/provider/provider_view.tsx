@@ -1,0 +1,140 @@
+import { useCallback, useMemo, useState } from 'preact/hooks';
+import type { WholeProvider } from '../../src/client/provider_summaries.ts';
+import { ProviderLink } from '../provider_link.tsx';
+import { Link, urlOf } from '../route.tsx';
+import { placement } from '../session.ts';
+import { counted, Name, shortUuid } from '../text.tsx';
+import { Trouble } from '../trouble.tsx';
+import { useChanges } from '../use_changes.ts';
+import { useLoaded } from '../use_loaded.ts';
+import { FindProvider } from './find_provider.tsx';
+import { Held } from './held.tsx';
+import { InventoryTable } from './inventory_table.tsx';
+import { TreeList } from './tree_list.tsx';
+
+const shares = 'MISC_SHARES_VIA_AGGREGATE';
+/** The largest page of the service: a tree is read at once. */
+const mostProviders = 10_000;
+
+/** One provider: its tree, its inventories, and the consumers with allocations on it. */
+export function ProviderView({ id }: { readonly id: string | undefined }) {
+  return id === undefined ? <FindProvider /> : <OneProvider uuid={id} />;
+}
+
+function OneProvider({ uuid }: { readonly uuid: string }) {
+  const [round, setRound] = useState(0);
+  const { value, error, again } = useLoaded(uuid, async (signal) => {
+    const tree = await placement.providerSummaries.page({ in_tree: uuid, limit: mostProviders }, { signal });
+    const aggregates = [...new Set(tree.flatMap(({ aggregates }) => aggregates))];
+    const sharing =
+      aggregates.length === 0
+        ? []
+        : await placement.providerSummaries.page(
+            { required: [shares], member_of: [`in:${aggregates.join(',')}`] },
+            { signal },
+          );
+    return { tree, sharing: sharing.filter((each) => !tree.some((member) => member.uuid === each.uuid)) };
+  });
+  const members = useMemo(() => value && new Set([...value.tree, ...value.sharing].map((each) => each.uuid)), [value]);
+  const changed = useCallback(() => {
+    again();
+    setRound((before) => before + 1);
+  }, [again]);
+  useChanges(members, changed);
+  const provider =
+    value?.tree.find((each) => each.uuid === uuid.toLowerCase()) ?? value?.tree.find((each) => each.uuid === uuid);
+  if (provider === undefined || value === undefined) {
+    return (
+      <>
+        <h1>Provider</h1>
+        {error !== undefined ? (
+          <Trouble error={error} what="The provider" />
+        ) : value === undefined ? (
+          <p class="faint">Reading…</p>
+        ) : null}
+      </>
+    );
+  }
+  const root = value.tree.find((each) => each.uuid === provider.root_provider_uuid);
+  const parent = value.tree.find((each) => each.uuid === provider.parent_provider_uuid);
+  return (
+    <div class="provider">
+      <header class="view-header">
+        <p class="faint">
+          {root !== undefined && root !== provider ? (
+            <>
+              <ProviderLink uuid={root.uuid} name={root.name} /> ›{' '}
+            </>
+          ) : null}
+          {parent !== undefined && parent !== root ? (
+            <>
+              {root?.uuid === parent.parent_provider_uuid ? '' : '… › '}
+              <ProviderLink uuid={parent.uuid} name={parent.name} /> ›{' '}
+            </>
+          ) : null}
+          {provider === root ? 'root provider' : 'provider'}
+        </p>
+        <h1>
+          <Name text={provider.name} />
+        </h1>
+        <p class="faint">
+          <code>{provider.uuid}</code> · generation {provider.generation} ·{' '}
+          <Link to={urlOf('fit', undefined, { tree: provider.uuid })}>why does something not fit here?</Link>
+        </p>
+      </header>
+      {error === undefined ? null : <Trouble error={error} what="The newest state" />}
+      <div class="provider-body">
+        <section class="tree-part" aria-label="Tree">
+          <h2>Tree ({counted(value.tree.length, 'provider')})</h2>
+          <TreeList providers={value.tree} current={provider.uuid} />
+          {value.sharing.length === 0 ? null : (
+            <>
+              <h2>Shared with it</h2>
+              <TreeList providers={value.sharing.map(asRoot)} current={provider.uuid} />
+            </>
+          )}
+        </section>
+        <div>
+          <section>
+            <h2>Inventories</h2>
+            <InventoryTable provider={provider} />
+          </section>
+          <section class="two">
+            <div>
+              <h2>Traits ({provider.traits.length})</h2>
+              {provider.traits.length === 0 ? (
+                <p class="faint">none</p>
+              ) : (
+                <ul class="chips">
+                  {provider.traits.toSorted().map((trait) => (
+                    <li key={trait}>
+                      <Link to={urlOf('fleet', undefined, { group: `trait:${trait}` })}>{trait}</Link>
+                    </li>
+                  ))}
+                </ul>
+              )}
+            </div>
+            <div>
+              <h2>Aggregates ({provider.aggregates.length})</h2>
+              {provider.aggregates.length === 0 ? (
+                <p class="faint">none</p>
+              ) : (
+                <ul class="chips">
+                  {provider.aggregates.map((aggregate) => (
+                    <li key={aggregate}>
+                      <code title={aggregate}>{shortUuid(aggregate)}…</code>
+                    </li>
+                  ))}
+                </ul>
+              )}
+            </div>
+          </section>
+          <Held key={uuid} provider={provider.uuid} round={round} />
+        </div>
+      </div>
+    </div>
+  );
+}
+
+/** Sharing providers are listed separately, wherever they are in their own trees. */
+const asRoot = (provider: WholeProvider): WholeProvider => ({ ...provider, parent_provider_uuid: null });

@@ -1,0 +1,67 @@
+import type { WholeProvider } from '../../src/client/provider_summaries.ts';
+import { amountsOf, fullness } from '../fleet/trees.ts';
+import { Bar } from '../meter.tsx';
+import { Link, urlOf } from '../route.tsx';
+import { Name, percentText } from '../text.tsx';
+
+type Line = { readonly provider: WholeProvider; readonly level: number };
+
+const byName = new Intl.Collator('en', { numeric: true });
+/** Deeper ones are not indented further. */
+const deepest = 12;
+
+/** The providers of a tree in the order of drawing. It has its own stack, because a tree may be deep. */
+export function linesOf(providers: readonly WholeProvider[]): readonly Line[] {
+  const known = new Set(providers.map(({ uuid }) => uuid));
+  const children = Map.groupBy(providers, ({ uuid, parent_provider_uuid: parent, root_provider_uuid: root }) =>
+    parent !== null && uuid !== root && known.has(parent) ? parent : '',
+  );
+  const sorted = (parent: string, level: number) =>
+    (children.get(parent) ?? [])
+      .map((provider): Line => ({ provider, level }))
+      .sort((a, b) => byName.compare(b.provider.name, a.provider.name));
+  const lines: Line[] = [];
+  const rest = sorted('', 0);
+  for (let line = rest.pop(); line !== undefined; line = rest.pop()) {
+    lines.push(line);
+    rest.push(...sorted(line.provider.uuid, line.level + 1));
+  }
+  return lines;
+}
+
+/** The tree of a provider, each member with the fullest of its classes. */
+export function TreeList({
+  providers,
+  current,
+}: {
+  readonly providers: readonly WholeProvider[];
+  readonly current: string;
+}) {
+  return (
+    <ul class="tree">
+      {linesOf(providers).map(({ provider, level }) => {
+        const [fullest] = [...amountsOf(provider)]
+          .map(([name, amounts]) => ({ name, part: fullness(amounts, 'capacity') }))
+          .filter(({ part }) => !Number.isNaN(part))
+          .sort((a, b) => b.part - a.part);
+        return (
+          <li key={provider.uuid} class={`level-${Math.min(level, deepest)}`}>
+            <Link to={urlOf('providers', provider.uuid)} current={provider.uuid === current}>
+              <Name text={provider.name} />
+            </Link>
+            {fullest === undefined ? (
+              <span class="faint">nothing</span>
+            ) : (
+              <span class="fullest">
+                <Bar part={fullest.part} />
+                <span>
+                  {fullest.name} {percentText(fullest.part)}
+                </span>
+              </span>
+            )}
+          </li>
+        );
+      })}
+    </ul>
+  );
+}

@@ -1,0 +1,98 @@
+import { connect } from '../src/client/connect.ts';
+import { serviceUrl } from './route.tsx';
+import { createStore } from './store.ts';
+
+/** The state of the token: none yet, given, or refused by the service. */
+export type Token =
+  | { readonly state: 'missing' }
+  | { readonly state: 'given'; readonly value: string }
+  | { readonly state: 'refused'; readonly value: string };
+
+/** The token. It is in the memory of this page only: it ends with the tab, and a reload asks for it again. */
+export const token = createStore<Token>({ state: 'missing' });
+
+/** Whether the service answers. While it does not, requests are repeated until it does. */
+export const connection = createStore<'answers' | 'silent'>('answers');
+
+/** The time between two checks whether a service that did not answer is back, in milliseconds. */
+const probeMs = 1_500;
+
+connection.subscribe(() => {
+  if (connection.get() === 'silent') setTimeout(probe, probeMs);
+});
+
+/** Asks for the versions, which needs no token. Other requests may wait long for their answers. */
+async function probe(): Promise<void> {
+  const answer = await fetch(`${serviceUrl}/`, { cache: 'no-store', signal: AbortSignal.timeout(probeMs) }).catch(
+    () => undefined,
+  );
+  if (answer?.ok) connection.set('answers');
+  else if (connection.get() === 'silent') setTimeout(probe, probeMs);
+}
+
+/** Whether tokens are users (noauth2) or of Keystone. */
+export const isWithoutKeystone = document.documentElement.dataset.auth === 'noauth2';
+
+/** The time limit for an attempt of a request, in milliseconds. A request that waits for changes takes less. */
+const attemptMs = 60_000;
+
+/** The token, once the user has given one that was not refused. */
+function goodToken(signal: AbortSignal): Promise<string> {
+  const { promise, resolve, reject } = Promise.withResolvers<string>();
+  const look = () => {
+    const now = token.get();
+    if (now.state === 'given') resolve(now.value);
+  };
+  const leave = () => reject(signal.reason);
+  const unsubscribe = token.subscribe(look);
+  signal.addEventListener('abort', leave, { once: true });
+  look();
+  return promise.finally(() => {
+    unsubscribe();
+    signal.removeEventListener('abort', leave);
+  });
+}
+
+/**
+ * Sends a request with the token. If the service refuses the token, the request waits for another one and is sent
+ * again.
+ */
+const withToken: typeof fetch = async (input, init = {}) => {
+  const { signal } = init;
+  const never = new AbortController().signal;
+  for (;;) {
+    const value = await goodToken(signal ?? never);
+    const both = AbortSignal.any([AbortSignal.timeout(attemptMs), ...(signal ? [signal] : [])]);
+    const headers = new Headers(init.headers);
+    headers.set('X-Auth-Token', value);
+    let answer: Response;
+    try {
+      answer = await fetch(input, { ...init, headers, signal: both, credentials: 'omit', cache: 'no-store' });
+    } catch (error) {
+      if (!signal?.aborted) connection.set('silent');
+      throw error;
+    }
+    connection.set([502, 503, 504].includes(answer.status) ? 'silent' : 'answers');
+    if (answer.status !== 401) return answer;
+    const now = token.get();
+    if (now.state === 'given' && now.value === value) token.set({ state: 'refused', value });
+  }
+};
+
+/**
+ * The client for the service of this page. Its requests have no deadline: they wait for the token, and for a service
+ * that does not answer. When the user leaves a view, its requests are aborted.
+ */
+export const placement = connect({
+  endpoint: serviceUrl,
+  auth: { headers: async () => ({}), refused: () => false },
+  deadlineMs: Number.POSITIVE_INFINITY,
+  fetch: withToken,
+});
+
+/** The newest version that the service offers. */
+export const serverVersion = createStore<string | undefined>(undefined);
+placement.serverVersion().then(
+  ({ max }) => serverVersion.set(max),
+  () => {}, // the views show the error
+);

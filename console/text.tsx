@@ -1,0 +1,45 @@
+/**
+ * A text of the service for display. Control characters, and those that change the direction of the following text, are
+ * shown as their code, so that no name looks like another one.
+ */
+export const visible = (text: string): string =>
+  text.replace(
+    /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu,
+    (character) => `‹U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}›`,
+  );
+
+/** A name of the service. It does not change the direction of the text around it. */
+export const Name = ({ text }: { readonly text: string }) => (
+  <bdi class="name">{text === '' ? '(no name)' : visible(text)}</bdi>
+);
+
+const numbers = new Intl.NumberFormat('en');
+
+/** `12,345`; with at most one digit behind the point. */
+export const numberText = (value: number): string =>
+  numbers.format(Math.abs(value) < 100 ? Math.round(value * 10) / 10 : Math.round(value));
+
+/** `37%`. Only exactly none is 0%, and only exactly all is 100%. */
+export function percentText(part: number): string {
+  if (!Number.isFinite(part)) return '—';
+  const percent = part * 100;
+  if (percent > 0 && percent < 1) return '<1%';
+  if (percent > 99 && percent < 100) return '>99%';
+  return `${Math.round(percent)}%`;
+}
+
+/** `1 host`, `2 hosts` */
+export const counted = (count: number, one: string, many = `${one}s`): string =>
+  `${numberText(count)} ${count === 1 ? one : many}`;
+
+/** The first part of a UUID, for places with little room. */
+export const shortUuid = (uuid: string): string => uuid.slice(0, 8);
+
+const times = new Intl.DateTimeFormat('en-CA', { dateStyle: 'short', timeStyle: 'medium', hourCycle: 'h23' });
+
+/** A time of an answer in the time zone of the user. */
+export function timeText(text: string | null | undefined): string {
+  if (text === null || text === undefined) return '—';
+  const time = new Date(/Z|[+-]\d\d:?\d\d$/.test(text) ? text : `${text}Z`);
+  return Number.isNaN(time.getTime()) ? text : times.format(time).replace(', ', ' ');
+}

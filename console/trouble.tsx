@@ -1,0 +1,37 @@
+import { ApiError, VersionError } from '../src/client/errors.ts';
+import { messageOf } from '../src/rest/message_of.ts';
+import { serverVersion } from './session.ts';
+import { useStore } from './store.ts';
+
+/** Says why a part of a view has no data. `what` completes "..., so this is not shown", such as "The explanation". */
+export function Trouble({ error, what }: { readonly error: unknown; readonly what: string }) {
+  const max = useStore(serverVersion);
+  if (error instanceof VersionError) {
+    return (
+      <div class="trouble version" role="note">
+        <strong>{what} is not offered by this service.</strong> {neededVersion(error)}{' '}
+        {max === undefined ? null : `The service offers versions up to ${max} ([api] max_microversion).`}
+      </div>
+    );
+  }
+  if (error instanceof ApiError && error.status === 403) {
+    return (
+      <div class="trouble forbidden" role="note">
+        <strong>{what} is forbidden for this user.</strong> {error.detail}
+      </div>
+    );
+  }
+  const isMissing = error instanceof ApiError && error.status === 404;
+  return (
+    <div class="trouble" role="alert">
+      <strong>{isMissing ? 'It does not exist.' : `${what} could not be read.`}</strong>{' '}
+      {error instanceof ApiError ? error.detail : messageOf(error)}
+    </div>
+  );
+}
+
+/** The version that the client requires, from its error. */
+const neededVersion = (error: VersionError): string => {
+  const [, since] = /needs microversion (1\.\d+)/.exec(error.message) ?? [];
+  return since === undefined ? error.message : `It needs microversion ${since}.`;
+};

@@ -1,0 +1,115 @@
+import { sql } from 'kysely';
+import type { Database } from '../../engine/connect.ts';
+import { briefWait } from '../../engine/slow_lane.ts';
+import { consumerTagsAreWritten } from '../written_tags.ts';
+
+/** A consumer that was removed because its term has ended. */
+export type RemovedConsumer = {
+  readonly uuid: string;
+  readonly expired: Date;
+  readonly projectId: string | null;
+  readonly userId: string | null;
+  /** How many allocations it had. */
+  readonly allocations: number;
+};
+
+/** A place in the list of terms by their ends. */
+export type TermPlace = { readonly expires: string; readonly consumerId: number };
+
+/** What one transaction did. */
+export type Removal = {
+  readonly removed: readonly RemovedConsumer[];
+  /** Where the next transaction goes on; undefined if no more terms have ended, or another process removes them. */
+  readonly next: TermPlace | undefined;
+};
+
+/** The place before all terms. */
+export const firstPlace: TermPlace = { expires: '-infinity', consumerId: 0 };
+
+/** With this advisory lock only one process at a time removes consumers. The lock ends with the transaction. */
+const removalLock = 1_450_000;
+
+/** Whether terms have ended. */
+export async function haveTermsEnded({ kysely }: Pick<Database, 'kysely'>): Promise<boolean> {
+  const { rows } = await sql`
+    select from consumer_terms where expires_at <= (select clock_timestamp()) limit 1`.execute(kysely);
+  return rows.length > 0;
+}
+
+/**
+ * Removes consumers whose terms have ended, with their allocations, in one transaction. If another transaction has
+ * locked a consumer or one of its allocations, the consumer is left out, so the removal of other consumers does not
+ * wait.
+ *
+ * A separate statement locks the records, so the next statement sees all earlier writes: it leaves consumers whose term
+ * was renewed, or which were rewritten and so are lasting. Each write of a term holds the lock of the record. Rows of
+ * terms that no longer hold are deleted as well. Terms are looked up one by one, because a plan from a time with few
+ * terms would read all of them.
+ *
+ * @param after where to begin: the consumers that were left out come before this place
+ * @param limit the largest number of terms in the transaction
+ */
+export async function removeEnded(
+  { transaction }: Pick<Database, 'transaction'>,
+  after: TermPlace,
+  limit: number,
+): Promise<Removal> {
+  const lock = sql<{ readonly count: number; readonly expires: string | null; readonly consumerId: number | null }>`
+    with ended as materialized (
+      select consumer_id, expires_at from consumer_terms
+      where (select pg_try_advisory_xact_lock(${sql.lit(removalLock)})) and expires_at <= (select clock_timestamp())
+        and (expires_at, consumer_id + 0) > (${after.expires}::timestamptz, ${after.consumerId}::integer)
+      order by expires_at, consumer_id + 0 limit ${sql.lit(limit)}
+    ),
+    locked as materialized (
+      select id, uuid from consumers where id = any(array(select consumer_id from ended)) for update skip locked
+    ),
+    locked_allocation as materialized (
+      select id from allocations where consumer_id = any(array(select uuid from locked)) for update skip locked
+    ),
+    free as (
+      select id from locked where uuid not in (
+        select consumer_id from allocations
+        where consumer_id = any(array(select uuid from locked)) and id not in (select id from locked_allocation)
+      )
+    ),
+    noted as materialized (
+      select set_config('placement.locked_consumers', array(select id from free)::text, true),
+        set_config('placement.ended_terms', array(select consumer_id from ended)::text, true)
+    )
+    select (select count(*) from ended)::integer as count, last.expires_at::text as expires, last.consumer_id as "consumerId"
+    from noted left join (select * from ended order by expires_at desc, consumer_id desc limit 1) as last on true`;
+  const remove = sql<RemovedConsumer>`
+    with present as materialized (
+      select c.id, c.uuid, c.project_id, c.user_id, t.expires_at, t.generation = c.generation as holds
+      from unnest(current_setting('placement.locked_consumers')::integer[]) as l (id) join consumers c on c.id = l.id
+      cross join lateral (select expires_at, generation from consumer_terms where consumer_id = l.id offset 0) as t
+      where t.expires_at <= clock_timestamp()
+    ),
+    gone as (
+      delete from consumers where id = any(array(select id from present where holds))
+    ),
+    released as (
+      delete from allocations where consumer_id = any(array(select uuid from present where holds))
+        and (${consumerTagsAreWritten}) is not null
+      returning consumer_id
+    ),
+    counted as (select consumer_id, count(*)::integer as count from released group by 1),
+    left_behind as (
+      delete from consumer_terms where consumer_id = any(array(
+        select id from present where not holds
+        union all
+        select id from unnest(current_setting('placement.ended_terms')::integer[]) as e (id)
+        where not exists (select from consumers c where c.id = e.id offset 0)
+      ))
+    )
+    select p.uuid, p.expires_at as expired, (select external_id from projects where id = p.project_id) as "projectId",
+      (select external_id from users where id = p.user_id) as "userId", coalesce(counted.count, 0) as allocations
+    from present p left join counted on counted.consumer_id = p.uuid where p.holds`;
+  const [[last], removed] = await transaction([lock, remove], briefWait);
+  const isMore = last !== undefined && last.count === limit && last.expires !== null && last.consumerId !== null;
+  return {
+    removed,
+    next: isMore ? { expires: last.expires ?? '', consumerId: last.consumerId ?? 0 } : undefined,
+  };
+}

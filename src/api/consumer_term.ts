@@ -1,0 +1,56 @@
+import * as v from 'valibot';
+import { repeatLostRaces } from '../../db/engine/lost_race.ts';
+import { setTerm } from '../../db/statements/consumers/set_term.ts';
+import type { Answer, ApiRequest, Endpoint } from '../rest/endpoint.ts';
+import { conflict } from '../rest/errors.ts';
+import { integerOrNull, object } from '../rest/json_schema.ts';
+import { since } from '../rest/microversions.ts';
+import { checkQuery } from '../rest/query_schema.ts';
+import { termSeconds } from './allocation_bodies.ts';
+import { findConsumer, requireGeneration } from './consumers.ts';
+import type { Parts } from './parts.ts';
+import { checkTerm, endText } from './terms.ts';
+
+// Routes
+
+export const consumerTermEndpoints: readonly Endpoint<Parts>[] = [
+  {
+    method: 'PUT',
+    path: '/consumers/:uuid/term',
+    since: since.terms,
+    policy: 'placement:consumers:term',
+    wantsJson: true,
+    answersJson: true,
+    handle: change,
+  },
+];
+
+// Request schemas
+
+const noParameters = object({});
+const newTerm = object({ expires_in: v.nullable(termSeconds), consumer_generation: integerOrNull() });
+
+// Handlers
+
+/** Renews the term of a consumer, gives it one, or makes it lasting. The generation of the consumer stays. */
+async function change(request: ApiRequest, parts: Parts): Promise<Answer> {
+  checkQuery(request.query(), noParameters);
+  const { expires_in: seconds, consumer_generation: generation } = await request.json(newTerm);
+  if (seconds !== null) checkTerm(request.param('uuid'), seconds, parts.config);
+  for (;;) {
+    const seen = await findConsumer(request, parts);
+    requireGeneration(seen, generation);
+    const { uuid, id } = seen;
+    if (id === null || generation === null) {
+      throw conflict(
+        `Consumer ${uuid} has no record, and so it cannot have a term. Complete it with PUT /consumers/${uuid} first.`,
+      );
+    }
+    const set = await repeatLostRaces(() => setTerm(parts.database, { uuid, id, generation }, seconds));
+    // Another request has written or removed the consumer meanwhile: it is read again.
+    if (set !== 'changed') {
+      const json = { consumer_generation: generation, expires_at: endText(set.expires) };
+      return { status: 200, json, lastModified: new Date() };
+    }
+  }
+}

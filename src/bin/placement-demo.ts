@@ -1,0 +1,50 @@
+import '../start/node_version.ts';
+import { Command } from 'commander';
+import { readHosts, readPort } from '../cli/demo_command.ts';
+import { connect } from '../client/index.ts';
+import { defaultConfig } from '../config/default_config.ts';
+import { fillDemo } from '../demo/fill.ts';
+import { liveDemo } from '../demo/live.ts';
+import { listen } from '../http/server/listen.ts';
+import { runCommand } from '../start/command_line.ts';
+import { openService } from '../start/service.ts';
+import { onStopSignal } from '../start/stop_signal.ts';
+
+/*
+ * `make demo`: a service in memory with a demo fleet in which consumers come and go, and the address of its console. It is no program of
+ * the package.
+ */
+
+type Flags = { readonly hosts: number; readonly port: number };
+
+const program = new Command('placement-demo')
+  .description('Serves a demo fleet from memory, and prints the address of its console.')
+  .option('--hosts <number>', 'how many hosts', readHosts, 1000)
+  .option('--port <number>', 'the port to listen on; 0 for any free one', readPort, 8778)
+  .action(serve);
+await runCommand(program, { failed: () => 1, noCommand: 1 });
+
+async function serve({ hosts, port }: Flags): Promise<void> {
+  const { api, placementDatabase } = defaultConfig;
+  const service = await openService({
+    ...defaultConfig,
+    api: { ...api, authStrategy: 'noauth2' },
+    placementDatabase: { ...placementDatabase, embeddedPath: 'memory://' },
+  });
+  const server = await listen(service.app, { host: api.host, port });
+  const ended = new AbortController();
+  onStopSignal(async () => {
+    ended.abort();
+    service.endFollowers();
+    await server.close();
+    await service.close();
+  });
+  const placement = connect({ endpoint: server.url, auth: 'admin' });
+  const { consumers } = await fillDemo(placement, hosts, (line) => console.log(line));
+  console.log(
+    `\nOpen ${server.url}/console in a browser: ${hosts} hosts, where consumers come and go. Ctrl-C ends it.`,
+  );
+  await liveDemo(placement, consumers, ended.signal).catch((error: unknown) => {
+    if (!ended.signal.aborted) throw error;
+  });
+}

@@ -1,0 +1,78 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Logger } from 'pino';
+import type { Database } from '../../db/engine/connect.ts';
+import { isLockRefused } from '../../db/engine/slow_lane.ts';
+import { isLostRace } from '../../db/engine/sqlstate.ts';
+import {
+  firstPlace,
+  haveTermsEnded,
+  type RemovedConsumer,
+  removeEnded,
+  type TermPlace,
+} from '../../db/statements/consumers/remove_ended.ts';
+import type { Outages } from '../log/outages.ts';
+
+/** The time between two searches for ended terms, in milliseconds. */
+const everyMs = 500;
+
+/** The largest number of consumers that one transaction removes. Their rows stay locked until its end. */
+const batchLimit = 256;
+
+/** Where the removal reports what it does. */
+export type RemovalOptions = {
+  readonly logger: Pick<Logger, 'info' | 'warn'>;
+  readonly outages: Outages;
+  /** Called after each transaction with the number of consumers that it has removed. */
+  readonly onRemoved?: (count: number) => void;
+};
+
+/**
+ * Removes consumers soon after their terms have ended. Every process searches for ended terms; an advisory lock in the
+ * database lets one process at a time remove consumers. A consumer that another program has locked is left out, and
+ * tried again at the next search.
+ *
+ * @returns a function that stops the removal, and resolves when its last transaction has ended
+ */
+export function removeEndedConsumers(
+  database: Database,
+  { logger, outages, onRemoved }: RemovalOptions,
+): () => Promise<void> {
+  let stopped = false;
+  let running: Promise<void> | undefined;
+  const round = async (): Promise<void> => {
+    const askedMs = performance.now();
+    const areThere = await haveTermsEnded(database);
+    outages.answered(askedMs);
+    if (!areThere) return;
+    let place: TermPlace | undefined = firstPlace;
+    while (place !== undefined && !stopped) {
+      const startedMs = performance.now();
+      const { removed, next }: Awaited<ReturnType<typeof removeEnded>> = await removeEnded(database, place, batchLimit);
+      for (const consumer of removed) logger.info(removalLine(consumer));
+      onRemoved?.(removed.length);
+      place = next;
+      // When thousands of terms end at the same time, claims have the database for half of the time.
+      if (place !== undefined) await sleep(performance.now() - startedMs);
+    }
+  };
+  const timer = setInterval(() => {
+    running ??= round()
+      .catch((error: unknown) => {
+        if (isLockRefused(error) || isLostRace(error) || outages.notice(error)) return;
+        logger.warn({ err: error }, 'Consumers whose terms have ended could not be removed; the next try is soon');
+      })
+      .finally(() => {
+        running = undefined;
+      });
+  }, everyMs);
+  timer.unref();
+  return async () => {
+    clearInterval(timer);
+    stopped = true;
+    await running;
+  };
+}
+
+const removalLine = ({ uuid, projectId, userId, expired, allocations }: RemovedConsumer): string =>
+  `Consumer ${uuid} of project ${projectId}, user ${userId} was removed with ${allocations} allocations: its term ended at ` +
+  `${expired.toISOString()}.`;

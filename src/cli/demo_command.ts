@@ -1,0 +1,44 @@
+import { type Command, InvalidArgumentError } from 'commander';
+import { fillDemo } from '../demo/fill.ts';
+import { liveDemo } from '../demo/live.ts';
+import { shellOf } from './shell.ts';
+
+type Options = { readonly hosts: number; readonly live?: true };
+
+/** Adds `demo` to the commands. */
+export function addDemoCommand(program: Command): void {
+  program
+    .command('demo')
+    .description(
+      'fill an empty service with a fleet to look at: racks, NUMA nodes, GPUs, shared disks, consumers; from 1.43',
+    )
+    .option('--hosts <number>', 'how many hosts', readHosts, 1000)
+    .option('--live', 'then keep scheduling, until it is interrupted')
+    .action(async ({ hosts, live }: Options, command: Command) => {
+      const { placement, print } = shellOf(command);
+      const filled = await fillDemo(placement, hosts, (line) => console.error(line));
+      print(
+        { hosts, providers: filled.providers, consumers: filled.consumers.length },
+        () => `There are ${hosts} hosts of ${filled.providers} providers, and ${filled.consumers.length} consumers.`,
+      );
+      if (!live) return;
+      console.error('Consumers come and go until this is interrupted.');
+      await liveDemo(placement, filled.consumers);
+    });
+}
+
+const mostHosts = 20_000;
+
+/** @throws InvalidArgumentError, which commander prints with the argument */
+export const readHosts = wholeNumber(1, mostHosts);
+
+/** @throws InvalidArgumentError */
+export const readPort = wholeNumber(0, 65_535);
+
+function wholeNumber(least: number, most: number): (text: string) => number {
+  return (text) => {
+    const number = Number(text);
+    if (/^\d+$/.test(text) && number >= least && number <= most) return number;
+    throw new InvalidArgumentError(`It is a whole number from ${least} to ${most}.`);
+  };
+}

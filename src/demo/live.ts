@@ -1,0 +1,37 @@
+import { ConnectionError, isNotFound, type Placement } from '../client/index.ts';
+import { pause } from '../client/pause.ts';
+import { newInstance, placeAll } from './instances.ts';
+
+/** The pause between two rounds, in milliseconds. */
+const roundMs = 250;
+/** How many consumers come or go in a round at most. */
+const mostInRound = 6;
+
+/**
+ * Keeps scheduling without end: consumers come and go, and their number stays about the same. @throws the reason of the
+ * signal
+ */
+export async function liveDemo(placement: Placement, present: readonly string[], signal?: AbortSignal): Promise<never> {
+  const consumers = [...present];
+  const wanted = Math.max(present.length, mostInRound);
+  for (;;) {
+    try {
+      const lack = wanted - consumers.length;
+      const coming = Math.max(0, Math.round(Math.random() * mostInRound + lack / 20));
+      const instances = Array.from({ length: Math.min(coming, 2 * mostInRound) }, () => newInstance(Math.random));
+      consumers.push(...(await placeAll(placement, instances)));
+      for (let going = Math.floor(Math.random() * (mostInRound + 1)); going > 0; going--) {
+        const [gone] = consumers.splice(Math.floor(Math.random() * consumers.length), 1);
+        if (gone !== undefined) await placement.allocations.delete(gone).catch(ignoreMissing);
+      }
+    } catch (error) {
+      if (!(error instanceof ConnectionError)) throw error; // a service that is away is waited for
+    }
+    await pause(roundMs, signal);
+  }
+}
+
+/** Another program may have deleted the consumer. */
+function ignoreMissing(error: unknown): void {
+  if (!isNotFound(error)) throw error;
+}

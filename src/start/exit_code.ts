@@ -1,0 +1,24 @@
+import { hasSqlstate, isUnavailable, sqlstate } from '../../db/engine/sqlstate.ts';
+import { ConfigError } from '../config/config_error.ts';
+
+/** Exit codes of commands for failures that supervisors and scripts may tell apart; numbers and names are of sysexits.h. */
+const exitCodes = { failed: 1, unavailable: 69, osError: 71, noPermission: 77, config: 78 } as const;
+
+const listenErrors: ReadonlySet<unknown> = new Set(['EADDRINUSE', 'EACCES', 'EADDRNOTAVAIL']);
+
+/**
+ * The exit code for a failure: 78 the configuration or a policy file, 77 the database refuses the role (password,
+ * privileges), 69 the database cannot be reached, 71 the address cannot be listened on, and 1 for anything else.
+ */
+export function exitCodeOf(error: unknown): number {
+  if (error instanceof ConfigError) return exitCodes.config;
+  if (isRefusedLogin(error) || hasSqlstate(error, sqlstate.insufficientPrivilege)) return exitCodes.noPermission;
+  if (error instanceof Error && 'syscall' in error && error.syscall === 'listen' && 'code' in error) {
+    return listenErrors.has(error.code) ? exitCodes.osError : exitCodes.failed;
+  }
+  if (isUnavailable(error)) return exitCodes.unavailable;
+  return error instanceof Error && error.cause !== undefined ? exitCodeOf(error.cause) : exitCodes.failed;
+}
+
+/** Whether the server refuses the login: an unknown role, a wrong password, or no authentication that allows it. */
+export const isRefusedLogin = (error: unknown): boolean => hasSqlstate(error, '28000', '28P01');

@@ -1,0 +1,143 @@
+import assert from 'node:assert/strict';
+import { afterEach, beforeEach, test } from 'node:test';
+import { connect, consumerNamespace, consumerUuid } from '../../src/client/index.ts';
+import { mustFail, placement } from './command.ts';
+import { startServer, type TestServer } from './servers.ts';
+
+let server: TestServer;
+beforeEach(async () => {
+  server = await startServer();
+});
+afterEach(() => server.close());
+
+const env = () => ({ OS_ENDPOINT: server.url, OS_TOKEN: 'admin' });
+
+async function run(...args: readonly string[]): Promise<string> {
+  const { code, stdout, stderr } = await placement(args, env());
+  assert.deepEqual([code, stderr], [0, '']);
+  return stdout;
+}
+
+const isWrongUsage = (expected: RegExp, ...args: readonly string[]) => mustFail(expected, args, env(), 2);
+
+/** A pool of GPUs, and jobs of a project with one GPU each. */
+async function fill(jobs: Readonly<Record<string, readonly string[]>>): Promise<ReturnType<typeof connect>> {
+  const client = connect({ endpoint: server.url, auth: 'admin', oldest: '1.41' });
+  const { uuid } = await client.providers.create({ name: 'gpu-host' });
+  const inventories = { PGPU: { total: 100 } };
+  await client.inventories.set(uuid, { inventories, resource_provider_generation: 0 });
+  for (const [project, names] of Object.entries(jobs)) {
+    for (const name of names) {
+      await client.allocations.set(consumerUuid(project, name), {
+        allocations: { [uuid]: { resources: { PGPU: 1 } } },
+        project_id: project,
+        user_id: 'ada',
+        consumer_type: name.startsWith('job') ? 'CI_JOB' : 'INSTANCE',
+        consumer_generation: null,
+      });
+    }
+  }
+  return client;
+}
+
+test('the UUID of a name is that of uuid5(uuid5(namespace, project), name)', () => {
+  // As printed by Python: uuid5(uuid5(UUID(consumerNamespace), 'ci'), 'job-1') and so on.
+  assert.equal(consumerNamespace, '5a0f6f5c-6d0c-4a54-8c55-0e8a2b9d7c41');
+  const python: readonly (readonly [project: string, name: string, uuid: string])[] = [
+    ['ci', 'job-1', 'f64facc0-a854-5499-87e9-a3f5b0bf1211'],
+    ['ci', 'job-2', '6fcb5b23-cf18-50f4-804e-2a1cccc39828'],
+    ['web', 'job-1', '40e7ab23-da06-5770-8f62-508d369df62f'],
+    ['projekt-ä', 'ビルド 7', '49e87229-e4e0-569c-8f21-c16d28318437'],
+    ['a', 'b/c', '53c73f30-9f6b-5771-83b2-4d29c304fd7c'],
+  ];
+  for (const [project, name, uuid] of python) assert.equal(consumerUuid(project, name), uuid);
+});
+
+test('a name means the same consumer in every command', async () => {
+  const client = await fill({});
+  const job = consumerUuid('ci', 'job-1');
+  const claim = ['-a', 'rp=gpu-host,PGPU=1', '--user', 'ada', '--type', 'CI_JOB'];
+  await run('allocation', 'set', 'job-1', ...claim, '--project', 'ci');
+  assert.equal((await client.consumers.show(job)).project_id, 'ci');
+  await run('allocation', 'set', 'ci/job-2', ...claim);
+  assert.equal((await client.consumers.show(consumerUuid('ci', 'job-2'))).project_id, 'ci');
+  assert.ok((await run('allocation', 'show', 'ci/job-1')).includes(job));
+  assert.ok((await run('consumer', 'show', 'ci/job-1')).includes(job));
+  const placed = ['allocation', 'place', 'PGPU=1', '--consumer', 'job-3', '--project', 'ci', '--with', 'job-1'];
+  assert.ok((await run(...placed)).includes(consumerUuid('ci', 'job-3')));
+  assert.match(await run('candidate', 'list', 'PGPU=1', '--with', 'ci/job-3'), /gpu-host/);
+  assert.match(await run('candidate', 'list', 'PGPU=1', '--apart-from', 'ci/job-3'), /It fits nowhere/);
+  await run('consumer', 'set', 'ci/job-1', '--project', 'training');
+  assert.equal((await client.consumers.show(job)).project_id, 'training', 'the name stays that of project ci');
+  assert.match(await run('allocation', 'delete', 'ci/job-1'), /has no allocations any more/);
+});
+
+test('a consumer that is neither a UUID nor a name with its project is refused', async () => {
+  const claim = ['-a', 'rp=gpu-host,PGPU=1', '--user', 'ada'];
+  for (const [verb, ...more] of [['show'], ['delete'], ['set', ...claim]] as const) {
+    const args = ['allocation', verb, 'job-1', ...more];
+    await isWrongUsage(
+      /Consumer "job-1" is no UUID\. Write a name together with its project, as PROJECT\/NAME/,
+      ...args,
+    );
+  }
+  await isWrongUsage(/"\/job" is no UUID/, 'allocation', 'show', '/job');
+  const typo = 'b1d0c1a4-52a1-4a5e-8f0c-00000000000';
+  await isWrongUsage(/is no UUID: a letter is missing/, 'allocation', 'set', typo, ...claim, '--project', 'ci');
+  await isWrongUsage(
+    /"build\/7" is a name in project build, and --project is ci\..* write ci\/build\/7/,
+    ...['allocation', 'set', 'build/7', ...claim, '--project', 'ci'],
+  );
+});
+
+test('allocation delete --project releases all consumers of a project, or those of a type, and counts them', async () => {
+  const jobs = Array.from({ length: 46 }, (_, number) => `job-${number}`);
+  const client = await fill({ ci: [...jobs, 'vm'], other: ['job-0'] });
+  const dry = await run('allocation', 'delete', '--project', 'ci', '--type', 'CI_JOB', '--dry-run');
+  assert.match(dry, /46 consumers would release all allocations\. Nothing was deleted\.\n$/);
+  assert.equal((await Array.fromAsync(client.consumers.list({ project_id: 'ci' }))).length, 47);
+  assert.equal(
+    await run('allocation', 'delete', '--project', 'ci', '--type', 'CI_JOB'),
+    '46 consumers released all allocations.\n',
+  );
+  const left = await Array.fromAsync(client.consumers.list());
+  assert.deepEqual(
+    left.map(({ uuid }) => uuid).toSorted(),
+    [consumerUuid('ci', 'vm'), consumerUuid('other', 'job-0')].toSorted(),
+  );
+  const { consumers } = JSON.parse(await run('allocation', 'delete', '--project', 'ci', '--json'));
+  assert.deepEqual(consumers, [consumerUuid('ci', 'vm')]);
+  assert.equal(await run('allocation', 'delete', '--project', 'ci'), '0 consumers released all allocations.\n');
+});
+
+test('allocation delete takes a consumer or a project', async () => {
+  const jobs = await fill({ ci: ['job-1'] });
+  await isWrongUsage(/Give a consumer, or --project for all of a project/, 'allocation', 'delete');
+  await isWrongUsage(
+    /not both\. For one consumer leave out --project, and write ci\/job-1\.$/m,
+    'allocation',
+    'delete',
+    'job-1',
+    '--project',
+    'ci',
+  );
+  const [uuid] = (await Array.fromAsync(jobs.consumers.list())).map((job) => job.uuid);
+  for (const written of ['ci/job-1', String(uuid)]) {
+    const alone = new RegExp(`leave out --project, and write ${written}\\.$`, 'm');
+    await isWrongUsage(alone, 'allocation', 'delete', written, '--project', 'ci');
+  }
+  await isWrongUsage(/--user, --type and --dry-run need --project/, 'allocation', 'delete', 'ci/job-1', '--dry-run');
+  await isWrongUsage(/--if-match is for one consumer/, 'allocation', 'delete', '--project', 'ci', '--if-match', '"x"');
+  const older = ['--os-placement-api-version', '1.40'];
+  await mustFail(/needs microversion 1\.41/, ['allocation', 'delete', '--project', 'ci', ...older], env());
+  assert.equal((await Array.fromAsync(jobs.consumers.list())).length, 1, 'nothing was deleted');
+});
+
+test('a type that no consumer can have is refused in a sentence', async () => {
+  const claim = ['allocation', 'set', 'job-1', '-a', 'rp=gpu-host,PGPU=1', '--project', 'ci', '--user', 'ada'];
+  const sentence = /'ci-job' is invalid\. The type of a consumer has capital letters, digits and _, such as CI_JOB\./;
+  for (const args of [claim, ['allocation', 'place', 'PGPU=1', '--project', 'ci'], ['consumer', 'list']]) {
+    await isWrongUsage(sentence, ...args, '--type', 'ci-job');
+  }
+  await isWrongUsage(/given twice/, ...claim, '--type', 'A', '--type', 'B');
+});

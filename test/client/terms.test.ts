@@ -1,0 +1,89 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, rm } from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
+import { after, before, test } from 'node:test';
+import { connect, VersionError } from '../../src/client/index.ts';
+import { mustFail, placement } from './command.ts';
+import { compileExamples, readExamples, readSession, runExample, writeExamples } from './documentation.ts';
+import { startServer, type TestServer } from './servers.ts';
+
+let server: TestServer;
+before(async () => {
+  server = await startServer();
+});
+after(() => server.close());
+
+const env = () => ({ OS_ENDPOINT: server.url, OS_TOKEN: 'admin' });
+
+async function run(line: string): Promise<string> {
+  const { code, stdout, stderr } = await placement(line.split(' '), env());
+  assert.equal(code, 0, `${line}: ${stderr}`);
+  return stdout;
+}
+
+const [vm, job] = ['00000000-0000-4000-8000-000000000001', '00000000-0000-4000-8000-000000000002'];
+
+test('the commands and the example of docs/terms.md print the documented output', async () => {
+  const commands = await readSession('terms.md');
+  const [example] = await readExamples('terms.md');
+  assert.equal(commands.length, 8);
+  const printed: string[] = [];
+  for (const { line, output } of commands) {
+    printed.push(await run(line));
+    if (output !== '') assert.equal(printed.at(-1), output, line);
+  }
+  const [placed, listed, renewed] = printed.slice(2);
+  assert.match(`${placed}`, /^Consumer \S+1 has this until \d{4}-\S+Z\.$/m);
+  assert.match(`${listed}`, /\| expires +\|\n.*\n\| \S+1 \|.*Z \|/);
+  assert.match(`${renewed}`, /^Consumer \S+1 lasts until \d{4}-\S+Z\.$/m);
+  assert.doesNotMatch(`${printed.at(-1)}`, /\S+2 \|/, 'it ends later');
+  assert.match(await run(`consumer list --expiring 3700`), new RegExp(job));
+  assert.match(await run(`allocation show ${job}`), /\| expires +\| \d{4}-\S+Z/);
+  assert.match(await run(`consumer show ${job}`), /\| expires +\| \d{4}-\S+Z/);
+  assert.match(await run(`consumer show ${vm}`), /\| expires +\| +\|/);
+  const folder = await mkdtemp(path.join(os.tmpdir(), 'placement-terms-'));
+  try {
+    assert.equal(example?.name, 'start');
+    await writeExamples(folder, [example]);
+    await compileExamples(folder);
+    assert.equal(await runExample(folder, 'start', { OS_ENDPOINT: server.url }), example.output);
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+});
+
+test('commands refuse values that are no term', async () => {
+  for (const seconds of ['0', '-1', '1.5', 'soon', '']) {
+    await mustFail(/whole seconds/, ['consumer', 'term', vm, `--expires-in=${seconds}`], env(), 2);
+  }
+  await mustFail(/Nothing is to be changed/, ['consumer', 'term', vm], env(), 2);
+  await mustFail(/cannot be used with/, ['consumer', 'term', vm, '--expires-in', '5', '--lasting'], env(), 2);
+  await mustFail(/max_term/, ['consumer', 'term', vm, '--expires-in', '999999999'], env());
+});
+
+test('a claim with a term is not sent to a server that would make the claim lasting', async () => {
+  const allocations = { '00000000-0000-4000-8000-00000000000a': { resources: { VCPU: 1 } } };
+  const claim = {
+    allocations,
+    project_id: 'p',
+    user_id: 'u',
+    consumer_generation: null,
+    consumer_type: 'JOB',
+    expires_in: 5,
+  };
+  const { allocations: _, ...owner } = claim;
+  const placing = { ...owner, candidates: 'resources=VCPU:1' };
+  const old = await startServer({ max: '1.44' });
+  try {
+    const client = connect({ endpoint: old.url, auth: 'admin' });
+    await assert.rejects(client.allocations.set(job, claim), VersionError);
+    await assert.rejects(client.allocations.setMany({ [job]: claim }), VersionError);
+    await assert.rejects(client.allocations.place(job, placing), VersionError);
+    await assert.rejects(client.allocations.placeMany({ [job]: placing }), VersionError);
+    await assert.rejects(client.consumers.page({ expiring_before: new Date() }), VersionError);
+    assert.deepEqual((await client.allocations.show(job)).allocations, {});
+  } finally {
+    await old.close();
+  }
+});

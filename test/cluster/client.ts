@@ -1,0 +1,45 @@
+import { at } from '../requests.ts';
+
+/** What came back; status 0 if the connection broke: then it is unknown whether the request was executed. */
+export type Reply = {
+  readonly status: number;
+  readonly json: unknown;
+  readonly text: string;
+  readonly headers: Headers;
+};
+
+/** Sends a request of microversion 1.45, each to any process of the service. */
+export type Send = (
+  method: string,
+  path: string,
+  body?: unknown,
+  more?: Readonly<Record<string, string>>,
+) => Promise<Reply>;
+
+export const sendingTo =
+  (url: string): Send =>
+  async (method, path, body, more = {}) => {
+    const headers = {
+      'x-auth-token': 'admin',
+      'openstack-api-version': 'placement 1.45',
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      ...more,
+    };
+    const sent = body === undefined ? {} : { body: JSON.stringify(body) };
+    try {
+      const response = await fetch(`${url}${path}`, { method, headers, ...sent, signal: AbortSignal.timeout(60_000) });
+      const text = await response.text();
+      const isJson = response.headers.get('content-type') === 'application/json' && text !== '';
+      return { status: response.status, json: isJson ? JSON.parse(text) : undefined, text, headers: response.headers };
+    } catch (error) {
+      return { status: 0, json: undefined, text: String(error), headers: new Headers() };
+    }
+  };
+
+/** Whether the answer says that the request was, or was not, executed. HAProxy's own 502 and 504 do not say it. */
+export const isKnown = ({ status }: Reply): boolean => status !== 0 && status < 500;
+
+export const isSuccess = ({ status }: Reply): boolean => status >= 200 && status < 300;
+
+/** The provider of the only allocation in an answer of `GET /allocations/{consumer}`. */
+export const hostIn = ({ json }: Reply): string | undefined => Object.keys(Object(at(json, 'allocations')))[0];

@@ -1,0 +1,202 @@
+import { execFileSync } from 'node:child_process';
+import { chmodSync, mkdirSync, readdirSync } from 'node:fs';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
+import { filledTemplate } from '../filled_template.ts';
+import { freePort } from '../free_port.ts';
+import { carriesPreparedStatements } from '../pgbouncer.ts';
+import { execute } from '../postgresql.ts';
+import type { Query } from '../races/server_process.ts';
+import { until } from '../until.ts';
+import { startUnit, type Unit } from './supervisor.ts';
+
+export const nodeNames = ['n1', 'n2', 'n3'] as const;
+export type NodeName = (typeof nodeNames)[number];
+
+/** One node of the database: Patroni and its PostgreSQL. */
+export type DatabaseNode = {
+  readonly name: NodeName;
+  readonly unit: Unit;
+  /** The folder that is a small disk of its own. */
+  readonly disk: string;
+  /** Whether Patroni says that this node is the primary. */
+  isPrimary(): Promise<boolean>;
+};
+
+/** The whole cluster on this machine: the files of deploy/cluster, with what each unit of systemd would start. */
+export type Cluster = {
+  readonly url: string;
+  readonly nodes: readonly DatabaseNode[];
+  readonly etcd: Unit;
+  /** The processes of the service. */
+  readonly processes: readonly Unit[];
+  /** Where the logs are. */
+  readonly folder: string;
+  /** Runs a statement on the primary, not through PgBouncer. */
+  readonly query: Query;
+  primary(): Promise<DatabaseNode | undefined>;
+  /** Waits until all nodes run and follow, and all processes of the service are ready. */
+  untilWhole(): Promise<void>;
+  patronictl(...args: readonly string[]): string;
+  /** Ends everything. @param areLogsKept whether the folder stays, with the logs */
+  stop(areLogsKept?: boolean): Promise<void>;
+};
+
+const root = path.join(import.meta.dirname, '..', '..');
+const password = 'secret';
+const local = '127.0.0.1';
+const asPostgres = ['runuser', '-u', 'postgres', '--'] as const;
+
+/** Starts everything. @throws Error if it does not come up */
+export async function startCluster(): Promise<Cluster> {
+  const folder = await mkdtemp(path.join(os.tmpdir(), 'placement-cluster-'));
+  chmodSync(folder, 0o755);
+  execFileSync('chown', ['postgres', folder]);
+  const names = [
+    ...['ETCD_PORT', 'ETCD_PEER_PORT', 'DATABASE_PORT', 'PGBOUNCER_PORT', 'API_PORT', 'P1_PORT', 'P2_PORT', 'P3_PORT'],
+    ...nodeNames.flatMap((name) => [`${name.toUpperCase()}_PORT`, `${name.toUpperCase()}_REST_PORT`]),
+  ];
+  const ports: Record<string, number> = {};
+  for (const name of names) ports[name] = await freePort();
+  const hosts = ['ETCD', 'DATABASE', 'PGBOUNCER', 'API', 'NODE', 'PROCESS', 'N1', 'N2', 'N3', 'P1', 'P2', 'P3'];
+  const values: Readonly<Record<string, string | number>> = {
+    ...ports,
+    ...Object.fromEntries(hosts.map((name) => [`${name}_HOST`, local])),
+    FOLDER: folder,
+    NETWORK: '127.0.0.1/32',
+    POSTGRESQL_BIN: newestPostgresql(),
+    SUPERUSER_PASSWORD: password,
+    REPLICATION_PASSWORD: password,
+    DATABASE: 'placement',
+    DATABASE_USER: 'placement',
+    DATABASE_PASSWORD: password,
+  };
+  const fill = async (template: string, file: string, more: Readonly<Record<string, string | number>> = {}) => {
+    const filled = path.join(folder, file);
+    await writeFile(filled, await filledTemplate(`cluster/${template}`, { ...values, ...more }));
+    execFileSync('chown', ['postgres', filled]);
+    return filled;
+  };
+  const units: Unit[] = [];
+  const start = (
+    name: string,
+    ...[command, others]: Parameters<typeof startUnit> extends [unknown, unknown, ...infer More] ? More : never
+  ) => {
+    const unit = startUnit(name, path.join(folder, `${name}.log`), command, others);
+    units.push(unit);
+    return unit;
+  };
+  const disks = nodeNames.map((name) => path.join(folder, name));
+  const stop = async (areLogsKept = false): Promise<void> => {
+    await Promise.all(units.map((unit) => unit.stop()));
+    for (const disk of disks) execFileSync('umount', ['--lazy', disk], { stdio: 'ignore' });
+    if (!areLogsKept) await rm(folder, { recursive: true, force: true });
+  };
+  const nodes: DatabaseNode[] = [];
+  for (const disk of disks) {
+    mkdirSync(disk);
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=1g,mode=0755,uid=postgres', 'tmpfs', disk]);
+  }
+  try {
+    const [client, peer] = [ports.ETCD_PORT, ports.ETCD_PEER_PORT].map((port) => `http://${local}:${port}`);
+    const etcd = start('etcd', [
+      ...asPostgres,
+      'etcd',
+      '--enable-v2',
+      `--data-dir=${folder}/etcd`,
+      `--listen-client-urls=${client}`,
+      `--advertise-client-urls=${client}`,
+      `--listen-peer-urls=${peer}`,
+      `--initial-advertise-peer-urls=${peer}`,
+      `--initial-cluster=default=${peer}`,
+    ]);
+    for (const [place, name] of nodeNames.entries()) {
+      const disk = disks[place] ?? '';
+      const rest = ports[`${name.toUpperCase()}_REST_PORT`] ?? 0;
+      const config = await fill('patroni.yml', `${name}.yml`, {
+        NODE: name,
+        DATA: `${disk}/data`,
+        POSTGRESQL_PORT: ports[`${name.toUpperCase()}_PORT`] ?? 0,
+        REST_PORT: rest,
+      });
+      const postmaster = async () => {
+        const lines = await readFile(`${disk}/data/postmaster.pid`, 'utf8').catch(() => '');
+        return lines === '' ? [] : [Number.parseInt(lines, 10)];
+      };
+      const unit = start(name, [...asPostgres, 'patroni', config], postmaster);
+      const isPrimary = () => answers(`http://${local}:${rest}/primary`);
+      nodes.push({ name, unit, disk, isPrimary });
+      if (place === 0) await until('the first node is the primary', isPrimary);
+    }
+    const patronictl = (...args: readonly string[]) => {
+      const [program, ...more] = [...asPostgres, 'patronictl', '-c', path.join(folder, 'n1.yml'), ...args];
+      return execFileSync(program, more, { encoding: 'utf8', cwd: '/' });
+    };
+    await until('two nodes follow it', () => patronictl('list').split(/streaming|running/).length > nodeNames.length);
+    start('haproxy', ['haproxy', '-db', '-f', await fill('haproxy.cfg', 'haproxy.cfg')]);
+    const superuser = `postgresql://postgres:${password}@${local}:${ports.DATABASE_PORT}`;
+    const first = `postgresql://postgres:${password}@${local}:${ports.N1_PORT}/postgres`;
+    await execute(first, `create role placement login password '${password}'`);
+    await execute(first, "create database placement owner placement encoding 'UTF8' template template0");
+    await fill('userlist.txt', 'userlist.txt');
+    const pgbouncer = await fill('pgbouncer.ini', 'pgbouncer.ini');
+    if (carriesPreparedStatements()) await writeFile(pgbouncer, 'max_prepared_statements = 500\n', { flag: 'a' });
+    start('pgbouncer', [...asPostgres, 'pgbouncer', pgbouncer]);
+    const processes: Unit[] = [];
+    for (const name of ['p1', 'p2', 'p3']) {
+      const port = ports[`${name.toUpperCase()}_PORT`] ?? 0;
+      const config = await fill('placement.conf', `${name}.conf`, { PROCESS_PORT: port });
+      const program = path.join(root, 'src', 'bin', 'placement-api.ts');
+      const command = [process.execPath, '--max-semi-space-size=16', program, '--config-file', config] as const;
+      processes.push(start(name, [...command]));
+      await until(`${name} is ready`, () => answers(`http://${local}:${port}/readyz`));
+    }
+    const isWhole = async (): Promise<boolean> => {
+      const members = JSON.parse(patronictl('list', '--format', 'json')) as { Role: string; State: string }[];
+      const leader = members.filter(({ Role: role, State: state }) => role === 'Leader' && state === 'running');
+      const synchronous = members.filter(({ Role: role }) => role === 'Sync Standby');
+      const up = members.filter(({ State: state }) => state === 'running' || state === 'streaming');
+      if (leader.length !== 1 || synchronous.length !== 1 || up.length !== nodeNames.length) return false;
+      if (!(await answers(`http://${local}:${ports.API_PORT}/readyz`))) return false;
+      const ready = ['P1', 'P2', 'P3'].map((name) => answers(`http://${local}:${ports[`${name}_PORT`]}/readyz`));
+      return (await Promise.all(ready)).every((each) => each);
+    };
+    const cluster: Cluster = {
+      url: `http://${local}:${ports.API_PORT}`,
+      nodes,
+      etcd,
+      processes,
+      folder,
+      query: async (statement) => (await execute(`${superuser}/placement`, statement)).rows,
+      primary: async () => {
+        const are = await Promise.all(nodes.map((node) => node.isPrimary()));
+        return nodes[are.indexOf(true)];
+      },
+      untilWhole: () => until('all parts of the cluster serve again', () => isWhole().catch(() => false)),
+      patronictl,
+      stop,
+    };
+    await cluster.untilWhole();
+    return cluster;
+  } catch (error) {
+    const log = execFileSync('sh', ['-c', `tail -n 15 ${folder}/*.log`], { encoding: 'utf8' });
+    console.error(log);
+    await stop();
+    throw error;
+  }
+}
+
+async function answers(url: string): Promise<boolean> {
+  try {
+    return (await fetch(url, { signal: AbortSignal.timeout(1_000) })).status === 200;
+  } catch {
+    return false;
+  }
+}
+
+function newestPostgresql(): string {
+  const folder = '/usr/lib/postgresql';
+  const [newest] = readdirSync(folder).sort((one, other) => Number(other) - Number(one));
+  return `${folder}/${newest}/bin`;
+}

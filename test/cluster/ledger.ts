@@ -1,0 +1,79 @@
+import type { Query } from '../races/server_process.ts';
+
+/** What a consumer must have by the answers: one VCPU of a host (of any, if it was placed by a query), or nothing. */
+type Entry = { state: 'held' | 'gone' | 'held or gone'; host: string | undefined };
+
+/** What the answers say. Each consumer is written by one client, one request after the other. */
+export type Ledger = {
+  /** A claim was answered 204, or its answer is missing. */
+  claimed(consumer: string, host: string | undefined, isAcknowledged: boolean): void;
+  /** A deletion was answered 204, or its answer is missing. */
+  released(consumer: string, isAcknowledged: boolean): void;
+  /** The consumer's term is over at that time, by `Date.now()`. */
+  endsAt(consumer: string, atMs: number): void;
+  /** The inventory of a host has this total; `undefined`: a write to `attempted` has no answer. */
+  stocked(host: string, total: number, isAcknowledged: boolean): void;
+  /**
+   * Compares with the database while no request is under way, and settles what was unknown.
+   *
+   * @returns what is wrong
+   */
+  complaints(query: Query): Promise<readonly string[]>;
+};
+
+export function openLedger(): Ledger {
+  const entries = new Map<string, Entry>();
+  const ends = new Map<string, number>();
+  const stocks = new Map<string, { total: number; attempted: number | undefined }>();
+  return {
+    claimed: (consumer, host, isAcknowledged) => {
+      entries.set(consumer, { state: isAcknowledged ? 'held' : 'held or gone', host });
+    },
+    released: (consumer, isAcknowledged) => {
+      const entry = entries.get(consumer);
+      if (entry !== undefined) entry.state = isAcknowledged ? 'gone' : 'held or gone';
+    },
+    endsAt: (consumer, atMs) => {
+      ends.set(consumer, atMs);
+    },
+    stocked: (host, total, isAcknowledged) => {
+      if (isAcknowledged) stocks.set(host, { total, attempted: undefined });
+      else stocks.set(host, { total: stocks.get(host)?.total ?? 0, attempted: total });
+    },
+    complaints: async (query) => {
+      const complaints: string[] = [];
+      const held = new Map<string, string[]>();
+      const rows = await query(`select a.consumer_id as consumer, p.uuid as host, a.used from allocations a
+        join resource_providers p on p.id = a.resource_provider_id`);
+      for (const { consumer, host, used } of rows) {
+        const hosts = held.get(String(consumer)) ?? [];
+        hosts.push(`${host} ${used}`);
+        held.set(String(consumer), hosts);
+        if (!entries.has(String(consumer))) complaints.push(`no client claimed for ${consumer}`);
+      }
+      for (const [consumer, entry] of entries) {
+        const has = held.get(consumer)?.join() ?? 'nothing';
+        const isRight = entry.host === undefined ? / 1$/.test(has) : has === `${entry.host} 1`;
+        const isOver = (ends.get(consumer) ?? Number.POSITIVE_INFINITY) < Date.now();
+        const wanted = isOver ? 'gone' : entry.state;
+        const isGone = has === 'nothing';
+        if (wanted === 'held or gone' ? isGone || isRight : wanted === 'gone' ? isGone : isRight) {
+          if (isGone) entries.delete(consumer);
+          else entry.state = 'held';
+          continue;
+        }
+        complaints.push(`consumer ${consumer} must be ${wanted} (${entry.host ?? 'by query'}) and has ${has}`);
+      }
+      const totals = await query(`select p.uuid as host, i.total from inventories i
+        join resource_providers p on p.id = i.resource_provider_id`);
+      for (const { host, total } of totals) {
+        const stock = stocks.get(String(host));
+        if (stock === undefined || total === stock.total) continue;
+        if (total !== stock.attempted)
+          complaints.push(`host ${host} has ${total}, and ${stock.total} was acknowledged`);
+        stocks.set(String(host), { total: Number(total), attempted: undefined });
+      }
+      return complaints;
+    },
+  };
+}

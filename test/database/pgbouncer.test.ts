@@ -1,0 +1,111 @@
+/** The service behind PgBouncer in transaction mode: each transaction may run on another connection of the server. */
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { suite, test } from 'node:test';
+import pg from 'pg';
+import { openService } from '../../src/start/service.ts';
+import { postgresqlServer, withFreshDatabase } from '../engines.ts';
+import { carriesPreparedStatements, hasPgbouncer, type Pgbouncer, startPgbouncer } from '../pgbouncer.ts';
+import { createDatabase, execute } from '../postgresql.ts';
+import { untilWaitingFor } from '../races/two_connections.ts';
+import { accepted, at, makeProvider, newClaim, requestsTo, type Send } from '../requests.ts';
+import { testConfig } from '../services.ts';
+
+const clients = 8;
+const rounds = 12;
+
+const openBehind = ({ url }: Pgbouncer, options: { readonly [name: string]: boolean | number } = {}) =>
+  openService(testConfig({ placementDatabase: { connection: url, ...options } }));
+
+/** One after the other: a claim by name, one by query, reads, a write of inventories, and the release of one claim. */
+async function writeAndRead(send: Send, host: string): Promise<void> {
+  const own = randomUUID();
+  await makeProvider(send, own, { VCPU: { total: 4 } });
+  for (let round = 1; round <= rounds; round += 1) {
+    const [kept, released] = [randomUUID(), randomUUID()];
+    accepted(await send('PUT', `/allocations/${kept}`, newClaim({ [host]: { VCPU: 1 } })));
+    const { allocations: _, ...byQuery } = newClaim({});
+    const wanted = { ...byQuery, candidates: `resources=VCPU:1&in_tree=${host}` };
+    accepted(await send('PUT', `/allocations/${released}`, wanted, 'placement 1.43'));
+    const held = accepted(await send('GET', `/allocations/${released}`)).json;
+    assert.equal(at(held, 'allocations', host, 'resources', 'VCPU'), 1);
+    accepted(await send('DELETE', `/allocations/${released}`));
+    accepted(await send('GET', '/allocation_candidates?resources=VCPU:1&limit=3'));
+    const stock = { resource_provider_generation: round, inventories: { VCPU: { total: 4 + round } } };
+    accepted(await send('PUT', `/resource_providers/${own}/inventories`, stock));
+    const traits = { resource_provider_generation: round + 1, traits: [] };
+    if (round === rounds) accepted(await send('PUT', `/resource_providers/${own}/traits`, traits));
+  }
+}
+
+async function serves(options: { readonly preparedStatements: boolean }): Promise<void> {
+  await withFreshDatabase('postgresql', async ({ config: { connection = '' } }) => {
+    const carrying = options.preparedStatements ? { max_prepared_statements: 100 } : {};
+    const pgbouncer = await startPgbouncer(connection, { default_pool_size: 3, ...carrying });
+    const service = await openBehind(pgbouncer, options);
+    const other = await openBehind(pgbouncer, options);
+    try {
+      const [send, otherSend] = [requestsTo(service), requestsTo(other)];
+      const host = randomUUID();
+      await makeProvider(send, host, { VCPU: { total: 1000 } });
+      const all = Array.from({ length: clients }, (_, place) => writeAndRead(place % 2 ? send : otherSend, host));
+      await Promise.all(all);
+      for (const each of [send, otherSend]) {
+        const { json } = accepted(await each('GET', `/resource_providers/${host}/usages`));
+        assert.equal(at(json, 'usages', 'VCPU'), clients * rounds);
+      }
+    } finally {
+      await other.close();
+      await service.close();
+      await pgbouncer.stop();
+    }
+  });
+}
+
+suite('behind PgBouncer in transaction mode', { skip: hasPgbouncer() ? false : 'pgbouncer is not installed' }, () => {
+  test('requests are served without prepared statements', () => serves({ preparedStatements: false }));
+
+  const tooOld = carriesPreparedStatements() ? false : 'this PgBouncer is older than 1.21';
+  test('requests are served with prepared statements', { skip: tooOld }, () => serves({ preparedStatements: true }));
+
+  test('processes that start together migrate once, and leave no lock behind', async () => {
+    const database = await createDatabase(await postgresqlServer());
+    const pgbouncer = await startPgbouncer(database.url, {});
+    try {
+      const start = () => openBehind(pgbouncer, { preparedStatements: false, syncOnStartup: true });
+      const services = await Promise.all([start(), start(), start()]);
+      const held = `select count(*)::integer as held from pg_locks where locktype = 'advisory'
+        and database = (select oid from pg_database where datname = current_database())`;
+      const { rows } = await execute(database.url, held);
+      for (const service of services) await service.close();
+      assert.deepEqual(rows, [{ held: 0 }]);
+    } finally {
+      await pgbouncer.stop();
+      await database.drop();
+    }
+  });
+
+  test('a time limit of requests on a connection of the server is none for migrations', () =>
+    withFreshDatabase('postgresql', async ({ config: { connection = '' } }) => {
+      const pgbouncer = await startPgbouncer(connection, { default_pool_size: 4 });
+      const other = new pg.Client({ connectionString: connection });
+      try {
+        await other.connect();
+        const limit = { preparedStatements: false, statementTimeout: 1 };
+        const service = await openBehind(pgbouncer, limit);
+        // All connections of the server get the limit.
+        await Promise.all(Array.from({ length: 20 }, () => requestsTo(service)('GET', '/resource_providers')));
+        await other.query('begin');
+        await other.query('lock table kysely_migration in access exclusive mode');
+        const opening = openBehind(pgbouncer, { ...limit, syncOnStartup: true });
+        opening.catch(() => {});
+        await untilWaitingFor(other, 1_500);
+        await other.query('commit');
+        await (await opening).close();
+        await service.close();
+      } finally {
+        await other.end();
+        await pgbouncer.stop();
+      }
+    }));
+});

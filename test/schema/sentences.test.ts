@@ -1,0 +1,65 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { test } from 'node:test';
+import { makeProvider, newClaim, requestsTo } from '../requests.ts';
+import { withTestService } from '../services.ts';
+
+test('from 1.41 on the error for a violated schema is a sentence; below 1.41 it has the words of OpenStack', async () => {
+  await withTestService('embedded', {}, async (service) => {
+    const send = requestsTo(service, 'placement 1.41');
+    const host = randomUUID();
+    await makeProvider(send, host, {});
+    const claim = { ...newClaim({ [randomUUID()]: { VCPU: 1 } }), consumer_type: 'ci-job' };
+    const { consumer_type: _type, ...untyped } = claim;
+    const cases: readonly (readonly [method: 'GET' | 'PUT', path: string, body: object | undefined, says: string])[] = [
+      [
+        'GET',
+        '/resource_providers?nmae=x',
+        undefined,
+        "Invalid query string parameters: 'nmae' is unknown. Did you mean 'name'? Known are in_tree, member_of, name, required, resources, uuid.",
+      ],
+      [
+        'GET',
+        '/allocation_candidates?resources=VCPU:1&limt=1',
+        undefined,
+        "Invalid query string parameters: 'limt' is unknown. Did you mean 'limit'? Known are group_policy, in_tree, limit, member_of, " +
+          'required, resources, root_required, same_subtree.',
+      ],
+      [
+        'GET',
+        '/consumers?colour=red',
+        undefined,
+        "Invalid query string parameters: 'colour' is unknown. Known are consumer_type, in_tree, limit, marker, project_id, resource_provider, user_id.",
+      ],
+      [
+        'PUT',
+        `/allocations/${randomUUID()}`,
+        claim,
+        "JSON does not validate: consumer_type: 'ci-job' has more than capital letters, digits and _.",
+      ],
+      [
+        'PUT',
+        `/allocations/${randomUUID()}`,
+        untyped,
+        "JSON does not validate: 'consumer_type' is a required property.",
+      ],
+      [
+        'PUT',
+        `/resource_providers/${host}/inventories`,
+        { resource_provider_generation: 0, inventories: { vcpu: { total: 1 } } },
+        "JSON does not validate: inventories: 'vcpu' is no name, which has capital letters, digits and _ only.",
+      ],
+    ];
+    for (const [method, path, body, says] of cases) {
+      const detailOf = async (version: string) => {
+        const { status, json } = await send(method, path, body, version);
+        assert.equal(status, 400, path);
+        return (json as { errors: [{ detail: string }] }).errors[0].detail; // every 400 has this form
+      };
+      const detail = await detailOf('placement 1.41');
+      assert.ok(detail.trim().endsWith(says), detail);
+      if (!path.startsWith('/consumers'))
+        assert.match(await detailOf('placement 1.39'), /Failed validating '\w+' in schema/);
+    }
+  });
+});
