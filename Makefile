@@ -1,6 +1,6 @@
 # Needs Node.js 20 or newer and npm; the pinned Node.js 24 and everything else comes with the installation.
 
-.PHONY: serve demo test test-upstream test-cluster check bench conformance
+.PHONY: serve demo test test-upstream test-cluster check bench soak conformance
 
 # Serves on the embedded database in ./placement-data, at http://127.0.0.1:8778; make serve ARGS='--port 8801', or ARGS=--help.
 serve: node_modules
@@ -29,6 +29,10 @@ check: node_modules
 # Measures the service on both databases: make bench ARGS='--quick', or ARGS=--help for what else it measures.
 bench: node_modules
 	@npm run --silent bench -- $(ARGS)
+
+# Random work under random faults, with every answer checked: make soak HOURS=0.17 [ARGS='--seed 1 --engine postgresql']
+soak: node_modules
+	@npm run --silent soak -- --hours $(or $(HOURS),1) $(ARGS)
 
 # Runs the gabbi files of any folder on both databases: make conformance GABBITS=path [ARGS='--only NAME --verbose']
 conformance: node_modules

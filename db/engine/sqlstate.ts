@@ -52,10 +52,11 @@ export const isTimedOut = (error: unknown): boolean => hasSqlstate(error, sqlsta
 
 /**
  * Whether the database could not be reached, or does not serve now: the connection broke or was refused; the server
- * starts, stops or has no connection left; or it is a standby that does not write yet. Only a later retry can succeed.
+ * starts, stops or has no connection, memory or disk left; or it is a standby that does not write yet. Only a later retry
+ * can succeed.
  */
 export function isUnavailable(error: unknown): boolean {
-  if (isDatabaseError(error)) return /^(08...|57P0[1235]|53300|25006|25P0[34])$/.test(error.code);
+  if (isDatabaseError(error)) return /^(08...|57P0[1235]|53...|25006|25P0[34])$/.test(error.code);
   if (!(error instanceof Error)) return false;
   if (error instanceof AggregateError && error.errors.length > 0) return error.errors.every(isUnavailable);
   if ('code' in error && typeof error.code === 'string') return networkErrors.has(error.code);

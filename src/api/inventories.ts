@@ -16,7 +16,7 @@ import { since } from '../rest/microversions.ts';
 import { bySince } from '../rest/versions.ts';
 import { changesToken } from './changes_token.ts';
 import { echoedTag, takesIfMatch } from './entity_tags.ts';
-import { listAnswer, oneAnswer } from './inventory_answers.ts';
+import { asWritten, listAnswer, oneAnswer } from './inventory_answers.ts';
 import {
   checkCapacity,
   classNamePattern,
@@ -109,18 +109,17 @@ async function create(request: ApiRequest, parts: Parts): Promise<Answer> {
       );
     }
     const put = [{ classId, className: body.resource_class, ...fields }];
-    return { classId, write: inventoriesWrite(fleet, provider, put, []) };
+    return { generation: provider.generation, put, write: inventoriesWrite(fleet, provider, put, []) };
   });
-  const { provider, inventory } = writtenInventory(shown, uuid, plan.classId);
   const location = `/resource_providers/${encodeURIComponent(uuid)}/inventories/${body.resource_class}`;
-  return { ...oneAnswer(request, 201, provider, inventory), location };
+  return { ...writtenAnswer(request, 201, asWritten(shown, uuid, plan.generation, plan.put)), location };
 }
 
 async function replaceAll(request: ApiRequest, parts: Parts): Promise<Answer> {
   const uuid = request.param('uuid');
   const body = await providerBody(parts, request, bySince(providerInventoriesBodies, request.version));
   const put = Object.entries(body.inventories).map(([name, record]) => [name, inventoryFields(record)] as const);
-  const { shown } = await writeJudged(parts, request, {
+  const { plan, shown } = await writeJudged(parts, request, {
     match: (provider, fleet) => requireInventories(request, provider, fleet),
     judge: (provider, fleet) => {
       checkGeneration(provider, body.resource_provider_generation);
@@ -138,11 +137,11 @@ async function replaceAll(request: ApiRequest, parts: Parts): Promise<Answer> {
       const removed = provider.inventories.filter(({ classId }) => !kept.has(classId));
       const inUse = inUseAmong(removed, provider, fleet);
       if (inUse !== undefined) throw conflict(`update conflict: ${inUse}`, errorCodes.inventoryInUse);
-      return { write: inventoriesWrite(fleet, provider, values, removed) };
+      return { put: values, write: inventoriesWrite(fleet, provider, values, removed) };
     },
     lostRace: updateConflict,
   });
-  return listAnswer(request, findProvider(shown, uuid), shown);
+  return listAnswer(request, asWritten(shown, uuid, body.resource_provider_generation, plan.put), shown);
 }
 
 function removeAll(request: ApiRequest, parts: Parts): Promise<Answer> {
@@ -181,12 +180,12 @@ async function replaceOne(request: ApiRequest, parts: Parts): Promise<Answer> {
           `No inventory record with resource class for resource provider ${uuid}: No inventory of class ${name} found.`,
         );
       }
-      return { classId, write: inventoriesWrite(fleet, provider, [{ classId, className: name, ...fields }], []) };
+      const put = [{ classId, className: name, ...fields }];
+      return { put, write: inventoriesWrite(fleet, provider, put, []) };
     },
     lostRace: updateConflict,
   });
-  const { provider, inventory } = writtenInventory(shown, uuid, plan.classId);
-  return oneAnswer(request, 200, provider, inventory);
+  return writtenAnswer(request, 200, asWritten(shown, uuid, body.resource_provider_generation, plan.put));
 }
 
 function removeOne(request: ApiRequest, parts: Parts): Promise<Answer> {
@@ -217,9 +216,9 @@ function readProvider(fleet: Fleet, request: ApiRequest): Provider {
   return provider;
 }
 
-function writtenInventory(shown: Fleet, uuid: string, classId: number) {
-  const provider = findProvider(shown, uuid);
-  const inventory = inventoryOf(provider, classId);
-  if (inventory === undefined) throw updateConflict(); // another request has removed it already
-  return { provider, inventory };
+/** The answer to a write of one inventory. */
+function writtenAnswer(request: ApiRequest, status: number, written: ReturnType<typeof asWritten>): Answer {
+  const [inventory] = written.inventories;
+  if (inventory === undefined) throw new Error('A write of one inventory writes one.');
+  return oneAnswer(request, status, written, inventory);
 }

@@ -1,7 +1,8 @@
+import { laterGeneration } from '../../db/statements/generation.ts';
 import { inventoriesTagOf, inventoryTagOf } from '../fleet/entity_tags.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import { nameOf } from '../fleet/names.ts';
-import type { Inventory, Provider } from '../fleet/provider.ts';
+import { type Inventory, inventoryOf, type Provider } from '../fleet/provider.ts';
 import type { InventoryFields } from '../placement/inventory.ts';
 import type { Answer, ApiRequest } from '../rest/endpoint.ts';
 import { exactNumber } from '../rest/exact_number.ts';
@@ -18,8 +19,39 @@ export const inventoryShape = (fields: InventoryFields) => ({
   allocation_ratio: exactNumber(fields.allocationRatio),
 });
 
+/** Inventories of a provider in an answer, in the order of their classes. */
+type Shown = Pick<Provider, 'generation'> & { readonly inventories: readonly ShownInventory[] };
+type ShownInventory = Pick<Inventory, 'classId' | 'fields' | 'modifiedAtSeconds'>;
+
+/**
+ * What a write left behind. Later writes are not in it: with their generation, a client that has not read them would
+ * overwrite them.
+ *
+ * @param shown has the write, and maybe later ones
+ * @param generation the one that guarded the write
+ */
+export function asWritten(
+  shown: Fleet,
+  uuid: string,
+  generation: number,
+  put: readonly (InventoryFields & { readonly classId: number })[],
+): Shown {
+  const provider = shown.byUuid.get(uuid);
+  const inventories = put.map((fields) => {
+    const { classId } = fields;
+    const present = provider && inventoryOf(provider, classId);
+    return { classId, fields, modifiedAtSeconds: present?.modifiedAtSeconds ?? Math.floor(Date.now() / 1000) };
+  });
+  return { generation: laterGeneration(generation, 1), inventories: inventories.sort((a, b) => a.classId - b.classId) };
+}
+
 /** The answer with one inventory of a provider. */
-export const oneAnswer = (request: ApiRequest, status: number, provider: Provider, inventory: Inventory): Answer => ({
+export const oneAnswer = (
+  request: ApiRequest,
+  status: number,
+  provider: Pick<Provider, 'generation'>,
+  inventory: ShownInventory,
+): Answer => ({
   status,
   ...tagged(
     request,
@@ -34,7 +66,7 @@ export const oneAnswer = (request: ApiRequest, status: number, provider: Provide
 });
 
 /** The answer with all inventories of a provider. */
-export const listAnswer = (request: ApiRequest, provider: Provider, fleet: Fleet): Answer => ({
+export const listAnswer = (request: ApiRequest, provider: Shown, fleet: Fleet): Answer => ({
   status: 200,
   ...tagged(
     request,

@@ -20,10 +20,13 @@ export const providerTagOf = ({ uuid, name, parent }: Provider): EntityTag =>
   providerTag({ uuid, name, parentUuid: parent?.uuid ?? null });
 
 /** The tag of one inventory. */
-export const inventoryTagOf = (inventory: Inventory): EntityTag => inventoryTag(inventory.fields);
+export const inventoryTagOf = (inventory: Pick<Inventory, 'fields'>): EntityTag => inventoryTag(inventory.fields);
 
 /** The tag of all inventories of a provider. */
-export const inventoriesTagOf = (fleet: Fleet, { inventories }: Provider): EntityTag =>
+export const inventoriesTagOf = (
+  fleet: Fleet,
+  { inventories }: { readonly inventories: readonly Pick<Inventory, 'classId' | 'fields'>[] },
+): EntityTag =>
   inventoriesTag(inventories.map((inventory) => [nameOf(fleet.classes, inventory.classId), inventory.fields]));
 
 /** The tag of the traits of a provider, by their ids. */

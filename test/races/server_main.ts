@@ -1,4 +1,5 @@
 import { sql } from 'kysely';
+import { pino } from 'pino';
 import { listen } from '../../src/http/server/listen.ts';
 import { openService } from '../../src/start/service.ts';
 import { testConfig } from '../services.ts';
@@ -10,7 +11,8 @@ import { testConfig } from '../services.ts';
  */
 
 const placementDatabase = JSON.parse(process.argv[2] ?? '{}');
-const service = await openService(testConfig({ placementDatabase }));
+const logger = pino({ level: 'error' }, pino.destination({ dest: process.stderr.fd, sync: true }));
+const service = await openService(testConfig({ placementDatabase }), { logger });
 const { url } = await listen(service.app, { host: '127.0.0.1', port: 0 });
 process.on('disconnect', () => process.exit());
 process.on('message', async ({ id, statement }: { readonly id: number; readonly statement: string }) => {

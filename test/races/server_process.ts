@@ -12,12 +12,20 @@ export type ServerProcess = {
   readonly url: string;
   readonly client: Client;
   readonly query: Query;
+  readonly pid: number;
+  /** The errors that it has logged. */
+  log(): string;
   /** Sends SIGKILL. Resolves when the process is gone. */
   kill(): Promise<void>;
 };
 
-export async function startServer(placementDatabase: Partial<Config['placementDatabase']>): Promise<ServerProcess> {
+/** @param nodeArguments of the process, before the name of its file */
+export async function startServer(
+  placementDatabase: Partial<Config['placementDatabase']>,
+  nodeArguments: readonly string[] = [],
+): Promise<ServerProcess> {
   const child = fork(path.join(import.meta.dirname, 'server_main.ts'), [JSON.stringify(placementDatabase)], {
+    execArgv: [...process.execArgv, ...nodeArguments],
     stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
   });
   let complaints = '';
@@ -34,6 +42,8 @@ export async function startServer(placementDatabase: Partial<Config['placementDa
     url,
     client,
     query: queryThrough(child),
+    pid: child.pid ?? 0,
+    log: () => complaints,
     kill: async () => {
       client.close();
       child.kill('SIGKILL');

@@ -1,0 +1,98 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Random, randomUuid } from '../races/random.ts';
+import type { Action } from './action.ts';
+import type { Arena } from './arena.ts';
+import type { Connection } from './connection.ts';
+import type { History } from './history.ts';
+
+/** What GET /changes told of the providers of an arena, and when. */
+export type Told = { readonly uuid: string; readonly parts: readonly string[]; readonly completed: number };
+
+/** A client that follows changes. */
+export type Follower = {
+  readonly told: {
+    readonly changes: readonly Told[];
+    /** Since when it follows without a gap; undefined if it does not any more. */
+    readonly since: number | undefined;
+  };
+  /** Reads until everything that was done before this call must have been told, and ends. */
+  end(): Promise<void>;
+};
+
+type Answer = {
+  readonly next: string;
+  readonly changes: readonly { readonly resource_provider?: string; readonly parts?: readonly string[] }[];
+};
+
+const isToldOf = (answer: Answer | undefined, uuid: string): boolean =>
+  answer?.changes.some(({ resource_provider }) => resource_provider === uuid) ?? false;
+
+/** Follows the providers of an arena from now on. */
+export async function startFollower(
+  arena: Arena,
+  history: History<Action>,
+  servers: readonly Connection[],
+  random: Random,
+): Promise<Follower> {
+  const changes: Told[] = [];
+  const told: { changes: readonly Told[]; since: number | undefined } = { changes, since: undefined };
+  let token: string | undefined;
+  let isEnding = false;
+
+  const look = async (wait: number): Promise<Answer | undefined> => {
+    const path = `/changes${token === undefined ? '' : `?since=${token}`}`;
+    const request = { method: 'GET', path, minor: 44, ...(wait > 0 ? { prefer: `wait=${wait}` } : {}) } as const;
+    const reply = await random.pick(servers).send(request);
+    if (reply?.status === 410) {
+      token = undefined;
+      told.since = undefined;
+    }
+    if (reply?.status !== 200) return undefined;
+    const answer = reply.body as Answer; // the shape of the API
+    token = answer.next;
+    const completed = history.now();
+    told.since ??= completed;
+    for (const { resource_provider: uuid, parts } of answer.changes) {
+      if (uuid !== undefined && parts !== undefined && arena.providers.includes(uuid)) {
+        changes.push({ uuid, parts, completed });
+      }
+    }
+    return answer;
+  };
+  const follow = async (): Promise<Answer | undefined> => {
+    for (;;) {
+      const answer = await look(1);
+      if (isEnding) return answer;
+      if (answer === undefined) await sleep(50);
+    }
+  };
+  /** Makes a provider. @returns its UUID; undefined if the servers are away for long */
+  const ring = async (): Promise<string | undefined> => {
+    for (let tries = 0; tries < 100; tries += 1) {
+      const uuid = randomUuid(random);
+      const body = { uuid, name: uuid };
+      const reply = await random.pick(servers).send({ method: 'POST', path: '/resource_providers', minor: 28, body });
+      if (reply?.status === 200) return uuid;
+      await sleep(100);
+    }
+    return undefined;
+  };
+  await look(0);
+  const following = follow();
+  return {
+    told,
+    end: async () => {
+      isEnding = true;
+      // A provider that is made now is told after everything that was done before.
+      const bell = await ring();
+      const last = await following;
+      if (bell !== undefined && isToldOf(last, bell)) return;
+      for (let tries = 0; bell !== undefined && tries < 100; tries += 1) {
+        const answer = await look(1);
+        if (isToldOf(answer, bell)) return;
+        if (answer === undefined) await sleep(50);
+      }
+      told.since = undefined;
+    },
+  };
+}

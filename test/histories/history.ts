@@ -1,0 +1,46 @@
+/** What came back for a request. */
+export type Reply = {
+  readonly status: number;
+  /** The header ETag. */
+  readonly etag: string | undefined;
+  /** The body as JSON. Undefined if there is none. */
+  readonly body: unknown;
+};
+
+/** A request that a client sent, and when. Times are numbers that grow with each event of the history. */
+export type Operation<Action> = {
+  readonly client: number;
+  readonly action: Action;
+  readonly invoked: number;
+  /** Undefined if the answer never came, or was a 5xx: then the request may have been done, or may still be. */
+  readonly completed: number | undefined;
+  readonly reply: Reply | undefined;
+};
+
+/** Notes what clients did. */
+export type History<Action> = {
+  readonly operations: readonly Operation<Action>[];
+  /** The time of an event that happens now. */
+  now(): number;
+  /**
+   * Sends a request and notes it. @param send resolves to undefined if the outcome is unknown
+   * @returns what `send` resolved to
+   */
+  record(client: number, action: Action, send: () => Promise<Reply | undefined>): Promise<Reply | undefined>;
+};
+
+/** A history without operations. */
+export function openHistory<Action>(): History<Action> {
+  const operations: Operation<Action>[] = [];
+  let events = 0;
+  return {
+    operations,
+    now: () => events++,
+    record: async (client, action, send) => {
+      const invoked = events++;
+      const reply = await send();
+      operations.push({ client, action, invoked, completed: reply === undefined ? undefined : events++, reply });
+      return reply;
+    },
+  };
+}

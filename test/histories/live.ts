@@ -1,0 +1,55 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Random } from '../races/random.ts';
+import type { Action } from './action.ts';
+import { type Arena, type Notes, takeNotes } from './arena.ts';
+import type { Connection } from './connection.ts';
+import { type Follower, startFollower } from './follower.ts';
+import { type History, openHistory } from './history.ts';
+import { randomActions, readAll } from './random_action.ts';
+
+/** What happened in an arena. */
+export type Life = { readonly arena: Arena; readonly history: History<Action>; readonly told: Follower['told'] };
+
+/** How much happens: so many requests of each client, with random pauses of so many milliseconds on average. */
+export type Work = { readonly clients: number; readonly steps: number; readonly pauseMs?: number };
+
+/**
+ * Lets clients work in an arena at the same time, each request to any of the servers. Then all of it is read by each
+ * server, so that what was lost shows.
+ */
+export async function live(
+  arena: Arena,
+  servers: readonly Connection[],
+  random: Random,
+  { clients, steps, pauseMs = 0 }: Work,
+): Promise<Life> {
+  const history = openHistory<Action>();
+  const notes: Notes = { generations: new Map(), tags: new Map() };
+  const follower = await startFollower(arena, history, servers, random.fork());
+  const work = async (client: number): Promise<void> => {
+    const choice = random.fork();
+    const next = randomActions(arena, notes, choice);
+    for (let step = 0; step < steps; step += 1) {
+      if (pauseMs > 0) await sleep(choice.below(2 * pauseMs));
+      const action = next();
+      const reply = await history.record(client, action, () => choice.pick(servers).send(action));
+      if (reply !== undefined) takeNotes(notes, action, reply);
+      // The request may still be done, and is one more order to try for each step that follows.
+      else if (history.operations.filter(({ completed }) => completed === undefined).length > mostUnknown) break;
+    }
+  };
+  await Promise.all(Array.from({ length: clients }, (_, client) => work(client)));
+  for (const server of servers) {
+    for (const action of readAll(arena)) {
+      for (let tries = 0; tries < 100; tries += 1) {
+        if ((await history.record(clients, action, () => server.send(action))) !== undefined) break;
+        await sleep(100); // the server is away
+      }
+    }
+  }
+  await follower.end();
+  return { arena, history, told: follower.told };
+}
+
+/** So many requests without an answer end the work in an arena. */
+const mostUnknown = 6;

@@ -1,0 +1,54 @@
+/** Each mistake that is planted into the service shows in what clients see of it. */
+import assert from 'node:assert/strict';
+import path from 'node:path';
+import { test } from 'node:test';
+import { pathToFileURL } from 'node:url';
+import { withPlace } from '../races/place.ts';
+import { randomFrom, seedFor } from '../races/random.ts';
+import { startServer } from '../races/server_process.ts';
+import { makeArena } from './arena.ts';
+import { check, type Finding } from './check.ts';
+import { connectTo } from './connection.ts';
+import { live } from './live.ts';
+import { type Mistake, mistakes } from './mistakes.ts';
+
+const patienceMs = 60_000;
+
+test('each planted mistake is found', { concurrency: 2 }, async (t) => {
+  assert.ok(mistakes.length >= 15);
+  await Promise.all(
+    mistakes.map((mistake) =>
+      t.test(mistake.name, async (t) => {
+        const random = randomFrom(seedFor(t));
+        const started = performance.now();
+        const found = await findMistake(mistake, random);
+        assert.ok(found, `not within ${patienceMs} ms`);
+        t.diagnostic(`${((performance.now() - started) / 1000).toFixed(1)} s, ${found.kind}: ${mistake.name}`);
+      }),
+    ),
+  );
+});
+
+async function findMistake({ name, processes = 1 }: Mistake, random: ReturnType<typeof randomFrom>) {
+  const plant = pathToFileURL(path.join(import.meta.dirname, 'plant.ts'));
+  plant.searchParams.set('mistake', name);
+  return withPlace(processes === 1 ? 'embedded' : 'postgresql', async (config): Promise<Finding | undefined> => {
+    const start = () => startServer(config, ['--import', plant.href]);
+    const servers = await Promise.all(Array.from({ length: processes }, start));
+    const connections = servers.map(({ url }) => connectTo(url));
+    const [first] = connections;
+    assert.ok(first);
+    try {
+      for (const end = performance.now() + patienceMs; performance.now() < end; ) {
+        const arena = await makeArena(first, random);
+        if (arena === undefined) return { kind: 'lost', text: 'a provider could not be made' };
+        const found = check(await live(arena, connections, random, { clients: 6, steps: 25 }));
+        if (typeof found === 'object') return found;
+      }
+      return undefined;
+    } finally {
+      for (const connection of connections) connection.close();
+      await Promise.all(servers.map((server) => server.kill()));
+    }
+  });
+}

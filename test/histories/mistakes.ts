@@ -1,0 +1,124 @@
+/** One deliberate mistake in the service: a text of one file, and what stands in its place. */
+export type Mistake = {
+  readonly name: string;
+  readonly file: string;
+  readonly from: string;
+  readonly to: string;
+  /** On how many processes of one database it shows. */
+  readonly processes?: number;
+};
+
+/** Mistakes that the checker of histories must find. */
+export const mistakes: readonly Mistake[] = [
+  {
+    name: 'a read is answered from the memory of its process, without a refresh',
+    file: 'src/fleet/keeper.ts',
+    from: 'fresh: refreshes.next,',
+    to: 'fresh: async () => living.fleet,',
+    processes: 2,
+  },
+  {
+    name: 'a request shares a refresh that began before it came',
+    file: 'src/fleet/shared_refreshes.ts',
+    from: '    gathering = undefined;\n    return onBehalfOf',
+    to: '    setTimeout(() => (gathering = undefined), 50);\n    return onBehalfOf',
+  },
+  {
+    name: 'a claim is written over a newer generation of its consumer',
+    file: 'src/claims/judge.ts',
+    from: 'knownGeneration === undefined || knownGeneration === generation',
+    to: 'true',
+  },
+  {
+    name: 'inventories, traits and aggregates are written over a newer generation of their provider',
+    file: 'src/fleet/provider_writes.ts',
+    from: 'resolve(done.has(item) ? shown : undefined)',
+    to: 'resolve(shown ?? fleet.fresh())',
+  },
+  {
+    name: 'one unit more than the capacity is given',
+    file: 'src/claims/judge_capacity.ts',
+    from: 'after > exactCapacity(fields) &&',
+    to: 'after > exactCapacity(fields) + 1 &&',
+  },
+  {
+    name: 'a claim by another process is overlooked when the room is judged again',
+    file: 'db/statements/claims/write_claims.ts',
+    from: 'or present <> generation ',
+    to: 'or false and present <> generation ',
+    processes: 2,
+  },
+  {
+    name: 'memory survives the DELETE of a claim',
+    file: 'db/statements/claims/delete_allocations.ts',
+    from: ' is not null\n      and (consumer_id',
+    to: ' is not null and a.resource_class_id = 0\n      and (consumer_id',
+  },
+  {
+    name: 'the entity tag of an inventory leaves max_unit out',
+    file: 'src/placement/entity_tag.ts',
+    from: 'fields.maxUnit},',
+    to: '1},',
+  },
+  {
+    name: 'the entity tag of a consumer leaves its user out',
+    file: 'src/placement/entity_tag.ts',
+    from: 'JSON.stringify(userId)',
+    to: '0',
+  },
+  {
+    name: 'If-Match is not compared',
+    file: 'src/placement/entity_tag.ts',
+    from: "(ifMatch === '*' || ifMatch.includes(opaquePart(tag)))",
+    to: 'true',
+  },
+  {
+    name: 'changes of traits are not told',
+    file: 'src/fleet/changes/change_set.ts',
+    from: 'if (told !== 0) yield',
+    to: 'if (told !== 0 && told !== partBits.traits) yield',
+  },
+  {
+    name: 'changes of usages are not told',
+    file: 'src/fleet/changes/change_set.ts',
+    from: 'change(provider, bits & allParts);',
+    to: 'change(provider, bits & allParts & ~partBits.usages);',
+  },
+  {
+    name: 'a claim does not raise the generation of its providers',
+    file: 'src/claims/judge.ts',
+    from: 'bump(fleet.byId.get(id), 1);',
+    to: 'bump(fleet.byId.get(id), 0);',
+  },
+  {
+    name: 'of a claim for several consumers only the first is written',
+    file: 'src/claims/judge.ts',
+    from: 'consumers: claim.consumers.flatMap(',
+    to: 'consumers: claim.consumers.slice(0, 1).flatMap(',
+  },
+  {
+    name: 'what this process wrote is counted again after it was read',
+    file: 'src/fleet/keeper.ts',
+    from: 'foreseen = foreseen.filter(({ xid }) => !sees(moment.snapshot, xid));',
+    to: '',
+  },
+  {
+    name: 'what is reserved is given to consumers',
+    file: 'src/placement/inventory.ts',
+    from: '(inventory.total - inventory.reserved)',
+    to: 'inventory.total',
+  },
+  {
+    name: 'another user of a consumer is answered and not written',
+    file: 'db/statements/consumers/update_consumer.ts',
+    from: 'user_id = owner.user_id,',
+    to: 'user_id = c.user_id,',
+  },
+  {
+    name: 'an answer to a write of inventories has the generation of a later write',
+    file: 'src/api/inventory_answers.ts',
+    from: 'laterGeneration(generation, 1)',
+    to: 'provider?.generation ?? 0',
+    processes: 2,
+  },
+];

@@ -1,0 +1,41 @@
+/** What several clients saw of the service at once is explained by one order of their requests. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { engines } from '../engines.ts';
+import { withPlace } from '../races/place.ts';
+import { randomFrom, seedFor } from '../races/random.ts';
+import { startServer } from '../races/server_process.ts';
+import { makeArena } from './arena.ts';
+import { check } from './check.ts';
+import { connectTo } from './connection.ts';
+import { live } from './live.ts';
+
+for (const engine of engines) {
+  test(`one order explains all answers, on ${engine}`, async (t) => {
+    const random = randomFrom(seedFor(t));
+    await withPlace(engine, async (config) => {
+      const servers = await Promise.all((engine === 'embedded' ? [1] : [1, 2]).map(() => startServer(config)));
+      const statuses = new Map<unknown, number>();
+      const watch = (status: unknown) => statuses.set(status, (statuses.get(status) ?? 0) + 1);
+      const connections = servers.map(({ url }) => connectTo(url, { watch }));
+      const [first] = connections;
+      assert.ok(first);
+      try {
+        let operations = 0;
+        for (let lives = 0; lives < 20; lives += 1) {
+          const arena = await makeArena(first, random);
+          assert.ok(arena);
+          const life = await live(arena, connections, random, { clients: 6, steps: 25 });
+          operations += life.history.operations.length;
+          const found = check(life);
+          assert.equal(typeof found === 'object' ? found.text : found, undefined);
+          assert.ok(life.told.changes.length > 0);
+        }
+        t.diagnostic(`${operations} operations: ${JSON.stringify([...statuses])}`);
+      } finally {
+        for (const connection of connections) connection.close();
+        await Promise.all(servers.map((server) => server.kill()));
+      }
+    });
+  });
+}

@@ -1,0 +1,117 @@
+import { createHash } from 'node:crypto';
+import { isDeepStrictEqual } from 'node:util';
+
+/*
+ * What the service should hold, as the documents describe it: a few providers and consumers that no other client uses.
+ * It shares no code with the service.
+ */
+
+export type Inventory = {
+  readonly total: number;
+  readonly reserved: number;
+  readonly min_unit: number;
+  readonly max_unit: number;
+  readonly step_size: number;
+  readonly allocation_ratio: number;
+};
+
+/** Amounts by resource class. */
+export type Amounts = Readonly<Record<string, number>>;
+
+export type ProviderState = {
+  readonly name: string;
+  readonly generation: number;
+  readonly inventories: Readonly<Record<string, Inventory>>;
+  readonly traits: readonly string[];
+  readonly aggregates: readonly string[];
+};
+
+export type ConsumerState = {
+  readonly generation: number;
+  readonly project: string;
+  readonly user: string;
+  readonly type: string;
+  /** By provider. */
+  readonly allocations: Readonly<Record<string, Amounts>>;
+};
+
+/** All that the clients of one history can see and change. A consumer that does not exist is absent. */
+export type State = {
+  readonly providers: Readonly<Record<string, ProviderState>>;
+  readonly consumers: Readonly<Record<string, ConsumerState>>;
+};
+
+/** JSON with sorted keys, in which equal content is equal text. */
+export const sortedJson = (value: unknown): string =>
+  JSON.stringify(value, (_, each: unknown) =>
+    typeof each === 'object' && each !== null && !Array.isArray(each)
+      ? Object.fromEntries(Object.entries(each).sort(([a], [b]) => (a < b ? -1 : 1)))
+      : each,
+  );
+
+/** How much of a class the consumers of a state have of a provider. */
+export const usedOf = ({ consumers }: State, provider: string, resourceClass: string): number =>
+  Object.values(consumers).reduce((sum, { allocations }) => sum + (allocations[provider]?.[resourceClass] ?? 0), 0);
+
+/** How much of an inventory consumers may have together. */
+export const capacityOf = ({ total, reserved, allocation_ratio }: Inventory): number =>
+  Math.floor((total - reserved) * allocation_ratio);
+
+/** Changes some fields of a provider. */
+export function withProvider(state: State, uuid: string, change: Partial<ProviderState>): State {
+  const provider = providerOf(state, uuid);
+  return { ...state, providers: { ...state.providers, [uuid]: { ...provider, ...change } } };
+}
+
+/** A provider of the history; all of them exist throughout. */
+export function providerOf({ providers }: State, uuid: string): ProviderState {
+  const provider = providers[uuid];
+  if (provider === undefined) throw new Error(`The history has no provider ${uuid}.`);
+  return provider;
+}
+
+/** Sets the record of a consumer, or removes it. */
+export function withConsumer(state: State, uuid: string, consumer: ConsumerState | undefined): State {
+  const { [uuid]: _, ...others } = state.consumers;
+  return { ...state, consumers: consumer === undefined ? others : { ...others, [uuid]: consumer } };
+}
+
+/** An entity tag is the SHA-512 of the content as compact JSON with sorted keys. */
+const tagOf = (content: unknown): string => `W/"${createHash('sha512').update(sortedJson(content)).digest('hex')}"`;
+
+/** The entity tags of the documents, by what they are of. */
+export const tags = {
+  provider: (uuid: string, { name }: ProviderState) => tagOf({ name, parent_provider_uuid: null, uuid }),
+  inventory: tagOf,
+  inventories: ({ inventories }: ProviderState) => tagOf(inventories),
+  traits: ({ traits }: ProviderState) => tagOf(traits.toSorted()),
+  aggregates: ({ aggregates }: ProviderState) => tagOf(aggregates.toSorted()),
+  consumer: ({ allocations, project, user, type }: ConsumerState) =>
+    tagOf({
+      allocations: Object.fromEntries(Object.entries(allocations).map(([uuid, resources]) => [uuid, { resources }])),
+      consumer_type: type,
+      project_id: project,
+      user_id: user,
+    }),
+} as const;
+
+/** Whether an answer has all of this content; what it has in addition does not matter, nor the order of plain lists. */
+export function shows(answer: unknown, content: unknown): boolean {
+  if (Array.isArray(content)) {
+    return Array.isArray(answer) && isDeepStrictEqual(sortedTexts(answer), sortedTexts(content));
+  }
+  if (typeof content !== 'object' || content === null) return answer === content;
+  if (typeof answer !== 'object' || answer === null) return false;
+  // An object: its keys are what is asked for.
+  const found = answer as Readonly<Record<string, unknown>>;
+  return Object.entries(content).every(([key, value]) => shows(found[key], value));
+}
+
+/** The same, of an object that must have these keys and no others. */
+export const showsExactly = (answer: unknown, content: Readonly<Record<string, unknown>>): boolean =>
+  typeof answer === 'object' &&
+  answer !== null &&
+  isDeepStrictEqual(Object.keys(answer).sort(), Object.keys(content).sort()) &&
+  shows(answer, content);
+
+const sortedTexts = (list: readonly unknown[]): readonly string[] => list.map(sortedJson).toSorted();

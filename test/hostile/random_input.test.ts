@@ -1,0 +1,17 @@
+/** Requests from a grammar, with mutations, harm nothing; `node test/hostile/random_input.ts` sends more of them. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { seedFor } from '../races/random.ts';
+import { barrage } from './barrage.ts';
+
+test('hostile requests get no 500, take little time, and leave the memory as it is', async (t) => {
+  const { statuses, found, log, memory } = await barrage(3000, seedFor(t));
+  t.diagnostic(`${JSON.stringify([...statuses])}, ${memory.join(' to ')} MiB`);
+  assert.deepEqual(
+    found.map(({ what, bytes }) => `${what}: ${JSON.stringify(bytes.toString('latin1'))}`),
+    [],
+  );
+  assert.equal(log, '');
+  assert.ok((statuses.get('200') ?? 0) > 50, 'some of them are right');
+  assert.ok(memory[1] < memory[0] + 150, `${memory}`);
+});

@@ -1,0 +1,64 @@
+import type { Finding } from '../histories/check.ts';
+import type { Outcome, Request } from '../histories/connection.ts';
+import type { Reply } from '../histories/history.ts';
+
+/** What a soak saw. */
+export type Ledger = {
+  readonly operations: () => number;
+  readonly histories: { checked: number; undecided: number };
+  readonly findings: Finding[];
+  readonly faults: Map<string, number>;
+  /** Requests that were answered with a 5xx other than 503. */
+  readonly unexpected: string[];
+  /** Notes the outcome of a request. */
+  watch(outcome: Outcome, request: Request, reply?: Reply): void;
+  /** Takes the errors that a process logged. */
+  readLog(log: string): void;
+  /** The lines of the report. */
+  report(): readonly string[];
+};
+
+export function openLedger(): Ledger {
+  const statuses = new Map<Outcome, number>();
+  const faults = new Map<string, number>();
+  const findings: Finding[] = [];
+  const unexpected: string[] = [];
+  const histories = { checked: 0, undecided: 0 };
+  let served = performance.now();
+  let longestMs = 0;
+  const logged: string[] = [];
+  const operations = () => [...statuses.values()].reduce((sum, count) => sum + count, 0);
+  const countOf = (kind: Finding['kind']) => findings.filter((each) => each.kind === kind).length;
+  return {
+    operations,
+    histories,
+    findings,
+    faults,
+    unexpected,
+    watch: (outcome, { method, path, minor }, reply) => {
+      statuses.set(outcome, (statuses.get(outcome) ?? 0) + 1);
+      if (outcome === 'cut') return;
+      if (outcome >= 500 && outcome !== 503)
+        unexpected.push(`${method} ${path} at 1.${minor}: ${outcome} ${JSON.stringify(reply?.body)}`);
+      if (outcome >= 500) return;
+      const now = performance.now();
+      longestMs = Math.max(longestMs, now - served);
+      served = now;
+    },
+    readLog: (log) => {
+      logged.push(...log.split('\n').filter((line) => line.includes('Unexpected error')));
+    },
+    report: () => [
+      `operations: ${operations()} (${[...statuses].map(([status, count]) => `${status}: ${count}`).join(', ')})`,
+      `histories: ${histories.checked} checked, ${histories.undecided} undecided`,
+      `faults: ${[...faults.values()].reduce((sum, count) => sum + count, 0)} of ${faults.size} kinds`,
+      ...[...faults].map(([name, count]) => `  ${count} ${name}`),
+      `lost: ${countOf('lost')}, over-allocated: ${countOf('over-allocated')}, stale: ${countOf('stale')}, not told: ${countOf('not told')}`,
+      `500s: ${unexpected.length}`,
+      ...unexpected.slice(0, 10).map((text) => `  ${text}`),
+      ...logged.slice(0, 10).map((line) => `  ${line}`),
+      `longest time without service: ${(longestMs / 1000).toFixed(1)} s`,
+      ...findings.map(({ kind, text }) => `${kind}: ${text}`),
+    ],
+  };
+}

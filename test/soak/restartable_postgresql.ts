@@ -1,0 +1,75 @@
+import { spawn } from 'node:child_process';
+import { readFile } from 'node:fs/promises';
+import path from 'node:path';
+import { unprivilegedOwner } from '../kept_process.ts';
+import { execute, startPostgresql } from '../postgresql.ts';
+import { until } from '../until.ts';
+
+/** A PostgreSQL server that can be ended at once and started again on its data. */
+export type RestartablePostgresql = {
+  readonly url: string;
+  /** The folder of its data. */
+  readonly data: string;
+  /** The immediate shutdown: all its processes end at once, and the next start recovers from the log. */
+  shutDownAtOnce(): Promise<void>;
+  /** Starts it again, if it does not run, and waits until it answers. */
+  start(): Promise<void>;
+  stop(): Promise<void>;
+};
+
+/** Starts a server whose committed data survives. */
+export async function startRestartable(): Promise<RestartablePostgresql> {
+  const server = await startPostgresql({ durable: true });
+  const { url } = server;
+  const data: string = (await execute(url, 'show data_directory')).rows[0].data_directory;
+  const command = await readFile(path.join(data, 'postmaster.opts'), 'utf8');
+  const owner = await unprivilegedOwner();
+  const pid = async (): Promise<number | undefined> => {
+    const text = await readFile(path.join(data, 'postmaster.pid'), 'utf8').catch(() => '');
+    const found = Number.parseInt(text, 10);
+    return Number.isNaN(found) || !isRunning(found) ? undefined : found;
+  };
+  const signal = async (name: 'SIGQUIT' | 'SIGINT'): Promise<void> => {
+    const running = await pid();
+    if (running === undefined) return;
+    process.kill(running, name);
+    await until('PostgreSQL has ended', () => !isRunning(running));
+  };
+  return {
+    url,
+    data,
+    shutDownAtOnce: () => signal('SIGQUIT'),
+    start: async () => {
+      if ((await pid()) === undefined) {
+        // The file has the command as a shell reads it.
+        const started = spawn('sh', ['-c', `exec ${command}`], {
+          ...owner,
+          cwd: data,
+          detached: true,
+          stdio: 'ignore',
+        });
+        started.unref();
+      }
+      await until('PostgreSQL answers', () =>
+        execute(url, 'select 1').then(
+          () => true,
+          () => false,
+        ),
+      );
+    },
+    stop: async () => {
+      await signal('SIGINT');
+      await server.stop();
+    },
+  };
+}
+
+/** Whether a process exists that has not ended. */
+function isRunning(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+}
