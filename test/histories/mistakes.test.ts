@@ -1,4 +1,7 @@
-/** Each mistake that is planted into the service shows in what clients see of it. */
+/**
+ * Each mistake that is planted into the service shows in what clients see of it. A run plants some of them, chosen by its seed;
+ * `MISTAKES=all` plants all.
+ */
 import assert from 'node:assert/strict';
 import path from 'node:path';
 import { test } from 'node:test';
@@ -12,12 +15,17 @@ import { connectTo } from './connection.ts';
 import { live } from './live.ts';
 import { type Mistake, mistakes } from './mistakes.ts';
 
-const patienceMs = 60_000;
+/** On an idle machine each is found within a minute. */
+const patienceMs = 180_000;
+const plantedInOneRun = 5;
 
 test('each planted mistake is found', { concurrency: 2 }, async (t) => {
   assert.ok(mistakes.length >= 15);
+  const random = randomFrom(seedFor(t));
+  const first = random.below(mistakes.length);
+  const chosen = [...mistakes.slice(first), ...mistakes.slice(0, first)].slice(0, plantedInOneRun);
   await Promise.all(
-    mistakes.map((mistake) =>
+    (process.env.MISTAKES === 'all' ? mistakes : chosen).map((mistake) =>
       t.test(mistake.name, async (t) => {
         const random = randomFrom(seedFor(t));
         const started = performance.now();
