@@ -56,7 +56,7 @@ export const isTimedOut = (error: unknown): boolean => hasSqlstate(error, sqlsta
  * can succeed.
  */
 export function isUnavailable(error: unknown): boolean {
-  if (isDatabaseError(error)) return /^(08...|57P0[1235]|53...|25006|25P0[34])$/.test(error.code);
+  if (isDatabaseError(error)) return /^(08...|57P0[1235]|53...|58...|25006|25P0[34])$/.test(error.code);
   if (!(error instanceof Error)) return false;
   if (error instanceof AggregateError && error.errors.length > 0) return error.errors.every(isUnavailable);
   if ('code' in error && typeof error.code === 'string') return networkErrors.has(error.code);

@@ -1,4 +1,4 @@
-/** A database without disk or memory left refuses writes for now: the client may repeat them. */
+/** A database without disk or memory left, or whose files cannot be used, refuses writes for now: the client may repeat them. */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
@@ -8,7 +8,7 @@ import { accepted, makeProvider, newClaim, requestsTo } from '../requests.ts';
 import { withTestService } from '../services.ts';
 
 for (const engine of engines) {
-  for (const condition of ['disk_full', 'out_of_memory']) {
+  for (const condition of ['disk_full', 'out_of_memory', 'io_error', 'duplicate_file']) {
     test(`${condition} is a 503 with Retry-After, on ${engine}`, async () => {
       await withTestService(engine, {}, async (service) => {
         const send = requestsTo(service);
