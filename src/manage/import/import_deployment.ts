@@ -48,7 +48,7 @@ export async function importDeployment(
   report: ImportReport,
   pageSize = defaultPageSize,
 ): Promise<Imported> {
-  // One connection for everything: the lock is this connection's, and so nothing is written without it.
+  // One connection for all data: the lock is this connection's, and so nothing is copied without it.
   return database.kysely.connection().execute(async (kysely) => {
     const target: Database = { ...database, kysely, patient: kysely };
     await takeLock(target);
@@ -56,7 +56,8 @@ export async function importDeployment(
     if (unfinished === undefined) refuseContent(await readContent(target));
     else if (unfinished.source !== source.name) throw otherSource(unfinished, source);
     const tables = await inspect(source, report);
-    await migrateToLatest(target);
+    // On a server the migrations need a connection for their own lock, and another one for their work.
+    await migrateToLatest(database.engine === 'embedded' ? target : { ...target, patient: database.patient });
     if (unfinished === undefined) await begin(source, target);
     const copied = unfinished === undefined ? {} : await resume(source, target, tables, unfinished, report);
     for (const table of tables) await copyTable(source, target, table, copied[table.table.name], report, pageSize);
