@@ -79,7 +79,7 @@ for (const engine of engines) {
           });
           t.diagnostic(`${name}: ${read}`);
           if (!name.endsWith('few have')) assert.equal(found, limit + 1, name);
-          assert.ok(read < 1300, `${name}: it reads ${read} rows and entries for a page of ${limit}`);
+          assert.ok(read < 700, `${name}: it reads ${read} rows and entries for a page of ${limit}`);
         }
       } finally {
         await database.close();

@@ -113,26 +113,26 @@ const likely = (condition: RawBuilder<unknown>) => sql`case when ${condition} th
 function fewOrMany(sources: readonly Source[], marker: string, length: RawBuilder<unknown>): RawBuilder<unknown> {
   const most = sql`${fewPages} * ${length}`;
   const page = (from: RawBuilder<unknown>, conditions: readonly RawBuilder<unknown>[]) => sql`(
-        select ${columns} from ${from} where ${sql.join([sql`c.uuid > ${marker}`, ...conditions], sql` and `)}
-        order by c.uuid limit ${length}
-      )`;
-  const areFew = ({ rows }: Source) =>
-    sql`(select count(*) < ${most} from (select from ${rows} limit ${most}) as counted)`;
-  const areMany = (some: readonly Source[]) => some.map((source) => sql`not ${areFew(source)}`);
-  const isMatch = sources.map(({ condition }) => equal(condition));
-  return sql.join(
-    [
-      ...sources.map((source, place) =>
-        page(sql`(select ${columns} from ${source.rows} limit ${most}) as c`, [
-          ...areMany(sources.slice(0, place)),
-          areFew(source),
-          ...isMatch,
-        ]),
-      ),
-      page(sql`consumers c`, [...areMany(sources), ...isMatch.map(likely)]),
-    ],
-    sql` union all `,
+          select ${columns} from ${from} where ${sql.join([sql`c.uuid > ${marker}`, ...conditions], sql` and `)}
+          order by c.uuid limit ${length}
+        )`;
+  const firstWithFew = sources.map(
+    ({ rows }, place) =>
+      sql`when (select count(*) from (select from ${rows} limit ${most}) as counted) < ${most} then ${sql.lit(place)}`,
   );
+  const isMatch = sources.map(({ condition }) => equal(condition));
+  const pages = [
+    ...sources.map(({ rows }, place) =>
+      page(sql`(select ${columns} from ${rows} limit ${most}) as c`, [sql`few.place = ${sql.lit(place)}`, ...isMatch]),
+    ),
+    page(sql`consumers c`, [sql`few.place is null`, ...isMatch.map(likely)]),
+  ];
+  // Each source is counted once, however many pages depend on the count.
+  const few = sources.length === 0 ? sql`null::integer` : sql`case ${sql.join(firstWithFew, sql` `)} end`;
+  return sql`(
+        select found.* from (select ${few} as place offset 0) as few
+        cross join lateral (${sql.join(pages, sql` union all `)}) as found
+      )`;
 }
 
 /**
