@@ -135,7 +135,7 @@ function apiRequest(
       query ??= parseQuery(exchange.search);
       return query;
     },
-    json: (schema) => readJson(raw, schema, limitBytes),
+    json: (schema) => readJson(raw, schema, limitBytes, exchange.api.dialect),
     prefers: (offers) => bestOffer(exchange.accept, offers),
     header: (name) => raw.headers.get(name) ?? undefined,
     origin: exchange.origin,

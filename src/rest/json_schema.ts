@@ -185,6 +185,17 @@ export const list = <Item extends v.GenericSchema>(
     ),
   );
 
+/** A value of the first form if it is an object with the field, else of the second form. */
+export const either = <First extends v.GenericSchema, Second extends v.GenericSchema>(
+  field: string,
+  first: First,
+  second: Second,
+) => {
+  const choice = v.lazy((value): First | Second => (isObject(value) && Object.hasOwn(value, field) ? first : second));
+  // As valibot's unions have them, so that both forms can be seen in the schema.
+  return Object.assign(choice, { options: [first, second] });
+};
+
 /** One of some texts. */
 export const oneOf = (values: readonly string[]) =>
   v.picklist(
