@@ -58,14 +58,14 @@ async function measureWorkload(
   workload: Workload,
   servers: readonly MeasuredServer[],
   size: number,
-  { rounds, durationMs }: Options,
+  { rounds, warmUpRounds, durationMs }: Options,
   report: Report,
 ): Promise<void> {
   const measured = servers.map((): Measurement[] => []);
-  for (let round = 0; round < rounds; round += 1) {
+  for (let round = 0; round < warmUpRounds + rounds; round += 1) {
     for (const [index, server] of servers.entries()) {
       const measurement = await workload.run(server, { providers: size, durationMs });
-      if (measurement !== undefined) measured[index]?.push(measurement);
+      if (measurement !== undefined && round >= warmUpRounds) measured[index]?.push(measurement);
     }
   }
   const rows = servers.flatMap(({ name: server }, index): Row[] => {

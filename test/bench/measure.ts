@@ -22,6 +22,10 @@ export type Measurement = {
 /** The number of connections of a load: so many together, or so many to each process of the server. */
 export type Concurrency = number | { readonly eachProcess: number };
 
+/** How many times as long as with one process a load takes, so that each process does as much as one process does alone. */
+export const sharesOf = (concurrency: Concurrency, { urls }: Pick<MeasuredServer, 'urls'>): number =>
+  typeof concurrency === 'number' ? 1 : urls().length;
+
 /** The concurrency in the name of a workload. */
 export const inName = (concurrency: Concurrency): string =>
   typeof concurrency === 'number' ? `c${concurrency}` : `c${concurrency.eachProcess} each`;
@@ -38,10 +42,12 @@ export type Operation = (connection: Connection, call: number) => Promise<void>;
 export async function measure(
   server: MeasuredServer,
   concurrency: Concurrency,
-  { coldStart = false, ...bounds }: Bounds & { readonly coldStart?: boolean },
+  { coldStart = false, durationMs, most = Number.POSITIVE_INFINITY }: Bounds & { readonly coldStart?: boolean },
   operation: Operation,
 ): Promise<Measurement> {
-  const connected = typeof concurrency === 'number' ? concurrency : concurrency.eachProcess * server.urls().length;
+  const shares = sharesOf(concurrency, server);
+  const bounds = { durationMs: durationMs * shares, most: most * shares };
+  const connected = typeof concurrency === 'number' ? concurrency : concurrency.eachProcess * shares;
   return withConnections(server, connected, async (connections) => {
     if (!coldStart) await closedLoop(connections, { durationMs: bounds.durationMs / 4 }, operation);
     const pids = { server: server.pids(), database: server.databasePid === undefined ? [] : [server.databasePid] };

@@ -15,6 +15,8 @@ export type Options = {
   readonly sizes: readonly number[];
   readonly trees: number;
   readonly rounds: number;
+  /** Rounds before those that count: V8 compiles what each process does often. */
+  readonly warmUpRounds: number;
   readonly durationMs: number;
   readonly only: RegExp;
   readonly json: string | undefined;
@@ -68,7 +70,11 @@ export function readOptions(args: readonly string[]): Options {
     )
     .option('--trees <number>', 'number of provider trees (default: 1000)', positive)
     .option('--rounds <number>', 'how often everything is measured, the servers in turn (default: 3)', positive)
-    .option('--seconds <number>', 'how long each measurement takes (default: 1)', positive)
+    .option(
+      '--seconds <number>',
+      'how long each measurement takes (default: 1); with --processes for each process',
+      positive,
+    )
     .option('--only <regex>', 'only the workloads and limits whose name matches', regex)
     .option('--json <file>', 'also write all figures there')
     .option('--cpu-prof <folder>', 'leave a profile of the CPU time of our own servers there')
@@ -90,6 +96,7 @@ export function readOptions(args: readonly string[]): Options {
     sizes: flags.sizes ?? (quick ? [100] : flags.processes === undefined ? [1000, 10_000, 100_000] : [10_000]),
     trees: flags.trees ?? (quick ? 10 : 1000),
     rounds: flags.rounds ?? (quick ? 1 : 3),
+    warmUpRounds: quick || flags.processes === undefined ? 0 : 1,
     durationMs: 1000 * (flags.seconds ?? (quick ? 0.05 : 1)),
     only: flags.only ?? /./,
     json: flags.json,

@@ -76,6 +76,7 @@ async function run({ url }: PostgresqlServer): Promise<void> {
 }
 
 async function measureProcesses(url: string, counts: readonly number[]): Promise<void> {
+  process.setMaxListeners(0); // each server that was started listens for the end of this process
   for (const count of counts) {
     const name = `${count} process${count === 1 ? '' : 'es'}`;
     servers.push(await ownOnPostgresql(name, url, count, options.profileFolder));

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { claimedResources } from '../data_set.ts';
-import { type Concurrency, inName, measure, perform, withConnections } from '../measure.ts';
+import { type Concurrency, inName, measure, perform, sharesOf, withConnections } from '../measure.ts';
 import type { MeasuredServer } from '../measured_server.ts';
 import { claimOn, release } from './claims.ts';
 import { createProvider } from './creating.ts';
@@ -14,7 +14,8 @@ export const hotSpot = (concurrency: Concurrency): Workload => ({
   name: `W5 hot spot: claims on one provider, ${inName(concurrency)}`,
   dataSet: 'flat',
   run: async (server, { durationMs }) => {
-    const room = Math.max(50, 2 * durationMs);
+    const share = Math.max(50, 2 * durationMs);
+    const room = share * sharesOf(concurrency, server);
     const provider = randomUUID();
     const consumers: string[] = [];
     let conflicts = 0;
@@ -22,7 +23,7 @@ export const hotSpot = (concurrency: Concurrency): Workload => ({
       const entries = Object.entries(claimedResources).map(([name, amount]) => [name, { total: room * amount }]);
       if (connection !== undefined) await createProvider(connection, provider, Object.fromEntries(entries));
     });
-    const most = Math.floor(room * 0.8);
+    const most = Math.floor(share * 0.8);
     const measured = await measure(server, concurrency, { durationMs, most, coldStart: true }, async (connection) => {
       const consumer = randomUUID();
       const { status } = await connection.send('PUT', `/allocations/${consumer}`, claimOn(provider));
