@@ -28,7 +28,7 @@ export function mountEndpoints(
     const byMethod = Map.groupBy(ofPath, (endpoint): string => endpoint.method);
     const allow = [...byMethod.keys()].join(', ');
     app.all(path, async (c) => {
-      const exchange = c.var.exchange;
+      const exchange = c.get('exchange');
       // Hono would answer HEAD by the handler of GET; upstream has no HEAD.
       const candidates = byMethod.get(c.req.raw.method);
       if (candidates === undefined) {
@@ -135,7 +135,7 @@ function apiRequest(
       query ??= parseQuery(exchange.search);
       return query;
     },
-    json: (schema) => readJson(raw, schema, limitBytes),
+    json: (schema) => readJson(raw, schema, limitBytes, exchange.api.dialect),
     prefers: (offers) => bestOffer(exchange.accept, offers),
     header: (name) => raw.headers.get(name) ?? undefined,
     origin: exchange.origin,

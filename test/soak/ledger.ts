@@ -8,6 +8,8 @@ export type Ledger = {
   readonly histories: { checked: number; undecided: number };
   readonly findings: Finding[];
   readonly faults: Map<string, number>;
+  /** So long after the ends of terms consumers were seen to be gone. */
+  readonly removedAfterMs: number[];
   /** Requests that were answered with a 5xx other than 503. */
   readonly unexpected: string[];
   /** Notes the outcome of a request. */
@@ -23,6 +25,7 @@ export function openLedger(): Ledger {
   const faults = new Map<string, number>();
   const findings: Finding[] = [];
   const unexpected: string[] = [];
+  const removedAfterMs: number[] = [];
   const histories = { checked: 0, undecided: 0 };
   let served = performance.now();
   let longestMs = 0;
@@ -35,6 +38,7 @@ export function openLedger(): Ledger {
     findings,
     faults,
     unexpected,
+    removedAfterMs,
     watch: (outcome, { method, path, minor }, reply) => {
       statuses.set(outcome, (statuses.get(outcome) ?? 0) + 1);
       if (outcome === 'cut') return;
@@ -54,6 +58,7 @@ export function openLedger(): Ledger {
       `faults: ${[...faults.values()].reduce((sum, count) => sum + count, 0)} of ${faults.size} kinds`,
       ...[...faults].map(([name, count]) => `  ${count} ${name}`),
       `lost: ${countOf('lost')}, over-allocated: ${countOf('over-allocated')}, stale: ${countOf('stale')}, not told: ${countOf('not told')}`,
+      `consumers removed after their terms: ${removedAfterMs.length}, the last of them after ${Math.max(0, ...removedAfterMs)} ms`,
       `500s: ${unexpected.length}`,
       ...unexpected.slice(0, 10).map((text) => `  ${text}`),
       ...logged.slice(0, 10).map((line) => `  ${line}`),

@@ -3,7 +3,7 @@ import type { Engine } from '../engines.ts';
 import { makeArena } from '../histories/arena.ts';
 import { check } from '../histories/check.ts';
 import { connectTo } from '../histories/connection.ts';
-import { live } from '../histories/live.ts';
+import { live, paced } from '../histories/live.ts';
 import { type Random, randomFrom } from '../races/random.ts';
 import { deploy } from './deployment.ts';
 import { type Fault, faultsOf } from './faults.ts';
@@ -11,7 +11,9 @@ import { type Ledger, openLedger } from './ledger.ts';
 import { wander } from './wander.ts';
 
 /** How many arenas have clients at the same time. */
-const arenasAtOnce = 4;
+const arenasAtOnce = 6;
+/** A consumer whose term has ended is removed when the faults let the service remove it. */
+const patienceMs = 120_000;
 
 /**
  * Random work on the service while faults happen to it. Every history of the work is checked.
@@ -38,8 +40,10 @@ export async function soak(
           await sleep(100);
           continue;
         }
-        const found = check(await live(arena, servers, choice, { clients: 4, steps: 15, pauseMs: 60 }));
+        const life = await live(arena, servers, choice, { ...paced, patienceMs });
+        const found = check(life, { patienceMs, isClockSteady: true });
         ledger.histories.checked += 1;
+        ledger.removedAfterMs.push(...life.removedAfterMs);
         if (found === 'undecided') ledger.histories.undecided += 1;
         else if (found !== undefined) ledger.findings.push(found);
       }
