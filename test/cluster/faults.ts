@@ -1,4 +1,4 @@
-import { execFileSync, spawnSync } from 'node:child_process';
+import { execFile, spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -36,6 +36,10 @@ async function receiverOfSynchronous(cluster: Cluster): Promise<number> {
   throw new Error(`${node?.name} has no WAL receiver.`);
 }
 
+async function killAll({ processes }: Cluster): Promise<void> {
+  for (const each of processes) await each.signal('SIGKILL');
+}
+
 /** Stops the primary for 30 s, as a machine that is paused. */
 async function pausePrimary(cluster: Cluster): Promise<void> {
   const { unit } = await primaryOf(cluster);
@@ -48,8 +52,8 @@ async function pausePrimary(cluster: Cluster): Promise<void> {
 async function fillDisk(cluster: Cluster, meanwhile: (primary: DatabaseNode) => Promise<void>): Promise<void> {
   const primary = await primaryOf(cluster);
   const filler = path.join(primary.disk, 'filler');
-  spawnSync('dd', ['if=/dev/zero', `of=${filler}`, 'bs=1M'], { stdio: 'ignore' });
-  execFileSync('sync', ['-f', primary.disk]);
+  // It fails, since there is no more room.
+  await new Promise((resolve) => execFile('dd', ['if=/dev/zero', `of=${filler}`, 'bs=1M'], resolve));
   const room = sleep(20_000);
   await meanwhile(primary);
   await room;
@@ -59,7 +63,7 @@ async function fillDisk(cluster: Cluster, meanwhile: (primary: DatabaseNode) => 
 /** Uses up the files of the write-ahead log that a server has in reserve, until it ends for lack of room. */
 async function useUpReserve({ url }: DatabaseNode): Promise<void> {
   const switched = () =>
-    execute(url, 'create table if not exists reserve (); drop table reserve; select pg_switch_wal()').then(
+    execute(url, "select pg_logical_emit_message(false, 'reserve', ''), pg_switch_wal()").then(
       () => true,
       () => false,
     );
@@ -85,11 +89,19 @@ export const faults: readonly Fault[] = [
   {
     name: 'kill -9 of all processes',
     ends: ['p1', 'p2', 'p3'],
-    cause: async ({ processes }) => {
-      for (const each of processes) await each.signal('SIGKILL');
-    },
+    cause: killAll,
   },
   { name: 'the primary is stopped for 30 s', promotes: true, cause: pausePrimary },
+  {
+    name: 'the primary is stopped for 30 s, and kill -9 of all processes',
+    promotes: true,
+    ends: ['p1', 'p2', 'p3'],
+    cause: async (cluster) => {
+      const paused = pausePrimary(cluster);
+      await killAll(cluster);
+      await paused;
+    },
+  },
   {
     name: 'the synchronous standby falls behind',
     cause: async (cluster) => {
