@@ -1,9 +1,10 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Action } from './action.ts';
 import type { Operation } from './history.ts';
-import { linearize } from './linearize.ts';
+import { linearize, type Order } from './linearize.ts';
 import type { Life } from './live.ts';
-import { type State, sortedJson } from './state.ts';
+import { type State, sortedJson, withConsumer } from './state.ts';
+import { afterRemovals, anyTime, type Moment } from './terms.ts';
 
 /** What is wrong with a history: `lost` writes, room that was given twice, answers of no present, changes not told. */
 export type Finding = {
@@ -12,23 +13,38 @@ export type Finding = {
   readonly text: string;
 };
 
+/** What the checker knows of the machine. */
+export type Circumstances = {
+  /** The time for the removal of a consumer whose term has ended. */
+  readonly patienceMs: number;
+  /** Whether the clock of the database went as that of the clients: otherwise terms may end at any time. */
+  readonly isClockSteady: boolean;
+};
+
+/** The service removes a consumer within two seconds; a machine with other work may take longer. */
+const usual: Circumstances = { patienceMs: 30_000, isClockSteady: true };
+
 /**
  * Looks for an order that explains all answers of a history, and whether all changes of this order were told.
  *
  * @returns what is wrong; `undecided` if the search was given up
  */
-export function check({ arena, history, told }: Life): Finding | 'undecided' | undefined {
+export function check(
+  { arena, history, told }: Life,
+  circumstances: Circumstances = usual,
+): Finding | 'undecided' | undefined {
   const operations = history.operations.filter(
     ({ completed, action }) => completed !== undefined || action.method !== 'GET',
   );
   const specification = {
     initial: arena.initial,
     keyOf: sortedJson,
-    after: (state: State, { action, reply }: Operation<Action>) => action.after(state, reply),
+    after: (state: State, operation: Operation<Action>, until: number) =>
+      stepsFrom(state, operation, circumstances, until).map(({ after }) => after),
   };
-  const verdict = linearize(specification, operations);
+  const verdict = linearize<State, Operation<Action>>(specification, operations);
   if (verdict.isExplained === undefined) return 'undecided';
-  if (verdict.isExplained) return untold(arena.initial, verdict.order, told);
+  if (verdict.isExplained) return untold(arena.initial, verdict.order, told, circumstances);
   const { stuck, state } = verdict;
   const since = Math.min(...stuck.map(({ invoked }) => invoked));
   const until = Math.max(...stuck.map(({ completed }) => completed ?? 0));
@@ -42,6 +58,32 @@ export function check({ arena, history, told }: Life): Finding | 'undecided' | u
   );
   return { kind: isRead ? 'stale' : isTooMuch ? 'over-allocated' : 'lost', text };
 }
+
+/** Ways in which a request may have had its effect: the state before it, after removals, and the state after it. */
+function stepsFrom(
+  state: State,
+  { action, reply, invoked, completed = Number.POSITIVE_INFINITY }: Operation<Action>,
+  { patienceMs, isClockSteady }: Circumstances,
+  until = completed,
+): readonly { readonly before: State; readonly after: State }[] {
+  const moment: Moment = isClockSteady ? { since: invoked, until, completed } : anyTime;
+  const found: { readonly before: State; readonly after: State }[] = [];
+  for (const before of afterRemovals(state, moment, patienceMs)) {
+    for (const after of action.after(before, reply, moment)) {
+      // A removal that can as well follow the request is not tried before it.
+      if (!found.some((way) => isDeepStrictEqual(withoutMore(way.after, way.before, before), after))) {
+        found.push({ before, after });
+      }
+    }
+  }
+  return found;
+}
+
+/** A state without the consumers of one state that another one has no more. */
+const withoutMore = (state: State, more: State, less: State): State =>
+  Object.keys(more.consumers)
+    .filter((uuid) => less.consumers[uuid] === undefined)
+    .reduce((rest, uuid) => withConsumer(rest, uuid, undefined), state);
 
 const described = ({ client, action, invoked, completed, reply }: Operation<Action>): string =>
   `client ${client}, ${invoked} to ${completed}: ${action.method} ${action.path} at 1.${action.minor}` +
@@ -63,22 +105,45 @@ const parts = {
   },
 } as const;
 
-/** A change that was answered must be told by an answer that ended after the request of the change was sent. */
-function untold(initial: State, order: readonly Operation<Action>[], told: Life['told']): Finding | undefined {
+/**
+ * A change that was answered must be told by an answer that ended after the request of the change was sent; a removal, by one
+ * after the end of the term.
+ */
+function untold(
+  initial: State,
+  order: Order<State, Operation<Action>>,
+  told: Life['told'],
+  circumstances: Circumstances,
+): Finding | undefined {
   const { since } = told;
   if (since === undefined) return undefined;
-  let state = initial;
-  for (const operation of order) {
-    const before = state;
-    state = operation.action.after(before, operation.reply)[0] ?? before;
-    if (operation.completed === undefined || operation.invoked < since || state === before) continue;
-    for (const uuid of Object.keys(state.providers)) {
-      for (const [part, of] of Object.entries(parts)) {
-        if (isDeepStrictEqual(of(before, uuid), of(state, uuid))) continue;
-        const isTold = told.changes.some(
-          (each) => each.uuid === uuid && each.parts.includes(part) && each.completed > operation.invoked,
-        );
-        if (!isTold) return { kind: 'not told', text: `the ${part} of ${uuid} after ${described(operation)}` };
+  let present = initial;
+  for (const { step: operation, state } of order) {
+    const seen = present;
+    present = state;
+    if (operation.completed === undefined) continue;
+    const key = sortedJson(state);
+    const before = stepsFrom(seen, operation, circumstances).find(({ after }) => sortedJson(after) === key)?.before;
+    const removed = Object.entries(seen.consumers).filter(([uuid]) => before?.consumers[uuid] === undefined);
+    const ends = removed.map(([, { term }]) => term?.earliest ?? Number.NEGATIVE_INFINITY);
+    // By a clock that jumps, an end says nothing about when the removal was.
+    const endMs = circumstances.isClockSteady ? Math.min(...ends) : Number.NEGATIVE_INFINITY;
+    for (const [from, to, changedMs, what] of [
+      [seen, before ?? seen, endMs, 'a removal that is seen by'],
+      [before ?? seen, state, operation.invoked, ''],
+    ] as const) {
+      if (changedMs < since || from === to) continue;
+      for (const uuid of Object.keys(state.providers)) {
+        for (const [part, of] of Object.entries(parts)) {
+          if (isDeepStrictEqual(of(from, uuid), of(to, uuid))) continue;
+          const ofPart = told.changes.filter((each) => each.uuid === uuid && each.parts.includes(part));
+          if (ofPart.some(({ completed }) => completed > changedMs)) continue;
+          const times = ofPart.map(({ completed }) => completed).join(', ');
+          const text =
+            `the ${part} of ${uuid}, changed after ${changedMs}, after ${what} ${described(operation)}\n` +
+            `It was told at ${times || 'no time'}; the client follows since ${since}.`;
+          return { kind: 'not told', text };
+        }
       }
     }
   }

@@ -6,12 +6,14 @@ import {
   capacityOf,
   providerOf,
   type State,
+  shows,
   sortedJson,
   tags,
   usedOf,
   withConsumer,
   withProvider,
 } from './state.ts';
+import { isFound, isNotFound, type Moment, termFrom, terms, withShownEnd } from './terms.ts';
 
 type Allocations = Readonly<Record<string, Amounts>>;
 
@@ -25,16 +27,19 @@ export type Wish = {
   readonly type: string;
   /** Sent from 1.28 on. */
   readonly generation: number | null;
+  /** The length of its term, sent from 1.45 on. Undefined for a lasting consumer. */
+  readonly seconds: number | undefined;
 };
 
 const resourcesOf = (allocations: Allocations) =>
   Object.fromEntries(Object.entries(allocations).map(([uuid, resources]) => [uuid, { resources }]));
 
-const ownerFields = ({ project, user, type, generation }: Wish, minor: number) => ({
+const ownerFields = ({ project, user, type, generation, seconds }: Wish, minor: number) => ({
   project_id: project,
   user_id: user,
   ...(minor >= 28 ? { consumer_generation: generation } : {}),
   ...(minor >= 38 ? { consumer_type: type } : {}),
+  ...(minor >= terms && seconds !== undefined ? { expires_in: seconds } : {}),
 });
 
 const bodyOf = (wish: Wish, minor: number) => ({
@@ -49,7 +54,7 @@ export const claim = (minor: number, wish: Wish, ifMatch?: string): Action => ({
   minor,
   ifMatch,
   body: bodyOf(wish, minor),
-  after: (state, reply) => claimed(state, reply, minor, [wish], ifMatch),
+  after: (state, reply, moment) => claimed(state, reply, moment, minor, [wish], ifMatch),
 });
 
 /** POST /allocations for several consumers. */
@@ -58,7 +63,7 @@ export const claimTogether = (minor: number, wishes: readonly Wish[]): Action =>
   path: '/allocations',
   minor,
   body: Object.fromEntries(wishes.map((wish) => [wish.uuid, bodyOf(wish, minor)])),
-  after: (state, reply) => claimed(state, reply, minor, wishes),
+  after: (state, reply, moment) => claimed(state, reply, moment, minor, wishes),
 });
 
 /** PUT /allocations/{consumer} by a query: some amounts of one provider of an aggregate. */
@@ -75,7 +80,7 @@ export function claimByQuery(
     path: `/allocations/${wish.uuid}`,
     minor,
     body: { candidates: `resources=${asked}&member_of=${aggregate}`, ...ownerFields(whole, minor) },
-    after: (state, reply) => {
+    after: (state, reply, moment) => {
       const hosts = Object.keys(state.providers);
       const fits = hosts.filter((host) => {
         const placed = { ...whole, allocations: { [host]: resources } };
@@ -84,12 +89,13 @@ export function claimByQuery(
       if (reply?.status === 409 && errorOf(reply).code === 'placement.no_candidates') {
         return fits.length === 0 && isUpToDate(state, whole) ? [state] : [];
       }
-      if (reply !== undefined && reply.status !== 200) return claimed(state, reply, minor, [whole]);
+      if (reply !== undefined && reply.status !== 200) return claimed(state, reply, moment, minor, [whole]);
       const chosen = reply === undefined ? undefined : hostsIn(reply);
       return fits.flatMap((host) => {
         const placed = { ...whole, allocations: { [host]: resources } };
         if (chosen !== undefined && chosen !== sortedJson(placed.allocations)) return [];
-        return claimed(state, reply && { ...reply, status: 204 }, minor, [placed]);
+        const after = claimed(state, reply && { ...reply, status: 204 }, moment, minor, [placed]);
+        return reply === undefined || minor < terms ? after : withEnd(after, wish.uuid, reply.body);
       });
     },
   };
@@ -128,17 +134,42 @@ export const giveTo = (minor: number, wish: Omit<Wish, 'allocations'>): Action =
     consumer_type: wish.type,
     consumer_generation: wish.generation,
   },
-  after: (state, reply) => {
+  after: (state, reply, moment) => {
     const consumer = state.consumers[wish.uuid];
     if (reply !== undefined && isLostRace(reply)) return [state];
-    if (consumer === undefined) return reply?.status === 404 ? [state] : [];
+    if (reply?.status === 404) return isNotFound(consumer, minor, moment) ? [state] : [];
+    if (consumer === undefined || !isFound(consumer, minor, moment)) return [];
     if (consumer.generation !== wish.generation) return reply !== undefined && isOldGeneration(reply) ? [state] : [];
     const { project, user, type } = wish;
     const next = { ...consumer, project, user, type, generation: consumer.generation + 1 };
     if (reply !== undefined && !(reply.status === 200 && reply.etag === tags.consumer(next))) return [];
-    return [withConsumer(state, wish.uuid, next)];
+    const after = [withConsumer(state, wish.uuid, next)];
+    return reply === undefined || minor < terms ? after : withEnd(after, wish.uuid, reply.body);
   },
 });
+
+/** PUT /consumers/{consumer}/term. @param seconds null makes the consumer lasting */
+export const setTerm = (minor: number, uuid: string, generation: number | null, seconds: number | null): Action => ({
+  method: 'PUT',
+  path: `/consumers/${uuid}/term`,
+  minor,
+  body: { expires_in: seconds, consumer_generation: generation },
+  after: (state, reply, moment) => {
+    const consumer = state.consumers[uuid];
+    if (reply?.status === 404) return isNotFound(consumer, minor, moment) ? [state] : [];
+    if (consumer === undefined || !isFound(consumer, minor, moment)) return [];
+    if (consumer.generation !== generation) return reply !== undefined && isOldGeneration(reply) ? [state] : [];
+    const term = seconds === null ? undefined : termFrom(moment, seconds);
+    const after = [withConsumer(state, uuid, { ...consumer, term })];
+    if (reply === undefined) return after;
+    const isRight = reply.status === 200 && shows(reply.body, { consumer_generation: generation });
+    return isRight ? withEnd(after, uuid, reply.body) : [];
+  },
+});
+
+/** The states in which the end of a term is what an answer shows. */
+const withEnd = (states: readonly State[], uuid: string, answer: unknown): readonly State[] =>
+  states.flatMap((state) => withShownEnd(state, uuid, answer) ?? []);
 
 const isUpToDate = (state: State, { uuid, generation }: Wish): boolean =>
   (state.consumers[uuid]?.generation ?? null) === generation;
@@ -146,6 +177,7 @@ const isUpToDate = (state: State, { uuid, generation }: Wish): boolean =>
 function claimed(
   state: State,
   reply: Reply | undefined,
+  moment: Moment,
   minor: number,
   wishes: readonly Wish[],
   ifMatch?: string,
@@ -154,7 +186,7 @@ function claimed(
   const refusal = refusalOf(state, minor, wishes, ifMatch);
   if (refusal !== undefined) return reply !== undefined && refusal(reply) ? [state] : [];
   if (reply !== undefined && reply.status !== 204) return [];
-  return [written(state, minor, wishes)];
+  return [written(state, moment, minor, wishes)];
 }
 
 /** How a claim is refused in this state. Undefined if it is not. */
@@ -196,10 +228,10 @@ function hasRoom(state: State, wishes: readonly Wish[]): boolean {
   return true;
 }
 
-function written(state: State, minor: number, wishes: readonly Wish[]): State {
+function written(state: State, moment: Moment, minor: number, wishes: readonly Wish[]): State {
   const changed = new Set<string>();
   let next = state;
-  for (const { uuid, allocations, project, user, type } of wishes) {
+  for (const { uuid, allocations, project, user, type, seconds } of wishes) {
     const consumer = state.consumers[uuid];
     const isEmpty = Object.keys(allocations).length === 0;
     for (const provider of Object.keys(isEmpty ? (consumer?.allocations ?? {}) : allocations)) changed.add(provider);
@@ -209,6 +241,7 @@ function written(state: State, minor: number, wishes: readonly Wish[]): State {
       user,
       type: minor >= 38 ? type : (consumer?.type ?? 'unknown'),
       allocations,
+      term: minor >= terms && seconds !== undefined ? termFrom(moment, seconds) : undefined,
     };
     next = withConsumer(next, uuid, isEmpty ? undefined : written);
   }

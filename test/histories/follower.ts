@@ -4,6 +4,7 @@ import type { Action } from './action.ts';
 import type { Arena } from './arena.ts';
 import type { Connection } from './connection.ts';
 import type { History } from './history.ts';
+import { newest } from './random_action.ts';
 
 /** What GET /changes told of the providers of an arena, and when. */
 export type Told = { readonly uuid: string; readonly parts: readonly string[]; readonly completed: number };
@@ -41,7 +42,7 @@ export async function startFollower(
 
   const look = async (wait: number): Promise<Answer | undefined> => {
     const path = `/changes${token === undefined ? '' : `?since=${token}`}`;
-    const request = { method: 'GET', path, minor: 44, ...(wait > 0 ? { prefer: `wait=${wait}` } : {}) } as const;
+    const request = { method: 'GET', path, minor: newest, ...(wait > 0 ? { prefer: `wait=${wait}` } : {}) } as const;
     const reply = await random.pick(servers).send(request);
     if (reply?.status === 410) {
       token = undefined;

@@ -7,7 +7,7 @@ export type Reply = {
   readonly body: unknown;
 };
 
-/** A request that a client sent, and when. Times are numbers that grow with each event of the history. */
+/** A request that a client sent, and when. Times are milliseconds since 1970, and no two events have the same. */
 export type Operation<Action> = {
   readonly client: number;
   readonly action: Action;
@@ -32,14 +32,19 @@ export type History<Action> = {
 /** A history without operations. */
 export function openHistory<Action>(): History<Action> {
   const operations: Operation<Action>[] = [];
-  let events = 0;
+  const startMs = Date.now() - performance.now();
+  let lastMs = 0;
+  const now = (): number => {
+    lastMs = Math.max(startMs + performance.now(), lastMs + 0.001);
+    return lastMs;
+  };
   return {
     operations,
-    now: () => events++,
+    now,
     record: async (client, action, send) => {
-      const invoked = events++;
+      const invoked = now();
       const reply = await send();
-      operations.push({ client, action, invoked, completed: reply === undefined ? undefined : events++, reply });
+      operations.push({ client, action, invoked, completed: reply === undefined ? undefined : now(), reply });
       return reply;
     },
   };

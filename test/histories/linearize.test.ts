@@ -74,6 +74,6 @@ function someOrderExplains(left: readonly Step[], state: number): boolean {
   return left.some((step) => {
     const others = left.filter((each) => each !== step);
     if (others.some(({ completed }) => completed !== undefined && completed < step.invoked)) return false;
-    return register.after(state, step).some((next) => someOrderExplains(others, next));
+    return register.after(state, step, 0).some((next) => someOrderExplains(others, next));
   });
 }

@@ -6,9 +6,16 @@ export type Specification<State, Step> = {
   readonly initial: State;
   /** Equal states have equal keys. */
   keyOf(state: State): string;
-  /** The states after a step, as the client saw it; none if it cannot have been so in this state. */
-  after(state: State, step: Step): readonly State[];
+  /**
+   * The states after a step, as the client saw it; none if it cannot have been so in this state.
+   *
+   * @param until the step had its effect before then
+   */
+  after(state: State, step: Step, until: number): readonly State[];
 };
+
+/** Steps, and the state after each. */
+export type Order<State, Step> = readonly { readonly step: Step; readonly state: State }[];
 
 /**
  * Whether an order exists that explains all answers; if not, how far the best one goes. Undefined if the search was
@@ -16,11 +23,11 @@ export type Specification<State, Step> = {
  */
 export type Verdict<State, Step> =
   | { readonly isExplained: undefined }
-  | { readonly isExplained: true; readonly order: readonly Step[] }
+  | { readonly isExplained: true; readonly order: Order<State, Step> }
   | {
       readonly isExplained: false;
       /** The longest beginning that can be explained, and the state behind it. */
-      readonly order: readonly Step[];
+      readonly order: Order<State, Step>;
       readonly state: State;
       /** The steps of which one must come next, and none can. */
       readonly stuck: readonly Step[];
@@ -41,12 +48,12 @@ export function linearize<State, Step extends Interval>(
   const steps = history.toSorted((a, b) => a.invoked - b.invoked);
   const isDone = steps.map(() => false);
   const met = new Set<string>();
-  const order: Step[] = [];
+  const order: { readonly step: Step; readonly state: State }[] = [];
   let left = steps.filter(({ completed }) => completed !== undefined).length;
-  let best: { readonly order: readonly Step[]; readonly state: State } = { order: [], state: initial };
+  let best: { readonly order: Order<State, Step>; readonly state: State } = { order: [], state: initial };
 
   /** The steps that may come next: those that were invoked before any other one was complete. */
-  const mayComeNext = (): readonly number[] => {
+  const mayComeNext = (): { readonly places: readonly number[]; readonly until: number } => {
     let firstEnd = Number.POSITIVE_INFINITY;
     const found: number[] = [];
     for (const [place, { invoked, completed }] of steps.entries()) {
@@ -55,7 +62,7 @@ export function linearize<State, Step extends Interval>(
       found.push(place);
       if (completed !== undefined) firstEnd = Math.min(firstEnd, completed);
     }
-    return found.filter((place) => (steps[place]?.invoked ?? 0) < firstEnd);
+    return { places: found.filter((place) => (steps[place]?.invoked ?? 0) < firstEnd), until: firstEnd };
   };
   const keyOfDone = (): string => {
     const first = isDone.indexOf(false);
@@ -68,14 +75,15 @@ export function linearize<State, Step extends Interval>(
     if (met.has(key) || met.size >= mostStates) return false;
     met.add(key);
     if (order.length > best.order.length) best = { order: [...order], state };
-    for (const place of mayComeNext()) {
+    const { places, until } = mayComeNext();
+    for (const place of places) {
       const step = steps[place];
       if (step === undefined) continue;
       const known = step.completed === undefined ? 0 : 1;
-      for (const next of after(state, step)) {
+      for (const next of after(state, step, until)) {
         isDone[place] = true;
         left -= known;
-        order.push(step);
+        order.push({ step, state: next });
         if (search(next)) return true;
         order.pop();
         left += known;
@@ -87,7 +95,7 @@ export function linearize<State, Step extends Interval>(
 
   if (search(initial)) return { isExplained: true, order: [...order] };
   if (met.size >= mostStates) return { isExplained: undefined };
-  const done = new Set(best.order);
+  const done = new Set(best.order.map(({ step }) => step));
   const waiting = steps.filter((step) => !done.has(step) && step.completed !== undefined);
   const firstEnd = Math.min(...waiting.map(({ completed }) => completed ?? Number.POSITIVE_INFINITY));
   return { isExplained: false, ...best, stuck: waiting.filter(({ invoked }) => invoked < firstEnd) };

@@ -2,16 +2,34 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Random } from '../races/random.ts';
 import type { Action } from './action.ts';
 import { type Arena, type Notes, takeNotes } from './arena.ts';
+import { awaitEnd } from './await_ends.ts';
 import type { Connection } from './connection.ts';
 import { type Follower, startFollower } from './follower.ts';
 import { type History, openHistory } from './history.ts';
 import { randomActions, readAll } from './random_action.ts';
 
 /** What happened in an arena. */
-export type Life = { readonly arena: Arena; readonly history: History<Action>; readonly told: Follower['told'] };
+export type Life = {
+  readonly arena: Arena;
+  readonly history: History<Action>;
+  readonly told: Follower['told'];
+  /** Of each consumer that was removed while a client waited for it: so long after its end it was seen to be gone, at most. */
+  readonly removedAfterMs: readonly number[];
+};
 
 /** How much happens: so many requests of each client, with random pauses of so many milliseconds on average. */
-export type Work = { readonly clients: number; readonly steps: number; readonly pauseMs?: number };
+export type Work = {
+  readonly clients: number;
+  readonly steps: number;
+  readonly pauseMs?: number;
+  /** After the work clients wait so long at most for the removal of the consumers whose terms end soon. */
+  readonly patienceMs?: number;
+};
+
+/** Many requests in a short time. */
+export const dense: Work = { clients: 6, steps: 25 };
+/** So few that terms end meanwhile. */
+export const paced: Work = { clients: 4, steps: 15, pauseMs: 60, patienceMs: 30_000 };
 
 /**
  * Lets clients work in an arena at the same time, each request to any of the servers. Then all of it is read by each
@@ -21,7 +39,7 @@ export async function live(
   arena: Arena,
   servers: readonly Connection[],
   random: Random,
-  { clients, steps, pauseMs = 0 }: Work,
+  { clients, steps, pauseMs = 0, patienceMs = 0 }: Work,
 ): Promise<Life> {
   const history = openHistory<Action>();
   const notes: Notes = { generations: new Map(), tags: new Map() };
@@ -39,6 +57,14 @@ export async function live(
     }
   };
   await Promise.all(Array.from({ length: clients }, (_, client) => work(client)));
+  const removedAfterMs: number[] = [];
+  const awaitEnds = async (uuid: string, place: number): Promise<void> => {
+    const send = (action: Action) =>
+      history.record(clients + 1 + place, action, () => random.pick(servers).send(action));
+    const delayMs = await awaitEnd(uuid, random.fork(), send, patienceMs);
+    if (delayMs !== undefined) removedAfterMs.push(delayMs);
+  };
+  if (patienceMs > 0) await Promise.all(arena.consumers.map(awaitEnds));
   for (const server of servers) {
     for (const action of readAll(arena)) {
       for (let tries = 0; tries < 100; tries += 1) {
@@ -48,7 +74,7 @@ export async function live(
     }
   }
   await follower.end();
-  return { arena, history, told: follower.told };
+  return { arena, history, told: follower.told, removedAfterMs };
 }
 
 /** So many requests without an answer end the work in an arena. */

@@ -1,9 +1,12 @@
-/** One deliberate mistake in the service: a text of one file, and what stands in its place. */
-export type Mistake = {
+/** A text of a file, and what stands in its place. */
+type Change = { readonly from: string; readonly to: string };
+
+/** One deliberate mistake in the service: a change of one file. */
+export type Mistake = Change & {
   readonly name: string;
   readonly file: string;
-  readonly from: string;
-  readonly to: string;
+  /** More changes of the file. */
+  readonly more?: readonly Change[];
   /** On how many processes of one database it shows. */
   readonly processes?: number;
 };
@@ -120,5 +123,37 @@ export const mistakes: readonly Mistake[] = [
     from: 'laterGeneration(generation, 1)',
     to: 'provider?.generation ?? 0',
     processes: 2,
+  },
+  {
+    name: 'a renewal that loses: it is acknowledged while the removal is under way, and the consumer is removed',
+    file: 'db/statements/consumers/remove_ended.ts',
+    // The removal finds what ends soon, waits for the end without locks, and does not look again.
+    from: 'expires_at <= (select clock_timestamp())\n        and',
+    to: "expires_at <= (select clock_timestamp() + interval '0.4 s')\n        and",
+    more: [
+      {
+        from: 'array(select consumer_id from ended)) for update skip locked',
+        to: 'array(select consumer_id from ended))',
+      },
+      {
+        from: 'expires_at <= (select clock_timestamp()) limit 1',
+        to: "expires_at <= (select clock_timestamp() + interval '0.4 s') limit 1",
+      },
+      { from: 'where t.expires_at <= clock_timestamp()', to: '' },
+      { from: 'from noted left join', to: 'from noted cross join lateral (select pg_sleep(0.4)) as p left join' },
+    ],
+    processes: 2,
+  },
+  {
+    name: 'a term that ends early',
+    file: 'db/statements/claims/claim_terms.ts',
+    from: 'make_interval(secs => seconds)',
+    to: 'make_interval(secs => seconds - 0.5)',
+  },
+  {
+    name: 'a claim without a term keeps the term of the consumer',
+    file: 'db/statements/consumers/remove_ended.ts',
+    from: 't.generation = c.generation as holds',
+    to: 'true as holds',
   },
 ];

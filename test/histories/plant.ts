@@ -11,14 +11,20 @@ import { mistakes } from './mistakes.ts';
 const name = new URL(import.meta.url).searchParams.get('mistake');
 const mistake = mistakes.find((each) => each.name === name);
 if (mistake === undefined) throw new Error(`There is no mistake named ${name}.`);
-const { file, from, to } = mistake;
+const { file, more = [] } = mistake;
 const target = path.join(import.meta.dirname, '..', '..', file);
-if (readFileSync(target, 'utf8').split(from).length !== 2) throw new Error(`${file} does not have once: ${from}`);
+const planted = [mistake, ...more].reduce(
+  (source, { from, to }) => {
+    if (source.split(from).length !== 2) throw new Error(`${file} does not have once: ${from}`);
+    return source.replace(from, () => to);
+  },
+  readFileSync(target, 'utf8'),
+);
 
 registerHooks({
   load: (url, context, nextLoad) => {
     const loaded = nextLoad(url, context);
     if (!url.startsWith('file:') || fileURLToPath(url) !== target) return loaded;
-    return { ...loaded, source: String(loaded.source).replace(from, () => to) };
+    return { ...loaded, source: planted };
   },
 });

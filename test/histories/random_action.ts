@@ -1,7 +1,8 @@
+import { placementService } from '../../src/rest/microversions.ts';
 import type { Random } from '../races/random.ts';
 import type { Action } from './action.ts';
 import type { Arena, Notes } from './arena.ts';
-import { claim, claimByQuery, claimTogether, giveTo, release, type Wish } from './claim_actions.ts';
+import { claim, claimByQuery, claimTogether, giveTo, release, setTerm, type Wish } from './claim_actions.ts';
 import { rename, setAggregates, setTraits, stock, stockOne } from './provider_actions.ts';
 import {
   providerReads,
@@ -15,15 +16,15 @@ import {
 import type { Inventory } from './state.ts';
 
 const traits = ['HW_CPU_X86_AVX', 'HW_CPU_X86_AVX2', 'STORAGE_DISK_SSD', 'COMPUTE_NODE'];
-const newest = 44;
+export const newest = placementService.maxMinor;
 
 /** Chooses requests to an arena, by what its clients have seen. */
 export function randomActions(arena: Arena, notes: Notes, random: Random): () => Action {
   let names = 0;
   const provider = () => random.pick(arena.providers);
   const consumer = () => random.pick(arena.consumers);
-  const guarded = () => random.pick([28, 36, 38, 40, 41, newest]);
-  const tagged = () => random.pick([40, 42, newest]);
+  const guarded = () => random.pick([28, 36, 38, 40, 41, newest, newest]);
+  const tagged = () => random.pick([40, 42, newest, newest]);
   const tagOf = (path: string) => (random.percent(60) ? notes.tags.get(path) : undefined);
   const generationOf = (uuid: string): number => (notes.generations.get(uuid) ?? 0) + (random.percent(5) ? 1 : 0);
   const seen = () => arena.consumers.filter((uuid) => notes.generations.has(uuid));
@@ -40,6 +41,8 @@ export function randomActions(arena: Arena, notes: Notes, random: Random): () =>
       user: random.pick(['ada', 'bob']),
       type: random.pick(['INSTANCE', 'MIGRATION']),
       generation: notes.generations.get(uuid) ?? null,
+      // Most end soon after the clients have written a few things more.
+      seconds: !isEmpty && random.percent(60) ? random.pick([1, 1, 2, 3600]) : undefined,
     };
   };
   const inventory = (): Inventory => {
@@ -78,7 +81,19 @@ export function randomActions(arena: Arena, notes: Notes, random: Random): () =>
     [
       8,
       () =>
-        claimByQuery(random.pick([43, newest]), wish(consumer()), { VCPU: 1 + random.below(3) }, arena.aggregates[0]),
+        claimByQuery(
+          random.pick([43, newest, newest]),
+          wish(consumer()),
+          { VCPU: 1 + random.below(3) },
+          arena.aggregates[0],
+        ),
+    ],
+    [
+      8,
+      () => {
+        const uuid = random.pick(seen().length > 0 ? seen() : arena.consumers);
+        return setTerm(newest, uuid, notes.generations.get(uuid) ?? null, random.pick([1, 1, 2, 3600, null]));
+      },
     ],
     [10, () => release(random.pick([12, 28, 39, newest]), consumer())],
     [4, () => giveTo(random.pick([41, newest]), wish(consumer()))],

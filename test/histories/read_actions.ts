@@ -11,14 +11,37 @@ import {
   tags,
   usedOf,
 } from './state.ts';
+import { isFound, isNotFound, type Moment, terms, withShownEnd } from './terms.ts';
 
 /** A GET, whose answer is right in some states. */
-const read = (minor: number, path: string, isRight: (state: State, reply: Reply) => boolean): Action => ({
+const read = (
+  minor: number,
+  path: string,
+  isRight: (state: State, reply: Reply, moment: Moment) => boolean,
+): Action => ({
   method: 'GET',
   path,
   minor,
-  after: (state, reply) => (reply === undefined || isRight(state, reply) ? [state] : []),
+  after: (state, reply, moment) => (reply === undefined || isRight(state, reply, moment) ? [state] : []),
 });
+
+/** A GET that shows the end of a consumer's term from 1.45 on. */
+const readWithEnd = (
+  minor: number,
+  path: string,
+  uuid: string,
+  isRight: (state: State, reply: Reply, moment: Moment) => boolean,
+): Action => {
+  const { after, ...action } = read(minor, path, isRight);
+  return {
+    ...action,
+    after: (state, reply, moment) =>
+      after(state, reply, moment).flatMap((each) => {
+        if (reply?.status !== 200 || minor < terms || each.consumers[uuid] === undefined) return [each];
+        return withShownEnd(each, uuid, reply.body) ?? [];
+      }),
+  };
+};
 
 const ofProvider = (
   minor: number,
@@ -95,7 +118,7 @@ export const readHolders = (minor: number, uuid: string): Action =>
 
 /** GET /allocations/{consumer}, from 1.28 on. */
 export const readAllocations = (minor: number, uuid: string): Action =>
-  read(minor, `/allocations/${uuid}`, (state, { status, body, etag }) => {
+  readWithEnd(minor, `/allocations/${uuid}`, uuid, (state, { status, body, etag }) => {
     const consumer = state.consumers[uuid];
     if (status !== 200) return false;
     const { allocations } = body as { readonly allocations?: unknown };
@@ -124,9 +147,10 @@ export const readAllocations = (minor: number, uuid: string): Action =>
 
 /** GET /consumers/{consumer}, from 1.41 on. */
 export const readConsumer = (minor: number, uuid: string): Action =>
-  read(minor, `/consumers/${uuid}`, (state, { status, body }) => {
+  readWithEnd(minor, `/consumers/${uuid}`, uuid, (state, { status, body }, moment) => {
     const consumer = state.consumers[uuid];
-    if (consumer === undefined) return status === 404;
+    if (status === 404) return isNotFound(consumer, minor, moment);
+    if (consumer === undefined || !isFound(consumer, minor, moment)) return false;
     const { generation, project, user, type } = consumer;
     return shows(body, {
       project_id: project,

@@ -3,12 +3,12 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { engines } from '../engines.ts';
 import { withPlace } from '../races/place.ts';
-import { randomFrom, seedFor } from '../races/random.ts';
+import { type Random, randomFrom, seedFor } from '../races/random.ts';
 import { startServer } from '../races/server_process.ts';
 import { makeArena } from './arena.ts';
 import { check } from './check.ts';
 import { connectTo } from './connection.ts';
-import { live } from './live.ts';
+import { dense, live, paced, type Work } from './live.ts';
 
 for (const engine of engines) {
   test(`one order explains all answers, on ${engine}`, async (t) => {
@@ -22,15 +22,26 @@ for (const engine of engines) {
       assert.ok(first);
       try {
         let operations = 0;
-        for (let lives = 0; lives < 20; lives += 1) {
-          const arena = await makeArena(first, random);
+        const removedAfterMs: number[] = [];
+        const liveOnce = async (work: Work, choice: Random): Promise<void> => {
+          const arena = await makeArena(first, choice);
           assert.ok(arena);
-          const life = await live(arena, connections, random, { clients: 6, steps: 25 });
+          const life = await live(arena, connections, choice, work);
+          removedAfterMs.push(...life.removedAfterMs);
           operations += life.history.operations.length;
           const found = check(life);
           assert.equal(typeof found === 'object' ? found.text : found, undefined);
           assert.ok(life.told.changes.length > 0);
-        }
+        };
+        const oneAfterAnother = async (count: number, work: Work, choice: Random): Promise<void> => {
+          for (let lives = 0; lives < count; lives += 1) await liveOnce(work, choice);
+        };
+        const calm = Array.from({ length: 3 }, () => oneAfterAnother(2, paced, random.fork()));
+        await Promise.all([oneAfterAnother(16, dense, random.fork()), ...calm]);
+        assert.ok(removedAfterMs.length > 0);
+        t.diagnostic(
+          `${removedAfterMs.length} consumers were removed, ${Math.max(...removedAfterMs)} ms after the end at most`,
+        );
         t.diagnostic(`${operations} operations: ${JSON.stringify([...statuses])}`);
       } finally {
         for (const connection of connections) connection.close();

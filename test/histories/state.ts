@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
+import type { Term } from './terms.ts';
 
 /*
  * What the service should hold, as the documents describe it: a few providers and consumers that no other client uses.
@@ -33,6 +34,8 @@ export type ConsumerState = {
   readonly type: string;
   /** By provider. */
   readonly allocations: Readonly<Record<string, Amounts>>;
+  /** Undefined if it lasts. */
+  readonly term: Term | undefined;
 };
 
 /** All that the clients of one history can see and change. A consumer that does not exist is absent. */

@@ -14,8 +14,18 @@ export type Damage = {
   readonly found: readonly { readonly what: string; readonly bytes: Buffer }[];
   /** The errors that the server logged. */
   readonly log: string;
-  /** The memory of the process in MiB, after a quarter of the requests and at the end. */
-  readonly memory: readonly [early: number, late: number];
+  readonly memory: readonly Memory[];
+};
+
+/** The memory of the server after so many requests and a collection, in MiB. */
+export type Memory = {
+  readonly requests: number;
+  /** What the objects of JavaScript have. */
+  readonly heap: number;
+  /** Buffers, and the memory of the embedded database. */
+  readonly external: number;
+  /** What the process has of the machine. */
+  readonly resident: number;
 };
 
 /** The processor time that one request may take. */
@@ -25,15 +35,30 @@ const atOnce = 64;
 /** A client gives up if nothing comes for so long, as for a request that is not complete. */
 const patienceMs = 120;
 
-/** Sends hostile requests to a server on the embedded database. */
-export async function barrage(requests: number, seed: number): Promise<Damage> {
+/**
+ * Sends hostile requests to a server on the embedded database.
+ *
+ * @param measureEvery after so many requests the memory is measured
+ */
+export async function barrage(
+  requests: number,
+  seed: number,
+  measureEvery: number,
+  onMeasured: (memory: Memory) => void = () => {},
+): Promise<Damage> {
   const random = randomFrom(seed);
   return withPlace('embedded', async (config) => {
-    const server = await startServer(config);
+    const server = await startServer(config, ['--expose-gc']);
     const port = Number(new URL(server.url).port);
     const statuses = new Map<string, number>();
     const found: { what: string; bytes: Buffer }[] = [];
-    let early = 0;
+    const memory: Memory[] = [];
+    const measure = async (after: number): Promise<void> => {
+      const { heapUsed, external, rss } = await server.memory();
+      const measured = { requests: after, heap: inMiB(heapUsed), external: inMiB(external), resident: inMiB(rss) };
+      memory.push(measured);
+      onMeasured(measured);
+    };
     const answered = async (hostile: Hostile): Promise<void> => {
       const text = await exchange(port, hostile);
       for (const [, status = ''] of text.matchAll(/HTTP\/1\.1 (\d{3}) /g)) {
@@ -50,10 +75,10 @@ export async function barrage(requests: number, seed: number): Promise<Damage> {
         await Promise.all(volley.map(answered));
         // If they took long together, each is sent again alone.
         if ((await cpuMsOf(server.pid)) - before > mostCpuMs) found.push(...(await slowAmong(volley)));
-        if (sent < requests / 4) early = await memoryOf(server.pid);
+        const after = sent + atOnce;
+        if (after >= requests || after % measureEvery < atOnce) await measure(after);
       }
-      const late = await memoryOf(server.pid);
-      return { requests, statuses, found, log: server.log(), memory: [early, late] as const };
+      return { requests, statuses, found, log: server.log(), memory };
     } finally {
       await server.kill();
     }
@@ -99,7 +124,4 @@ async function cpuMsOf(pid: number): Promise<number> {
   return (Number(fields[11]) + Number(fields[12])) * 10;
 }
 
-async function memoryOf(pid: number): Promise<number> {
-  const [, kilobytes] = /^VmRSS:\s+(\d+)/m.exec(await readFile(`/proc/${pid}/status`, 'utf8')) ?? [];
-  return Math.round(Number(kilobytes) / 1024);
-}
+const inMiB = (bytes: number): number => Math.round((bytes / 2 ** 20) * 10) / 10;

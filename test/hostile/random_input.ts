@@ -7,10 +7,15 @@ const { values } = parseArgs({
   options: { requests: { type: 'string', default: '100000' }, seed: { type: 'string', default: '1' } },
 });
 const started = performance.now();
-const { requests, statuses, found, log, memory } = await barrage(Number(values.requests), Number(values.seed));
+const { requests, statuses, found, log } = await barrage(
+  Number(values.requests),
+  Number(values.seed),
+  20_000,
+  ({ requests, heap, external, resident }) =>
+    console.log(`after ${requests} requests: heap ${heap}, external ${external}, resident ${resident} MiB`),
+);
 console.log(`${requests} requests in ${((performance.now() - started) / 1000).toFixed(0)} s, seed ${values.seed}`);
 console.log([...statuses].map(([status, count]) => `${status}: ${count}`).join(', '));
-console.log(`memory: ${memory.join(' to ')} MiB`);
 for (const { what, bytes } of found) console.log(`${what}: ${JSON.stringify(bytes.toString('latin1'))}`);
 process.stdout.write(log);
 console.log(`${requests - found.length} passed, ${found.length} failed`);

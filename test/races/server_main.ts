@@ -7,7 +7,8 @@ import { testConfig } from '../services.ts';
 /*
  * A server in a separate process, for tests that need several servers, or that kill one. The first argument is the
  * configuration of the database as JSON. The process sends its URL to its parent, and answers the SQL statements that
- * it receives, because no other process can open an embedded database. It ends when its parent is gone.
+ * it receives, because no other process can open an embedded database. A message without a statement asks for the memory
+ * of the process, after a collection if it was started with --expose-gc. It ends when its parent is gone.
  */
 
 const placementDatabase = JSON.parse(process.argv[2] ?? '{}');
@@ -15,7 +16,12 @@ const logger = pino({ level: 'error' }, pino.destination({ dest: process.stderr.
 const service = await openService(testConfig({ placementDatabase }), { logger });
 const { url } = await listen(service.app, { host: '127.0.0.1', port: 0 });
 process.on('disconnect', () => process.exit());
-process.on('message', async ({ id, statement }: { readonly id: number; readonly statement: string }) => {
+process.on('message', async ({ id, statement }: { readonly id: number; readonly statement?: string }) => {
+  if (statement === undefined) {
+    globalThis.gc?.();
+    process.send?.({ id, rows: [process.memoryUsage()] });
+    return;
+  }
   try {
     const { rows } = await sql.raw(statement).execute(service.database.kysely);
     process.send?.({ id, rows });

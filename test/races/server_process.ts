@@ -12,6 +12,8 @@ export type ServerProcess = {
   readonly url: string;
   readonly client: Client;
   readonly query: Query;
+  /** The memory of the process; what is in use and what is garbage is told apart if it was started with --expose-gc. */
+  memory(): Promise<NodeJS.MemoryUsage>;
   readonly pid: number;
   /** The errors that it has logged. */
   log(): string;
@@ -38,10 +40,12 @@ export async function startServer(
   ended.catch(() => {});
   const [{ url }] = (await Promise.race([once(child, 'message'), ended])) as [{ readonly url: string }]; // server_main.ts
   const client = openClient(url);
+  const ask = questionsTo(child);
   return {
     url,
     client,
-    query: queryThrough(child),
+    query: (statement) => ask({ statement }),
+    memory: async () => (await ask({}))[0] as unknown as NodeJS.MemoryUsage, // what server_main.ts sends for it
     pid: child.pid ?? 0,
     log: () => complaints,
     kill: async () => {
@@ -54,7 +58,7 @@ export async function startServer(
 
 type Answer = { readonly id: number; readonly rows?: Record<string, unknown>[]; readonly error?: string };
 
-function queryThrough(child: ChildProcess): Query {
+function questionsTo(child: ChildProcess): (question: { readonly statement?: string }) => ReturnType<Query> {
   const waiting = new Map<number, PromiseWithResolvers<readonly Record<string, unknown>[]>>();
   let lastId = 0;
   child.on('message', (message) => {
@@ -64,11 +68,11 @@ function queryThrough(child: ChildProcess): Query {
     if (error === undefined) asked?.resolve(rows ?? []);
     else asked?.reject(new Error(error));
   });
-  return (statement) => {
+  return (question) => {
     const id = ++lastId;
     const asked = Promise.withResolvers<readonly Record<string, unknown>[]>();
     waiting.set(id, asked);
-    child.send({ id, statement });
+    child.send({ id, ...question });
     return asked.promise;
   };
 }

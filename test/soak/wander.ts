@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Connection } from '../histories/connection.ts';
+import { newest } from '../histories/random_action.ts';
 import { type Random, randomUuid } from '../races/random.ts';
 
 /** Reads and writes of endpoints that no history has, at all versions, until it is told to end. */
@@ -27,6 +28,8 @@ export async function wander(servers: readonly Connection[], random: Random, isO
     () => ({ method: 'PUT', path: `/resource_classes/${name()}` }),
     () => ({ method: 'DELETE', path: `/resource_classes/${name()}` }),
     () => ({ method: 'GET', path: `/consumers?limit=${1 + random.below(20)}` }),
+    () => ({ method: 'GET', path: `/consumers?expiring_before=${new Date().toISOString()}` }),
+    () => ({ method: 'PUT', path: `/consumers/${uuid()}/term`, body: { expires_in: 1, consumer_generation: 1 } }),
     () => ({ method: 'GET', path: `/provider_summaries?limit=${1 + random.below(20)}` }),
     () => ({ method: 'GET', path: `/allocation_candidates?resources=VCPU:1&limit=${1 + random.below(5)}` }),
     () => ({ method: 'GET', path: '/allocation_candidates/explanation?resources=VCPU:7' }),
@@ -40,7 +43,7 @@ export async function wander(servers: readonly Connection[], random: Random, isO
     () => ({ method: 'GET', path: '/healthcheck' }),
   ];
   while (!isOver()) {
-    await random.pick(servers).send({ ...random.pick(requests)(), minor: random.below(45) });
+    await random.pick(servers).send({ ...random.pick(requests)(), minor: random.below(newest + 1) });
     await sleep(random.below(60));
   }
 }
