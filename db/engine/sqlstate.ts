@@ -90,6 +90,11 @@ const networkErrors: ReadonlySet<string> = new Set([
   'ENETUNREACH',
   'ENOTFOUND',
   'EAI_AGAIN',
+  // The process, or the machine, has no file descriptor or port left for a connection.
+  'EMFILE',
+  'ENFILE',
+  'EADDRNOTAVAIL',
+  'ENOBUFS',
   wrongServerCode,
 ]);
 

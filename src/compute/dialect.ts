@@ -21,6 +21,7 @@ export const computeDialect: Dialect = {
     if (mediaTypes.includes(mediaType)) return;
     throw new ApiError(415, 'Unsupported Content-Type');
   },
+  tooEarly: () => '',
   malformedBody: () => 'Malformed request body',
   checkBody,
   forbidden: (rule) => `Policy doesn't allow ${rule} to be performed.`,

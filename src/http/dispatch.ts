@@ -69,7 +69,10 @@ function select(candidates: readonly BoundEndpoint[], exchange: Exchange): Bound
     ({ since, until = Number.POSITIVE_INFINITY }) => since <= exchange.version && exchange.version <= until,
   );
   if (endpoint === undefined) {
-    throw first?.absentStatus === 405 ? new ApiError(405, '') : notFound('');
+    const { service, dialect } = exchange.api;
+    const later = candidates.find(({ since }) => since > exchange.version);
+    const text = later === undefined ? '' : dialect.tooEarly(later, service, exchange.version);
+    throw first?.absentStatus === 405 ? new ApiError(405, text) : notFound(text);
   }
   if (!endpoint.mediaTypesFirst) checkMediaTypes(endpoint, exchange);
   return endpoint;

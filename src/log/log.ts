@@ -9,8 +9,8 @@ import { terminalLine } from './terminal_line.ts';
 /** Where a process logs to. */
 export type Log = {
   readonly logger: Logger;
-  /** Opens the log file by its name again, after it was moved away; on standard error it does nothing. */
-  reopen(): void;
+  /** Opens the log file by its name again, after it was moved away. @returns whether there is a log file */
+  reopen(): boolean;
 };
 
 /**
@@ -70,9 +70,10 @@ export function openLog(settings: Config['default'], worker?: number): Log {
   return {
     logger,
     reopen: () => {
-      if (file === undefined) return;
+      if (file === undefined) return false;
       gathered.flush();
       destination.reopen();
+      return true;
     },
   };
 }

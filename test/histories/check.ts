@@ -125,7 +125,9 @@ function untold(
     const key = sortedJson(state);
     const before = stepsFrom(seen, operation, circumstances).find(({ after }) => sortedJson(after) === key)?.before;
     const removed = Object.entries(seen.consumers).filter(([uuid]) => before?.consumers[uuid] === undefined);
-    const endMs = Math.min(...removed.map(([, { term }]) => term?.earliest ?? Number.NEGATIVE_INFINITY));
+    const ends = removed.map(([, { term }]) => term?.earliest ?? Number.NEGATIVE_INFINITY);
+    // By a clock that jumps, an end says nothing about when the removal was.
+    const endMs = circumstances.isClockSteady ? Math.min(...ends) : Number.NEGATIVE_INFINITY;
     for (const [from, to, changedMs, what] of [
       [seen, before ?? seen, endMs, 'a removal that is seen by'],
       [before ?? seen, state, operation.invoked, ''],
@@ -134,11 +136,13 @@ function untold(
       for (const uuid of Object.keys(state.providers)) {
         for (const [part, of] of Object.entries(parts)) {
           if (isDeepStrictEqual(of(from, uuid), of(to, uuid))) continue;
-          const isTold = told.changes.some(
-            (each) => each.uuid === uuid && each.parts.includes(part) && each.completed > changedMs,
-          );
-          if (!isTold)
-            return { kind: 'not told', text: `the ${part} of ${uuid} after ${what} ${described(operation)}` };
+          const ofPart = told.changes.filter((each) => each.uuid === uuid && each.parts.includes(part));
+          if (ofPart.some(({ completed }) => completed > changedMs)) continue;
+          const times = ofPart.map(({ completed }) => completed).join(', ');
+          const text =
+            `the ${part} of ${uuid}, changed after ${changedMs}, after ${what} ${described(operation)}\n` +
+            `It was told at ${times || 'no time'}; the client follows since ${since}.`;
+          return { kind: 'not told', text };
         }
       }
     }

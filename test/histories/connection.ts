@@ -22,8 +22,13 @@ export function connectTo(
   url: string,
   {
     watch,
+    token = 'admin',
     timeoutMs = 30_000,
-  }: { readonly watch?: (outcome: Outcome, request: Request, reply?: Reply) => void; readonly timeoutMs?: number } = {},
+  }: {
+    readonly token?: string;
+    readonly watch?: (outcome: Outcome, request: Request, reply?: Reply) => void;
+    readonly timeoutMs?: number;
+  } = {},
 ): Connection {
   const agent = new http.Agent({ keepAlive: true, maxSockets: 64 });
   const { hostname, port } = new URL(url);
@@ -31,7 +36,7 @@ export function connectTo(
     new Promise((resolve, reject) => {
       const payload = body === undefined ? undefined : JSON.stringify(body);
       const headers = {
-        'x-auth-token': 'admin',
+        'x-auth-token': token,
         'x-roles': 'admin,service',
         'openstack-api-version': `placement 1.${minor}`,
         ...(ifMatch === undefined ? {} : { 'if-match': ifMatch }),

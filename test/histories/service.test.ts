@@ -37,7 +37,7 @@ for (const engine of engines) {
           for (let lives = 0; lives < count; lives += 1) await liveOnce(work, choice);
         };
         const calm = Array.from({ length: 3 }, () => oneAfterAnother(2, paced, random.fork()));
-        await Promise.all([oneAfterAnother(20, dense, random.fork()), ...calm]);
+        await Promise.all([oneAfterAnother(16, dense, random.fork()), ...calm]);
         assert.ok(removedAfterMs.length > 0);
         t.diagnostic(
           `${removedAfterMs.length} consumers were removed, ${Math.max(...removedAfterMs)} ms after the end at most`,

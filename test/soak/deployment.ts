@@ -1,16 +1,19 @@
 import { execFile } from 'node:child_process';
-import { chmod, mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
+import { randomUUID } from 'node:crypto';
+import { chmod, mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import pg from 'pg';
-import type { Config } from '../../src/config/config.ts';
+import type pg from 'pg';
 import type { Engine } from '../engines.ts';
-import { createDatabase } from '../postgresql.ts';
-import { type ServerProcess, startServer } from '../races/server_process.ts';
+import { type StandIn, servicePassword, settingsFor } from '../keystone/stand_in.ts';
 import { fillEmbedded } from '../templates.ts';
 import { type BadNetwork, openBadNetwork } from './bad_network.ts';
-import { type RestartablePostgresql, startRestartable } from './restartable_postgresql.ts';
+import { type FakeClock, openFakeClock } from './fake_clock.ts';
+import { type Logs, openLogs } from './logs.ts';
+import { openPrimary, type Primary } from './primary.ts';
+import { type ServiceProcess, type StartOptions, startService } from './service_process.ts';
+import { canSlowDisk } from './slow_disk.ts';
 
 const run = promisify(execFile);
 
@@ -20,32 +23,43 @@ export type Server = {
   /** The way of its clients. */
   readonly network: BadNetwork;
   readonly pid: number;
-  /** The errors that all its processes have logged. */
-  log(): string;
   kill(): Promise<void>;
-  /** Starts it again. @param nodeArguments of this process */
-  start(nodeArguments?: readonly string[]): Promise<void>;
+  /** Starts it again. */
+  start(options?: StartOptions): Promise<void>;
 };
 
-/** The service with its database: one process on the embedded one, two on PostgreSQL. */
+/** The service with its database: one process on the embedded one, two on PostgreSQL. Keystone knows its users. */
 export type Deployment = {
   readonly servers: readonly Server[];
   readonly database?: {
-    readonly postgresql: RestartablePostgresql;
+    /** The server that the service writes to. */
+    readonly primary: Primary;
     /** The way from the servers to the database. */
     readonly network: BadNetwork;
     /** Another program's connection to the database of the service. */
     connect(): Promise<pg.Client>;
   };
+  readonly keystone: StandIn;
+  /** A token of an administrator. */
+  readonly token: string;
+  /** All that the servers printed. */
+  readonly logs: Logs;
   /** A file system of its own with the data. Undefined where this process may not mount one. */
-  readonly disk?: string | undefined;
+  readonly disk: string | undefined;
+  /** Undefined where the clocks of processes cannot be set. */
+  readonly clock: FakeClock | undefined;
+  /** Whether writes to the disk can be made slow. */
+  readonly canSlowDisk: boolean;
   close(): Promise<void>;
 };
 
 /** Ends a part of a deployment. */
 type End = () => unknown;
 
-export async function deploy(engine: Engine): Promise<Deployment> {
+/** How long the token of the clients is valid. */
+const tokenSeconds = 1_000_000;
+
+export async function deploy(engine: Engine, keystone: StandIn): Promise<Deployment> {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'placement-soak-'));
   await chmod(folder, 0o755); // the user that PostgreSQL runs as goes through it
   const disk = await mountDisk(path.join(folder, 'disk'));
@@ -57,48 +71,74 @@ export async function deploy(engine: Engine): Promise<Deployment> {
     await rm(folder, { recursive: true, force: true });
   };
   try {
-    const database = engine === 'postgresql' ? await openDatabase(place, ends) : undefined;
-    const config: Partial<Config['placementDatabase']> =
-      database === undefined
-        ? { embeddedPath: path.join(place, 'data') }
-        : { connection: database.url, syncOnStartup: true };
+    const password = `database-${randomUUID()}`;
+    const token = keystone.issue({ user: 'soak', project: 'soak', roles: ['admin'], lifetime: tokenSeconds });
+    const logs = openLogs(() => [servicePassword, password, token, ...keystone.ownTokens()]);
+    const database = engine === 'postgresql' ? await openDatabase(place, password, ends) : undefined;
     if (database === undefined) await fillEmbedded(path.join(place, 'data'));
+    const where =
+      database === undefined
+        ? `embedded_path = ${path.join(place, 'data')}`
+        : `connection = ${database.url}\nsync_on_startup = true`;
+    const configFile = path.join(folder, 'placement.conf');
+    await writeFile(configFile, configText(where, keystone));
     const servers: Server[] = [];
     for (let started = 0; started < (database === undefined ? 1 : 2); started += 1) {
-      servers.push(await openServer(config, ends));
+      servers.push(await openServer(configFile, logs, ends));
     }
-    return { servers, ...(database === undefined ? {} : { database }), disk, close };
+    return {
+      servers,
+      ...(database === undefined ? {} : { database }),
+      keystone,
+      token,
+      logs,
+      disk,
+      clock: await openFakeClock(folder),
+      canSlowDisk: canSlowDisk(),
+      close,
+    };
   } catch (error) {
     await close();
     throw error;
   }
 }
 
-async function openDatabase(place: string, ends: End[]) {
-  const before = process.env.TMPDIR;
-  process.env.TMPDIR = place; // the server makes its folder there
-  const postgresql = await startRestartable();
-  if (before === undefined) delete process.env.TMPDIR;
-  else process.env.TMPDIR = before;
-  ends.push(() => postgresql.stop());
-  // Not from the template of the tests: after a crash PostgreSQL gives the first ids of a copied sequence again.
-  const { url } = await createDatabase(postgresql.url);
-  const network = await openBadNetwork(Number(new URL(url).port));
-  ends.push(() => network.close());
-  const through = new URL(url);
-  through.port = `${network.port}`;
-  const connect = async (): Promise<pg.Client> => {
-    const client = new pg.Client({ connectionString: url });
-    client.on('error', () => {}); // the server may be ended meanwhile
-    await client.connect();
-    return client;
-  };
-  return { postgresql, network, connect, url: through.href };
+function configText(database: string, keystone: StandIn): string {
+  const { username, userDomainName, projectName, projectDomainName } = settingsFor(keystone);
+  return `[DEFAULT]
+debug = true
+[api]
+port = 0
+[placement_database]
+${database}
+[keystone_authtoken]
+auth_url = ${keystone.url}/v3
+username = ${username}
+password = ${servicePassword}
+user_domain_name = ${userDomainName}
+project_name = ${projectName}
+project_domain_name = ${projectDomainName}
+`;
 }
 
-async function openServer(config: Partial<Config['placementDatabase']>, ends: End[]): Promise<Server> {
-  let process_: ServerProcess = await startServer(config);
-  let earlier = '';
+async function openDatabase(place: string, password: string, ends: End[]) {
+  const before = process.env.TMPDIR;
+  process.env.TMPDIR = place; // the servers make their folders there
+  ends.push(() => {
+    if (before === undefined) delete process.env.TMPDIR;
+    else process.env.TMPDIR = before;
+  });
+  const primary = await openPrimary(password);
+  ends.push(() => primary.stop());
+  const network = await openBadNetwork(primary.port);
+  ends.push(() => network.close());
+  const through = new URL(primary.serviceUrl);
+  through.port = `${network.port}`;
+  return { primary, network, connect: primary.connect, url: through.href };
+}
+
+async function openServer(configFile: string, logs: Logs, ends: End[]): Promise<Server> {
+  let process_: ServiceProcess = await startService(configFile, {}, logs.reader());
   const network = await openBadNetwork(Number(new URL(process_.url).port));
   ends.push(async () => {
     network.close();
@@ -110,11 +150,9 @@ async function openServer(config: Partial<Config['placementDatabase']>, ends: En
     get pid() {
       return process_.pid;
     },
-    log: () => earlier + process_.log(),
     kill: () => process_.kill(),
-    start: async (nodeArguments = []) => {
-      earlier += process_.log();
-      process_ = await startServer(config, nodeArguments);
+    start: async (options = {}) => {
+      process_ = await startService(configFile, options, logs.reader());
       network.lead(Number(new URL(process_.url).port));
     },
   };
@@ -124,7 +162,7 @@ async function openServer(config: Partial<Config['placementDatabase']>, ends: En
 async function mountDisk(folder: string): Promise<string | undefined> {
   await mkdir(folder);
   try {
-    await run('mount', ['-t', 'tmpfs', '-o', 'size=512m,mode=1777', 'placement-soak', folder]);
+    await run('mount', ['-t', 'tmpfs', '-o', 'size=768m,mode=1777', 'placement-soak', folder]);
     return folder;
   } catch {
     return undefined;

@@ -1,30 +1,38 @@
 import { execFile } from 'node:child_process';
-import { open, rm, statfs } from 'node:fs/promises';
-import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import type { Random } from '../races/random.ts';
+import { databaseFaults } from './database_faults.ts';
 import { type Deployment, openFilesOf, type Server } from './deployment.ts';
+import { clockFaults, fullDisk, slowWrites } from './machine_faults.ts';
 
 const run = promisify(execFile);
 
 /** Something that goes wrong for a while. */
 export type Fault = {
   readonly name: string;
+  /** Whether the clock of the database jumps meanwhile, by which terms end. */
+  readonly jumpsClock?: boolean;
   /** Does it, and mends it. */
   happen(random: Random): Promise<void>;
 };
 
+/** A fault that cannot happen here. */
+export type LeftOut = { readonly name: string; readonly reason: string };
+
+/** Lets a fault last for some time. */
+export const forAWhile = (random: Random): Promise<void> => sleep(100 + random.below(1500));
+
 /** The faults that can happen to a deployment. */
-export function faultsOf({ servers, database, disk }: Deployment): readonly Fault[] {
+export function faultsOf(deployment: Deployment): readonly (Fault | LeftOut)[] {
+  const { servers, database, keystone } = deployment;
   const one = (random: Random): Server => random.pick(servers);
-  const forAWhile = (random: Random) => sleep(100 + random.below(1500));
   const restarted =
     (...nodeArguments: readonly string[]) =>
     async (random: Random) => {
       const server = one(random);
       await server.kill();
-      await server.start(nodeArguments);
+      await server.start({ nodeArguments });
     };
   return [
     { name: 'kill -9 of a process', happen: restarted() },
@@ -55,17 +63,24 @@ export function faultsOf({ servers, database, disk }: Deployment): readonly Faul
         await limit(before);
       },
     },
-    ...ofNetwork('clients', (random) => one(random).network, forAWhile),
-    ...(disk === undefined ? [] : [ofDisk(disk, servers, database, forAWhile)]),
-    ...(database === undefined ? [] : ofDatabase(database, forAWhile)),
+    {
+      name: 'Keystone is away',
+      happen: async (random) => {
+        await keystone.down();
+        await forAWhile(random);
+        await keystone.up();
+      },
+    },
+    ...networkFaults('clients', (random) => one(random).network),
+    ...(database === undefined ? [] : networkFaults('the database', () => database.network)),
+    fullDisk(deployment),
+    slowWrites(deployment),
+    ...clockFaults(deployment),
+    ...databaseFaults(deployment),
   ];
 }
 
-const ofNetwork = (
-  whose: string,
-  networkOf: (random: Random) => Server['network'],
-  forAWhile: (random: Random) => Promise<void>,
-): readonly Fault[] => [
+const networkFaults = (whose: string, networkOf: (random: Random) => Server['network']): readonly Fault[] => [
   { name: `connections of ${whose} are cut`, happen: async (random) => networkOf(random).cut() },
   {
     name: `connections of ${whose} are slow`,
@@ -86,94 +101,3 @@ const ofNetwork = (
     },
   },
 ];
-
-/** Fills the disk for a while. What ends by that is started again. */
-const ofDisk = (
-  disk: string,
-  servers: readonly Server[],
-  database: Deployment['database'],
-  forAWhile: (random: Random) => Promise<void>,
-): Fault => ({
-  name: 'the disk is full',
-  happen: async (random) => {
-    const file = path.join(disk, 'ballast');
-    const ballast = await open(file, 'w');
-    try {
-      const { bavail, bsize } = await statfs(disk);
-      const block = Buffer.alloc(bsize);
-      for (let left = bavail; left > 0; left -= 1) await ballast.write(block);
-    } catch {
-      // it is full already
-    }
-    await ballast.close();
-    await forAWhile(random);
-    await rm(file);
-    await database?.postgresql.start();
-    for (const server of servers) {
-      const isThere = await openFilesOf(server.pid).catch(() => 0);
-      if (isThere === 0) await server.start();
-    }
-  },
-});
-
-function ofDatabase(
-  { postgresql, network, connect }: NonNullable<Deployment['database']>,
-  forAWhile: (random: Random) => Promise<void>,
-): readonly Fault[] {
-  /** Another program does something in the database; it may be interrupted by other faults. */
-  const other =
-    (...statements: readonly string[]) =>
-    async (random: Random) => {
-      const client = await connect();
-      try {
-        for (const statement of statements) await client.query(statement);
-        if (statements[0]?.startsWith('begin')) {
-          await forAWhile(random);
-          await client.query('rollback');
-        }
-      } finally {
-        await client.end();
-      }
-    };
-  const halfOf = (table: string) => `select id from ${table} where id % 2 = 0 order by id for update`;
-  return [
-    {
-      name: 'immediate shutdown of PostgreSQL',
-      happen: async (random) => {
-        await postgresql.shutDownAtOnce();
-        await forAWhile(random);
-        await postgresql.start();
-      },
-    },
-    {
-      name: 'a backend of PostgreSQL crashes',
-      happen: async () => {
-        const client = await connect();
-        const { rows } = await client.query(
-          "select pid from pg_stat_activity where application_name = 'placement' limit 1",
-        );
-        if (rows[0] !== undefined) process.kill(rows[0].pid, 'SIGKILL');
-        await client.end().catch(() => {});
-        await postgresql.start();
-      },
-    },
-    {
-      name: 'connections to PostgreSQL are terminated',
-      happen: other("select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'placement'"),
-    },
-    { name: 'rows of providers are locked', happen: other('begin', halfOf('resource_providers')) },
-    { name: 'rows of consumers are locked', happen: other('begin', halfOf('consumers')) },
-    { name: 'a table is locked', happen: other('begin', 'lock table allocations in access exclusive mode') },
-    {
-      name: 'a long transaction',
-      happen: other(
-        'begin isolation level repeatable read',
-        'select pg_current_xact_id()',
-        'select count(*) from allocations',
-      ),
-    },
-    { name: 'VACUUM FULL', happen: other('vacuum full allocations', 'vacuum full resource_providers') },
-    { name: 'REINDEX', happen: other('reindex table allocations', 'reindex table consumers') },
-    ...ofNetwork('the database', () => network, forAWhile),
-  ];
-}

@@ -1,6 +1,8 @@
 import type { Finding } from '../histories/check.ts';
 import type { Outcome, Request } from '../histories/connection.ts';
 import type { Reply } from '../histories/history.ts';
+import type { LeftOut } from './faults.ts';
+import type { Logs } from './logs.ts';
 
 /** What a soak saw. */
 export type Ledger = {
@@ -14,13 +16,15 @@ export type Ledger = {
   readonly unexpected: string[];
   /** Notes the outcome of a request. */
   watch(outcome: Outcome, request: Request, reply?: Reply): void;
-  /** Takes the errors that a process logged. */
-  readLog(log: string): void;
+  /** The faults that cannot happen here. */
+  readonly leftOut: LeftOut[];
+  readonly logs: Logs;
   /** The lines of the report. */
   report(): readonly string[];
 };
 
-export function openLedger(): Ledger {
+export function openLedger(logs: Logs): Ledger {
+  const leftOut: LeftOut[] = [];
   const statuses = new Map<Outcome, number>();
   const faults = new Map<string, number>();
   const findings: Finding[] = [];
@@ -29,7 +33,6 @@ export function openLedger(): Ledger {
   const histories = { checked: 0, undecided: 0 };
   let served = performance.now();
   let longestMs = 0;
-  const logged: string[] = [];
   const operations = () => [...statuses.values()].reduce((sum, count) => sum + count, 0);
   const countOf = (kind: Finding['kind']) => findings.filter((each) => each.kind === kind).length;
   return {
@@ -39,6 +42,8 @@ export function openLedger(): Ledger {
     faults,
     unexpected,
     removedAfterMs,
+    leftOut,
+    logs,
     watch: (outcome, { method, path, minor }, reply) => {
       statuses.set(outcome, (statuses.get(outcome) ?? 0) + 1);
       if (outcome === 'cut') return;
@@ -49,19 +54,19 @@ export function openLedger(): Ledger {
       longestMs = Math.max(longestMs, now - served);
       served = now;
     },
-    readLog: (log) => {
-      logged.push(...log.split('\n').filter((line) => line.includes('Unexpected error')));
-    },
     report: () => [
       `operations: ${operations()} (${[...statuses].map(([status, count]) => `${status}: ${count}`).join(', ')})`,
       `histories: ${histories.checked} checked, ${histories.undecided} undecided`,
       `faults: ${[...faults.values()].reduce((sum, count) => sum + count, 0)} of ${faults.size} kinds`,
       ...[...faults].map(([name, count]) => `  ${count} ${name}`),
+      ...leftOut.map(({ name, reason }) => `  left out: ${name}: ${reason}`),
       `lost: ${countOf('lost')}, over-allocated: ${countOf('over-allocated')}, stale: ${countOf('stale')}, not told: ${countOf('not told')}`,
       `consumers removed after their terms: ${removedAfterMs.length}, the last of them after ${Math.max(0, ...removedAfterMs)} ms`,
       `500s: ${unexpected.length}`,
       ...unexpected.slice(0, 10).map((text) => `  ${text}`),
-      ...logged.slice(0, 10).map((line) => `  ${line}`),
+      ...logs.unexpected.slice(0, 10).map((line) => `  ${line}`),
+      `secrets in the logs: ${logs.leaks.length} (in ${logs.length} characters)`,
+      ...logs.leaks.slice(0, 10).map((line) => `  ${line}`),
       `longest time without service: ${(longestMs / 1000).toFixed(1)} s`,
       ...findings.map(({ kind, text }) => `${kind}: ${text}`),
     ],

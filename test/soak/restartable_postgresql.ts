@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { unprivilegedOwner } from '../kept_process.ts';
-import { execute, startPostgresql } from '../postgresql.ts';
+import { execute, type PostgresqlServer, startPostgresql } from '../postgresql.ts';
 import { until } from '../until.ts';
 
 /** A PostgreSQL server that can be ended at once and started again on its data. */
@@ -12,14 +12,22 @@ export type RestartablePostgresql = {
   readonly data: string;
   /** The immediate shutdown: all its processes end at once, and the next start recovers from the log. */
   shutDownAtOnce(): Promise<void>;
+  /** The id of its first process. */
+  pid(): Promise<number | undefined>;
   /** Starts it again, if it does not run, and waits until it answers. */
-  start(): Promise<void>;
+  start(environment?: Readonly<Record<string, string>>): Promise<void>;
   stop(): Promise<void>;
 };
 
+/** So much is kept of what was written that a standby can begin, and no more, as the disk is small. */
+export const smallLog = { wal_keep_size: '64MB', max_wal_size: '128MB' } as const;
+
 /** Starts a server whose committed data survives. */
-export async function startRestartable(): Promise<RestartablePostgresql> {
-  const server = await startPostgresql({ durable: true });
+export const startRestartable = async (): Promise<RestartablePostgresql> =>
+  restartable(await startPostgresql({ durable: true, settings: smallLog }));
+
+/** @param server whose committed data survives */
+export async function restartable(server: PostgresqlServer): Promise<RestartablePostgresql> {
   const { url } = server;
   const data: string = (await execute(url, 'show data_directory')).rows[0].data_directory;
   const command = await readFile(path.join(data, 'postmaster.opts'), 'utf8');
@@ -38,12 +46,14 @@ export async function startRestartable(): Promise<RestartablePostgresql> {
   return {
     url,
     data,
+    pid,
     shutDownAtOnce: () => signal('SIGQUIT'),
-    start: async () => {
+    start: async (environment = {}) => {
       if ((await pid()) === undefined) {
         // The file has the command as a shell reads it.
         const started = spawn('sh', ['-c', `exec ${command}`], {
           ...owner,
+          env: { ...process.env, ...environment },
           cwd: data,
           detached: true,
           stdio: 'ignore',

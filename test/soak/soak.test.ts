@@ -3,9 +3,21 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { engines } from '../engines.ts';
 import { seedFor } from '../races/random.ts';
+import { openLogs } from './logs.ts';
 import { soak } from './soak.ts';
 
-const seconds = 25;
+const seconds = 20;
+
+test('a secret in the logs is found in each of its forms, and in pieces', () => {
+  const secret = 'pass word/1';
+  const logs = openLogs(() => [secret]);
+  const read = logs.reader();
+  read('all is well\nconnect to pass wo');
+  read(`rd/1\n/?p=${encodeURIComponent(secret)}\nBasic ${Buffer.from(`${secret}:x`).toString('base64')}\n`);
+  read(`${Buffer.from(secret).toString('hex')}\nUnexpected error\npass word/2\n`);
+  assert.equal(logs.leaks.length, 4);
+  assert.deepEqual(logs.unexpected, ['Unexpected error']);
+});
 
 for (const engine of engines) {
   test(`nothing is lost, given twice or stale under faults, on ${engine}`, async (t) => {
@@ -13,6 +25,8 @@ for (const engine of engines) {
     for (const line of ledger.report()) t.diagnostic(line);
     assert.deepEqual(ledger.findings, []);
     assert.deepEqual(ledger.unexpected, []);
+    assert.deepEqual(ledger.logs.leaks, []);
+    assert.ok(ledger.logs.length > 10_000, 'there are logs to search');
     assert.ok(ledger.histories.checked > ledger.histories.undecided);
     assert.ok(ledger.faults.size >= 3);
   });

@@ -4,8 +4,9 @@ import { makeArena } from '../histories/arena.ts';
 import { check } from '../histories/check.ts';
 import { connectTo } from '../histories/connection.ts';
 import { live, paced } from '../histories/live.ts';
+import { withStandIn } from '../keystone/stand_in.ts';
 import { type Random, randomFrom } from '../races/random.ts';
-import { deploy } from './deployment.ts';
+import { type Deployment, deploy } from './deployment.ts';
 import { type Fault, faultsOf } from './faults.ts';
 import { type Ledger, openLedger } from './ledger.ts';
 import { wander } from './wander.ts';
@@ -26,11 +27,36 @@ export async function soak(
   seed: number,
   log: (line: string) => void = () => {},
 ): Promise<Ledger> {
-  const random = randomFrom(seed);
-  const ledger = openLedger();
-  const deployment = await deploy(engine);
-  const servers = deployment.servers.map(({ url }) => connectTo(url, { watch: ledger.watch, timeoutMs: 15_000 }));
-  const end = performance.now() + seconds * 1000;
+  return withStandIn(async (keystone) => {
+    const deployment = await deploy(engine, keystone);
+    try {
+      return await soakDeployment(deployment, seconds, randomFrom(seed), log);
+    } finally {
+      await deployment.close();
+    }
+  });
+}
+
+async function soakDeployment(
+  deployment: Deployment,
+  seconds: number,
+  random: Random,
+  log: (line: string) => void,
+): Promise<Ledger> {
+  const { token, logs } = deployment;
+  const ledger = openLedger(logs);
+  const options = { watch: ledger.watch, timeoutMs: 15_000 };
+  const servers = deployment.servers.map(({ url }) => connectTo(url, { ...options, token }));
+  const strangers = deployment.servers.map(({ url }) => connectTo(url, { ...options, token: 'no-such-token' }));
+  const faults: Fault[] = [];
+  for (const fault of faultsOf(deployment)) {
+    if ('happen' in fault) faults.push(fault);
+    else ledger.leftOut.push(fault);
+  }
+  /** How often the clock of the database began or ended to be wrong. */
+  let clockChanges = 0;
+  const startedMs = performance.now();
+  const end = startedMs + seconds * 1000;
   const isOver = () => performance.now() >= end;
   try {
     const work = async (choice: Random): Promise<void> => {
@@ -40,8 +66,10 @@ export async function soak(
           await sleep(100);
           continue;
         }
+        const changesBefore = clockChanges;
         const life = await live(arena, servers, choice, { ...paced, patienceMs });
-        const found = check(life, { patienceMs, isClockSteady: true });
+        const isClockSteady = clockChanges === changesBefore && clockChanges % 2 === 0;
+        const found = check(life, { patienceMs, isClockSteady });
         ledger.histories.checked += 1;
         ledger.removedAfterMs.push(...life.removedAfterMs);
         if (found === 'undecided') ledger.histories.undecided += 1;
@@ -49,24 +77,25 @@ export async function soak(
       }
     };
     const happen = async (choice: Random): Promise<void> => {
-      for (const fault of endlessly(faultsOf(deployment), choice)) {
+      for (const fault of endlessly(faults, choice)) {
         await sleep(choice.below(1500));
         if (isOver()) return;
-        log(`${fault.name}`);
+        log(`${((performance.now() - startedMs) / 1000).toFixed(0)} s: ${fault.name}`);
         ledger.faults.set(fault.name, (ledger.faults.get(fault.name) ?? 0) + 1);
+        if (fault.jumpsClock) clockChanges += 1;
         await fault.happen(choice);
+        if (fault.jumpsClock) clockChanges += 1;
       }
     };
     await Promise.all([
       ...Array.from({ length: arenasAtOnce }, () => work(random.fork())),
       wander(servers, random.fork(), isOver),
+      wander(strangers, random.fork(), isOver),
       happen(random.fork()),
     ]);
-    for (const server of deployment.servers) ledger.readLog(server.log());
     return ledger;
   } finally {
-    for (const server of servers) server.close();
-    await deployment.close();
+    for (const server of [...servers, ...strangers]) server.close();
   }
 }
 

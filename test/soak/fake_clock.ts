@@ -1,0 +1,55 @@
+import { execFileSync } from 'node:child_process';
+import { chmod, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { hasPrograms } from '../debian_packages.ts';
+
+/** The clock of processes, which can be set while they run. It needs the program `faketime`, a package of Debian. */
+export type FakeClock = {
+  /** Processes that are started with this environment have this clock. */
+  readonly environment: Readonly<Record<string, string>>;
+  /** Sets it so many seconds forward or back from the real time, and waits until all processes have it. */
+  set(seconds: number): Promise<void>;
+};
+
+/** So long a process keeps what it has read. */
+const keptSeconds = 1;
+
+/** The library of `faketime`. Undefined where it is not there and cannot be installed. */
+function library(): string | undefined {
+  const look = () =>
+    execFileSync('faketime', ['-m', '-f', '+0', 'printenv', 'LD_PRELOAD'], { encoding: 'utf8' }).trim();
+  const isThere = (): boolean => {
+    try {
+      return look() !== '';
+    } catch {
+      return false;
+    }
+  };
+  return hasPrograms(isThere, ['faketime']) ? look() : undefined;
+}
+
+/** Undefined where the clock of a process cannot be set. */
+export async function openFakeClock(folder: string): Promise<FakeClock | undefined> {
+  const preload = library();
+  if (preload === undefined) return undefined;
+  const file = path.join(folder, 'clock');
+  const write = (seconds: number) => writeFile(file, `${seconds < 0 ? '' : '+'}${seconds}\n`);
+  await write(0);
+  await chmod(file, 0o644); // PostgreSQL runs as another user
+  return {
+    environment: {
+      LD_PRELOAD: preload,
+      FAKETIME_TIMESTAMP_FILE: file,
+      FAKETIME_CACHE_DURATION: `${keptSeconds}`,
+      // As when an administrator sets a clock: what measures how long something takes goes on.
+      FAKETIME_DONT_FAKE_MONOTONIC: '1',
+      DONT_FAKE_MONOTONIC: '1',
+      NO_FAKE_STAT: '1',
+    },
+    set: async (seconds) => {
+      await write(seconds);
+      await sleep(keptSeconds * 1000 + 200);
+    },
+  };
+}

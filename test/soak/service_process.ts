@@ -1,0 +1,58 @@
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import path from 'node:path';
+import { compileCache } from '../compile_cache.ts';
+
+/** How a process of the service is started. */
+export type StartOptions = {
+  /** Arguments of Node.js. */
+  readonly nodeArguments?: readonly string[];
+  readonly environment?: Readonly<Record<string, string>>;
+};
+
+/** The program `placement-api` in a process of its own. */
+export type ServiceProcess = {
+  readonly url: string;
+  readonly pid: number;
+  /** Sends SIGKILL. Resolves when the process is gone. */
+  kill(): Promise<void>;
+};
+
+/** @param onOutput called with what it prints */
+export async function startService(
+  configFile: string,
+  { nodeArguments = [], environment = {} }: StartOptions,
+  onOutput: (piece: string) => void,
+): Promise<ServiceProcess> {
+  const program = path.join(import.meta.dirname, '..', 'bench', 'placement_api_main.ts');
+  const child = fork(program, ['--config-file', configFile], {
+    execArgv: ['--max-semi-space-size=16', ...nodeArguments],
+    env: { PATH: process.env.PATH ?? '', ...compileCache, ...environment },
+    stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+  });
+  let last = '';
+  const listening = Promise.withResolvers<string>();
+  for (const stream of [child.stdout, child.stderr]) {
+    let begun = '';
+    stream?.setEncoding('utf8').on('data', (piece: string) => {
+      onOutput(piece);
+      last = (last + piece).slice(-2000);
+      begun = (begun + piece).slice(-500);
+      const [, url] = /listens on (\S+)\n/.exec(begun) ?? [];
+      if (url !== undefined) listening.resolve(url);
+    });
+  }
+  const ended = once(child, 'exit').then(([code]) => {
+    throw new Error(`placement-api ended with ${code}: ${last}`);
+  });
+  ended.catch(() => {});
+  const url = await Promise.race([listening.promise, ended]);
+  return {
+    url,
+    pid: child.pid ?? 0,
+    kill: async () => {
+      child.kill('SIGKILL');
+      await ended.catch(() => {});
+    },
+  };
+}
