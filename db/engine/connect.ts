@@ -4,6 +4,7 @@ import pg from 'pg';
 import type { Tables } from '../schema/tables.ts';
 import { openEmbedded } from './embedded.ts';
 import { keepUp } from './embedded_upkeep.ts';
+import { migrationLockOn, type WithMigrationLock } from './migration_lock.ts';
 import { beginWithoutLimits, graceMs, type OnStatement, poolsOf, prepareConnection, sendingFrom } from './pool.ts';
 import { briefWait, isLockRefused, type LockWait, openSlowLane, type SlowLane, slowConnections } from './slow_lane.ts';
 import { isDatabaseError } from './sqlstate.ts';
@@ -49,6 +50,7 @@ export type Database = {
   readonly kysely: Kysely<Tables>;
   /** The same database for work that may take long, such as migrations: a separate connection without time limits. */
   readonly patient: Kysely<Tables>;
+  readonly withMigrationLock: WithMigrationLock;
   readonly engine: 'postgresql' | 'embedded';
   /**
    * Sends the statements as one transaction without waiting between them: one round trip on PostgreSQL. Each statement
@@ -113,10 +115,9 @@ export async function openDatabase(settings: DatabaseSettings): Promise<Database
       pool.on('connect', (client) => prepareConnection(client, statementTimeoutMs));
       return pool;
     };
-    // One connection for the work, and one for the lock that processes that migrate wait for.
-    const patientPool = openPool({ ...common, max: 2 });
-    patientPool.on('connect', beginWithoutLimits);
-    const patient = new Kysely<Tables>({ dialect: withoutMigrationLock(new PostgresDialect({ pool: patientPool })) });
+    const unlimited = (max: number): pg.Pool => openPool({ ...common, max }).on('connect', beginWithoutLimits);
+    const [patientPool, lockPool] = [unlimited(1), unlimited(1)];
+    const patient = new Kysely<Tables>({ dialect: new PostgresDialect({ pool: patientPool }) });
     return database(limited(settings.maxPoolSize), {
       engine: 'postgresql',
       slowPool: limited(slowConnections),
@@ -124,7 +125,10 @@ export async function openDatabase(settings: DatabaseSettings): Promise<Database
       preparedStatements,
       statementTimeoutMs,
       onStatement,
-      closeEngine: () => patientPool.end(),
+      withMigrationLock: migrationLockOn(lockPool),
+      closeEngine: async () => {
+        await Promise.all([patientPool.end(), lockPool.end()]);
+      },
     });
   }
   const embedded = await openEmbedded(settings);
@@ -135,6 +139,8 @@ export async function openDatabase(settings: DatabaseSettings): Promise<Database
     preparedStatements: true,
     statementTimeoutMs: 0,
     onStatement: settings.onStatement,
+    // No other process can open the database.
+    withMigrationLock: (work) => work(),
     closeEngine: embedded.close,
   });
   const stopUpkeep = keepUp(opened.kysely, (error) => settings.warn?.(`A table could not be vacuumed: ${error}`));
@@ -156,8 +162,9 @@ function database(
     preparedStatements,
     statementTimeoutMs,
     onStatement,
+    withMigrationLock,
     closeEngine,
-  }: Pick<Database, 'engine' | 'statementTimeoutMs'> & {
+  }: Pick<Database, 'engine' | 'statementTimeoutMs' | 'withMigrationLock'> & {
     readonly slowPool?: pg.Pool;
     readonly patient?: Kysely<Tables>;
     readonly preparedStatements: boolean;
@@ -199,6 +206,7 @@ function database(
     turn: engine === 'embedded' ? eventLoopTurn : async () => {},
     slowLane,
     statementTimeoutMs,
+    withMigrationLock,
     connections: () => ({
       open: sumOf(({ totalCount }) => totalCount),
       idle: sumOf(({ idleCount }) => idleCount),
@@ -209,18 +217,6 @@ function database(
       await closeEngine();
     },
   };
-}
-
-/**
- * Kysely's own lock of migrations belongs to a connection of the server, and a pooler in transaction mode would leave it
- * there. `withMigrationLock` takes one that belongs to a transaction.
- */
-function withoutMigrationLock(dialect: PostgresDialect): PostgresDialect {
-  const adapter = dialect.createAdapter();
-  adapter.acquireMigrationLock = async () => {};
-  adapter.releaseMigrationLock = async () => {};
-  dialect.createAdapter = () => adapter;
-  return dialect;
 }
 
 /** Twice, because the first callback may run in the same turn of the event loop, before the sockets are polled. */

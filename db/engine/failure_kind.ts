@@ -1,10 +1,12 @@
 import { isLockRefused, LockWaitTooLong } from './slow_lane.ts';
-import { hasSqlstate, isLostRace, isTimedOut, isUnavailable, isUnstorable, sqlstate } from './sqlstate.ts';
+import { hasSqlstate, isLostRace, isOutOfRoom, isTimedOut, isUnavailable, isUnstorable, sqlstate } from './sqlstate.ts';
 
 /** What an error of the database means for the request that it failed. */
 export type FailureKind =
   /** The database cannot be reached, or does not serve now. */
   | 'unavailable'
+  /** The server has no disk or memory left for the statement, or cannot use its files. */
+  | 'out of room'
   /** A statement exceeded its time limit. */
   | 'timed out'
   /** Another transaction held a lock for too long. */
@@ -25,6 +27,7 @@ export type FailureKind =
  */
 export function failureKind(error: unknown): FailureKind | undefined {
   if (error instanceof LockWaitTooLong) return 'lock wait too long';
+  if (isOutOfRoom(error)) return 'out of room';
   if (isUnavailable(error)) return 'unavailable';
   if (isTimedOut(error)) return 'timed out';
   if (isLockRefused(error)) return 'lock refused';

@@ -64,6 +64,13 @@ export function isUnavailable(error: unknown): boolean {
 }
 
 /**
+ * Whether the server answers, but has no disk or memory left for the statement, or cannot use its files. Statements that
+ * do not need them succeed meanwhile.
+ */
+export const isOutOfRoom = (error: unknown): boolean =>
+  isDatabaseError(error) && /^(53[0124]..|58...)$/.test(error.code);
+
+/**
  * Whether one item of a transaction caused its error: a name that is taken, a text that cannot be stored, a lock that
  * another program holds. False if the database went away, since then it is unknown whether the transaction was
  * committed. False for a time-out, a deadlock or a serialization failure, since these concern all items.

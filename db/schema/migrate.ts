@@ -1,4 +1,4 @@
-import { type Migration, Migrator, type QueryExecutorProvider, sql } from 'kysely';
+import { type DialectAdapter, type Kysely, type Migration, Migrator, type QueryExecutorProvider } from 'kysely';
 import type { Database } from '../engine/connect.ts';
 import { refuseNarrowEncodings } from '../engine/encoding.ts';
 import { repeatLostRaces } from '../engine/lost_race.ts';
@@ -20,6 +20,7 @@ import * as consumerTerms from './migrations/011_consumer_terms.ts';
 import * as noConsumerIndexes from './migrations/012_no_consumer_indexes.ts';
 import { withPrivilegeRemedy } from './privileges.ts';
 import { correctRevision, refuseForeignDatabase } from './revision.ts';
+import type { Tables } from './tables.ts';
 
 /** All migrations in order. They are imported, not read from a folder, so that the published package contains them. */
 export const migrations: Readonly<Record<string, Migration>> = {
@@ -71,26 +72,24 @@ async function migrate(database: Database, all: typeof migrations): Promise<read
     const isWanted = all[name] !== undefined && !executed.includes(name);
     if (isWanted && database.engine === 'postgresql') await changePatiently(database, change);
   }
-  const migrator = new Migrator({ db: database.patient, provider: { getMigrations: async () => ({ ...all }) } });
-  const { error, results = [] } = await withMigrationLock(database, () => migrator.migrateToLatest());
+  const migrator = newMigrator(database.patient, all);
+  const { error, results = [] } = await database.withMigrationLock(() => migrator.migrateToLatest());
   if (error !== undefined) throw error;
   await correctRevision(database.patient);
   return results.map(({ migrationName }) => migrationName);
 }
 
 /**
- * Migrates while no other process does. The lock belongs to a transaction, so that a pooler in transaction mode carries
- * it, and has the number of Kysely's own, which earlier releases take. The embedded database has one process only.
+ * A migrator without Kysely's own lock. That lock belongs to a connection of the server: a pooler in transaction mode would leave it
+ * there, and it would wait for the lock that is held already, since both have one number.
  */
-function withMigrationLock<T>({ engine, patient }: Database, work: () => Promise<T>): Promise<T> {
-  if (engine === 'embedded') return work();
-  return patient.transaction().execute(async (trx) => {
-    await sql`select pg_advisory_xact_lock(${sql.lit(kyselyLock)})`.execute(trx);
-    return work();
-  });
+function newMigrator(db: Kysely<Tables>, all: typeof migrations): Migrator {
+  Object.assign(db.getExecutor().adapter, {
+    acquireMigrationLock: async () => {},
+    releaseMigrationLock: async () => {},
+  } satisfies Partial<DialectAdapter>);
+  return new Migrator({ db, provider: { getMigrations: async () => ({ ...all }) } });
 }
-
-const kyselyLock = 3853314791062309107n;
 
 /** The names of the migrations that the database still lacks, oldest first. */
 export async function pendingMigrations(database: Database): Promise<readonly string[]> {

@@ -7,7 +7,6 @@ import type { ConsumerOwner, ConsumerWritten } from '../../db/statements/consume
 import { listConsumers } from '../../db/statements/consumers/list_consumers.ts';
 import { readConsumer } from '../../db/statements/consumers/read_consumer.ts';
 import { updateConsumer } from '../../db/statements/consumers/update_consumer.ts';
-import type { Config } from '../config/config.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import type { Provider } from '../fleet/provider.ts';
 import { allocationsTag, unknownType } from '../placement/entity_tag.ts';
@@ -20,16 +19,16 @@ import { checkQuery, refuseRepeated } from '../rest/query_schema.ts';
 import { bySince } from '../rest/versions.ts';
 import { echoedEnd, shownConsumerType } from './allocation_bodies.ts';
 import { contentOf } from './allocations.ts';
+import { answerOf, consumersPath, incompleteOwner, modifiedAtMs, ownerOf, represent } from './consumer_answers.ts';
 import { requireMatch, takesIfMatch } from './entity_tags.ts';
 import { newest } from './last_modified.ts';
 import { checkMarker, nextLink, pageParameters, storedUuid, usualLimit } from './pages.ts';
 import type { Parts } from './parts.ts';
 import { noSuchProvider } from './provider.ts';
-import { endText } from './terms.ts';
 
 // Routes
 
-const path = '/consumers';
+const path = consumersPath;
 const one = `${path}/:uuid`;
 const shared = { since: since.consumers, answersJson: true } as const;
 const rule = (verb: string) => `placement:consumers:${verb}`;
@@ -116,7 +115,7 @@ async function list(request: ApiRequest, { config, database, fleet }: Parts): Pr
 async function show(request: ApiRequest, { config, database }: Parts): Promise<Answer> {
   checkQuery(request.query(), noParameters);
   const consumer = await findConsumer(request, { database });
-  return answer(represent(consumer, request, config), consumer);
+  return answerOf(consumer, request, config);
 }
 
 async function update(request: ApiRequest, parts: Parts): Promise<Answer> {
@@ -141,7 +140,7 @@ async function update(request: ApiRequest, parts: Parts): Promise<Answer> {
     } else if (written !== 'changed') {
       logChange(request, parts, seen, owner);
       const consumer = { ...seen, ...written, ...owner, allocations: null };
-      return answer(represent(consumer, request, parts.config), consumer);
+      return answerOf(consumer, request, parts.config);
     }
   }
 }
@@ -240,65 +239,3 @@ function providersOf(
     ...(provider === undefined ? [] : [[provider.id]]),
   ];
 }
-
-// Response shapes
-
-const incompleteOwner = ({ placement }: Config) => ({
-  projectId: placement.incompleteConsumerProjectId,
-  userId: placement.incompleteConsumerUserId,
-});
-
-/** Old allocations without a consumer record belong to those that the online data migration will give them to. */
-const ownerOf = (consumer: Pick<ConsumerRow, 'projectId' | 'userId' | 'consumerType'>, config: Config) => ({
-  project_id: consumer.projectId ?? incompleteOwner(config).projectId,
-  user_id: consumer.userId ?? incompleteOwner(config).userId,
-  consumer_type: consumer.consumerType ?? unknownType,
-});
-
-function represent(consumer: ConsumerRow, request: ApiRequest, config: Config) {
-  const escaped = encodeURIComponent(consumer.uuid);
-  return {
-    uuid: consumer.uuid,
-    ...ownerOf(consumer, config),
-    consumer_generation: consumer.generation,
-    created_at: timeText(consumer.created),
-    updated_at: timeText(consumer.updated),
-    etag: consumer.etag ?? tagOf(consumer, config),
-    ...(request.version >= since.terms ? { expires_at: endText(consumer.expires) } : {}),
-    links: [
-      { rel: 'self', href: `${request.prefix}${path}/${escaped}` },
-      { rel: 'allocations', href: `${request.prefix}/allocations/${escaped}` },
-    ],
-  };
-}
-
-/** The tag where none is stored; null where there are no allocations for it to be of. */
-function tagOf({ allocations, ...consumer }: ConsumerRow, config: Config) {
-  if (allocations === null) return null;
-  const owner = ownerOf(consumer, config);
-  const byProvider = new Map<string, Map<string, number>>();
-  for (const [provider, className, used] of allocations) {
-    const amounts = byProvider.get(provider) ?? new Map<string, number>();
-    byProvider.set(provider, amounts.set(className, used));
-  }
-  return allocationsTag({
-    allocations: byProvider,
-    projectId: owner.project_id,
-    userId: owner.user_id,
-    consumerType: consumer.consumerType,
-  });
-}
-
-/** The database also has infinities. */
-const timeText = (time: Date | null): string | null =>
-  time === null || Number.isNaN(time.getTime()) ? null : time.toISOString();
-
-const modifiedAtMs = ({ created, updated }: ConsumerRow): number | undefined => (updated ?? created)?.getTime();
-
-/** The stored tag is text to the compiler. */
-const answer = (json: ReturnType<typeof represent>, consumer: ConsumerRow): Answer => ({
-  status: 200,
-  json,
-  etag: (json.etag ?? undefined) as Answer['etag'], // what is stored was made by allocationsTag, or by its twin in SQL
-  lastModified: newest([modifiedAtMs(consumer)]),
-});

@@ -1,55 +1,14 @@
 import type { Database } from '../../db/engine/connect.ts';
 import { briefWait, isLockRefused, type LockWait, LockWaitTooLong } from '../../db/engine/slow_lane.ts';
 import { onBehalfOf, requestsServed } from '../log/request_ids.ts';
+import type { BatchOptions } from './batch_options.ts';
+import { openLockedKeys } from './locked_keys.ts';
 import { measureLostTime } from './lost_time.ts';
-import { isUnderWay, openQueued, type Queued, type Suspicion, suspicions } from './queued.ts';
+import { type Entry, isUnderWay, openQueued, type Queued, type Suspicion, suspicions } from './queued.ts';
 import { takeBatch } from './take_batch.ts';
 
-/** An item of a batch, as `perform` gets it. It is settled or put back once; later calls do nothing. */
-export type Entry<Item, Result> = {
-  readonly item: Item;
-  resolve(result: Result | Promise<Result>): void;
-  reject(error: unknown): void;
-  /**
-   * Puts the item back at the head of the queue.
-   *
-   * @param item what replaces it
-   * @param after what it waits for first; if that fails, the item is rejected with the same error
-   */
-  again(item?: Item, after?: Promise<unknown>): void;
-};
-
-/** How the items of a queue are put together, and what they lock in the database. */
-export type BatchOptions<Item> = {
-  /** The largest number of items in a batch. */
-  readonly limit: number;
-  /** Keys of an item. Of two items with a common key, the later one goes in a later batch. */
-  readonly orderOf?: (item: Item) => readonly string[];
-  /**
-   * Keys of what else an item locks in the database. Items with a common key may share a batch, but none of them starts
-   * beside a long batch that locks the same.
-   */
-  readonly locksOf?: (item: Item) => readonly string[];
-  /** A key of what every item locks, and shares with other items: the lock of a table. */
-  readonly sharedLock?: string;
-  /** Whether an item must be alone in its batch. */
-  readonly isAlone?: (item: Item) => boolean;
-  /**
-   * Whether one item may have caused the error of the whole batch. Then nothing was done for any item, and the batch is
-   * repeated in parts.
-   */
-  readonly isOfOne?: (error: unknown) => boolean;
-  /** Asks the database which keys of these items other transactions hold at the moment. */
-  readonly findLocked?: (items: readonly Item[]) => Promise<readonly string[]>;
-  /**
-   * Waits until a key is free, without holding another lock.
-   *
-   * @throws `lockNotAvailable` when the wait is over
-   */
-  readonly awaitLock?: (key: string, wait: LockWait) => Promise<unknown>;
-  /** The shortest time between the starts of two batches, in milliseconds. */
-  readonly everyMs?: number;
-};
+export type { BatchOptions } from './batch_options.ts';
+export type { Entry } from './queued.ts';
 
 /** The limit for each lock while many waits fail. */
 const briefestWait: LockWait = { lockTimeoutMs: 5 };
@@ -93,13 +52,11 @@ export function inBatches<Item, Result>(
   perform: (batch: readonly Entry<Item, Result>[], wait: LockWait) => Promise<void>,
 ): (item: Item) => Promise<Result> {
   const { limit, orderOf = none, locksOf = none, sharedLock = '', everyMs = 0 } = options;
-  const { isAlone, isOfOne, findLocked, awaitLock } = options;
+  const { isAlone, isOfOne, awaitLock } = options;
 
   type Waiting = Queued<Item, Result>;
 
   let queue: Waiting[] = [];
-  /** Keys that other programs hold, and that the slow lane waits for. */
-  const locked = new Set<string>();
   /** Long batches. */
   const long = new Set<readonly Waiting[]>();
   /** Parts of failed batches that are being repeated. */
@@ -112,6 +69,18 @@ export function inBatches<Item, Result>(
   let lastRefusal: unknown;
   let lastStartMs = Number.NEGATIVE_INFINITY;
   let running = false;
+
+  const needsOf = ({ order, item }: Pick<Waiting, 'order' | 'item'>): readonly string[] => [
+    sharedLock,
+    ...order,
+    ...locksOf(item),
+  ];
+  const locked = openLockedKeys<Item>(slowLane, options, {
+    needsOf,
+    // Items that wait for the lock of a table may be in a long batch, not in the queue.
+    isWanted: (key) => queue.some((waiting) => needsOf(waiting).includes(key)) || (key === sharedLock && long.size > 0),
+    onFree: () => wake(),
+  });
 
   const run = async (): Promise<void> => {
     running = true;
@@ -151,7 +120,7 @@ export function inBatches<Item, Result>(
     const isOfThese = (waiting: Waiting): boolean => waiting.suspicion === suspicion;
     // Also an item that only waits for an earlier item must be rejected in time.
     const keep = (waiting: Waiting): void => {
-      if (isOfThese(waiting)) expireInTime(waiting);
+      if (isOfThese(waiting)) waiting.expireInTime();
     };
     const batch = takeBatch(queue, limit, (waiting) => isOfThese(waiting) && isFree(waiting), keep);
     for (const waiting of batch) waiting.state = 'under way';
@@ -170,7 +139,9 @@ export function inBatches<Item, Result>(
 
   /** If a long batch waits for the lock of a table, no other batch may start before the table is free. */
   const findTableLock = async (batch: readonly Waiting[]): Promise<void> => {
-    if (sharedLock !== '' && (await lockedKeysOf(batch)).includes(sharedLock)) waitForLock(sharedLock, lastRefusal);
+    if (sharedLock === '') return;
+    const keys = await locked.find(batch);
+    if (keys.includes(sharedLock)) locked.waitFor(sharedLock, lastRefusal);
   };
 
   const untilDue = async (): Promise<void> => {
@@ -180,7 +151,7 @@ export function inBatches<Item, Result>(
 
   /** Returns a check whether an item needs nothing that is locked or in use now. */
   const freeNow = (suspicion: Suspicion): ((waiting: Waiting) => boolean) => {
-    if (locked.size + long.size + parts.size + slow.size === 0) return () => true;
+    if (!locked.areAny() && long.size + parts.size + slow.size === 0) return () => true;
     const slowest = [...long].flat().filter(isUnderWay);
     const tried = [...parts].flat();
     const inUse = new Set([...slowest, ...tried, ...slow].flatMap(({ order }) => order));
@@ -223,11 +194,11 @@ export function inBatches<Item, Result>(
     }
     lastRefusal = error;
     // An item may have to wait for its turn among many others, so its time is measured from now on.
-    for (const waiting of failed) expireInTime(waiting);
+    for (const waiting of failed) waiting.expireInTime();
     // For parts the database was asked just before, when the whole batch failed.
     const isAsked = failed.some(({ suspicion }) => suspicion === 'none' || suspicion === 'alone with free keys');
-    const keys = isAsked ? await lockedKeysOf(failed) : [];
-    for (const key of keys) waitForLock(key, error);
+    const keys = isAsked ? await locked.find(failed) : [];
+    for (const key of keys) locked.waitFor(key, error);
     if (keys.length > 0) for (const waiting of failed) waiting.explained += 1;
     const unexplained = failed.filter(({ explained }) => keys.length === 0 || explained > explainedRefusals);
     const [first] = unexplained;
@@ -246,15 +217,7 @@ export function inBatches<Item, Result>(
       return;
     }
     suspect(waiting, 'alone with free keys', 1);
-    for (const key of waiting.order) waitForLock(key, error);
-  };
-
-  const lockedKeysOf = async (failed: readonly Waiting[]): Promise<readonly string[]> => {
-    if (findLocked === undefined) return [];
-    const needed = new Set([sharedLock, ...failed.flatMap(({ order, item }) => [...order, ...locksOf(item)])]);
-    // An error means that nothing was found.
-    const found = await findLocked(failed.map(({ item }) => item)).catch(() => []);
-    return found.filter((key) => needed.has(key));
+    for (const key of waiting.order) locked.waitFor(key, error);
   };
 
   const repeatInParts = (failed: readonly Waiting[]): void => {
@@ -271,27 +234,11 @@ export function inBatches<Item, Result>(
     waiting.again();
   };
 
-  /** Keeps items that need the key in the queue until the slow lane got its lock. */
-  const waitForLock = (key: string, error: unknown): void => {
-    if (locked.has(key) || awaitLock === undefined) return;
-    locked.add(key);
-    const isNeeded = ({ order, item }: Waiting): boolean =>
-      key === sharedLock || order.includes(key) || locksOf(item).includes(key);
-    const isWanted = () => queue.some(isNeeded) || (key === sharedLock && long.size > 0);
-    const freed = slowLane.attempt((wait) => awaitLock(key, wait), { holdsOthers: false, isWanted, refusal: error });
-    // After another error the items are tried again, and each fails or succeeds by itself.
-    const end = (): void => {
-      locked.delete(key);
-      wake();
-    };
-    freed.then(end, end);
-  };
-
   const repeatSlowly = (waiting: Waiting, error: unknown): void => {
     slow.add(waiting);
     const repeated = slowLane.attempt((wait) => performFor([waiting], wait), {
       holdsOthers: true,
-      endsAtMs: performance.now() + remainingMs(waiting),
+      endsAtMs: performance.now() + waiting.remainingMs(),
       refusal: error,
     });
     const end = (): void => {
@@ -311,19 +258,6 @@ export function inBatches<Item, Result>(
     wake();
   };
 
-  const remainingMs = ({ cameAtMs }: Waiting): number =>
-    statementTimeoutMs === 0 ? Number.POSITIVE_INFINITY : cameAtMs + statementTimeoutMs - performance.now();
-
-  /** Rejects the item when its time is over. An item under way may still succeed; it is rejected if it must wait again. */
-  const expireInTime = (waiting: Waiting): void => {
-    if (statementTimeoutMs === 0 || waiting.expiry !== undefined) return;
-    const expire = (): void => {
-      waiting.expiry = undefined;
-      if (waiting.state === 'queued') giveUp(waiting, new LockWaitTooLong(lastRefusal));
-    };
-    waiting.expiry = setTimeout(expire, Math.max(0, remainingMs(waiting)));
-  };
-
   /** Rejects an item, and takes it out of the queue. */
   const giveUp = (waiting: Waiting, error: unknown): void => {
     waiting.refuse(error);
@@ -335,6 +269,7 @@ export function inBatches<Item, Result>(
     new Promise((resolve, reject) => {
       const waiting = openQueued<Item, Result>(
         { item, order: orderOf(item), share: isAlone?.(item) ? 1 : limit, askedBy: requestsServed() },
+        statementTimeoutMs,
         {
           resolve,
           reject,
@@ -343,6 +278,7 @@ export function inBatches<Item, Result>(
           },
           onReady: wake,
           giveUp,
+          onExpired: (expired) => giveUp(expired, new LockWaitTooLong(lastRefusal)),
         },
       );
       queue.push(waiting);

@@ -1,6 +1,19 @@
 import type { RequestIds } from '../log/request_ids.ts';
-import type { Entry } from './batches.ts';
 import type { Candidate } from './take_batch.ts';
+
+/** An item of a batch, as `perform` gets it. It is settled or put back once; later calls do nothing. */
+export type Entry<Item, Result> = {
+  readonly item: Item;
+  resolve(result: Result | Promise<Result>): void;
+  reject(error: unknown): void;
+  /**
+   * Puts the item back at the head of the queue.
+   *
+   * @param item what replaces it
+   * @param after what it waits for first; if that fails, the item is rejected with the same error
+   */
+  again(item?: Item, after?: Promise<unknown>): void;
+};
 
 /**
  * How likely an item is the cause of the failure of its batch. Items with the same suspicion are repeated together, beside
@@ -22,9 +35,10 @@ export type Queued<Item, Result> = Entry<Item, Result> &
     isReady: boolean;
     state: 'queued' | 'under way' | 'again' | 'settled';
     readonly askedBy: readonly RequestIds[];
-    readonly cameAtMs: number;
-    /** Runs when the time of the item is over. */
-    expiry: NodeJS.Timeout | undefined;
+    /** How much of its time is left. */
+    remainingMs(): number;
+    /** Lets the item expire when its time is over, if it is in the queue then. An item under way may still succeed. */
+    expireInTime(): void;
     /** Rejects the item in any state. */
     readonly refuse: (error: unknown) => void;
   };
@@ -39,19 +53,28 @@ type Listeners<Item, Result> = {
   onReady(): void;
   /** What the item waited for has failed. */
   giveUp(queued: Queued<Item, Result>, error: unknown): void;
+  /** The time of the item is over. */
+  onExpired(queued: Queued<Item, Result>): void;
 };
 
 export const isUnderWay = ({ state }: { readonly state: string }): boolean => state === 'under way';
 
-/** Makes an item of a queue. Only while it is under way can it be resolved, rejected or put back. */
+/**
+ * Makes an item of a queue. Only while it is under way can it be resolved, rejected or put back.
+ *
+ * @param timeLimitMs the time that the item has from now on; 0 if it has no limit
+ */
 export function openQueued<Item, Result>(
   asked: Pick<Queued<Item, Result>, 'item' | 'order' | 'share' | 'askedBy'>,
-  { resolve, reject, onSettled, onReady, giveUp }: Listeners<Item, Result>,
+  timeLimitMs: number,
+  { resolve, reject, onSettled, onReady, giveUp, onExpired }: Listeners<Item, Result>,
 ): Queued<Item, Result> {
+  const cameAtMs = performance.now();
+  let expiry: NodeJS.Timeout | undefined;
   const settle = (): void => {
     if (queued.state !== 'settled') onSettled(queued);
     queued.state = 'settled';
-    clearTimeout(queued.expiry);
+    clearTimeout(expiry);
   };
   const waitFor = async (after: Promise<unknown>): Promise<void> => {
     queued.isReady = false;
@@ -70,8 +93,15 @@ export function openQueued<Item, Result>(
     explained: 0,
     isReady: true,
     state: 'queued',
-    cameAtMs: performance.now(),
-    expiry: undefined,
+    remainingMs: () => (timeLimitMs === 0 ? Number.POSITIVE_INFINITY : cameAtMs + timeLimitMs - performance.now()),
+    expireInTime: () => {
+      if (timeLimitMs === 0 || expiry !== undefined) return;
+      const expire = (): void => {
+        expiry = undefined;
+        if (queued.state === 'queued') onExpired(queued);
+      };
+      expiry = setTimeout(expire, Math.max(0, queued.remainingMs()));
+    },
     resolve: (result) => {
       if (!isUnderWay(queued)) return;
       settle();

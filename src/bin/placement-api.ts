@@ -9,6 +9,7 @@ import type { Override } from '../config/sources.ts';
 import { isUnconfigured, withoutAuthentication } from '../config/unconfigured.ts';
 import { version } from '../config/version.ts';
 import { metricsAddress } from '../http/metrics_endpoint.ts';
+import { checkAddresses } from '../http/server/bind.ts';
 import { type Listening, listen } from '../http/server/listen.ts';
 import { readTls, type Tls } from '../http/server/tls_files.ts';
 import { openLog } from '../log/log.ts';
@@ -32,6 +33,9 @@ type Flags = ConfigFlags & {
 
 /** The program of a worker. It is beside this file, both in src/ and in dist/. */
 const workerProgram = path.join(import.meta.dirname, `placement-api-worker${path.extname(import.meta.filename)}`);
+
+/** What SIGHUP leaves alone, for the log. */
+const unread = 'Policy files are read without a signal when they change; other options only at the next start.';
 
 const program = addConfigFlags(new Command('placement-api'))
   .description('Serves the OpenStack Placement API.')
@@ -61,6 +65,9 @@ async function serve(flags: Flags): Promise<void> {
   const warnings = [databaseWarning(loaded), exposureWarning(config)];
   checkAuthentication(config);
   checkWorkers(config);
+  const forMetrics = metricsAddress(config);
+  // Before the database is opened and workers start, which takes seconds. The service listens only when it can answer.
+  await checkAddresses([[config.api, 'api'], ...(forMetrics === undefined ? [] : [[forMetrics, 'metrics'] as const])]);
   const tls = await readTls(config.ssl);
 
   const { logger, reopen } = openLog(config.default);
@@ -78,12 +85,14 @@ async function serve(flags: Flags): Promise<void> {
       : await serveByWorkers(config, { tls, program: workerProgram, logger });
   close = server.close;
   process.on('SIGHUP', () => {
-    reopen();
+    const log = reopen() ? 'the log file was opened again' : 'there is no log file to open again';
     server.reopenLogs?.();
     renewTls(server, config.ssl).then(
-      (renewed) =>
-        logger.info(renewed ? 'The TLS certificate was read again' : 'There is no TLS certificate to read again'),
-      (err) => logger.error({ err }, 'The TLS certificate stays as it was'),
+      (renewed) => {
+        const tls = renewed ? 'the TLS certificate was read again' : 'there is no TLS certificate to read again';
+        logger.info(`SIGHUP: ${log}, and ${tls}. ${unread}`);
+      },
+      (err) => logger.error({ err }, `SIGHUP: ${log}, and the TLS certificate stays as it was. ${unread}`),
     );
   });
   console.log(`placement-api serves the ${describeDatabase(config.placementDatabase)}`);
@@ -126,7 +135,7 @@ async function serveAlone(config: Config, tls: Tls | undefined, logger: Logger):
   }
 }
 
-/** Reads the files of `[ssl]` again. The policy files need no signal: the service watches them. */
+/** Reads the files of `[ssl]` again. @returns whether there are any */
 async function renewTls(server: Listening, ssl: Config['ssl']): Promise<boolean> {
   const tls = await readTls(ssl);
   if (tls !== undefined) server.renewTls(tls);

@@ -3,6 +3,7 @@ import type { Fleet } from '../fleet/fleet.ts';
 import type { ProviderSet } from '../fleet/postings.ts';
 import type { Provider } from '../fleet/provider.ts';
 import { type Order, walk } from './order.ts';
+import { demandsOf, passingFullTrees } from './passing_full_trees.ts';
 import { prefetched } from './prefetch.ts';
 import type { ResolvedRequest } from './resolve.ts';
 import type { Sharing } from './sharing.ts';
@@ -18,12 +19,26 @@ export function* anchorsFor(
   sharing: Sharing,
   order: Order,
 ): Generator<Provider> {
-  const few = rarest(fleet, request, fleet.roots.length / 2);
-  const anchors = few === undefined ? walk(fleet.roots, order) : anchorsOf(few, sharing, order);
+  const { roots } = fleet;
+  const few = rarest(fleet, request, roots.length / 2);
+  const ofFew = few === undefined ? undefined : () => anchorsOf(few.providers, sharing, order);
+  // To list very many of them takes longer than to find some by trying any roots.
+  const triesAny = order !== 'steady' && few !== undefined && few.size > Math.max(mostListed, roots.length / 16);
+  const first = ofFew === undefined || triesAny ? walk(roots, order) : ofFew();
+  const anchors = passingFullTrees(fleet, first, () => {
+    const roomy = fleet.treeRoom.meeting(
+      demandsOf(request, sharing),
+      Math.min(roots.length / 8, few?.size ?? Infinity),
+    );
+    return roomy !== undefined ? walk(roomy, order) : triesAny ? ofFew?.() : undefined;
+  });
   // In the other orders, mostly neighbours in memory follow each other, which the processor loads ahead by itself.
   const fetched = order === 'random' ? prefetched(anchors) : anchors;
   for (const anchor of fetched) if (satisfiesTraits(anchor.traitIds, request.rootTraits)) yield anchor;
 }
+
+/** To list so many providers takes less time than to try some hundred roots. */
+const mostListed = 4096;
 
 /**
  * The same roots as a list, where what is asked for is rare; root_required is not looked at.
@@ -37,7 +52,7 @@ export function fewAnchors(
   limit: number,
 ): readonly Provider[] | undefined {
   const few = rarest(fleet, request, limit);
-  return few === undefined ? undefined : [...anchorsOf(few, sharing, 'steady')];
+  return few === undefined ? undefined : [...anchorsOf(few.providers, sharing, 'steady')];
 }
 
 /**
@@ -51,8 +66,8 @@ function rarest(
   fleet: Fleet,
   { groups, rootTraits }: Pick<ResolvedRequest, 'groups' | 'rootTraits'>,
   limit: number,
-): Iterable<Provider> | undefined {
-  let fewest: { readonly size: number; readonly providers: Iterable<Provider> } | undefined;
+): { readonly size: number; readonly providers: Iterable<Provider> } | undefined {
+  let fewest: ReturnType<typeof rarest>;
   const consider = (size: number, providers: Iterable<Provider>): void => {
     if (size < (fewest?.size ?? limit)) fewest = { size, providers };
   };
@@ -66,7 +81,7 @@ function rarest(
       consider(group.treeRoot.tree.length, group.treeRoot.tree);
     }
   }
-  return fewest?.providers;
+  return fewest;
 }
 
 /** The anchors of the trees that can use at least one of these providers, each once. */

@@ -1,6 +1,7 @@
 import type { Provider } from '../fleet/provider.ts';
 import { type ApiError, badRequest } from '../rest/errors.ts';
 import type { Candidate } from './candidate.ts';
+import { openCheckPace } from './check_pace.ts';
 import { choiceAlone, choicesFor, isAlone } from './choices.ts';
 import { type Combination, giveBack, isPossible, satisfiesSubtrees, take } from './combination.ts';
 import { isDeadEnd } from './dead_ends.ts';
@@ -11,9 +12,6 @@ import { classesOfSeveral, SharedUsage } from './shared_usage.ts';
 import type { Sharing } from './sharing.ts';
 import { choiceAt, depthsOf, type Step, stepsAt } from './steps.ts';
 import { overspends, type Work } from './work.ts';
-
-/** After this number of steps without a candidate, the search checks whether the combination is a dead end. */
-const stepsBeforeCheck = 32;
 
 /**
  * After this number of looks without a candidate, a few seconds, the search at an anchor fails with an error. To
@@ -115,9 +113,7 @@ function* combinationsOf(
     if (overspends(work, looksForCheck * steps.length)) return;
     if (isDeadEnd(combination)) return;
   }
-  let stepsSinceCandidate = 0;
-  let nextCheck = stepsBeforeCheck;
-  let checkGap = 1;
+  const pace = openCheckPace();
   let looksSinceCandidate = 0;
   for (;;) {
     if (++looksSinceCandidate > mostLooks) throw tooManyWays(anchor, steps.length);
@@ -134,22 +130,18 @@ function* combinationsOf(
     if (!satisfiesSubtrees(combination)) {
       giveBack(combination);
     } else if (chosen.length === steps.length) {
-      stepsSinceCandidate = 0;
-      nextCheck = stepsBeforeCheck;
-      checkGap = 1;
+      pace.startAnew();
       looksSinceCandidate = 0;
       // Every depth has a choice here.
       yield depths.map((each) => chosen[each] ?? choice);
       giveBack(combination);
-    } else if (++stepsSinceCandidate >= nextCheck) {
-      // A check takes as long as many steps, so the gap to the next one doubles while no dead end is found. At a dead
-      // end, choices are taken back until the rest is not a dead end.
+    } else if (pace.step()) {
       looksSinceCandidate += looksForCheck;
       if (overspends(work, looksForCheck * steps.length)) return;
-      const mayGoOn = !isDeadEnd(combination);
-      checkGap = mayGoOn ? checkGap * 2 : 1;
-      nextCheck = stepsSinceCandidate + checkGap;
-      if (mayGoOn) continue;
+      const mustGoBack = isDeadEnd(combination);
+      pace.checked(mustGoBack);
+      if (!mustGoBack) continue;
+      // Choices are taken back until the rest is not a dead end.
       do {
         looksSinceCandidate += looksForCheck;
         if (overspends(work, looksForCheck * steps.length)) return;

@@ -36,17 +36,17 @@ export function findPlace(
   options: PlaceOptions,
 ): Place | 'nowhere' | 'too wide' {
   const sharing = sharingIn(fleet);
-  const { made } = fleet.treeOrders;
+  const spentBefore = looksToMakeLists(fleet);
   try {
     return firstPlace(fleet, resolveForSearch(fleet, request, sharing), sharing, options);
   } finally {
-    // A new order reduces the budget of the next searches, not of this one. Later requests find the order made.
-    options.work.looks -= (fleet.treeOrders.made - made) * fleet.roots.length * looksToOrder;
+    // What was made reduces the budget of the next searches, not of this one. Later requests find it made.
+    options.work.looks -= (looksToMakeLists(fleet) - spentBefore) * fleet.roots.length;
   }
 }
 
-/** The cost of ordering the trees, in looks for each tree. */
-const looksToOrder = 15;
+/** The cost of all orders of the trees, and of all lists of their room, that were made so far, in looks for each tree. */
+const looksToMakeLists = ({ treeOrders, treeRoom }: Fleet): number => 15 * treeOrders.made + 2 * treeRoom.made;
 
 function firstPlace(
   fleet: Fleet,

@@ -1,12 +1,13 @@
 import { satisfiesTraits } from '../fleet/filters.ts';
 import type { Fleet } from '../fleet/fleet.ts';
-import { inventoryOf, type Provider } from '../fleet/provider.ts';
+import type { Provider } from '../fleet/provider.ts';
 import type { TreeKey } from '../fleet/tree_keys.ts';
-import type { Demand, TreeOrder, TreeRun } from '../fleet/tree_order.ts';
+import type { TreeOrder, TreeRun } from '../fleet/tree_order.ts';
 import { badRequest, noSuchClass } from '../rest/errors.ts';
 import type { AllowedTrees } from './allowed_trees.ts';
 import { anchorsFor, fewAnchors } from './anchors.ts';
 import { type Order, type ProviderOrder, visit, walk } from './order.ts';
+import { demandsOf, passingFullTrees } from './passing_full_trees.ts';
 import type { OrderKey } from './request.ts';
 import type { ResolvedRequest } from './resolve.ts';
 import type { Sharing } from './sharing.ts';
@@ -94,6 +95,9 @@ const withRootTraits = (
 /** So many trees are sorted for one request; of more than these the order of all trees is followed. */
 const mostSorted = 256;
 
+/** The same where many trees were visited already, so that sorting takes less time than going on. */
+const mostSortedLater = 8192;
+
 /** @param listed the only roots that may be anchors, if they are known */
 function* inKeyOrder(
   fleet: Fleet,
@@ -105,10 +109,28 @@ function* inKeyOrder(
 ): Generator<Provider> {
   const order = fleet.treeOrders.of(keys);
   const few = listed ?? fewAnchors(fleet, request, sharing, Math.min(mostSorted, fleet.roots.length / 8));
-  const runs = few === undefined ? order.runs(demandsOf(request, sharing)) : runsOf(few, order);
-  for (const run of runs) {
-    for (const anchor of visit(run, equals)) if (satisfiesTraits(anchor.traitIds, request.rootTraits)) yield anchor;
-  }
+  const anchors =
+    few === undefined ? inKeyOrderOfAll(fleet, order, request, sharing, equals) : visitRuns(runsOf(few, order), equals);
+  for (const anchor of anchors) if (satisfiesTraits(anchor.traitIds, request.rootTraits)) yield anchor;
+}
+
+function inKeyOrderOfAll(
+  fleet: Fleet,
+  order: TreeOrder,
+  request: Pick<ResolvedRequest, 'groups'>,
+  sharing: Sharing,
+  equals: Order,
+): Iterable<Provider> {
+  const demands = demandsOf(request, sharing);
+  return passingFullTrees(fleet, visitRuns(order.runs(demands), equals), () => {
+    const roomy = fleet.treeRoom.meeting(demands, Math.min(mostSortedLater, fleet.roots.length / 8));
+    return roomy === undefined ? undefined : visitRuns(runsOf(roomy, order), equals);
+  });
+}
+
+/** The roots of each run, those that are equal by all keys in another order. */
+function* visitRuns(runs: Iterable<TreeRun>, equals: Order): Generator<Provider> {
+  for (const run of runs) yield* visit(run, equals);
 }
 
 /** Some roots in order, those of equal values together. */
@@ -123,20 +145,4 @@ function* runsOf(roots: readonly Provider[], order: TreeOrder): Generator<TreeRu
     run.push(root);
   }
   if (run.length > 0) yield run;
-}
-
-/** What a tree must have free for all groups. Of what is also shared it may have nothing. */
-function demandsOf({ groups }: Pick<ResolvedRequest, 'groups'>, sharing: Sharing): readonly Demand[] {
-  const demands = new Map<number, { classId: number; total: number; ofOne: number }>();
-  for (const { resources } of groups) {
-    for (const { classId, amount } of resources) {
-      const demand = demands.get(classId) ?? { classId, total: 0, ofOne: 0 };
-      demand.total += amount;
-      demand.ofOne = Math.max(demand.ofOne, amount);
-      demands.set(classId, demand);
-    }
-  }
-  return [...demands.values()].filter(
-    ({ classId }) => !Iterator.from(sharing.providers).some((provider) => inventoryOf(provider, classId) !== undefined),
-  );
 }

@@ -8,8 +8,16 @@ export type Auth = {
   endpoint?(signal: AbortSignal): Promise<string>;
 };
 
-/** Uses an existing token. For a service without Keystone the token is the user, such as `admin`. */
-export const token = (value: string): Auth => ({
-  headers: async () => ({ 'X-Auth-Token': value }),
-  refused: () => false,
-});
+/**
+ * Uses an existing token. For a service without Keystone the token is the user, such as `admin`.
+ *
+ * @throws TypeError for an empty token
+ */
+export function token(value: string): Auth {
+  if (value === '') {
+    throw new TypeError(
+      'The token is empty. Give the user for a service without Keystone, such as admin, or use keystone().',
+    );
+  }
+  return { headers: async () => ({ 'X-Auth-Token': value }), refused: () => false };
+}

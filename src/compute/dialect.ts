@@ -2,6 +2,7 @@ import type { Dialect } from '../http/dialect.ts';
 import { askedVersion, versionHeader } from '../http/microversion.ts';
 import { ApiError } from '../rest/errors.ts';
 import { type Service, versionText } from '../rest/versions.ts';
+import { checkBody } from './validation.ts';
 
 const novaVersionHeader = 'x-openstack-nova-api-version';
 
@@ -20,6 +21,9 @@ export const computeDialect: Dialect = {
     if (mediaTypes.includes(mediaType)) return;
     throw new ApiError(415, 'Unsupported Content-Type');
   },
+  tooEarly: () => '',
+  malformedBody: () => 'Malformed request body',
+  checkBody,
   forbidden: (rule) => `Policy doesn't allow ${rule} to be performed.`,
   renderError: (error) => {
     const fault = { code: error.status, message: error.message || (explanations[error.status] ?? '') };

@@ -1,3 +1,4 @@
+import type * as v from 'valibot';
 import { countHostedConsumers, readHostedConsumers } from '../../db/statements/services/read_hosted_consumers.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import type { Provider } from '../fleet/provider.ts';
@@ -6,13 +7,13 @@ import type { Answer, ApiRequest, Endpoint } from '../rest/endpoint.ts';
 import { ApiError, badRequest, notFound } from '../rest/errors.ts';
 import { text } from '../rest/json_schema.ts';
 import { likePattern } from '../rest/like_pattern.ts';
-import { bySince, type Since } from '../rest/versions.ts';
+import { bySince } from '../rest/versions.ts';
 import { type Hypervisor, membersOf, readHypervisors } from './hypervisor.ts';
 import { nextPage, pageOf } from './hypervisor_pages.ts';
 import { hypervisorDetail, hypervisorStatistics, hypervisorView } from './hypervisor_view.ts';
 import { since } from './microversions.ts';
 import type { Parts } from './parts.ts';
-import { hostName, integerId, type QueryRules, readQuery, truth } from './validation.ts';
+import { hostName, integerId, readQuery, truth } from './validation.ts';
 
 // Routes
 
@@ -44,32 +45,33 @@ export const hypervisorEndpoints: readonly Endpoint<Parts>[] = [
 
 // Request schemas
 
-const listQuery = {
-  limit: text({ pattern: /^[0-9]*$/, minLength: 1 }),
-  marker: text(),
-  hypervisor_hostname_pattern: hostName,
-  with_servers: truth,
-};
-
-const listRules: readonly Since<QueryRules>[] = [
-  { since: since.uuids, schema: { known: Object.keys(listQuery), repeatable: false, others: 'refused' } },
-  { since: since.paging, schema: { known: ['limit', 'marker'], repeatable: true, others: 'ignored' } },
-  { since: since.firstVersion, schema: { known: [], repeatable: true, others: 'ignored' } },
-];
-
+const paging = { limit: text({ pattern: /^[0-9]*$/, minLength: 1 }), marker: text() };
+const listQuery = { ...paging, hypervisor_hostname_pattern: hostName, with_servers: truth };
 const showQuery = { with_servers: truth };
 
-const showRules: readonly Since<QueryRules>[] = [
-  { since: since.uuids, schema: { known: Object.keys(showQuery), repeatable: false, others: 'refused' } },
-  { since: since.firstVersion, schema: { known: [], repeatable: true, others: 'ignored' } },
-];
+const strict = { repeatable: false, others: 'refused' } as const;
+const lenient = { repeatable: true, others: 'ignored' } as const;
+
+const listQueries = [
+  { since: since.uuids, schema: { parameters: listQuery, ...strict } },
+  { since: since.paging, schema: { parameters: paging, ...lenient } },
+  { since: since.firstVersion, schema: { parameters: {}, ...lenient } },
+] as const;
+
+const showQueries = [
+  { since: since.uuids, schema: { parameters: showQuery, ...strict } },
+  { since: since.firstVersion, schema: { parameters: {}, ...lenient } },
+] as const;
+
+/** The values of a query, at any version. */
+type QueryValues = { readonly [Name in keyof typeof listQuery]?: v.InferOutput<(typeof listQuery)[Name]> };
 
 // Handlers
 
 function list(detailed: boolean): Endpoint<Parts>['handle'] {
   return async (request, parts) => {
     const { version } = request;
-    const query = readQuery(request.query(), listQuery, bySince(listRules, version));
+    const query: QueryValues = readQuery(request.query(), bySince(listQueries, version));
     const { limit, marker, hypervisor_hostname_pattern: pattern, with_servers: withServers = false } = query;
     if (pattern !== undefined && (limit !== undefined || marker !== undefined)) {
       throw badRequest(
@@ -111,7 +113,8 @@ async function statistics(_: ApiRequest, parts: Parts): Promise<Answer> {
 
 async function show(request: ApiRequest, parts: Parts): Promise<Answer> {
   const { version } = request;
-  const { with_servers: withServers = false } = readQuery(request.query(), showQuery, bySince(showRules, version));
+  const query: QueryValues = readQuery(request.query(), bySince(showQueries, version));
+  const { with_servers: withServers = false } = query;
   const found = await findHypervisor(request, parts);
   const [hypervisor] = await views(found, { detailed: true, withServers }, request, parts);
   return { status: 200, json: { hypervisor } };

@@ -10,7 +10,7 @@ import { bySince } from '../rest/versions.ts';
 import { since } from './microversions.ts';
 import type { Parts } from './parts.ts';
 import { serviceView } from './service_view.ts';
-import { hostName, readBody, shortText, truth } from './validation.ts';
+import { hostName, shortText, truth } from './validation.ts';
 
 // Request schemas
 
@@ -70,7 +70,7 @@ const actions: Readonly<Record<string, Action>> = {
 
 /** PUT /os-services/{action}, below 2.53: the body says which service. */
 export async function runAction(request: ApiRequest, { database, config }: Parts): Promise<Answer> {
-  const body = await readBody(request, bySince(actionBodies, request.version));
+  const body = await request.json(bySince(actionBodies, request.version));
   const name = request.param('service_id');
   const action = Object.hasOwn(actions, name) ? actions[name] : undefined;
   if (action === undefined || action.since > request.version) throw notFound('Unknown action');
@@ -88,7 +88,7 @@ export async function runAction(request: ApiRequest, { database, config }: Parts
 
 /** PUT /os-services/{uuid}, from 2.53. */
 export async function changeService(request: ApiRequest, { database, config }: Parts): Promise<Answer> {
-  const body = await readBody(request, changes);
+  const body = await request.json(changes);
   const id = request.param('service_id');
   if (!isUuidLike(id)) throw badRequest(`Invalid uuid ${id}`);
   const uuid = normalUuid(id);

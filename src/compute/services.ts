@@ -6,12 +6,13 @@ import { computeBinary, type KnownService } from '../../db/statements/services/s
 import { isUuidLike, normalUuid } from '../placement/uuid.ts';
 import { type Answer, type ApiRequest, type Endpoint, noContent } from '../rest/endpoint.ts';
 import { badRequest, conflict, notFound } from '../rest/errors.ts';
-import { list as items, object, text } from '../rest/json_schema.ts';
+import { either, list as items, object, text } from '../rest/json_schema.ts';
+import { bySince } from '../rest/versions.ts';
 import { since } from './microversions.ts';
 import type { Parts } from './parts.ts';
 import { changeService, runAction } from './service_updates.ts';
 import { serviceView } from './service_view.ts';
-import { checkBody, hostName, integerId, readAnyBody, readQuery, shortText } from './validation.ts';
+import { hostName, integerId, readQuery, shortText } from './validation.ts';
 
 // Routes
 
@@ -29,8 +30,12 @@ export const serviceEndpoints: readonly Endpoint<Parts>[] = [
 
 // Request schemas
 
-const listQuery = { host: text(), binary: text() };
-const listRules = { known: Object.keys(listQuery), repeatable: true };
+const listQuery = { parameters: { host: text(), binary: text() }, repeatable: true } as const;
+
+const listQueries = [
+  { since: since.strictQueries, schema: { ...listQuery, others: 'refused' } },
+  { since: since.firstVersion, schema: { ...listQuery, others: 'ignored' } },
+] as const;
 
 const registration = object({
   host: hostName,
@@ -41,13 +46,12 @@ const registration = object({
   uptime: v.optional(shortText),
 });
 
-const registrations = object({ services: items(registration, { minItems: 1 }) });
+const registrations = either('services', object({ services: items(registration, { minItems: 1 }) }), registration);
 
 // Handlers
 
 async function list({ query, version }: ApiRequest, { database, config }: Parts): Promise<Answer> {
-  const others = version >= since.strictQueries ? 'refused' : 'ignored';
-  const { host, binary } = readQuery(query(), listQuery, { ...listRules, others });
+  const { host, binary } = readQuery(query(), bySince(listQueries, version));
   // An empty filter is ignored.
   const filter = { host: host || undefined, binary: binary || undefined };
   const services = await readServices(database, filter, config.compute.serviceDownTime);
@@ -59,16 +63,15 @@ async function list({ query, version }: ApiRequest, { database, config }: Parts)
  * one request for many saves most of the cost of heartbeats, which is HTTP.
  */
 async function register(request: ApiRequest, parts: Parts): Promise<Answer> {
-  const body = await readAnyBody(request);
-  if (typeof body === 'object' && body !== null && 'services' in body) {
-    const { services } = checkBody(body, registrations);
-    const settled = await Promise.allSettled(services.map((each) => registerOne(each, parts)));
+  const body = await request.json(registrations);
+  if ('services' in body) {
+    const settled = await Promise.allSettled(body.services.map((each) => registerOne(each, parts)));
     const refused = settled.find((result) => result.status === 'rejected');
     if (refused !== undefined) throw refused.reason;
     const known = settled.flatMap((result) => (result.status === 'fulfilled' ? result.value : []));
     return { status: 200, json: { services: known.map((service) => serviceView(service, request.version)) } };
   }
-  const service = await registerOne(checkBody(body, registration), parts);
+  const service = await registerOne(body, parts);
   return { status: 200, json: { service: serviceView(service, request.version) } };
 }
 

@@ -1,6 +1,5 @@
 import * as v from 'valibot';
-import type { ApiRequest } from '../rest/endpoint.ts';
-import { ApiError, badRequest } from '../rest/errors.ts';
+import { badRequest } from '../rest/errors.ts';
 import { text } from '../rest/json_schema.ts';
 import type { Query } from '../rest/query_string.ts';
 import { parseInteger } from '../rest/query_values.ts';
@@ -31,50 +30,33 @@ export const truth = v.pipe(
   v.transform((value) => value === true || (typeof value === 'string' && truths.includes(value))),
 );
 
-/**
- * The body of a request, checked against a schema.
- *
- * @throws ApiError 400 in Nova's words.
- */
-export const readBody = async <Schema extends v.GenericSchema>(
-  request: ApiRequest,
-  schema: Schema,
-): Promise<v.InferOutput<Schema>> => checkBody(await readAnyBody(request), schema);
-
 /** Checks a body against a schema. @throws ApiError 400 in Nova's words. */
 export const checkBody = <Schema extends v.GenericSchema>(body: unknown, schema: Schema): v.InferOutput<Schema> =>
   checkInput(body, schema, 'field/attribute');
 
-/** The body of a request, whatever it says. @throws ApiError 400 where it is not JSON. */
-export async function readAnyBody(request: ApiRequest): Promise<unknown> {
-  try {
-    return await request.json(v.unknown());
-  } catch (error) {
-    if (error instanceof ApiError && error.status === 400) throw badRequest('Malformed request body');
-    throw error;
-  }
-}
-
-/** Which parameters a query may have at a version, whether each may be repeated, and what becomes of others. */
-export type QueryRules = {
-  readonly known: readonly string[];
+/** What a query may have at a version: its parameters, whether they may be repeated, and what becomes of others. */
+export type QuerySchema = {
+  readonly parameters: Readonly<Record<string, v.GenericSchema>>;
   readonly repeatable: boolean;
   readonly others: 'ignored' | 'refused';
 };
 
+/** The values of the parameters of a query schema. */
+type QueryValues<Schema extends QuerySchema> = Schema extends QuerySchema
+  ? { readonly [Name in keyof Schema['parameters']]?: v.InferOutput<Schema['parameters'][Name]> }
+  : never;
+
 /**
- * The parameters of a query. Every value of a known parameter must be valid; of a repeated parameter the last value
- * counts.
+ * The parameters of a query. Every value of a parameter must be valid; of a repeated parameter the last value counts.
  *
- * @param parameters the schema of each
  * @throws ApiError 400 in Nova's words.
  */
-export function readQuery<const Parameters extends Readonly<Record<string, v.GenericSchema>>>(
+export function readQuery<const Schema extends QuerySchema>(
   query: Query,
-  parameters: Parameters,
-  { known, repeatable, others }: QueryRules,
-): { readonly [Name in keyof Parameters]?: v.InferOutput<Parameters[Name]> } {
-  const unknown = [...new Set(query.entries.map(([name]) => name))].filter((name) => !known.includes(name));
+  { parameters, repeatable, others }: Schema,
+): QueryValues<Schema> {
+  const names = new Set(query.entries.map(([name]) => name));
+  const unknown = [...names].filter((name) => !Object.hasOwn(parameters, name));
   if (others === 'refused' && unknown.length > 0) {
     const were = unknown.length === 1 ? 'was' : 'were';
     throw badRequest(
@@ -83,7 +65,7 @@ export function readQuery<const Parameters extends Readonly<Record<string, v.Gen
   }
   const read: Record<string, unknown> = {};
   for (const [name, schema] of Object.entries(parameters)) {
-    const values = known.includes(name) ? query.all(name) : [];
+    const values = query.all(name);
     if (!repeatable && values.length > 1) {
       const list = pythonRepr(values);
       throw badRequest(`Invalid input for query parameters ${name}. Value: ${list}. ${list} is too long`);
@@ -92,7 +74,7 @@ export function readQuery<const Parameters extends Readonly<Record<string, v.Gen
       read[name] = checkInput({ [name]: value }, v.object({ [name]: schema }), 'query parameters')[name];
     }
   }
-  return read as { [Name in keyof Parameters]?: v.InferOutput<Parameters[Name]> }; // each is its schema's output
+  return read as QueryValues<Schema>; // each value is the output of its parameter's schema
 }
 
 function checkInput<Schema extends v.GenericSchema>(

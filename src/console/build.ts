@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip } from 'node:zlib';
@@ -15,6 +16,8 @@ export type BuiltFile = {
 /** The sources of the pages. */
 const sources = path.join(import.meta.dirname, '..', '..', 'console');
 
+const licence = path.join(import.meta.dirname, '..', '..', 'node_modules', 'preact', 'LICENSE');
+
 /** Bundles the pages: one script, one style sheet and the icon. */
 export async function buildConsole(): Promise<readonly BuiltFile[]> {
   const { outputFiles } = await build({
@@ -31,6 +34,8 @@ export async function buildConsole(): Promise<readonly BuiltFile[]> {
     jsxImportSource: 'preact',
     loader: { '.svg': 'copy' },
     logLevel: 'silent',
+    // Preact is part of the script, and its licence wants to go with it.
+    banner: { js: `/*! Preact\n${await readFile(licence, 'utf8')}*/` },
   });
   return Promise.all(
     outputFiles.map(async ({ path: file, contents }) => {

@@ -7,6 +7,7 @@ import { createPlaces, nowhere } from './places.ts';
 import { Postings } from './postings.ts';
 import { blankProvider, type Inventory, type Provider } from './provider.ts';
 import { createTreeOrders, type TreeOrders } from './tree_orders.ts';
+import { createTreeRoom, type TreeRoom } from './tree_room.ts';
 import { linkTrees } from './trees.ts';
 import { createUuidOrder, type UuidOrder } from './uuid_order.ts';
 
@@ -30,6 +31,7 @@ export type Fleet = {
   /** The providers in an aggregate, by the UUID of the aggregate as it was spelt. */
   readonly inAggregate: Postings<string>;
   readonly treeOrders: TreeOrders;
+  readonly treeRoom: TreeRoom;
   readonly traits: Names;
   readonly classes: Names;
 };
@@ -66,6 +68,7 @@ export function buildFleet({ traitNames, classNames }: NameRows, serverRun: stri
   const places = createPlaces();
   const inUuidOrder = createUuidOrder(byUuid);
   const treeOrders = createTreeOrders(roots, places);
+  const treeRoom = createTreeRoom(roots);
   const fleet = {
     serverRun,
     byId,
@@ -77,6 +80,7 @@ export function buildFleet({ traitNames, classNames }: NameRows, serverRun: stri
     withTrait: new Postings<number>(places),
     inAggregate: new Postings<string>(places),
     treeOrders,
+    treeRoom,
     traits: namesOf(traitNames),
     classes: namesOf(classNames),
   };
@@ -84,11 +88,12 @@ export function buildFleet({ traitNames, classNames }: NameRows, serverRun: stri
   const setRoot = (provider: Provider, isRoot: boolean): void => {
     const place = provider.rootPlace;
     if (isRoot || place !== nowhere) treeOrders.note(provider);
-    if (isRoot === (place !== nowhere)) return;
     if (isRoot) {
-      provider.rootPlace = roots.push(provider) - 1;
+      if (place === nowhere) provider.rootPlace = roots.push(provider) - 1;
+      treeRoom.note(provider.rootPlace);
       return;
     }
+    if (place === nowhere) return;
     // The last root moves to the place of the removed one, so that the cost does not depend on the size of the fleet.
     provider.rootPlace = nowhere;
     const last = roots.pop();
@@ -96,6 +101,7 @@ export function buildFleet({ traitNames, classNames }: NameRows, serverRun: stri
     roots[place] = last;
     last.rootPlace = place;
     treeOrders.note(last);
+    treeRoom.note(place);
   };
 
   const remove = (provider: Provider): void => {
@@ -219,6 +225,7 @@ export function buildFleet({ traitNames, classNames }: NameRows, serverRun: stri
       provider.createdAtSeconds = created ?? undefined;
       provider.updatedAtSeconds = updated ?? undefined;
     }
+    treeRoom.settle();
   };
 
   const gather = (): GatheredChange => {
@@ -233,6 +240,7 @@ export function buildFleet({ traitNames, classNames }: NameRows, serverRun: stri
       apply: (ids, names) => {
         takeNames(names);
         takeWhole(ids, rows, parts);
+        treeRoom.settle();
       },
     };
   };
@@ -253,9 +261,10 @@ export function buildFleet({ traitNames, classNames }: NameRows, serverRun: stri
 }
 
 /** Notes that the parts or the usages of a provider have changed: nothing that was found of its tree is true any more. */
-export function noteChange({ treeOrders }: Pick<Fleet, 'treeOrders'>, { root }: Provider): void {
+export function noteChange({ treeOrders, treeRoom }: Pick<Fleet, 'treeOrders' | 'treeRoom'>, { root }: Provider): void {
   root.findings = undefined;
   treeOrders.note(root);
+  treeRoom.note(root.rootPlace);
 }
 
 const classOf = (inventory: Inventory): number => inventory.classId;

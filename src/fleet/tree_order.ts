@@ -2,15 +2,7 @@ import { nowhere, type Places } from './places.ts';
 import type { Provider } from './provider.ts';
 import { type Block, firstFailing, sortPlaces } from './sorted_places.ts';
 import { keyValue, leftOf, type TreeKey } from './tree_keys.ts';
-
-/** What a tree must have free of a class to be of any use. */
-export type Demand = {
-  readonly classId: number;
-  /** So much all its providers together. */
-  readonly total: number;
-  /** So much one of its providers. */
-  readonly ofOne: number;
-};
+import type { Demand } from './tree_room.ts';
 
 /** Roots whose trees are equal by all keys. */
 export type TreeRun = {

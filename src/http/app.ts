@@ -1,4 +1,5 @@
 import { Hono, type MiddlewareHandler } from 'hono';
+import { RegExpRouter } from 'hono/router/reg-exp-router';
 import type { Logger } from 'pino';
 import { failureKind } from '../../db/engine/failure_kind.ts';
 import type { Policy } from '../access/policy/policy.ts';
@@ -83,12 +84,14 @@ const metricsParts = (metrics: Metrics, { config, authentication, policy }: AppO
 /** An app with the middleware of every request: its id, the log, the check of the host, and the answers to errors. */
 function emptyApp(apis: Apis, address: Config['api'], { config, outages, logger }: AppOptions): Hono<HonoEnv> {
   const app = new Hono<HonoEnv>({
+    // Named, so that a route which it cannot have is refused here. By default Hono would take a slower router for all.
+    router: new RegExpRouter(),
     getPath: (request, options) => routedPath(targetOf(request.url, incomingOf(options?.env))),
   });
   app.use(identifyAndLog(apis, logger, config.osloMiddleware));
   if (trustsItsMachine(address)) app.use(onlyOwnHosts(address));
   app.onError((error, c) => {
-    const exchange = c.var.exchange;
+    const exchange = c.get('exchange');
     const { service, dialect } = exchange.api;
     const isApiError = error instanceof ApiError;
     if (!isApiError && !outages.notice(error)) {
@@ -119,6 +122,8 @@ function apiErrorFor(error: unknown, requestId: string, method: string): ApiErro
   switch (failureKind(error)) {
     case 'unavailable':
       return tryLater('The database cannot be reached; please retry.');
+    case 'out of room':
+      return tryLater('The database has no disk or memory left, or cannot use its files; please retry.');
     case 'lock wait too long':
       return tryLater('Another program holds a lock in the database that the request needs; please retry.');
     case 'timed out':
@@ -143,7 +148,7 @@ function apiErrorFor(error: unknown, requestId: string, method: string): ApiErro
 const tryLater = (detail: string): ApiError => new ApiError(503, detail, { headers: { 'retry-after': '1' } });
 
 const negotiateVersion: MiddlewareHandler<HonoEnv> = async function negotiateVersion(c, next) {
-  const { exchange } = c.var;
+  const exchange = c.get('exchange');
   const { dialect, service } = exchange.api;
   const { headers } = c.req.raw;
   exchange.version = dialect.requestedMinor(service, headers);

@@ -22,7 +22,7 @@ const missingToken =
 
 /** `auth_strategy = noauth2` */
 export const withoutKeystone: Authentication = async function withoutKeystone(c, next) {
-  const { exchange } = c.var;
+  const exchange = c.get('exchange');
   if (!isOpen(exchange)) {
     const identity = noauthIdentity(c.req.raw.headers);
     if (identity === undefined) {
@@ -48,7 +48,7 @@ export const byKeystone = (
   options: { readonly wwwAuthenticateUri: string; readonly delayed: boolean },
 ): Authentication =>
   async function byKeystone(c, next) {
-    const { exchange } = c.var;
+    const exchange = c.get('exchange');
     if (!isOpen(exchange)) {
       const { method, headers } = c.req.raw;
       const asked = { method, accept: exchange.accept };

@@ -1,20 +1,28 @@
 import type * as v from 'valibot';
 import { ApiError, badRequest } from '../rest/errors.ts';
 import { messageOf } from '../rest/message_of.ts';
-import { checkValue } from '../rest/schema_check.ts';
+import type { Dialect } from './dialect.ts';
 
 /**
  * Reads a request body as JSON and checks it against a schema.
  *
- * @throws ApiError 400 where it is not JSON, or does not validate, naming the place and the value; 413 where it is
- *   longer than `limitBytes`.
+ * @throws ApiError 400 where it is not JSON, or does not validate, in the words of the dialect; 413 where it is longer
+ *   than `limitBytes`.
  */
 export async function readJson<Schema extends v.GenericSchema>(
   request: Request,
   schema: Schema,
   limitBytes: number,
+  { malformedBody, checkBody }: Dialect,
 ): Promise<v.InferOutput<Schema>> {
-  return checkValue(parseJson(await readBody(request, limitBytes)), schema);
+  const bytes = await readBody(request, limitBytes);
+  let value: unknown;
+  try {
+    value = parseJson(bytes);
+  } catch (error) {
+    throw badRequest(malformedBody(messageOf(error)));
+  }
+  return checkBody(value, schema);
 }
 
 async function readBody(request: Request, limitBytes: number): Promise<Uint8Array> {
@@ -42,16 +50,13 @@ async function readBody(request: Request, limitBytes: number): Promise<Uint8Arra
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
+/** @throws an error whose message says why the bytes are not JSON */
 function parseJson(bytes: Uint8Array): unknown {
   let text: string;
   try {
     text = utf8.decode(bytes);
   } catch {
-    throw badRequest('Malformed JSON: the body is not valid UTF-8.');
+    throw new Error('the body is not valid UTF-8.');
   }
-  try {
-    return JSON.parse(text);
-  } catch (error) {
-    throw badRequest(`Malformed JSON: ${messageOf(error)}`);
-  }
+  return JSON.parse(text);
 }

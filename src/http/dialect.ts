@@ -1,4 +1,8 @@
+import type * as v from 'valibot';
+import type { Route } from '../rest/endpoint.ts';
 import { ApiError } from '../rest/errors.ts';
+import { since } from '../rest/microversions.ts';
+import { checkValue } from '../rest/schema_check.ts';
 import { type Service, versionText } from '../rest/versions.ts';
 import { olderVersionHeader, requestedMinor, versionHeader } from './microversion.ts';
 import { type ErrorContext, renderError } from './render_error.ts';
@@ -11,6 +15,12 @@ export type Dialect = {
   readonly setVersion: (response: Response, service: Service, minor: number, vary: boolean) => void;
   /** @throws ApiError where a request with this Content-Type (empty where it has none) is refused. */
   readonly checkContentType: (contentType: string, contentLength: number) => void;
+  /** The error text where an endpoint begins at a later version than that of the request. */
+  readonly tooEarly: (endpoint: Route, service: Service, minor: number) => string;
+  /** The error text where a body is not JSON. @param why what the parser says */
+  readonly malformedBody: (why: string) => string;
+  /** Checks a body against the schema of an endpoint. @throws ApiError 400 naming the place and the value. */
+  readonly checkBody: <Schema extends v.GenericSchema>(body: unknown, schema: Schema) => v.InferOutput<Schema>;
   /** The error text where the policy does not allow a request. */
   readonly forbidden: (rule: string) => string;
   readonly renderError: (error: ApiError, context: ErrorContext) => Response;
@@ -28,6 +38,14 @@ export const placementDialect: Dialect = {
     if (contentLength === 0 || contentType !== '') return;
     throw new ApiError(400, 'content-type header required when content-length > 0', { vary: false });
   },
+  // Upstream's text is empty, and its versions keep it.
+  tooEarly: ({ method, path, since: first }, service, minor) =>
+    minor < since.entityTags
+      ? ''
+      : `${method} ${path.replace(/:([a-z_]+)/g, '{$1}')} needs microversion ${versionText(service, first)}; this request is for ` +
+        `${versionText(service, minor)}.`,
+  malformedBody: (why) => `Malformed JSON: ${why}`,
+  checkBody: checkValue,
   forbidden: (rule) => `Policy does not allow ${rule} to be performed.`,
   renderError,
 };

@@ -28,7 +28,7 @@ export function mountEndpoints(
     const byMethod = Map.groupBy(ofPath, (endpoint): string => endpoint.method);
     const allow = [...byMethod.keys()].join(', ');
     app.all(path, async (c) => {
-      const exchange = c.var.exchange;
+      const exchange = c.get('exchange');
       // Hono would answer HEAD by the handler of GET; upstream has no HEAD.
       const candidates = byMethod.get(c.req.raw.method);
       if (candidates === undefined) {
@@ -69,7 +69,10 @@ function select(candidates: readonly BoundEndpoint[], exchange: Exchange): Bound
     ({ since, until = Number.POSITIVE_INFINITY }) => since <= exchange.version && exchange.version <= until,
   );
   if (endpoint === undefined) {
-    throw first?.absentStatus === 405 ? new ApiError(405, '') : notFound('');
+    const { service, dialect } = exchange.api;
+    const later = candidates.find(({ since }) => since > exchange.version);
+    const text = later === undefined ? '' : dialect.tooEarly(later, service, exchange.version);
+    throw first?.absentStatus === 405 ? new ApiError(405, text) : notFound(text);
   }
   if (!endpoint.mediaTypesFirst) checkMediaTypes(endpoint, exchange);
   return endpoint;
@@ -135,7 +138,7 @@ function apiRequest(
       query ??= parseQuery(exchange.search);
       return query;
     },
-    json: (schema) => readJson(raw, schema, limitBytes),
+    json: (schema) => readJson(raw, schema, limitBytes, exchange.api.dialect),
     prefers: (offers) => bestOffer(exchange.accept, offers),
     header: (name) => raw.headers.get(name) ?? undefined,
     origin: exchange.origin,

@@ -34,14 +34,14 @@ export function mountMetrics(app: Hono<HonoEnv>, { metrics, authentication, poli
     app.use('/metrics', authorized(policy));
   }
   app.get('/metrics', async (c) => {
-    c.var.exchange.quiet = true;
+    c.get('exchange').quiet = true;
     return c.body(await metrics.scrape(), 200, { 'content-type': metrics.contentType });
   });
 }
 
 const authorized = (policy: Policy): MiddlewareHandler<HonoEnv> =>
   async function authorized(c, next) {
-    const { identity, api } = c.var.exchange;
+    const { identity, api } = c.get('exchange');
     const target = { project_id: identity.projectId ?? null, user_id: identity.userId };
     if (!policy.allows(metricsRule.name, identity, target)) {
       throw new ApiError(403, api.dialect.forbidden(metricsRule.name), { vary: false });

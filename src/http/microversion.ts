@@ -1,5 +1,5 @@
 import { ApiError } from '../rest/errors.ts';
-import { type Service, versionText } from '../rest/versions.ts';
+import { type Service, versionText, versionTexts } from '../rest/versions.ts';
 
 /** The header by which clients ask for a microversion, and by which answers say at which one they are. */
 export const versionHeader = 'openstack-api-version';
@@ -17,6 +17,8 @@ export const olderVersionHeader = (service: Service): string => `x-openstack-${s
  * @throws ApiError 400 where it is no version, 406 where it is out of range.
  */
 export function requestedMinor(service: Service, header: string | null, olderHeader: string | null = null): number {
+  const exact = header === null ? undefined : usualHeaders(service).get(header);
+  if (exact !== undefined) return exact;
   const text = askedVersion(service.type, header, olderHeader);
   if (text === undefined) return service.minMinor;
   if (text === 'latest') return service.maxMinor;
@@ -28,6 +30,20 @@ export function requestedMinor(service: Service, header: string | null, olderHea
     throw new ApiError(406, `Invalid microversion: Unacceptable version header: ${text}`);
   }
   return minor;
+}
+
+const usualHeadersOf = new WeakMap<Service, ReadonlyMap<string, number>>();
+
+/** The headers as nearly all clients send them, such as `placement 1.39`, with their minor versions. */
+function usualHeaders(service: Service): ReadonlyMap<string, number> {
+  const known = usualHeadersOf.get(service);
+  if (known !== undefined) return known;
+  const headers = versionTexts(service).map(
+    (text, place) => [`${service.type} ${text}`, service.minMinor + place] as const,
+  );
+  const made = new Map(headers);
+  usualHeadersOf.set(service, made);
+  return made;
 }
 
 /**

@@ -19,7 +19,7 @@ const checkTimeoutMs = 2_000;
  */
 export function mountProbes(app: Hono<HonoEnv>, { check }: Probed): void {
   const health: Handler<HonoEnv> = async (c) => {
-    c.var.exchange.quiet = true;
+    c.get('exchange').quiet = true;
     const trouble = await Promise.race([check().then(() => undefined, reasonOf), late()]);
     const status = trouble === undefined ? 200 : 503;
     if (c.req.raw.method === 'HEAD') return c.body(null, status === 200 ? 204 : 503);
@@ -44,7 +44,7 @@ export const observing = (metrics: Metrics): MiddlewareHandler<HonoEnv> =>
   async function observe(c, next) {
     const startedMs = performance.now();
     await next();
-    const { version, api } = c.var.exchange;
+    const { version, api } = c.get('exchange');
     const route = routePath(c, -1);
     metrics.observe({
       method: knownMethods.has(c.req.raw.method) ? c.req.raw.method : 'other',

@@ -1,4 +1,4 @@
-import { closeSync, openSync } from 'node:fs';
+import { closeSync, fstatSync, openSync } from 'node:fs';
 import path from 'node:path';
 import { type DestinationStream, type Logger, pino } from 'pino';
 import type { Config } from '../config/config.ts';
@@ -9,8 +9,8 @@ import { terminalLine } from './terminal_line.ts';
 /** Where a process logs to. */
 export type Log = {
   readonly logger: Logger;
-  /** Opens the log file by its name again, after it was moved away; on standard error it does nothing. */
-  reopen(): void;
+  /** Opens the log file by its name again, after it was moved away. @returns whether there is a log file */
+  reopen(): boolean;
 };
 
 /**
@@ -24,11 +24,14 @@ const maxWaitingBytes = 16 * 1024 * 1024;
  */
 const gatheringMs = 10;
 
+/** The largest write, in bytes. */
+const pieceBytes = 64 * 1024;
+
 /**
- * Writes to a pipe of up to this size (PIPE_BUF) are not mixed with those of other processes: the workers share
+ * Writes to a pipe of up to this size (PIPE_BUF) are not mixed with those of other processes: the workers may share
  * standard error.
  */
-const pieceBytes = 4096;
+const sharedPieceBytes = 4096;
 
 /**
  * Opens the log of the process, on standard error or in the file that `[DEFAULT] log_file` and `log_dir` name. Lines
@@ -42,15 +45,17 @@ const pieceBytes = 4096;
 export function openLog(settings: Config['default'], worker?: number): Log {
   const file = logFileOf(settings);
   if (file !== undefined) checkWritable(file);
+  const isShared = worker !== undefined && file === undefined && !fstatSync(process.stderr.fd).isFile();
+  const maxWrite = isShared ? sharedPieceBytes : pieceBytes;
   const destination = pino.destination({
     dest: file ?? process.stderr.fd,
     sync: false,
     maxLength: maxWaitingBytes,
-    maxWrite: pieceBytes,
+    maxWrite,
     mode: 0o640,
   });
   surviveErrors(destination);
-  const gathered = gatherLines(destination);
+  const gathered = gatherLines(destination, maxWrite);
   const form = lineForm(settings, file === undefined && process.stderr.isTTY);
   const stream: DestinationStream = form === undefined ? gathered : { write: (json) => gathered.write(form(json)) };
   const logger = pino(
@@ -65,9 +70,10 @@ export function openLog(settings: Config['default'], worker?: number): Log {
   return {
     logger,
     reopen: () => {
-      if (file === undefined) return;
+      if (file === undefined) return false;
       gathered.flush();
       destination.reopen();
+      return true;
     },
   };
 }
@@ -84,8 +90,10 @@ function lineForm(settings: Config['default'], isTerminal: boolean): ((json: str
 /**
  * Joins the lines of some milliseconds into one write of whole lines. When the process ends, the remaining lines are
  * written.
+ *
+ * @param mostBytes the size of a write, unless one line is longer
  */
-function gatherLines(destination: ReturnType<typeof pino.destination>) {
+function gatherLines(destination: ReturnType<typeof pino.destination>, mostBytes: number) {
   let lines = '';
   let bytes = 0;
   let timer: NodeJS.Timeout | undefined;
@@ -105,7 +113,7 @@ function gatherLines(destination: ReturnType<typeof pino.destination>) {
   };
   const write = (line: string): void => {
     const added = Buffer.byteLength(line);
-    if (bytes + added > pieceBytes) flush();
+    if (bytes + added > mostBytes) flush();
     lines += line;
     bytes += added;
     timer ??= setTimeout(flush, gatheringMs);

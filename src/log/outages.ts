@@ -1,23 +1,41 @@
 import type { Logger } from 'pino';
 import { failureOf } from '../../db/engine/failure_of.ts';
-import { isUnavailable } from '../../db/engine/sqlstate.ts';
+import { isOutOfRoom, isUnavailable } from '../../db/engine/sqlstate.ts';
 
-/** Logs once when the database cannot be reached, and once when it can again, however many requests fail meanwhile. */
+/**
+ * Logs once when the database cannot be reached, and once when it can again, however many requests fail meanwhile. While it can be
+ * reached and has no disk or memory left, this is logged once, too.
+ */
 export type Outages = {
   /**
-   * Takes note of an error. @returns whether it means that the database cannot be reached; then the caller need not log
-   * it
+   * Takes note of an error. @returns whether it means that the database cannot be reached, or has no room; then the
+   * caller need not log it
    */
   notice(error: unknown): boolean;
   /** Takes note of an answer of the database. @param askedMs when the query was sent, by `performance.now()` */
   answered(askedMs: number): void;
 };
 
+/** After this time without a statement that the database had no room for, the next one is logged again. */
+const roomAgainMs = 60_000;
+
 /** Creates an `Outages` for a database that can be reached at the moment. */
 export function openOutages(logger: Logger): Outages {
   let sinceMs: number | undefined;
+  let outOfRoomMs = Number.NEGATIVE_INFINITY;
   return {
     notice: (error) => {
+      if (isOutOfRoom(error)) {
+        const nowMs = performance.now();
+        if (nowMs - outOfRoomMs > roomAgainMs) {
+          logger.warn(
+            { reason: failureOf(error) },
+            'The database has no disk or memory left, or cannot use its files: requests that need them are answered 503',
+          );
+        }
+        outOfRoomMs = nowMs;
+        return true;
+      }
       if (!isUnavailable(error)) return false;
       if (sinceMs === undefined) {
         sinceMs = performance.now();

@@ -65,11 +65,11 @@ export function text(
       failed('pattern', (value) => `${value} does not match '${pattern.source}'`),
     ),
     v.check(
-      (value) => [...value].length >= minLength,
+      (value) => hasCodePoints(value, minLength),
       failed('minLength', (value) => `${value} is too short`),
     ),
     v.check(
-      (value) => value.length <= maxLength || [...value].length <= maxLength,
+      (value) => !hasCodePoints(value, maxLength + 1),
       failed('maxLength', (value) => `${value} is too long`),
     ),
     v.check(
@@ -78,6 +78,10 @@ export function text(
     ),
   );
 }
+
+/** Whether a text has at least so many code points. They are only counted where the length in UTF-16 leaves it open. */
+const hasCodePoints = (value: string, least: number): boolean =>
+  value.length >= least && (value.length >= 2 * least || [...value].length >= least);
 
 /** A time with its zone, such as 2026-11-22T23:00:00Z, as a Date. */
 export const time = v.pipe(
@@ -180,6 +184,17 @@ export const list = <Item extends v.GenericSchema>(
       failed('uniqueItems', (value) => `${value} has non-unique elements`),
     ),
   );
+
+/** A value of the first form if it is an object with the field, else of the second form. */
+export const either = <First extends v.GenericSchema, Second extends v.GenericSchema>(
+  field: string,
+  first: First,
+  second: Second,
+) => {
+  const choice = v.lazy((value): First | Second => (isObject(value) && Object.hasOwn(value, field) ? first : second));
+  // As valibot's unions have them, so that both forms can be seen in the schema.
+  return Object.assign(choice, { options: [first, second] });
+};
 
 /** One of some texts. */
 export const oneOf = (values: readonly string[]) =>

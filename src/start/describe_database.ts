@@ -18,11 +18,18 @@ export function describeDatabase(
     const where = embeddedPath.startsWith('memory://') ? 'memory' : path.resolve(embeddedPath);
     return `embedded database in ${where}`;
   }
+  const hosts = hostsOf(connection).hosts.map((host) => nameOfHost(host, env));
+  return `PostgreSQL database ${namesIn(connection, env).database} at ${hosts.join(', ')}`;
+}
+
+/** The role and the database that the URL of a connection names, by libpq's defaults where it names none. */
+export function namesIn(
+  connection: string,
+  env: Readonly<Record<string, string | undefined>> = process.env,
+): { readonly role: string; readonly database: string } {
   const reading = splitDatabaseUrl(connection, '', ['postgresql']);
   // `load` has turned every URL into this form, so it can be read.
-  if ('problem' in reading) return 'PostgreSQL database';
-  const { user, database } = reading.value;
-  const hosts = hostsOf(connection).hosts.map((host) => nameOfHost(host, env));
-  const name = decodeURI(database ?? '') || env.PGDATABASE || user || env.PGUSER || env.USER || '';
-  return `PostgreSQL database ${name} at ${hosts.join(', ')}`;
+  const { user, database } = 'problem' in reading ? {} : reading.value;
+  const role = user || env.PGUSER || env.USER || '';
+  return { role, database: decodeURI(database ?? '') || env.PGDATABASE || role };
 }

@@ -1,21 +1,20 @@
 import { hasSqlstate, isUnavailable, sqlstate } from '../../db/engine/sqlstate.ts';
 import { ConfigError } from '../config/config_error.ts';
+import { ListenError } from '../http/server/bind.ts';
 
 /** Exit codes of commands for failures that supervisors and scripts may tell apart; numbers and names are of sysexits.h. */
 const exitCodes = { failed: 1, unavailable: 69, osError: 71, noPermission: 77, config: 78 } as const;
 
-const listenErrors: ReadonlySet<unknown> = new Set(['EADDRINUSE', 'EACCES', 'EADDRNOTAVAIL']);
-
 /**
- * The exit code for a failure: 78 the configuration or a policy file, 77 the database refuses the role (password,
- * privileges), 69 the database cannot be reached, 71 the address cannot be listened on, and 1 for anything else.
+ * The exit code for a failure: 78 the configuration or a policy file is wrong, also where it names a database that the server does
+ * not have; 77 the database refuses the role (password, privileges); 69 the database cannot be reached; 71 the address cannot be
+ * listened on; and 1 for anything else.
  */
 export function exitCodeOf(error: unknown): number {
-  if (error instanceof ConfigError) return exitCodes.config;
+  // Before the errors of the network: the name of a host may be unknown in both.
+  if (error instanceof ListenError) return exitCodes.osError;
+  if (error instanceof ConfigError || hasSqlstate(error, sqlstate.unknownDatabase)) return exitCodes.config;
   if (isRefusedLogin(error) || hasSqlstate(error, sqlstate.insufficientPrivilege)) return exitCodes.noPermission;
-  if (error instanceof Error && 'syscall' in error && error.syscall === 'listen' && 'code' in error) {
-    return listenErrors.has(error.code) ? exitCodes.osError : exitCodes.failed;
-  }
   if (isUnavailable(error)) return exitCodes.unavailable;
   return error instanceof Error && error.cause !== undefined ? exitCodeOf(error.cause) : exitCodes.failed;
 }

@@ -6,6 +6,7 @@ import { reach } from '../../db/engine/reach.ts';
 import { hasSqlstate, sqlstate } from '../../db/engine/sqlstate.ts';
 import type { Config } from '../config/config.ts';
 import { maskUrls } from '../config/database_url.ts';
+import { namesIn } from './describe_database.ts';
 import { isRefusedLogin } from './exit_code.ts';
 
 /**
@@ -57,17 +58,27 @@ export async function openConfiguredDatabase(
     return database;
   } catch (error) {
     await database.close();
-    throw new Error(`${problem(failureOf(error))} ${remedyOf(error)}`, { cause: error });
+    throw new Error(`${problem(failureOf(error))} ${remedyOf(error, connection)}`, { cause: error });
   }
 }
 
 const option = '[placement_database] connection (or DATABASE_URL)';
 
 /** What to do. A server that refuses the role, or lacks the database, is already running. */
-function remedyOf(error: unknown): string {
+function remedyOf(error: unknown, connection: string): string {
+  const names = namesIn(connection);
+  const [role, database] = [quoted(names.role), quoted(names.database)];
   if (isRefusedLogin(error))
     return `The server answers: correct user and password in ${option}, or let pg_hba.conf allow them.`;
   if (hasSqlstate(error, sqlstate.unknownDatabase))
-    return `The server answers: create the database, or correct ${option}.`;
+    return (
+      `The server answers: correct ${option}, or create the database, as a superuser: create database ${database} ` +
+      `owner ${role} encoding 'UTF8' lc_collate 'C' lc_ctype 'C' template template0;`
+    );
+  if (hasSqlstate(error, sqlstate.insufficientPrivilege))
+    return `The server answers: correct ${option}, or let the role connect, as a superuser: grant connect on database ${database} to ${role};`;
   return `Start the server, or correct ${option}.`;
 }
+
+/** A name as SQL has it: in quotes where it needs them. */
+const quoted = (name: string): string => (/^[a-z_][a-z0-9_]*$/.test(name) ? name : `"${name.replaceAll('"', '""')}"`);

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { Config } from '../config/config.ts';
 import { metricsAddress } from '../http/metrics_endpoint.ts';
-import { type Address, bind, checkAddresses } from '../http/server/bind.ts';
+import { type Address, bind } from '../http/server/bind.ts';
 import { acceptMs, type Listening } from '../http/server/listen.ts';
 import type { Tls } from '../http/server/tls_files.ts';
 import { openConfiguredDatabase } from '../start/open_database.ts';
@@ -25,8 +25,6 @@ export async function serveByWorkers(
 ): Promise<Listening> {
   const { tls, logger } = options;
   const forMetrics = metricsAddress(config);
-  // Checked before the database and the workers start, which takes seconds. The service listens only when workers can answer.
-  await checkAddresses([[config.api, 'api'], ...(forMetrics === undefined ? [] : [[forMetrics, 'metrics'] as const])]);
   const database = await openConfiguredDatabase(config, { warn: (line) => logger.warn(line) });
   try {
     await prepareDatabase(database, config.placementDatabase);

@@ -15,7 +15,7 @@ export async function serveAsWorker(): Promise<void> {
   const { config, worker, ...first } = await firstMessage();
   let { tls } = first;
   let renewTls = (_tls: NonNullable<typeof tls>): void => {};
-  let reopenLog = (): void => {};
+  let reopenLog: () => void = () => {};
   let close = async (): Promise<void> => {};
   let ending = false;
   const end = (): void => {

@@ -6,7 +6,6 @@ import type { MeasuredServer } from './measured_server.ts';
 import { type Footprint, freshFootprint, usedFootprint } from './memory.ts';
 import type { Options } from './options.ts';
 import type { Row } from './table.ts';
-import { allWorkloads } from './workloads/all.ts';
 import type { Workload } from './workloads/workload.ts';
 
 /** Receives each result as soon as it is known. `first` is the row of the first server for the same workload. */
@@ -15,22 +14,27 @@ export type Report = {
   footprint(footprint: Footprint): void;
 };
 
-/** Measures all workloads on all servers, at every size. */
-export async function measureServers(servers: readonly MeasuredServer[], options: Options, report: Report) {
-  const wanted = allWorkloads.filter(({ name }) => options.only.test(name));
-  const footprints = options.only.test('W7');
+/** Measures the workloads on all servers, at every size. */
+export async function measureServers(
+  servers: readonly MeasuredServer[],
+  workloads: readonly Workload[],
+  options: Options,
+  report: Report,
+): Promise<void> {
+  const wanted = workloads.filter(({ name }) => options.only.test(name));
+  const footprints = options.processes === undefined && options.only.test('W7');
   for (const size of options.sizes) {
-    const workloads = wanted.filter(
+    const flat = wanted.filter(
       ({ dataSet, grows = false, largest = Number.POSITIVE_INFINITY }) =>
         dataSet === 'flat' && (grows || size === options.sizes[0]) && size <= largest,
     );
-    if (workloads.length === 0 && !footprints) continue;
+    if (flat.length === 0 && !footprints) continue;
     for (const server of servers) await server.fill((query) => loadTrees(query, [flatHost], size));
     for (const server of footprints ? servers : []) {
       const footprint = await freshFootprint(server, size);
       if (footprint !== undefined) report.footprint(footprint);
     }
-    for (const workload of workloads) await measureWorkload(workload, servers, size, options, report);
+    for (const workload of flat) await measureWorkload(workload, servers, size, options, report);
     for (const server of footprints ? servers : []) report.footprint(usedFootprint(server, size));
   }
   const nested = wanted.filter(({ dataSet }) => dataSet === 'nested');
@@ -54,14 +58,14 @@ async function measureWorkload(
   workload: Workload,
   servers: readonly MeasuredServer[],
   size: number,
-  { rounds, durationMs }: Options,
+  { rounds, warmUpRounds, durationMs }: Options,
   report: Report,
 ): Promise<void> {
   const measured = servers.map((): Measurement[] => []);
-  for (let round = 0; round < rounds; round += 1) {
+  for (let round = 0; round < warmUpRounds + rounds; round += 1) {
     for (const [index, server] of servers.entries()) {
       const measurement = await workload.run(server, { providers: size, durationMs });
-      if (measurement !== undefined) measured[index]?.push(measurement);
+      if (measurement !== undefined && round >= warmUpRounds) measured[index]?.push(measurement);
     }
   }
   const rows = servers.flatMap(({ name: server }, index): Row[] => {

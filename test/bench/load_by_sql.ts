@@ -27,12 +27,12 @@ export async function removeAll(query: Query): Promise<void> {
 }
 
 /**
- * Updates the inventories of `count` providers of the kind without changing them, as an agent does that writes the same
- * inventories again.
+ * Updates the inventories of `count` providers of the kind, from number `first` on, without changing them, as an agent
+ * does that writes the same inventories again.
  */
-export async function touchInventories(query: Query, { kind }: ProviderShape, count: number): Promise<void> {
-  await query(`update inventories set updated_at = now() where resource_provider_id in
-    (select id from resource_providers where name like '${kind}-%' order by id limit ${count})`);
+export async function touchInventories(query: Query, { kind }: ProviderShape, first: number, count: number) {
+  await query(`update inventories set updated_at = now()
+    where resource_provider_id in (select id from ${providersOf(kind, first, count)})`);
 }
 
 async function insertProviders(query: Query, { kind, parent }: ProviderShape, count: number): Promise<void> {
@@ -40,7 +40,7 @@ async function insertProviders(query: Query, { kind, parent }: ProviderShape, co
   const values = `now(), now(), ${uuidSql(`'${kind}-' || n`)}, '${kind}-' || n, 1`;
   if (parent !== undefined) {
     await query(`insert into resource_providers (${columns}, root_provider_id, parent_provider_id)
-      select ${values}, root_provider_id, id from ${providersOf(parent, count)}`);
+      select ${values}, root_provider_id, id from ${providersOf(parent, 1, count)}`);
     return;
   }
   await query(`insert into resource_providers (${columns}) select ${values} from generate_series(1, ${count}) as n`);
@@ -55,7 +55,7 @@ async function insertInventories(query: Query, { kind, inventories }: ProviderSh
   await query(`insert into inventories (created_at, updated_at, resource_provider_id, resource_class_id,
       total, reserved, min_unit, max_unit, step_size, allocation_ratio)
     select now(), now(), p.id, c.id, i.total, i.reserved, i.min_unit, i.max_unit, i.step_size, i.ratio
-    from ${providersOf(kind, count)},
+    from ${providersOf(kind, 1, count)},
       (values ${Object.entries(inventories).map(row).join(', ')})
         as i (class, total, reserved, min_unit, max_unit, step_size, ratio)
       join resource_classes c on c.name = i.class`);
@@ -70,7 +70,7 @@ async function insertTraits(query: Query, shape: ProviderShape, count: number): 
   await query(`insert into traits (created_at, name) select distinct now()::timestamp, name
     from (values ${rows.join(', ')}) as has (n, name) on conflict do nothing`);
   await query(`insert into resource_provider_traits (created_at, resource_provider_id, trait_id)
-    select now(), p.id, t.id from ${providersOf(kind, count)}
+    select now(), p.id, t.id from ${providersOf(kind, 1, count)}
       join (values ${rows.join(', ')}) as has (n, name) on has.n = p.n % ${traitsRepeatAfter}
       join traits t on t.name = has.name`);
 }
@@ -79,7 +79,7 @@ async function insertAggregates(query: Query, { kind }: ProviderShape, count: nu
   await query(`insert into placement_aggregates (created_at, uuid)
     select now(), ${uuidSql(`'aggregate-' || n`)} from generate_series(0, 9) as n on conflict do nothing`);
   await query(`insert into resource_provider_aggregates (created_at, resource_provider_id, aggregate_id)
-    select now(), p.id, a.id from ${providersOf(kind, count)}
+    select now(), p.id, a.id from ${providersOf(kind, 1, count)}
       join placement_aggregates a on a.uuid = ${uuidSql(`'aggregate-' || p.n % 10`)}`);
 }
 
@@ -93,16 +93,16 @@ async function insertAllocations(query: Query, { kind }: ProviderShape, count: n
   await query(`insert into consumers (created_at, updated_at, uuid, project_id, user_id, generation, consumer_type_id)
     select now(), now(), ${consumer}, ${owner('projects', project)}, ${owner('users', user)}, 1,
       (select id from consumer_types where name = 'INSTANCE')
-    from ${providersOf(kind, count)} where p.n % 2 = 0`);
+    from ${providersOf(kind, 1, count)} where p.n % 2 = 0`);
   await query(`insert into allocations (created_at, updated_at, resource_provider_id, consumer_id, resource_class_id, used)
     select now(), now(), p.id, ${consumer}, c.id, u.used
-    from ${providersOf(kind, count)}, (values ${used.join(', ')}) as u (class, used)
+    from ${providersOf(kind, 1, count)}, (values ${used.join(', ')}) as u (class, used)
       join resource_classes c on c.name = u.class where p.n % 2 = 0`);
 }
 
-/** The rows of the providers of a kind, each with its number. */
-const providersOf = (kind: string, count: number): string =>
-  `(select n, r.* from generate_series(1, ${count}) as n join resource_providers r on r.name = '${kind}-' || n) as p`;
+/** The rows of `count` providers of a kind from number `first` on, each with its number. */
+const providersOf = (kind: string, first: number, count: number): string =>
+  `(select n, r.* from generate_series(${first}, ${first + count - 1}) as n join resource_providers r on r.name = '${kind}-' || n) as p`;
 
 const uuidSql = (name: string): string =>
   `overlay(overlay(md5(${name}) placing '4' from 13) placing '8' from 17)::uuid::text`;

@@ -19,22 +19,36 @@ export type Measurement = {
   readonly note?: string;
 };
 
+/** The number of connections of a load: so many together, or so many to each process of the server. */
+export type Concurrency = number | { readonly eachProcess: number };
+
+/** How many times as long as with one process a load takes, so that each process does as much as one process does alone. */
+export const sharesOf = (concurrency: Concurrency, { urls }: Pick<MeasuredServer, 'urls'>): number =>
+  typeof concurrency === 'number' ? 1 : urls().length;
+
+/** The concurrency in the name of a workload. */
+export const inName = (concurrency: Concurrency): string =>
+  typeof concurrency === 'number' ? `c${concurrency}` : `c${concurrency.eachProcess} each`;
+
 /** One step of a load: a caller repeats it over its connection. */
 export type Operation = (connection: Connection, call: number) => Promise<void>;
 
 /**
- * A closed loop over `concurrency` connections, spread over the processes of the server, after a warm-up of a quarter
- * of the time.
+ * A closed loop over connections that are spread over the processes of the server, after a warm-up of a quarter of the
+ * time.
  *
  * @param bounds.coldStart leaves out the warm-up, for loads in which every operation counts
  */
 export async function measure(
   server: MeasuredServer,
-  concurrency: number,
-  { coldStart = false, ...bounds }: Bounds & { readonly coldStart?: boolean },
+  concurrency: Concurrency,
+  { coldStart = false, durationMs, most = Number.POSITIVE_INFINITY }: Bounds & { readonly coldStart?: boolean },
   operation: Operation,
 ): Promise<Measurement> {
-  return withConnections(server, concurrency, async (connections) => {
+  const shares = sharesOf(concurrency, server);
+  const bounds = { durationMs: durationMs * shares, most: most * shares };
+  const connected = typeof concurrency === 'number' ? concurrency : concurrency.eachProcess * shares;
+  return withConnections(server, connected, async (connections) => {
     if (!coldStart) await closedLoop(connections, { durationMs: bounds.durationMs / 4 }, operation);
     const pids = { server: server.pids(), database: server.databasePid === undefined ? [] : [server.databasePid] };
     const before = [cpuMs(pids.server), cpuMs(pids.database), ownCpuMs()] as const;

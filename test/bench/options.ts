@@ -1,4 +1,4 @@
-import { Command, InvalidArgumentError } from 'commander';
+import { Command, InvalidArgumentError, Option } from 'commander';
 import type { RunningServer } from './running_server.ts';
 
 /** Our own servers that can be measured, by their names in the table. */
@@ -9,10 +9,14 @@ export type Options = {
   /** The ratios refer to the first of them. */
   readonly running: readonly RunningServer[];
   readonly own: readonly OwnServer[];
+  /** What is measured instead: our own service by so many processes on one PostgreSQL, each with the same load. */
+  readonly processes: readonly number[] | undefined;
   /** Numbers of flat providers, the smallest first. */
   readonly sizes: readonly number[];
   readonly trees: number;
   readonly rounds: number;
+  /** Rounds before those that count: V8 compiles what each process does often. */
+  readonly warmUpRounds: number;
   readonly durationMs: number;
   readonly only: RegExp;
   readonly json: string | undefined;
@@ -24,6 +28,7 @@ type Flags = {
   readonly pid?: ReadonlyMap<string, string>;
   readonly database?: ReadonlyMap<string, string>;
   readonly own?: readonly OwnServer[];
+  readonly processes?: readonly number[];
   readonly sizes?: readonly number[];
   readonly trees?: number;
   readonly rounds?: number;
@@ -50,10 +55,26 @@ export function readOptions(args: readonly string[]): Options {
     .option('--database <name=URL>', 'its PostgreSQL database; EVERYTHING IN IT IS REMOVED', named)
     .option('--pid <name=PID>', 'its first process (PID,PID: its processes), for its CPU time and memory', named)
     .option('--own <list>', `which of our own servers: ${ownServers.join(', ')}, or none (default: all)`, ownList)
-    .option('--sizes <list>', 'numbers of providers without children (default: 1000,10000,100000)', sizeList)
+    .addOption(
+      new Option(
+        '--processes <list>',
+        'instead: what an operation costs with so many processes on one PostgreSQL, each with 16 connections (such as 1,2,4,8)',
+      )
+        .argParser(numberList)
+        .conflicts(['server', 'own']),
+    )
+    .option(
+      '--sizes <list>',
+      'numbers of providers without children (default: 1000,10000,100000; with --processes 10000)',
+      numberList,
+    )
     .option('--trees <number>', 'number of provider trees (default: 1000)', positive)
     .option('--rounds <number>', 'how often everything is measured, the servers in turn (default: 3)', positive)
-    .option('--seconds <number>', 'how long each measurement takes (default: 1)', positive)
+    .option(
+      '--seconds <number>',
+      'how long each measurement takes (default: 1); with --processes for each process',
+      positive,
+    )
     .option('--only <regex>', 'only the workloads and limits whose name matches', regex)
     .option('--json <file>', 'also write all figures there')
     .option('--cpu-prof <folder>', 'leave a profile of the CPU time of our own servers there')
@@ -71,9 +92,11 @@ export function readOptions(args: readonly string[]): Options {
       return { name, urls: urls.split(','), pids, databaseUrl };
     }),
     own: flags.own ?? ownServers,
-    sizes: flags.sizes ?? (quick ? [100] : [1000, 10_000, 100_000]),
+    processes: flags.processes,
+    sizes: flags.sizes ?? (quick ? [100] : flags.processes === undefined ? [1000, 10_000, 100_000] : [10_000]),
     trees: flags.trees ?? (quick ? 10 : 1000),
     rounds: flags.rounds ?? (quick ? 1 : 3),
+    warmUpRounds: quick || flags.processes === undefined ? 0 : 1,
     durationMs: 1000 * (flags.seconds ?? (quick ? 0.05 : 1)),
     only: flags.only ?? /./,
     json: flags.json,
@@ -87,7 +110,7 @@ function positive(text: string): number {
   throw new InvalidArgumentError('It must be a positive number.');
 }
 
-const sizeList = (text: string): readonly number[] =>
+const numberList = (text: string): readonly number[] =>
   text
     .split(',')
     .map(positive)

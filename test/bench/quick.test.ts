@@ -9,7 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { ownServers } from './options.ts';
 import { runningTree } from './processes.ts';
 import type { Row } from './table.ts';
-import { allWorkloads } from './workloads/all.ts';
+import { allWorkloads, sharedWorkloads } from './workloads/all.ts';
 
 const benchmark = path.join(import.meta.dirname, 'run.ts');
 
@@ -60,6 +60,12 @@ test('a quick run measures every server', { timeout: 300_000 }, async () => {
   for (const { server, medians } of rows.filter(({ workload }) => workload === hotSpot)) {
     assert.match(medians.note ?? '', /^0 answers 409 while there was room/, server);
   }
+});
+
+test('a quick run measures several numbers of processes, each with the same load', { timeout: 300_000 }, async () => {
+  const rows = await quickly(['--processes', '1,2']);
+  for (const { name } of sharedWorkloads) assert.deepEqual(serversOf(rows, name), ['1 process', '2 processes'], name);
+  for (const { workload, medians } of rows) assert.ok(medians.operations > 0 && medians.serverCpuMs >= 0, workload);
 });
 
 test('Ctrl-C ends the benchmark and every process that it started', { timeout: 120_000 }, async () => {

@@ -11,7 +11,8 @@ import { type Footprint, footprintLine } from './memory.ts';
 import { readOptions } from './options.ts';
 import { firstProcess, ownOnEmbedded, ownOnPostgresql } from './own_server.ts';
 import { runningServer } from './running_server.ts';
-import { growthLines, heading, line, type Row } from './table.ts';
+import { costTable, growthLines, heading, line, type Row } from './table.ts';
+import { allWorkloads, sharedWorkloads } from './workloads/all.ts';
 
 /* The project's own benchmark: `npm run bench -- --help`. docs/performance.md says what its figures mean. */
 
@@ -41,7 +42,7 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   });
 }
 
-const postgresql = await startPostgresql({ durable: true });
+const postgresql = await startPostgresql({ durable: true, settings: { max_connections: '400' } });
 try {
   await run(postgresql);
 } catch (error) {
@@ -54,12 +55,16 @@ try {
 async function run({ url }: PostgresqlServer): Promise<void> {
   machine = await describeMachine(url);
   console.log(`${Object.values(machine).join('\n')}\n\n${heading}`);
+  if (options.processes !== undefined) {
+    await measureProcesses(url, options.processes);
+    return;
+  }
   for (const running of options.running) servers.push(await runningServer(running));
   for (const own of options.own) {
     if (own === 'embedded') servers.push(ownOnEmbedded(own, options.profileFolder));
     else servers.push(await ownOnPostgresql(own, url, own === 'postgresql' ? 1 : 2, options.profileFolder));
   }
-  await measureServers(servers, options, report);
+  await measureServers(servers, allWorkloads, options, report);
   const scratch = await createDatabase(url, await postgresqlTemplate(url));
   await measureLimits(
     [...(await claimStatementLimits(scratch.url, await firstProcess(url))), ...httpLimits, ...jsonLimits],
@@ -68,6 +73,16 @@ async function run({ url }: PostgresqlServer): Promise<void> {
   );
   const growth = growthLines(rows);
   if (growth.length > 0) console.log(`\n${'growth'.padEnd(71)}      CPU     time\n${growth.join('\n')}`);
+}
+
+async function measureProcesses(url: string, counts: readonly number[]): Promise<void> {
+  process.setMaxListeners(0); // each server that was started listens for the end of this process
+  for (const count of counts) {
+    const name = `${count} process${count === 1 ? '' : 'es'}`;
+    servers.push(await ownOnPostgresql(name, url, count, options.profileFolder));
+  }
+  await measureServers(servers, sharedWorkloads, options, report);
+  console.log(`\n${costTable(rows).join('\n')}`);
 }
 
 /** Saves the results after each one, because a run takes long and may be ended early. */

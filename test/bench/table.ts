@@ -50,6 +50,23 @@ export function growthLines(rows: readonly Row[]): readonly string[] {
   });
 }
 
+/**
+ * What an operation costs on each server, in CPU milliseconds of server and database together, and how many times as
+ * much as on the first server.
+ */
+export function costTable(rows: readonly Row[]): readonly string[] {
+  const inColumns = (title: string, cells: readonly string[]): string =>
+    `${title.padEnd(63)}${cells.map((cell) => cell.padStart(17)).join('')}`;
+  const lines = Map.groupBy(rows, ({ workload, size }) => `${workload.padEnd(56)}${`${size}`.padStart(7)}`);
+  return [
+    inColumns(`${'CPU ms per operation'.padEnd(56)}   size`, [...new Set(rows.map(({ server }) => server))]),
+    ...[...lines].map(([title, measured]) => {
+      const [first = Number.NaN, ...others] = measured.map(({ medians }) => cpu(medians));
+      return inColumns(title, [inDigits(first), ...others.map((cost) => `${inDigits(cost)} (${times(cost / first)})`)]);
+    }),
+  ];
+}
+
 /** CPU time of server and database together. */
 const cpu = ({ serverCpuMs, databaseCpuMs }: Measurement): number =>
   serverCpuMs + (Number.isNaN(databaseCpuMs) ? 0 : databaseCpuMs);

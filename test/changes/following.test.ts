@@ -12,6 +12,7 @@ import { sql } from 'kysely';
 import { listen } from '../../src/http/server/listen.ts';
 import type { PlacementService } from '../../src/start/service.ts';
 import { engines } from '../engines.ts';
+import { settingsFor, withStandIn } from '../keystone/stand_in.ts';
 import { accepted, at, makeProvider, newClaim, requestsTo } from '../requests.ts';
 import { type ConfigOverrides, withTestService } from '../services.ts';
 import { until } from '../until.ts';
@@ -183,6 +184,22 @@ test('a stream ends with an error event once the policy forbids it', async (t) =
     await rm(folder, { recursive: true });
   }
 });
+
+test('a stream ends when the token of Keystone expires', (t) =>
+  withStandIn((standIn) =>
+    serve('embedded', { api: { authStrategy: 'keystone' }, keystoneAuthtoken: settingsFor(standIn) }, async (url) => {
+      const token = standIn.issue({ roles: ['admin'], lifetime: 600 });
+      t.mock.timers.enable({ apis: ['setInterval', 'setTimeout'] });
+      const stream = await openStream(`${url}/changes`, { ...headers, 'x-auth-token': token });
+      await stream.next();
+      t.mock.timers.tick(500_000);
+      const ended = stream.ended();
+      assert.equal(await Promise.race([ended, sleepInReal(100)]), 'open');
+      t.mock.timers.tick(100_000);
+      assert.equal(await ended, 'in order');
+      t.mock.timers.reset();
+    }),
+  ));
 
 test('a stream whose log was truncated ends with an error event', () =>
   serve('postgresql', {}, async (url, service) => {

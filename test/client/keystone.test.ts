@@ -23,6 +23,11 @@ async function withKeystone(data: Partial<KeystoneData>, use: (keystone: Keyston
   }
 }
 
+test('an empty token is refused before anything is sent', () => {
+  const says = { name: 'TypeError', message: /^The token is empty\. Give the user for a service without Keystone/ };
+  assert.throws(() => connect({ endpoint: server.url, auth: '' }), says);
+});
+
 test('a password gets a token and the endpoint, once for many calls', () =>
   withKeystone({}, async ({ url, logins }) => {
     const auth = keystone({ authUrl: `${url}/v3/`, credentials: password, scope: project, region: 'RegionOne' });

@@ -6,6 +6,8 @@ export type Reply = {
   readonly json: unknown;
   readonly text: string;
   readonly headers: Headers;
+  /** How long it took. */
+  readonly ms: number;
 };
 
 /** Sends a request of microversion 1.45, each to any process of the service. */
@@ -26,15 +28,30 @@ export const sendingTo =
       ...more,
     };
     const sent = body === undefined ? {} : { body: JSON.stringify(body) };
+    const startedMs = Date.now();
+    const took = () => ({ ms: Date.now() - startedMs });
     try {
       const response = await fetch(`${url}${path}`, { method, headers, ...sent, signal: AbortSignal.timeout(60_000) });
       const text = await response.text();
       const isJson = response.headers.get('content-type') === 'application/json' && text !== '';
-      return { status: response.status, json: isJson ? JSON.parse(text) : undefined, text, headers: response.headers };
+      const json = isJson ? JSON.parse(text) : undefined;
+      return { status: response.status, json, text, headers: response.headers, ...took() };
     } catch (error) {
-      return { status: 0, json: undefined, text: String(error), headers: new Headers() };
+      return { status: 0, json: undefined, text: String(error), headers: new Headers(), ...took() };
     }
   };
+
+/** How long an answer may take: `statement_timeout`, what the service waits in addition, and a busy machine. */
+const patienceMs = 40_000;
+
+/** What is wrong with an answer, whatever fails; undefined if nothing is. HAProxy's own 502 says that a process ended. */
+export function complaintAbout({ status, text, headers, ms }: Reply): string | undefined {
+  const isConflictOrGone = status === 404 || status === 409 || status === 410;
+  if (status === 500 || (status >= 400 && status < 500 && !isConflictOrGone)) return `${status} ${text}`;
+  if (status === 503 && !headers.has('retry-after')) return `503 without Retry-After: ${text}`;
+  if (ms > patienceMs) return `an answer after ${ms} ms: ${status} ${text}`;
+  return undefined;
+}
 
 /** Whether the answer says that the request was, or was not, executed. HAProxy's own 502 and 504 do not say it. */
 export const isKnown = ({ status }: Reply): boolean => status !== 0 && status < 500;

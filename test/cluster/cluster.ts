@@ -19,6 +19,8 @@ export type NodeName = (typeof nodeNames)[number];
 export type DatabaseNode = {
   readonly name: NodeName;
   readonly unit: Unit;
+  /** The maintenance database of this node itself, as superuser. */
+  readonly url: string;
   /** The folder that is a small disk of its own. */
   readonly disk: string;
   /** Whether Patroni says that this node is the primary. */
@@ -30,6 +32,8 @@ export type Cluster = {
   readonly url: string;
   readonly nodes: readonly DatabaseNode[];
   readonly etcd: Unit;
+  /** Everything that was started. */
+  readonly units: readonly Unit[];
   /** The processes of the service. */
   readonly processes: readonly Unit[];
   /** Where the logs are. */
@@ -117,19 +121,21 @@ export async function startCluster(): Promise<Cluster> {
     for (const [place, name] of nodeNames.entries()) {
       const disk = disks[place] ?? '';
       const rest = ports[`${name.toUpperCase()}_REST_PORT`] ?? 0;
+      const port = ports[`${name.toUpperCase()}_PORT`] ?? 0;
       const config = await fill('patroni.yml', `${name}.yml`, {
         NODE: name,
         DATA: `${disk}/data`,
-        POSTGRESQL_PORT: ports[`${name.toUpperCase()}_PORT`] ?? 0,
+        POSTGRESQL_PORT: port,
         REST_PORT: rest,
       });
       const postmaster = async () => {
-        const lines = await readFile(`${disk}/data/postmaster.pid`, 'utf8').catch(() => '');
-        return lines === '' ? [] : [Number.parseInt(lines, 10)];
+        const pid = Number.parseInt(await readText(`${disk}/data/postmaster.pid`), 10);
+        // After a crash the file is still there, and the number may be that of another program.
+        return (await readText(`/proc/${pid}/cmdline`)).includes(disk) ? [pid] : [];
       };
       const unit = start(name, [...asPostgres, 'patroni', config], postmaster);
       const isPrimary = () => answers(`http://${local}:${rest}/primary`);
-      nodes.push({ name, unit, disk, isPrimary });
+      nodes.push({ name, unit, url: `postgresql://postgres:${password}@${local}:${port}/postgres`, disk, isPrimary });
       if (place === 0) await until('the first node is the primary', isPrimary);
     }
     const patronictl = async (...args: readonly string[]) => {
@@ -137,10 +143,14 @@ export async function startCluster(): Promise<Cluster> {
       // Not synchronously: a program that ended must be started again meanwhile, or this may wait for it for ever.
       return (await promisify(execFile)(program, more, { cwd: '/', timeout: 30_000 })).stdout;
     };
-    await until(
-      'two nodes follow it',
-      async () => (await patronictl('list')).split(/streaming|running/).length > nodeNames.length,
-    );
+    const rests = nodeNames.map((name) => `http://${local}:${ports[`${name.toUpperCase()}_REST_PORT`]}`);
+    const isReplicated = async (): Promise<boolean> => {
+      const members = await membersBy(rests);
+      const roles = members.filter(({ state }) => state === 'running' || state === 'streaming').map(({ role }) => role);
+      const others = roles.filter((role) => role !== 'leader' && role !== 'sync_standby');
+      return roles.includes('leader') && roles.includes('sync_standby') && others.length === nodeNames.length - 2;
+    };
+    await until('two nodes follow it', isReplicated);
     start('haproxy', ['haproxy', '-db', '-f', await fill('haproxy.cfg', 'haproxy.cfg')]);
     const superuser = `postgresql://postgres:${password}@${local}:${ports.DATABASE_PORT}`;
     const first = `postgresql://postgres:${password}@${local}:${ports.N1_PORT}/postgres`;
@@ -161,12 +171,7 @@ export async function startCluster(): Promise<Cluster> {
       await until(`${name} is ready`, () => answers(`http://${local}:${port}/readyz`));
     }
     const isWhole = async (): Promise<boolean> => {
-      const members = JSON.parse(await patronictl('list', '--format', 'json')) as { Role: string; State: string }[];
-      const leader = members.filter(({ Role: role, State: state }) => role === 'Leader' && state === 'running');
-      const synchronous = members.filter(({ Role: role }) => role === 'Sync Standby');
-      const up = members.filter(({ State: state }) => state === 'running' || state === 'streaming');
-      if (leader.length !== 1 || synchronous.length !== 1 || up.length !== nodeNames.length) return false;
-      if (!(await answers(`http://${local}:${ports.API_PORT}/readyz`))) return false;
+      if (!(await isReplicated()) || !(await answers(`http://${local}:${ports.API_PORT}/readyz`))) return false;
       const ready = ['P1', 'P2', 'P3'].map((name) => answers(`http://${local}:${ports[`${name}_PORT`]}/readyz`));
       return (await Promise.all(ready)).every((each) => each);
     };
@@ -174,6 +179,7 @@ export async function startCluster(): Promise<Cluster> {
       url: `http://${local}:${ports.API_PORT}`,
       nodes,
       etcd,
+      units,
       processes,
       folder,
       query: async (statement) => (await execute(`${superuser}/placement`, statement)).rows,
@@ -184,7 +190,7 @@ export async function startCluster(): Promise<Cluster> {
         const are = await Promise.all(nodes.map((node) => node.isPrimary()));
         return nodes[are.indexOf(true)];
       },
-      untilWhole: () => until('all parts of the cluster serve again', () => isWhole().catch(() => false)),
+      untilWhole: () => until('all parts of the cluster serve again', isWhole),
       patronictl,
       stop,
     };
@@ -198,9 +204,28 @@ export async function startCluster(): Promise<Cluster> {
   }
 }
 
+type Member = { readonly role: string; readonly state: string };
+
+/** The nodes, as the first Patroni that answers knows them. */
+async function membersBy(rests: readonly string[]): Promise<readonly Member[]> {
+  for (const rest of rests) {
+    try {
+      const { members } = (await (await get(`${rest}/cluster`)).json()) as { readonly members: readonly Member[] };
+      return members;
+    } catch {
+      // it does not answer: the next one
+    }
+  }
+  return [];
+}
+
+const readText = (file: string): Promise<string> => readFile(file, 'utf8').catch(() => '');
+
+const get = (url: string): Promise<Response> => fetch(url, { signal: AbortSignal.timeout(1_000) });
+
 async function answers(url: string): Promise<boolean> {
   try {
-    return (await fetch(url, { signal: AbortSignal.timeout(1_000) })).status === 200;
+    return (await get(url)).status === 200;
   } catch {
     return false;
   }

@@ -1,11 +1,19 @@
-import { execFileSync, spawnSync } from 'node:child_process';
+import { execFile, spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { execute } from '../postgresql.ts';
 import type { Cluster, DatabaseNode } from './cluster.ts';
 
 /** Breaks a part of the cluster under load. Nothing but the fault itself is done or undone by it. */
-export type Fault = { readonly name: string; readonly cause: (cluster: Cluster) => Promise<void> };
+export type Fault = {
+  readonly name: string;
+  readonly cause: (cluster: Cluster) => Promise<void>;
+  /** Whether another node must become the primary. */
+  readonly promotes?: true;
+  /** The processes of the service that it ends. No other one may end. */
+  readonly ends?: readonly string[];
+};
 
 const primaryOf = async (cluster: Cluster): Promise<DatabaseNode> => {
   const primary = await cluster.primary();
@@ -28,28 +36,74 @@ async function receiverOfSynchronous(cluster: Cluster): Promise<number> {
   throw new Error(`${node?.name} has no WAL receiver.`);
 }
 
+async function killAll({ processes }: Cluster): Promise<void> {
+  for (const each of processes) await each.signal('SIGKILL');
+}
+
+/** Stops the primary for 30 s, as a machine that is paused. */
+async function pausePrimary(cluster: Cluster): Promise<void> {
+  const { unit } = await primaryOf(cluster);
+  await unit.signal('SIGSTOP');
+  await sleep(30_000);
+  await unit.signal('SIGCONT');
+}
+
+/** Fills the disk of the primary, and makes room on it after 20 s. */
+async function fillDisk(cluster: Cluster, meanwhile: (primary: DatabaseNode) => Promise<void>): Promise<void> {
+  const primary = await primaryOf(cluster);
+  const filler = path.join(primary.disk, 'filler');
+  // It fails, since there is no more room.
+  await new Promise((resolve) => execFile('dd', ['if=/dev/zero', `of=${filler}`, 'bs=1M'], resolve));
+  const room = sleep(20_000);
+  await meanwhile(primary);
+  await room;
+  rmSync(filler);
+}
+
+/** Uses up the files of the write-ahead log that a server has in reserve, until it ends for lack of room. */
+async function useUpReserve({ url }: DatabaseNode): Promise<void> {
+  const switched = () =>
+    execute(url, "select pg_logical_emit_message(false, 'reserve', ''), pg_switch_wal()").then(
+      () => true,
+      () => false,
+    );
+  while (await switched());
+}
+
 export const faults: readonly Fault[] = [
   { name: 'nothing', cause: () => sleep(5_000) },
   {
     name: 'patronictl switchover',
+    promotes: true,
     cause: async (cluster) => {
       await cluster.patronictl('switchover', '--force');
     },
   },
-  { name: 'kill -9 of the primary', cause: async (cluster) => (await primaryOf(cluster)).unit.signal('SIGKILL') },
-  { name: 'kill -9 of etcd', cause: ({ etcd }) => etcd.signal('SIGKILL') },
-  { name: 'kill -9 of a process', cause: async ({ processes }) => processes[1]?.signal('SIGKILL') },
   {
-    name: 'the primary stopped for 30 s',
+    name: 'kill -9 of the primary',
+    promotes: true,
+    cause: async (cluster) => (await primaryOf(cluster)).unit.signal('SIGKILL'),
+  },
+  { name: 'kill -9 of etcd', cause: ({ etcd }) => etcd.signal('SIGKILL') },
+  { name: 'kill -9 of one process', ends: ['p2'], cause: async ({ processes }) => processes[1]?.signal('SIGKILL') },
+  {
+    name: 'kill -9 of all processes',
+    ends: ['p1', 'p2', 'p3'],
+    cause: killAll,
+  },
+  { name: 'the primary is stopped for 30 s', promotes: true, cause: pausePrimary },
+  {
+    name: 'the primary is stopped for 30 s, and kill -9 of all processes',
+    promotes: true,
+    ends: ['p1', 'p2', 'p3'],
     cause: async (cluster) => {
-      const { unit } = await primaryOf(cluster);
-      await unit.signal('SIGSTOP');
-      await sleep(30_000);
-      await unit.signal('SIGCONT');
+      const paused = pausePrimary(cluster);
+      await killAll(cluster);
+      await paused;
     },
   },
   {
-    name: 'a synchronous standby falls behind',
+    name: 'the synchronous standby falls behind',
     cause: async (cluster) => {
       const receiver = await receiverOfSynchronous(cluster);
       process.kill(receiver, 'SIGSTOP');
@@ -58,14 +112,23 @@ export const faults: readonly Fault[] = [
     },
   },
   {
-    name: 'the disk of the primary is full',
+    name: 'the primary is stopped while its standby is behind',
+    promotes: true,
     cause: async (cluster) => {
-      const { disk } = await primaryOf(cluster);
-      const filler = path.join(disk, 'filler');
-      spawnSync('dd', ['if=/dev/zero', `of=${filler}`, 'bs=1M'], { stdio: 'ignore' });
-      execFileSync('sync', ['-f', disk]);
-      await sleep(20_000);
-      rmSync(filler);
+      const receiver = await receiverOfSynchronous(cluster);
+      process.kill(receiver, 'SIGSTOP');
+      // Patroni notes every 2 s how far the primary is. After 5 s the primary would give the standby up.
+      await sleep(4_000);
+      const paused = pausePrimary(cluster);
+      await sleep(1_000);
+      process.kill(receiver, 'SIGCONT');
+      await paused;
     },
+  },
+  { name: 'the disk of the primary is full', cause: (cluster) => fillDisk(cluster, async () => {}) },
+  {
+    name: 'the disk of the primary has no room for its write-ahead log',
+    promotes: true,
+    cause: (cluster) => fillDisk(cluster, useUpReserve),
   },
 ];

@@ -1,53 +1,56 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { at } from '../requests.ts';
-import type { Send } from './client.ts';
+import { openMirror } from '../changes/mirror.ts';
+import type { Send as SendForMirror } from '../requests.ts';
+import { until } from '../until.ts';
+import { complaintAbout, type Send } from './client.ts';
 
-/** A client that follows `GET /changes`, by any process. */
+/** A copy of all providers that follows `GET /changes`, by any process. */
 export type Follower = {
-  /** Until when all changes of a provider were told, by `Date.now()`: the last time it was told. */
-  toldMs(provider: string): number;
-  /** How often it had to read everything anew. */
+  /** How often the server no longer knew what had changed (410), and everything was read anew. */
   readonly restarts: number;
+  /** Follows to the end, and compares the copy with what is there. No write may run meanwhile. @returns what is wrong */
+  complaints(): Promise<readonly string[]>;
 };
 
 /** Follows from now on, for ever. */
-export function startFollower(send: Send): Follower {
-  const told = new Map<string, number>();
-  let everythingMs = 0;
-  let restarts = -1;
-  const follow = async (): Promise<void> => {
-    let token: string | undefined;
-    for (;;) {
-      const sentMs = Date.now();
-      if (token === undefined) {
-        const all = await send('GET', '/resource_providers');
-        if (all.status !== 200) await sleep(100);
-        else {
-          token = all.headers.get('placement-changes-token') ?? undefined;
-          everythingMs = sentMs;
-          restarts += 1;
-        }
-        continue;
-      }
-      const path = `/changes?since=${encodeURIComponent(token)}`;
-      const { status, json } = await send('GET', path, undefined, { prefer: 'wait=2' });
-      if (status === 410) token = undefined;
-      if (status !== 200) {
-        await sleep(100);
-        continue;
-      }
-      token = String(at(json, 'next'));
-      const nowMs = Date.now();
-      for (const change of at(json, 'changes') as readonly unknown[]) {
-        told.set(String(at(change, 'resource_provider')), nowMs);
-      }
-    }
+export async function startFollower(send: Send): Promise<Follower> {
+  const wrong: string[] = [];
+  const asking =
+    (more: Readonly<Record<string, string>> = {}): SendForMirror =>
+    async (method, path, body) => {
+      const request = `${method} ${path}`;
+      const reply = await send(method, path, body, more);
+      const complaint = complaintAbout(reply);
+      if (complaint !== undefined) wrong.push(`${request}: ${complaint}`);
+      return { request, ...reply };
+    };
+  const mirror = await openMirror(asking());
+  /** A request that is refused or broken leaves the copy and its token as they are. */
+  const follow = (waitSeconds: number): Promise<number> =>
+    mirror.follow(asking({ prefer: `wait=${waitSeconds}` }), asking()).catch(() => sleep(100, Number.NaN));
+  let last: Promise<unknown> = Promise.resolve();
+  const inTurn = <Result>(work: () => Promise<Result>): Promise<Result> => {
+    const done = last.then(work);
+    last = done.catch(() => {});
+    return done;
   };
-  void follow();
+  const goOn = async (): Promise<never> => {
+    for (;;) await inTurn(() => follow(2));
+  };
+  void goOn();
   return {
-    toldMs: (provider) => Math.max(everythingMs, told.get(provider) ?? 0),
     get restarts() {
-      return restarts;
+      return mirror.reads - 1;
     },
+    complaints: () =>
+      inTurn(async () => {
+        try {
+          await until('nothing more is told', async () => (await follow(0)) === 0);
+          await mirror.check(asking());
+        } catch (error) {
+          wrong.push(String(error));
+        }
+        return wrong.splice(0);
+      }),
   };
 }

@@ -11,8 +11,12 @@ export type Ledger = {
   released(consumer: string, isAcknowledged: boolean): void;
   /** The consumer's term is over at that time, by `Date.now()`. */
   endsAt(consumer: string, atMs: number): void;
-  /** The inventory of a host has this total; `undefined`: a write to `attempted` has no answer. */
+  /** A longer term was answered 200, or its answer is missing. */
+  renewed(consumer: string, isAcknowledged: boolean): void;
+  /** A write of a host's inventory was answered 200, or its answer is missing. Totals only rise. */
   stocked(host: string, total: number, isAcknowledged: boolean): void;
+  /** Whether a host may have this total, which was read. If so, no smaller one is possible from now on. */
+  isPossible(host: string, total: unknown): boolean;
   /**
    * Compares with the database while no request is under way, and settles what was unknown.
    *
@@ -24,7 +28,14 @@ export type Ledger = {
 export function openLedger(): Ledger {
   const entries = new Map<string, Entry>();
   const ends = new Map<string, number>();
-  const stocks = new Map<string, { total: number; attempted: number | undefined }>();
+  /** By host: the totals that it may have; the first one was acknowledged or read. */
+  const stocks = new Map<string, readonly number[]>();
+  const isPossible = (host: string, total: unknown): boolean => {
+    const possible = stocks.get(host) ?? [];
+    const place = possible.indexOf(Number(total));
+    if (place > 0) stocks.set(host, possible.slice(place));
+    return place !== -1;
+  };
   return {
     claimed: (consumer, host, isAcknowledged) => {
       entries.set(consumer, { state: isAcknowledged ? 'held' : 'held or gone', host });
@@ -36,10 +47,15 @@ export function openLedger(): Ledger {
     endsAt: (consumer, atMs) => {
       ends.set(consumer, atMs);
     },
-    stocked: (host, total, isAcknowledged) => {
-      if (isAcknowledged) stocks.set(host, { total, attempted: undefined });
-      else stocks.set(host, { total: stocks.get(host)?.total ?? 0, attempted: total });
+    renewed: (consumer, isAcknowledged) => {
+      ends.delete(consumer);
+      const entry = entries.get(consumer);
+      if (entry !== undefined) entry.state = isAcknowledged ? 'held' : 'held or gone';
     },
+    stocked: (host, total, isAcknowledged) => {
+      stocks.set(host, isAcknowledged ? [total] : [...(stocks.get(host) ?? []), total]);
+    },
+    isPossible,
     complaints: async (query) => {
       const complaints: string[] = [];
       const held = new Map<string, string[]>();
@@ -66,12 +82,11 @@ export function openLedger(): Ledger {
       }
       const totals = await query(`select p.uuid as host, i.total from inventories i
         join resource_providers p on p.id = i.resource_provider_id`);
-      for (const { host, total } of totals) {
-        const stock = stocks.get(String(host));
-        if (stock === undefined || total === stock.total) continue;
-        if (total !== stock.attempted)
-          complaints.push(`host ${host} has ${total}, and ${stock.total} was acknowledged`);
-        stocks.set(String(host), { total: Number(total), attempted: undefined });
+      for (const [host, possible] of stocks) {
+        const total = totals.find((row) => row.host === host)?.total;
+        if (!isPossible(host, total))
+          complaints.push(`host ${host} has ${total}, and it must be ${possible.join(' or ')}`);
+        stocks.set(host, [Number(total)]);
       }
       return complaints;
     },

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { at } from '../requests.ts';
-import { hostIn, isKnown, isSuccess, type Reply, type Send } from './client.ts';
+import { complaintAbout, hostIn, isKnown, isSuccess, type Reply, type Send } from './client.ts';
 import type { Ledger } from './ledger.ts';
 
 /** Clients that claim, release, and write inventories, and read after each write what they have written. */
@@ -12,8 +12,8 @@ export type Load = {
   readonly statuses: Map<number, number>;
   /** Reads that did not show an earlier write of the same client, and answers that must not come. */
   readonly complaints: string[];
-  /** The providers of acknowledged writes, and when the last one was sent. */
-  readonly touched: Map<string, number>;
+  /** How long each answer took. */
+  readonly tookMs: readonly number[];
   /** Lets all requests end, and begins none. */
   pause(): Promise<void>;
   resume(): void;
@@ -23,13 +23,15 @@ export type Load = {
 const pauseMs = 40;
 /** How many consumers a client keeps. */
 const kept = 40;
+/** The term of a consumer that ends soon, unless it is renewed. */
+const briefSeconds = 2;
 
 /** @param hosts some have little room, so that claims are refused */
 export function startLoad(send: Send, ledger: Ledger, hosts: readonly string[], stocks: readonly string[]): Load {
   const acknowledgedMs: number[] = [];
   const statuses = new Map<number, number>();
   const complaints: string[] = [];
-  const touched = new Map<string, number>();
+  const tookMs: number[] = [];
   let gate = Promise.withResolvers<void>();
   gate.resolve();
   let underWay = 0;
@@ -38,14 +40,11 @@ export function startLoad(send: Send, ledger: Ledger, hosts: readonly string[], 
   const ask = async (...request: Parameters<Send>): Promise<Reply> => {
     const reply = await send(...request);
     statuses.set(reply.status, (statuses.get(reply.status) ?? 0) + 1);
-    const isWrong = reply.status === 500 || (reply.status >= 400 && reply.status < 500 && reply.status !== 409);
-    if (isWrong && reply.status !== 404)
-      complaints.push(`${request.slice(0, 2).join(' ')}: ${reply.status} ${reply.text}`);
+    tookMs.push(reply.ms);
+    const complaint = complaintAbout(reply);
+    if (complaint !== undefined) complaints.push(`${request.slice(0, 2).join(' ')}: ${complaint}`);
     await sleep(pauseMs);
     return reply;
-  };
-  const touch = (host: string | undefined, sentMs: number): void => {
-    if (host !== undefined) touched.set(host, sentMs);
   };
   const bodyOf = (place: number, host: string, term: number | undefined) => ({
     ...(place % 2 === 0
@@ -58,24 +57,34 @@ export function startLoad(send: Send, ledger: Ledger, hosts: readonly string[], 
     consumer_type: 'INSTANCE',
   });
 
+  /** Renews the term of every other consumer that ends soon. @returns whether it now lasts */
+  const isRenewed = async (consumer: string, generation: unknown): Promise<boolean> => {
+    if (typeof generation !== 'number' || Math.random() < 0.5) return false;
+    const body = { expires_in: 3600, consumer_generation: generation };
+    const reply = await ask('PUT', `/consumers/${consumer}/term`, body);
+    const isWritten = isSuccess(reply);
+    if (isWritten || !isKnown(reply)) ledger.renewed(consumer, isWritten);
+    return isWritten;
+  };
+
   /** One claim, read by another process, and a release of the oldest. */
   const claimOnce = async (place: number, mine: string[]): Promise<void> => {
     const consumer = randomUUID();
     const host = hosts[Math.floor(Math.random() * hosts.length)] ?? '';
     const byName = place % 2 === 0 ? host : undefined;
-    const term = Math.random() < 0.1 ? 2 : Math.random() < 0.1 ? 3600 : undefined;
+    const term = Math.random() < 0.1 ? briefSeconds : Math.random() < 0.1 ? 3600 : undefined;
     const sentMs = Date.now();
     const reply = await ask('PUT', `/allocations/${consumer}`, bodyOf(place, host, term));
     if (!isKnown(reply)) {
       ledger.claimed(consumer, byName, false);
       // The removal of ended consumers looks twice a second.
-      if (term === 2) ledger.endsAt(consumer, Date.now() + 6_000);
+      if (term === briefSeconds) ledger.endsAt(consumer, Date.now() + 6_000);
       return;
     }
     if (!isSuccess(reply)) return; // there is no room
     acknowledgedMs.push(Date.now());
     ledger.claimed(consumer, byName, true);
-    const isBrief = term === 2;
+    const isBrief = term === briefSeconds;
     if (isBrief) ledger.endsAt(consumer, Date.now() + 6_000);
     const read = await ask('GET', `/allocations/${consumer}`);
     if (read.status === 200) {
@@ -84,9 +93,8 @@ export function startLoad(send: Send, ledger: Ledger, hosts: readonly string[], 
       if (!isOver && (shown === undefined || (byName !== undefined && shown !== byName))) {
         complaints.push(`${consumer} was claimed, and another process shows ${read.text}`);
       }
-      touch(shown, sentMs);
     }
-    if (isBrief) return;
+    if (isBrief && !(await isRenewed(consumer, at(read.json, 'consumer_generation')))) return;
     mine.push(consumer);
     if (mine.length <= kept) return;
     const oldest = mine.shift() ?? '';
@@ -103,16 +111,16 @@ export function startLoad(send: Send, ledger: Ledger, hosts: readonly string[], 
   const stockOnce = async (host: string, state: { total: number }): Promise<void> => {
     const before = await ask('GET', `/resource_providers/${host}/inventories`);
     if (before.status !== 200) return;
+    const found = at(before.json, 'inventories', 'VCPU', 'total');
+    if (!ledger.isPossible(host, found)) complaints.push(`inventories of ${host}: a read shows ${found}`);
     state.total += 1;
     const generation = at(before.json, 'resource_provider_generation');
     const body = { resource_provider_generation: generation, inventories: { VCPU: { total: state.total } } };
-    const sentMs = Date.now();
     const reply = await ask('PUT', `/resource_providers/${host}/inventories`, body);
     if (reply.status === 409) complaints.push(`inventories of ${host}: ${reply.text}`);
     if (!isKnown(reply)) ledger.stocked(host, state.total, false);
     if (reply.status !== 200) return;
     ledger.stocked(host, state.total, true);
-    touch(host, sentMs);
     const after = await ask('GET', `/resource_providers/${host}/inventories`);
     const shown = at(after.json, 'inventories', 'VCPU', 'total');
     if (after.status === 200 && shown !== state.total) {
@@ -140,7 +148,7 @@ export function startLoad(send: Send, ledger: Ledger, hosts: readonly string[], 
     acknowledgedMs,
     statuses,
     complaints,
-    touched,
+    tookMs,
     pause: async () => {
       if (!isPaused) gate = Promise.withResolvers<void>();
       isPaused = true;

@@ -5,6 +5,8 @@ import { readdir, readFile } from 'node:fs/promises';
 /** A program that is started again when it ends, as by a unit of systemd with `Restart=always`. */
 export type Unit = {
   readonly name: string;
+  /** How often it was started. */
+  readonly starts: number;
   /** Sends a signal to the program and all that it started. */
   signal(signal: NodeJS.Signals): Promise<void>;
   stop(): Promise<void>;
@@ -27,7 +29,9 @@ export function startUnit(
   let child: ChildProcess | undefined;
   let isStopped = false;
   let restart: NodeJS.Timeout | undefined;
+  let starts = 0;
   const start = (): void => {
+    starts += 1;
     const log = openSync(logFile, 'a');
     const env = { ...process.env, OS_API__AUTH_STRATEGY: 'noauth2' };
     child = spawn(program, args, { stdio: ['ignore', log, log], detached: true, env, cwd: '/' });
@@ -49,6 +53,9 @@ export function startUnit(
   };
   return {
     name,
+    get starts() {
+      return starts;
+    },
     signal,
     stop: async () => {
       isStopped = true;

@@ -81,6 +81,12 @@ test('a mistake ends the start with one line, and its kind is the exit code', as
         /Cannot listen on 127\.0\.0\.1:\d+: another program does\. .*--port \(with make: ARGS=/,
         71,
       ],
+      [
+        noauth,
+        ['--host', 'no-such-host.invalid', '--port', '0'],
+        /Cannot listen on no-such-host\.invalid:0: (no host has this name|the name cannot be looked up now)\. Choose/,
+        71,
+      ],
       [noauth, ['--host', '192.0.2.1', '--port', '0'], /Cannot listen on 192\.0\.2\.1:0: this machine has no such/, 71],
       [
         `${noauth}connection = postgresql://u:secret@127.0.0.1:1/d\n`,

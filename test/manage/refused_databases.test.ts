@@ -239,32 +239,45 @@ test('the error for a role without privileges on the tables has the statements t
   });
 });
 
-test('the error for a refused login or a missing database does not say that the server must be started', async () => {
+test('the error for a refused login, a missing database or a missing privilege has the remedy, which helps', async () => {
   const server = await postgresqlServer();
   const { url, drop } = await createDatabase(server);
+  const role = `guest_${new URL(url).pathname.slice(-12)}`;
+  const missing = `missing-${role}`;
+  const run = (to: { readonly username?: string; readonly pathname?: string }) => {
+    const changed = Object.assign(new URL(url), to).href;
+    return runToEnd('placement-manage', ['db', 'version'], '/', { DATABASE_URL: changed });
+  };
+  const remedyOf = (stderr: string): string => /, as a superuser: (.*;)\n$/.exec(stderr)?.[1] ?? assert.fail(stderr);
   try {
-    const run = (change: (url: URL) => void) => {
-      const changed = new URL(url);
-      change(changed);
-      return runToEnd('placement-manage', ['db', 'version'], '/', { DATABASE_URL: changed.href });
-    };
-    const unknownRole = await run((to) => {
-      to.username = 'no_such_role';
-    });
+    const unknownRole = await run({ username: role });
     assert.equal(unknownRole.code, 77);
-    assert.match(
-      unknownRole.stderr,
-      /role "no_such_role" does not exist\. The server answers: correct user and password in/,
+    assert.match(unknownRole.stderr, /role "\w+" does not exist\. The server answers: correct user and password in/);
+
+    await execute(
+      server,
+      `create role ${role} login; revoke connect on database ${new URL(url).pathname.slice(1)} from public`,
     );
-    const unknownDatabase = await run((to) => {
-      to.pathname = '/no_such_database';
-    });
-    assert.equal(unknownDatabase.code, 1);
+    const keptOut = await run({ username: role });
+    assert.equal(keptOut.code, 77);
+    assert.match(
+      keptOut.stderr,
+      /permission denied for database "\w+"\. The server answers: correct .*, or let the role connect/,
+    );
+    await execute(server, remedyOf(keptOut.stderr));
+    assert.equal((await run({ username: role })).code, 0);
+
+    const unknownDatabase = await run({ username: role, pathname: missing });
+    assert.equal(unknownDatabase.code, 78);
     assert.match(
       unknownDatabase.stderr,
-      /"no_such_database" does not exist\. The server answers: create the database, or/,
+      /"missing-\w+" does not exist\. The server answers: correct .*, or create the database/,
     );
+    await execute(server, remedyOf(unknownDatabase.stderr));
+    assert.equal((await run({ username: role, pathname: missing })).code, 0);
   } finally {
     await drop();
+    await execute(server, `drop database if exists "${missing}"`);
+    await execute(server, `drop role if exists ${role}`);
   }
 });

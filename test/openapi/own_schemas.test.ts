@@ -1,64 +1,41 @@
 /**
- * What an endpoint accepts by its own schemas is what openapi.yaml says, at each microversion and both ways: fields of bodies, parameters of
- * queries, and headers.
+ * What endpoints accept by their own schemas is what openapi.yaml and openapi-compute.yaml say, at each microversion and both ways:
+ * fields of bodies, parameters of queries, and headers.
  */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, test } from 'node:test';
 import { routes } from '../../src/api/routes.ts';
+import { computeService } from '../../src/compute/microversions.ts';
+import { computeRoutes } from '../../src/compute/routes.ts';
+import type { Route } from '../../src/rest/endpoint.ts';
 import { placementService } from '../../src/rest/microversions.ts';
-import { accepted, makeProvider, newClaim, requestsTo } from '../requests.ts';
+import type { Service } from '../../src/rest/versions.ts';
+import { accepted, at, makeProvider, newClaim, requestsTo } from '../requests.ts';
 import { openTestService } from '../services.ts';
 import { contractFor } from './contract.ts';
-import { objectAt } from './document.ts';
+import { computeDocument, document, objectAt } from './document.ts';
+import { noteUse, type UsedBy } from './noted_use.ts';
 import { standsFor } from './request.ts';
 import { fieldsOf, writtenFields } from './schema_fields.ts';
 
-type Asked = { schema: unknown; readonly headers: Set<string> };
+const usedByPlacement = noteUse(routes);
+const usedByCompute = noteUse(computeRoutes);
 
-/** The schemas and headers that the endpoint of the last request used. */
-let asked: Asked | undefined;
-
-/**
- * Sends a request. @returns the schemas and headers that its endpoint used; undefined if no endpoint got the request
- */
-async function askedBy(request: () => Promise<unknown>): Promise<Asked | undefined> {
-  asked = undefined;
-  await request();
-  return asked;
-}
-
-// The endpoints are unchanged; the request notes which schemas and headers an endpoint uses.
-for (const endpoint of routes) {
-  const { handle } = endpoint;
-  Object.assign(endpoint, {
-    handle: (request: Parameters<typeof handle>[0], parts: Parameters<typeof handle>[1]) => {
-      const noted: Asked = { schema: undefined, headers: new Set<string>() };
-      asked = noted;
-      const noting: typeof request = {
-        ...request,
-        param: (name) => request.param(name),
-        json: (schema) => {
-          noted.schema = schema;
-          return request.json(schema);
-        },
-        header: (name) => {
-          noted.headers.add(name);
-          return request.header(name);
-        },
-      };
-      return handle(noting, parts);
-    },
-  });
-}
-
-const service = await openTestService('embedded');
+const service = await openTestService('embedded', { compute: { enabled: true } });
 after(() => service.close());
 const send = requestsTo(service, 'placement 1.39');
 const host = randomUUID();
 const consumer = randomUUID();
 await makeProvider(send, host, { VCPU: { total: 8 } });
 accepted(await send('PUT', `/allocations/${consumer}`, { ...newClaim({ [host]: { VCPU: 1 } }), consumer_type: 'JOB' }));
+
+const compute = '/compute/v2.1';
+const registration = { host, binary: 'nova-compute' };
+const registered = accepted(await send('POST', `${compute}/os-services`, registration, 'compute 2.53'));
+const serviceUuid = String(at(JSON.parse(registered.text), 'service', 'id'));
+const hypervisors = accepted(await send('GET', `${compute}/os-hypervisors`, undefined, 'compute 2.1'));
+const hypervisorId = String(at(JSON.parse(hypervisors.text), 'hypervisors', 0, 'id'));
 
 /** A path of the router with real values, whose resources exist. */
 const real = (path: string): string =>
@@ -68,40 +45,77 @@ const real = (path: string): string =>
     .replace(/^\/(resource_classes|traits)\/:[a-z_]+/, '/$1/CUSTOM_NAME')
     .replace(/:[a-z_]+/, 'VCPU');
 
+/** The same for the registry of services, whose ids are UUIDs from 2.53 on; below, its PUT names an action. */
+const realOfCompute = (path: string, minor: number): string =>
+  path
+    .replace(':service_id', minor < 53 ? 'enable' : serviceUuid)
+    .replace(':hypervisor_id', minor < 53 ? hypervisorId : host)
+    .replace(':pattern', host);
+
+/** A route at one of its versions. */
+type Case = {
+  readonly route: Route;
+  readonly minor: number;
+  readonly version: string;
+  /** The path of the route with real values. */
+  readonly path: string;
+  /** The part of the document about it. */
+  readonly contract: ReturnType<typeof contractFor>;
+  readonly usedBy: UsedBy;
+};
+
 const inDocument = (path: string): string => (path === '' ? '/' : path).replace(/:([a-z_]+)/g, '{$1}');
 
-const versions = Array.from({ length: placementService.maxMinor + 1 }, (_, minor) => minor);
-const existing = routes.flatMap((route) =>
-  versions
-    .filter((minor) => route.since <= minor && minor <= (route.until ?? placementService.maxMinor))
-    .map((minor) => ({ route, minor, version: `placement 1.${minor}` })),
-);
+const casesOf = (
+  endpoints: readonly Route[],
+  { maxMinor, ...api }: Service,
+  more: (route: Route, minor: number) => Pick<Case, 'path' | 'contract' | 'usedBy'>,
+): readonly Case[] =>
+  endpoints.flatMap((route) => {
+    const { since, until = maxMinor } = route;
+    return Array.from({ length: until - since + 1 }, (_, index) => {
+      const minor = since + index;
+      return { route, minor, version: `${api.type} ${api.major}.${minor}`, ...more(route, minor) };
+    });
+  });
+
+const placementCases = casesOf(routes, placementService, ({ method, path }, minor) => ({
+  path: real(path),
+  contract: contractFor(method, inDocument(path), minor, document),
+  usedBy: usedByPlacement,
+}));
+
+const computeCases = casesOf(computeRoutes, computeService, ({ method, path }, minor) => ({
+  path: realOfCompute(path, minor),
+  contract: contractFor(method, inDocument(path), minor, computeDocument),
+  usedBy: usedByCompute,
+}));
 
 /** The parameters of a kind that the document has for a route at a version. */
-const written = ({ method, path }: (typeof routes)[number], minor: number, kind: 'query' | 'header') =>
-  contractFor(method, inDocument(path), minor).parameters.filter((parameter) => parameter.in === kind);
+const written = ({ contract }: Case, kind: 'query' | 'header') =>
+  contract.parameters.filter((parameter) => parameter.in === kind);
 
-test('the fields of a body are those of openapi.yaml', async () => {
+/** The name of a case in complaints. */
+const nameOf = ({ route, version }: Case): string => `${route.method} ${route.path} at ${version}`;
+
+test('the fields of a body are those of the document', async () => {
   const complaints = new Set<string>();
   let bodies = 0;
-  for (const { route, minor, version } of existing) {
-    const { operation } = contractFor(route.method, inDocument(route.path), minor);
-    const content = objectAt(objectAt(operation ?? {}, 'requestBody'), 'content');
+  for (const each of [...placementCases, ...computeCases]) {
+    const { route, path, version, contract, usedBy } = each;
+    const content = objectAt(objectAt(contract.operation ?? {}, 'requestBody'), 'content');
     const isWrite = route.method === 'PUT' || route.method === 'POST';
-    const own = fieldsOf(
-      isWrite ? (await askedBy(() => send(route.method, real(route.path), {}, version)))?.schema : undefined,
-    );
+    const own = fieldsOf(isWrite ? (await usedBy(() => send(route.method, path, {}, version)))?.schema : undefined);
     const described = writtenFields(objectAt(content, 'application/json').schema);
     const isOpaque = (field: string) => [...own.opaque].some((place) => field.startsWith(place));
     for (const field of own.named) {
       bodies += 1;
       if (!described.has(field))
-        complaints.add(`${route.method} ${route.path} accepts ${field}, which openapi.yaml lacks`);
+        complaints.add(`${route.method} ${route.path} accepts ${field}, which is not described`);
     }
     for (const field of described) {
-      if (!own.named.has(field) && !isOpaque(field)) {
-        complaints.add(`${route.method} ${route.path} at 1.${minor} does not know ${field} of openapi.yaml`);
-      }
+      if (!own.named.has(field) && !isOpaque(field))
+        complaints.add(`${nameOf(each)} does not know the described ${field}`);
     }
   }
   assert.deepEqual([...complaints], []);
@@ -126,18 +140,18 @@ const asValid = (name: string, path: string): string =>
 
 test('the parameters of a query are those of openapi.yaml', async () => {
   const names = new Set(
-    existing.flatMap(({ route, minor }) => written(route, minor, 'query').map(({ name }) => inUse(String(name)))),
+    placementCases.flatMap((each) => written(each, 'query').map(({ name }) => inUse(String(name)))),
   );
   const complaints = new Set<string>();
   let parameters = 0;
-  for (const { route, minor, version } of existing.filter(({ route }) => route.method === 'GET')) {
-    const at = `${route.path} at 1.${minor}`;
-    const described = written(route, minor, 'query');
-    const path = `${real(route.path)}?${route.path === '/usages' ? 'project_id=p&' : ''}`;
+  for (const each of placementCases.filter(({ route }) => route.method === 'GET')) {
+    const { route, minor, version } = each;
+    const described = written(each, 'query');
+    const path = `${each.path}?${route.path === '/usages' ? 'project_id=p&' : ''}`;
     const refusal = await send('GET', `${path}not_known=1`, undefined, version);
     if (!refusesAsUnknown(refusal, 'not_known')) {
       // The endpoint ignores unknown parameters.
-      if (described.length > 0 && minor >= 40) complaints.add(`${at} does not refuse an unknown parameter`);
+      if (described.length > 0 && minor >= 40) complaints.add(`${nameOf(each)} does not refuse an unknown parameter`);
       continue;
     }
     // From 1.41 on the refusal lists what is known, also what the document may lack.
@@ -146,39 +160,78 @@ test('the parameters of a query are those of openapi.yaml', async () => {
       parameters += 1;
       const isKnown = !refusesAsUnknown(await send('GET', `${path}${asValid(name, path)}`, undefined, version), name);
       const isDescribed = described.some((parameter) => standsFor(parameter, name));
-      if (isKnown && !isDescribed) complaints.add(`${at} accepts ${name}, which openapi.yaml lacks`);
-      if (!isKnown && isDescribed) complaints.add(`${at} does not know ${name} of openapi.yaml`);
+      if (isKnown && !isDescribed) complaints.add(`${nameOf(each)} accepts ${name}, which is not described`);
+      if (!isKnown && isDescribed) complaints.add(`${nameOf(each)} does not know the described ${name}`);
     }
   }
   assert.deepEqual([...complaints], []);
   assert.ok(parameters > 5_000, `${parameters} parameters were compared`);
 });
 
+/**
+ * Sends the request of a compute case so that it succeeds, except that no service with allocations can be deleted. Each version
+ * registers a host of its own: heartbeats of one host wait for each other.
+ */
+const sendToCompute = ({ route, path, minor, version }: Case, query = '') => {
+  const bodies = {
+    POST: { ...registration, host: `${host}-${minor}` },
+    PUT: minor < 53 ? registration : { status: 'enabled' },
+  };
+  const body = route.method === 'POST' || route.method === 'PUT' ? bodies[route.method] : undefined;
+  return send(route.method, path + query, body, version);
+};
+
+test('the parameters of a query are those of openapi-compute.yaml', async () => {
+  const complaints = new Set<string>();
+  let parameters = 0;
+  const compare = async (each: Case) => {
+    const described = new Set(written(each, 'query').map(({ name }) => String(name)));
+    // A parameter `others` stands for those that are ignored, and so does an empty list.
+    const isStrict = described.size > 0 && !described.delete('others');
+    const read = (await each.usedBy(() => sendToCompute(each)))?.parameters ?? new Set();
+    parameters += read.size;
+    for (const name of read.difference(described))
+      complaints.add(`${nameOf(each)} reads ${name}, which is not described`);
+    for (const name of described.difference(read))
+      complaints.add(`${nameOf(each)} does not know the described ${name}`);
+    const refuses = refusesAsUnknown(await sendToCompute(each, '?not_known=1'), 'not_known');
+    if (refuses !== isStrict) complaints.add(`${nameOf(each)} ${refuses ? 'refuses' : 'ignores'} unknown parameters`);
+  };
+  await Promise.all(computeCases.map(compare));
+  assert.deepEqual([...complaints], []);
+  assert.ok(parameters > 300, `${parameters} parameters were compared`);
+});
+
 /** Headers that the service reads before an endpoint does. */
 const common = ['openstack-api-version', 'x-openstack-placement-api-version', 'x-openstack-request-id'];
 
-test('the headers that an endpoint reads are those of openapi.yaml', async () => {
+test('the headers that an endpoint reads are those of the document', async () => {
   const complaints = new Set<string>();
-  for (const { route, minor, version } of existing) {
-    const described = written(route, minor, 'header').map(({ name }) => String(name).toLowerCase());
+  const compare = (each: Case, read: ReadonlySet<string>) => {
+    const described = written(each, 'header').map(({ name }) => String(name).toLowerCase());
+    for (const name of read) {
+      if (!described.includes(name)) complaints.add(`${nameOf(each)} reads ${name}, which is not described`);
+    }
+    for (const name of described) {
+      if (!read.has(name) && !common.includes(name)) complaints.add(`${nameOf(each)} does not read ${name}`);
+    }
+  };
+  for (const each of placementCases) {
+    const { route, minor, version, usedBy } = each;
     const read = new Set(route.ifMatchSince !== undefined && minor >= route.ifMatchSince ? ['if-match'] : []);
     if (route.method === 'GET') {
       // The token of changes is invalid, so that no stream of events begins.
-      const path = real(route.path) + (route.answersEvents ? '?since=0' : '');
+      const path = each.path + (route.answersEvents ? '?since=0' : '');
       for (const accept of route.answersEvents ? ['application/json', 'text/event-stream'] : ['application/json']) {
         const headers = { 'x-auth-token': 'admin', 'openstack-api-version': version, accept };
-        const noted = await askedBy(async () => service.app.request(path, { headers }));
-        for (const name of noted?.headers ?? []) read.add(name);
+        const use = await usedBy(async () => service.app.request(path, { headers }));
+        for (const name of use?.headers ?? []) read.add(name);
       }
     }
-    for (const name of read) {
-      if (!described.includes(name))
-        complaints.add(`${route.method} ${route.path} reads ${name}, which openapi.yaml lacks`);
-    }
-    for (const name of described) {
-      if (!read.has(name) && !common.includes(name))
-        complaints.add(`${route.method} ${route.path} does not read ${name}`);
-    }
+    compare(each, read);
   }
+  const compareCompute = async (each: Case) =>
+    compare(each, (await each.usedBy(() => sendToCompute(each)))?.headers ?? new Set());
+  await Promise.all(computeCases.map(compareCompute));
   assert.deepEqual([...complaints], []);
 });

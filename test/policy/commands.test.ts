@@ -148,10 +148,10 @@ test('a rule that no request and no other rule uses is reported, with the rule t
   });
 });
 
-test('a broken policy file is reported with the line', async () => {
+test('a broken policy file is reported with line and column', async () => {
   await withPolicy('a: role:x\nb: [\n', async (run) => {
     const { code, stdout, stderr } = await run('list');
     assert.deepEqual([code, stdout], [78, '']);
-    assert.match(stderr, /^placement-manage: \S+\/policy\.yaml:\d+: .*\n$/);
+    assert.match(stderr, /^placement-manage: \S+\/policy\.yaml:3:1: .* a bracket before it is not closed\.\n$/);
   });
 });

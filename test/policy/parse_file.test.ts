@@ -29,24 +29,33 @@ suite('the text of a policy file', () => {
     assert.deepEqual(rulesOf('a: &x role:x\nb: *x\n'), { a: 'role:x', b: 'role:x' });
   });
 
-  test('an error has the line of the problem', () => {
+  test('an error has the line and the column of the problem, and says what is wrong', () => {
     const cases: readonly (readonly [text: string, problem: RegExp])[] = [
-      ['a: b\n c: d\n', /^f:[12]: /],
-      ['a: "role:x\n', /^f:\d: /],
-      ['a: @\n', /^f:1: /],
-      ['a: !deny role:x\n', /^f:1: Unresolved tag/],
-      ['- a\n', /^f: a policy file must be a mapping/],
-      ['role:x', /^f: a policy file must be a mapping/],
-      ['a: 5\n', /^f: a must be a rule in quotes/],
-      ['a: false\n', /^f: a must be a rule in quotes/],
-      ['a: {b: c}\n', /^f: a must be a rule in quotes/],
-      ['a: [[[role:x]]]\n', /^f: a must be a rule in quotes/],
-      ['a: !\n', /^f: a has an exclamation mark without quotes/],
+      ['a: b\n c: d\n', /^f:1:4: A second name begins inside a rule/],
+      ['a: "b"\n c: d\n', /^f:2:1: The indentation is not that of the lines before/],
+      ['a: "role:x\n', /^f:2:1: A quote or a bracket is not closed/],
+      ['a: role:x\nb: [\n', /^f:3:1: .* a bracket before it is not closed/],
+      ['{"a": "role:x" "b": "role:y"}', /^f:1:16: This cannot follow here\. Put rules in quotes/],
+      ['a:\n\t- role:x\n', /^f:2:1: There is a tab\. Indent with spaces/],
+      ['a: role: x\n', /^f:1:4: A second name begins inside a rule\. Put rules in quotes/],
+      ['"a\nb": c\n', /^f:1:1: A name must be in one line/],
+      ['a: @\n', /^f:1:4: A value cannot begin with this character/],
+      ['a: !deny role:x\n', /^f:1:4: There is no such tag/],
+      ['a: b\n---\nc: d\n', /^f:2:1: A second document begins/],
+      ['a: role:x\nb: *c\n', /^f:2:4: No value before has the anchor/],
+      ['- a\n', /^f:1:1: A policy file must be a mapping/],
+      ['role:x', /^f:1:1: A policy file must be a mapping/],
+      ['b: ""\na: 5\n', /^f:2:4: a must be a rule in quotes/],
+      ['a: false\n', /^f:1:4: a must be a rule in quotes/],
+      ['a: {b: c}\n', /^f:1:4: a must be a rule in quotes/],
+      ['a: [[[role:x]]]\n', /^f:1:4: a must be a rule in quotes/],
+      ['a: !\n', /^f:1:\d: a has an exclamation mark without quotes/],
+      ['a: role:x\na: !\n', /^f:2:\d: a has an exclamation mark without quotes/],
     ];
     for (const [text, problem] of cases) {
       const { rules, problems } = parsePolicyFile(text, 'f');
       assert.deepEqual([rules, problems.length], [[], 1], text);
-      assert.match(problems[0] ?? '', problem);
+      assert.match(problems[0] ?? '', problem, text);
     }
   });
 });

@@ -50,12 +50,12 @@ test('every worker serves the certificate that SIGHUP renewed, or the old one if
 
     await install({ ...second, cert: 'no certificate' });
     server.child.kill('SIGHUP');
-    await until('the mistake is told', () => log.includes('The TLS certificate stays as it was'));
+    await until('the mistake is told', () => log.includes('the TLS certificate stays as it was'));
     assert.deepEqual(await certificates(port), [fingerprintOf(first.cert)]);
 
     await install(second);
     server.child.kill('SIGHUP');
-    await until('the certificate is renewed', () => log.includes('The TLS certificate was read again'));
+    await until('the certificate is renewed', () => log.includes('the TLS certificate was read again'));
     await until('both serve it', async () =>
       (await certificates(port)).every((fingerprint) => fingerprint === fingerprintOf(second.cert)),
     );

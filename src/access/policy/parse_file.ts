@@ -1,6 +1,7 @@
-import { isMap, isNode, isScalar, parseDocument } from 'yaml';
+import { type Document, isMap, isNode, isScalar, LineCounter, type Node, parseDocument, visit } from 'yaml';
 import { parseRule } from './parse.ts';
 import type { FileRule } from './rules.ts';
+import { sentenceOf } from './yaml_fault.ts';
 
 export type ParsedFile = {
   readonly rules: readonly FileRule[];
@@ -19,27 +20,41 @@ export type ParsedFile = {
  */
 export function parsePolicyFile(text: string, file: string): ParsedFile {
   const broken = (problems: readonly string[]): ParsedFile => ({ rules: [], problems, warnings: [] });
+  const lines = new LineCounter();
+  const at = (offset = 0): string => {
+    const { line, col } = lines.linePos(offset);
+    return `${file}:${line}:${col}`;
+  };
   // YAML 1.1 is what PyYAML reads.
-  const document = parseDocument(text, { version: '1.1', uniqueKeys: false, prettyErrors: true });
+  const document = parseDocument(text, { version: '1.1', uniqueKeys: false, prettyErrors: false, lineCounter: lines });
   // Further errors are mostly consequences of the first.
   const [fault] = [...document.errors, ...document.warnings];
-  if (fault !== undefined) return broken([`${file}:${fault.linePos?.[0].line ?? 1}: ${firstLine(fault.message)}`]);
+  if (fault !== undefined) return broken([`${at(fault.pos[0])}: ${sentenceOf(fault)}`]);
   const { contents } = document;
   if (contents === null || (isScalar(contents) && contents.value === null)) return broken([]);
-  if (!isMap(contents)) return broken([`${file}: a policy file must be a mapping of rule names to rules.`]);
+  if (!isMap(contents)) {
+    return broken([`${at(contents.range?.[0])}: A policy file must be a mapping of rule names to rules.`]);
+  }
+  const alias = unknownAlias(document);
+  if (alias !== undefined) {
+    return broken([`${at(alias.range?.[0])}: No value before has the anchor of this alias (*).`]);
+  }
 
   const problems: string[] = [];
   const warnings: string[] = [];
+  // Of several values of one name the last, as in toJS.
+  const nodes = new Map(contents.items.map(({ key, value }) => [String(isScalar(key) ? key.value : key), value]));
   // By toJS, which resolves aliases and merges; the nodes are needed only to see how a value was written.
   const rules = Object.entries(document.toJS() as Readonly<Record<string, unknown>>).flatMap(([name, value]) => {
-    const written = contents.get(name, true);
+    const written = nodes.get(name);
+    const place = isNode(written) ? at(written.range?.[0]) : file;
     if (isBareTag(written)) {
-      problems.push(`${file}: ${name} has an exclamation mark without quotes, which YAML ignores. Write "!" to deny.`);
+      problems.push(`${place}: ${name} has an exclamation mark without quotes, which YAML ignores. Write "!" to deny.`);
       return [];
     }
     const rule = value ?? '';
     if (!isRule(rule)) {
-      problems.push(`${file}: ${name} must be a rule in quotes, such as "role:admin", or a list of lists of checks.`);
+      problems.push(`${place}: ${name} must be a rule in quotes, such as "role:admin", or a list of lists of checks.`);
       return [];
     }
     const parsed = parseRule(rule);
@@ -62,4 +77,15 @@ function isRule(value: unknown): value is Rule {
 /** An exclamation mark that is not in quotes is a tag: the value behind it is empty, and an empty rule allows. */
 const isBareTag = (node: unknown): boolean => isNode(node) && node.tag === '!';
 
-const firstLine = (message: string): string => `${message.split('\n')[0]?.replace(/ at line.*$/, '') ?? message}.`;
+/** An alias whose anchor no value before it has. */
+function unknownAlias(document: Document): Node | undefined {
+  let found: Node | undefined;
+  visit(document, {
+    Alias: (_, alias) => {
+      if (alias.resolve(document) !== undefined) return undefined;
+      found = alias;
+      return visit.BREAK;
+    },
+  });
+  return found;
+}

@@ -7,6 +7,11 @@ export type Address = {
   readonly port: number;
 };
 
+/** The service cannot listen on an address. The message has the remedy. */
+export class ListenError extends Error {
+  override readonly name = 'ListenError';
+}
+
 /** The section of the configuration that an address is from. */
 export type AddressSection = 'api' | 'metrics';
 
@@ -14,7 +19,7 @@ export type AddressSection = 'api' | 'metrics';
  * Makes a TCP server listen.
  *
  * @returns the address as a URL has it, `host:port`.
- * @throws Error with the remedy where the address cannot be listened on.
+ * @throws ListenError where the address cannot be listened on.
  */
 export async function bind(server: net.Server, wanted: Address, section: AddressSection = 'api'): Promise<string> {
   await new Promise<void>((resolve, reject) => {
@@ -30,7 +35,7 @@ export async function bind(server: net.Server, wanted: Address, section: Address
 /**
  * Finds out before a long start whether the service can listen on all these addresses.
  *
- * @throws Error with the remedy if it cannot
+ * @throws ListenError if it cannot
  */
 export async function checkAddresses(wanted: readonly (readonly [Address, AddressSection])[]): Promise<void> {
   const servers = wanted.map(() => net.createServer());
@@ -46,9 +51,9 @@ export async function checkAddresses(wanted: readonly (readonly [Address, Addres
 
 const inUrl = (host: string, port: number): string => `${net.isIPv6(host) ? `[${host}]` : host}:${port}`;
 
-function cannotListen(error: NodeJS.ErrnoException, { host, port }: Address, section: AddressSection): Error {
+function cannotListen(error: NodeJS.ErrnoException, { host, port }: Address, section: AddressSection): ListenError {
   const problem = listenProblems[section][error.code ?? ''] ?? `${error.message}.`;
-  return new Error(`Cannot listen on ${inUrl(host, port)}: ${problem}`, { cause: error });
+  return new ListenError(`Cannot listen on ${inUrl(host, port)}: ${problem}`, { cause: error });
 }
 
 type Problems = Readonly<Record<string, string>>;
@@ -57,7 +62,8 @@ const problemsOf = (whichPort: string, anyPort: string, whichHost: string): Prob
   EADDRINUSE: `another program does. Stop it, or choose another port by ${whichPort}.`,
   EACCES: `this user may not. Choose a port of 1024 or above by ${anyPort}.`,
   EADDRNOTAVAIL: `this machine has no such address. Choose one that it has by ${whichHost}.`,
-  ENOTFOUND: `the host is unknown. Choose an address of this machine by ${whichHost}.`,
+  ENOTFOUND: `no host has this name. Choose an address of this machine by ${whichHost}.`,
+  EAI_AGAIN: `the name cannot be looked up now. Choose an address of this machine by ${whichHost}.`,
 });
 
 const listenProblems: Readonly<Record<AddressSection, Problems>> = {

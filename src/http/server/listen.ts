@@ -33,7 +33,7 @@ export const acceptMs = 100;
 /**
  * Serves the app over HTTP.
  *
- * @throws Error with the remedy where the address cannot be listened on.
+ * @throws ListenError where the address cannot be listened on.
  */
 export async function listen(app: Hono<HonoEnv>, options: ListenOptions): Promise<Listening> {
   const { server, scheme, renewTls, drain } = createApiServer(app, options);

@@ -56,7 +56,7 @@ export async function importDeployment(
     if (unfinished === undefined) refuseContent(await readContent(target));
     else if (unfinished.source !== source.name) throw otherSource(unfinished, source);
     const tables = await inspect(source, report);
-    // On a server the migrations need a connection for their own lock, and another one for their work.
+    // On a server by a connection without time limits. The embedded database has no second connection.
     await migrateToLatest(database.engine === 'embedded' ? target : { ...target, patient: database.patient });
     if (unfinished === undefined) await begin(source, target);
     const copied = unfinished === undefined ? {} : await resume(source, target, tables, unfinished, report);

@@ -1,11 +1,11 @@
 import { candidateQuestions, flatCandidates, nestedCandidates } from './candidates.ts';
-import { claims } from './claims.ts';
+import { claiming, claims } from './claims.ts';
 import { creating } from './creating.ts';
 import { ending } from './ending.ts';
 import { hotSpot } from './hot_spot.ts';
 import { placing } from './placing.ts';
-import { reads } from './reads.ts';
-import { refreshes } from './refresh.ts';
+import { readingProviders, reads } from './reads.ts';
+import { refreshes, refreshing } from './refresh.ts';
 import { schedulerLoop } from './scheduler_loop.ts';
 import type { Workload } from './workload.ts';
 
@@ -17,9 +17,17 @@ export const allWorkloads: readonly Workload[] = [
   ending,
   ...placing,
   schedulerLoop,
-  hotSpot,
+  hotSpot(16),
   ...reads,
   ...refreshes,
   ...nestedCandidates,
   ...candidateQuestions,
+];
+
+/** The workloads that several processes on one PostgreSQL are measured by, each process with the same load. */
+export const sharedWorkloads: readonly Workload[] = [
+  claiming({ eachProcess: 16 }),
+  hotSpot({ eachProcess: 16 }),
+  readingProviders({ eachProcess: 16 }),
+  refreshing(1, { eachProcess: 16 }),
 ];

@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import type { Connection } from '../connection.ts';
 import { claimedResources, flatHost, project, providerUuid, user } from '../data_set.ts';
-import { measure, perform } from '../measure.ts';
+import { type Concurrency, inName, measure, perform } from '../measure.ts';
 import type { MeasuredServer } from '../measured_server.ts';
 import { anyUpTo, expectStatus, type Workload } from './workload.ts';
 
 /** W4: claims of new consumers on any host, and their deletion. */
 export const claims: readonly Workload[] = [
-  ...[1, 8, 32, 128].map(claiming),
+  ...[1, 8, 32, 128].map((concurrency) => claiming(concurrency, concurrency > 1)),
   ...[8, 32].map((concurrency) => releasing(concurrency)),
 ];
 
@@ -44,11 +44,12 @@ export async function claimAnywhere(connection: Connection, providers: number): 
   return status === 204 ? consumer : undefined;
 }
 
-function claiming(concurrency: number): Workload {
+/** Claims on any host. @param grows whether they are measured at every size */
+export function claiming(concurrency: Concurrency, grows = true): Workload {
   return {
-    name: `W4 claims, c${concurrency}`,
+    name: `W4 claims, ${inName(concurrency)}`,
     dataSet: 'flat',
-    grows: concurrency > 1,
+    grows,
     run: async (server, { durationMs, providers }) => {
       const consumers: string[] = [];
       let conflicts = 0;

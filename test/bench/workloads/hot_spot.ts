@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { claimedResources } from '../data_set.ts';
-import { measure, perform, withConnections } from '../measure.ts';
+import { type Concurrency, inName, measure, perform, sharesOf, withConnections } from '../measure.ts';
 import type { MeasuredServer } from '../measured_server.ts';
 import { claimOn, release } from './claims.ts';
 import { createProvider } from './creating.ts';
@@ -10,11 +10,12 @@ import { expectStatus, type Workload } from './workload.ts';
  * W5: all claims are on the same provider. It is measured until 80 % of the provider is used. Then the clients claim
  * more than the rest. In the end the usage must be equal to the acknowledged claims, and to the capacity.
  */
-export const hotSpot: Workload = {
-  name: 'W5 hot spot: claims on one provider, c16',
+export const hotSpot = (concurrency: Concurrency): Workload => ({
+  name: `W5 hot spot: claims on one provider, ${inName(concurrency)}`,
   dataSet: 'flat',
   run: async (server, { durationMs }) => {
-    const room = Math.max(50, 2 * durationMs);
+    const share = Math.max(50, 2 * durationMs);
+    const room = share * sharesOf(concurrency, server);
     const provider = randomUUID();
     const consumers: string[] = [];
     let conflicts = 0;
@@ -22,8 +23,8 @@ export const hotSpot: Workload = {
       const entries = Object.entries(claimedResources).map(([name, amount]) => [name, { total: room * amount }]);
       if (connection !== undefined) await createProvider(connection, provider, Object.fromEntries(entries));
     });
-    const most = Math.floor(room * 0.8);
-    const measured = await measure(server, 16, { durationMs, most, coldStart: true }, async (connection) => {
+    const most = Math.floor(share * 0.8);
+    const measured = await measure(server, concurrency, { durationMs, most, coldStart: true }, async (connection) => {
       const consumer = randomUUID();
       const { status } = await connection.send('PUT', `/allocations/${consumer}`, claimOn(provider));
       expectStatus(status, 204, 409);
@@ -37,7 +38,7 @@ export const hotSpot: Workload = {
     });
     return { ...measured, note: `${conflicts} answers 409 while there was room; ${room} of ${room} used in the end` };
   },
-};
+});
 
 /**
  * Claims until the provider is full, and some more. Repeats a claim that lost a race. @throws Error if the usage is

@@ -1,5 +1,5 @@
 import { connect } from '../connection.ts';
-import { type Measurement, measure } from '../measure.ts';
+import { type Concurrency, inName, type Measurement, measure } from '../measure.ts';
 import type { MeasuredServer } from '../measured_server.ts';
 
 /** The conditions of a workload. */
@@ -24,7 +24,7 @@ export type Workload = {
 export function reading(
   workload: Omit<Workload, 'run' | 'name'> & {
     readonly name: string;
-    readonly concurrency: number;
+    readonly concurrency: Concurrency;
     /** The microversion; 1.39 unless said otherwise. A server that does not have it is not measured. */
     readonly version?: string;
     readonly pathOf: (call: number, providers: number) => string;
@@ -33,7 +33,7 @@ export function reading(
   const { concurrency, version = '1.39', pathOf, ...rest } = workload;
   return {
     ...rest,
-    name: `${rest.name}, c${concurrency}`,
+    name: `${rest.name}, ${inName(concurrency)}`,
     run: async (server, { durationMs, providers }) => {
       let bodyBytes = 0;
       const probe = await connect(server.urls()[0] ?? '');

@@ -1,0 +1,33 @@
+import type { LockWait } from '../../db/engine/slow_lane.ts';
+
+/** How the items of a queue are put together, and what they lock in the database. */
+export type BatchOptions<Item> = {
+  /** The largest number of items in a batch. */
+  readonly limit: number;
+  /** Keys of an item. Of two items with a common key, the later one goes in a later batch. */
+  readonly orderOf?: (item: Item) => readonly string[];
+  /**
+   * Keys of what else an item locks in the database. Items with a common key may share a batch, but none of them starts
+   * beside a long batch that locks the same.
+   */
+  readonly locksOf?: (item: Item) => readonly string[];
+  /** A key of what every item locks, and shares with other items: the lock of a table. */
+  readonly sharedLock?: string;
+  /** Whether an item must be alone in its batch. */
+  readonly isAlone?: (item: Item) => boolean;
+  /**
+   * Whether one item may have caused the error of the whole batch. Then nothing was done for any item, and the batch is
+   * repeated in parts.
+   */
+  readonly isOfOne?: (error: unknown) => boolean;
+  /** Asks the database which keys of these items other transactions hold at the moment. */
+  readonly findLocked?: (items: readonly Item[]) => Promise<readonly string[]>;
+  /**
+   * Waits until a key is free, without holding another lock.
+   *
+   * @throws `lockNotAvailable` when the wait is over
+   */
+  readonly awaitLock?: (key: string, wait: LockWait) => Promise<unknown>;
+  /** The shortest time between the starts of two batches, in milliseconds. */
+  readonly everyMs?: number;
+};
