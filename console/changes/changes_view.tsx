@@ -3,6 +3,7 @@ import type { FollowedChange, ProviderPart } from '../../src/client/changes.ts';
 import { follow, following } from '../following.ts';
 import { ProviderLink } from '../provider_link.tsx';
 import { useStore } from '../store.ts';
+import { Table } from '../table.tsx';
 import { counted, numberText } from '../text.tsx';
 import { Trouble } from '../trouble.tsx';
 
@@ -100,35 +101,23 @@ export function ChangesView() {
       {shown.length === 0 ? (
         <p class="faint">Nothing has changed since this page was opened.</p>
       ) : (
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls is reached by keys
-        <section class="scroll" tabIndex={0} aria-label="Table of changes, the newest first">
-          <table class="rows">
-            <thead>
-              <tr>
-                <th scope="col">time</th>
-                <th scope="col">what</th>
-                <th scope="col">parts</th>
-              </tr>
-            </thead>
-            <tbody>
-              {shown.map(({ number, at, change }) => (
-                <tr key={number}>
-                  <td class="time">{clock.format(at)}</td>
-                  {'resource_provider' in change ? (
-                    <>
-                      <td>
-                        <ProviderLink uuid={change.resource_provider} />
-                      </td>
-                      <td>{'deleted' in change ? 'deleted' : change.parts.join(', ')}</td>
-                    </>
-                  ) : (
-                    <td colSpan={2}>{'traits' in change ? 'the list of traits' : 'the list of resource classes'}</td>
-                  )}
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </section>
+        <Table name="Table of changes, the newest first" headings={['time', 'what', 'parts']}>
+          {shown.map(({ number, at, change }) => (
+            <tr key={number}>
+              <td class="time">{clock.format(at)}</td>
+              {'resource_provider' in change ? (
+                <>
+                  <td>
+                    <ProviderLink uuid={change.resource_provider} />
+                  </td>
+                  <td>{'deleted' in change ? 'deleted' : change.parts.join(', ')}</td>
+                </>
+              ) : (
+                <td colSpan={2}>{'traits' in change ? 'the list of traits' : 'the list of resource classes'}</td>
+              )}
+            </tr>
+          ))}
+        </Table>
       )}
     </div>
   );

@@ -3,6 +3,7 @@ import { resourcesText } from '../provider/held.tsx';
 import { ProviderLink } from '../provider_link.tsx';
 import { Link, urlOf } from '../route.tsx';
 import { placement } from '../session.ts';
+import { Table } from '../table.tsx';
 import { counted, timeText, visible } from '../text.tsx';
 import { Trouble } from '../trouble.tsx';
 import { useChanges } from '../use_changes.ts';
@@ -82,27 +83,19 @@ function OneConsumer({ uuid }: { readonly uuid: string }) {
             It has nothing (any more).
           </p>
         ) : (
-          // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls is reached by keys
-          <section class="scroll" tabIndex={0} aria-label={`Allocations of ${counted(allocations.length, 'provider')}`}>
-            <table class="rows">
-              <thead>
-                <tr>
-                  <th scope="col">provider</th>
-                  <th scope="col">resources</th>
-                </tr>
-              </thead>
-              <tbody>
-                {allocations.map(([provider, { resources }]) => (
-                  <tr key={provider}>
-                    <th scope="row">
-                      <ProviderLink uuid={provider} />
-                    </th>
-                    <td class="resources">{resourcesText(resources)}</td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
-          </section>
+          <Table
+            name={`Allocations of ${counted(allocations.length, 'provider')}`}
+            headings={['provider', 'resources']}
+          >
+            {allocations.map(([provider, { resources }]) => (
+              <tr key={provider}>
+                <th scope="row">
+                  <ProviderLink uuid={provider} />
+                </th>
+                <td class="resources">{resourcesText(resources)}</td>
+              </tr>
+            ))}
+          </Table>
         )}
       </section>
     </>

@@ -1,6 +1,7 @@
 import { sentenceOf } from '../../src/cli/explanation_text.ts';
 import type { Explanation, UnmetCondition } from '../../src/client/candidate_questions.ts';
 import { ProviderLink } from '../provider_link.tsx';
+import { Table } from '../table.tsx';
 import { counted, numberText, visible } from '../text.tsx';
 
 /** How many hosts each condition leaves, as a funnel. */
@@ -26,57 +27,43 @@ export function Funnel({
         )}
         {complete ? '' : ' Numbers that would take too much work to find are missing.'}
       </p>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls is reached by keys */}
-      <section class="scroll" tabIndex={0} aria-label="Table of conditions">
-        <table class="rows funnel">
-          <thead>
-            <tr>
-              <th scope="col">condition</th>
-              <th scope="col" class="bar-column">
-                hosts left by it and all before it
+      <Table
+        name="Table of conditions"
+        kind="funnel"
+        headings={[
+          'condition',
+          { text: 'hosts left by it and all before it', kind: 'bar-column' },
+          { text: 'left', kind: 'number' },
+          { text: 'alone', kind: 'number', title: 'hosts that meet this condition' },
+          { text: 'without', kind: 'number', title: 'hosts that fit if this condition is dropped' },
+          { text: 'largest', kind: 'number', title: 'the largest amount that fits, all else as asked' },
+        ]}
+      >
+        {conditions.map(({ parameter, value, alone, left, without, largest }, place) => {
+          const before = place === 0 ? trees : (conditions[place - 1]?.left ?? trees);
+          const at = (count: number) => (trees === 0 ? 0 : (count / trees) * 100);
+          return (
+            <tr key={place} class={place === end ? 'end' : undefined}>
+              <th scope="row">
+                <span class="faint">{visible(parameter)}=</span>
+                {visible(value)}
               </th>
-              <th scope="col" class="number">
-                left
-              </th>
-              <th scope="col" class="number" title="hosts that meet this condition">
-                alone
-              </th>
-              <th scope="col" class="number" title="hosts that fit if this condition is dropped">
-                without
-              </th>
-              <th scope="col" class="number" title="the largest amount that fits, all else as asked">
-                largest
-              </th>
+              <td class="bar-column">
+                <svg viewBox="0 0 100 14" preserveAspectRatio="none" aria-hidden="true">
+                  <rect class="before" x={50 - at(before) / 2} y="1" width={at(before)} height="12" />
+                  {left === null ? null : (
+                    <rect class="left" x={50 - at(left) / 2} y="1" width={at(left)} height="12" />
+                  )}
+                </svg>
+              </td>
+              <td class="number strong">{text(left)}</td>
+              <td class="number">{text(alone)}</td>
+              <td class="number">{text(without)}</td>
+              <td class="number">{text(largest)}</td>
             </tr>
-          </thead>
-          <tbody>
-            {conditions.map(({ parameter, value, alone, left, without, largest }, place) => {
-              const before = place === 0 ? trees : (conditions[place - 1]?.left ?? trees);
-              const at = (count: number) => (trees === 0 ? 0 : (count / trees) * 100);
-              return (
-                <tr key={place} class={place === end ? 'end' : undefined}>
-                  <th scope="row">
-                    <span class="faint">{visible(parameter)}=</span>
-                    {visible(value)}
-                  </th>
-                  <td class="bar-column">
-                    <svg viewBox="0 0 100 14" preserveAspectRatio="none" aria-hidden="true">
-                      <rect class="before" x={50 - at(before) / 2} y="1" width={at(before)} height="12" />
-                      {left === null ? null : (
-                        <rect class="left" x={50 - at(left) / 2} y="1" width={at(left)} height="12" />
-                      )}
-                    </svg>
-                  </td>
-                  <td class="number strong">{text(left)}</td>
-                  <td class="number">{text(alone)}</td>
-                  <td class="number">{text(without)}</td>
-                  <td class="number">{text(largest)}</td>
-                </tr>
-              );
-            })}
-          </tbody>
-        </table>
-      </section>
+          );
+        })}
+      </Table>
       {end === -1 ? null : (
         <p class="faint">
           The marked condition leaves no host. “without”: how many would fit if a condition was dropped; “largest”: how
@@ -91,36 +78,24 @@ export function Funnel({
 export function Nearest({ nearest }: { readonly nearest: Explanation['nearest'] }) {
   if (nearest.length === 0) return null;
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls is reached by keys
-    <section class="scroll" tabIndex={0} aria-label="Table of the nearest hosts">
-      <table class="rows">
-        <thead>
-          <tr>
-            <th scope="col">host</th>
-            <th scope="col">unmet condition</th>
-            <th scope="col">why</th>
+    <Table name="Table of the nearest hosts" headings={['host', 'unmet condition', 'why']}>
+      {nearest.flatMap(({ root, unmet }) =>
+        unmet.map((condition, place) => (
+          <tr key={`${root.uuid} ${place}`}>
+            {place === 0 ? (
+              <th scope="rowgroup" rowSpan={unmet.length}>
+                <ProviderLink uuid={root.uuid} name={root.name} />
+              </th>
+            ) : null}
+            <td>
+              <span class="faint">{visible(condition.parameter)}=</span>
+              {visible(condition.value)}
+            </td>
+            <td>{reasonOf(condition)}</td>
           </tr>
-        </thead>
-        <tbody>
-          {nearest.flatMap(({ root, unmet }) =>
-            unmet.map((condition, place) => (
-              <tr key={`${root.uuid} ${place}`}>
-                {place === 0 ? (
-                  <th scope="rowgroup" rowSpan={unmet.length}>
-                    <ProviderLink uuid={root.uuid} name={root.name} />
-                  </th>
-                ) : null}
-                <td>
-                  <span class="faint">{visible(condition.parameter)}=</span>
-                  {visible(condition.value)}
-                </td>
-                <td>{reasonOf(condition)}</td>
-              </tr>
-            )),
-          )}
-        </tbody>
-      </table>
-    </section>
+        )),
+      )}
+    </Table>
   );
 }
 

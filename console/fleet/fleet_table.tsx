@@ -1,6 +1,7 @@
 import { useMemo, useState } from 'preact/hooks';
 import { Bar } from '../meter.tsx';
 import { Link, urlOf } from '../route.tsx';
+import { Table } from '../table.tsx';
 import { Name, numberText, percentText, visible } from '../text.tsx';
 import type { Group } from './grouping.ts';
 import { fullness, type Measure, type Tree } from './trees.ts';
@@ -36,72 +37,66 @@ export function FleetTable({
   const pages = Math.max(1, Math.ceil(rows.length / pageSize));
   const shown = Math.min(page, pages - 1);
   const isGrouped = groups.length > 1;
-  const heading = (by: Column, text: string, isNumber = false) => (
-    <th
-      scope="col"
-      class={isNumber ? 'number' : undefined}
-      aria-sort={sort.by === by ? (sort.isDown ? 'descending' : 'ascending') : undefined}
-    >
+  const heading = (by: Column, text: string = by) => {
+    const isText = by === 'name' || by === 'group';
+    const button = (
       <button
         type="button"
         class="plain"
-        onClick={() => setSort({ by, isDown: sort.by === by ? !sort.isDown : by !== 'name' && by !== 'group' })}
+        onClick={() => setSort({ by, isDown: sort.by === by ? !sort.isDown : !isText })}
       >
         {text}
         <span aria-hidden="true">{sort.by === by ? (sort.isDown ? ' ▾' : ' ▴') : ''}</span>
       </button>
-    </th>
-  );
+    );
+    const direction = sort.isDown ? 'descending' : 'ascending';
+    return { text: button, kind: isText ? undefined : 'number', sort: sort.by === by ? direction : undefined } as const;
+  };
   return (
     <div class="table-part">
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls is reached by keys */}
-      <section class="scroll" tabIndex={0} aria-label="Table of providers">
-        <table class="rows">
-          <caption class="hidden">Root providers by {visible(resourceClass)}</caption>
-          <thead>
-            <tr>
-              {heading('name', 'provider')}
-              {isGrouped ? heading('group', 'group') : null}
-              {heading('part', 'full', true)}
-              {heading('used', 'used', true)}
-              {heading('free', 'free', true)}
-              {heading('capacity', 'capacity', true)}
-              {heading('reserved', 'reserved', true)}
+      <Table
+        name="Table of providers"
+        caption={`Root providers by ${visible(resourceClass)}`}
+        headings={[
+          heading('name', 'provider'),
+          isGrouped ? heading('group') : undefined,
+          heading('part', 'full'),
+          heading('used'),
+          heading('free'),
+          heading('capacity'),
+          heading('reserved'),
+        ]}
+      >
+        {rows.slice(shown * pageSize, (shown + 1) * pageSize).map(({ tree, group }) => {
+          const amounts = tree.amounts.get(resourceClass);
+          const part = fullness(amounts, measure);
+          return (
+            <tr key={`${group.key} ${tree.uuid}`}>
+              <th scope="row">
+                <Link to={urlOf('providers', tree.uuid)}>
+                  <Name text={tree.name} />
+                </Link>
+              </th>
+              {isGrouped ? <td title={group.key}>{group.label}</td> : null}
+              <td class="number with-bar">
+                {percentText(part)} <Bar part={part} />
+              </td>
+              {amounts === undefined ? (
+                <td colSpan={4} class="faint">
+                  has none
+                </td>
+              ) : (
+                <>
+                  <td class="number">{numberText(amounts.used)}</td>
+                  <td class="number">{numberText(Math.max(0, amounts.capacity - amounts.used))}</td>
+                  <td class="number">{numberText(amounts.capacity)}</td>
+                  <td class="number">{numberText(amounts.reserved)}</td>
+                </>
+              )}
             </tr>
-          </thead>
-          <tbody>
-            {rows.slice(shown * pageSize, (shown + 1) * pageSize).map(({ tree, group }) => {
-              const amounts = tree.amounts.get(resourceClass);
-              const part = fullness(amounts, measure);
-              return (
-                <tr key={`${group.key} ${tree.uuid}`}>
-                  <th scope="row">
-                    <Link to={urlOf('providers', tree.uuid)}>
-                      <Name text={tree.name} />
-                    </Link>
-                  </th>
-                  {isGrouped ? <td title={group.key}>{group.label}</td> : null}
-                  <td class="number with-bar">
-                    {percentText(part)} <Bar part={part} />
-                  </td>
-                  {amounts === undefined ? (
-                    <td colSpan={4} class="faint">
-                      has none
-                    </td>
-                  ) : (
-                    <>
-                      <td class="number">{numberText(amounts.used)}</td>
-                      <td class="number">{numberText(Math.max(0, amounts.capacity - amounts.used))}</td>
-                      <td class="number">{numberText(amounts.capacity)}</td>
-                      <td class="number">{numberText(amounts.reserved)}</td>
-                    </>
-                  )}
-                </tr>
-              );
-            })}
-          </tbody>
-        </table>
-      </section>
+          );
+        })}
+      </Table>
       <nav class="pages" aria-label="Pages of the table">
         <button type="button" disabled={shown === 0} onClick={() => setPage(shown - 1)}>
           Previous

@@ -17,6 +17,7 @@ import {
   zoomed,
 } from './layout.ts';
 import { currentPalette } from './palette.ts';
+import { onGestures, type Place } from './pointing.ts';
 import type { Measure, Tree } from './trees.ts';
 
 /** The actions of the buttons beside the grid. */
@@ -117,7 +118,7 @@ export function Grid(props: Props) {
   };
   const select = (cell: number | undefined) => {
     view.current.cell = cell;
-    props.onSelect(cell === undefined ? undefined : treeOf(latest.current.layout, cell));
+    latest.current.props.onSelect(cell === undefined ? undefined : treeOf(latest.current.layout, cell));
     redraw();
   };
   /** Moves the camera so that a cell is seen. */
@@ -194,88 +195,34 @@ export function Grid(props: Props) {
   useEffect(() => {
     const element = canvas.current;
     if (element === null) return;
-    const at = (event: PointerEvent | WheelEvent) => {
-      const { left, top } = element.getBoundingClientRect();
-      return { x: event.clientX - left, y: event.clientY - top };
-    };
-    const cellUnder = (event: PointerEvent): number | undefined => {
-      const { x, y } = at(event);
+    const cellOn = ({ x, y }: Place): number | undefined => {
       const { camera } = view.current;
       return cellAt(latest.current.layout, camera.x + x / camera.scale, camera.y + y / camera.scale);
     };
-    const hover = (cell: number | undefined) => {
-      if (view.current.hovered === cell) return;
-      view.current.hovered = cell;
-      latest.current.props.onHover(cell === undefined ? undefined : treeOf(latest.current.layout, cell));
-      redraw();
-    };
-    const pointers = new Map<number, { x: number; y: number }>();
-    let moved = 0;
-    const wheel = (event: WheelEvent) => {
-      event.preventDefault();
-      const { x, y } = at(event);
-      const lines = event.deltaMode === 1 ? 16 : 1;
-      zoomAt(Math.exp(-event.deltaY * lines * 0.0022), x, y);
-    };
-    const down = (event: PointerEvent) => {
-      pointers.set(event.pointerId, at(event));
-      if (pointers.size === 1) moved = 0;
-      element.setPointerCapture(event.pointerId);
-    };
-    const move = (event: PointerEvent) => {
-      const before = pointers.get(event.pointerId);
-      if (before === undefined) return hover(cellUnder(event));
-      const now = at(event);
-      const [other] = [...pointers].filter(([id]) => id !== event.pointerId).map(([, place]) => place);
-      pointers.set(event.pointerId, now);
-      moved += Math.abs(now.x - before.x) + Math.abs(now.y - before.y);
-      if (other !== undefined) {
-        const factor =
-          Math.hypot(now.x - other.x, now.y - other.y) /
-          Math.max(1, Math.hypot(before.x - other.x, before.y - other.y));
-        return zoomAt(factor, (now.x + other.x) / 2, (now.y + other.y) / 2);
-      }
-      const { camera } = view.current;
-      setCamera({
-        ...camera,
-        x: camera.x - (now.x - before.x) / camera.scale,
-        y: camera.y - (now.y - before.y) / camera.scale,
-      });
-    };
-    const up = (event: PointerEvent) => {
-      pointers.delete(event.pointerId);
-      if (moved < 6 && event.type === 'pointerup') select(cellUnder(event));
-    };
-    const leave = () => hover(undefined);
-    const open = (event: MouseEvent) => {
-      const { left, top } = element.getBoundingClientRect();
-      const { camera } = view.current;
-      const { layout, props } = latest.current;
-      const cell = cellAt(
-        layout,
-        camera.x + (event.clientX - left) / camera.scale,
-        camera.y + (event.clientY - top) / camera.scale,
-      );
-      const tree = cell === undefined ? undefined : treeOf(layout, cell);
-      if (tree !== undefined) props.onOpen(tree);
-    };
-    element.addEventListener('wheel', wheel, { passive: false });
-    element.addEventListener('pointerdown', down);
-    element.addEventListener('pointermove', move);
-    element.addEventListener('pointerup', up);
-    element.addEventListener('pointercancel', up);
-    element.addEventListener('pointerleave', leave);
-    element.addEventListener('dblclick', open);
+    const treeOn = (cell: number | undefined) => (cell === undefined ? undefined : treeOf(latest.current.layout, cell));
+    const stop = onGestures(element, {
+      zoom: (factor, { x, y }) => zoomAt(factor, x, y),
+      drag: ({ x, y }) => {
+        const { camera } = view.current;
+        setCamera({ ...camera, x: camera.x - x / camera.scale, y: camera.y - y / camera.scale });
+      },
+      click: (at) => select(cellOn(at)),
+      doubleClick: (at) => {
+        const tree = treeOn(cellOn(at));
+        if (tree !== undefined) latest.current.props.onOpen(tree);
+      },
+      hover: (at) => {
+        const cell = at === undefined ? undefined : cellOn(at);
+        if (view.current.hovered === cell) return;
+        view.current.hovered = cell;
+        latest.current.props.onHover(treeOn(cell));
+        redraw();
+      },
+    });
     return () => {
+      stop();
       cancelAnimationFrame(view.current.frame);
       view.current.frame = 0;
-      element.removeEventListener('wheel', wheel);
-      element.removeEventListener('pointerdown', down);
-      element.removeEventListener('pointermove', move);
-      element.removeEventListener('pointerup', up);
-      element.removeEventListener('pointercancel', up);
-      element.removeEventListener('pointerleave', leave);
-      element.removeEventListener('dblclick', open);
     };
   }, []);
 

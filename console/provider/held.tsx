@@ -3,6 +3,7 @@ import type { Consumer } from '../../src/client/consumers.ts';
 import type { Resources } from '../../src/client/filters.ts';
 import { Link, urlOf } from '../route.tsx';
 import { placement } from '../session.ts';
+import { Table } from '../table.tsx';
 import { counted, numberText, timeText, visible } from '../text.tsx';
 import { Trouble } from '../trouble.tsx';
 import { useLoaded } from '../use_loaded.ts';
@@ -86,45 +87,38 @@ export function ConsumerTable({
 }) {
   const hasTerms = consumers.some(({ expires_at }) => expires_at);
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls is reached by keys
-    <section class="scroll" tabIndex={0} aria-label={`Table of ${counted(consumers.length, 'consumer')}`}>
-      <table class="rows">
-        <thead>
-          <tr>
-            <th scope="col">consumer</th>
-            {amounts === undefined ? null : <th scope="col">has here</th>}
-            <th scope="col">type</th>
-            <th scope="col">project</th>
-            <th scope="col">user</th>
-            <th scope="col">since</th>
-            {hasTerms ? <th scope="col">until</th> : null}
-          </tr>
-        </thead>
-        <tbody>
-          {consumers.map(({ uuid, consumer_type, project_id, user_id, created_at, expires_at }) => (
-            <tr key={uuid}>
-              <th scope="row">
-                <Link to={urlOf('consumers', uuid)}>
-                  <code>{visible(uuid)}</code>
-                </Link>
-              </th>
-              {amounts === undefined ? null : (
-                <td class="resources">{resourcesText(amounts[uuid]?.resources ?? {})}</td>
-              )}
-              <td>{visible(consumer_type)}</td>
-              <td>
-                <bdi>{visible(project_id)}</bdi>
-              </td>
-              <td>
-                <bdi>{visible(user_id)}</bdi>
-              </td>
-              <td class="time">{timeText(created_at)}</td>
-              {hasTerms ? <td class="time">{timeText(expires_at)}</td> : null}
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </section>
+    <Table
+      name={`Table of ${counted(consumers.length, 'consumer')}`}
+      headings={[
+        'consumer',
+        amounts === undefined ? undefined : 'has here',
+        'type',
+        'project',
+        'user',
+        'since',
+        hasTerms ? 'until' : undefined,
+      ]}
+    >
+      {consumers.map(({ uuid, consumer_type, project_id, user_id, created_at, expires_at }) => (
+        <tr key={uuid}>
+          <th scope="row">
+            <Link to={urlOf('consumers', uuid)}>
+              <code>{visible(uuid)}</code>
+            </Link>
+          </th>
+          {amounts === undefined ? null : <td class="resources">{resourcesText(amounts[uuid]?.resources ?? {})}</td>}
+          <td>{visible(consumer_type)}</td>
+          <td>
+            <bdi>{visible(project_id)}</bdi>
+          </td>
+          <td>
+            <bdi>{visible(user_id)}</bdi>
+          </td>
+          <td class="time">{timeText(created_at)}</td>
+          {hasTerms ? <td class="time">{timeText(expires_at)}</td> : null}
+        </tr>
+      ))}
+    </Table>
   );
 }
 

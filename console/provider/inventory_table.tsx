@@ -1,5 +1,6 @@
 import { capacityOf } from '../../src/client/inventories.ts';
 import type { WholeProvider } from '../../src/client/provider_summaries.ts';
+import { Table } from '../table.tsx';
 import { numberText, percentText, visible } from '../text.tsx';
 
 type Inventory = WholeProvider['inventories'][string];
@@ -10,58 +11,38 @@ export function InventoryTable({ provider: { inventories, usages } }: { readonly
   if (rows.length === 0) return <p class="faint">It has no inventory of its own.</p>;
   return (
     <>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls is reached by keys */}
-      <section class="scroll" tabIndex={0} aria-label="Table of inventories">
-        <table class="rows inventories">
-          <thead>
-            <tr>
-              <th scope="col">class</th>
-              <th scope="col" class="bar-column">
-                used, free, reserved
-              </th>
-              <th scope="col" class="number">
-                used
-              </th>
-              <th scope="col" class="number">
-                capacity
-              </th>
-              <th scope="col" class="number">
-                total
-              </th>
-              <th scope="col" class="number">
-                reserved
-              </th>
-              <th scope="col" class="number">
-                ratio
-              </th>
-              <th scope="col">units</th>
+      <Table
+        name="Table of inventories"
+        kind="inventories"
+        headings={[
+          'class',
+          { text: 'used, free, reserved', kind: 'bar-column' },
+          ...['used', 'capacity', 'total', 'reserved', 'ratio'].map((text) => ({ text, kind: 'number' }) as const),
+          'units',
+        ]}
+      >
+        {rows.map(([name, inventory]) => {
+          const used = usages[name] ?? 0;
+          const capacity = capacityOf(inventory);
+          return (
+            <tr key={name}>
+              <th scope="row">{visible(name)}</th>
+              <td class="bar-column">
+                <InventoryBar used={used} inventory={inventory} />
+              </td>
+              <td class="number">
+                {numberText(used)}{' '}
+                <span class="faint">({percentText(capacity > 0 ? used / capacity : used > 0 ? Infinity : 0)})</span>
+              </td>
+              <td class="number">{numberText(capacity)}</td>
+              <td class="number">{numberText(inventory.total)}</td>
+              <td class="number">{numberText(inventory.reserved)}</td>
+              <td class="number">{inventory.allocation_ratio}</td>
+              <td class="faint">{unitsText(inventory)}</td>
             </tr>
-          </thead>
-          <tbody>
-            {rows.map(([name, inventory]) => {
-              const used = usages[name] ?? 0;
-              const capacity = capacityOf(inventory);
-              return (
-                <tr key={name}>
-                  <th scope="row">{visible(name)}</th>
-                  <td class="bar-column">
-                    <InventoryBar used={used} inventory={inventory} />
-                  </td>
-                  <td class="number">
-                    {numberText(used)}{' '}
-                    <span class="faint">({percentText(capacity > 0 ? used / capacity : used > 0 ? Infinity : 0)})</span>
-                  </td>
-                  <td class="number">{numberText(capacity)}</td>
-                  <td class="number">{numberText(inventory.total)}</td>
-                  <td class="number">{numberText(inventory.reserved)}</td>
-                  <td class="number">{inventory.allocation_ratio}</td>
-                  <td class="faint">{unitsText(inventory)}</td>
-                </tr>
-              );
-            })}
-          </tbody>
-        </table>
-      </section>
+          );
+        })}
+      </Table>
       <ul class="key" aria-label="What the bars show">
         <li class="used">used</li>
         <li class="free">free</li>

@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, test } from 'node:test';
-import { widthOf } from '../../src/cli/table.ts';
 import { connect } from '../../src/client/index.ts';
 import { newestVersion } from '../requests.ts';
-import { mustFail, placement } from './command.ts';
+import { cells, commandsOn, placement } from './command.ts';
 import { startServer, type TestServer } from './servers.ts';
 
 let server: TestServer;
@@ -12,35 +11,7 @@ beforeEach(async () => {
 });
 afterEach(() => server.close());
 
-const env = () => ({ OS_ENDPOINT: server.url, OS_TOKEN: 'admin' });
-
-/** Runs a command line that must succeed. */
-async function run(...args: readonly string[]): Promise<string> {
-  const { code, stdout, stderr } = await placement(args, env());
-  assert.equal(code, 0, stderr);
-  assert.equal(stderr, '');
-  return stdout;
-}
-
-const fails = (expected: RegExp, args: readonly string[], more = {}) => mustFail(expected, args, { ...env(), ...more });
-
-const isWrongUsage = (expected: RegExp, args: readonly string[], more = {}) =>
-  mustFail(expected, args, { ...env(), ...more }, 2);
-
-/** The cells of a table without its head. Checks that the text is a table. */
-function cells(text: string): readonly (readonly string[])[] {
-  const lines = text.trimEnd().split('\n');
-  assert.equal(new Set(lines.map(widthOf)).size, 1, `the table is crooked:\n${text}`);
-  return lines
-    .filter((line) => line.startsWith('|'))
-    .slice(1)
-    .map((line) =>
-      line
-        .slice(1, -1)
-        .split('|')
-        .map((cell) => cell.trim()),
-    );
-}
+const { env, run, fails, isWrongUsage } = commandsOn(() => server);
 
 const instance = 'b1d0c1a4-52a1-4a5e-8f0c-000000000001';
 const aggregate = 'a66e0000-0000-4000-8000-000000000001';

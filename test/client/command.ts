@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import path from 'node:path';
+import { widthOf } from '../../src/cli/table.ts';
 import { compileCache } from '../compile_cache.ts';
 import { project } from './documentation.ts';
+import type { TestServer } from './servers.ts';
 
 export type Ended = { readonly code: number; readonly stdout: string; readonly stderr: string };
 
@@ -29,4 +31,48 @@ export async function mustFail(
   assert.deepEqual([ended.code, stdout], [code, ''], stderr);
   assert.match(stderr, expected);
   assert.doesNotMatch(stderr, /^ +at /m);
+}
+
+/**
+ * Command lines of a user of a server, who may do everything.
+ *
+ * @param server is asked for at each command line: a test may have a server of its own
+ */
+export function commandsOn(server: () => TestServer) {
+  const env = (more: Readonly<Record<string, string>> = {}) => ({
+    OS_ENDPOINT: server().url,
+    OS_TOKEN: 'admin',
+    ...more,
+  });
+  return {
+    env,
+    /** Runs a command line that must succeed without a warning. @returns what it prints */
+    run: async (...args: readonly string[]): Promise<string> => {
+      const { code, stdout, stderr } = await placement(args, env());
+      assert.deepEqual([code, stderr], [0, ''], args.join(' '));
+      return stdout;
+    },
+    /** Runs a command line that must fail with this text. */
+    fails: (expected: RegExp, args: readonly string[], more = {}) => mustFail(expected, args, env(more)),
+    /** Runs a command line that must be refused as wrong usage, with this text. */
+    isWrongUsage: (expected: RegExp, args: readonly string[], more = {}) => mustFail(expected, args, env(more), 2),
+  };
+}
+
+/** The cells of a table, and of those that follow it, without the first head. Checks that the text has only tables. */
+export function cells(text: string): readonly (readonly string[])[] {
+  const lines = text.trimEnd().split('\n');
+  // The last line of a table and the first one of the next both begin with a plus.
+  for (const table of text.trimEnd().split(/(?<=\+)\n(?=\+)/)) {
+    assert.equal(new Set(table.split('\n').map(widthOf)).size, 1, `the table is crooked:\n${text}`);
+  }
+  return lines
+    .filter((line) => line.startsWith('|'))
+    .slice(1)
+    .map((line) =>
+      line
+        .slice(1, -1)
+        .split('|')
+        .map((cell) => cell.trim()),
+    );
 }

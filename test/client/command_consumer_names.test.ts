@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, test } from 'node:test';
 import { connect, consumerNamespace, consumerUuid } from '../../src/client/index.ts';
-import { mustFail, placement } from './command.ts';
+import { commandsOn } from './command.ts';
 import { startServer, type TestServer } from './servers.ts';
 
 let server: TestServer;
@@ -10,15 +10,7 @@ beforeEach(async () => {
 });
 afterEach(() => server.close());
 
-const env = () => ({ OS_ENDPOINT: server.url, OS_TOKEN: 'admin' });
-
-async function run(...args: readonly string[]): Promise<string> {
-  const { code, stdout, stderr } = await placement(args, env());
-  assert.deepEqual([code, stderr], [0, '']);
-  return stdout;
-}
-
-const isWrongUsage = (expected: RegExp, ...args: readonly string[]) => mustFail(expected, args, env(), 2);
+const { run, fails, isWrongUsage } = commandsOn(() => server);
 
 /** A pool of GPUs, and jobs of a project with one GPU each. */
 async function fill(jobs: Readonly<Record<string, readonly string[]>>): Promise<ReturnType<typeof connect>> {
@@ -76,18 +68,19 @@ test('a consumer that is neither a UUID nor a name with its project is refused',
   const claim = ['-a', 'rp=gpu-host,PGPU=1', '--user', 'ada'];
   for (const [verb, ...more] of [['show'], ['delete'], ['set', ...claim]] as const) {
     const args = ['allocation', verb, 'job-1', ...more];
-    await isWrongUsage(
-      /Consumer "job-1" is no UUID\. Write a name together with its project, as PROJECT\/NAME/,
-      ...args,
-    );
+    await isWrongUsage(/Consumer "job-1" is no UUID\. Write a name together with its project, as PROJECT\/NAME/, args);
   }
-  await isWrongUsage(/"\/job" is no UUID/, 'allocation', 'show', '/job');
+  await isWrongUsage(/"\/job" is no UUID/, ['allocation', 'show', '/job']);
   const typo = 'b1d0c1a4-52a1-4a5e-8f0c-00000000000';
-  await isWrongUsage(/is no UUID: a letter is missing/, 'allocation', 'set', typo, ...claim, '--project', 'ci');
-  await isWrongUsage(
-    /"build\/7" is a name in project build, and --project is ci\..* write ci\/build\/7/,
-    ...['allocation', 'set', 'build/7', ...claim, '--project', 'ci'],
-  );
+  await isWrongUsage(/is no UUID: a letter is missing/, ['allocation', 'set', typo, ...claim, '--project', 'ci']);
+  await isWrongUsage(/"build\/7" is a name in project build, and --project is ci\..* write ci\/build\/7/, [
+    'allocation',
+    'set',
+    'build/7',
+    ...claim,
+    '--project',
+    'ci',
+  ]);
 });
 
 test('allocation delete --project releases all consumers of a project, or those of a type, and counts them', async () => {
@@ -112,24 +105,30 @@ test('allocation delete --project releases all consumers of a project, or those 
 
 test('allocation delete takes a consumer or a project', async () => {
   const jobs = await fill({ ci: ['job-1'] });
-  await isWrongUsage(/Give a consumer, or --project for all of a project/, 'allocation', 'delete');
-  await isWrongUsage(
-    /not both\. For one consumer leave out --project, and write ci\/job-1\.$/m,
+  await isWrongUsage(/Give a consumer, or --project for all of a project/, ['allocation', 'delete']);
+  await isWrongUsage(/not both\. For one consumer leave out --project, and write ci\/job-1\.$/m, [
     'allocation',
     'delete',
     'job-1',
     '--project',
     'ci',
-  );
+  ]);
   const [uuid] = (await Array.fromAsync(jobs.consumers.list())).map((job) => job.uuid);
   for (const written of ['ci/job-1', String(uuid)]) {
     const alone = new RegExp(`leave out --project, and write ${written}\\.$`, 'm');
-    await isWrongUsage(alone, 'allocation', 'delete', written, '--project', 'ci');
+    await isWrongUsage(alone, ['allocation', 'delete', written, '--project', 'ci']);
   }
-  await isWrongUsage(/--user, --type and --dry-run need --project/, 'allocation', 'delete', 'ci/job-1', '--dry-run');
-  await isWrongUsage(/--if-match is for one consumer/, 'allocation', 'delete', '--project', 'ci', '--if-match', '"x"');
+  await isWrongUsage(/--user, --type and --dry-run need --project/, ['allocation', 'delete', 'ci/job-1', '--dry-run']);
+  await isWrongUsage(/--if-match is for one consumer/, [
+    'allocation',
+    'delete',
+    '--project',
+    'ci',
+    '--if-match',
+    '"x"',
+  ]);
   const older = ['--os-placement-api-version', '1.40'];
-  await mustFail(/needs microversion 1\.41/, ['allocation', 'delete', '--project', 'ci', ...older], env());
+  await fails(/needs microversion 1\.41/, ['allocation', 'delete', '--project', 'ci', ...older]);
   assert.equal((await Array.fromAsync(jobs.consumers.list())).length, 1, 'nothing was deleted');
 });
 
@@ -137,7 +136,7 @@ test('a type that no consumer can have is refused in a sentence', async () => {
   const claim = ['allocation', 'set', 'job-1', '-a', 'rp=gpu-host,PGPU=1', '--project', 'ci', '--user', 'ada'];
   const sentence = /'ci-job' is invalid\. The type of a consumer has capital letters, digits and _, such as CI_JOB\./;
   for (const args of [claim, ['allocation', 'place', 'PGPU=1', '--project', 'ci'], ['consumer', 'list']]) {
-    await isWrongUsage(sentence, ...args, '--type', 'ci-job');
+    await isWrongUsage(sentence, [...args, '--type', 'ci-job']);
   }
-  await isWrongUsage(/given twice/, ...claim, '--type', 'A', '--type', 'B');
+  await isWrongUsage(/given twice/, [...claim, '--type', 'A', '--type', 'B']);
 });

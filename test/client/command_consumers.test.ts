@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { connect } from '../../src/client/index.ts';
-import { mustFail, placement } from './command.ts';
+import { cells, commandsOn } from './command.ts';
 import { startServer, type TestServer } from './servers.ts';
 
 let server: TestServer;
@@ -10,20 +10,10 @@ before(async () => {
 });
 after(() => server.close());
 
-const env = () => ({ OS_ENDPOINT: server.url, OS_TOKEN: 'admin' });
+const commands = commandsOn(() => server);
 
 /** Runs a command line that must succeed. @returns the cells of the rows of its table */
-async function run(...args: readonly string[]): Promise<readonly (readonly string[])[]> {
-  const { code, stdout, stderr } = await placement(args, env());
-  assert.deepEqual([code, stderr], [0, '']);
-  const rows = stdout.split('\n').filter((line) => line.startsWith('|'));
-  return rows.slice(1).map((line) =>
-    line
-      .slice(1, -1)
-      .split('|')
-      .map((cell) => cell.trim()),
-  );
-}
+const run = async (...args: readonly string[]) => cells(await commands.run(...args));
 
 const consumer = 'b1d0c1a4-52a1-4a5e-8f0c-000000000001';
 
@@ -51,13 +41,12 @@ test('consumers are listed, shown and moved, and whole providers are printed', a
     ['type', 'INSTANCE'],
     ['generation', '2'],
   ]);
-  const { stdout } = await placement(['consumer', 'show', consumer, '--json'], env());
-  const { etag } = JSON.parse(stdout);
+  const { etag } = JSON.parse(await commands.run('consumer', 'show', consumer, '--json'));
   await run('consumer', 'set', consumer, '--type', 'JOB', '--if-match', etag);
-  await mustFail(/is not what If-Match says/, ['consumer', 'set', consumer, '--type', 'X', '--if-match', etag], env());
-  await mustFail(/Nothing is to be changed/, ['consumer', 'set', consumer], env(), 2);
-  await mustFail(/No consumer with uuid/, ['consumer', 'show', consumer.replace(/1$/, '2')], env());
-  await mustFail(/1\.41/, ['consumer', 'list', '--os-placement-api-version', '1.40'], env());
+  await commands.fails(/is not what If-Match says/, ['consumer', 'set', consumer, '--type', 'X', '--if-match', etag]);
+  await commands.isWrongUsage(/Nothing is to be changed/, ['consumer', 'set', consumer]);
+  await commands.fails(/No consumer with uuid/, ['consumer', 'show', consumer.replace(/1$/, '2')]);
+  await commands.fails(/1\.41/, ['consumer', 'list', '--os-placement-api-version', '1.40']);
   assert.deepEqual(await run('provider', 'summary', '--in-tree', 'host-1'), [
     ['host-1', '6f0c9f9e-6c9c-4c39-9d8a-000000000001', 'VCPU=8 MEMORY_MB=1024', 'VCPU=2 MEMORY_MB=0', ''],
   ]);

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { at } from '../requests.ts';
-import { mustFail, placement } from './command.ts';
+import { commandsOn } from './command.ts';
 import { startServer, type TestServer } from './servers.ts';
 
 let server: TestServer;
@@ -11,15 +11,13 @@ before(async () => {
 });
 after(() => server.close());
 
-const env = () => ({ OS_ENDPOINT: server.url, OS_TOKEN: 'admin' });
+const commands = commandsOn(() => server);
 const consumer = 'b1d0c1a4-52a1-4a5e-8f0c-000000000001';
 const claim = ['allocation', 'set', consumer, '--project', 'web', '--user', 'ada', '-a'];
 
 /** Runs a command that must succeed. @returns its output as JSON */
 async function run(...args: readonly string[]): Promise<unknown> {
-  const { code, stdout, stderr } = await placement([...args, '--json'], env());
-  assert.deepEqual([code, stderr], [0, '']);
-  return JSON.parse(stdout);
+  return JSON.parse(await commands.run(...args, '--json'));
 }
 
 /** The entity tag that a command prints. */
@@ -71,7 +69,7 @@ test('a resource that was changed since its tag was read is not written, and an 
     const changed = await run(...show);
     server.seen.length = 0;
     for (const write of writes) {
-      await mustFail(/Read it again, and decide by what it is now\. .*412/, [...write, '--if-match', old], env());
+      await commands.fails(/Read it again, and decide by what it is now\. .*412/, [...write, '--if-match', old]);
     }
     const sent = server.seen.filter(({ method }) => method !== 'GET');
     assert.equal(
@@ -93,7 +91,7 @@ test('a resource that was changed since its tag was read is not written, and an 
 test('a resource without a tag is not written with --if-match', async () => {
   await run('provider', 'create', 'host-2');
   const remove = ['provider', 'delete', 'host-2', '--if-match'];
-  await mustFail(/neither \* nor a list of entity tags/, [...remove, '"unclosed'], env());
-  await mustFail(/needs microversion 1\.40/, [...remove, '*', '--os-placement-api-version', '1.39'], env());
+  await commands.fails(/neither \* nor a list of entity tags/, [...remove, '"unclosed']);
+  await commands.fails(/needs microversion 1\.40/, [...remove, '*', '--os-placement-api-version', '1.39']);
   await run(...remove, '*');
 });

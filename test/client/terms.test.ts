@@ -4,7 +4,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
 import { connect, VersionError } from '../../src/client/index.ts';
-import { mustFail, placement } from './command.ts';
+import { commandsOn } from './command.ts';
 import { compileExamples, readExamples, readSession, runExample, writeExamples } from './documentation.ts';
 import { startServer, type TestServer } from './servers.ts';
 
@@ -14,13 +14,8 @@ before(async () => {
 });
 after(() => server.close());
 
-const env = () => ({ OS_ENDPOINT: server.url, OS_TOKEN: 'admin' });
-
-async function run(line: string): Promise<string> {
-  const { code, stdout, stderr } = await placement(line.split(' '), env());
-  assert.equal(code, 0, `${line}: ${stderr}`);
-  return stdout;
-}
+const commands = commandsOn(() => server);
+const run = (line: string) => commands.run(...line.split(' '));
 
 const [vm, job] = ['00000000-0000-4000-8000-000000000001', '00000000-0000-4000-8000-000000000002'];
 
@@ -55,11 +50,11 @@ test('the commands and the example of docs/terms.md print the documented output'
 
 test('commands refuse values that are no term', async () => {
   for (const seconds of ['0', '-1', '1.5', 'soon', '']) {
-    await mustFail(/whole seconds/, ['consumer', 'term', vm, `--expires-in=${seconds}`], env(), 2);
+    await commands.isWrongUsage(/whole seconds/, ['consumer', 'term', vm, `--expires-in=${seconds}`]);
   }
-  await mustFail(/Nothing is to be changed/, ['consumer', 'term', vm], env(), 2);
-  await mustFail(/cannot be used with/, ['consumer', 'term', vm, '--expires-in', '5', '--lasting'], env(), 2);
-  await mustFail(/max_term/, ['consumer', 'term', vm, '--expires-in', '999999999'], env());
+  await commands.isWrongUsage(/Nothing is to be changed/, ['consumer', 'term', vm]);
+  await commands.isWrongUsage(/cannot be used with/, ['consumer', 'term', vm, '--expires-in', '5', '--lasting']);
+  await commands.fails(/max_term/, ['consumer', 'term', vm, '--expires-in', '999999999']);
 });
 
 test('a claim with a term is not sent to a server that would make the claim lasting', async () => {

@@ -9,7 +9,7 @@ import { fillDemo } from '../../src/demo/fill.ts';
 import { liveDemo } from '../../src/demo/live.ts';
 import { engines } from '../engines.ts';
 import { until } from '../until.ts';
-import { checkAccessibility, giveToken, openView, withPage } from './pages.ts';
+import { checkViews, giveToken, openView, withPage } from './pages.ts';
 import { browserForTests, type Served, serve, shows } from './serving.ts';
 
 const hosts = 40;
@@ -296,23 +296,7 @@ for (const engine of engines) {
               required: ['CUSTOM_GPU_A100'],
             });
             const [{ uuid: consumer } = assert.fail()] = await served.placement.consumers.page({ limit: 1 });
-            const go = async (view: string, shown: string) => {
-              await page.evaluate(
-                `history.pushState(null, '', '/console/${view}'); dispatchEvent(new PopStateEvent('popstate'))`,
-              );
-              await page.locator(shown).first().waitFor();
-              await checkAccessibility(page, view);
-            };
-            await go('fleet?group=aggregate', 'canvas[data-cells]:not([data-cells="0"])');
-            await go('fleet?as=table', 'tbody tr');
-            await go(`providers/${provider}`, '.inventories tbody tr');
-            await go('consumers', 'tbody tr');
-            await go(`consumers/${consumer}`, 'tbody tr');
-            await go(
-              'fit?resources=VCPU:9999&required=HW_CPU_X86_AVX2&resources_1=PGPU:1&group_policy=none',
-              '.funnel tbody tr',
-            );
-            await go('changes', '.rates');
+            await checkViews(page, { provider, consumer });
           },
           { colorScheme, ...(colorScheme === 'dark' ? { viewport: { width: 390, height: 800 } } : {}) },
         ));

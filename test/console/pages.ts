@@ -68,3 +68,25 @@ export async function checkAccessibility(page: Page, what: string): Promise<void
   const found = violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 200)).join(' | ')}`);
   assert.deepEqual(found, [], what);
 }
+
+/** Goes to every view, and checks each for faults of accessibility. */
+export async function checkViews(
+  page: Page,
+  { provider, consumer }: { readonly provider: string; readonly consumer: string },
+): Promise<void> {
+  const go = async (view: string, shown: string) => {
+    await page.evaluate(
+      `history.pushState(null, '', '/console/${view}'); dispatchEvent(new PopStateEvent('popstate'))`,
+    );
+    await page.locator(shown).first().waitFor();
+    await checkAccessibility(page, view);
+  };
+  await go('fleet?group=aggregate', 'canvas[data-cells]:not([data-cells="0"])');
+  await go('fleet?as=table', 'tbody tr');
+  await go(`providers/${provider}`, '.inventories tbody tr');
+  await go('consumers', 'tbody tr');
+  await go(`consumers/${consumer}`, 'tbody tr');
+  const query = 'resources=VCPU:9999&required=HW_CPU_X86_AVX2&resources_1=PGPU:1&group_policy=none';
+  await go(`fit?${query}`, '.funnel tbody tr');
+  await go('changes', '.rates');
+}
