@@ -8,7 +8,7 @@ import { offerPostgresql } from './postgresql_on_demand.ts';
 
 /*
  * All tests: every *.test.ts below test/, three files at a time, since they wait as much as they compute and so keep two cores
- * busy, and then our gabbi files on both engines. With arguments only the files whose path contains one of them. Those below
+ * busy, and beside them our gabbi files on both engines, in this process. With arguments only the files whose path contains one of them. Those below
  * test/upstream need programs that the system may lack: they run where an argument begins with this folder. The last line is
  * `N passed, N failed`. PostgreSQL is started when a test asks for it. SIGINT and SIGTERM end the test files and all servers.
  */
@@ -36,7 +36,7 @@ for (const [signal, code] of [
     process.exit(code);
   });
 }
-const total = sum([await runTestFiles(), await runGabbits()]);
+const total = sum(await Promise.all([runTestFiles(), runGabbits()]));
 await postgresql?.stop();
 if (total.passed + total.failed === 0) console.error(`No test was found for ${wanted.join(' ') || 'test/'}.`);
 console.log(totalLine(total));

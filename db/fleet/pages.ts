@@ -3,9 +3,8 @@ import { onlyRow } from '../engine/only_row.ts';
 import type { Tables } from '../schema/tables.ts';
 import {
   areAmong,
-  type FleetRows,
+  type FleetPage,
   type Ids,
-  type InventoryRow,
   listOf,
   type ProviderRow,
   selectInventoriesOf,
@@ -32,15 +31,9 @@ type Page = {
       updated: number | null,
     ]
   >;
-  readonly inventories: ListOf<
-    Omit<InventoryRow, 'provider' | 'modified' | 'used'> & {
-      readonly providers: readonly number[];
-      readonly modified: readonly (number | null)[];
-      readonly used: readonly number[];
-    }
-  >;
-  readonly traits: ListOf<{ readonly trait: number; readonly providers: readonly number[] }>;
-  readonly aggregates: ListOf<{ readonly aggregate: string; readonly providers: readonly number[] }>;
+  readonly inventories: FleetPage['inventories'] | null;
+  readonly traits: FleetPage['traits'] | null;
+  readonly aggregates: FleetPage['aggregates'] | null;
 };
 
 /** How many providers one page has: about half a megabyte of text. */
@@ -52,8 +45,8 @@ export const usualPage = 2000;
  *
  * @param pages the ids of the providers of each page
  */
-export async function* readPages(trx: Transaction<Tables>, pages: readonly Ids[]): AsyncGenerator<FleetRows> {
-  const reading: Promise<FleetRows>[] = [];
+export async function* readPages(trx: Transaction<Tables>, pages: readonly Ids[]): AsyncGenerator<FleetPage> {
+  const reading: Promise<FleetPage>[] = [];
   for (const ids of pages) {
     const page = readPage(trx, ids);
     page.catch(() => {}); // the error is thrown below, when the page is awaited
@@ -71,7 +64,7 @@ const pagesAhead = 2;
 type ListOf<Item> = readonly Item[] | null;
 
 /** Reads everything about some providers. */
-async function readPage(trx: Transaction<Tables>, ids: Ids): Promise<FleetRows> {
+async function readPage(trx: Transaction<Tables>, ids: Ids): Promise<FleetPage> {
   const page = await onlyRow(trx, selectPage(ids));
   return {
     providers: (page.providers ?? []).map(
@@ -85,18 +78,9 @@ async function readPage(trx: Transaction<Tables>, ids: Ids): Promise<FleetRows> 
         updated,
       }),
     ),
-    inventories: (page.inventories ?? []).flatMap(({ providers, modified, used, ...fields }) =>
-      providers.map((provider, place) => ({
-        provider,
-        ...fields,
-        modified: modified[place] ?? null,
-        used: used[place] ?? 0,
-      })),
-    ),
-    traits: (page.traits ?? []).flatMap(({ trait, providers }) => providers.map((provider) => ({ provider, trait }))),
-    aggregates: (page.aggregates ?? []).flatMap(({ aggregate, providers }) =>
-      providers.map((provider) => ({ provider, aggregate })),
-    ),
+    inventories: page.inventories ?? [],
+    traits: page.traits ?? [],
+    aggregates: page.aggregates ?? [],
   };
 }
 

@@ -43,6 +43,32 @@ export type FleetRows = {
   /** In the order of the ids of the aggregates. */
   readonly aggregates: readonly AggregateRow[];
 };
+/** The same with equal values once: each with the providers that have it, and lists of what differs, in the same order. */
+export type FleetPage = {
+  readonly providers: readonly ProviderRow[];
+  readonly inventories: readonly (Omit<InventoryRow, 'provider' | 'modified' | 'used'> & {
+    readonly providers: readonly number[];
+    readonly modified: readonly (number | null)[];
+    readonly used: readonly number[];
+  })[];
+  readonly traits: readonly { readonly trait: number; readonly providers: readonly number[] }[];
+  /** In the order of the ids of the aggregates. */
+  readonly aggregates: readonly { readonly aggregate: string; readonly providers: readonly number[] }[];
+};
+
+/** Few rows as a page: each by itself. */
+export const pageOf = ({ providers, inventories, traits, aggregates }: FleetRows): FleetPage => ({
+  providers,
+  inventories: inventories.map(({ provider, modified, used, ...fields }) => ({
+    ...fields,
+    providers: [provider],
+    modified: [modified],
+    used: [used],
+  })),
+  traits: traits.map(({ provider, trait }) => ({ trait, providers: [provider] })),
+  aggregates: aggregates.map(({ provider, aggregate }) => ({ aggregate, providers: [provider] })),
+});
+
 /** All names that rows refer to by id. */
 export type NameRows = { readonly traitNames: readonly NameRow[]; readonly classNames: readonly NameRow[] };
 

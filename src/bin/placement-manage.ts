@@ -8,6 +8,7 @@ import { readRevision, stampRevision } from '../../db/schema/revision.ts';
 import type { Config } from '../config/config.ts';
 import { withConfiguredDatabase } from '../manage/configured_database.ts';
 import { addImportCommand } from '../manage/import_command.ts';
+import { addLoadCommand } from '../manage/load_command.ts';
 import { readMaxCount, runOnlineDataMigrations } from '../manage/online_data_migrations.ts';
 import { addPolicyCommands } from '../manage/policy_commands.ts';
 import { schemaProblem } from '../manage/schema_state.ts';
@@ -48,6 +49,7 @@ for (const command of [db.command('online_data_migrations'), program.command('on
     .action(migrateData);
 }
 addImportCommand(program, withDatabase);
+addLoadCommand(program, withDatabase);
 addPolicyCommands(program, () => {
   const { config, warnings } = loadConfig(program.opts<ConfigFlags>());
   printWarnings(warnings);

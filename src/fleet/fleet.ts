@@ -1,5 +1,5 @@
 import type { Changes } from '../../db/fleet/read_changes.ts';
-import type { FleetRows, NameRows, ProviderRow } from '../../db/fleet/rows.ts';
+import { type FleetPage, type NameRows, type ProviderRow, pageOf } from '../../db/fleet/rows.ts';
 import { asciiJson } from '../rest/ascii_json.ts';
 import { type Names, namesOf } from './names.ts';
 import { type ProviderParts, partsReader } from './parts.ts';
@@ -46,7 +46,7 @@ export type LivingFleet = {
 
 /** A change whose rows are being collected. The fleet does not show it until it is applied. */
 export type GatheredChange = {
-  add(rows: FleetRows): void;
+  add(page: FleetPage): void;
   /**
    * Applies the change to the fleet.
    *
@@ -57,7 +57,7 @@ export type GatheredChange = {
 };
 
 /** A fleet that is being loaded: providers are added page by page; when all are there, `finish` links them to trees. */
-export type GrowingFleet = { add(rows: FleetRows): void; finish(): LivingFleet };
+export type GrowingFleet = { add(page: FleetPage): void; finish(): LivingFleet };
 
 /** Creates a fleet without providers. */
 export function buildFleet({ traitNames, classNames }: NameRows, serverRun: string): GrowingFleet {
@@ -207,7 +207,7 @@ export function buildFleet({ traitNames, classNames }: NameRows, serverRun: stri
         traits: traits ?? none,
         aggregates: aggregates ?? none,
       };
-      takeWhole(changes.whole, providers, partsOf(rows));
+      takeWhole(changes.whole, providers, partsOf(pageOf(rows)));
     }
     for (const { provider: id, classes, deltas } of changes.moved ?? none) {
       const provider = byId.get(id);
@@ -248,10 +248,10 @@ export function buildFleet({ traitNames, classNames }: NameRows, serverRun: stri
   // A parent may be read after its children, so providers are linked at the end.
   const unlinked: ProviderRow[] = [];
   return {
-    add: (rows) => {
-      takeProviders(rows.providers);
-      takeParts(partsOf(rows));
-      for (const row of rows.providers) if (row.parent !== null) unlinked.push(row);
+    add: (page) => {
+      takeProviders(page.providers);
+      takeParts(partsOf(page));
+      for (const row of page.providers) if (row.parent !== null) unlinked.push(row);
     },
     finish: () => {
       linkTrees(byId, unlinked, new Set(unlinked.flatMap(({ id }) => byId.get(id) ?? [])), [], setRoot);

@@ -1,4 +1,4 @@
-import type { FleetRows, InventoryRow } from '../../db/fleet/rows.ts';
+import type { FleetPage } from '../../db/fleet/rows.ts';
 import { type InventoryFields, usableRatio } from '../placement/inventory.ts';
 import { interning } from './interned.ts';
 import type { Inventory, Provider } from './provider.ts';
@@ -6,46 +6,49 @@ import type { Inventory, Provider } from './provider.ts';
 /** The parts of a provider: its inventories, traits and aggregates. */
 export type ProviderParts = Pick<Provider, 'id' | 'inventories' | 'traitIds' | 'aggregates'>;
 
-/** @returns a function that collects the parts of providers from rows; equal parts share one object */
-export function partsReader(): (rows: FleetRows) => Generator<ProviderParts> {
+/** @returns a function that collects the parts of providers from a page; equal parts share one object */
+export function partsReader(): (page: FleetPage) => Generator<ProviderParts> {
   const internedFields = interning<InventoryFields>();
   const internedTraits = interning<readonly number[]>();
   const internedAggregates = interning<readonly string[]>();
 
-  const inventoryFrom = (row: InventoryRow): Inventory => {
-    const { total, reserved, min_unit, max_unit, step_size, allocation_ratio } = row;
-    return {
-      classId: row.class,
-      fields: internedFields(`${total} ${reserved} ${min_unit} ${max_unit} ${step_size} ${allocation_ratio}`, {
+  return function* ({ providers, inventories, traits, aggregates }) {
+    const collected = new Map(providers.map(({ id }) => [id, emptyParts()]));
+    for (const { providers: holders, modified, used, ...row } of inventories) {
+      const { class: classId, total, reserved, min_unit, max_unit, step_size, allocation_ratio } = row;
+      const fields = internedFields(`${total} ${reserved} ${min_unit} ${max_unit} ${step_size} ${allocation_ratio}`, {
         total,
         reserved,
         minUnit: min_unit,
         maxUnit: max_unit,
         stepSize: step_size,
         allocationRatio: usableRatio(Number(allocation_ratio)),
-      }),
-      used: row.used,
-      modifiedAtSeconds: row.modified ?? 0,
-    };
-  };
-
-  return function* (rows) {
-    const inventories = Map.groupBy(rows.inventories, providerOf);
-    const traits = Map.groupBy(rows.traits, providerOf);
-    const aggregates = Map.groupBy(rows.aggregates, providerOf);
-    for (const { id } of rows.providers) {
-      const traitIds = (traits.get(id) ?? none).map(({ trait }) => trait).sort((a, b) => a - b);
-      const uuids = (aggregates.get(id) ?? none).map(({ aggregate }) => aggregate);
+      });
+      for (const [place, id] of holders.entries()) {
+        const modifiedAtSeconds = modified[place] ?? 0;
+        collected.get(id)?.inventories.push({ classId, fields, used: used[place] ?? 0, modifiedAtSeconds });
+      }
+    }
+    for (const { trait, providers: holders } of traits)
+      for (const id of holders) collected.get(id)?.traitIds.push(trait);
+    for (const { aggregate, providers: members } of aggregates) {
+      for (const id of members) collected.get(id)?.aggregates.push(aggregate);
+    }
+    for (const [id, parts] of collected) {
+      const traitIds = parts.traitIds.sort((a, b) => a - b);
       yield {
         id,
-        inventories: (inventories.get(id) ?? none).map(inventoryFrom).sort((a, b) => a.classId - b.classId),
+        // A copy has no spare capacity, which a list has that grew.
+        inventories: parts.inventories.sort((a, b) => a.classId - b.classId).slice(),
         traitIds: internedTraits(traitIds.join(' '), traitIds),
-        aggregates: internedAggregates(JSON.stringify(uuids), uuids),
+        aggregates: internedAggregates(JSON.stringify(parts.aggregates), parts.aggregates),
       };
     }
   };
 }
 
-const providerOf = ({ provider }: { readonly provider: number }): number => provider;
-
-const none: readonly never[] = [];
+const emptyParts = (): { inventories: Inventory[]; traitIds: number[]; aggregates: string[] } => ({
+  inventories: [],
+  traitIds: [],
+  aggregates: [],
+});

@@ -55,7 +55,7 @@ const password = 'secret';
 const local = '127.0.0.1';
 const asPostgres = ['runuser', '-u', 'postgres', '--'] as const;
 
-/** Starts everything. @throws Error if it does not come up */
+/** Starts everything, which ends with SIGINT or SIGTERM to this process as well. @throws Error if it does not come up */
 export async function startCluster(): Promise<Cluster> {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'placement-cluster-'));
   chmodSync(folder, 0o755);
@@ -100,6 +100,9 @@ export async function startCluster(): Promise<Cluster> {
     for (const disk of disks) execFileSync('umount', ['--lazy', disk], { stdio: 'ignore' });
     if (!areLogsKept) await rm(folder, { recursive: true, force: true });
   };
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    process.once(signal, () => void stop().finally(() => process.exit(1)));
+  }
   const nodes: DatabaseNode[] = [];
   for (const disk of disks) {
     mkdirSync(disk);

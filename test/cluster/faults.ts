@@ -36,6 +36,10 @@ async function receiverOfSynchronous(cluster: Cluster): Promise<number> {
   throw new Error(`${node?.name} has no WAL receiver.`);
 }
 
+async function switchOver({ patronictl }: Cluster): Promise<void> {
+  await patronictl('switchover', '--force');
+}
+
 async function killAll({ processes }: Cluster): Promise<void> {
   for (const each of processes) await each.signal('SIGKILL');
 }
@@ -49,13 +53,13 @@ async function pausePrimary(cluster: Cluster): Promise<void> {
 }
 
 /** Fills the disk of the primary, and makes room on it after 20 s. */
-async function fillDisk(cluster: Cluster, meanwhile: (primary: DatabaseNode) => Promise<void>): Promise<void> {
+async function fillDisk(cluster: Cluster, meanwhile?: (primary: DatabaseNode) => Promise<void>): Promise<void> {
   const primary = await primaryOf(cluster);
   const filler = path.join(primary.disk, 'filler');
   // It fails, since there is no more room.
   await new Promise((resolve) => execFile('dd', ['if=/dev/zero', `of=${filler}`, 'bs=1M'], resolve));
   const room = sleep(20_000);
-  await meanwhile(primary);
+  await meanwhile?.(primary);
   await room;
   rmSync(filler);
 }
@@ -75,9 +79,7 @@ export const faults: readonly Fault[] = [
   {
     name: 'patronictl switchover',
     promotes: true,
-    cause: async (cluster) => {
-      await cluster.patronictl('switchover', '--force');
-    },
+    cause: switchOver,
   },
   {
     name: 'kill -9 of the primary',
@@ -125,7 +127,12 @@ export const faults: readonly Fault[] = [
       await paused;
     },
   },
-  { name: 'the disk of the primary is full', cause: (cluster) => fillDisk(cluster, async () => {}) },
+  { name: 'the disk of the primary is full', cause: (cluster) => fillDisk(cluster) },
+  {
+    name: 'the disk of the primary is full, and patronictl switchover',
+    promotes: true,
+    cause: (cluster) => fillDisk(cluster, () => switchOver(cluster)),
+  },
   {
     name: 'the disk of the primary has no room for its write-ahead log',
     promotes: true,

@@ -1,4 +1,4 @@
-import type { FleetRows, NameRows } from '../../db/fleet/rows.ts';
+import { type FleetRows, type NameRows, pageOf } from '../../db/fleet/rows.ts';
 import { buildFleet, type LivingFleet } from '../../src/fleet/fleet.ts';
 
 /** All rows that a database would have for a deployment. */
@@ -7,6 +7,6 @@ export type AllRows = FleetRows & NameRows;
 /** The fleet of a deployment that does not exist in a database. */
 export function createFleet(rows: AllRows): LivingFleet {
   const growing = buildFleet(rows, 'no server');
-  growing.add(rows);
+  growing.add(pageOf(rows));
   return growing.finish();
 }

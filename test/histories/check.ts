@@ -19,6 +19,8 @@ export type Circumstances = {
   readonly patienceMs: number;
   /** Whether the clock of the database went as that of the clients: otherwise terms may end at any time. */
   readonly isClockSteady: boolean;
+  /** The search for an order is given up after so many states. */
+  readonly mostStates?: number;
 };
 
 /** The service removes a consumer within two seconds; a machine with other work may take longer. */
@@ -42,9 +44,9 @@ export function check(
     after: (state: State, operation: Operation<Action>, until: number) =>
       stepsFrom(state, operation, circumstances, until).map(({ after }) => after),
   };
-  const verdict = linearize<State, Operation<Action>>(specification, operations);
+  const verdict = linearize<State, Operation<Action>>(specification, operations, circumstances.mostStates);
   if (verdict.isExplained === undefined) return 'undecided';
-  if (verdict.isExplained) return untold(arena.initial, verdict.order, told, circumstances);
+  if (verdict.isExplained) return untold(arena.initial, verdict.order, operations, told, circumstances);
   const { stuck, state } = verdict;
   const since = Math.min(...stuck.map(({ invoked }) => invoked));
   const until = Math.max(...stuck.map(({ completed }) => completed ?? 0));
@@ -112,11 +114,18 @@ const parts = {
 function untold(
   initial: State,
   order: Order<State, Operation<Action>>,
+  operations: readonly Operation<Action>[],
   told: Life['told'],
   circumstances: Circumstances,
 ): Finding | undefined {
   const { since } = told;
   if (since === undefined) return undefined;
+  /** Whether a request without an answer may have removed a consumer earlier than the order says. */
+  const mayBeGoneEarlier = (consumer: string): boolean =>
+    operations.some(
+      ({ completed, action: { path, body } }) =>
+        completed === undefined && `${path} ${JSON.stringify(body)}`.includes(consumer),
+    );
   let present = initial;
   for (const { step: operation, state } of order) {
     const seen = present;
@@ -127,7 +136,8 @@ function untold(
     const removed = Object.entries(seen.consumers).filter(([uuid]) => before?.consumers[uuid] === undefined);
     const ends = removed.map(([, { term }]) => term?.earliest ?? Number.NEGATIVE_INFINITY);
     // By a clock that jumps, an end says nothing about when the removal was.
-    const endMs = circumstances.isClockSteady ? Math.min(...ends) : Number.NEGATIVE_INFINITY;
+    const isEndKnown = circumstances.isClockSteady && !removed.some(([uuid]) => mayBeGoneEarlier(uuid));
+    const endMs = isEndKnown ? Math.min(...ends) : Number.NEGATIVE_INFINITY;
     for (const [from, to, changedMs, what] of [
       [seen, before ?? seen, endMs, 'a removal that is seen by'],
       [before ?? seen, state, operation.invoked, ''],

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Action } from './action.ts';
 import { type Circumstances, check } from './check.ts';
-import { claim, setTerm } from './claim_actions.ts';
+import { claim, release, setTerm } from './claim_actions.ts';
 import { readAllocations, readConsumer } from './read_actions.ts';
 import { type State, tags } from './state.ts';
 
@@ -26,7 +26,13 @@ const wish = {
 const startMs = Date.parse('2026-01-01T00:00:00Z');
 const steady: Circumstances = { patienceMs: 10_000, isClockSteady: true };
 
-type Event = { readonly atMs: number; readonly action: Action; readonly status: number; readonly body?: unknown };
+/** Without a status it has no answer. */
+type Event = {
+  readonly atMs: number;
+  readonly action: Action;
+  readonly status?: number | undefined;
+  readonly body?: unknown;
+};
 
 /** The claim is answered 10 ms after it was sent, and so is everything. */
 const claimed: Event = { atMs: 0, action: claim(45, wish), status: 204 };
@@ -65,8 +71,8 @@ function isExplained(events: readonly Event[], circumstances = steady, toldAtMs?
     client: 0,
     action,
     invoked: startMs + atMs,
-    completed: startMs + atMs + 10,
-    reply: { status, body, etag },
+    completed: status === undefined ? undefined : startMs + atMs + 10,
+    reply: status === undefined ? undefined : { status, body, etag },
   }));
   const found = check(
     {
@@ -107,6 +113,8 @@ test('a removal is told after the end', () => {
   const removed = [claimed, there(800, 1005), gone(1600)];
   assert.ok(isExplained(removed, steady, [20, 1500]));
   assert.ok(!isExplained(removed, steady, [20, 900]));
+  const cut = { atMs: 850, action: release(45, uuid) };
+  assert.ok(isExplained([...removed, cut], steady, [20, 900]), 'a request without an answer may have removed it');
 });
 
 test('while the clock of the database jumps a term may end at any time, but a removed consumer stays away', () => {

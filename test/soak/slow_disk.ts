@@ -7,13 +7,18 @@ import { hasPrograms } from '../debian_packages.ts';
 const calls = 'fsync,fdatasync,sync_file_range,pwrite64,pwritev';
 
 /** Whether `strace`, a package of Debian, can delay calls of other processes here. */
-export const canSlowDisk = (): boolean =>
-  hasPrograms(
-    () => spawnSync('strace', ['-f', '-o', '/dev/null', ...delayed(1), 'true'], { stdio: 'ignore' }).status === 0,
-    ['strace'],
-  );
+export const canSlowDisk = (): boolean => hasPrograms(canTrace, ['strace']);
 
-const delayed = (delayMs: number) => ['-e', `trace=${calls}`, '-e', `inject=${calls}:delay_enter=${delayMs * 1000}`];
+/** Some systems let a program trace only what it has started itself. */
+function canTrace(): boolean {
+  const other = spawn('sleep', ['0.2'], { stdio: 'ignore' });
+  return spawnSync('strace', [...tracing(1), '-p', `${other.pid}`], { stdio: 'ignore' }).status === 0;
+}
+
+const tracing = (delayMs: number) => [
+  ...['-f', '-q', '-o', '/dev/null'],
+  ...['-e', `trace=${calls}`, '-e', `inject=${calls}:delay_enter=${delayMs * 1000}`],
+];
 
 /**
  * Makes each write to the disk of some processes, and of processes that they start, take so much longer.
@@ -22,7 +27,7 @@ const delayed = (delayMs: number) => ['-e', `trace=${calls}`, '-e', `inject=${ca
  */
 export async function slowDisk(pids: readonly number[], delayMs: number): Promise<() => Promise<void>> {
   const to = pids.flatMap((pid) => ['-p', `${pid}`]);
-  const tracer = spawn('strace', ['-f', '-q', '-o', '/dev/null', ...delayed(delayMs), ...to], { stdio: 'ignore' });
+  const tracer = spawn('strace', [...tracing(delayMs), ...to], { stdio: 'ignore' });
   const ended = once(tracer, 'exit');
   return async () => {
     tracer.kill('SIGTERM');

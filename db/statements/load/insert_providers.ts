@@ -1,0 +1,104 @@
+import { type RawBuilder, sql } from 'kysely';
+import { utcNow } from '../../engine/utc_now.ts';
+
+/*
+ * The statements that insert thousands of providers with all their parts and entity tags. Each inserts the rows of one
+ * table, in a transaction of `providerTagsAreBrought`: the triggers log the change, and compute no tags.
+ */
+
+/** A provider to insert. */
+export type ProviderToInsert = {
+  readonly id: number;
+  readonly uuid: string;
+  readonly name: string;
+  readonly parentId: number | null;
+  /** Its root, where that is inserted as well; else null, and `outsideId` is a provider of the same tree that is there. */
+  readonly rootId: number | null;
+  readonly outsideId: number | null;
+  readonly tags: {
+    readonly provider: string;
+    readonly inventories: string;
+    readonly traits: string;
+    readonly aggregates: string;
+  };
+};
+
+/** An inventory to insert, as the table stores it. */
+export type InventoryToInsert = {
+  readonly providerId: number;
+  readonly classId: number;
+  readonly total: number;
+  readonly reserved: number;
+  readonly minUnit: number;
+  readonly maxUnit: number;
+  readonly stepSize: number;
+  readonly allocationRatio: number;
+  readonly tag: string;
+};
+
+/** The values of some fields of all items, as arrays for `unnest`. */
+const arrays = <Item>(
+  items: readonly Item[],
+  types: { readonly [Field in keyof Item]?: string },
+): RawBuilder<unknown> =>
+  sql.join(
+    Object.entries<string | undefined>(types).map(
+      // These are keys of the items, as the type of the parameter says.
+      ([field, type]) => sql`${items.map((item) => item[field as keyof Item])}::${sql.raw(type ?? 'text')}[]`,
+    ),
+  );
+
+/** Locks the providers outside below which some are inserted: they keep their roots. */
+export const insertProviders = (providers: readonly ProviderToInsert[]): RawBuilder<unknown> => sql`
+    with outside as materialized (
+      select id, root_provider_id from resource_providers
+      where id = any(${[...new Set(providers.map(({ outsideId }) => outsideId))]}::integer[]) order by id for no key update
+    )
+    insert into resource_providers (id, uuid, name, generation, parent_provider_id, root_provider_id, created_at, updated_at)
+    select n.id, n.uuid, n.name, 0, n.parent_id, coalesce(n.root_id, outside.root_provider_id), ${utcNow}, ${utcNow}
+    from unnest(${arrays(providers, { id: 'integer', uuid: 'text', name: 'text', parentId: 'integer', rootId: 'integer', outsideId: 'integer' })})
+      as n (id, uuid, name, parent_id, root_id, outside_id) left join outside on outside.id = n.outside_id order by n.id`;
+
+/** Replaces a row that is left from a deleted provider with the same id. */
+export const insertProviderTags = (providers: readonly ProviderToInsert[]): RawBuilder<unknown> => sql`
+    insert into resource_provider_etags (resource_provider_id, provider, inventories, traits, aggregates)
+    select * from unnest(${arrays(providers, { id: 'integer' })}, ${arrays(
+      providers.map(({ tags }) => tags),
+      { provider: 'text', inventories: 'text', traits: 'text', aggregates: 'text' },
+    )})
+    on conflict (resource_provider_id) do update set provider = excluded.provider, inventories = excluded.inventories,
+      traits = excluded.traits, aggregates = excluded.aggregates`;
+
+export const insertInventories = (inventories: readonly InventoryToInsert[]): RawBuilder<unknown> => sql`
+    insert into inventories (resource_provider_id, resource_class_id, total, reserved, min_unit, max_unit, step_size,
+      allocation_ratio, etag, created_at)
+    select n.*, ${utcNow} from unnest(${arrays(inventories, {
+      providerId: 'integer',
+      classId: 'integer',
+      total: 'integer',
+      reserved: 'integer',
+      minUnit: 'integer',
+      maxUnit: 'integer',
+      stepSize: 'integer',
+      allocationRatio: 'float8',
+      tag: 'text',
+    })}) as n`;
+
+export const insertTraits = (
+  held: readonly { readonly providerId: number; readonly traitId: number }[],
+): RawBuilder<unknown> => sql`
+    insert into resource_provider_traits (resource_provider_id, trait_id, created_at)
+    select n.*, ${utcNow} from unnest(${arrays(held, { providerId: 'integer', traitId: 'integer' })}) as n`;
+
+/** The aggregates are created, in the order of their UUIDs, so that two transactions that insert the same ones cannot deadlock. */
+export const ensureAggregates = (uuids: readonly string[]): RawBuilder<unknown> => sql`
+    insert into placement_aggregates (uuid, created_at)
+    select uuid, ${utcNow} from unnest(${uuids}::text[]) as uuid order by uuid on conflict (uuid) do nothing`;
+
+export const insertMembers = (
+  members: readonly { readonly providerId: number; readonly aggregate: string }[],
+): RawBuilder<unknown> => sql`
+    insert into resource_provider_aggregates (resource_provider_id, aggregate_id, created_at)
+    select n.provider_id, a.id, ${utcNow}
+    from unnest(${arrays(members, { providerId: 'integer', aggregate: 'text' })}) as n (provider_id, uuid)
+      join placement_aggregates a on a.uuid = n.uuid`;

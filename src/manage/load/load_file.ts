@@ -1,0 +1,133 @@
+import { open } from 'node:fs/promises';
+import type { Database } from '../../../db/engine/connect.ts';
+import { analyzeTables } from '../import/target.ts';
+import { judgePart } from './judge_part.ts';
+import { type FileProvider, type Problem, parseLine } from './provider_line.ts';
+import { writePart } from './write_part.ts';
+
+/** How many providers a load found in a file, and how many of them were not there yet. */
+export type Loaded = { readonly found: number; readonly written: number };
+
+/** Receives the progress of a load. */
+export type LoadReport = {
+  /** All lines are right: so many. */
+  checked(lines: number): void;
+  loaded(done: number, total: number): void;
+};
+
+/** So many lines are written in one transaction. */
+export const usualPart = 5000;
+
+/** So many problems are told; more say nothing new. */
+const mostProblems = 20;
+
+/**
+ * Loads the providers of a file, one JSON object a line. All lines are checked before the first is written. They are
+ * written in parts, each in one transaction; where a load was interrupted, the same call goes on.
+ *
+ * @throws Error that names the lines that are wrong
+ */
+export async function loadFile(
+  file: string,
+  database: Database,
+  report: LoadReport,
+  partSize = usualPart,
+): Promise<Loaded> {
+  const found = await checkFile(file, database, partSize);
+  report.checked(found);
+  let done = 0;
+  let written = 0;
+  let writing: Promise<void> = Promise.resolve();
+  const write = async (part: readonly FileProvider[]): Promise<void> => {
+    const outcome = await writePart(database, part);
+    if (typeof outcome !== 'number')
+      throw refusal(outcome, outcome.length, `The lines before ${part[0]?.line} are loaded`);
+    written += outcome;
+    done += part.length;
+    report.loaded(done, found);
+  };
+  for await (const part of partsOf(file, partSize)) {
+    // The next lines are read while the database writes these.
+    await writing;
+    const [right, [wrong]] = sorted(part);
+    if (wrong !== undefined) throw new Error(`${file} was changed while it was loaded: see line ${wrong.line}.`);
+    writing = write(right);
+    writing.catch(() => {}); // the error is thrown where it is awaited
+  }
+  await writing;
+  if (written > 0) await analyzeTables({ kysely: database.patient });
+  return { found, written };
+}
+
+/** @returns how many providers there are. @throws Error that names the lines that are wrong */
+async function checkFile(file: string, { patient }: Database, partSize: number): Promise<number> {
+  const lineOf = new Map<string, number>();
+  const lineOfName = new Map<string, number>();
+  const problems: Problem[] = [];
+  let wrong = 0;
+  let done = 0;
+  const refuse = (found: readonly Problem[]): void => {
+    wrong += found.length;
+    problems.push(...found.slice(0, mostProblems - problems.length));
+  };
+  for await (const part of partsOf(file, partSize)) {
+    const [right, unreadable] = sorted(part);
+    refuse(unreadable);
+    const late = new Map(right.map(({ uuid, line }) => [uuid, line]));
+    for (const provider of right) {
+      const { line, uuid, name } = provider;
+      const [same, namesake] = [lineOf.get(uuid), lineOfName.get(name)];
+      if (same !== undefined) refuse([{ line, problem: `uuid: ${uuid} is also in line ${same}` }]);
+      else if (namesake !== undefined) {
+        refuse([{ line, problem: `name: ${JSON.stringify(name)} is also in line ${namesake}` }]);
+      }
+      const parentLine = late.get(provider.parentUuid ?? '');
+      if (parentLine !== undefined && parentLine > line) {
+        refuse([{ line, problem: `parent_provider_uuid: ${provider.parentUuid} comes later, in line ${parentLine}` }]);
+      }
+      lineOf.set(uuid, line);
+      lineOfName.set(name, line);
+    }
+    const judged = await patient.transaction().execute((trx) => judgePart(trx, right, (uuid) => lineOf.has(uuid)));
+    refuse(judged.problems);
+    done += part.length;
+  }
+  if (wrong > 0) throw refusal(problems, wrong, 'Nothing is loaded');
+  return done;
+}
+
+function refusal(problems: readonly Problem[], count: number, state: string): Error {
+  const lines = problems
+    .toSorted((one, other) => one.line - other.line)
+    .map(({ line, problem }) => `line ${line}: ${problem}`);
+  const more = count > problems.length ? [`and ${count - problems.length} more`] : [];
+  return new Error(
+    [`${count === 1 ? 'A line is' : `${count} lines are`} wrong. ${state}.`, ...lines, ...more].join('\n'),
+  );
+}
+
+const isWrong = (line: FileProvider | Problem): line is Problem => 'problem' in line;
+
+const sorted = (
+  part: readonly (FileProvider | Problem)[],
+): readonly [right: readonly FileProvider[], wrong: readonly Problem[]] => [
+  part.filter((line): line is FileProvider => !isWrong(line)),
+  part.filter(isWrong),
+];
+
+/** The lines of a file in parts. Empty ones are left out. It is read anew each time. */
+async function* partsOf(file: string, size: number): AsyncGenerator<readonly (FileProvider | Problem)[]> {
+  await using handle = await open(file);
+  if (!(await handle.stat()).isFile()) throw new Error(`${file} is no file. A load reads it twice.`);
+  let part: (FileProvider | Problem)[] = [];
+  let number = 0;
+  for await (const content of handle.readLines()) {
+    number += 1;
+    if (content.trim() === '') continue;
+    part.push(parseLine(number, content));
+    if (part.length < size) continue;
+    yield part;
+    part = [];
+  }
+  if (part.length > 0) yield part;
+}

@@ -1,0 +1,32 @@
+import type { Command } from 'commander';
+import type { Database } from '../../db/engine/connect.ts';
+import { showImport } from './import_progress.ts';
+import { loadFile } from './load/load_file.ts';
+import { schemaProblem } from './schema_state.ts';
+
+/** Adds `load` to a program. */
+export function addLoadCommand(
+  program: Command,
+  withDatabase: (use: (database: Database) => Promise<void>) => Promise<void>,
+): void {
+  program
+    .command('load')
+    .description('load very many resource providers at once, also while the service serves')
+    .argument('<file>', 'one JSON object a line: uuid, name, parent_provider_uuid, inventories, traits, aggregates')
+    .action((file: string) =>
+      withDatabase(async (database) => {
+        const schema = await schemaProblem(database);
+        if (schema !== undefined && schema.is !== 'newer') throw new Error(schema.problem);
+        const begunMs = performance.now();
+        const screen = showImport(process.stdout);
+        screen.note(`Checking all lines of ${file}.`);
+        const { found, written } = await loadFile(file, database, {
+          checked: (lines) => screen.note(`All ${lines} lines are right. Loading them.`),
+          loaded: (done, total) => screen.progress('resource_providers', done, total),
+        });
+        const seconds = ((performance.now() - begunMs) / 1000).toFixed(1);
+        const others = written === found ? '' : `; ${found - written} of the file were there already`;
+        console.log(`Loaded ${written} resource providers in ${seconds} s${others}.`);
+      }),
+    );
+}
