@@ -78,7 +78,7 @@ export type Database = {
   /**
    * Resolves when the requests that wait at the sockets were read, so that a batch can collect several of them for one
    * statement. The embedded engine keeps the process busy while it works: without this, a batch would never find a
-   * second request. On PostgreSQL it resolves at once.
+   * second request. On PostgreSQL the answer to a statement is often read before requests that came earlier.
    */
   turn(): Promise<void>;
   /** How many connections are open, how many of these are idle, and how many transactions wait for one. */
@@ -203,7 +203,7 @@ function database(
         return slowLane.attempt((wait) => transact(statements, wait), { holdsOthers: true, endsAtMs, refusal: error });
       }
     },
-    turn: engine === 'embedded' ? eventLoopTurn : async () => {},
+    turn: eventLoopTurn,
     slowLane,
     statementTimeoutMs,
     withMigrationLock,

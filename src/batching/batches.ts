@@ -23,6 +23,8 @@ const partsAtOnce = 4;
  * a moment would otherwise hide another lock for ever.
  */
 const explainedRefusals = 3;
+/** For so many turns of the event loop at most a batch that grows waits for more items. */
+const mostTurns = 5;
 /** If a batch takes longer, in milliseconds, the next batch starts beside it. */
 const longMs = 1_000;
 /** The largest number of long batches beside each other. Each occupies a connection. */
@@ -85,7 +87,7 @@ export function inBatches<Item, Result>(
   const run = async (): Promise<void> => {
     running = true;
     for (;;) {
-      await turn();
+      await gather();
       if (everyMs > 0) await untilDue();
       const batch = take('none');
       if (batch.length === 0) break;
@@ -95,6 +97,14 @@ export function inBatches<Item, Result>(
       else if (!(await endsWithin(performed, longMs))) goOnBeside(batch, performed);
     }
     running = false;
+  };
+
+  /** Reads the requests that wait at the sockets, and goes on as long as more come: the batch is for all of them. */
+  const gather = async (): Promise<void> => {
+    for (let turns = 0, before = -1; turns < mostTurns && queue.length > before; turns += 1) {
+      before = queue.length;
+      await turn();
+    }
   };
 
   const wake = (): void => {

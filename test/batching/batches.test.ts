@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { inBatches } from '../../src/batching/batches.ts';
 import { onBehalfOf, requestsServed } from '../../src/log/request_ids.ts';
-import { reasonOf, recorded, ticks } from './recorded.ts';
+import { until } from '../until.ts';
+import { databaseOf, reasonOf, recorded, ticks } from './recorded.ts';
 
 test('items that come while a batch is under way go in the next batches, up to the limit', async () => {
   const { ask, batches } = recorded({ limit: 3 });
@@ -9,6 +11,21 @@ test('items that come while a batch is under way go in the next batches, up to t
   await ticks(1);
   assert.deepEqual(await Promise.all([first, ...['b', 'c', 'd', 'e'].map(ask)]), ['a', 'b', 'c', 'd', 'e']);
   assert.deepEqual(batches, [['a'], ['b', 'c', 'd'], ['e']]);
+});
+
+test('a batch is also for the items that come while it is gathered, as long as more come, and not for ever', async () => {
+  const come = [['b', 'c'], ['d'], [], ['e'], ['f'], ['g'], ['h'], ['i'], ['j']];
+  const batches: (readonly string[])[] = [];
+  const turn = async () => {
+    for (const item of come.shift() ?? []) void ask(item);
+  };
+  const ask = inBatches<string, string>(databaseOf(0, turn), { limit: 9 }, async (batch) => {
+    batches.push(batch.map(({ item }) => item));
+    for (const { item, resolve } of batch) resolve(item);
+  });
+  await ask('a');
+  await until('all items are in batches', () => batches.flat().length === 10);
+  assert.deepEqual(batches, [['a', 'b', 'c', 'd'], ['e', 'f', 'g', 'h', 'i'], ['j']]);
 });
 
 test('an item that must be alone ends the batch before it', async () => {

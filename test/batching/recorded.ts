@@ -10,9 +10,9 @@ export const ticks = async (count: number): Promise<void> => {
 /** An error as the server gives it, with an SQLSTATE. */
 export const databaseError = (code: string) => Object.assign(new Error(code), { severity: 'ERROR', code });
 
-/** What batches need of a database: one that is always there. */
-export const databaseOf = (statementTimeoutMs = 0) => ({
-  turn: async () => {},
+/** What batches need of a database: one that is always there. @param turn stands for a turn of the event loop */
+export const databaseOf = (statementTimeoutMs = 0, turn = async () => {}) => ({
+  turn,
   slowLane: openSlowLane(),
   statementTimeoutMs,
 });
