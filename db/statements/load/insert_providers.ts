@@ -1,5 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
 import { utcNow } from '../../engine/utc_now.ts';
+import type { InventoryValues } from '../providers/write_inventories.ts';
 
 /*
  * The statements that insert thousands of providers with all their parts and entity tags. Each inserts the rows of one
@@ -23,18 +24,8 @@ export type ProviderToInsert = {
   };
 };
 
-/** An inventory to insert, as the table stores it. */
-export type InventoryToInsert = {
-  readonly providerId: number;
-  readonly classId: number;
-  readonly total: number;
-  readonly reserved: number;
-  readonly minUnit: number;
-  readonly maxUnit: number;
-  readonly stepSize: number;
-  readonly allocationRatio: number;
-  readonly tag: string;
-};
+/** An inventory to insert. */
+export type InventoryToInsert = InventoryValues & { readonly providerId: number; readonly tag: string };
 
 /** The values of some fields of all items, as arrays for `unnest`. */
 const arrays = <Item>(
