@@ -1,5 +1,4 @@
 import { Hono, type MiddlewareHandler } from 'hono';
-import { RegExpRouter } from 'hono/router/reg-exp-router';
 import type { Logger } from 'pino';
 import { failureKind } from '../../db/engine/failure_kind.ts';
 import type { Policy } from '../access/policy/policy.ts';
@@ -84,8 +83,6 @@ const metricsParts = (metrics: Metrics, { config, authentication, policy }: AppO
 /** An app with the middleware of every request: its id, the log, the check of the host, and the answers to errors. */
 function emptyApp(apis: Apis, address: Config['api'], { config, outages, logger }: AppOptions): Hono<HonoEnv> {
   const app = new Hono<HonoEnv>({
-    // Named, so that a route which it cannot have is refused here. By default Hono would take a slower router for all.
-    router: new RegExpRouter(),
     getPath: (request, options) => routedPath(targetOf(request.url, incomingOf(options?.env))),
   });
   app.use(identifyAndLog(apis, logger, config.osloMiddleware));

@@ -99,3 +99,9 @@ for (const [what, overrides, isServed] of [
       assert.equal(status, isServed ? 200 : 404);
     }));
 }
+
+test('the console does not make Hono look for routes in its slower way', () =>
+  withTestService('embedded', { console: { enabled: true } }, async ({ app }) => {
+    assert.equal((await app.request('/')).status, 200);
+    assert.match(app.router.name, /RegExpRouter/);
+  }));
