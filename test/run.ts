@@ -7,10 +7,11 @@ import { count, fileReport, sum, type Totals, totalLine } from './gabbi/report.t
 import { offerPostgresql } from './postgresql_on_demand.ts';
 
 /*
- * All tests: every *.test.ts below test/, three files at a time, since they wait as much as they compute and so keep two cores
- * busy, and beside them our gabbi files on both engines, in this process. With arguments only the files whose path contains one of them. Those below
- * test/upstream need programs that the system may lack: they run where an argument begins with this folder. The last line is
- * `N passed, N failed`. PostgreSQL is started when a test asks for it. SIGINT and SIGTERM end the test files and all servers.
+ * All tests: every *.test.ts below test/, three files at a time, since they wait as much as they compute and so keep
+ * two cores busy. Beside them this process runs our gabbi files on both engines. With arguments only the files run
+ * whose path contains one of them. Those below test/upstream need programs that the system may lack: they run only if an
+ * argument begins with this folder. The last line is `N passed, N failed`. PostgreSQL is started when a test asks for
+ * it. SIGINT and SIGTERM end the test files and all servers.
  */
 
 const project = path.join(import.meta.dirname, '..');

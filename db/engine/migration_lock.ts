@@ -4,7 +4,7 @@ import type pg from 'pg';
 /**
  * Runs work while no other process migrates the database.
  *
- * The lock has a connection of its own, which no other work can get: the work may have a single connection for itself.
+ * The lock has a connection of its own, so a single other connection is enough for the work.
  */
 export type WithMigrationLock = <T>(work: () => Promise<T>) => Promise<T>;
 

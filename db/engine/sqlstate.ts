@@ -64,8 +64,8 @@ export function isUnavailable(error: unknown): boolean {
 }
 
 /**
- * Whether the server answers, but has no disk or memory left for the statement, or cannot use its files. Statements that
- * do not need them succeed meanwhile.
+ * Whether the server answers, but has no disk or memory left for the statement, or cannot use its files. Statements
+ * that do not need them succeed meanwhile.
  */
 export const isOutOfRoom = (error: unknown): boolean =>
   isDatabaseError(error) && /^(53[0124]..|58...)$/.test(error.code);

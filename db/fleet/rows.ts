@@ -43,7 +43,10 @@ export type FleetRows = {
   /** In the order of the ids of the aggregates. */
   readonly aggregates: readonly AggregateRow[];
 };
-/** The same with equal values once: each with the providers that have it, and lists of what differs, in the same order. */
+/**
+ * The same, but equal values come once: each with its providers, and with lists of the fields that differ, in the same
+ * order.
+ */
 export type FleetPage = {
   readonly providers: readonly ProviderRow[];
   readonly inventories: readonly (Omit<InventoryRow, 'provider' | 'modified' | 'used'> & {
@@ -56,7 +59,7 @@ export type FleetPage = {
   readonly aggregates: readonly { readonly aggregate: string; readonly providers: readonly number[] }[];
 };
 
-/** Few rows as a page: each by itself. */
+/** Few rows as a page, without joining equal values. */
 export const pageOf = ({ providers, inventories, traits, aggregates }: FleetRows): FleetPage => ({
   providers,
   inventories: inventories.map(({ provider, modified, used, ...fields }) => ({

@@ -80,8 +80,8 @@ async function migrate(database: Database, all: typeof migrations): Promise<read
 }
 
 /**
- * A migrator without Kysely's own lock. That lock belongs to a connection of the server: a pooler in transaction mode would leave it
- * there, and it would wait for the lock that is held already, since both have one number.
+ * A migrator without Kysely's own lock. That lock belongs to a session of the server, where a pooler in transaction
+ * mode would leave it. It would also wait for our migration lock, since both have the same number.
  */
 function newMigrator(db: Kysely<Tables>, all: typeof migrations): Migrator {
   Object.assign(db.getExecutor().adapter, {

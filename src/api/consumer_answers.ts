@@ -44,7 +44,7 @@ export function represent(consumer: ConsumerRow, request: ApiRequest, config: Co
   };
 }
 
-/** The tag where none is stored; null where there are no allocations for it to be of. */
+/** The tag if none is stored; null if there are no allocations. */
 function tagOf({ allocations, ...consumer }: ConsumerRow, config: Config) {
   if (allocations === null) return null;
   const owner = ownerOf(consumer, config);

@@ -1,6 +1,6 @@
 import type { LockWait } from '../../db/engine/slow_lane.ts';
 
-/** How the items of a queue are put together, and what they lock in the database. */
+/** Which items of a queue may share a batch, and what they lock in the database. */
 export type BatchOptions<Item> = {
   /** The largest number of items in a batch. */
   readonly limit: number;
@@ -11,7 +11,7 @@ export type BatchOptions<Item> = {
    * beside a long batch that locks the same.
    */
   readonly locksOf?: (item: Item) => readonly string[];
-  /** A key of what every item locks, and shares with other items: the lock of a table. */
+  /** A key of the lock of a table that every item takes, and that items can hold at the same time. */
   readonly sharedLock?: string;
   /** Whether an item must be alone in its batch. */
   readonly isAlone?: (item: Item) => boolean;

@@ -23,7 +23,7 @@ const partsAtOnce = 4;
  * a moment would otherwise hide another lock for ever.
  */
 const explainedRefusals = 3;
-/** For so many turns of the event loop at most a batch that grows waits for more items. */
+/** A batch waits for more items for at most this number of turns of the event loop. */
 const mostTurns = 5;
 /** If a batch takes longer, in milliseconds, the next batch starts beside it. */
 const longMs = 1_000;
@@ -99,7 +99,7 @@ export function inBatches<Item, Result>(
     running = false;
   };
 
-  /** Reads the requests that wait at the sockets, and goes on as long as more come: the batch is for all of them. */
+  /** Reads the requests that wait at the sockets, and goes on as long as more come, so that they share a batch. */
   const gather = async (): Promise<void> => {
     for (let turns = 0, before = -1; turns < mostTurns && queue.length > before; turns += 1) {
       before = queue.length;

@@ -12,7 +12,7 @@ export type LockedKeys<Item> = {
   /** Asks the database which keys that these items need are locked. An error means that none was found. */
   find(items: readonly Needing<Item>[]): Promise<readonly string[]>;
   /**
-   * Holds a key for locked until the slow lane got its lock, so that the items that need it stay in the queue.
+   * Takes a key as locked until the slow lane got its lock, so that the items that need it stay in the queue.
    *
    * @param refusal the error by which the lock was refused
    */
@@ -20,7 +20,7 @@ export type LockedKeys<Item> = {
 };
 
 /**
- * Knows none at first.
+ * Starts without a locked key.
  *
  * @param queue.isWanted whether an item still needs a key; otherwise the slow lane need not wait for it
  * @param queue.onFree called when the wait for a key is over, also after an error: then the items are tried again, and

@@ -22,7 +22,7 @@ export function* anchorsFor(
   const { roots } = fleet;
   const few = rarest(fleet, request, roots.length / 2);
   const ofFew = few === undefined ? undefined : () => anchorsOf(few.providers, sharing, order);
-  // To list very many of them takes longer than to find some by trying any roots.
+  // To list very many anchors takes longer than to find some of them among all roots.
   const triesAny = order !== 'steady' && few !== undefined && few.size > Math.max(mostListed, roots.length / 16);
   const first = ofFew === undefined || triesAny ? walk(roots, order) : ofFew();
   const anchors = passingFullTrees(fleet, first, () => {

@@ -2,8 +2,8 @@
 const stepsBeforeCheck = 32;
 
 /**
- * Says when a search checks whether it is at a dead end. A check takes as long as many steps, so the next one is due
- * after twice as many steps while no dead end is found.
+ * Says when a search checks whether it is at a dead end. One check takes as long as many steps. So after each check
+ * that finds no dead end, twice as many steps pass before the next one.
  */
 export type CheckPace = {
   /** Counts a step that led to no candidate. @returns whether a check is due */

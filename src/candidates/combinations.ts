@@ -141,7 +141,7 @@ function* combinationsOf(
       const mustGoBack = isDeadEnd(combination);
       pace.checked(mustGoBack);
       if (!mustGoBack) continue;
-      // Choices are taken back until the rest is not a dead end.
+      // Choices are taken back until those that remain are not a dead end.
       do {
         looksSinceCandidate += looksForCheck;
         if (overspends(work, looksForCheck * steps.length)) return;

@@ -5,15 +5,17 @@ import type { ResolvedRequest } from './resolve.ts';
 import type { Sharing } from './sharing.ts';
 
 /**
- * So many trees are visited before those that have room are looked up. Most queries are answered by then, and pay nothing for it.
+ * At most this number of trees is visited before the trees that have room are looked up. Most queries are answered by
+ * then, and the lookup costs them nothing.
  */
 const triedFirst = 1024;
 
 /**
- * Anchors in their order. When many of them were visited, only those of the rest follow that have room for the request: where it
- * fits nowhere, or almost nowhere, most trees are never looked at.
+ * Anchors in their order. After many of them were visited, `fewOfRest` may replace the rest by the few that have room
+ * for the request. So most trees are never looked at if the request fits nowhere, or almost nowhere.
  *
- * @param fewOfRest the rest where it is short, in the same order; it may have anchors that were visited
+ * @param fewOfRest the anchors to go on with, in the same order; some may have been visited. Undefined if they are not
+ *   few
  */
 export function* passingFullTrees(
   { roots }: Pick<Fleet, 'roots'>,
@@ -38,7 +40,10 @@ export function* passingFullTrees(
   }
 }
 
-/** What a tree must have free for all groups. Of what is also shared it may have nothing. */
+/**
+ * What a tree must have free for all groups. A class that a sharing provider has is left out: the tree itself may have
+ * none of it.
+ */
 export function demandsOf({ groups }: Pick<ResolvedRequest, 'groups'>, sharing: Sharing): readonly Demand[] {
   const demands = new Map<number, { classId: number; total: number; ofOne: number }>();
   for (const { resources } of groups) {

@@ -40,12 +40,12 @@ export function findPlace(
   try {
     return firstPlace(fleet, resolveForSearch(fleet, request, sharing), sharing, options);
   } finally {
-    // What was made reduces the budget of the next searches, not of this one. Later requests find it made.
+    // The lists that this search made reduce the budget of the next searches, not its own. Later requests use them.
     options.work.looks -= (looksToMakeLists(fleet) - spentBefore) * fleet.roots.length;
   }
 }
 
-/** The cost of all orders of the trees, and of all lists of their room, that were made so far, in looks for each tree. */
+/** The cost of all orders of the trees and all lists of their room that were made so far, in looks per tree. */
 const looksToMakeLists = ({ treeOrders, treeRoom }: Fleet): number => 15 * treeOrders.made + 2 * treeRoom.made;
 
 function firstPlace(

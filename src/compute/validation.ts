@@ -34,7 +34,7 @@ export const truth = v.pipe(
 export const checkBody = <Schema extends v.GenericSchema>(body: unknown, schema: Schema): v.InferOutput<Schema> =>
   checkInput(body, schema, 'field/attribute');
 
-/** What a query may have at a version: its parameters, whether they may be repeated, and what becomes of others. */
+/** What a query may have at a version: its parameters, whether they may be repeated, and how others are treated. */
 export type QuerySchema = {
   readonly parameters: Readonly<Record<string, v.GenericSchema>>;
   readonly repeatable: boolean;

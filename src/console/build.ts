@@ -34,7 +34,7 @@ export async function buildConsole(): Promise<readonly BuiltFile[]> {
     jsxImportSource: 'preact',
     loader: { '.svg': 'copy' },
     logLevel: 'silent',
-    // Preact is part of the script, and its licence wants to go with it.
+    // Preact is part of the script, and its licence must be distributed with it.
     banner: { js: `/*! Preact\n${await readFile(licence, 'utf8')}*/` },
   });
   return Promise.all(

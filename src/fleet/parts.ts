@@ -38,7 +38,7 @@ export function partsReader(): (page: FleetPage) => Generator<ProviderParts> {
       const traitIds = parts.traitIds.sort((a, b) => a - b);
       yield {
         id,
-        // A copy has no spare capacity, which a list has that grew.
+        // A list that grew has memory to spare; a copy has none.
         inventories: parts.inventories.sort((a, b) => a.classId - b.classId).slice(),
         traitIds: internedTraits(traitIds.join(' '), traitIds),
         aggregates: internedAggregates(JSON.stringify(parts.aggregates), parts.aggregates),

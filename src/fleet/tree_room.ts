@@ -2,39 +2,39 @@ import { exactCapacity, maxInteger } from '../placement/inventory.ts';
 import { nowhere } from './places.ts';
 import { inventoryOf, type Provider } from './provider.ts';
 
-/** What a tree must have free of a class to be of any use. */
+/** What a tree must have free of a class so that a request can fit. */
 export type Demand = {
   readonly classId: number;
-  /** So much all its providers together. */
+  /** All its providers together. */
   readonly total: number;
-  /** So much one of its providers. */
+  /** At least one of its providers. */
   readonly ofOne: number;
 };
 
 /**
- * How much each tree has room for, by class, in lists of numbers. To read them for a million trees takes about a millisecond; to
- * look at the providers takes a tenth of a second and more, since most are in no cache of the processor. A list is made when it is
- * first asked for, and then follows the fleet.
+ * How much room each tree has, by class, in lists of numbers. To read them for a million trees takes about a
+ * millisecond. To look at the providers takes a tenth of a second or more, since most of their data is in no cache of
+ * the processor. A list is made when it is first asked for, and then follows the fleet.
  */
 export type TreeRoom = {
   /**
    * The roots of all trees that have room for the demands, as they are now.
    *
-   * @returns undefined where these are more than `most`
+   * @returns undefined if these are more than `most`, or if there are no demands
    */
   meeting(demands: readonly Demand[], most: number): readonly Provider[] | undefined;
   /** How many lists were made so far. */
   readonly made: number;
-  /** Notes that another tree is at an index of the roots, or may be, or that the tree there may have changed. */
+  /** Notes that the tree at an index of the roots may be another one, or may have changed. */
   note(rootPlace: number): void;
-  /** Takes in what was noted if it is much, so that the next query finds little to do. Only while trees and roots agree. */
+  /** Applies the noted changes if they are many, so that the next query need not. Only while trees and roots agree. */
   settle(): void;
 };
 
 /** How much room trees have for a class. */
 type RoomList = {
   readonly classId: number;
-  /** Whether for all providers of a tree together; otherwise for one allocation from one of them. */
+  /** Whether the room is that of all providers of a tree together; else that of one allocation from one of them. */
   readonly together: boolean;
   /** By index of the root. */
   room: Int32Array;
@@ -42,21 +42,21 @@ type RoomList = {
   mostOf: Int32Array;
 };
 
-/** A list, and what it must have for a tree. */
+/** A list, and the room that a tree must have in it. */
 type Need = Pick<RoomList, 'room' | 'mostOf'> & { readonly least: number };
 
-/** So many lists are kept. */
+/** The largest number of lists that are kept. */
 const mostLists = 16;
 
-/** So many changes wait for a query. */
+/** `settle` leaves this number of changes to the next query. */
 const fewChanges = 1024;
 
-/** So many trees are passed at once where none of them has room. */
+/** The number of trees in a block, which is skipped as a whole if none of them has room. */
 const inBlock = 1024;
 
 /** @param roots the roots of the fleet, which change with it */
 export function createTreeRoom(roots: readonly Provider[]): TreeRoom {
-  /** The one that was asked for last is the last. */
+  /** In the order of their last use. */
   const kept = new Map<string, RoomList>();
   let made = 0;
   /** Indexes at which the lists may be wrong. */
@@ -145,7 +145,7 @@ function write({ room, mostOf }: RoomList, place: number, value: number): void {
   else if (former === most) mostOf[block] = unknown;
 }
 
-/** Stands for the largest of a block where that got less. It is found out when it is needed: most trees of a block may be alike. */
+/** Stands for the largest of a block after that became smaller. It is computed again only when it is needed. */
 const unknown = maxInteger;
 
 function mostIn({ room, mostOf }: Need, block: number): number {
@@ -173,7 +173,7 @@ function placesIn(block: number, needs: readonly Need[]): readonly number[] {
   return places ?? none;
 }
 
-/** How much the providers of a tree have room for: one of them, or all together, but no more than an integer column takes. */
+/** How much room the providers of a tree have, one of them or all together; at most what an integer column can hold. */
 function roomIn(tree: readonly Provider[], { classId, together }: Pick<RoomList, 'classId' | 'together'>): number {
   let room = 0;
   for (const provider of tree) {
@@ -183,7 +183,7 @@ function roomIn(tree: readonly Provider[], { classId, together }: Pick<RoomList,
   return room;
 }
 
-/** The largest amount of a class that fits into a provider, if any amount fits: `hasRoomFor` holds for none above it. */
+/** An amount of a class above which `hasRoomFor` is false for each amount. A smaller one may not fit either. */
 function roomOf(provider: Provider, classId: number): number {
   const inventory = inventoryOf(provider, classId);
   if (inventory === undefined) return 0;

@@ -6,8 +6,8 @@ import type { Dialect } from './dialect.ts';
 /**
  * Reads a request body as JSON and checks it against a schema.
  *
- * @throws ApiError 400 where it is not JSON, or does not validate, in the words of the dialect; 413 where it is longer
- *   than `limitBytes`.
+ * @throws ApiError 400 if it is not JSON or does not validate, with the text of the dialect; 413 if it is longer than
+ *   `limitBytes`.
  */
 export async function readJson<Schema extends v.GenericSchema>(
   request: Request,

@@ -64,7 +64,7 @@ export function mountConsole(app: Hono<HonoEnv>, { api }: Pick<Config, 'api'>): 
   };
   app.use('/console/*', onlyReads);
   app.get('/console', page);
-  // One route for all of them: for routes that overlap, Hono would take a slower router for every request of the service.
+  // One route for all of them: if they overlapped, Hono could not use its fastest router for any request.
   app.get('/console/*', (c) => {
     const [name = '', id, ...more] = c.get('exchange').path.split('/').slice(2);
     if (more.length > 0 || id === '') throw notFoundWithoutVary('');

@@ -15,9 +15,9 @@ export type Dialect = {
   readonly setVersion: (response: Response, service: Service, minor: number, vary: boolean) => void;
   /** @throws ApiError where a request with this Content-Type (empty where it has none) is refused. */
   readonly checkContentType: (contentType: string, contentLength: number) => void;
-  /** The error text where an endpoint begins at a later version than that of the request. */
+  /** The error text for a request with a version before the first one of the endpoint. */
   readonly tooEarly: (endpoint: Route, service: Service, minor: number) => string;
-  /** The error text where a body is not JSON. @param why what the parser says */
+  /** The error text for a body that is not JSON. @param why what the parser says */
   readonly malformedBody: (why: string) => string;
   /** Checks a body against the schema of an endpoint. @throws ApiError 400 naming the place and the value. */
   readonly checkBody: <Schema extends v.GenericSchema>(body: unknown, schema: Schema) => v.InferOutput<Schema>;

@@ -9,7 +9,7 @@ import { terminalLine } from './terminal_line.ts';
 /** Where a process logs to. */
 export type Log = {
   readonly logger: Logger;
-  /** Opens the log file by its name again, after it was moved away. @returns whether there is a log file */
+  /** Opens the log file by its name again, after it was renamed. @returns whether there is a log file */
   reopen(): boolean;
 };
 
@@ -24,7 +24,7 @@ const maxWaitingBytes = 16 * 1024 * 1024;
  */
 const gatheringMs = 10;
 
-/** The largest write, in bytes. */
+/** The largest size of a write. */
 const pieceBytes = 64 * 1024;
 
 /**
@@ -91,7 +91,7 @@ function lineForm(settings: Config['default'], isTerminal: boolean): ((json: str
  * Joins the lines of some milliseconds into one write of whole lines. When the process ends, the remaining lines are
  * written.
  *
- * @param mostBytes the size of a write, unless one line is longer
+ * @param mostBytes the largest size of a write, unless one line is longer
  */
 function gatherLines(destination: ReturnType<typeof pino.destination>, mostBytes: number) {
   let lines = '';

@@ -3,8 +3,8 @@ import { failureOf } from '../../db/engine/failure_of.ts';
 import { isOutOfRoom, isUnavailable } from '../../db/engine/sqlstate.ts';
 
 /**
- * Logs once when the database cannot be reached, and once when it can again, however many requests fail meanwhile. While it can be
- * reached and has no disk or memory left, this is logged once, too.
+ * Logs once when the database cannot be reached, and once when it can again, however many requests fail meanwhile.
+ * Also logs once when the database answers that it has no disk or memory left.
  */
 export type Outages = {
   /**
@@ -16,7 +16,7 @@ export type Outages = {
   answered(askedMs: number): void;
 };
 
-/** After this time without a statement that the database had no room for, the next one is logged again. */
+/** An error for lack of room is logged again if this time has passed since the last one. */
 const roomAgainMs = 60_000;
 
 /** Creates an `Outages` for a database that can be reached at the moment. */

@@ -79,7 +79,7 @@ export function text(
   );
 }
 
-/** Whether a text has at least so many code points. They are only counted where the length in UTF-16 leaves it open. */
+/** Whether a text has at least this number of code points. Counts them only if the length in UTF-16 does not tell. */
 const hasCodePoints = (value: string, least: number): boolean =>
   value.length >= least && (value.length >= 2 * least || [...value].length >= least);
 

@@ -6,9 +6,9 @@ import { ListenError } from '../http/server/bind.ts';
 const exitCodes = { failed: 1, unavailable: 69, osError: 71, noPermission: 77, config: 78 } as const;
 
 /**
- * The exit code for a failure: 78 the configuration or a policy file is wrong, also where it names a database that the server does
- * not have; 77 the database refuses the role (password, privileges); 69 the database cannot be reached; 71 the address cannot be
- * listened on; and 1 for anything else.
+ * The exit code for a failure: 78 if the configuration or a policy file is wrong, also if it names a database that the
+ * server does not have; 77 if the database refuses the role (password, privileges); 69 if the database cannot be
+ * reached; 71 if the address cannot be listened on; and 1 for anything else.
  */
 export function exitCodeOf(error: unknown): number {
   // Before the errors of the network: the name of a host may be unknown in both.

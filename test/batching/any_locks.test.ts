@@ -12,7 +12,7 @@ type Ask = {
   readonly kind: 'ask';
   readonly order: string;
   readonly row: string;
-  /** What it needs besides, and no key tells of: a name that is unique, a row that a foreign key points at. */
+  /** What else it needs, which no key stands for: a name that is unique, a row that a foreign key refers to. */
   readonly untold: string;
   readonly fails: boolean;
 };
@@ -20,7 +20,7 @@ type Event = Ask | { readonly kind: 'lock' | 'unlock'; readonly key: string } | 
 
 const orderKeys = ['c1', 'c2', 'c3'];
 const rowKeys = ['p1', 'p2', 'p3'];
-/** A key that is never among what is found locked, as a name that another transaction has inserted. */
+/** A key that is never found locked, such as a name that another transaction has inserted. */
 const hidden = 'c3';
 
 const untoldKeys = ['u1', 'u2', 'u3'];

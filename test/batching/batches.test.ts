@@ -13,7 +13,7 @@ test('items that come while a batch is under way go in the next batches, up to t
   assert.deepEqual(batches, [['a'], ['b', 'c', 'd'], ['e']]);
 });
 
-test('a batch is also for the items that come while it is gathered, as long as more come, and not for ever', async () => {
+test('a batch also has the items that come while it is gathered, for five turns at most', async () => {
   const come = [['b', 'c'], ['d'], [], ['e'], ['f'], ['g'], ['h'], ['i'], ['j']];
   const batches: (readonly string[])[] = [];
   const turn = async () => {

@@ -7,8 +7,8 @@ import { type Inventory, type ProviderShape, project, usedResources, user } from
  */
 
 /*
- * The statements tell the triggers of this service that they write the entity tags themselves, and then do not: computing them takes
- * most of the time, and nothing that is measured reads them. The online data migrations would fill them.
+ * By this setting the triggers leave the entity tags to the statements, which do not write them either: computing them
+ * takes most of the time, and nothing that is measured reads them. The online data migrations would fill them.
  */
 const withoutTags = (whose: 'providers' | 'written'): string =>
   `(select set_config('placement.etags', '${whose}', true)) as told`;

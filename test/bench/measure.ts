@@ -19,7 +19,7 @@ export type Measurement = {
   readonly note?: string;
 };
 
-/** The number of connections of a load: so many together, or so many to each process of the server. */
+/** The number of connections of a load: in all, or to each process of the server. */
 export type Concurrency = number | { readonly eachProcess: number };
 
 /** How many times as long as with one process a load takes, so that each process does as much as one process does alone. */

@@ -9,7 +9,7 @@ export type Options = {
   /** The ratios refer to the first of them. */
   readonly running: readonly RunningServer[];
   readonly own: readonly OwnServer[];
-  /** What is measured instead: our own service by so many processes on one PostgreSQL, each with the same load. */
+  /** Measured instead of the servers: our own service with these numbers of processes on one PostgreSQL. */
   readonly processes: readonly number[] | undefined;
   /** Numbers of flat providers, the smallest first. */
   readonly sizes: readonly number[];

@@ -34,7 +34,7 @@ export async function mustFail(
 }
 
 /**
- * Command lines of a user of a server, who may do everything.
+ * Command lines of an administrator, for a server.
  *
  * @param server is asked for at each command line: a test may have a server of its own
  */

@@ -44,7 +44,7 @@ export const sendingTo =
 /** How long an answer may take: `statement_timeout`, what the service waits in addition, and a busy machine. */
 const patienceMs = 40_000;
 
-/** What is wrong with an answer, whatever fails; undefined if nothing is. HAProxy's own 502 says that a process ended. */
+/** What is wrong with an answer during any fault; undefined if nothing is. A 502 of HAProxy means: a process ended. */
 export function complaintAbout({ status, text, headers, ms }: Reply): string | undefined {
   const isConflictOrGone = status === 404 || status === 409 || status === 410;
   if (status === 500 || (status >= 400 && status < 500 && !isConflictOrGone)) return `${status} ${text}`;

@@ -55,7 +55,7 @@ const password = 'secret';
 const local = '127.0.0.1';
 const asPostgres = ['runuser', '-u', 'postgres', '--'] as const;
 
-/** Starts everything, which ends with SIGINT or SIGTERM to this process as well. @throws Error if it does not come up */
+/** Starts all parts. SIGINT and SIGTERM to this process end them. @throws Error if a part does not start */
 export async function startCluster(): Promise<Cluster> {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'placement-cluster-'));
   chmodSync(folder, 0o755);

@@ -119,7 +119,7 @@ export const faults: readonly Fault[] = [
     cause: async (cluster) => {
       const receiver = await receiverOfSynchronous(cluster);
       process.kill(receiver, 'SIGSTOP');
-      // Patroni notes every 2 s how far the primary is. After 5 s the primary would give the standby up.
+      // Patroni notes the position of the primary every 2 s. After 5 s the primary would end the replication.
       await sleep(4_000);
       const paused = pausePrimary(cluster);
       await sleep(1_000);

@@ -8,11 +8,11 @@ import { complaintAbout, type Send } from './client.ts';
 export type Follower = {
   /** How often the server no longer knew what had changed (410), and everything was read anew. */
   readonly restarts: number;
-  /** Follows to the end, and compares the copy with what is there. No write may run meanwhile. @returns what is wrong */
+  /** Reads all changes, and compares the copy with the providers. No write may run meanwhile. @returns what is wrong */
   complaints(): Promise<readonly string[]>;
 };
 
-/** Follows from now on, for ever. */
+/** Follows from now on, until the process ends. */
 export async function startFollower(send: Send): Promise<Follower> {
   const wrong: string[] = [];
   const asking =

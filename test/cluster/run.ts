@@ -122,7 +122,7 @@ async function causeOne(fault: Fault, parts: Parts, results: Results): Promise<v
     'nothing lost': check('nothing acknowledged is lost', lost),
     'nothing over': check('nothing is over-allocated', over),
     'own writes': check('each client reads what it wrote, and no answer is wrong', load.complaints.splice(0)),
-    mirror: `${check('a mirror by GET /changes is what is there', untold)}${isAnew ? ', anew' : ''}`,
+    mirror: `${check('a mirror by GET /changes equals the providers', untold)}${isAnew ? ', anew' : ''}`,
     whole: check('all parts serve again, and only those ended that had to', [...whole, ...unwanted]),
     'in 3 s': check('claims are acknowledged within 3 s of the promotion', isLate ? ['they were not'] : []),
   });

@@ -10,7 +10,7 @@ export type Watched = {
   readonly committedMs: readonly number[];
 };
 
-/** Watches the database from now on, for ever. */
+/** Watches the database from now on, until the process ends. */
 export function watchDatabase({ nodes, probe }: Cluster): Watched {
   const promotedMs: number[] = [];
   const committedMs: number[] = [];

@@ -100,7 +100,7 @@ for (const [what, overrides, isServed] of [
     }));
 }
 
-test('the console does not make Hono look for routes in its slower way', () =>
+test('with the routes of the console Hono can use its fastest router', () =>
   withTestService('embedded', { console: { enabled: true } }, async ({ app }) => {
     assert.equal((await app.request('/')).status, 200);
     assert.match(app.router.name, /RegExpRouter/);

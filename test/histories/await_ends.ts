@@ -8,16 +8,16 @@ import { readAllocations } from './read_actions.ts';
 
 /** A term that ends later than this is not waited for. */
 const nearMs = 5000;
-/** The time between two reads of a consumer, at most. */
+/** Two reads of a consumer are a quarter to five quarters of this time apart. */
 const everyMs = 200;
 
 /**
- * Reads a consumer again and again until its term has ended and it is gone, and renews the term of most once, shortly before its
- * end. A consumer that lasts for long stays.
+ * Reads a consumer again and again until its term has ended and it is gone. Most terms are renewed once, shortly before
+ * their end. A consumer that lasts for long is not waited for.
  *
  * @param send sends a request and notes it in the history
- * @param patienceMs so long after the end it gives up
- * @returns so long after its end the consumer was seen to be gone
+ * @param patienceMs the time for the removal after the end
+ * @returns how long after its end the consumer was seen to be gone
  */
 export async function awaitEnd(
   uuid: string,

@@ -17,9 +17,9 @@ export type Finding = {
 export type Circumstances = {
   /** The time for the removal of a consumer whose term has ended. */
   readonly patienceMs: number;
-  /** Whether the clock of the database went as that of the clients: otherwise terms may end at any time. */
+  /** Whether the clock of the database agreed with that of the clients; otherwise terms may end at any time. */
   readonly isClockSteady: boolean;
-  /** The search for an order is given up after so many states. */
+  /** The search for an order is given up after this number of states. */
   readonly mostStates?: number;
 };
 
@@ -72,7 +72,7 @@ function stepsFrom(
   const found: { readonly before: State; readonly after: State }[] = [];
   for (const before of afterRemovals(state, moment, patienceMs)) {
     for (const after of action.after(before, reply, moment)) {
-      // A removal that can as well follow the request is not tried before it.
+      // A removal that may also follow the request is not tried before it.
       if (!found.some((way) => isDeepStrictEqual(withoutMore(way.after, way.before, before), after))) {
         found.push({ before, after });
       }
@@ -81,7 +81,7 @@ function stepsFrom(
   return found;
 }
 
-/** A state without the consumers of one state that another one has no more. */
+/** A state without the consumers that were removed between two other states. */
 const withoutMore = (state: State, more: State, less: State): State =>
   Object.keys(more.consumers)
     .filter((uuid) => less.consumers[uuid] === undefined)
@@ -108,8 +108,8 @@ const parts = {
 } as const;
 
 /**
- * A change that was answered must be told by an answer that ended after the request of the change was sent; a removal, by one
- * after the end of the term.
+ * A change that was answered must be in an answer of `GET /changes` that ended after the request of the change was
+ * sent. A removal must be in one after the end of the term.
  */
 function untold(
   initial: State,

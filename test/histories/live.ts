@@ -13,7 +13,7 @@ export type Life = {
   readonly arena: Arena;
   readonly history: History<Action>;
   readonly told: Follower['told'];
-  /** Of each consumer that was removed while a client waited for it: so long after its end it was seen to be gone, at most. */
+  /** How long after the end of its term each consumer that a client waited for was seen to be gone. */
   readonly removedAfterMs: readonly number[];
 };
 
@@ -22,7 +22,7 @@ export type Work = {
   readonly clients: number;
   readonly steps: number;
   readonly pauseMs?: number;
-  /** After the work clients wait so long at most for the removal of the consumers whose terms end soon. */
+  /** How long clients wait, after the work, for the removal of the consumers whose terms end soon. */
   readonly patienceMs?: number;
 };
 

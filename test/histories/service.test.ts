@@ -36,7 +36,7 @@ for (const engine of engines) {
         const manyRequests = async (choice: Random): Promise<void> => {
           for (let lives = 0; lives < 16; lives += 1) await liveOnce(dense, choice);
         };
-        /** Until the terms of some consumers have ended while a client looked; most lives have one. */
+        /** Goes on until some consumers were removed while a client waited for it; most runs have one. */
         const someEnds = async (choice: Random): Promise<void> => {
           for (let lives = 0; lives < 30 && removedAfterMs.length < 4; lives += 1) await liveOnce(paced, choice);
         };

@@ -109,7 +109,7 @@ test('a renewal before the end is kept, and one after it is refused', () => {
   assert.ok(!isExplained([claimed, notFound(900)]), 'it is not found before its end');
 });
 
-test('a removal is told after the end', () => {
+test('GET /changes must tell a removal after the end of the term, not before', () => {
   const removed = [claimed, there(800, 1005), gone(1600)];
   assert.ok(isExplained(removed, steady, [20, 1500]));
   assert.ok(!isExplained(removed, steady, [20, 900]));
@@ -117,7 +117,7 @@ test('a removal is told after the end', () => {
   assert.ok(isExplained([...removed, cut], steady, [20, 900]), 'a request without an answer may have removed it');
 });
 
-test('while the clock of the database jumps a term may end at any time, but a removed consumer stays away', () => {
+test('while the clock of the database jumps a term may end at any time, but a removed consumer stays removed', () => {
   const jumping = { ...steady, isClockSteady: false };
   assert.ok(isExplained([claimed, there(800, 3_600_000), gone(900)], jumping));
   assert.ok(!isExplained([claimed, gone(900), there(1000, 1005)], jumping));

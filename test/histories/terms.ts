@@ -1,8 +1,8 @@
 import { type ConsumerState, type State, withConsumer } from './state.ts';
 
 /*
- * Claims that end by themselves. The service may remove a consumer at any moment after its term has ended, so the removal is a
- * step of the history that no client asked for. All times are milliseconds since 1970.
+ * Claims that end by themselves. The service may remove a consumer at any moment after its term has ended, so the
+ * removal is a step of the history without a request. All times are milliseconds since 1970.
  */
 
 /** A term, which ends at one moment between these two. */
@@ -10,11 +10,11 @@ export type Term = { readonly earliest: number; readonly latest: number };
 
 /** When a request had its effect: at one moment between `since` and `until`. */
 export type Moment = {
-  /** It was sent then. */
+  /** When it was sent. */
   readonly since: number;
   /** All that had its effect before was answered by then, or later. */
   readonly until: number;
-  /** It was answered then; infinite without an answer. */
+  /** When it was answered; infinite without an answer. */
   readonly completed: number;
 };
 
@@ -59,7 +59,7 @@ export function withShownEnd(state: State, uuid: string, answer: unknown): State
 /**
  * The states after the removals that may have happened before a request had its effect, those with few removals first.
  *
- * @param patienceMs the removal must have happened when so much time has passed since the end
+ * @param patienceMs when this time has passed since the end, the removal must have happened
  */
 export function afterRemovals(state: State, moment: Moment, patienceMs: number): readonly State[] {
   let states: readonly State[] = [state];

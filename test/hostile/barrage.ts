@@ -17,14 +17,14 @@ export type Damage = {
   readonly memory: readonly Memory[];
 };
 
-/** The memory of the server after so many requests and a collection, in MiB. */
+/** The memory of the server after a number of requests and a garbage collection, in MiB. */
 export type Memory = {
   readonly requests: number;
   /** What the objects of JavaScript have. */
   readonly heap: number;
   /** Buffers, and the memory of the embedded database. */
   readonly external: number;
-  /** What the process has of the machine. */
+  /** All memory of the process (resident). */
   readonly resident: number;
 };
 
@@ -38,7 +38,7 @@ const patienceMs = 120;
 /**
  * Sends hostile requests to a server on the embedded database.
  *
- * @param measureEvery after so many requests the memory is measured
+ * @param measureEvery the number of requests between two measurements of the memory
  */
 export async function barrage(
   requests: number,

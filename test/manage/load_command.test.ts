@@ -34,7 +34,7 @@ const providers = [
 ];
 const linesOf = (items: readonly unknown[]): string => items.map((item) => `${JSON.stringify(item)}\n`).join('');
 
-/** How many providers there are, and how many rows whose stored tags are not those that the functions of migration 004 compute. */
+/** The number of providers, and that of rows with other tags than the functions of migration 004 compute. */
 const countRows = ({ kysely }: Database) =>
   onlyRow(
     kysely,

@@ -1,6 +1,6 @@
 /**
- * What endpoints accept by their own schemas is what openapi.yaml and openapi-compute.yaml say, at each microversion and both ways:
- * fields of bodies, parameters of queries, and headers.
+ * What endpoints accept by their own schemas equals what openapi.yaml and openapi-compute.yaml say, at each
+ * microversion: fields of bodies, parameters of queries, and headers.
  */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -169,8 +169,8 @@ test('the parameters of a query are those of openapi.yaml', async () => {
 });
 
 /**
- * Sends the request of a compute case so that it succeeds, except that no service with allocations can be deleted. Each version
- * registers a host of its own: heartbeats of one host wait for each other.
+ * Sends the request of a compute case so that it succeeds, except that no service with allocations can be deleted.
+ * Each version registers a host of its own: heartbeats of one host wait for each other.
  */
 const sendToCompute = ({ route, path, minor, version }: Case, query = '') => {
   const bodies = {

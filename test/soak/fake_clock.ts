@@ -8,11 +8,11 @@ import { hasPrograms } from '../debian_packages.ts';
 export type FakeClock = {
   /** Processes that are started with this environment have this clock. */
   readonly environment: Readonly<Record<string, string>>;
-  /** Sets it so many seconds forward or back from the real time, and waits until all processes have it. */
+  /** Sets it ahead of the real time by these seconds (behind it if negative), and waits until all processes have it. */
   set(seconds: number): Promise<void>;
 };
 
-/** So long a process keeps what it has read. */
+/** How long a process keeps what it has read. */
 const keptSeconds = 1;
 
 /** The library of `faketime`. Undefined where it is not there and cannot be installed. */

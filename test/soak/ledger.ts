@@ -10,7 +10,7 @@ export type Ledger = {
   readonly histories: { checked: number; undecided: number };
   readonly findings: Finding[];
   readonly faults: Map<string, number>;
-  /** So long after the ends of terms consumers were seen to be gone. */
+  /** How long after the ends of their terms consumers were seen to be gone. */
   readonly removedAfterMs: number[];
   /** Requests that were answered with a 5xx other than 503. */
   readonly unexpected: string[];

@@ -12,7 +12,7 @@ export type Primary = Pick<RestartablePostgresql, 'shutDownAtOnce' | 'start' | '
   readonly serviceUrl: string;
   /** Connects to the database of the service as superuser. */
   connect(): Promise<pg.Client>;
-  /** Makes a standby that has all that is committed, ends this server with SIGKILL, and makes the standby the primary. */
+  /** Makes a standby with all that is committed, kills this server (SIGKILL), and promotes the standby. */
   failOver(): Promise<void>;
 };
 

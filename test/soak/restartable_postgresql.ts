@@ -19,7 +19,7 @@ export type RestartablePostgresql = {
   stop(): Promise<void>;
 };
 
-/** So much is kept of what was written that a standby can begin, and no more, as the disk is small. */
+/** How much of the write-ahead log is kept: enough for a standby to begin. More does not fit on the small disk. */
 export const smallLog = { wal_keep_size: '64MB', max_wal_size: '128MB' } as const;
 
 /** Starts a server whose committed data survives. */

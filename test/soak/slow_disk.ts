@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import { hasPrograms } from '../debian_packages.ts';
 
-/** The calls of the system that wait for a disk. */
+/** The system calls that wait for a disk. */
 const calls = 'fsync,fdatasync,sync_file_range,pwrite64,pwritev';
 
 /** Whether `strace`, a package of Debian, can delay calls of other processes here. */
@@ -21,9 +21,9 @@ const tracing = (delayMs: number) => [
 ];
 
 /**
- * Makes each write to the disk of some processes, and of processes that they start, take so much longer.
+ * Delays each write to the disk by some processes, and by the processes that they start.
  *
- * @returns ends it
+ * @returns a function that ends the delay
  */
 export async function slowDisk(pids: readonly number[], delayMs: number): Promise<() => Promise<void>> {
   const to = pids.flatMap((pid) => ['-p', `${pid}`]);

@@ -28,8 +28,9 @@ export const lockFile = readProjectJson('package-lock.json') as unknown as LockF
 export const bundled = ['preact'] as const;
 
 /**
- * The packages that an installation of the service contains, by their places in the lock file: the dependencies, what they depend
- * on, and what the console bundles. Optional peers do not count: npm does not install them for a dependency.
+ * The packages that an installation of the service contains, by their places in the lock file: the dependencies, what
+ * they depend on, and what the console bundles. Optional peers do not count: npm does not install those of a
+ * dependency.
  */
 export function productionPackages({ packages }: LockFile = lockFile): ReadonlyMap<string, LockedPackage> {
   const found = new Map<string, LockedPackage>();

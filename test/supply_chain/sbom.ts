@@ -6,10 +6,11 @@ import { promisify } from 'node:util';
 import { bundled, lockFile, productionPackages, readProjectJson } from './production.ts';
 
 /**
- * The list of what an installation of the service contains (SBOM), in the form of CycloneDX, by `npm sbom`. It needs no network.
+ * The list of what an installation of the service contains (SBOM), in the form of CycloneDX, by `npm sbom`. It needs no
+ * network.
  *
- * npm gets a lock file without the packages for development: with `--omit=dev` it leaves out a package that others need for
- * development, such as pg, although the service needs it as well.
+ * npm gets a lock file without the packages for development. With `--omit=dev` it would leave out a package that tools
+ * for development need, such as pg, although the service needs it as well.
  */
 export async function writeSbom(): Promise<string> {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'placement-sbom-'));

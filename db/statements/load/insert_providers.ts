@@ -4,7 +4,7 @@ import type { InventoryValues } from '../providers/write_inventories.ts';
 
 /*
  * The statements that insert thousands of providers with all their parts and entity tags. Each inserts the rows of one
- * table, in a transaction of `providerTagsAreBrought`: the triggers log the change, and compute no tags.
+ * table, in a transaction with `providerTagsAreWritten`: the triggers log the change, but compute no tags.
  */
 
 /** A provider to insert. */
@@ -13,7 +13,7 @@ export type ProviderToInsert = {
   readonly uuid: string;
   readonly name: string;
   readonly parentId: number | null;
-  /** Its root, where that is inserted as well; else null, and `outsideId` is a provider of the same tree that is there. */
+  /** Its root, if that is inserted as well; else null, and `outsideId` is a provider of the same tree that exists. */
   readonly rootId: number | null;
   readonly outsideId: number | null;
   readonly tags: {
@@ -39,7 +39,7 @@ const arrays = <Item>(
     ),
   );
 
-/** Locks the providers outside below which some are inserted: they keep their roots. */
+/** Locks the existing providers that `outsideId` names, so that their roots do not change. */
 export const insertProviders = (providers: readonly ProviderToInsert[]): RawBuilder<unknown> => sql`
     with outside as materialized (
       select id, root_provider_id from resource_providers
@@ -81,7 +81,7 @@ export const insertTraits = (
     insert into resource_provider_traits (resource_provider_id, trait_id, created_at)
     select n.*, ${utcNow} from unnest(${arrays(held, { providerId: 'integer', traitId: 'integer' })}) as n`;
 
-/** The aggregates are created, in the order of their UUIDs, so that two transactions that insert the same ones cannot deadlock. */
+/** Creates missing aggregates in the order of their UUIDs: so two transactions with the same ones cannot deadlock. */
 export const ensureAggregates = (uuids: readonly string[]): RawBuilder<unknown> => sql`
     insert into placement_aggregates (uuid, created_at)
     select uuid, ${utcNow} from unnest(${uuids}::text[]) as uuid order by uuid on conflict (uuid) do nothing`;

@@ -1,13 +1,13 @@
 import { type Kysely, sql } from 'kysely';
 import type { Tables } from '../../schema/tables.ts';
 
-/** A provider that is there already, by its UUID, or by a name that another one shall get. */
+/** A provider that exists and has the UUID or the name of a provider to insert, or the UUID of its parent. */
 export type PresentProvider = {
   readonly id: number;
   readonly uuid: string;
   readonly name: string;
   readonly rootId: number | null;
-  /** The stored entity tags; null where they are not stored yet. */
+  /** The stored entity tags; null if they are not stored yet. */
   readonly tags: readonly (string | null)[];
 };
 
@@ -28,7 +28,7 @@ export async function readPresent(
   return rows;
 }
 
-/** The ids of resource classes or traits by name. They are locked: until the transaction ends they cannot be deleted or renamed. */
+/** The ids of resource classes or traits by name. Locks them: none is deleted or renamed until the transaction ends. */
 export async function lockNames(
   db: Kysely<Tables>,
   table: 'resource_classes' | 'traits',

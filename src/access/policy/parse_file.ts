@@ -42,9 +42,9 @@ export function parsePolicyFile(text: string, file: string): ParsedFile {
 
   const problems: string[] = [];
   const warnings: string[] = [];
-  // Of several values of one name the last, as in toJS.
+  // If a name has several values, the last one counts, as in toJS.
   const nodes = new Map(contents.items.map(({ key, value }) => [String(isScalar(key) ? key.value : key), value]));
-  // By toJS, which resolves aliases and merges; the nodes are needed only to see how a value was written.
+  // toJS resolves aliases and merges; the nodes are needed only to see how a value was written.
   const rules = Object.entries(document.toJS() as Readonly<Record<string, unknown>>).flatMap(([name, value]) => {
     const written = nodes.get(name);
     const place = isNode(written) ? at(written.range?.[0]) : file;

@@ -1,6 +1,6 @@
 import type { YAMLError } from 'yaml';
 
-/** What is wrong with a text that is no YAML, and what to do, by the code of the parser. */
+/** What is wrong with a text that is not valid YAML, and what to do, by the parser's error code. */
 const sentences: Readonly<Record<YAMLError['code'], string>> = {
   ALIAS_PROPS: 'An alias (*) can have neither an anchor (&) nor a tag (!).',
   BAD_ALIAS: 'An alias (*) or an anchor (&) has no name. Put a value that begins with * or & in quotes.',

@@ -4,29 +4,29 @@ import { lockNames, type PresentProvider, readPresent } from '../../../db/statem
 import { aggregatesTag, inventoriesTag, providerTag, traitsTag } from '../../placement/entity_tag.ts';
 import type { FileProvider, Problem } from './provider_line.ts';
 
-/** Some lines of a file beside what the database has. */
+/** Some lines of a file, compared with the database. */
 export type JudgedPart = {
   readonly problems: readonly Problem[];
-  /** Those that are not there yet. */
+  /** The providers that are not in the database yet. */
   readonly missing: readonly FileProvider[];
-  /** Those that are there, also parents of these lines that are in no line of the part. */
+  /** By UUID: the providers in the database with a UUID or a name of these lines, or the UUID of a parent. */
   readonly present: ReadonlyMap<string, PresentProvider>;
   readonly classIds: ReadonlyMap<string, number>;
   readonly traitIds: ReadonlyMap<string, number>;
 };
 
 /**
- * Compares lines with the database, in a transaction. A provider that is there with the same content needs no more than that: so a load
- * that was interrupted can be repeated.
+ * Compares lines with the database, in a transaction. A provider that exists with the same content is neither a problem
+ * nor missing, so a load that was interrupted can be repeated.
  *
- * @param comesBefore whether another line has this UUID, which comes before
+ * @param comesBefore whether this UUID is that of a line before
  */
 export async function judgePart(
   db: Kysely<Tables>,
   part: readonly FileProvider[],
   comesBefore: (uuid: string) => boolean,
 ): Promise<JudgedPart> {
-  // The tables may have been empty when their statistics were made: then the planner would read all rows of them.
+  // The statistics may be from when the tables were empty. By these, the planner would choose to read all rows.
   await sql`set local enable_seqscan = off`.execute(db);
   const uuids = new Set(part.flatMap(({ uuid, parentUuid }) => (parentUuid === null ? [uuid] : [uuid, parentUuid])));
   const found = await readPresent(

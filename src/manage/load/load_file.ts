@@ -10,20 +10,20 @@ export type Loaded = { readonly found: number; readonly written: number };
 
 /** Receives the progress of a load. */
 export type LoadReport = {
-  /** All lines are right: so many. */
+  /** All lines were checked and are right. */
   checked(lines: number): void;
   loaded(done: number, total: number): void;
 };
 
-/** So many lines are written in one transaction. */
+/** The number of lines that are written in one transaction. */
 export const usualPart = 5000;
 
-/** So many problems are told; more say nothing new. */
+/** The largest number of problems in an error; more of them would not help. */
 const mostProblems = 20;
 
 /**
  * Loads the providers of a file, one JSON object a line. All lines are checked before the first is written. They are
- * written in parts, each in one transaction; where a load was interrupted, the same call goes on.
+ * written in parts, each in one transaction; if a load was interrupted, the same call continues it.
  *
  * @throws Error that names the lines that are wrong
  */
@@ -115,7 +115,7 @@ const sorted = (
   part.filter(isWrong),
 ];
 
-/** The lines of a file in parts. Empty ones are left out. It is read anew each time. */
+/** The lines of a file in parts, without empty lines. Each call reads the file again. */
 async function* partsOf(file: string, size: number): AsyncGenerator<readonly (FileProvider | Problem)[]> {
   await using handle = await open(file);
   if (!(await handle.stat()).isFile()) throw new Error(`${file} is no file. A load reads it twice.`);

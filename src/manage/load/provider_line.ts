@@ -16,7 +16,7 @@ export type FileProvider = {
   readonly parentUuid: string | null;
   readonly inventories: readonly (readonly [className: string, fields: InventoryFields])[];
   readonly traits: readonly string[];
-  /** As they are spelt. */
+  /** As they are spelt in the file. */
   readonly aggregates: readonly string[];
 };
 

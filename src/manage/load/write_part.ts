@@ -18,13 +18,13 @@ import { inventoryTag } from '../../placement/entity_tag.ts';
 import { type JudgedPart, judgePart, tagsOf } from './judge_part.ts';
 import type { FileProvider, Problem } from './provider_line.ts';
 
-/** How often a part is judged again, where another program has taken a name or a UUID meanwhile. */
+/** How often a part is tried, if another program takes a name or a UUID meanwhile. */
 const attempts = 3;
 
 /**
  * Writes some lines in one transaction. The triggers log the change, so that every process of the service reads it.
  *
- * @returns how many providers were not there yet; or what is wrong with the lines, of which nothing is written then
+ * @returns how many providers were written; or what is wrong with the lines, and then none is written
  */
 export async function writePart(
   { patient }: Database,
@@ -92,7 +92,7 @@ function placeInTree(
   return { parentId: outside.id, rootId: null, outsideId: outside.id };
 }
 
-/** What the lines were judged to have. */
+/** A value that exists if the lines were judged to be right. */
 function known<Value>(value: Value | undefined): Value {
   if (value === undefined) throw new Error('A line that was judged to be right refers to something that is not there.');
   return value;

@@ -21,8 +21,8 @@ export function refreshing(changed: number, concurrency: Concurrency): Workload 
     run: async (server, conditions) => {
       const databaseUrl = server.databaseUrl();
       if (databaseUrl === undefined || changed > conditions.providers) return undefined;
-      // The connections stay open, because opening one costs PostgreSQL more than a change. There is one for each process, so
-      // that the rate of the changes does not limit several processes.
+      // The connections stay open, because opening one costs PostgreSQL more than a change. There is one for each
+      // process, so that the rate of the changes does not limit several processes.
       const pool = new pg.Pool({ connectionString: databaseUrl, max: server.urls().length, idleTimeoutMillis: 0 });
       const query = async (statement: string) => (await pool.query(statement)).rows;
       const change = () => touchInventories(query, flatHost, anyUpTo(conditions.providers - changed + 1), changed);
