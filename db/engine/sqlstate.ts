@@ -59,6 +59,7 @@ export function isUnavailable(error: unknown): boolean {
   if (isDatabaseError(error)) return /^(08...|57P0[1235]|53...|58...|25006|25P0[34])$/.test(error.code);
   if (!(error instanceof Error)) return false;
   if (error instanceof AggregateError && error.errors.length > 0) return error.errors.every(isUnavailable);
+  if ('syscall' in error && error.syscall === 'open') return false; // of a file
   if ('code' in error && typeof error.code === 'string') return networkErrors.has(error.code);
   return isUnheard(error) || brokenConnection.test(error.message);
 }

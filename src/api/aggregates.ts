@@ -38,7 +38,7 @@ export const aggregateEndpoints: readonly Endpoint<Parts>[] = [
  * `urn:uuid:...`.
  */
 const columnLength = 36;
-const aggregateUuid = v.pipe(
+export const aggregateUuid = v.pipe(
   uuidText,
   v.check(
     (value) => value.length <= columnLength,

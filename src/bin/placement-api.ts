@@ -70,7 +70,7 @@ async function serve(flags: Flags): Promise<void> {
   await checkAddresses([[config.api, 'api'], ...(forMetrics === undefined ? [] : [[forMetrics, 'metrics'] as const])]);
   const tls = await readTls(config.ssl);
 
-  const { logger, reopen } = openLog(config.default);
+  const { logger, reopen } = openLog(config.default, undefined, config.api.workers > 1);
   let close = async (): Promise<void> => {};
   onStopSignal(async (signal) => {
     logger.info({ signal }, 'Ending: no new requests are accepted, and the current ones are answered');

@@ -64,7 +64,7 @@ export function placeConsumers(
   options: PlacingOptions,
 ): Placement {
   const supposition = suppose(fleet);
-  const workOfAll = { looks: looksOfAll };
+  const workOfAll = { looks: looksOfAll, spent: 0 };
   const consumers = [...claim.consumers];
   const mappings = new Map<string, Mappings>();
   const reliedOn = new Set<number>();
@@ -87,7 +87,7 @@ export function placeConsumers(
     }
   } finally {
     supposition.end();
-    options.onLooks?.(looksOfAll - workOfAll.looks);
+    options.onLooks?.(workOfAll.spent);
   }
   const named = namedOutside(claim);
   for (const uuid of named) for (const { providerId } of states.get(uuid)?.allocations ?? []) reliedOn.add(providerId);
@@ -104,7 +104,8 @@ const providersOf = (state: ConsumerState | undefined): readonly number[] => [
 ];
 
 type Circumstances = PlacingOptions & {
-  readonly workOfAll: Work;
+  /** What is left for the claim, and what its searches took with the lists that they made. */
+  readonly workOfAll: Work & { spent: number };
   readonly allowedTrees: (request: CandidateRequest) => AllowedTrees;
 };
 
@@ -126,7 +127,10 @@ function placeOne(
         : 'nowhere';
       return place === 'nowhere' ? findPlace(fleet, request, options) : place;
     });
-    workOfAll.looks -= granted - work.looks;
+    const spent = granted - work.looks;
+    workOfAll.spent += spent;
+    // Lists that the search made for later ones count for the batch, but not for the other consumers of the claim.
+    workOfAll.looks -= Math.min(spent, granted);
     if (found === 'too wide') throw tooWide(uuid, place, queries.length);
     if (found !== 'nowhere') return { ...found, request };
     if (!isCertain) break;

@@ -92,10 +92,13 @@ export function createTreeRoom(roots: readonly Provider[]): TreeRoom {
     },
     meeting: (demands, most) => {
       bringUpToDate();
-      const needs = demands.flatMap(({ classId, total, ofOne }): Need[] => [
-        { ...listOf(classId, false), least: ofOne },
-        ...(total > ofOne ? [{ ...listOf(classId, true), least: Math.min(total, maxInteger) }] : []),
-      ]);
+      // With more lists than are kept, each query would make them anew. Fewer demands only find more trees.
+      const needs = demands
+        .slice(0, mostLists / 2)
+        .flatMap(({ classId, total, ofOne }): Need[] => [
+          { ...listOf(classId, false), least: ofOne },
+          ...(total > ofOne ? [{ ...listOf(classId, true), least: Math.min(total, maxInteger) }] : []),
+        ]);
       if (needs.length === 0) return undefined;
       const found: Provider[] = [];
       for (let block = 0; block * inBlock < roots.length; block++) {

@@ -40,12 +40,13 @@ const sharedPieceBytes = 4096;
  *
  * @param worker the number of this process, if several processes serve one port. Its lines have this number and the
  *   process id.
+ * @param sharesOutput whether other processes write to the same standard error
  * @throws Error with the option if the file cannot be opened.
  */
-export function openLog(settings: Config['default'], worker?: number): Log {
+export function openLog(settings: Config['default'], worker?: number, sharesOutput = worker !== undefined): Log {
   const file = logFileOf(settings);
   if (file !== undefined) checkWritable(file);
-  const isShared = worker !== undefined && file === undefined && !fstatSync(process.stderr.fd).isFile();
+  const isShared = sharesOutput && file === undefined && !fstatSync(process.stderr.fd).isFile();
   const maxWrite = isShared ? sharedPieceBytes : pieceBytes;
   const destination = pino.destination({
     dest: file ?? process.stderr.fd,

@@ -131,6 +131,10 @@ for (const engine of engines) {
         ],
         [{ uuid: randomUUID(), name: 'd', traits: ['CUSTOM_Y'] }, /traits: there is no trait CUSTOM_Y/],
         [
+          { uuid: randomUUID(), name: 'i', aggregates: [`urn:uuid:${other}`] },
+          /aggregates\.0: 'urn:uuid:.*' is too long/,
+        ],
+        [
           { uuid: randomUUID(), name: 'e', parent_provider_uuid: other },
           new RegExp(`parent_provider_uuid: ${other} is neither`),
         ],
@@ -148,7 +152,7 @@ for (const engine of engines) {
       await writeFile(file, linesOf([first, ...wrong.map(([line]) => line)]));
       const { code, stderr } = await run('placement-manage', 'load', file);
       assert.equal(code, 1);
-      assert.match(stderr, /^placement-manage: 15 lines are wrong\. Nothing is loaded\.\n/);
+      assert.match(stderr, /^placement-manage: 16 lines are wrong\. Nothing is loaded\.\n/);
       const told = new Map(
         Array.from(stderr.matchAll(/^line (\d+): (.*)$/gm), ([, line, text]) => [Number(line), text ?? '']),
       );
@@ -158,6 +162,18 @@ for (const engine of engines) {
     });
   });
 }
+
+test('lines are UTF-8, and only a line feed ends one', async () => {
+  await withCommands('embedded', 'migrated', async ({ run, folder }) => {
+    const file = path.join(folder, 'providers.jsonl');
+    const right = Buffer.from(`${JSON.stringify({ uuid: randomUUID(), name: 'one\u2028host' })}\n`);
+    const inLatin1 = Buffer.from(`${JSON.stringify({ uuid: randomUUID(), name: 'h\u00f4te' })}\n`, 'latin1');
+    await writeFile(file, Buffer.concat([right, inLatin1]));
+    assert.match((await run('placement-manage', 'load', file)).stderr, /\nline 2: it is not valid UTF-8\n/);
+    await writeFile(file, right);
+    assert.match((await run('placement-manage', 'load', file)).stdout, /Loaded 1 resource providers/);
+  });
+});
 
 test('a file that is not there, and one that cannot be read twice, are refused by name', async () => {
   await withCommands('embedded', 'migrated', async ({ run, folder }) => {

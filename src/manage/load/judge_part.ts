@@ -53,7 +53,9 @@ export async function judgePart(
     const refuse = (problem: string): number => problems.push({ line, problem });
     const former = present.get(uuid);
     if (former === undefined) missing.push(provider);
-    else if (tagsOf(provider).some((tag, place) => tag !== former.tags[place])) {
+    else if (former.tags.includes(null)) {
+      refuse(`uuid: ${uuid} has no stored entity tags yet; run "placement-manage online-data-migrations" first`);
+    } else if (tagsOf(provider).some((tag, place) => tag !== former.tags[place])) {
       refuse(`uuid: ${uuid} is that of a provider which exists and has another name, another parent or other parts`);
     }
     const namesake = byName.get(name);

@@ -1,4 +1,4 @@
-import { open } from 'node:fs/promises';
+import { type FileHandle, open } from 'node:fs/promises';
 import type { Database } from '../../../db/engine/connect.ts';
 import { analyzeTables } from '../import/target.ts';
 import { judgePart } from './judge_part.ts';
@@ -121,13 +121,48 @@ async function* partsOf(file: string, size: number): AsyncGenerator<readonly (Fi
   if (!(await handle.stat()).isFile()) throw new Error(`${file} is no file. A load reads it twice.`);
   let part: (FileProvider | Problem)[] = [];
   let number = 0;
-  for await (const content of handle.readLines()) {
+  for await (const bytes of linesOf(handle)) {
     number += 1;
-    if (content.trim() === '') continue;
-    part.push(parseLine(number, content));
+    const line = readLine(number, bytes);
+    if (line === undefined) continue;
+    part.push(line);
     if (part.length < size) continue;
     yield part;
     part = [];
   }
   if (part.length > 0) yield part;
+}
+
+/** The longest line, in bytes. */
+const mostLineBytes = 1024 * 1024;
+
+/** The lines of a file. Only a line feed ends one: a name may have other line ends of Unicode. */
+async function* linesOf(handle: FileHandle): AsyncGenerator<Uint8Array> {
+  let rest = Buffer.alloc(0);
+  for await (const chunk of handle.createReadStream({ autoClose: false })) {
+    const bytes = Buffer.concat([rest, chunk]);
+    let from = 0;
+    for (let end = bytes.indexOf(lineFeed); end !== -1; end = bytes.indexOf(lineFeed, from)) {
+      yield bytes.subarray(from, end);
+      from = end + 1;
+    }
+    rest = bytes.subarray(from);
+    if (rest.length > mostLineBytes) throw new Error(`A line of the file has more than ${mostLineBytes} bytes.`);
+  }
+  if (rest.length > 0) yield rest;
+}
+
+const lineFeed = 0x0a;
+
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
+/** @returns undefined for an empty line */
+function readLine(line: number, bytes: Uint8Array): FileProvider | Problem | undefined {
+  let content: string;
+  try {
+    content = utf8.decode(bytes);
+  } catch {
+    return { line, problem: 'it is not valid UTF-8' };
+  }
+  return content.trim() === '' ? undefined : parseLine(line, content);
 }

@@ -1,4 +1,5 @@
 import * as v from 'valibot';
+import { aggregateUuid } from '../../api/aggregates.ts';
 import { classNamePattern, inventoryEntries, inventoryFields } from '../../api/inventory_body.ts';
 import { capacity, type InventoryFields } from '../../placement/inventory.ts';
 import { normalUuid } from '../../placement/uuid.ts';
@@ -29,7 +30,7 @@ const providerLine = object({
   parent_provider_uuid: v.optional(v.nullable(uuidText)),
   inventories: v.optional(keyed(classNamePattern, object(inventoryEntries))),
   traits: v.optional(list(text())),
-  aggregates: v.optional(list(uuidText)),
+  aggregates: v.optional(list(aggregateUuid)),
 });
 
 /** Reads a line: a JSON object with the fields of the API. */
