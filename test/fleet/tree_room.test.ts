@@ -137,3 +137,12 @@ test('a list is made once, and no more than sixteen are kept', () => {
   assert.equal(fleet.treeRoom.meeting([demand(1)], 9)?.length, 1);
   assert.equal(fleet.treeRoom.made, 18, 'the first one was given up');
 });
+
+test('a query of more classes than lists are kept makes none anew when it is repeated', () => {
+  const { fleet } = createFleet(rowsOf([]));
+  const demands = Array.from({ length: 17 }, (_, classId) => ({ classId, ofOne: 1, total: 2 }));
+  fleet.treeRoom.meeting(demands, 1);
+  const { made } = fleet.treeRoom;
+  fleet.treeRoom.meeting(demands, 1);
+  assert.equal(fleet.treeRoom.made, made);
+});
