@@ -33,7 +33,7 @@ export type Pgbouncer = {
  * Starts PgBouncer by the files of deploy/cluster before a database.
  *
  * @param databaseUrl names user and database
- * @param settings more settings, which replace those of the file
+ * @param settings used instead of the settings with the same names in pgbouncer.ini
  */
 export async function startPgbouncer(
   databaseUrl: string,

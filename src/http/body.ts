@@ -1,6 +1,7 @@
 import type * as v from 'valibot';
 import { ApiError, badRequest } from '../rest/errors.ts';
 import { messageOf } from '../rest/message_of.ts';
+import { decodeUtf8 } from '../rest/utf8.ts';
 import type { Dialect } from './dialect.ts';
 
 /**
@@ -48,13 +49,11 @@ async function readBody(request: Request, limitBytes: number): Promise<Uint8Arra
   }
 }
 
-const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
-
 /** @throws an error whose message says why the bytes are not JSON */
 function parseJson(bytes: Uint8Array): unknown {
   let text: string;
   try {
-    text = utf8.decode(bytes);
+    text = decodeUtf8(bytes);
   } catch {
     throw new Error('the body is not valid UTF-8.');
   }

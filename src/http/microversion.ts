@@ -38,12 +38,11 @@ const usualHeadersOf = new WeakMap<Service, ReadonlyMap<string, number>>();
 function usualHeaders(service: Service): ReadonlyMap<string, number> {
   const known = usualHeadersOf.get(service);
   if (known !== undefined) return known;
-  const headers = versionTexts(service).map(
-    (text, place) => [`${service.type} ${text}`, service.minMinor + place] as const,
+  const headers = new Map(
+    versionTexts(service).map((text, place) => [`${service.type} ${text}`, service.minMinor + place]),
   );
-  const made = new Map(headers);
-  usualHeadersOf.set(service, made);
-  return made;
+  usualHeadersOf.set(service, headers);
+  return headers;
 }
 
 /**

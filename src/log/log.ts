@@ -28,8 +28,8 @@ const gatheringMs = 10;
 const pieceBytes = 64 * 1024;
 
 /**
- * Writes to a pipe of up to this size (PIPE_BUF) are not mixed with those of other processes: the workers may share
- * standard error.
+ * The kernel does not mix a write of up to this size (PIPE_BUF) with the writes of other processes to the same pipe.
+ * Workers may share standard error.
  */
 const sharedPieceBytes = 4096;
 

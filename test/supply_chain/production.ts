@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 
-/** A package in package-lock.json. Its fields are those of its package.json, of which npm keeps some. */
+/** A package in package-lock.json, with those fields of its package.json that npm copies there. */
 export type LockedPackage = {
   readonly version?: string;
   readonly license?: string;
@@ -29,8 +29,8 @@ export const bundled = ['preact'] as const;
 
 /**
  * The packages that an installation of the service contains, by their places in the lock file: the dependencies, what
- * they depend on, and what the console bundles. Optional peers do not count: npm does not install those of a
- * dependency.
+ * they depend on, and what the console bundles. Optional peers are left out, since npm does not install the optional
+ * peers of a dependency.
  */
 export function productionPackages({ packages }: LockFile = lockFile): ReadonlyMap<string, LockedPackage> {
   const found = new Map<string, LockedPackage>();

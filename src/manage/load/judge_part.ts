@@ -87,7 +87,7 @@ const distinct = (part: readonly FileProvider[], namesOf: (provider: FileProvide
   ...new Set(part.flatMap(namesOf)),
 ];
 
-/** The entity tags of a provider: its own, and those of its inventories, traits and aggregates. */
+/** Four entity tags: of the provider itself, of its inventories, of its traits and of its aggregates. */
 export const tagsOf = ({ uuid, name, parentUuid, inventories, traits, aggregates }: FileProvider) =>
   [
     providerTag({ uuid, name, parentUuid }),

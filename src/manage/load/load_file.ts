@@ -1,5 +1,6 @@
 import { type FileHandle, open } from 'node:fs/promises';
 import type { Database } from '../../../db/engine/connect.ts';
+import { decodeUtf8 } from '../../rest/utf8.ts';
 import { analyzeTables } from '../import/target.ts';
 import { judgePart } from './judge_part.ts';
 import { type FileProvider, type Problem, parseLine } from './provider_line.ts';
@@ -154,13 +155,11 @@ async function* linesOf(handle: FileHandle): AsyncGenerator<Uint8Array> {
 
 const lineFeed = 0x0a;
 
-const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
-
 /** @returns undefined for an empty line */
 function readLine(line: number, bytes: Uint8Array): FileProvider | Problem | undefined {
   let content: string;
   try {
-    content = utf8.decode(bytes);
+    content = decodeUtf8(bytes);
   } catch {
     return { line, problem: 'it is not valid UTF-8' };
   }
