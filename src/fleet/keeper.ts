@@ -46,6 +46,11 @@ export type FleetKeeper = {
  */
 const foreseenLimit = 64;
 /**
+ * After this time, too, a foreseen write begins a refresh. While other transactions write thousands of rows to the change
+ * log, such as when terms end, fewer foreseen writes would come to more rows than one statement reads.
+ */
+const refreshAfterMs = 500;
+/**
  * How many foreseen writes are shown at most, while refreshes fail or take long. Each takes memory, and has to be
  * excluded when claims read what other transactions did.
  */
@@ -137,7 +142,8 @@ export async function openFleet(database: Database, outages?: Outages): Promise<
         showEffects(living.fleet, write, 1);
       }
       // No request waits for this refresh. If the database is away, the next request for a refresh gets the error.
-      if (foreseen.length >= foreseenLimit && !refreshes.isRunning()) refreshes.next().catch(() => {});
+      const isDue = foreseen.length >= foreseenLimit || performance.now() - trueAtMs >= refreshAfterMs;
+      if (isDue && !refreshes.isRunning()) refreshes.next().catch(() => {});
       return isShown;
     },
     recent,

@@ -4,6 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
 import { type RawBuilder, sql } from 'kysely';
 import { openDatabase } from '../../db/engine/connect.ts';
@@ -116,6 +117,26 @@ test('many expected writes cause a refresh without a request', async () => {
       }
       assert.ok(fleet.counts.refreshes > refreshes);
       assert.equal(fleet.known.byId.get(1)?.inventories[0]?.used, 200);
+    } finally {
+      await database.close();
+    }
+  });
+});
+
+test('a few expected writes cause a refresh as well, some time after the last one', async () => {
+  await withFreshDatabase('embedded', async ({ settings }) => {
+    const database = await openDatabase(settings);
+    try {
+      await insertHost.execute(database.kysely);
+      const fleet = await openFleet(database);
+      const { refreshes } = fleet.counts;
+      for (let written = 0; fleet.counts.refreshes === refreshes; written += 1) {
+        assert.ok(written < 60, 'no refresh');
+        const { rows } = await claim.execute(database.kysely);
+        const [{ xid }] = rows as [{ xid: string }]; // one row of the SELECT
+        fleet.foresee({ xid, effects });
+        await sleep(50);
+      }
     } finally {
       await database.close();
     }

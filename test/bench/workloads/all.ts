@@ -14,7 +14,7 @@ export const allWorkloads: readonly Workload[] = [
   creating,
   ...flatCandidates,
   ...claims,
-  ending,
+  ...ending,
   ...placing,
   schedulerLoop,
   hotSpot(16),
