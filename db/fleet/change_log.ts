@@ -48,6 +48,12 @@ export const changesSince = (moment: Pick<Moment, 'snapshot'>): RawBuilder<unkno
   rowsSince(sql`select xid, provider_id, whole, class_ids, used_deltas, uuid, parts from provider_changes`, moment);
 
 /**
+ * The newest transaction in `changes`; null without rows. It is ordered by the column: the plain name would be that of
+ * the result, a text, in which 999 is above 1000.
+ */
+export const lastXid = sql`(select changes.xid::text from changes order by changes.xid desc limit 1)`;
+
+/**
  * The providers whose inventories, traits, aggregates or parents changed since a moment; null means all. The result is also null for a moment whose
  * rows were pruned, since pruning leaves a row with null (see db/fleet/prune_changes.ts).
  */

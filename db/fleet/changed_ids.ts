@@ -1,7 +1,7 @@
 import { sql, type Transaction } from 'kysely';
 import { onlyRow } from '../engine/only_row.ts';
 import type { Tables } from '../schema/tables.ts';
-import { changesSince, isLogTooShort, type Moment } from './change_log.ts';
+import { changesSince, isLogTooShort, lastXid, type Moment } from './change_log.ts';
 import { listOf, type NameRow, selectClassNames, selectTraitNames } from './rows.ts';
 
 /** Which providers changed since a moment, for the case that they are too many to read them by the same statement. */
@@ -9,28 +9,40 @@ export type ChangedIds = {
   readonly snapshot: string;
   /** The newest transaction of which the log has changes since then; null if there are none. */
   readonly lastXid: string | null;
+  /** The log may lack changes, or a table was truncated: load everything. */
   readonly reload: boolean;
   /** Ascending; null if there are none. */
   readonly ids: readonly number[] | null;
   readonly areNamesChanged: boolean;
 };
 
-/** @param most if more providers than this changed, the result is only `reload` */
-export const readChangedIds = (trx: Transaction<Tables>, since: Moment, most: number): Promise<ChangedIds> =>
+/** Those ids are counted that this number divides. */
+const everyNth = 16;
+
+/**
+ * Whether more providers than about `most` changed since a moment. It is estimated by a part of the ids: to list a
+ * million ids takes a second, and is in vain if everything is loaded then.
+ */
+export async function didMostChange(trx: Transaction<Tables>, since: Moment, most: number): Promise<boolean> {
+  const { yes } = await onlyRow(
+    trx,
+    sql<{ yes: boolean }>`select count(distinct provider_id) > ${most / everyNth}::float8 as yes
+      from (${changesSince(since)}) as log where provider_id % ${sql.lit(everyNth)} = 0`,
+  );
+  return yes;
+}
+
+export const readChangedIds = (trx: Transaction<Tables>, since: Moment): Promise<ChangedIds> =>
   onlyRow(
     trx,
     sql<ChangedIds>`
-    with changes as materialized (${changesSince(since)}
-    ), changed as materialized (
-      select distinct provider_id as id from changes where provider_id is not null
-    ), much as materialized (
-      select count(*) > ${most}::float8 as yes from changed
+    with changes as materialized (
+      select xid, provider_id, whole from (${changesSince(since)}) as log
     )
     select pg_current_snapshot()::text as snapshot,
-      (select xid::text from changes order by xid desc limit 1) as "lastXid",
-      (select yes from much) or exists (select from changes where provider_id is null and not whole)
-        or ${isLogTooShort(since)} as reload,
-      (select json_agg(id order by id) from changed where not (select yes from much)) as ids,
+      ${lastXid} as "lastXid",
+      exists (select from changes where provider_id is null and not whole) or ${isLogTooShort(since)} as reload,
+      (select json_agg(distinct provider_id order by provider_id) from changes where provider_id is not null) as ids,
       exists (select from changes where provider_id is null and whole) as "areNamesChanged"`,
   );
 

@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { Database } from '../engine/connect.ts';
 import { onlyRow } from '../engine/only_row.ts';
-import { changesSince, isLogTooShort, type Moment } from './change_log.ts';
+import { changesSince, isLogTooShort, lastXid, type Moment } from './change_log.ts';
 import { type ChangedParts, selectChangedParts } from './changed_parts.ts';
 import {
   type AggregateRow,
@@ -75,7 +75,7 @@ export const readChanges = (
       select * from changes where not whole and provider_id is not null and provider_id not in (select id from whole)
     )
     select pg_current_snapshot()::text as snapshot,
-      (select xid::text from changes order by xid desc limit 1) as "lastXid",
+      ${lastXid} as "lastXid",
       ${tellsParts ? told : sql`null`} as told,
       exists (select from changes where provider_id is null and not whole)
         or ${isLogTooShort(since)} as reload,

@@ -19,8 +19,13 @@ export type Place = { readonly anchor: Provider; readonly candidate: Candidate }
 /** Where a place is looked for, and how long. */
 export type PlaceOptions = {
   readonly allowed: AllowedTrees;
-  /** How many looks it may take, which are taken off. */
-  readonly work: Work;
+  readonly work: PlacingWork;
+};
+
+/** The budget of the search, and beside it what the lists cost that it made: later requests use them as well. */
+export type PlacingWork = Work & {
+  /** In looks. */
+  forLists: number;
 };
 
 /**
@@ -40,8 +45,7 @@ export function findPlace(
   try {
     return firstPlace(fleet, resolveForSearch(fleet, request, sharing), sharing, options);
   } finally {
-    // The lists that this search made reduce the budget of the next searches, not its own. Later requests use them.
-    options.work.looks -= (looksToMakeLists(fleet) - spentBefore) * fleet.roots.length;
+    options.work.forLists += (looksToMakeLists(fleet) - spentBefore) * fleet.roots.length;
   }
 }
 

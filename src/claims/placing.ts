@@ -118,7 +118,7 @@ function placeOne(
   const { uuid, queries = [] } = consumer;
   for (const [place, { request }] of queries.entries()) {
     const granted = Math.min(looksOfOne, workOfAll.looks);
-    const work = { looks: granted };
+    const work = { looks: granted, forLists: 0 };
     const options = { allowed: allowedTrees(request), work };
     const found = asRefusals(uuid, () => {
       const beside = avoided.size > 0 && request.order.length === 0;
@@ -128,9 +128,9 @@ function placeOne(
       return place === 'nowhere' ? findPlace(fleet, request, options) : place;
     });
     const spent = granted - work.looks;
-    workOfAll.spent += spent;
+    workOfAll.looks -= spent;
     // Lists that the search made for later ones count for the batch, but not for the other consumers of the claim.
-    workOfAll.looks -= Math.min(spent, granted);
+    workOfAll.spent += spent + work.forLists;
     if (found === 'too wide') throw tooWide(uuid, place, queries.length);
     if (found !== 'nowhere') return { ...found, request };
     if (!isCertain) break;
@@ -169,7 +169,7 @@ function unmetOf(
   queries: readonly PlacementQuery[],
   allowedTrees: Circumstances['allowedTrees'],
 ): string {
-  const work = { looks: looksOfOne };
+  const work = { looks: looksOfOne, forLists: 0 };
   const reasons = queries.map(({ request, conditions }) => {
     const unmet = firstUnmet(fleet, conditions, { allowed: allTrees, work });
     if (unmet !== undefined) {

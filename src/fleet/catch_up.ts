@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import type { Database } from '../../db/engine/connect.ts';
 import type { Moment } from '../../db/fleet/change_log.ts';
-import { readChangedIds, readNames } from '../../db/fleet/changed_ids.ts';
+import { didMostChange, readChangedIds, readNames } from '../../db/fleet/changed_ids.ts';
 import { readPages, usualPage } from '../../db/fleet/pages.ts';
 import type { Changes } from '../../db/fleet/read_changes.ts';
 import type { LivingFleet } from './fleet.ts';
@@ -30,7 +30,8 @@ export function catchUp({ patient }: Database, living: LivingFleet, since: Momen
       // For thousands of ids the planner would read whole tables, and do so again for each page.
       await sql`set local enable_seqscan = off`.execute(trx);
       const most = Math.max(usualPage, living.fleet.byId.size * worthwhile);
-      const { snapshot, lastXid, reload, ids, areNamesChanged } = await readChangedIds(trx, since, most);
+      if (await didMostChange(trx, since, most)) return undefined;
+      const { snapshot, lastXid, reload, ids, areNamesChanged } = await readChangedIds(trx, since);
       if (reload) return undefined;
       const changed = ids ?? [];
       const change = living.gather();

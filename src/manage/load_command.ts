@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
 import type { Database } from '../../db/engine/connect.ts';
+import { syncStandardNames } from '../../db/schema/sync_standard_names.ts';
 import { showImport } from './import_progress.ts';
 import { loadFile } from './load/load_file.ts';
 import { schemaProblem } from './schema_state.ts';
@@ -17,6 +18,8 @@ export function addLoadCommand(
       withDatabase(async (database) => {
         const schema = await schemaProblem(database);
         if (schema !== undefined && schema.is !== 'newer') throw new Error(schema.problem);
+        // A database that no process has served yet lacks the standard traits and classes, which the lines name.
+        await syncStandardNames(database);
         const begunMs = performance.now();
         const screen = showImport(process.stdout);
         screen.note(`Checking all lines of ${file}.`);

@@ -86,6 +86,17 @@ for (const engine of engines) {
     });
   });
 
+  test(`the standard names exist in a load right after db sync, before any process has served, on ${engine}`, async () => {
+    await withCommands(engine, 'empty', async ({ run, folder }) => {
+      const file = path.join(folder, 'providers.jsonl');
+      await writeFile(file, linesOf(providers));
+      assert.equal((await run('placement-manage', 'db', 'sync')).code, 0);
+      const { code, stdout, stderr } = await run('placement-manage', 'load', file);
+      assert.deepEqual([code, stderr], [0, '']);
+      assert.match(stdout, /Loaded 4 resource providers/);
+    });
+  });
+
   test(`a load that was interrupted goes on, on ${engine}`, async () => {
     await withCommands(engine, 'migrated', async ({ folder, withDatabase }) => {
       const file = path.join(folder, 'providers.jsonl');

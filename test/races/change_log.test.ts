@@ -17,7 +17,9 @@ import {
   partsOf,
   readMoment,
 } from '../../db/fleet/change_log.ts';
+import { readChangedIds } from '../../db/fleet/changed_ids.ts';
 import { pruneChanges } from '../../db/fleet/prune_changes.ts';
+import { readChanges } from '../../db/fleet/read_changes.ts';
 import { withFreshDatabase } from '../engines.ts';
 import { until } from '../until.ts';
 
@@ -137,6 +139,24 @@ test('a log is not too short for a transaction that began before the horizon and
       assert.equal(await isTooShort(), true, 'its rows may have been pruned');
     } finally {
       await other.end();
+      await database.close();
+    }
+  });
+});
+
+test('the newest transaction is found by its number, also where that has a digit more than another', async () => {
+  await withFreshDatabase('postgresql', async ({ settings }) => {
+    const database = await openDatabase(settings);
+    try {
+      await sql`delete from provider_changes`.execute(database.kysely);
+      await sql`insert into provider_changes (xid, provider_id, whole) values ('99', 1, true), ('100', 2, true)`.execute(
+        database.kysely,
+      );
+      const since = { ...(await readMoment(database.kysely)), snapshot: '98:98:' };
+      assert.equal((await readChanges(database, since)).lastXid, '100');
+      const changed = await database.patient.transaction().execute((trx) => readChangedIds(trx, since));
+      assert.deepEqual([changed.lastXid, changed.ids], ['100', [1, 2]]);
+    } finally {
       await database.close();
     }
   });

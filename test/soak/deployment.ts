@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { chmod, mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import type pg from 'pg';
 import type { Engine } from '../engines.ts';
@@ -24,8 +25,10 @@ export type Server = {
   readonly network: BadNetwork;
   readonly pid: number;
   kill(): Promise<void>;
-  /** Starts it again. */
+  /** Starts it again after `kill`. If it ends by itself, it is started again without being told, as systemd does. */
   start(options?: StartOptions): Promise<void>;
+  /** The last output of each process that ended by itself. */
+  readonly endings: readonly string[];
 };
 
 /** The service with its database: one process on the embedded one, two on PostgreSQL. Keystone knows its users. */
@@ -138,25 +141,60 @@ async function openDatabase(place: string, password: string, ends: End[]) {
 }
 
 async function openServer(configFile: string, logs: Logs, ends: End[]): Promise<Server> {
-  let process_: ServiceProcess = await startService(configFile, {}, logs.reader());
-  const network = await openBadNetwork(Number(new URL(process_.url).port));
+  let current: ServiceProcess = await startService(configFile, {}, logs.reader());
+  const network = await openBadNetwork(Number(new URL(current.url).port));
+  const endings: string[] = [];
+  let isClosed = false;
+  /** A process that is being started must be there before it is killed. */
+  let starting: Promise<void> = Promise.resolve();
+
+  const start = async (options: StartOptions): Promise<void> => {
+    current = await startService(configFile, options, logs.reader());
+    network.lead(Number(new URL(current.url).port));
+    supervise(current);
+  };
+  const supervise = ({ ended }: ServiceProcess): void => {
+    void ended.then((how) => {
+      if (how === 'killed') return;
+      endings.push(how.last);
+      starting = startInTheEnd();
+    });
+  };
+  const startInTheEnd = async (): Promise<void> => {
+    while (!isClosed) {
+      try {
+        return await start({});
+      } catch {
+        await sleep(startAgainMs); // the disk is full, or the database is away
+      }
+    }
+  };
+
+  supervise(current);
   ends.push(async () => {
+    isClosed = true;
     network.close();
-    await process_.kill();
+    await starting;
+    await current.kill();
   });
   return {
     url: `http://127.0.0.1:${network.port}`,
     network,
+    endings,
     get pid() {
-      return process_.pid;
+      return current.pid;
     },
-    kill: () => process_.kill(),
-    start: async (options = {}) => {
-      process_ = await startService(configFile, options, logs.reader());
-      network.lead(Number(new URL(process_.url).port));
+    kill: async () => {
+      // It may have ended by itself just before: then the one that is started instead is meant.
+      do await starting;
+      while ((await current.kill()) !== 'killed');
     },
+    start: (options = {}) => start(options),
   };
 }
+
+/** The time until the next attempt to start a process that ended by itself, in milliseconds. */
+const startAgainMs = 500;
 
 /** A small file system in memory. Undefined where this process may not mount it. */
 async function mountDisk(folder: string): Promise<string | undefined> {
@@ -171,3 +209,12 @@ async function mountDisk(folder: string): Promise<string | undefined> {
 
 /** How many files a process has open. */
 export const openFilesOf = async (pid: number): Promise<number> => (await readdir(`/proc/${pid}/fd`)).length;
+
+/** Does something to a process. It may end by itself meanwhile, with or without a new one instead. */
+export async function toProcess(pid: number, act: (pid: number) => Promise<unknown>): Promise<void> {
+  try {
+    await act(pid);
+  } catch (error) {
+    if ((await openFilesOf(pid).catch(() => 0)) > 0) throw error;
+  }
+}

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import type { Random } from '../races/random.ts';
 import { databaseFaults } from './database_faults.ts';
-import { type Deployment, openFilesOf, type Server } from './deployment.ts';
+import { type Deployment, openFilesOf, type Server, toProcess } from './deployment.ts';
 import { clockFaults, fullDisk, slowWrites } from './machine_faults.ts';
 
 const run = promisify(execFile);
@@ -40,27 +40,26 @@ export function faultsOf(deployment: Deployment): readonly (Fault | LeftOut)[] {
     {
       name: 'a process is stopped',
       happen: async (random) => {
-        const { pid } = one(random);
-        process.kill(pid, 'SIGSTOP');
-        try {
+        await toProcess(one(random).pid, async (pid) => {
+          process.kill(pid, 'SIGSTOP');
           await forAWhile(random);
-        } finally {
           process.kill(pid, 'SIGCONT');
-        }
+        });
       },
     },
     {
       name: 'no more file descriptors',
       happen: async (random) => {
-        const { pid } = one(random);
-        const limit = (soft: number | string) => run('prlimit', ['--pid', `${pid}`, `--nofile=${soft}:`]);
-        const before = (
-          await run('prlimit', ['--pid', `${pid}`, '--nofile', '-o', 'SOFT', '--noheadings'])
-        ).stdout.trim();
-        await limit(await openFilesOf(pid));
-        one(random).network.cut(); // its clients connect again
-        await forAWhile(random);
-        await limit(before);
+        await toProcess(one(random).pid, async (pid) => {
+          const limit = (soft: number | string) => run('prlimit', ['--pid', `${pid}`, `--nofile=${soft}:`]);
+          const before = (
+            await run('prlimit', ['--pid', `${pid}`, '--nofile', '-o', 'SOFT', '--noheadings'])
+          ).stdout.trim();
+          await limit(await openFilesOf(pid));
+          one(random).network.cut(); // its clients connect again
+          await forAWhile(random);
+          await limit(before);
+        });
       },
     },
     {

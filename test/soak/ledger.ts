@@ -16,6 +16,8 @@ export type Ledger = {
   readonly unexpected: string[];
   /** Notes the outcome of a request. */
   watch(outcome: Outcome, request: Request, reply?: Reply): void;
+  /** The last output of processes that ended by themselves for no known reason. */
+  unexplained(): readonly string[];
   /** The faults that cannot happen here. */
   readonly leftOut: LeftOut[];
   readonly logs: Logs;
@@ -23,7 +25,15 @@ export type Ledger = {
   report(): readonly string[];
 };
 
-export function openLedger(logs: Logs): Ledger {
+/** Why a process may end by itself: of these the soak takes away so much that it cannot go on. */
+const knownReasons: readonly (readonly [name: string, sign: RegExp])[] = [
+  ['memory', /heap out of memory|heap limit/i],
+  ['disk space', /no space left|ENOSPC/i],
+];
+
+/** @param endings the last output of the processes that ended by themselves so far */
+export function openLedger(logs: Logs, endings: () => readonly string[]): Ledger {
+  const unexplained = () => endings().filter((last) => !knownReasons.some(([, sign]) => sign.test(last)));
   const leftOut: LeftOut[] = [];
   const statuses = new Map<Outcome, number>();
   const faults = new Map<string, number>();
@@ -42,6 +52,7 @@ export function openLedger(logs: Logs): Ledger {
     faults,
     unexpected,
     removedAfterMs,
+    unexplained,
     leftOut,
     logs,
     watch: (outcome, { method, path, minor }, reply) => {
@@ -65,6 +76,13 @@ export function openLedger(logs: Logs): Ledger {
       `500s: ${unexpected.length}`,
       ...unexpected.slice(0, 10).map((text) => `  ${text}`),
       ...logs.unexpected.slice(0, 10).map((line) => `  ${line}`),
+      `processes that ended by themselves: ${[
+        ...knownReasons.map(
+          ([name, sign]) => `${endings().filter((last) => sign.test(last)).length} for lack of ${name}`,
+        ),
+        `${unexplained().length} for no known reason`,
+      ].join(', ')}`,
+      ...unexplained().slice(0, 10),
       `secrets in the logs: ${logs.leaks.length} (in ${logs.length} characters)`,
       ...logs.leaks.slice(0, 10).map((line) => `  ${line}`),
       `longest time without service: ${(longestMs / 1000).toFixed(1)} s`,

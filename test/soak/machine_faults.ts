@@ -1,14 +1,14 @@
 import { type FileHandle, open, rm, statfs } from 'node:fs/promises';
 import path from 'node:path';
 import type { Random } from '../races/random.ts';
-import { type Deployment, openFilesOf } from './deployment.ts';
+import type { Deployment } from './deployment.ts';
 import { type Fault, forAWhile, type LeftOut } from './faults.ts';
 import { familyOf, slowDisk } from './slow_disk.ts';
 
 /* What goes wrong with the machine: its disk and its clock. */
 
-/** Fills the disk for a while. What ends by that is started again. */
-export function fullDisk({ disk, servers, database }: Deployment): Fault | LeftOut {
+/** Fills the disk for a while. If PostgreSQL ends by that, it is started again. */
+export function fullDisk({ disk, database }: Deployment): Fault | LeftOut {
   const name = 'the disk is full';
   if (disk === undefined) return { name, reason: 'this user may not mount a file system' };
   return {
@@ -21,10 +21,6 @@ export function fullDisk({ disk, servers, database }: Deployment): Fault | LeftO
       await forAWhile(random);
       await rm(file);
       await database?.primary.start();
-      for (const server of servers) {
-        const isThere = await openFilesOf(server.pid).catch(() => 0);
-        if (isThere === 0) await server.start();
-      }
     },
   };
 }

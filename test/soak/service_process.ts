@@ -14,9 +14,14 @@ export type StartOptions = {
 export type ServiceProcess = {
   readonly url: string;
   readonly pid: number;
-  /** Sends SIGKILL. Resolves when the process is gone. */
-  kill(): Promise<void>;
+  /** Resolves when the process is gone. */
+  readonly ended: Promise<Ending>;
+  /** Sends SIGKILL. */
+  kill(): Promise<Ending>;
 };
+
+/** How a process ended: by `kill`, or by itself with this last output. */
+export type Ending = 'killed' | { readonly last: string };
 
 /** @param onOutput called with what it prints */
 export async function startService(
@@ -36,23 +41,27 @@ export async function startService(
     let begun = '';
     stream?.setEncoding('utf8').on('data', (piece: string) => {
       onOutput(piece);
-      last = (last + piece).slice(-2000);
+      last = (last + piece).slice(-8000); // a process without memory prints so much
       begun = (begun + piece).slice(-500);
       const [, url] = /listens on (\S+)\n/.exec(begun) ?? [];
       if (url !== undefined) listening.resolve(url);
     });
   }
-  const ended = once(child, 'exit').then(([code]) => {
-    throw new Error(`placement-api ended with ${code}: ${last}`);
-  });
-  ended.catch(() => {});
-  const url = await Promise.race([listening.promise, ended]);
+  let isKilled = false;
+  const ended = once(child, 'close').then(
+    ([code, signal]): Ending => (isKilled ? 'killed' : { last: `ended with ${code ?? signal}: ${last}` }),
+  );
+  const failed = ended.then(() => Promise.reject(new Error(`placement-api did not start: ${last}`)));
+  failed.catch(() => {});
+  const url = await Promise.race([listening.promise, failed]);
   return {
     url,
     pid: child.pid ?? 0,
-    kill: async () => {
+    ended,
+    kill: () => {
+      isKilled = true;
       child.kill('SIGKILL');
-      await ended.catch(() => {});
+      return ended;
     },
   };
 }

@@ -44,7 +44,7 @@ async function soakDeployment(
   log: (line: string) => void,
 ): Promise<Ledger> {
   const { token, logs } = deployment;
-  const ledger = openLedger(logs);
+  const ledger = openLedger(logs, () => deployment.servers.flatMap(({ endings }) => endings));
   const options = { watch: ledger.watch, timeoutMs: 15_000 };
   const servers = deployment.servers.map(({ url }) => connectTo(url, { ...options, token }));
   const strangers = deployment.servers.map(({ url }) => connectTo(url, { ...options, token: 'no-such-token' }));
