@@ -3,7 +3,7 @@ import type { Fleet } from '../fleet/fleet.ts';
 import type { ProviderSet } from '../fleet/postings.ts';
 import type { Provider } from '../fleet/provider.ts';
 import { type Order, walk } from './order.ts';
-import { demandsOf, passingFullTrees } from './passing_full_trees.ts';
+import { demandsOf, passingFullTrees, type Tally } from './passing_full_trees.ts';
 import { prefetched } from './prefetch.ts';
 import type { ResolvedRequest } from './resolve.ts';
 import type { Sharing } from './sharing.ts';
@@ -13,19 +13,20 @@ import type { Sharing } from './sharing.ts';
  * providers have something that every candidate needs, only the trees that can use these are visited; otherwise all
  * trees are.
  */
-export function* anchorsFor(
+export function anchorsFor(
   fleet: Fleet,
   request: Pick<ResolvedRequest, 'groups' | 'rootTraits'>,
   sharing: Sharing,
   order: Order,
-): Generator<Provider> {
+  tally?: Tally,
+): IteratorObject<Provider> {
   const { roots } = fleet;
   const few = rarest(fleet, request, roots.length / 2);
   const ofFew = few === undefined ? undefined : () => anchorsOf(few.providers, sharing, order);
   // To list very many anchors takes longer than to find some of them among all roots.
-  const triesAny = order !== 'steady' && few !== undefined && few.size > Math.max(mostListed, roots.length / 16);
+  const triesAny = order === 'random' && few !== undefined && few.size > Math.max(mostListed, roots.length / 16);
   const first = ofFew === undefined || triesAny ? walk(roots, order) : ofFew();
-  const anchors = passingFullTrees(fleet, first, () => {
+  const anchors = passingFullTrees(fleet, first, tally, () => {
     const roomy = fleet.treeRoom.meeting(
       demandsOf(request, sharing),
       Math.min(roots.length / 8, few?.size ?? Infinity),
@@ -34,7 +35,10 @@ export function* anchorsFor(
   });
   // In the other orders, mostly neighbours in memory follow each other, which the processor loads ahead by itself.
   const fetched = order === 'random' ? prefetched(anchors) : anchors;
-  for (const anchor of fetched) if (satisfiesTraits(anchor.traitIds, request.rootTraits)) yield anchor;
+  const { required, forbidden } = request.rootTraits;
+  // Most requests have no such filter: each generator between a tree and the answer takes time.
+  if (required.length + forbidden.length === 0) return fetched;
+  return fetched.filter(({ traitIds }) => satisfiesTraits(traitIds, request.rootTraits));
 }
 
 /** To list so many providers takes less time than to try some hundred roots. */

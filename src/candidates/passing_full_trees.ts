@@ -10,16 +10,27 @@ import type { Sharing } from './sharing.ts';
  */
 const triedFirst = 1024;
 
+/** Counts the anchors at which the search found a candidate. */
+export type Tally = { fitting: number };
+
+/**
+ * The room of all trees is looked up only if at most this share of the trees visited first had a candidate: the rest
+ * is hardly few otherwise.
+ */
+const mostFitting = 1 / 8;
+
 /**
  * Anchors in their order. After many of them were visited, `fewOfRest` may replace the rest by the few that have room
  * for the request. So most trees are never looked at if the request fits nowhere, or almost nowhere.
  *
+ * @param tally what the search found so far at these anchors, if it tells
  * @param fewOfRest the anchors to go on with, in the same order; some may have been visited. Undefined if they are not
  *   few
  */
 export function* passingFullTrees(
   { roots }: Pick<Fleet, 'roots'>,
   anchors: Iterable<Provider>,
+  tally: Tally | undefined,
   fewOfRest: () => Iterable<Provider> | undefined,
 ): Generator<Provider> {
   const most = Math.min(triedFirst, roots.length / 16);
@@ -27,7 +38,7 @@ export function* passingFullTrees(
   let isOpen = true;
   for (const anchor of anchors) {
     if (isOpen && visited.length >= most) {
-      const rest = fewOfRest();
+      const rest = (tally?.fitting ?? 0) > visited.length * mostFitting ? undefined : fewOfRest();
       if (rest !== undefined) {
         const known = new Set(visited);
         for (const other of rest) if (!known.has(other)) yield other;

@@ -6,6 +6,7 @@ import type { Candidate } from './candidate.ts';
 import { choicesFor } from './choices.ts';
 import { type CandidatesAt, candidatesOf } from './combinations.ts';
 import type { Order } from './order.ts';
+import type { Tally } from './passing_full_trees.ts';
 import type { CandidateRequest } from './request.ts';
 import { type Resolution, resolveRequest } from './resolve.ts';
 import { type Sharing, sharingIn } from './sharing.ts';
@@ -38,9 +39,9 @@ export function search(fleet: Fleet, request: CandidateRequest, options: SearchO
   // When a root is removed from the fleet, another root moves to its place in the list. An answer with all candidates
   // may be sent in parts, and the list may change between them. With a copy, the search misses no root that was there
   // all the time.
-  const { anchors, within } = visitTrees(fleet, resolved, sharing, { ties: order, allowed, wholly: !limited });
+  const { anchors, within, tally } = visitTrees(fleet, resolved, sharing, { ties: order, allowed, wholly: !limited });
   const candidatesAt = candidatesOf(resolved, sharing, within);
-  const candidates = roundRobin ? interleave(anchors, candidatesAt) : chain(anchors, candidatesAt);
+  const candidates = roundRobin ? interleave(anchors, candidatesAt, tally) : chain(anchors, candidatesAt, tally);
   return sharing.exists ? withoutRepetition(candidates, sharing) : candidates;
 }
 
@@ -52,12 +53,20 @@ export const resolveForSearch = (fleet: Fleet, request: CandidateRequest, sharin
     ),
   );
 
-function* chain(anchors: Iterable<Provider>, candidatesAt: CandidatesAt): Generator<Candidate> {
+function* chain(anchors: Iterable<Provider>, candidatesAt: CandidatesAt, tally: Tally): Generator<Candidate> {
   for (const anchor of anchors) {
     const candidates = candidatesAt(anchor);
     // An array has one candidate at most. To iterate over it would take longer than to find that candidate.
-    if (!Array.isArray(candidates)) for (const candidate of candidates) yield candidate;
-    else if (candidates.length > 0) yield candidates[0];
+    if (!Array.isArray(candidates)) {
+      let found = 0;
+      for (const candidate of candidates) {
+        if (found++ === 0) tally.fitting += 1;
+        yield candidate;
+      }
+    } else if (candidates.length > 0) {
+      tally.fitting += 1;
+      yield candidates[0];
+    }
   }
 }
 
@@ -65,18 +74,21 @@ function* chain(anchors: Iterable<Provider>, candidatesAt: CandidatesAt): Genera
  * The first candidate of each anchor, then the second of each, and so on. An anchor is searched only when its turn
  * comes.
  */
-function* interleave(anchors: Iterable<Provider>, candidatesAt: CandidatesAt): Generator<Candidate> {
+function* interleave(anchors: Iterable<Provider>, candidatesAt: CandidatesAt, tally: Tally): Generator<Candidate> {
   let left: Iterator<Candidate>[] = [];
   for (const anchor of anchors) {
     const candidates = candidatesAt(anchor);
     if (Array.isArray(candidates)) {
       // An array has one candidate at most, so the anchor gets no second turn.
-      if (candidates.length > 0) yield candidates[0];
+      if (candidates.length === 0) continue;
+      tally.fitting += 1;
+      yield candidates[0];
       continue;
     }
     const iterator = candidates[Symbol.iterator]();
     const { done, value } = iterator.next();
     if (done) continue;
+    tally.fitting += 1;
     yield value;
     left.push(iterator);
   }

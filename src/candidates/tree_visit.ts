@@ -7,7 +7,7 @@ import { badRequest, noSuchClass } from '../rest/errors.ts';
 import type { AllowedTrees } from './allowed_trees.ts';
 import { anchorsFor, fewAnchors } from './anchors.ts';
 import { type Order, type ProviderOrder, visit, walk } from './order.ts';
-import { demandsOf, passingFullTrees } from './passing_full_trees.ts';
+import { demandsOf, passingFullTrees, type Tally } from './passing_full_trees.ts';
 import type { OrderKey } from './request.ts';
 import type { ResolvedRequest } from './resolve.ts';
 import type { Sharing } from './sharing.ts';
@@ -48,7 +48,12 @@ const wrongKey = (key: string, problem: string) =>
   badRequest(`Invalid query string parameters: order=${key}: ${problem}`);
 
 /** The roots at which candidates are looked for, and in which order the providers of each group are tried there. */
-export type TreeVisit = { readonly anchors: Iterable<Provider>; readonly within: ProviderOrder };
+export type TreeVisit = {
+  readonly anchors: Iterable<Provider>;
+  readonly within: ProviderOrder;
+  /** Where the search notes that it found something, which saves the lookup of trees with room. */
+  readonly tally: Tally;
+};
 
 /** How trees are visited. */
 export type VisitOptions = {
@@ -73,18 +78,21 @@ export function visitTrees(
   sharing: Sharing,
   { ties, allowed, wholly = false }: VisitOptions,
 ): TreeVisit {
+  const tally: Tally = { fitting: 0 };
   const { keys = [], isRandom = false } = request.order ?? {};
   const equals = isRandom ? 'random' : ties;
   const hasKeys = keys.length > 0;
   const { only, not } = allowed;
   const listed = only === undefined ? undefined : withRootTraits(only, request);
+  // The order `rotated` has a copy of its own.
+  const copied = wholly && equals !== 'rotated';
   const anchors = hasKeys
-    ? inKeyOrder(fleet, keys, request, sharing, equals, listed)
+    ? inKeyOrder(fleet, keys, request, sharing, equals, listed, tally)
     : listed === undefined
-      ? anchorsFor(wholly ? { ...fleet, roots: fleet.roots.slice() } : fleet, request, sharing, equals)
+      ? anchorsFor(copied ? { ...fleet, roots: fleet.roots.slice() } : fleet, request, sharing, equals, tally)
       : walk(listed, equals);
   const visited = not.size === 0 ? anchors : Iterator.from(anchors).filter((anchor) => !not.has(anchor));
-  return { anchors: wholly && hasKeys ? [...visited] : visited, within: hasKeys ? { keys, equals } : equals };
+  return { anchors: wholly && hasKeys ? [...visited] : visited, within: hasKeys ? { keys, equals } : equals, tally };
 }
 
 const withRootTraits = (
@@ -106,11 +114,14 @@ function* inKeyOrder(
   sharing: Sharing,
   equals: Order,
   listed: readonly Provider[] | undefined,
+  tally: Tally,
 ): Generator<Provider> {
   const order = fleet.treeOrders.of(keys);
   const few = listed ?? fewAnchors(fleet, request, sharing, Math.min(mostSorted, fleet.roots.length / 8));
   const anchors =
-    few === undefined ? inKeyOrderOfAll(fleet, order, request, sharing, equals) : visitRuns(runsOf(few, order), equals);
+    few === undefined
+      ? inKeyOrderOfAll(fleet, order, request, sharing, equals, tally)
+      : visitRuns(runsOf(few, order), equals);
   for (const anchor of anchors) if (satisfiesTraits(anchor.traitIds, request.rootTraits)) yield anchor;
 }
 
@@ -120,9 +131,10 @@ function inKeyOrderOfAll(
   request: Pick<ResolvedRequest, 'groups'>,
   sharing: Sharing,
   equals: Order,
+  tally: Tally,
 ): Iterable<Provider> {
   const demands = demandsOf(request, sharing);
-  return passingFullTrees(fleet, visitRuns(order.runs(demands), equals), () => {
+  return passingFullTrees(fleet, visitRuns(order.runs(demands), equals), tally, () => {
     const roomy = fleet.treeRoom.meeting(demands, Math.min(mostSortedLater, fleet.roots.length / 8));
     return roomy === undefined ? undefined : visitRuns(runsOf(roomy, order), equals);
   });
