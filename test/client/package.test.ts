@@ -93,6 +93,20 @@ test('the types of placement/client compile, also without the types of Node.js',
   await compile('examples', Object.fromEntries(examples), { lib: ['es2024'], typeRoots, types: ['node'] });
 });
 
+test('the package has types for the client alone, and no source maps', async () => {
+  const files = await readdir(path.join(folder, 'node_modules', 'placement', 'dist'), { recursive: true });
+  const types = files.filter((file) => file.endsWith('.d.ts'));
+  assert.ok(types.includes(path.join('src', 'client', 'index.d.ts')));
+  assert.deepEqual(
+    types.filter((file) => path.dirname(file) !== path.join('src', 'client')),
+    [],
+  );
+  assert.deepEqual(
+    files.filter((file) => file.endsWith('.map')),
+    [],
+  );
+});
+
 test('with Node.js 20 each command names the version that it needs', { timeout: minutes }, async () => {
   for (const name of ['placement', 'placement-api', 'placement-manage', 'placement-status']) {
     const refused = await runCommand(nodes['20'], name, ['--help'], folder).then(

@@ -138,5 +138,5 @@ export const request = (path: string, ...headers: readonly string[]): string =>
 export const post = (path: string, body: string): string =>
   `POST ${path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
 /** The text of a POST up to its body, which comes in chunks. */
-export const chunked = (path: string): string =>
-  `POST ${path} HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n`;
+export const chunked = (path: string, ...headers: readonly string[]): string =>
+  [`POST ${path} HTTP/1.1`, 'Host: localhost', ...headers, 'Transfer-Encoding: chunked', '', ''].join('\r\n');

@@ -19,6 +19,14 @@ const refused: readonly (readonly [what: string, text: string, status: number])[
   ['is none', 'HELLO\r\n\r\n', 400],
   ['has a head that is too long', request('/quick', `X-Long: ${'a'.repeat(200_000)}`), 431],
   ['has a length that is no number', request('/quick', 'Content-Length: x'), 400],
+  ['expects what nobody knows', request('/quick', 'Expect: something'), 417],
+  ['has two hosts, and expects 100 Continue', request('/quick', 'Host: elsewhere', 'Expect: 100-continue'), 400],
+  ['has two hosts, and expects what nobody knows', request('/quick', 'Host: elsewhere', 'Expect: something'), 400],
+  [
+    'expects what nobody knows, and has a body in broken chunks',
+    `${chunked('/made', 'Expect: something')}xyz\r\n`,
+    417,
+  ],
   ['has a body in broken chunks', `${chunked('/made')}xyz\r\n`, 400],
 ];
 

@@ -3,6 +3,7 @@ import { createServer as createTlsServer, Server as TlsServer } from 'node:https
 import { getRequestListener } from '@hono/node-server';
 import type { Hono } from 'hono';
 import type { HonoEnv } from '../exchange.ts';
+import { meetExpectations } from './expectations.ts';
 import { trackConnections } from './open_connections.ts';
 import { openRefusals } from './refusals.ts';
 import { cutSlowReaders, slowSenders } from './slow_clients.ts';
@@ -58,7 +59,7 @@ export function createApiServer(app: Hono<HonoEnv>, options: ApiServerOptions): 
   if (tls === undefined) Object.assign(server, { httpAllowHalfOpen: true });
   const unanswered = trackUnanswered(server);
   const refusals = openRefusals(unanswered);
-  server.on('request', refuseAmbiguous(refusals, getRequestListener(app.fetch)));
+  server.on('request', refuseAmbiguous(refusals, meetExpectations(server, refusals, getRequestListener(app.fetch))));
   server.on('clientError', answerUnparsed(unanswered, refusals));
   server.on('connect', refuseTunnels(unanswered, refusals));
   cutSlowReaders(server, unanswered, clientTimeoutMs);

@@ -34,7 +34,7 @@ export const answerUnparsed =
   };
 
 /** The text of an answer with its headers, after which the connection ends. */
-function refusal(status: number, title: string, detail: string): string {
+export function refusal(status: number, title: string, detail: string): string {
   const requestId = newRequestId();
   const explanation =
     status === 400

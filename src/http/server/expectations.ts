@@ -1,0 +1,36 @@
+import type { IncomingMessage, RequestListener, Server } from 'node:http';
+import type { Refusals } from './refusals.ts';
+import { refusal } from './unparsed.ts';
+
+/**
+ * Answers what requests expect by `Expect` (RFC 9110, 10.1.1): with 100 Continue before a request is carried out, and with 417 if it is
+ * anything else.
+ *
+ * Node.js emits other events than `request` for them, and without a listener answers by itself: a request with several hosts would
+ * get its 100 or 417 before anything looks at it. So they are emitted again as a `request`, and pass all that others pass.
+ *
+ * @returns a listener for the requests that passed all other checks; `listener` carries them out
+ */
+export function meetExpectations(server: Server, refusals: Refusals, listener: RequestListener): RequestListener {
+  const expected = new WeakMap<IncomingMessage, 'to go on' | 'something unknown'>();
+  server.on('checkContinue', (request: IncomingMessage, response) => {
+    expected.set(request, 'to go on');
+    server.emit('request', request, response);
+  });
+  server.on('checkExpectation', (request: IncomingMessage, response) => {
+    expected.set(request, 'something unknown');
+    server.emit('request', request, response);
+  });
+  return (request, response) => {
+    const what = expected.get(request);
+    if (what === 'something unknown') {
+      // The client may never send the body that its headers announce, so the connection ends.
+      const value = request.headers.expect?.slice(0, 100);
+      const problem = `A request may expect 100-continue, and nothing else: Expect is ${JSON.stringify(value)}`;
+      refusals.refuse(request.socket, refusal(417, 'Expectation Failed', problem), response);
+      return;
+    }
+    if (what === 'to go on') response.writeContinue();
+    listener(request, response);
+  };
+}
