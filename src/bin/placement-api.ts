@@ -4,7 +4,6 @@ import path from 'node:path';
 import { Command } from 'commander';
 import type { Logger } from 'pino';
 import type { Config } from '../config/config.ts';
-import { showConfig } from '../config/show.ts';
 import type { Override } from '../config/sources.ts';
 import { isUnconfigured, withoutAuthentication } from '../config/unconfigured.ts';
 import { version } from '../config/version.ts';
@@ -22,7 +21,6 @@ import { openService } from '../start/service.ts';
 import { checkAuthentication, checkWorkers, exposureWarning, unconfiguredNotice } from '../start/startup.ts';
 import { onStopSignal } from '../start/stop_signal.ts';
 import { tellSystemd } from '../start/systemd.ts';
-import { serveByWorkers } from '../workers/serve.ts';
 
 type Flags = ConfigFlags & {
   readonly host?: string;
@@ -57,6 +55,7 @@ async function serve(flags: Flags): Promise<void> {
   const loaded = unconfigured ? loadConfig(flags, [...overrides, withoutAuthentication]) : written;
   if (flags.showConfig) {
     printWarnings(loaded.warnings);
+    const { showConfig } = await import('../config/show.ts');
     process.stdout.write(showConfig(loaded));
     return;
   }
@@ -79,10 +78,7 @@ async function serve(flags: Flags): Promise<void> {
   if (unconfigured) console.log(unconfiguredNotice(config));
   printWarnings(warnings);
 
-  const server =
-    config.api.workers === 1
-      ? await serveAlone(config, tls, logger)
-      : await serveByWorkers(config, { tls, program: workerProgram, logger });
+  const server = await (config.api.workers === 1 ? serveAlone : serveTogether)(config, tls, logger);
   close = server.close;
   process.on('SIGHUP', () => {
     const log = reopen() ? 'the log file was opened again' : 'there is no log file to open again';
@@ -133,6 +129,12 @@ async function serveAlone(config: Config, tls: Tls | undefined, logger: Logger):
     await close();
     throw error;
   }
+}
+
+async function serveTogether(config: Config, tls: Tls | undefined, logger: Logger): Promise<Listening> {
+  // Imported only here, since a process that serves alone does not need it.
+  const { serveByWorkers } = await import('../workers/serve.ts');
+  return serveByWorkers(config, { tls, program: workerProgram, logger });
 }
 
 /** Reads the files of `[ssl]` again. @returns whether there are any */
