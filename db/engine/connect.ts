@@ -2,8 +2,6 @@ import { setImmediate } from 'node:timers/promises';
 import { type CompiledQuery, Kysely, PostgresDialect, type RawBuilder } from 'kysely';
 import pg from 'pg';
 import type { Tables } from '../schema/tables.ts';
-import { openEmbedded } from './embedded.ts';
-import { keepUp } from './embedded_upkeep.ts';
 import { migrationLockOn, type WithMigrationLock } from './migration_lock.ts';
 import { beginWithoutLimits, graceMs, type OnStatement, poolsOf, prepareConnection, sendingFrom } from './pool.ts';
 import { briefWait, isLockRefused, type LockWait, openSlowLane, type SlowLane, slowConnections } from './slow_lane.ts';
@@ -131,6 +129,8 @@ export async function openDatabase(settings: DatabaseSettings): Promise<Database
       },
     });
   }
+  // Imported only here: a process on a PostgreSQL server needs neither PGlite nor the memory for its code.
+  const [{ openEmbedded }, { keepUp }] = await Promise.all([import('./embedded.ts'), import('./embedded_upkeep.ts')]);
   const embedded = await openEmbedded(settings);
   const pool = new pg.Pool({ ...embedded.poolConfig, types: utcTypes });
   pool.on('connect', (client) => prepareConnection(client, 0));

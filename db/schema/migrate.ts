@@ -1,64 +1,33 @@
-import { type DialectAdapter, type Kysely, type Migration, Migrator, type QueryExecutorProvider } from 'kysely';
+import { type DialectAdapter, type Kysely, type Migration, Migrator } from 'kysely';
 import type { Database } from '../engine/connect.ts';
 import { refuseNarrowEncodings } from '../engine/encoding.ts';
 import { repeatLostRaces } from '../engine/lost_race.ts';
 import { changePatiently } from './brief_locks.ts';
 import { refuseOtherColumnTypes } from './column_types.ts';
-import { addColumnsAhead } from './columns_ahead.ts';
 import { executedMigrations } from './executed_migrations.ts';
-import * as placementSchema from './migrations/001_placement_schema.ts';
-import * as changeLog from './migrations/002_change_log.ts';
-import * as services from './migrations/003_services.ts';
-import * as entityTags from './migrations/004_entity_tags.ts';
-import * as broughtTags from './migrations/005_brought_tags.ts';
-import * as inventoryChanges from './migrations/006_inventory_changes.ts';
-import * as serviceUptime from './migrations/007_service_uptime.ts';
-import * as consumerIndexes from './migrations/008_consumer_indexes.ts';
-import * as reliedChanges from './migrations/009_relied_changes.ts';
-import * as changedParts from './migrations/010_changed_parts.ts';
-import * as consumerTerms from './migrations/011_consumer_terms.ts';
-import * as noConsumerIndexes from './migrations/012_no_consumer_indexes.ts';
+import { migrationNames } from './migration_names.ts';
 import { withPrivilegeRemedy } from './privileges.ts';
 import { correctRevision, refuseForeignDatabase } from './revision.ts';
 import type { Tables } from './tables.ts';
 
-/** All migrations in order. They are imported, not read from a folder, so that the published package contains them. */
-export const migrations: Readonly<Record<string, Migration>> = {
-  '001_placement_schema': placementSchema,
-  '002_change_log': changeLog,
-  '003_services': services,
-  '004_entity_tags': entityTags,
-  '005_brought_tags': broughtTags,
-  '006_inventory_changes': inventoryChanges,
-  '007_service_uptime': serviceUptime,
-  '008_consumer_indexes': consumerIndexes,
-  '009_relied_changes': reliedChanges,
-  '010_changed_parts': changedParts,
-  '011_consumer_terms': consumerTerms,
-  '012_no_consumer_indexes': noConsumerIndexes,
-};
-
-/** Changes of tables into which every request writes. They are made before the migrations begin. */
-const changesOf = Object.entries({
-  '010_changed_parts': (db: QueryExecutorProvider) => addColumnsAhead(db, changedParts.changedParts),
-  '011_consumer_terms': consumerTerms.addTermsAhead,
-});
+/** Migrations by their names, in order. */
+type Migrations = Readonly<Record<string, Migration>>;
 
 /**
  * Brings the schema to the newest version. Processes that start at the same time wait for each other. A database that
  * upstream's Placement made is adopted (see migration 001); a database of another service is refused.
  *
- * @param all the migrations; a test may pass those of another version
+ * @param others the migrations of another version, which a test may pass
  * @returns the names of the migrations that were run.
  * @throws Error with the remedy if the database belongs to another service or a newer release, has a narrow encoding or
  *   columns of other types, or the role may not change it; otherwise the first error of a migration, which is rolled
  *   back.
  */
-export function migrateToLatest(database: Database, all = migrations): Promise<readonly string[]> {
-  return repeatLostRaces(() => withPrivilegeRemedy(database, () => migrate(database, all)));
+export function migrateToLatest(database: Database, others?: Migrations): Promise<readonly string[]> {
+  return repeatLostRaces(() => withPrivilegeRemedy(database, () => migrate(database, others)));
 }
 
-async function migrate(database: Database, all: typeof migrations): Promise<readonly string[]> {
+async function migrate(database: Database, others: Migrations | undefined): Promise<readonly string[]> {
   await refuseForeignDatabase(database);
   const executed = await executedMigrations(database);
   // A database that already had one of our migrations is not checked again.
@@ -66,16 +35,30 @@ async function migrate(database: Database, all: typeof migrations): Promise<read
     await refuseNarrowEncodings(database);
     await refuseOtherColumnTypes(database);
   }
-  const newer = await newerMigrations(database, all);
+  const names = others === undefined ? migrationNames : Object.keys(others);
+  const newer = executed.filter((name) => !isOneOf(names, name));
   if (newer.length > 0) throw new Error(newerSchema(newer));
-  for (const [name, change] of changesOf) {
+  const applied = names.every((name) => executed.includes(name)) ? [] : await apply(database, executed, others);
+  await correctRevision(database.patient);
+  return applied;
+}
+
+/** Runs the migrations that were not executed. @returns their names */
+async function apply(
+  database: Database,
+  executed: readonly string[],
+  others: Migrations | undefined,
+): Promise<readonly string[]> {
+  // Imported only here: most starts find nothing to migrate.
+  const { changesAhead, migrations } = await import('./migrations.ts');
+  const all: Migrations = others ?? migrations;
+  for (const [name, change] of changesAhead) {
     const isWanted = all[name] !== undefined && !executed.includes(name);
     if (isWanted && database.engine === 'postgresql') await changePatiently(database, change);
   }
   const migrator = newMigrator(database.patient, all);
   const { error, results = [] } = await database.withMigrationLock(() => migrator.migrateToLatest());
   if (error !== undefined) throw error;
-  await correctRevision(database.patient);
   return results.map(({ migrationName }) => migrationName);
 }
 
@@ -83,7 +66,7 @@ async function migrate(database: Database, all: typeof migrations): Promise<read
  * A migrator without Kysely's own lock. That lock belongs to a session of the server, where a pooler in transaction
  * mode would leave it. It would also wait for our migration lock, since both have the same number.
  */
-function newMigrator(db: Kysely<Tables>, all: typeof migrations): Migrator {
+function newMigrator(db: Kysely<Tables>, all: Migrations): Migrator {
   Object.assign(db.getExecutor().adapter, {
     acquireMigrationLock: async () => {},
     releaseMigrationLock: async () => {},
@@ -94,13 +77,15 @@ function newMigrator(db: Kysely<Tables>, all: typeof migrations): Migrator {
 /** The names of the migrations that the database still lacks, oldest first. */
 export async function pendingMigrations(database: Database): Promise<readonly string[]> {
   const executed = await executedMigrations(database);
-  return Object.keys(migrations).filter((name) => !executed.includes(name));
+  return migrationNames.filter((name) => !executed.includes(name));
 }
 
 /** The names of the migrations that were run on the database and that this release does not know, oldest first. */
-export async function newerMigrations(database: Database, all = migrations): Promise<readonly string[]> {
-  return (await executedMigrations(database)).filter((name) => all[name] === undefined);
+export async function newerMigrations(database: Database): Promise<readonly string[]> {
+  return (await executedMigrations(database)).filter((name) => !isOneOf(migrationNames, name));
 }
+
+const isOneOf = (names: readonly string[], name: string): boolean => names.includes(name);
 
 /** The message for a database that lacks migrations, with the remedy. */
 export const olderSchema = (pending: readonly string[]): string =>

@@ -1,7 +1,7 @@
 import * as v from 'valibot';
 import { type Condition, conditionsOf, requestWith } from '../candidates/conditions.ts';
 import { countPlacements } from '../candidates/count/count.ts';
-import { type ConditionFigures, type Explanation, explain } from '../candidates/explanation/explain.ts';
+import type { ConditionFigures, Explanation } from '../candidates/explanation/explain.ts';
 import type { Unmet } from '../candidates/explanation/nearest.ts';
 import { parseCandidateRequest } from '../candidates/query.ts';
 import type { CandidateRequest } from '../candidates/request.ts';
@@ -73,6 +73,8 @@ const usualTop = 10;
 
 async function showExplanation(request: ApiRequest, { fleet }: Parts): Promise<Answer> {
   const { options, wanted, conditions } = readQuestion(request, ofExplanation);
+  // Imported by the first question: few services are asked, and the code would be a part of every start.
+  const { explain } = await import('../candidates/explanation/explain.ts');
   const current = await fleet.fresh();
   checkNames(current, wanted, conditions);
   const tree = options.tree === undefined ? undefined : rootOf(current, options.tree);

@@ -1,8 +1,10 @@
+import '../start/compile_cache.ts';
 import { messageOf } from '../rest/message_of.ts';
-import { serveAsWorker } from '../workers/worker.ts';
 
 // Not a command for users: placement-api --workers starts this program and sends it its task.
 try {
+  // Imported only here: a static import would be compiled before the cache is in use.
+  const { serveAsWorker } = await import('../workers/worker.ts');
   await serveAsWorker();
 } catch (error) {
   console.error(`placement-api: a worker could not start: ${messageOf(error)}`);

@@ -10,7 +10,7 @@ import { messageOf } from '../rest/message_of.ts';
 import { versionText } from '../rest/versions.ts';
 import { identifyAndLog } from './access_log.ts';
 import type { Authentication } from './authentication.ts';
-import { mountConsole, servesConsole } from './console.ts';
+import type { mountConsole } from './console.ts';
 import { allowOrigins } from './cors.ts';
 import { mountEndpoints } from './dispatch.ts';
 import type { HonoEnv } from './exchange.ts';
@@ -32,6 +32,8 @@ export type AppOptions = {
   readonly probed: Probed;
   /** Undefined where `[metrics] enabled` is off. */
   readonly metrics: Metrics | undefined;
+  /** Undefined where the console is not served. */
+  readonly mountConsole: typeof mountConsole | undefined;
   readonly outages: Outages;
   readonly logger: Logger;
 };
@@ -50,7 +52,7 @@ export function createApp(apis: Apis, options: AppOptions): Hono<HonoEnv> {
     app.use(observing(metrics));
     if (metricsAddress(config) === undefined) mountMetrics(app, metricsParts(metrics, options));
   }
-  if (servesConsole(config)) mountConsole(app, config);
+  options.mountConsole?.(app, config);
   app.use(authentication);
   app.use(negotiateVersion);
   const limitBytes = config.osloMiddleware.maxRequestBodySize;

@@ -4,11 +4,6 @@ import { type ConsoleFiles, type Content, contentOf, openConsoleFiles } from '..
 import { isView } from '../console/views.ts';
 import { ApiError, notFoundWithoutVary } from '../rest/errors.ts';
 import type { HonoEnv } from './exchange.ts';
-import { isLoopback } from './loopback.ts';
-
-/** Whether the console is served: as configured, or by default where noauth2 serves a loopback address. */
-export const servesConsole = ({ api, console }: Pick<Config, 'api' | 'console'>): boolean =>
-  console.enabled ?? (api.authStrategy === 'noauth2' && isLoopback(api.host));
 
 /**
  * What the pages may do: load files of this service and send requests to it. They run no scripts and have no styles but those of their

@@ -1,6 +1,7 @@
 import type { Database } from '../../db/engine/connect.ts';
 import { raiseSequences } from '../../db/schema/id_sequences.ts';
-import { migrateToLatest, migrations } from '../../db/schema/migrate.ts';
+import { migrateToLatest } from '../../db/schema/migrate.ts';
+import { migrationNames } from '../../db/schema/migration_names.ts';
 import { readRevision } from '../../db/schema/revision.ts';
 import { refuseUnwatchedTables } from '../../db/schema/watched_tables.ts';
 import type { Config } from '../config/config.ts';
@@ -15,7 +16,7 @@ export async function syncSchema(database: Database, { placementDatabase }: Conf
   await refuseUnwatchedTables(database);
   await raiseSequences(database);
   const name = describeDatabase(placementDatabase);
-  const state = `${Object.keys(migrations).at(-1)}, revision ${await readRevision(database)}`;
+  const state = `${migrationNames.at(-1)}, revision ${await readRevision(database)}`;
   const did = applied.length === 0 ? 'nothing had to be migrated' : `applied ${applied.join(', ')}`;
   console.error(`The ${name} is at ${state}: ${did}.`);
 }

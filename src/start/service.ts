@@ -1,7 +1,7 @@
 import type { Hono } from 'hono';
 import { type Logger, pino } from 'pino';
 import type { Database } from '../../db/engine/connect.ts';
-import { type Keystone, openKeystone } from '../access/keystone/authenticate.ts';
+import type { Keystone } from '../access/keystone/authenticate.ts';
 import { openPolicy } from '../access/policy/policy.ts';
 import { routes } from '../api/routes.ts';
 import { openAllocationReads } from '../claims/allocation_reads.ts';
@@ -9,12 +9,6 @@ import { openClaims } from '../claims/claims.ts';
 import { openDeletions } from '../claims/deletions.ts';
 import { removeEndedConsumers } from '../claims/ended_terms.ts';
 import { openOwners } from '../claims/owners.ts';
-import { computeDialect } from '../compute/dialect.ts';
-import { openHeartbeats } from '../compute/heartbeats.ts';
-import { computeService } from '../compute/microversions.ts';
-import { retireSilentServices } from '../compute/retirement.ts';
-import { computeRoutes } from '../compute/routes.ts';
-import { openPaths as computeOpenPaths } from '../compute/versions.ts';
 import type { Config } from '../config/config.ts';
 import { type Followers, openFollowers } from '../fleet/changes/followers.ts';
 import { type FleetKeeper, openFleet } from '../fleet/keeper.ts';
@@ -22,6 +16,7 @@ import { openProviderWrites } from '../fleet/provider_writes.ts';
 import { pruneFromTimeToTime } from '../fleet/prune.ts';
 import { type AppOptions, createApp, createMetricsApp } from '../http/app.ts';
 import { type Authentication, byKeystone, withoutKeystone } from '../http/authentication.ts';
+import { servesConsole } from '../http/console_setting.ts';
 import { placementDialect } from '../http/dialect.ts';
 import type { HonoEnv } from '../http/exchange.ts';
 import { openOutages } from '../log/outages.ts';
@@ -33,6 +28,11 @@ import { placementService } from '../rest/microversions.ts';
 import { type Service, upTo } from '../rest/versions.ts';
 import { openConfiguredDatabase } from './open_database.ts';
 import { prepareDatabase } from './prepare_database.ts';
+
+// Parts that some configurations do not want. Only the others pay for them, with time of the start and memory.
+const keystoneParts = () => import('../access/keystone/authenticate.ts');
+const computeParts = () => import('../compute/compute_api.ts');
+const consoleParts = () => import('../http/console.ts');
 
 /** The whole service, without a socket: `app.request(...)` is a request to it. */
 export type PlacementService = {
@@ -75,7 +75,9 @@ export async function openService(
   };
   const policy = openPolicy(config.osloPolicy, logLines);
   const keystone =
-    config.api.authStrategy === 'keystone' ? openKeystone(config.keystoneAuthtoken, logLines) : undefined;
+    config.api.authStrategy === 'keystone'
+      ? (await keystoneParts()).openKeystone(config.keystoneAuthtoken, logLines)
+      : undefined;
   const database = await openConfiguredDatabase(config, {
     ...(options.embeddedTemplate === undefined ? {} : { embeddedTemplate: options.embeddedTemplate }),
     warn: (line) => logger.warn(line),
@@ -96,9 +98,8 @@ export async function openService(
     });
     const claims = metrics === undefined ? uncounted : metrics.counting(uncounted);
     const service = upTo(options.speaks ?? placementService, config.api.maxMicroversion);
-    const { enabled, serviceDownTime, retireAfter } = config.compute;
-    const heartbeats = openHeartbeats(database, fleet, serviceDownTime);
-    const stopRetiring = retireSilentServices(database, enabled ? retireAfter : 0, logger);
+    const shared = { config, database, fleet, logger };
+    const compute = config.compute.enabled ? (await computeParts()).openComputeApi(shared) : undefined;
     const stopRemoving = removeEndedConsumers(database, {
       logger,
       outages,
@@ -108,7 +109,6 @@ export async function openService(
     const allocationReads = openAllocationReads(database);
     const providerWrites = openProviderWrites(database, fleet);
     const owners = openOwners(database);
-    const shared = { config, database, fleet };
     const placement = {
       root: '',
       openPaths: ['/', ''],
@@ -120,26 +120,19 @@ export async function openService(
         allocationReads,
         owners,
         followers,
-        logger,
         service,
       }),
       service,
       dialect: placementDialect,
     };
-    const compute = {
-      root: '/compute',
-      openPaths: computeOpenPaths,
-      endpoints: bind(computeRoutes, { ...shared, heartbeats, service: computeService }),
-      service: computeService,
-      dialect: computeDialect,
-    };
-    const apis = enabled ? ([compute, placement] as const) : ([placement] as const);
+    const apis = compute === undefined ? ([placement] as const) : ([compute.served, placement] as const);
     const appOptions: AppOptions = {
       config,
       authentication: authenticationBy(keystone, config.keystoneAuthtoken),
       policy,
       probed: { check: () => fleet.fresh() },
       metrics,
+      mountConsole: servesConsole(config) ? (await consoleParts()).mountConsole : undefined,
       outages,
       logger,
     };
@@ -153,7 +146,7 @@ export async function openService(
       close: async () => {
         followers.end();
         await stopPruning();
-        await stopRetiring();
+        await compute?.close();
         await stopRemoving();
         keystone?.close();
         await database.close();

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import path from 'node:path';
 import { test } from 'node:test';
-import { migrations } from '../../db/schema/migrate.ts';
+import { migrationNames } from '../../db/schema/migration_names.ts';
 import { engines } from '../engines.ts';
 import { runToEnd, startCommand, withCommands } from './commands.ts';
 
@@ -13,9 +13,9 @@ for (const engine of engines) {
         config.connection === undefined
           ? `embedded database in ${config.embeddedPath}`
           : `PostgreSQL database ${path.basename(config.connection)} at ${new URL(config.connection).host}`;
-      const newest = Object.keys(migrations).at(-1);
+      const newest = migrationNames.at(-1);
       const told = (did: string) => `The ${where} is at ${newest}, revision a082b8bb98d0: ${did}.\n`;
-      const applied = told(`applied ${Object.keys(migrations).join(', ')}`);
+      const applied = told(`applied ${migrationNames.join(', ')}`);
       assert.deepEqual(await run('placement-manage', 'db', 'sync'), { code: 0, stdout: '', stderr: applied });
       assert.equal((await run('placement-manage', 'db', 'version')).stdout, 'a082b8bb98d0\n');
       const nothing = told('nothing had to be migrated');

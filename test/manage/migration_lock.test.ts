@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { openDatabase } from '../../db/engine/connect.ts';
-import { migrateToLatest, migrations } from '../../db/schema/migrate.ts';
+import { migrateToLatest } from '../../db/schema/migrate.ts';
+import { migrations } from '../../db/schema/migrations.ts';
 import { postgresqlServer } from '../engines.ts';
 import { createDatabase } from '../postgresql.ts';
 

@@ -3,7 +3,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import pg from 'pg';
 import { openDatabase } from '../../db/engine/connect.ts';
-import { migrateToLatest, migrations } from '../../db/schema/migrate.ts';
+import { migrateToLatest } from '../../db/schema/migrate.ts';
+import { migrations } from '../../db/schema/migrations.ts';
 import { postgresqlServer } from '../engines.ts';
 import { createDatabase } from '../postgresql.ts';
 

@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type Migration, sql } from 'kysely';
-import { migrateToLatest, migrations } from '../../db/schema/migrate.ts';
+import { migrateToLatest } from '../../db/schema/migrate.ts';
+import { migrations } from '../../db/schema/migrations.ts';
 import { freePort } from '../free_port.ts';
 import { startCommand, withCommands } from '../manage/commands.ts';
 import { execute } from '../postgresql.ts';

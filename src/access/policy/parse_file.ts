@@ -1,7 +1,17 @@
-import { type Document, isMap, isNode, isScalar, LineCounter, type Node, parseDocument, visit } from 'yaml';
+import { createRequire } from 'node:module';
+import type { Document, Node } from 'yaml';
 import { parseRule } from './parse.ts';
 import type { FileRule } from './rules.ts';
 import { sentenceOf } from './yaml_fault.ts';
+
+type Yaml = typeof import('yaml');
+
+/**
+ * The library is loaded by the first policy file, since most services have none. By `require`, because policy files are read between two
+ * steps of a request, which cannot wait.
+ */
+const requireHere = createRequire(import.meta.url);
+const yaml = (): Yaml => requireHere('yaml') as Yaml; // the package exports one build for both ways to load it
 
 export type ParsedFile = {
   readonly rules: readonly FileRule[];
@@ -19,6 +29,7 @@ export type ParsedFile = {
  * @param file its name, for messages.
  */
 export function parsePolicyFile(text: string, file: string): ParsedFile {
+  const { isMap, isNode, isScalar, LineCounter, parseDocument } = yaml();
   const broken = (problems: readonly string[]): ParsedFile => ({ rules: [], problems, warnings: [] });
   const lines = new LineCounter();
   const at = (offset = 0): string => {
@@ -75,10 +86,11 @@ function isRule(value: unknown): value is Rule {
 }
 
 /** An exclamation mark that is not in quotes is a tag: the value behind it is empty, and an empty rule allows. */
-const isBareTag = (node: unknown): boolean => isNode(node) && node.tag === '!';
+const isBareTag = (node: unknown): boolean => yaml().isNode(node) && node.tag === '!';
 
 /** An alias whose anchor no value before it has. */
 function unknownAlias(document: Document): Node | undefined {
+  const { visit } = yaml();
   let found: Node | undefined;
   visit(document, {
     Alias: (_, alias) => {

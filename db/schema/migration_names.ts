@@ -1,0 +1,18 @@
+/**
+ * The names of all migrations, in order. They are apart from the migrations, because a process that starts on a database that has them all
+ * needs nothing but their names.
+ */
+export const migrationNames = [
+  '001_placement_schema',
+  '002_change_log',
+  '003_services',
+  '004_entity_tags',
+  '005_brought_tags',
+  '006_inventory_changes',
+  '007_service_uptime',
+  '008_consumer_indexes',
+  '009_relied_changes',
+  '010_changed_parts',
+  '011_consumer_terms',
+  '012_no_consumer_indexes',
+] as const;

@@ -1,0 +1,151 @@
+import path from 'node:path';
+import { Command } from 'commander';
+import type { Logger } from 'pino';
+import type { Config } from '../config/config.ts';
+import type { Override } from '../config/sources.ts';
+import { isUnconfigured, withoutAuthentication } from '../config/unconfigured.ts';
+import { version } from '../config/version.ts';
+import { metricsAddress } from '../http/metrics_endpoint.ts';
+import { checkAddresses } from '../http/server/bind.ts';
+import { type Listening, listen } from '../http/server/listen.ts';
+import { readTls, type Tls } from '../http/server/tls_files.ts';
+import { openLog } from '../log/log.ts';
+import { addConfigFlags, type ConfigFlags, loadConfig, printWarnings, runCommand } from './command_line.ts';
+import { databaseWarning } from './database_warning.ts';
+import { describeDatabase } from './describe_database.ts';
+import { exitCodeOf } from './exit_code.ts';
+import { giveBackMemory } from './give_back_memory.ts';
+import { openService } from './service.ts';
+import { checkAuthentication, checkWorkers, exposureWarning, unconfiguredNotice } from './startup.ts';
+import { onStopSignal } from './stop_signal.ts';
+import { tellSystemd } from './systemd.ts';
+
+type Flags = ConfigFlags & {
+  readonly host?: string;
+  readonly port?: string;
+  readonly workers?: string;
+  readonly showConfig?: true;
+};
+
+/** The program of a worker, both in src/ and in dist/. */
+const workerProgram = path.join(
+  import.meta.dirname,
+  '..',
+  'bin',
+  `placement-api-worker${path.extname(import.meta.filename)}`,
+);
+
+/** What SIGHUP leaves alone, for the log. */
+const unread = 'Policy files are read without a signal when they change; other options only at the next start.';
+
+/** The program placement-api: reads the command line of this process, and serves. */
+export async function placementApi(): Promise<void> {
+  const program = addConfigFlags(new Command('placement-api'))
+    .description('Serves the OpenStack Placement API.')
+    .option('--host <address>', 'the address to listen on, instead of [api] host')
+    .option('--port <number>', 'the port to listen on, instead of [api] port; 0 for any free one')
+    .option('--workers <number>', 'how many processes serve the port, instead of [api] workers; needs PostgreSQL')
+    .option('--show-config', 'print each option: its purpose, its value, and the source of the value')
+    .action(serve);
+  await runCommand(program, { failed: exitCodeOf, noCommand: 1 });
+}
+
+async function serve(flags: Flags): Promise<void> {
+  const overrides: readonly Override[] = [
+    ...(flags.host === undefined ? [] : [{ group: 'api', name: 'host', text: flags.host, flag: '--host' }]),
+    ...(flags.port === undefined ? [] : [{ group: 'api', name: 'port', text: flags.port, flag: '--port' }]),
+    ...(flags.workers === undefined ? [] : [{ group: 'api', name: 'workers', text: flags.workers, flag: '--workers' }]),
+  ];
+  const written = loadConfig(flags, overrides);
+  const unconfigured = isUnconfigured(written);
+  const loaded = unconfigured ? loadConfig(flags, [...overrides, withoutAuthentication]) : written;
+  if (flags.showConfig) {
+    printWarnings(loaded.warnings);
+    const { showConfig } = await import('../config/show.ts');
+    process.stdout.write(showConfig(loaded));
+    return;
+  }
+  const { config } = loaded;
+  printWarnings(loaded.warnings);
+  const warnings = [databaseWarning(loaded), exposureWarning(config)];
+  checkAuthentication(config);
+  checkWorkers(config);
+  const forMetrics = metricsAddress(config);
+  // Before the database is opened and workers start, which takes seconds. The service listens only when it can answer.
+  await checkAddresses([[config.api, 'api'], ...(forMetrics === undefined ? [] : [[forMetrics, 'metrics'] as const])]);
+  const tls = await readTls(config.ssl);
+
+  const { logger, reopen } = openLog(config.default, undefined, config.api.workers > 1);
+  let close = async (): Promise<void> => {};
+  onStopSignal(async (signal) => {
+    logger.info({ signal }, 'Ending: no new requests are accepted, and the current ones are answered');
+    await close();
+  });
+  if (unconfigured) console.log(unconfiguredNotice(config));
+  printWarnings(warnings);
+
+  const server = await (config.api.workers === 1 ? serveAlone : serveTogether)(config, tls, logger);
+  close = server.close;
+  process.on('SIGHUP', () => {
+    const log = reopen() ? 'the log file was opened again' : 'there is no log file to open again';
+    server.reopenLogs?.();
+    renewTls(server, config.ssl).then(
+      (renewed) => {
+        const tls = renewed ? 'the TLS certificate was read again' : 'there is no TLS certificate to read again';
+        logger.info(`SIGHUP: ${log}, and ${tls}. ${unread}`);
+      },
+      (err) => logger.error({ err }, `SIGHUP: ${log}, and the TLS certificate stays as it was. ${unread}`),
+    );
+  });
+  console.log(`placement-api serves the ${describeDatabase(config.placementDatabase)}`);
+  if (server.metricsUrl !== undefined) console.log(`placement-api serves /metrics on ${server.metricsUrl}`);
+  const listens = `placement-api ${version} listens on ${server.url}`;
+  console.log(listens);
+  tellSystemd(listens, logger);
+}
+
+async function serveAlone(config: Config, tls: Tls | undefined, logger: Logger): Promise<Listening> {
+  const service = await openService(config, { logger });
+  const { host, port, clientTimeout } = config.api;
+  const options = { clientTimeoutMs: clientTimeout * 1000, ...(tls === undefined ? {} : { tls }) };
+  const forMetrics = metricsAddress(config);
+  const servers: Listening[] = [];
+  const close = async () => {
+    service.endFollowers();
+    await Promise.all(servers.map((server) => server.close()));
+    await service.close();
+  };
+  try {
+    await giveBackMemory();
+    if (service.metricsApp !== undefined && forMetrics !== undefined) {
+      servers.push(await listen(service.metricsApp, { ...forMetrics, ...options, section: 'metrics' }));
+    }
+    const metricsUrl = servers[0]?.url;
+    const api = await listen(service.app, { host, port, ...options });
+    servers.push(api);
+    return {
+      url: api.url,
+      metricsUrl,
+      renewTls: (renewed) => {
+        for (const server of servers) server.renewTls(renewed);
+      },
+      close,
+    };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+async function serveTogether(config: Config, tls: Tls | undefined, logger: Logger): Promise<Listening> {
+  // Imported only here, since a process that serves alone does not need it.
+  const { serveByWorkers } = await import('../workers/serve.ts');
+  return serveByWorkers(config, { tls, program: workerProgram, logger });
+}
+
+/** Reads the files of `[ssl]` again. @returns whether there are any */
+async function renewTls(server: Listening, ssl: Config['ssl']): Promise<boolean> {
+  const tls = await readTls(ssl);
+  if (tls !== undefined) server.renewTls(tls);
+  return tls !== undefined;
+}
