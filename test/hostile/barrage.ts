@@ -18,8 +18,8 @@ export type Damage = {
   /** The errors that the server logged. */
   readonly log: string;
   readonly memory: readonly Memory[];
-  /** The processor time of the server. */
-  readonly cpuMs: number;
+  /** The processor time of both sides since the first request. */
+  readonly cpuMs: { readonly server: number; readonly client: number };
 };
 
 /** The memory of the server after a number of requests and a garbage collection, in MiB. */
@@ -123,6 +123,7 @@ export async function barrage(
       const first = openKept(port);
       for (const valid of preparations) settle(validTrain([valid]), await first.send(validTrain([valid])));
       first.close();
+      const cpuAtStart = { server: cpuMsOf(server.pid), client: cpuMsOf(process.pid) };
       const volley = () => clients.map(() => makeTrain(random, corpus, makeValid));
       let next = volley();
       for (let count = 0, measured = 0; answered < requests && secondsSoFar() < seconds; count += 1) {
@@ -154,7 +155,11 @@ export async function barrage(
       await measure();
       for (const status of slow.failed())
         found.push({ what: `answered ${status} to a slow client`, bytes: Buffer.alloc(0) });
-      return { requests: answered, statuses, found, log: server.log(), memory, cpuMs: cpuMsOf(server.pid) };
+      const cpuMs = {
+        server: cpuMsOf(server.pid) - cpuAtStart.server,
+        client: cpuMsOf(process.pid) - cpuAtStart.client,
+      };
+      return { requests: answered, statuses, found, log: server.log(), memory, cpuMs };
     } finally {
       slow.close();
       for (const client of clients) client.close();

@@ -25,12 +25,11 @@ const { requests, statuses, found, log, memory, cpuMs } = await barrage(Number(v
     ),
 });
 const seconds = memory.at(-1)?.seconds ?? 0;
-const { user, system } = process.cpuUsage();
 const perRequest = (ms: number): string => `${((ms * 1000) / requests).toFixed(0)} us`;
 console.log(
   `${requests} requests in ${seconds.toFixed(0)} s, ${(requests / seconds).toFixed(0)} a second, seed ${values.seed}`,
 );
-console.log(`CPU per request: service ${perRequest(cpuMs)}, client ${perRequest((user + system) / 1000)}`);
+console.log(`CPU per request: service ${perRequest(cpuMs.server)}, client ${perRequest(cpuMs.client)}`);
 console.log(
   [...statuses]
     .sort()

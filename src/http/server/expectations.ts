@@ -27,7 +27,7 @@ export function meetExpectations(server: Server, refusals: Refusals, listener: R
       // The client may never send the body that its headers announce, so the connection ends.
       const value = request.headers.expect?.slice(0, 100);
       const problem = `A request may expect 100-continue, and nothing else: Expect is ${JSON.stringify(value)}`;
-      refusals.refuse(request.socket, refusal(417, 'Expectation Failed', problem), response);
+      refusals.refuse(request.socket, refusal(417, 'Expectation Failed', problem, request.method), response);
       return;
     }
     if (what === 'to go on') response.writeContinue();

@@ -29,12 +29,16 @@ export const answerUnparsed =
     ];
     // The error may be in the body of a request whose headers were correct.
     const own = unanswered.on(socket).find(({ req }) => !req.complete);
-    const answer = unanswered.isAnsweredEarly(socket) ? '' : refusal(status, title, detail);
+    const answer = unanswered.isAnsweredEarly(socket) ? '' : refusal(status, title, detail, own?.req.method);
     refusals.refuse(socket, answer, own);
   };
 
-/** The text of an answer with its headers, after which the connection ends. */
-export function refusal(status: number, title: string, detail: string): string {
+/**
+ * The text of an answer with its headers, after which the connection ends.
+ *
+ * @param method of the request, where it is known: the answer to HEAD has no body
+ */
+export function refusal(status: number, title: string, detail: string, method?: string): string {
   const requestId = newRequestId();
   const explanation =
     status === 400
@@ -45,7 +49,7 @@ export function refusal(status: number, title: string, detail: string): string {
   });
   return (
     `HTTP/1.1 ${status} ${title}\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n` +
-    `${requestIdHeader}: ${requestId}\r\nConnection: close\r\n\r\n${body}`
+    `${requestIdHeader}: ${requestId}\r\nConnection: close\r\n\r\n${method === 'HEAD' ? '' : body}`
   );
 }
 
@@ -73,7 +77,7 @@ export const refuseAmbiguous =
     const count = hosts(request.rawHeaders);
     if (count === 1 || (count === 0 && request.httpVersion === '1.0')) return void listener(request, response);
     const problem = `The request has ${count === 0 ? 'no Host header' : 'several Host headers'}`;
-    refusals.refuse(request.socket, refusal(400, 'Bad Request', problem), response);
+    refusals.refuse(request.socket, refusal(400, 'Bad Request', problem, request.method), response);
   };
 
 /**
