@@ -30,7 +30,13 @@ export function meetExpectations(server: Server, refusals: Refusals, listener: R
       refusals.refuse(request.socket, refusal(417, 'Expectation Failed', problem, request.method), response);
       return;
     }
-    if (what === 'to go on') response.writeContinue();
-    listener(request, response);
+    const carryOut = (): void => {
+      if (what === 'to go on') response.writeContinue();
+      listener(request, response);
+    };
+    // Node.js puts the headers of an answer that waits for earlier ones before a 100 Continue that waits with it, so that
+    // the client takes the 100 for a part of the body. So the request itself waits for its turn.
+    if (what === 'to go on' && response.socket === null) response.once('socket', carryOut);
+    else carryOut();
   };
 }
