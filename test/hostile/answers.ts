@@ -5,8 +5,12 @@ export type Answer = {
   readonly status: number;
   /** The status line and the headers. */
   readonly head: string;
+  /** The body, or its beginning: `keptBytes` of it. */
   readonly body: Buffer;
 };
+
+/** Clients keep so much of a long body. */
+export const keptBytes = 5000;
 
 /** The answers on a connection so far. */
 export type Answers = {
@@ -18,6 +22,9 @@ export type Answers = {
   /** What is wrong with the bytes; what follows is not read. */
   readonly problem?: string;
 };
+
+/** Whether an answer says that it is the last one on its connection. */
+export const closes = (answer: Answer | undefined): boolean => /\r\nconnection: close\r\n/i.test(answer?.head ?? '');
 
 const headEnd = Buffer.from('\r\n\r\n');
 const lineEnd = Buffer.from('\r\n');

@@ -1,25 +1,31 @@
-import { readFile } from 'node:fs/promises';
-import net from 'node:net';
+import { readFileSync } from 'node:fs';
 import { withPlace } from '../races/place.ts';
 import { randomFrom } from '../races/random.ts';
 import { startServer } from '../races/server_process.ts';
-import { type Hostile, hostileRequest, plainRequest } from './grammar.ts';
-import { uuids } from './words.ts';
+import { openCorpus } from './corpus.ts';
+import { openKept } from './kept_connection.ts';
+import { openSlow } from './slow_senders.ts';
+import { judge, makeTrain, type Outcome, type Train, validTrain } from './train.ts';
+import { openValid, preparations, repairs } from './valid.ts';
 
 /** What hostile requests did to a server. */
 export type Damage = {
+  /** The requests that were answered. */
   readonly requests: number;
-  readonly statuses: ReadonlyMap<string, number>;
-  /** Requests with a wrong answer, and what was wrong. */
+  readonly statuses: ReadonlyMap<number, number>;
+  /** What was wrong, and the bytes that were sent on the connection. */
   readonly found: readonly { readonly what: string; readonly bytes: Buffer }[];
   /** The errors that the server logged. */
   readonly log: string;
   readonly memory: readonly Memory[];
+  /** The processor time of both sides since the first request. */
+  readonly cpuMs: { readonly server: number; readonly client: number };
 };
 
 /** The memory of the server after a number of requests and a garbage collection, in MiB. */
 export type Memory = {
   readonly requests: number;
+  readonly seconds: number;
   /** What the objects of JavaScript have. */
   readonly heap: number;
   /** Buffers, and the memory of the embedded database. */
@@ -28,99 +34,148 @@ export type Memory = {
   readonly resident: number;
 };
 
+/** When a barrage ends, and how often the memory is measured. */
+export type Length = {
+  readonly requests: number;
+  readonly seconds?: number;
+  /** The number of requests between two measurements. */
+  readonly measureEvery: number;
+  readonly onMeasured?: (memory: Memory) => void;
+};
+
 /** The processor time that one request may take. */
 const mostCpuMs = 250;
-/** So many requests are under way at once, each on a connection of its own. */
-const atOnce = 64;
-/** A client gives up if nothing comes for so long, as for a request that is not complete. */
-const patienceMs = 120;
+/** So many trains are under way at once, each on a connection of its own: a volley. */
+const connections = 20;
+const slowConnections = 8;
+/** After so many volleys what hostile requests deleted is made again. */
+const repairEvery = 4;
+/** A barrage that found so much ends. */
+const mostFound = 20;
 
-/**
- * Sends hostile requests to a server on the embedded database.
- *
- * @param measureEvery the number of requests between two measurements of the memory
- */
+/** Sends hostile requests to a server on the embedded database. The same seed makes the same requests. */
 export async function barrage(
-  requests: number,
   seed: number,
-  measureEvery: number,
-  onMeasured: (memory: Memory) => void = () => {},
+  { requests, seconds = Infinity, measureEvery, onMeasured }: Length,
 ): Promise<Damage> {
-  const random = randomFrom(seed);
   return withPlace('embedded', async (config) => {
     const server = await startServer(config, ['--expose-gc']);
     const port = Number(new URL(server.url).port);
-    const statuses = new Map<string, number>();
+    const random = randomFrom(seed);
+    const corpus = openCorpus(random.fork());
+    const makeValid = openValid(random.fork());
+    const clients = Array.from({ length: connections }, () => openKept(port));
+    const slow = openSlow(port, random.fork(), corpus, slowConnections);
+    const statuses = new Map<number, number>();
     const found: { what: string; bytes: Buffer }[] = [];
     const memory: Memory[] = [];
-    const measure = async (after: number): Promise<void> => {
+    const started = performance.now();
+    const underWay = new Set<Promise<void>>();
+    let answered = 0;
+    const secondsSoFar = () => (performance.now() - started) / 1000;
+    const measure = async (): Promise<void> => {
       const { heapUsed, external, rss } = await server.memory();
-      const measured = { requests: after, heap: inMiB(heapUsed), external: inMiB(external), resident: inMiB(rss) };
+      const [heap = 0, outside = 0, resident = 0] = [heapUsed, external, rss].map(inMiB);
+      const measured = { requests: answered, seconds: secondsSoFar(), heap, external: outside, resident };
       memory.push(measured);
-      onMeasured(measured);
+      onMeasured?.(measured);
     };
-    const answered = async (hostile: Hostile): Promise<void> => {
-      const text = await exchange(port, hostile);
-      for (const [, status = ''] of text.matchAll(/HTTP\/1\.1 (\d{3}) /g)) {
-        statuses.set(status, (statuses.get(status) ?? 0) + 1);
-        if (status >= '500') found.push({ what: `answered ${status}`, bytes: hostile.bytes });
+    const settle = (train: Train, outcome: Outcome | undefined): void => {
+      if (outcome === undefined) return;
+      for (const { status } of outcome.answers) statuses.set(status, (statuses.get(status) ?? 0) + 1);
+      answered += outcome.answers.length;
+      const what = judge(train, outcome);
+      if (what !== undefined) found.push({ what, bytes: train.bytes });
+    };
+    /** Sends a train whose last answer may never come, while others are sent. */
+    const letWait = (train: Train): void => {
+      const alone = openKept(port);
+      const waiting = alone.send(train).then((outcome) => {
+        settle(train, outcome);
+        alone.close();
+        underWay.delete(waiting);
+      });
+      underWay.add(waiting);
+    };
+    /** Sends bytes on a connection of their own until the server has used little enough time for them, three times at most. */
+    const leastCpuMs = async (train: Train): Promise<number> => {
+      let least = Number.POSITIVE_INFINITY; // the garbage collector may run meanwhile
+      for (let tries = 0; tries < 3 && least > mostCpuMs; tries += 1) {
+        const alone = openKept(port);
+        const before = cpuMsOf(server.pid);
+        await alone.send(train);
+        least = Math.min(least, cpuMsOf(server.pid) - before);
+        alone.close();
+      }
+      return least;
+    };
+    const findSlow = async (trains: readonly Train[]): Promise<void> => {
+      const pieces = slow.sent().map((bytes) => lonely(bytes));
+      for (const train of [...trains, ...pieces]) {
+        if ((await leastCpuMs(train)) <= mostCpuMs) continue;
+        for (const { bytes, isHead } of train.cars) {
+          const ms = await leastCpuMs(lonely(bytes, isHead));
+          if (ms > mostCpuMs) found.push({ what: `took ${ms} ms of CPU`, bytes });
+        }
       }
     };
     try {
-      for (let sent = 0; sent < requests; sent += atOnce) {
-        // Some requests delete them.
-        for (const uuid of uuids) await answered(plainRequest('POST', '/resource_providers', { uuid, name: uuid }));
-        const volley = Array.from({ length: atOnce }, () => hostileRequest(random));
-        const before = await cpuMsOf(server.pid);
-        await Promise.all(volley.map(answered));
+      const first = openKept(port);
+      for (const valid of preparations) settle(validTrain([valid]), await first.send(validTrain([valid])));
+      first.close();
+      const cpuAtStart = { server: cpuMsOf(server.pid), client: cpuMsOf(process.pid) };
+      const volley = () => clients.map(() => makeTrain(random, corpus, makeValid));
+      let next = volley();
+      for (let count = 0, measured = 0; answered < requests && secondsSoFar() < seconds; count += 1) {
+        const trains = next;
+        const before = cpuMsOf(server.pid);
+        const all = Promise.all(
+          trains.map(async (train, place) => {
+            if (train.end === 'may wait') letWait(train);
+            else settle(train, await clients[place]?.send(train));
+          }),
+        );
+        if (count % repairEvery === 0) {
+          const repairing = openKept(port);
+          settle(validTrain(repairs), await repairing.send(validTrain(repairs)));
+          repairing.close();
+        }
+        slow.step();
+        next = volley(); // while the server works
+        await all;
         // If they took long together, each is sent again alone.
-        if ((await cpuMsOf(server.pid)) - before > mostCpuMs) found.push(...(await slowAmong(volley)));
-        const after = sent + atOnce;
-        if (after >= requests || after % measureEvery < atOnce) await measure(after);
+        if (cpuMsOf(server.pid) - before > mostCpuMs) await findSlow(trains);
+        if (answered - measured >= measureEvery) {
+          measured = answered;
+          await measure();
+        }
+        if (found.length >= mostFound) break;
       }
-      return { requests, statuses, found, log: server.log(), memory };
+      await Promise.all(underWay);
+      await measure();
+      for (const status of slow.failed())
+        found.push({ what: `answered ${status} to a slow client`, bytes: Buffer.alloc(0) });
+      const cpuMs = {
+        server: cpuMsOf(server.pid) - cpuAtStart.server,
+        client: cpuMsOf(process.pid) - cpuAtStart.client,
+      };
+      return { requests: answered, statuses, found, log: server.log(), memory, cpuMs };
     } finally {
+      slow.close();
+      for (const client of clients) client.close();
       await server.kill();
     }
-
-    async function slowAmong(volley: readonly Hostile[]) {
-      const slow: { what: string; bytes: Buffer }[] = [];
-      for (const hostile of volley) {
-        let least = Number.POSITIVE_INFINITY; // the garbage collector may run meanwhile
-        for (let tries = 0; tries < 3 && least > mostCpuMs; tries += 1) {
-          const before = await cpuMsOf(server.pid);
-          await answered(hostile);
-          least = Math.min(least, (await cpuMsOf(server.pid)) - before);
-        }
-        if (least > mostCpuMs) slow.push({ what: `took ${least} ms of CPU`, bytes: hostile.bytes });
-      }
-      return slow;
-    }
   });
 }
 
-/** Sends bytes on a connection, and reads what comes back. */
-export function exchange(port: number, { bytes, cutAt, isHalfClosed }: Hostile): Promise<string> {
-  return new Promise((resolve) => {
-    const socket = net.connect({ port, host: '127.0.0.1', allowHalfOpen: isHalfClosed });
-    let text = '';
-    socket.setEncoding('latin1').setTimeout(patienceMs);
-    socket.on('data', (data) => {
-      text += data;
-    });
-    socket.on('end', () => socket.destroy());
-    socket.on('timeout', () => socket.destroy());
-    socket.on('error', () => {});
-    socket.on('close', () => resolve(text));
-    socket.write(bytes.subarray(0, cutAt));
-    if (cutAt !== undefined) setImmediate(() => socket.write(bytes.subarray(cutAt)));
-    if (isHalfClosed) setImmediate(() => socket.end());
-  });
-}
+/** Bytes on a connection of their own, of which the client closes its half behind them. */
+const lonely = (bytes: Buffer, isHead = false): Train => ({ cars: [{ bytes, isHead }], bytes, end: 'spoilt' });
 
 /** The processor time of a process so far; Linux counts it in steps of 10 ms. */
-async function cpuMsOf(pid: number): Promise<number> {
-  const fields = (await readFile(`/proc/${pid}/stat`, 'utf8')).replace(/^.*\) /, '').split(' ');
+function cpuMsOf(pid: number): number {
+  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8')
+    .replace(/^.*\) /, '')
+    .split(' ');
   return (Number(fields[11]) + Number(fields[12])) * 10;
 }
 

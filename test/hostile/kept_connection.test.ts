@@ -112,6 +112,18 @@ test('a hostile request is refused in its turn, and nothing behind it is carried
     }
   }));
 
+test('the refusal of a HEAD has no body', () =>
+  withHostileServer(async (server) => {
+    for (const [header, status] of [
+      ['Expect: something', 417],
+      [twoHosts, 400],
+    ] as const) {
+      const { text } = await server.send(lines('HEAD /traits HTTP/1.1', ...kept, header));
+      assert.match(text, new RegExp(`^HTTP/1.1 ${status} `));
+      assert.ok(text.endsWith('\r\n\r\n'), text);
+    }
+  }));
+
 test('100 Continue comes behind the answers to earlier requests, and before the body of its own request', (t) =>
   withHostileServer(async (server) => {
     const random = randomFrom(seedFor(t));

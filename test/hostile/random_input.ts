@@ -1,22 +1,42 @@
 import { parseArgs } from 'node:util';
 import { barrage } from './barrage.ts';
 
-/* Sends many hostile requests: node test/hostile/random_input.ts --requests 100000 --seed 1. The end says what they found. */
+/*
+ * Sends many hostile requests: node test/hostile/random_input.ts --requests 10000000 --seed 1, or --minutes 2. The end says what they
+ * found.
+ */
 
 const { values } = parseArgs({
-  options: { requests: { type: 'string', default: '100000' }, seed: { type: 'string', default: '1' } },
+  options: {
+    requests: { type: 'string', default: '100000' },
+    minutes: { type: 'string' },
+    seed: { type: 'string', default: `${Math.floor(Math.random() * 2 ** 31)}` },
+  },
 });
-const started = performance.now();
-const { requests, statuses, found, log } = await barrage(
-  Number(values.requests),
-  Number(values.seed),
-  20_000,
-  ({ requests, heap, external, resident }) =>
-    console.log(`after ${requests} requests: heap ${heap}, external ${external}, resident ${resident} MiB`),
+console.log(`seed ${values.seed}`);
+const { requests, statuses, found, log, memory, cpuMs } = await barrage(Number(values.seed), {
+  ...(values.minutes === undefined
+    ? { requests: Number(values.requests) }
+    : { requests: Number.POSITIVE_INFINITY, seconds: Number(values.minutes) * 60 }),
+  measureEvery: 50_000,
+  onMeasured: ({ requests, seconds, heap, external, resident }) =>
+    console.log(
+      `${seconds.toFixed(0)} s, ${requests} requests: heap ${heap}, external ${external}, resident ${resident} MiB`,
+    ),
+});
+const seconds = memory.at(-1)?.seconds ?? 0;
+const perRequest = (ms: number): string => `${((ms * 1000) / requests).toFixed(0)} us`;
+console.log(
+  `${requests} requests in ${seconds.toFixed(0)} s, ${(requests / seconds).toFixed(0)} a second, seed ${values.seed}`,
 );
-console.log(`${requests} requests in ${((performance.now() - started) / 1000).toFixed(0)} s, seed ${values.seed}`);
-console.log([...statuses].map(([status, count]) => `${status}: ${count}`).join(', '));
+console.log(`CPU per request: service ${perRequest(cpuMs.server)}, client ${perRequest(cpuMs.client)}`);
+console.log(
+  [...statuses]
+    .sort()
+    .map(([status, count]) => `${status}: ${count}`)
+    .join(', '),
+);
 for (const { what, bytes } of found) console.log(`${what}: ${JSON.stringify(bytes.toString('latin1'))}`);
 process.stdout.write(log);
 console.log(`${requests - found.length} passed, ${found.length} failed`);
-process.exit(found.length > 0 ? 1 : 0);
+process.exit(found.length > 0 || log !== '' ? 1 : 0);

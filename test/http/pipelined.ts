@@ -22,6 +22,8 @@ type Talk = {
   /** The statuses and the bodies of the answers so far. */
   readonly answers: () => readonly Answer[];
   readonly statuses: () => readonly number[];
+  /** Everything that was received so far. */
+  readonly text: () => string;
   readonly closed: Promise<void>;
 };
 
@@ -46,6 +48,7 @@ export async function serving(secure: boolean, use: (served: Served) => Promise<
     await next();
   });
   app.get('/quick', (c) => c.text('quick'));
+  app.get('/bytes', () => renderAnswer({ status: 200, body: new TextEncoder().encode('bytes') }, 39, '', () => {}));
   app.get('/last', async (c) => {
     await released;
     return c.text('last', 200, { connection: 'close' });
@@ -96,7 +99,7 @@ export async function serving(secure: boolean, use: (served: Served) => Promise<
         closed.catch(() => {});
         client.write(said);
         const answers = () => answersIn(text);
-        return { client, answers, statuses: () => answers().map(([status]) => status), closed };
+        return { client, text: () => text, answers, statuses: () => answers().map(([status]) => status), closed };
       },
     });
   } finally {

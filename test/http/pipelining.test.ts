@@ -77,6 +77,35 @@ for (const secure of [false, true]) {
     },
   );
 
+  test(named('a host that is no part of a URL is refused in the form of the API, and names what is wrong'), () =>
+    serving(secure, async ({ letGo, talk }) => {
+      letGo();
+      for (const wrong of ['a b<', '', 'a/b', 'a:99999999', 'local\\host']) {
+        const { answers, closed } = talk(`GET /quick HTTP/1.1\r\nHost: ${wrong}\r\n\r\n${request('/last')}`);
+        await closed;
+        const [[status, body] = [], last] = answers();
+        assert.equal(status, 400);
+        assert.match(JSON.parse(body ?? '').errors[0].detail, /Host header/);
+        assert.deepEqual(last, [200, 'last']);
+      }
+    }),
+  );
+
+  test(named('100 Continue comes between the answer before it and its own, whatever that is made of'), () =>
+    serving(secure, async ({ arrived, letGo, talk }) => {
+      const expecting =
+        'GET /bytes HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\none';
+      const { text, closed } = talk(request('/slow') + expecting + expecting + request('/last'));
+      await until('the first has arrived', () => arrived.includes('/slow'));
+      letGo();
+      await closed;
+      const places = [...text().matchAll(/HTTP\/1\.1 \d+|slow|bytes|last/g)].map(([place]) =>
+        place.replace('HTTP/1.1 ', ''),
+      );
+      assert.deepEqual(places, ['200', 'slow', '100', '200', 'bytes', '100', '200', 'bytes', '200', 'last']);
+    }),
+  );
+
   test(named('after an answer that is marked as the last one, no refusal is sent'), () =>
     serving(secure, async ({ arrived, letGo, talk }) => {
       for (const bad of [twoHosts, unknownMethod, tunnel]) {

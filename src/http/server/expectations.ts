@@ -27,10 +27,16 @@ export function meetExpectations(server: Server, refusals: Refusals, listener: R
       // The client may never send the body that its headers announce, so the connection ends.
       const value = request.headers.expect?.slice(0, 100);
       const problem = `A request may expect 100-continue, and nothing else: Expect is ${JSON.stringify(value)}`;
-      refusals.refuse(request.socket, refusal(417, 'Expectation Failed', problem), response);
+      refusals.refuse(request.socket, refusal(417, 'Expectation Failed', problem, request.method), response);
       return;
     }
-    if (what === 'to go on') response.writeContinue();
-    listener(request, response);
+    const carryOut = (): void => {
+      if (what === 'to go on') response.writeContinue();
+      listener(request, response);
+    };
+    // Node.js puts the headers of an answer that waits for earlier ones before a 100 Continue that waits with it, so that
+    // the client takes the 100 for a part of the body. So the request itself waits for its turn.
+    if (what === 'to go on' && response.socket === null) response.once('socket', carryOut);
+    else carryOut();
   };
 }

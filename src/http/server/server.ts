@@ -9,7 +9,7 @@ import { openRefusals } from './refusals.ts';
 import { cutSlowReaders, slowSenders } from './slow_clients.ts';
 import type { Tls } from './tls_files.ts';
 import { trackUnanswered, type Unanswered } from './unanswered.ts';
-import { answerUnparsed, maxHeaderBytes, refuseAmbiguous, refuseTunnels } from './unparsed.ts';
+import { answerUnparsed, answerWithoutUrl, maxHeaderBytes, refuseAmbiguous, refuseTunnels } from './unparsed.ts';
 
 /** Node's HTTP server with the app, which does not listen yet. */
 export type ApiServer = {
@@ -59,7 +59,8 @@ export function createApiServer(app: Hono<HonoEnv>, options: ApiServerOptions): 
   if (tls === undefined) Object.assign(server, { httpAllowHalfOpen: true });
   const unanswered = trackUnanswered(server);
   const refusals = openRefusals(unanswered);
-  server.on('request', refuseAmbiguous(refusals, meetExpectations(server, refusals, getRequestListener(app.fetch))));
+  const carryOut = getRequestListener(app.fetch, { errorHandler: answerWithoutUrl });
+  server.on('request', refuseAmbiguous(refusals, meetExpectations(server, refusals, carryOut)));
   server.on('clientError', answerUnparsed(unanswered, refusals));
   server.on('connect', refuseTunnels(unanswered, refusals));
   cutSlowReaders(server, unanswered, clientTimeoutMs);

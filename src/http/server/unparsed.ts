@@ -1,5 +1,6 @@
 import type { IncomingMessage, RequestListener } from 'node:http';
 import type { Socket } from 'node:net';
+import { RequestError } from '@hono/node-server';
 import { newRequestId, requestIdHeader } from '../request_id.ts';
 import type { Refusals } from './refusals.ts';
 import type { Unanswered } from './unanswered.ts';
@@ -29,12 +30,28 @@ export const answerUnparsed =
     ];
     // The error may be in the body of a request whose headers were correct.
     const own = unanswered.on(socket).find(({ req }) => !req.complete);
-    const answer = unanswered.isAnsweredEarly(socket) ? '' : refusal(status, title, detail);
+    const answer = unanswered.isAnsweredEarly(socket) ? '' : refusal(status, title, detail, own?.req.method);
     refusals.refuse(socket, answer, own);
   };
 
-/** The text of an answer with its headers, after which the connection ends. */
-export function refusal(status: number, title: string, detail: string): string {
+/**
+ * The text of an answer with its headers, after which the connection ends.
+ *
+ * @param method of the request, where it is known: the answer to HEAD has no body
+ */
+export function refusal(status: number, title: string, detail: string, method?: string): string {
+  const { requestId, body } = problemBody(status, title, detail);
+  return (
+    `HTTP/1.1 ${status} ${title}\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n` +
+    `${requestIdHeader}: ${requestId}\r\nConnection: close\r\n\r\n${method === 'HEAD' ? '' : body}`
+  );
+}
+
+function problemBody(
+  status: number,
+  title: string,
+  detail: string,
+): { readonly requestId: string; readonly body: string } {
   const requestId = newRequestId();
   const explanation =
     status === 400
@@ -43,10 +60,20 @@ export function refusal(status: number, title: string, detail: string): string {
   const body = JSON.stringify({
     errors: [{ status, title, detail: `${explanation}\n\n ${detail}  `, request_id: requestId }],
   });
-  return (
-    `HTTP/1.1 ${status} ${title}\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n` +
-    `${requestIdHeader}: ${requestId}\r\nConnection: close\r\n\r\n${body}`
+  return { requestId, body };
+}
+
+/** The answer to a request whose Host header or target is no part of a URL, so that the app cannot get it. */
+export function answerWithoutUrl(error: unknown): Response {
+  if (!(error instanceof RequestError)) return new Response(null, { status: 500 }); // as without this function
+  const { requestId, body } = problemBody(
+    400,
+    'Bad Request',
+    `The Host header or the target is invalid: ${error.message}`,
   );
+  const length = `${Buffer.byteLength(body)}`;
+  const headers = { 'content-type': 'application/json', 'content-length': length, [requestIdHeader]: requestId };
+  return new Response(body, { status: 400, headers });
 }
 
 const problems: Readonly<Record<string, readonly [status: number, title: string, detail: string]>> = {
@@ -73,7 +100,7 @@ export const refuseAmbiguous =
     const count = hosts(request.rawHeaders);
     if (count === 1 || (count === 0 && request.httpVersion === '1.0')) return void listener(request, response);
     const problem = `The request has ${count === 0 ? 'no Host header' : 'several Host headers'}`;
-    refusals.refuse(request.socket, refusal(400, 'Bad Request', problem), response);
+    refusals.refuse(request.socket, refusal(400, 'Bad Request', problem, request.method), response);
   };
 
 /**
