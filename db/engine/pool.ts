@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import pg from 'pg';
+import { arrayText } from './array_text.ts';
 import { hostsOf } from './hosts.ts';
 import { newHostSearch, openHostsPool } from './hosts_pool.ts';
 
@@ -110,10 +111,12 @@ export function sendingFrom(
     if (wrapped.has(client)) return client;
     wrapped.add(client);
     const query = client.query.bind(client) as (config: pg.QueryConfig) => Promise<pg.QueryResult>;
-    const send: Send = (text, values = []) =>
-      query(preparedStatements && isReusable(text) ? { name: nameOf(text), text, values } : { text, values }).catch(
-        (error: unknown) => afterItsEnd(client, error),
-      );
+    const send: Send = (text, parameters = []) => {
+      const values = parameters.map((value) => (Array.isArray(value) ? arrayText(value) : value));
+      return query(
+        preparedStatements && isReusable(text) ? { name: nameOf(text), text, values } : { text, values },
+      ).catch((error: unknown) => afterItsEnd(client, error));
+    };
     client.query = (onStatement === undefined ? send : timed(send, onStatement)) as typeof client.query;
     return client;
   }) as typeof pool.connect;

@@ -1,30 +1,26 @@
 import type { Database } from '../../db/engine/connect.ts';
-import { briefWait, isLockRefused, type LockWait, LockWaitTooLong } from '../../db/engine/slow_lane.ts';
+import { isLockRefused, type LockWait, LockWaitTooLong } from '../../db/engine/slow_lane.ts';
 import { onBehalfOf, requestsServed } from '../log/request_ids.ts';
 import type { BatchOptions } from './batch_options.ts';
+import { endsWithin } from './ends_within.ts';
+import { freeBeside } from './free_beside.ts';
+import { gatherMore } from './gather_more.ts';
 import { openLockedKeys } from './locked_keys.ts';
 import { measureLostTime } from './lost_time.ts';
 import { type Entry, isUnderWay, openQueued, type Queued, type Suspicion, suspicions } from './queued.ts';
 import { takeBatch } from './take_batch.ts';
+import { openWorkAhead } from './work_ahead.ts';
 
 export type { BatchOptions } from './batch_options.ts';
 export type { Entry } from './queued.ts';
 
-/** The limit for each lock while many waits fail. */
-const briefestWait: LockWait = { lockTimeoutMs: 5 };
-/** The limits for suspected items. There may be many of them to try. */
-const partWait: LockWait = { lockTimeoutMs: 2, firstLockTimeoutMs: 50 };
-/** A failed batch is repeated in this many parts. */
-const partsOfBatch = 16;
-/** The number of parts that are repeated at the same time. */
-const partsAtOnce = 4;
+/** A failed batch is repeated in this many parts, and so many of them at the same time. */
+const [partsOfBatch, partsAtOnce] = [16, 4];
 /**
  * After this many refusals that a locked key explains, an item is suspected all the same: a row that is often locked for
  * a moment would otherwise hide another lock for ever.
  */
 const explainedRefusals = 3;
-/** A batch waits for more items for at most this number of turns of the event loop. */
-const mostTurns = 5;
 /** If a batch takes longer, in milliseconds, the next batch starts beside it. */
 const longMs = 1_000;
 /** The largest number of long batches beside each other. Each occupies a connection. */
@@ -44,17 +40,19 @@ const longBatches = 4;
  *
  * An item that waits for a lock longer than a statement may take is rejected.
  *
+ * While a batch is performed, the next one may be prepared (work_ahead.ts).
+ *
  * @param perform does a batch: it settles each entry or puts it back. What it throws applies to all entries that it has
  *   not settled.
  * @returns a function that asks for one item. It throws `LockWaitTooLong`, and what `perform` rejects the item with.
  */
 export function inBatches<Item, Result>(
   { turn, slowLane, statementTimeoutMs }: Pick<Database, 'turn' | 'slowLane' | 'statementTimeoutMs'>,
-  options: BatchOptions<Item>,
+  options: BatchOptions<Item, Result>,
   perform: (batch: readonly Entry<Item, Result>[], wait: LockWait) => Promise<void>,
 ): (item: Item) => Promise<Result> {
   const { limit, orderOf = none, locksOf = none, sharedLock = '', everyMs = 0 } = options;
-  const { isAlone, isOfOne, awaitLock } = options;
+  const { isAlone, isOfOne, awaitLock, weightOf } = options;
 
   type Waiting = Queued<Item, Result>;
 
@@ -71,6 +69,8 @@ export function inBatches<Item, Result>(
   let lastRefusal: unknown;
   let lastStartMs = Number.NEGATIVE_INFINITY;
   let running = false;
+  /** The batch that the next one waits for. */
+  let performing: readonly Waiting[] = [];
 
   const needsOf = ({ order, item }: Pick<Waiting, 'order' | 'item'>): readonly string[] => [
     sharedLock,
@@ -86,26 +86,29 @@ export function inBatches<Item, Result>(
 
   const run = async (): Promise<void> => {
     running = true;
+    let prepared: readonly Waiting[] = [];
     for (;;) {
-      await gather();
-      if (everyMs > 0) await untilDue();
-      const batch = take('none');
+      const batch = prepared.length > 0 ? prepared : await gatherBatch();
       if (batch.length === 0) break;
       lastStartMs = performance.now();
+      performing = batch;
       const performed = performBatch(batch);
+      ahead.begin();
       if (long.size >= longBatches) await performed;
       else if (!(await endsWithin(performed, longMs))) goOnBeside(batch, performed);
+      prepared = ahead.end();
     }
     running = false;
   };
 
-  /** Reads the requests that wait at the sockets, and goes on as long as more come, so that they share a batch. */
-  const gather = async (): Promise<void> => {
-    for (let turns = 0, before = -1; turns < mostTurns && queue.length > before; turns += 1) {
-      before = queue.length;
-      await turn();
-    }
+  const gatherBatch = async (): Promise<readonly Waiting[]> => {
+    await gather();
+    const dueInMs = lastStartMs + everyMs - performance.now();
+    if (everyMs > 0 && dueInMs > 0 && queue.length > 0) await new Promise((end) => setTimeout(end, dueInMs));
+    return take('none');
   };
+
+  const gather = (): Promise<void> => gatherMore(turn, () => queue.length);
 
   const wake = (): void => {
     if (suspects > 0) for (const suspicion of suspicions) tryParts(suspicion);
@@ -126,59 +129,48 @@ export function inBatches<Item, Result>(
 
   /** Takes the next batch of items with this suspicion from the queue. */
   const take = (suspicion: Suspicion): readonly Waiting[] => {
-    const isFree = freeNow(suspicion);
+    const batch = next(suspicion);
+    start(batch);
+    return batch;
+  };
+
+  /** @param before a batch that will have ended before the next one begins */
+  const next = (suspicion: Suspicion, before: readonly Waiting[] = []): readonly Waiting[] => {
+    const isFree = freeBeside({ locked, sharedLock, locksOf }, { suspicion, long, parts, slow, before });
     const isOfThese = (waiting: Waiting): boolean => waiting.suspicion === suspicion;
     // Also an item that only waits for an earlier item must be rejected in time.
     const keep = (waiting: Waiting): void => {
       if (isOfThese(waiting)) waiting.expireInTime();
     };
-    const batch = takeBatch(queue, limit, (waiting) => isOfThese(waiting) && isFree(waiting), keep);
+    return takeBatch(queue, limit, (waiting) => isOfThese(waiting) && isFree(waiting), keep);
+  };
+
+  const start = (batch: readonly Waiting[]): void => {
     for (const waiting of batch) waiting.state = 'under way';
     if (batch.length > 0) queue = queue.filter(({ state }) => state === 'queued');
-    return batch;
   };
+
+  const ahead = openWorkAhead<Item, Result, Waiting>(options, {
+    gather,
+    waiting: () => queue,
+    next: () => next('none', performing),
+    start,
+  });
 
   const goOnBeside = (batch: readonly Waiting[], performed: Promise<void>): void => {
     long.add(batch);
+    putBack([]);
     void performed.then(() => {
       long.delete(batch);
       wake();
     });
-    void findTableLock(batch);
-  };
-
-  /** If a long batch waits for the lock of a table, no other batch may start before the table is free. */
-  const findTableLock = async (batch: readonly Waiting[]): Promise<void> => {
-    if (sharedLock === '') return;
-    const keys = await locked.find(batch);
-    if (keys.includes(sharedLock)) locked.waitFor(sharedLock, lastRefusal);
-  };
-
-  const untilDue = async (): Promise<void> => {
-    const dueInMs = lastStartMs + everyMs - performance.now();
-    if (dueInMs > 0 && queue.length > 0) await new Promise((end) => setTimeout(end, dueInMs));
-  };
-
-  /** Returns a check whether an item needs nothing that is locked or in use now. */
-  const freeNow = (suspicion: Suspicion): ((waiting: Waiting) => boolean) => {
-    if (!locked.areAny() && long.size + parts.size + slow.size === 0) return () => true;
-    const slowest = [...long].flat().filter(isUnderWay);
-    const tried = [...parts].flat();
-    const inUse = new Set([...slowest, ...tried, ...slow].flatMap(({ order }) => order));
-    // If two suspected items lock the same, the one that gets the lock and waits for another would make the other fail.
-    const lockedByUs = new Set(
-      (suspicion === 'none' ? slowest : [...slowest, ...tried]).flatMap(({ item }) => locksOf(item)),
-    );
-    return ({ order, item }) =>
-      !locked.has(sharedLock) &&
-      order.every((key) => !inUse.has(key) && !locked.has(key)) &&
-      locksOf(item).every((key) => !lockedByUs.has(key) && !locked.has(key));
+    // If it waits for the lock of a table, no other batch may start before the table is free.
+    if (sharedLock !== '') void locked.waitIfLocked(sharedLock, batch, () => lastRefusal);
   };
 
   const performBatch = async (batch: readonly Waiting[]): Promise<void> => {
     const isSuspected = batch.some(({ suspicion }) => suspicion !== 'none');
-    const fastWait = lostTime.isTooMuch() ? briefestWait : briefWait;
-    const wait = isSuspected ? partWait : fastWait;
+    const wait = lostTime.waitNow(isSuspected);
     try {
       await performFor(batch, wait);
     } catch (error) {
@@ -262,9 +254,11 @@ export function inBatches<Item, Result>(
     });
   };
 
+  /** Puts items back to the head of the queue, before those of the batch that was prepared, which they may go with. */
   const putBack = (again: readonly Waiting[]): void => {
-    for (const waiting of again) waiting.state = 'queued';
-    queue.unshift(...again);
+    const items = [...again, ...ahead.drop()];
+    for (const waiting of items) waiting.state = 'queued';
+    queue.unshift(...items);
     wake();
   };
 
@@ -278,10 +272,17 @@ export function inBatches<Item, Result>(
   return (item) =>
     new Promise((resolve, reject) => {
       const waiting = openQueued<Item, Result>(
-        { item, order: orderOf(item), share: isAlone?.(item) ? 1 : limit, askedBy: requestsServed() },
+        {
+          item,
+          order: orderOf(item),
+          share: isAlone?.(item) ? 1 : limit,
+          weight: weightOf?.(item) ?? 1,
+          askedBy: requestsServed(),
+        },
         statementTimeoutMs,
         {
-          resolve,
+          // What the client does with the answer takes time. The next batch, if it is ready, begins before that.
+          resolve: (result) => (ahead.isReady() ? setImmediate(resolve, result) : resolve(result)),
           reject,
           onSettled: ({ suspicion }) => {
             if (suspicion !== 'none') suspects -= 1;
@@ -293,18 +294,8 @@ export function inBatches<Item, Result>(
       );
       queue.push(waiting);
       wake();
+      ahead.notice(item);
     });
 }
 
 const none = (): readonly string[] => [];
-
-/** Whether work that never rejects ends in time. It goes on in any case. */
-function endsWithin(work: Promise<void>, ms: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(() => resolve(false), ms);
-    void work.then(() => {
-      clearTimeout(timer);
-      resolve(true);
-    });
-  });
-}

@@ -17,6 +17,8 @@ export type LockedKeys<Item> = {
    * @param refusal the error by which the lock was refused
    */
   waitFor(key: string, refusal: unknown): void;
+  /** Does so if the database says that the key, which these items need, is locked. */
+  waitIfLocked(key: string, items: readonly Needing<Item>[], refusal: () => unknown): Promise<void>;
 };
 
 /**
@@ -36,24 +38,29 @@ export function openLockedKeys<Item>(
   },
 ): LockedKeys<Item> {
   const locked = new Set<string>();
+  const find: LockedKeys<Item>['find'] = async (items) => {
+    if (findLocked === undefined) return [];
+    const needed = new Set(items.flatMap((needing) => queue.needsOf(needing)));
+    const found = await findLocked(items.map(({ item }) => item)).catch(() => []);
+    return found.filter((key) => needed.has(key));
+  };
+  const waitFor: LockedKeys<Item>['waitFor'] = (key, refusal) => {
+    if (locked.has(key) || awaitLock === undefined) return;
+    locked.add(key);
+    const end = (): void => {
+      locked.delete(key);
+      queue.onFree();
+    };
+    const isWanted = (): boolean => queue.isWanted(key);
+    slowLane.attempt((wait) => awaitLock(key, wait), { holdsOthers: false, isWanted, refusal }).then(end, end);
+  };
   return {
     has: (key) => locked.has(key),
     areAny: () => locked.size > 0,
-    find: async (items) => {
-      if (findLocked === undefined) return [];
-      const needed = new Set(items.flatMap((needing) => queue.needsOf(needing)));
-      const found = await findLocked(items.map(({ item }) => item)).catch(() => []);
-      return found.filter((key) => needed.has(key));
-    },
-    waitFor: (key, refusal) => {
-      if (locked.has(key) || awaitLock === undefined) return;
-      locked.add(key);
-      const end = (): void => {
-        locked.delete(key);
-        queue.onFree();
-      };
-      const isWanted = (): boolean => queue.isWanted(key);
-      slowLane.attempt((wait) => awaitLock(key, wait), { holdsOthers: false, isWanted, refusal }).then(end, end);
+    find,
+    waitFor,
+    waitIfLocked: async (key, items, refusal) => {
+      if ((await find(items)).includes(key)) waitFor(key, refusal());
     },
   };
 }

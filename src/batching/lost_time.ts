@@ -1,3 +1,10 @@
+import { briefWait, type LockWait } from '../../db/engine/slow_lane.ts';
+
+/** The limit for each lock while many waits fail. */
+const briefestWait: LockWait = { lockTimeoutMs: 5 };
+/** The limits for suspected items. There may be many of them to try. */
+const partWait: LockWait = { lockTimeoutMs: 2, firstLockTimeoutMs: 50 };
+
 /** The share of each second that may be lost to waits for locks that fail. */
 const lostShare = 0.1;
 
@@ -13,12 +20,14 @@ export function measureLostTime() {
     lostMs = Math.max(0, lostMs - lostShare * (nowMs - countedAtMs)) + addedMs;
     countedAtMs = nowMs;
   };
+  /** Whether lately more time was lost than may be: batches must wait shorter. */
+  const isTooMuch = (): boolean => {
+    if (lostMs > 0) add(0);
+    return lostMs > lostShare * 1_000;
+  };
   return {
     add,
-    /** Whether lately more time was lost than may be: batches must wait shorter. */
-    isTooMuch: (): boolean => {
-      if (lostMs > 0) add(0);
-      return lostMs > lostShare * 1_000;
-    },
+    /** How long the next batch may wait for each lock. */
+    waitNow: (isSuspected: boolean): LockWait => (isSuspected ? partWait : isTooMuch() ? briefestWait : briefWait),
   };
 }

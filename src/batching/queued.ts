@@ -65,7 +65,7 @@ export const isUnderWay = ({ state }: { readonly state: string }): boolean => st
  * @param timeLimitMs the time that the item has from now on; 0 if it has no limit
  */
 export function openQueued<Item, Result>(
-  asked: Pick<Queued<Item, Result>, 'item' | 'order' | 'share' | 'askedBy'>,
+  asked: Pick<Queued<Item, Result>, 'item' | 'order' | 'share' | 'weight' | 'askedBy'>,
   timeLimitMs: number,
   { resolve, reject, onSettled, onReady, giveUp, onExpired }: Listeners<Item, Result>,
 ): Queued<Item, Result> {

@@ -4,6 +4,8 @@ export type Candidate = {
   readonly order: readonly string[];
   /** The largest batch that the item may be part of; 1 if it must be alone. */
   readonly share: number;
+  /** As how many items it counts for the size of a batch. */
+  readonly weight: number;
   /** Whether what the item itself waits for is there. */
   readonly isReady: boolean;
 };
@@ -25,6 +27,7 @@ export function takeBatch<Item extends Candidate>(
   const earlier = new Set<string>();
   const batch: Item[] = [];
   let size = limit;
+  let weight = 0;
   for (const item of queue) {
     if (batch.length >= size) break;
     const isNext = item.order.every((key) => !earlier.has(key));
@@ -33,8 +36,9 @@ export function takeBatch<Item extends Candidate>(
       keep(item);
       continue;
     }
-    if (item.share <= batch.length) break;
+    if (item.share <= batch.length || (batch.length > 0 && weight + item.weight > limit)) break;
     batch.push(item);
+    weight += item.weight;
     size = Math.min(size, item.share);
   }
   return batch;

@@ -20,6 +20,8 @@ export type Place = { readonly anchor: Provider; readonly candidate: Candidate }
 export type PlaceOptions = {
   readonly allowed: AllowedTrees;
   readonly work: PlacingWork;
+  /** Requests whose names are looked up: those of a gang are mostly the same. Nothing may be awaited while it is used. */
+  readonly known?: Map<CandidateRequest, Resolution>;
 };
 
 /** The budget of the search, and beside it what the lists cost that it made: later requests use them as well. */
@@ -43,10 +45,24 @@ export function findPlace(
   const sharing = sharingIn(fleet);
   const spentBefore = looksToMakeLists(fleet);
   try {
-    return firstPlace(fleet, resolveForSearch(fleet, request, sharing), sharing, options);
+    return firstPlace(fleet, resolved(fleet, request, sharing, options), sharing, options);
   } finally {
     options.work.forLists += (looksToMakeLists(fleet) - spentBefore) * fleet.roots.length;
   }
+}
+
+function resolved(
+  fleet: Fleet,
+  request: CandidateRequest,
+  sharing: Sharing,
+  { known }: Pick<PlaceOptions, 'known'>,
+): Resolution {
+  const before = known?.get(request);
+  if (before !== undefined) return before;
+  const resolution = resolveForSearch(fleet, request, sharing);
+  // Whether there is nothing may depend on what is free.
+  if (resolution !== 'nothing') known?.set(request, resolution);
+  return resolution;
 }
 
 /** The cost of all orders of the trees and all lists of their room that were made so far, in looks per tree. */

@@ -6,7 +6,9 @@ import { type ConsumerState, readConsumers } from '../../db/statements/claims/re
 import { inBatches } from '../batching/batches.ts';
 import type { FleetKeeper } from '../fleet/keeper.ts';
 import type { Claim } from './claim.ts';
+import type { Judged } from './effects.ts';
 import { giveRefusals } from './give_refusals.ts';
+import { openJudgeAhead } from './judge_ahead.ts';
 import { judgeBatch } from './judge_batch.ts';
 import { awaitLock, consumerLock, findLocked, providerLock, relationLock, tablesOfClaimsLock } from './locks.ts';
 import type { ClaimOutcome } from './outcome.ts';
@@ -38,11 +40,16 @@ export type Claims = {
 
 /** How many claims one statement writes. With more, the statement takes longer than to wait for the next one. */
 const batchLimit = 256;
+/**
+ * So many consumers by query count as one claim. If all gangs that wait went with one batch, there would be none to judge while it is
+ * written.
+ */
+const placedAsOne = 2;
 
 /**
  * A claim waits in the queue. Its batch is judged on the known fleet (judge_batch.ts), and written by one statement,
  * whose guards prove that what the claims were judged by still holds (write_batch.ts). A claim that loses a guard goes
- * again with a later batch. A claim that the known fleet does not allow goes again too, and is judged on a fresh fleet:
+ * again with a later batch. While a batch with gangs is written, the next one is judged (judge_ahead.ts). A claim that the known fleet does not allow goes again too, and is judged on a fresh fleet:
  * only that may refuse it (give_refusals.ts).
  *
  * No two claims of a batch are for the same consumer: the later one must see what the earlier one wrote. A claim that
@@ -58,7 +65,14 @@ export function openClaims(database: Database, fleet: FleetKeeper, options: Batc
     return repeatLostRaces(() => readConsumers(database, claims.flatMap(readBy), claims.some(needsOwner)));
   };
 
+  const ahead = openJudgeAhead(fleet, staleness);
+  /** @param isWhole whether these are all claims of their batch */
+  const writeJudged = (judged: readonly Judged[], isWhole: boolean, wait: LockWait): Promise<void> =>
+    ahead.whileWriting(judged, isWhole, () => writeBatch(judged, wait));
+
   const processBatch = async (batch: readonly BatchedClaim[], wait: LockWait): Promise<void> => {
+    const judgedAhead = ahead.outcomeFor(batch);
+    if (judgedAhead !== undefined) return writeJudged(judgedAhead, true, wait);
     const reading = readStates(batch.filter(({ item }) => item.readsConsumers));
     // For a refusal the fleet must be newer than the consumers that were read: see giveRefusals.
     const mayRefuse = batch.some(({ item }) => item.judgedOn === 'fresh fleet');
@@ -66,14 +80,17 @@ export function openClaims(database: Database, fleet: FleetKeeper, options: Batc
     // An entity tag contains names, such as those of resource classes, which no guard proves.
     const mustBeFresh = staleness.isSuspected() || mayRefuse || batch.some(({ item }) => isByTag(item));
     const [states] = await Promise.all([reading, mustBeFresh ? staleness.bringUpToDate() : undefined]);
-    const { judged, refused, isFleetSuspected } = judgeBatch(fleet.known, batch, states);
+    const { judged, refused, again, failed, isFleetSuspected } = judgeBatch(fleet.known, batch, states);
     if (isFleetSuspected) staleness.suspect();
+    for (const { entry, item } of again) entry.again(item);
+    for (const { entry, error } of failed) entry.reject(error);
     const refuse = async (): Promise<void> => {
       const changed = await giveRefusals(refused, states, readStates);
       if (changed.length > 0) staleness.suspect();
       for (const { again, item } of changed) again(onFreshFleet(item));
     };
-    const results = await Promise.allSettled([writeBatch(judged, wait), refuse()]);
+    const isWhole = judged.length === batch.length;
+    const results = await Promise.allSettled([writeJudged(judged, isWhole, wait), refuse()]);
     for (const result of results) if (result.status === 'rejected') throw result.reason;
   };
 
@@ -84,8 +101,10 @@ export function openClaims(database: Database, fleet: FleetKeeper, options: Batc
       orderOf: (claim) => [...consumersOf(claim).map(consumerLock), ...claim.related.map(relationLock)],
       locksOf: (claim) => providersOf(claim).map(providerLock),
       sharedLock: tablesOfClaimsLock,
+      weightOf: ({ claim: { placing = [] } }) => Math.max(1, placing.length / placedAsOne),
       isAlone: ({ claim }) => claim.inventories.length > 0,
       isOfOne: isUnstorable,
+      ahead,
       findLocked: async (claims) => {
         const locked = new Set(await findLocked(database, rowsOf(claims), tablesOfClaimsLock));
         avoidLocked(claims, (uuid) => locked.has(providerLock(uuid)));

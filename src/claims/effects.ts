@@ -23,14 +23,34 @@ export type Judged = {
 export const isForeseeable = ({ write }: Judged): boolean => write.inventories.length === 0;
 
 /** What the fleet shows of a claim as soon as it is written, before the next refresh. */
-export const effectsOf = ({ write, demands }: Judged): Effect[] => [
-  ...write.providers.map(({ providerId, bump }) => ({ providerId, bump, used: [] })),
-  ...demands.map(({ provider, classId, wanted, freed }) => ({
-    providerId: provider.id,
-    bump: 0,
-    used: [{ classId, delta: wanted - freed }],
-  })),
-];
+export function effectsOf({ write, demands }: Judged): readonly Effect[] {
+  const effects = effectsByProvider();
+  for (const { providerId, bump } of write.providers) effects.bump(providerId, bump);
+  for (const { provider, classId, wanted, freed } of demands) effects.use(provider.id, classId, wanted - freed);
+  return effects.all();
+}
+
+/** Collects one effect for each provider: to show one takes as long for three classes as for one. */
+export function effectsByProvider() {
+  const effects = new Map<number, { providerId: number; bump: number; used: { classId: number; delta: number }[] }>();
+  const effectOn = (providerId: number) => {
+    let effect = effects.get(providerId);
+    if (effect === undefined) {
+      effect = { providerId, bump: 0, used: [] };
+      effects.set(providerId, effect);
+    }
+    return effect;
+  };
+  return {
+    bump: (providerId: number, by: number): void => {
+      effectOn(providerId).bump += by;
+    },
+    use: (providerId: number, classId: number, delta: number): void => {
+      effectOn(providerId).used.push({ classId, delta });
+    },
+    all: (): readonly Effect[] => [...effects.values()],
+  };
+}
 
 /**
  * How much capacity the claims leave in the inventories that they take from. Other transactions may take it meanwhile.

@@ -3,21 +3,22 @@ import type { Fleet } from '../fleet/fleet.ts';
 import type { Inventory } from '../fleet/provider.ts';
 import { suppose } from '../fleet/supposed.ts';
 import { ClaimRefused, isByQuery } from './claim.ts';
-import type { Judged } from './effects.ts';
+import { effectsByProvider, type Judged } from './effects.ts';
 import type { Refused } from './give_refusals.ts';
 import { judge } from './judge.ts';
 import type { Demand } from './judge_capacity.ts';
-import { type BatchedClaim, noteTried, onFreshFleet } from './pending_claim.ts';
+import { type BatchedClaim, noteTried, onFreshFleet, type PendingClaim } from './pending_claim.ts';
 
-/**
- * The claims of a batch, by what comes next. Claims that were put back into the queue, or whose judgement failed with
- * an error of the program, are in none of the lists.
- */
+/** The claims of a batch, by what comes next. None of them is settled. */
 export type JudgedBatch = {
   /** Claims that can be written. */
   readonly judged: readonly Judged[];
   /** Claims that a fresh fleet does not allow. */
   readonly refused: readonly Refused[];
+  /** Claims that must be judged again, in the form that replaces them. */
+  readonly again: readonly { readonly entry: BatchedClaim; readonly item: PendingClaim }[];
+  /** Claims whose judgement failed with an error of the program. */
+  readonly failed: readonly { readonly entry: BatchedClaim; readonly error: unknown }[];
   /**
    * Whether the known fleet, which may be stale, did not allow a claim. The fleet must be refreshed before the next
    * batch.
@@ -33,6 +34,8 @@ export function judgeBatch(
 ): JudgedBatch {
   const judged: Judged[] = [];
   const refused: Refused[] = [];
+  const again: { entry: BatchedClaim; item: PendingClaim }[] = [];
+  const failed: { entry: BatchedClaim; error: unknown }[] = [];
   let isFleetSuspected = false;
   const promises = openPromises(fleet, batch);
   let looks = 0;
@@ -43,7 +46,7 @@ export function judgeBatch(
     const { item } = entry;
     // Other requests are served before the searches go on.
     if (looks > mostLooks && isByQuery(item.claim)) {
-      entry.again();
+      again.push({ entry, item });
       continue;
     }
     try {
@@ -55,19 +58,19 @@ export function judgeBatch(
       promises.add(demands);
       judged.push({ entry, write, demands, placement });
     } catch (error) {
-      if (!(error instanceof ClaimRefused)) entry.reject(error);
+      if (!(error instanceof ClaimRefused)) failed.push({ entry, error });
       else if (item.judgedOn === 'known fleet') {
         isFleetSuspected = true;
-        entry.again(onFreshFleet(item));
+        again.push({ entry, item: onFreshFleet(item) });
       }
       // Claims before it in the batch may be the reason, and may still lose their guards. So it is judged again in the
       // next batch.
-      else if (promises.areAny()) entry.again();
+      else if (promises.areAny()) again.push({ entry, item });
       else refused.push({ entry, refusal: error });
     }
   }
   promises.end();
-  return { judged, refused, isFleetSuspected };
+  return { judged, refused, again, failed, isFleetSuspected };
 }
 
 /** After so many looks in one batch the searches that are left wait for the next one: they are some 50 ms. */
@@ -92,13 +95,15 @@ function openPromises(fleet: Fleet, batch: readonly BatchedClaim[]): Promises {
     taken,
     areAny: () => areAny,
     add: (demands) => {
+      const effects = effectsByProvider();
       for (const { provider, classId, inventory, freed, wanted } of demands) {
         if (inventory === undefined || wanted <= freed) continue;
         areAny = true;
         const delta = wanted - freed;
         if (supposition === undefined) taken.set(inventory, (taken.get(inventory) ?? 0) + delta);
-        else supposition.add([{ providerId: provider.id, bump: 0, used: [{ classId, delta }] }]);
+        else effects.use(provider.id, classId, delta);
       }
+      supposition?.add(effects.all());
     },
     end: () => supposition?.end(),
   };

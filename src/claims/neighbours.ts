@@ -1,12 +1,12 @@
 import type { ConsumerState } from '../../db/statements/claims/read_consumers.ts';
-import { type AllowedTrees, treesBeside } from '../candidates/allowed_trees.ts';
+import { type AllowedTrees, allTrees, treesBeside } from '../candidates/allowed_trees.ts';
 import { heldTrees } from '../candidates/held_trees.ts';
 import type { CandidateRequest } from '../candidates/request.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import type { Provider } from '../fleet/provider.ts';
 import { normalUuid } from '../placement/uuid.ts';
 import { type Claim, ClaimRefused, type ConsumerClaim } from './claim.ts';
-import { namedBy } from './placing_order.ts';
+import { namedBy, namesOthers } from './placing_order.ts';
 
 /** Where the consumers of a claim, and those that its queries name, have something. */
 export type Neighbours = {
@@ -23,7 +23,7 @@ export type Neighbours = {
  * The consumers that a claim names in `with` or `apart_from` and does not write itself, in each spelling that the database may have.
  */
 export function namedOutside({ consumers, placing = [] }: Claim): readonly string[] {
-  if (placing.length === 0) return none;
+  if (placing.length === 0 || !consumers.some(namesOthers)) return none;
   const named = new Set<string>();
   const own = new Set(consumers.map(({ uuid }) => normalUuid(uuid)));
   for (const place of placing) {
@@ -39,7 +39,7 @@ export function namedOutside({ consumers, placing = [] }: Claim): readonly strin
 
 /** The consumers of a claim whose queries name others, and those that they name, in the usual spelling. */
 export function relatedConsumers({ consumers, placing = [] }: Claim): readonly string[] {
-  if (placing.length === 0) return none;
+  if (placing.length === 0 || !consumers.some(namesOthers)) return none;
   const related = new Set<string>();
   for (const place of placing) {
     const { uuid = '', queries = none } = consumers[place] ?? {};
@@ -59,6 +59,7 @@ export function neighboursOf(
   states: ReadonlyMap<string, ConsumerState>,
   isCertain: boolean,
 ): Neighbours {
+  if (!consumers.some(namesOthers)) return noNeighbours;
   const places = new Map(consumers.map(({ uuid }, place) => [normalUuid(uuid), place]));
   /** What consumers of the claim have after it, by their place. */
   const after = new Map<number, ReadonlySet<Provider>>();
@@ -100,5 +101,7 @@ export function neighboursOf(
     },
   };
 }
+
+const noNeighbours: Neighbours = { allowedTrees: () => allTrees, note: () => {} };
 
 const none: readonly never[] = [];

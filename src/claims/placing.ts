@@ -4,6 +4,7 @@ import { type AllowedTrees, allTrees } from '../candidates/allowed_trees.ts';
 import { type Candidate, takenByProvider } from '../candidates/candidate.ts';
 import { findPlace, firstUnmet, type Place } from '../candidates/place.ts';
 import type { CandidateRequest } from '../candidates/request.ts';
+import type { Resolution } from '../candidates/resolve.ts';
 import type { Work } from '../candidates/work.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import { nameOf } from '../fleet/names.ts';
@@ -64,6 +65,7 @@ export function placeConsumers(
   options: PlacingOptions,
 ): Placement {
   const supposition = suppose(fleet);
+  const known = new Map<CandidateRequest, Resolution>();
   const workOfAll = { looks: looksOfAll, spent: 0 };
   const consumers = [...claim.consumers];
   const mappings = new Map<string, Mappings>();
@@ -76,14 +78,14 @@ export function placeConsumers(
       const consumer = claim.consumers[place];
       if (consumer === undefined) continue; // each is the place of a consumer
       const allowedTrees = (request: CandidateRequest) => neighbours.allowedTrees(place, request);
-      const { candidate, anchor, request } = placeOne(fleet, consumer, { ...options, workOfAll, allowedTrees });
+      const { candidate, anchor, request } = placeOne(fleet, consumer, { ...options, workOfAll, allowedTrees, known });
       const taken = takenByProvider(candidate);
       supposition.add(Array.from(taken, ([{ id }, amounts]) => effectOf(id, amounts)));
       const placed = { ...consumer, allocations: namedAmounts(fleet, taken) };
       consumers[place] = placed;
       neighbours.note(place, placed, request);
       mappings.set(consumer.uuid, mappingsOf(candidate));
-      for (const provider of treesOf(anchor, candidate)) reliedOn.add(provider.id);
+      addTrees(reliedOn, anchor, candidate);
     }
   } finally {
     supposition.end();
@@ -106,6 +108,7 @@ const providersOf = (state: ConsumerState | undefined): readonly number[] => [
 type Circumstances = PlacingOptions & {
   /** What is left for the claim, and what its searches took with the lists that they made. */
   readonly workOfAll: Work & { spent: number };
+  readonly known: Map<CandidateRequest, Resolution>;
   readonly allowedTrees: (request: CandidateRequest) => AllowedTrees;
 };
 
@@ -113,13 +116,13 @@ type Circumstances = PlacingOptions & {
 function placeOne(
   fleet: Fleet,
   consumer: ConsumerClaim,
-  { workOfAll, isCertain, avoided, allowedTrees }: Circumstances,
+  { workOfAll, isCertain, avoided, allowedTrees, known }: Circumstances,
 ): Place & { readonly request: CandidateRequest } {
   const { uuid, queries = [] } = consumer;
   for (const [place, { request }] of queries.entries()) {
     const granted = Math.min(looksOfOne, workOfAll.looks);
     const work = { looks: granted, forLists: 0 };
-    const options = { allowed: allowedTrees(request), work };
+    const options = { allowed: allowedTrees(request), work, known };
     const found = asRefusals(uuid, () => {
       const beside = avoided.size > 0 && request.order.length === 0;
       const place = beside
@@ -227,11 +230,10 @@ const namedAmounts = (
 const mappingsOf = (candidate: Candidate): Mappings =>
   new Map(candidate.map(({ group, providers }) => [group.suffix, [...new Set(providers)].map(({ uuid }) => uuid)]));
 
-/** All providers of the tree of a candidate, and of the trees that share with it. */
-const treesOf = (anchor: Provider, candidate: Candidate): ReadonlySet<Provider> => {
-  const found = new Set(anchor.tree);
+/** Adds the ids of all providers of the tree of a candidate, and of the trees that share with it. */
+function addTrees(ids: Set<number>, anchor: Provider, candidate: Candidate): void {
+  for (const { id } of anchor.tree) ids.add(id);
   for (const { providers } of candidate) {
-    for (const { root } of providers) if (root !== anchor) for (const provider of root.tree) found.add(provider);
+    for (const { root } of providers) if (root !== anchor) for (const { id } of root.tree) ids.add(id);
   }
-  return found;
-};
+}

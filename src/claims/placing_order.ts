@@ -10,6 +10,8 @@ import type { ConsumerClaim, PlacementQuery } from './claim.ts';
 export function placingOrder(
   consumers: readonly ConsumerClaim[],
 ): { readonly placing: readonly number[] } | { readonly circle: readonly string[] } {
+  const placed = [...consumers.keys()].filter((place) => consumers[place]?.queries !== undefined);
+  if (!consumers.some(namesOthers)) return { placing: placed };
   const places = new Map(consumers.map(({ uuid }, place) => [normalUuid(uuid), place]));
   const after = consumers.map(({ queries = [] }, place) =>
     namedBy(queries, 'with').flatMap((uuid) => {
@@ -18,8 +20,7 @@ export function placingOrder(
     }),
   );
   const placing = new Set<number>();
-  for (const [start, { queries }] of consumers.entries()) {
-    if (queries === undefined) continue;
+  for (const start of placed) {
     // Without recursion: each of a thousand consumers may name the one before.
     const way: { readonly place: number; readonly others: Iterator<number> }[] = [];
     const onWay = new Set<number>();
@@ -42,6 +43,10 @@ export function placingOrder(
   }
   return { placing: [...placing] };
 }
+
+/** Whether the queries of a consumer name consumers in `with` or `apart_from`. */
+export const namesOthers = ({ queries }: Pick<ConsumerClaim, 'queries'>): boolean =>
+  queries?.some(({ request }) => request.with.length + request.apartFrom.length > 0) === true;
 
 /** The consumers that some queries name in `with` or `apart_from`. */
 export const namedBy = (queries: readonly PlacementQuery[], by: 'with' | 'apartFrom'): readonly string[] => [

@@ -42,7 +42,7 @@ export function openBatchWriter(
   staleness: Staleness,
   owners: Owners,
   { conflictRetryCount, onRetry }: BatchWriterOptions,
-): (judged: readonly Judged[], wait: LockWait) => Promise<void> {
+): (judged: readonly Judged[], wait: LockWait) => Promise<boolean> {
   /**
    * For how many more batches it is expected that other transactions change the same providers: they are written with
    * leeway.
@@ -107,7 +107,7 @@ export function openBatchWriter(
   };
 
   /** Shows in the known fleet what was written, and notes whether other transactions change the same providers. */
-  const learn = (judged: readonly Judged[], { lost, xid, isContested }: WrittenClaims): void => {
+  const learn = (judged: readonly Judged[], { lost, xid, isContested }: WrittenClaims): boolean => {
     expectingOthers = isContested ? expectedAfterwards : Math.max(0, expectingOthers - 1);
     // Then the next batch finds few changes of others in the change log. No request waits for this refresh; if the
     // database is away, the next write gets the error.
@@ -116,18 +116,19 @@ export function openBatchWriter(
     const isShown = won.every(isForeseeable) && fleet.foresee({ xid, effects: won.flatMap(effectsOf) });
     if (!isShown) staleness.suspect();
     if (lost.some((guard) => guard !== undefined && guard !== 'owner')) staleness.suspect();
+    return isShown && won.length === judged.length;
   };
 
   return async (judged, wait) => {
-    if (judged.length === 0) return;
+    if (judged.length === 0) return true;
     let written: WrittenClaims;
     try {
       written = await send(judged, wait);
     } catch (error) {
       afterFailure(judged, error);
-      return;
+      return false;
     }
-    learn(judged, written);
+    const isAsForeseen = learn(judged, written);
     judged.forEach((each, place) => {
       const { entry, write } = each;
       const guard = written.lost[place];
@@ -136,5 +137,6 @@ export function openBatchWriter(
       else if (guard === 'owner') entry.again(entry.item, owners.ensure(write));
       else afterLostRace(each, { readsConsumers: guard === 'consumer' });
     });
+    return isAsForeseen;
   };
 }

@@ -3,7 +3,8 @@ export type SortedPlaces = {
   readonly blocks: readonly Block[];
   /** The first place that is not before what is looked for; behind the last block where all are. */
   find(isBefore: (place: number) => boolean): Position;
-  add(place: number): void;
+  /** @returns the block that has it now, whose `mostFree` leaves it out */
+  add(place: number): Block;
   /** Removes a place, which must compare as it did when it was added. @returns whether it was there */
   remove(place: number): boolean;
 };
@@ -11,14 +12,29 @@ export type SortedPlaces = {
 /** Some places that follow each other in the order; at least one. */
 export type Block = {
   readonly places: readonly number[];
-  /** By class id, the most that a single provider of these trees has free; dropped when a place is added or removed. */
+  /** By class id, what a single provider of these trees has free at most. It may be too much if there are doubts. */
   mostFree: Map<number, number> | undefined;
+  /** How often a place was removed since, and how often `mostFree` was relied on after that. */
+  doubts: number;
 };
 
 /** The number of a block, and an index in it. */
 export type Position = { readonly block: number; readonly index: number };
 
+/** With so many doubts the most is found out again: that takes as long as adding and removing some ten places. */
+const mostDoubts = 16;
+
+/** Counts one doubt more. */
+export function doubt(block: Block): void {
+  block.doubts += 1;
+  if (block.doubts < mostDoubts) return;
+  block.mostFree = undefined;
+  block.doubts = 0;
+}
+
 type OwnBlock = Block & { readonly places: number[] };
+
+const newBlock = (places: number[]): OwnBlock => ({ places, mostFree: undefined, doubts: 0 });
 
 /** So many places a block has at most. */
 const mostInBlock = 128;
@@ -29,7 +45,7 @@ export function sortPlaces(places: readonly number[], compare: (one: number, oth
   const blocks: OwnBlock[] = [];
   // Half full, so that there is room.
   for (let start = 0; start < sorted.length; start += mostInBlock / 2) {
-    blocks.push({ places: sorted.slice(start, start + mostInBlock / 2), mostFree: undefined });
+    blocks.push(newBlock(sorted.slice(start, start + mostInBlock / 2)));
   }
   const find = (isBefore: (place: number) => boolean): Position => {
     const block = firstFailing(blocks.length, (number) => isBefore(blocks[number]?.places.at(-1) ?? 0));
@@ -45,20 +61,22 @@ export function sortPlaces(places: readonly number[], compare: (one: number, oth
       const number = Math.min(found.block, Math.max(0, blocks.length - 1));
       const block = blocks[number];
       if (block === undefined) {
-        blocks.push({ places: [place], mostFree: undefined });
-        return;
+        const only = newBlock([place]);
+        blocks.push(only);
+        return only;
       }
       block.places.splice(number === found.block ? found.index : block.places.length, 0, place);
+      if (block.places.length <= mostInBlock) return block;
       block.mostFree = undefined;
-      if (block.places.length <= mostInBlock) return;
-      blocks.splice(number + 1, 0, { places: block.places.splice(mostInBlock / 2), mostFree: undefined });
+      blocks.splice(number + 1, 0, newBlock(block.places.splice(mostInBlock / 2)));
+      return block;
     },
     remove: (place) => {
       const { block: number, index } = find((other) => compare(other, place) < 0);
       const block = blocks[number];
       if (block?.places[index] !== place) return false;
       block.places.splice(index, 1);
-      block.mostFree = undefined;
+      doubt(block);
       if (block.places.length === 0) blocks.splice(number, 1);
       return true;
     },

@@ -1,6 +1,6 @@
 import { nowhere, type Places } from './places.ts';
 import type { Provider } from './provider.ts';
-import { type Block, firstFailing, sortPlaces } from './sorted_places.ts';
+import { type Block, doubt, firstFailing, sortPlaces } from './sorted_places.ts';
 import { keyValue, leftOf, type TreeKey } from './tree_keys.ts';
 import type { Demand } from './tree_room.ts';
 
@@ -91,17 +91,19 @@ export function orderTrees(
   /** Whether one provider of the trees of a block has as much free as one must have. */
   const mayMeet = (block: Block, demands: readonly Demand[]): boolean => {
     for (const { classId, ofOne } of demands) {
-      block.mostFree ??= new Map();
+      if (block.mostFree === undefined) {
+        block.mostFree = new Map();
+        block.doubts = 0;
+      }
       let most = block.mostFree.get(classId);
       if (most === undefined) {
         most = 0;
-        for (const place of block.places) {
-          for (const provider of providers[place]?.tree ?? none) most = Math.max(most, leftOf(provider, classId));
-        }
+        for (const place of block.places) most = Math.max(most, mostOfOne(providers[place]?.tree ?? none, classId));
         block.mostFree.set(classId, most);
       }
       if (most < ofOne) return false;
     }
+    if (block.doubts > 0) doubt(block);
     return true;
   };
 
@@ -125,7 +127,7 @@ export function orderTrees(
         unlist(provider.place);
         if (provider.rootPlace === nowhere) continue;
         readTree(provider);
-        sorted.add(provider.place);
+        raiseMostFree(sorted.add(provider.place), provider.tree);
       }
       dirty.clear();
     },
@@ -184,6 +186,19 @@ export function orderTrees(
       }
     },
   };
+}
+
+/** The most that one provider of a tree has free. */
+function mostOfOne(tree: readonly Provider[], classId: number): number {
+  let most = 0;
+  for (const provider of tree) most = Math.max(most, leftOf(provider, classId));
+  return most;
+}
+
+/** Notes that a tree was added to a block. */
+function raiseMostFree({ mostFree }: Block, tree: readonly Provider[]): void {
+  if (mostFree === undefined) return;
+  for (const [classId, most] of mostFree) mostFree.set(classId, Math.max(most, mostOfOne(tree, classId)));
 }
 
 /** Places of a run that follow each other in a block: the first of them, and how many of the run come before it. */

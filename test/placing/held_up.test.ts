@@ -2,29 +2,10 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
-import { parseCandidateRequest } from '../../src/candidates/query.ts';
-import type { Claim } from '../../src/claims/claim.ts';
 import { openClaims } from '../../src/claims/claims.ts';
 import { openFleet } from '../../src/fleet/keeper.ts';
-import { since } from '../../src/rest/microversions.ts';
-import { parseQuery } from '../../src/rest/query_string.ts';
 import { untilWaiting, withTwoConnections } from '../races/two_connections.ts';
-
-const byQuery = (uuid: string, text: string): Claim => ({
-  consumers: [
-    {
-      uuid,
-      knownGeneration: null,
-      projectId: 'project',
-      userId: 'user',
-      consumerType: undefined,
-      allocations: new Map(),
-      queries: [{ request: parseCandidateRequest(parseQuery(text), since.placing), conditions: [] }],
-    },
-  ],
-  inventories: [],
-  placing: [0],
-});
+import { byQuery } from './by_query.ts';
 
 test('consumers are placed on other hosts, and wait for it only where there is no other one', async () => {
   await withTwoConnections(async ({ database, other }) => {
@@ -32,7 +13,7 @@ test('consumers are placed on other hosts, and wait for it only where there is n
     await other.query('begin; select from resource_providers where id = 1 for update');
     const place = async (count: number) => {
       const outcomes = await Promise.all(
-        Array.from({ length: count }, () => claims.write(byQuery(randomUUID(), 'resources=VCPU:1'))),
+        Array.from({ length: count }, () => claims.write(byQuery([randomUUID()], 'resources=VCPU:1'))),
       );
       return outcomes.flatMap(({ consumers }) => consumers.flatMap(({ allocations }) => [...allocations.keys()]));
     };

@@ -1,0 +1,163 @@
+/** Gangs that are judged while the batch before them is being written. */
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { test } from 'node:test';
+import type { Database } from '../../db/engine/connect.ts';
+import { ClaimRefused } from '../../src/claims/claim.ts';
+import { type Claims, openClaims } from '../../src/claims/claims.ts';
+import { type FleetKeeper, openFleet } from '../../src/fleet/keeper.ts';
+import { type TwoConnections, withTwoConnections } from '../races/two_connections.ts';
+import { until } from '../until.ts';
+import { byQuery } from './by_query.ts';
+
+/** The database, whose transactions begin when the test lets them. */
+function heldUp(database: Database) {
+  let isHeld = false;
+  const waiting: (() => void)[] = [];
+  const transaction = async (...asked: Parameters<Database['transaction']>) => {
+    if (isHeld) await new Promise<void>((resolve) => waiting.push(resolve));
+    return database.transaction(...asked);
+  };
+  return {
+    // The rows are those of the same statements.
+    database: { ...database, transaction: transaction as Database['transaction'] },
+    hold: () => {
+      isHeld = true;
+    },
+    isWaiting: () => waiting.length > 0,
+    letGo: () => {
+      isHeld = false;
+      for (const resolve of waiting.splice(0)) resolve();
+    },
+  };
+}
+
+type Place = TwoConnections & {
+  readonly claims: Claims;
+  readonly fleet: FleetKeeper;
+  /** How many claims lost a guard. */
+  readonly retries: () => number;
+  readonly letGo: () => void;
+  /** A gang of 20, whose statement waits until `letGo`. */
+  readonly first: readonly string[];
+  readonly firstWritten: Promise<unknown>;
+  /** A gang of 20 by an order of its own. Resolves when a place was looked for, while the first gang is not written. */
+  readonly judgeSecond: () => Promise<{ readonly uuids: readonly string[]; readonly written: Promise<unknown> }>;
+};
+
+/** Calls back with two hosts of 10 VCPU, which have room for `room` consumers in all. */
+async function whileFirstIsWritten(room: number, use: (place: Place) => Promise<void>): Promise<void> {
+  await withTwoConnections(async ({ database, other }) => {
+    await other.query(`update inventories set allocation_ratio = ${room / 20}`);
+    const fleet = await openFleet(database);
+    const held = heldUp(database);
+    let retries = 0;
+    const onRetry = () => {
+      retries += 1;
+    };
+    const claims = openClaims(held.database, fleet, { conflictRetryCount: 1, onRetry });
+    const first = gang();
+    held.hold();
+    const firstWritten = claims.write(byQuery(first, 'resources=VCPU:1'));
+    firstWritten.catch(() => {});
+    await until('the first gang is being written', held.isWaiting);
+    const judgeSecond = async () => {
+      const { made } = fleet.known.treeOrders;
+      const uuids = gang();
+      const written = claims.write(byQuery(uuids, 'resources=VCPU:1&order=free:VCPU'));
+      written.catch(() => {});
+      // The order of the trees is made when the place is looked for.
+      await until('the second gang is judged', () => fleet.known.treeOrders.made > made);
+      return { uuids, written };
+    };
+    const { letGo } = held;
+    await use({ database, other, claims, fleet, retries: () => retries, letGo, first, firstWritten, judgeSecond });
+  });
+}
+
+const gang = (): readonly string[] => Array.from({ length: 20 }, () => randomUUID());
+
+const usedIn = ({ known }: FleetKeeper): readonly (number | undefined)[] =>
+  [1, 2].map((id) => known.byId.get(id)?.inventories[0]?.used);
+
+async function holdersOf({ other }: Pick<Place, 'other'>): Promise<ReadonlySet<string>> {
+  const { rows } = await other.query('select consumer_id from allocations where used = 1');
+  return new Set(rows.map(({ consumer_id }) => consumer_id));
+}
+
+test('a gang is judged on what the batch takes that is being written, which nobody else sees yet', async () => {
+  await whileFirstIsWritten(40, async (place) => {
+    const { uuids, written } = await place.judgeSecond();
+    assert.deepEqual(usedIn(place.fleet), [0, 0]);
+    place.letGo();
+    await Promise.all([place.firstWritten, written]);
+    // Judged on anything else, the second gang would have lost the guard of a generation.
+    assert.equal(place.retries(), 0);
+    assert.deepEqual(usedIn(place.fleet), [20, 20]);
+    assert.deepEqual(await holdersOf(place), new Set([...place.first, ...uuids]));
+  });
+});
+
+test('if the batch before loses a guard, a gang is judged again, and has lost no race', async () => {
+  await whileFirstIsWritten(40, async (place) => {
+    const { uuids, written } = await place.judgeSecond();
+    await place.other.query('update resource_providers set generation = generation + 1');
+    place.letGo();
+    await Promise.all([place.firstWritten, written]);
+    assert.equal(place.retries(), 1);
+    assert.deepEqual(usedIn(place.fleet), [20, 20]);
+    assert.deepEqual(await holdersOf(place), new Set([...place.first, ...uuids]));
+  });
+});
+
+test('a gang is not refused for what the batch before was to take, where that is not written', async () => {
+  await whileFirstIsWritten(20, async (place) => {
+    const { uuids, written } = await place.judgeSecond();
+    // The first gang is refused, since one of its consumers exists.
+    await place.other.query(
+      `insert into consumers (uuid, project_id, user_id, generation) values ('${place.first[0]}', 1, 1, 1)`,
+    );
+    place.letGo();
+    await assert.rejects(place.firstWritten, ClaimRefused);
+    await written;
+    assert.deepEqual(await holdersOf(place), new Set(uuids));
+  });
+});
+
+test('a gang for which the batch before leaves no room is refused once that is written', async () => {
+  await whileFirstIsWritten(20, async (place) => {
+    const { written } = await place.judgeSecond();
+    place.letGo();
+    await place.firstWritten;
+    await assert.rejects(written, ClaimRefused);
+    assert.deepEqual(await holdersOf(place), new Set(place.first));
+  });
+});
+
+test('a refresh that shows what others took makes a gang be judged again', async () => {
+  await whileFirstIsWritten(100, async (place) => {
+    const { uuids, written } = await place.judgeSecond();
+    await place.other.query(`insert into consumers (uuid, project_id, user_id, generation) values ('theirs', 1, 1, 1);
+      insert into allocations (resource_provider_id, resource_class_id, consumer_id, used) values (1, 0, 'theirs', 30);
+      update resource_providers set generation = generation + 1 where id = 1`);
+    await place.fleet.fresh();
+    place.letGo();
+    await Promise.all([place.firstWritten, written]);
+    // Only the first gang was under way meanwhile, and only where it took something of that host.
+    assert.ok(place.retries() <= 1);
+    assert.deepEqual(await holdersOf(place), new Set([...place.first, ...uuids]));
+  });
+});
+
+test('claims for a consumer that is being written are not judged ahead, but in their order', async () => {
+  await whileFirstIsWritten(60, async (place) => {
+    const [consumer = ''] = place.first;
+    const later = place.claims.write(byQuery([consumer, ...gang()], 'resources=VCPU:1&order=free:VCPU'));
+    const other = await place.judgeSecond();
+    place.letGo();
+    await Promise.all([place.firstWritten, other.written]);
+    // The client took the consumer for a new one.
+    await assert.rejects(later, ({ reason }: ClaimRefused) => reason === 'consumer generation');
+    assert.deepEqual(await holdersOf(place), new Set([...place.first, ...other.uuids]));
+  });
+});
