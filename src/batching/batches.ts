@@ -53,7 +53,6 @@ export function inBatches<Item, Result>(
 ): (item: Item) => Promise<Result> {
   const { limit, orderOf = none, locksOf = none, sharedLock = '', everyMs = 0 } = options;
   const { isAlone, isOfOne, awaitLock, weightOf } = options;
-
   type Waiting = Queued<Item, Result>;
 
   let queue: Waiting[] = [];
