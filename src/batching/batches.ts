@@ -107,7 +107,7 @@ export function inBatches<Item, Result>(
     return take('none');
   };
 
-  const gather = (): Promise<void> => gatherMore(turn, () => queue.length);
+  const gather = (): Promise<void> => gatherMore(turn, () => queue.length, performing.length);
 
   const wake = (): void => {
     if (suspects > 0) for (const suspicion of suspicions) tryParts(suspicion);

@@ -2,11 +2,15 @@
 const mostTurns = 5;
 
 /**
- * Reads the requests that wait at the sockets, and goes on as long as more come, so that they share a batch.
+ * Reads the requests that wait at the sockets, and goes on as long as more come, so that they share a batch. If one item
+ * waits and the batch before had one, no others are expected: while one client sends at a time, looking for them takes
+ * time in vain.
  *
  * @param count how many items wait
+ * @param latest how many items the batch before had
  */
-export async function gatherMore(turn: () => Promise<void>, count: () => number): Promise<void> {
+export async function gatherMore(turn: () => Promise<void>, count: () => number, latest: number): Promise<void> {
+  if (count() < 2 && latest < 2) return;
   for (let turns = 0, before = -1; turns < mostTurns && count() > before; turns += 1) {
     before = count();
     await turn();

@@ -14,7 +14,7 @@ test('items that come while a batch is under way go in the next batches, up to t
 });
 
 test('a batch also has the items that come while it is gathered, for five turns at most', async () => {
-  const come = [['b', 'c'], ['d'], [], ['e'], ['f'], ['g'], ['h'], ['i'], ['j']];
+  const come = [['c'], ['d'], [], ['e'], ['f'], ['g'], ['h'], ['i'], ['j']];
   const batches: (readonly string[])[] = [];
   const turn = async () => {
     for (const item of come.shift() ?? []) void ask(item);
@@ -23,9 +23,24 @@ test('a batch also has the items that come while it is gathered, for five turns 
     batches.push(batch.map(({ item }) => item));
     for (const { item, resolve } of batch) resolve(item);
   });
-  await ask('a');
+  await Promise.all([ask('a'), ask('b')]);
   await until('all items are in batches', () => batches.flat().length === 10);
-  assert.deepEqual(batches, [['a', 'b', 'c', 'd'], ['e', 'f', 'g', 'h', 'i'], ['j']]);
+  assert.deepEqual(batches, [['a', 'b'], ['c', 'd'], ['e', 'f', 'g', 'h', 'i'], ['j']]);
+});
+
+test('an item that comes alone after a batch of one begins without a turn of the event loop', async () => {
+  let turns = 0;
+  const turn = async () => {
+    turns += 1;
+  };
+  const ask = inBatches<string, string>(databaseOf(0, turn), { limit: 9 }, async (batch) => {
+    for (const { item, resolve } of batch) resolve(item);
+  });
+  for (const item of ['a', 'b', 'c']) await ask(item);
+  assert.equal(turns, 0);
+  await Promise.all(['d', 'e'].map(ask));
+  await ask('f');
+  assert.ok(turns > 0, 'others are expected after a batch of two');
 });
 
 test('an item that must be alone ends the batch before it', async () => {
