@@ -1,4 +1,9 @@
-import type { ClaimWrite, ConsumerWrite, ProviderGuard } from '../../db/statements/claims/claim_write.ts';
+import {
+  type ClaimWrite,
+  type ConsumerWrite,
+  isAbsent,
+  type ProviderGuard,
+} from '../../db/statements/claims/claim_write.ts';
 import type { ConsumerState } from '../../db/statements/claims/read_consumers.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import { nameOf } from '../fleet/names.ts';
@@ -55,11 +60,13 @@ export function judge(
   for (const id of visited) bump(fleet.byId.get(id), 1);
   for (const { provider, inventories } of newInventories.values()) bump(provider, inventories.size > 0 ? 2 : 1);
 
+  const consumers = claim.consumers.map((consumer, place) =>
+    consumerWrite(consumer, states.get(consumer.uuid), allocations[place] ?? []),
+  );
   return {
     providers: [...bumps].map(([provider, by]) => guardOf(provider, by)),
-    consumers: claim.consumers.flatMap((consumer, place) =>
-      consumerWrite(consumer, states.get(consumer.uuid), allocations[place] ?? []),
-    ),
+    // Where nothing is wanted and nothing is there, nothing is written (upstream leaves an empty consumer record behind).
+    consumers: consumers.every(isAbsent) ? [] : consumers,
     inventories: [...newInventories.values()].map(({ provider, inventories, removed }) => ({
       providerId: provider.id,
       put: [...inventories].map(([classId, fields]) => ({ classId, ...fields })),
@@ -128,25 +135,21 @@ function consumerWrite(
   consumer: ConsumerClaim,
   state: ConsumerState | undefined,
   allocations: readonly AllocationIds[],
-): ConsumerWrite[] {
+): ConsumerWrite {
   const generation = state?.generation ?? null;
   const hasOldAllocations = generation === null && (state?.allocations.length ?? 0) > 0;
-  // Nothing is wanted and nothing is there, so nothing is written (upstream leaves an empty consumer record behind).
-  if (allocations.length === 0 && generation === null && !hasOldAllocations) return [];
   const consumerType = consumer.consumerType ?? state?.consumerType ?? null;
-  return [
-    {
-      uuid: consumer.uuid,
-      generation,
-      recordId: state?.id ?? undefined,
-      hasOldAllocations,
-      projectExternalId: consumer.projectId,
-      userExternalId: consumer.userId,
-      consumerType,
-      allocations,
-      etag: allocations.length === 0 ? null : allocationsTag({ ...consumer, consumerType }),
-      seen: consumer.expected === undefined && !hasOldAllocations ? undefined : state?.allocations,
-      term: consumer.term,
-    },
-  ];
+  return {
+    uuid: consumer.uuid,
+    generation,
+    recordId: state?.id ?? undefined,
+    hasOldAllocations,
+    projectExternalId: consumer.projectId,
+    userExternalId: consumer.userId,
+    consumerType,
+    allocations,
+    etag: allocations.length === 0 ? null : allocationsTag({ ...consumer, consumerType }),
+    seen: consumer.expected === undefined && !hasOldAllocations ? undefined : state?.allocations,
+    term: consumer.term,
+  };
 }

@@ -1,3 +1,4 @@
+import { isAbsent } from '../../db/statements/claims/claim_write.ts';
 import type { WrittenClaims } from '../../db/statements/claims/write_claims.ts';
 import { laterGeneration } from '../../db/statements/generation.ts';
 import type { EntityTag } from '../placement/entity_tag.ts';
@@ -41,7 +42,8 @@ export function outcomeOf(
   { generations, expiresAtMs }: Pick<WrittenClaims, 'generations' | 'expiresAtMs'>,
 ): ClaimOutcome {
   if (placement === undefined) return untold;
-  const written = new Map(write.consumers.map((consumer) => [consumer.uuid, consumer]));
+  const present = write.consumers.filter((consumer) => !isAbsent(consumer));
+  const written = new Map(present.map((consumer) => [consumer.uuid, consumer]));
   return {
     consumers: placement.claim.consumers.map(({ uuid, allocations, projectId, userId }) => {
       const { generation = null, consumerType = null, etag = null } = written.get(uuid) ?? {};

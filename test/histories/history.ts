@@ -32,7 +32,7 @@ export type History<Action> = {
 /** A history without operations. */
 export function openHistory<Action>(): History<Action> {
   const operations: Operation<Action>[] = [];
-  const startMs = Date.now() - performance.now();
+  const startMs = monotonicStartMs();
   let lastMs = 0;
   const now = (): number => {
     lastMs = Math.max(startMs + performance.now(), lastMs + 0.001);
@@ -48,4 +48,17 @@ export function openHistory<Action>(): History<Action> {
       return reply;
     },
   };
+}
+
+/**
+ * What `performance.now()` counts from, by the clock of the machine. On a busy machine the process may be stopped between
+ * reading the two clocks, for tenths of a second, so they are read until they are read at once.
+ */
+function monotonicStartMs(): number {
+  for (;;) {
+    const before = performance.now();
+    const now = Date.now();
+    const after = performance.now();
+    if (after - before < 0.1) return now - after;
+  }
 }

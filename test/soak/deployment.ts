@@ -13,7 +13,7 @@ import { type BadNetwork, openBadNetwork } from './bad_network.ts';
 import { type FakeClock, openFakeClock } from './fake_clock.ts';
 import { type Logs, openLogs } from './logs.ts';
 import { openPrimary, type Primary } from './primary.ts';
-import { type ServiceProcess, type StartOptions, startService } from './service_process.ts';
+import { isHung, type ServiceProcess, type StartOptions, startService } from './service_process.ts';
 import { canSlowDisk } from './slow_disk.ts';
 
 const run = promisify(execFile);
@@ -149,7 +149,11 @@ async function openServer(configFile: string, logs: Logs, ends: End[]): Promise<
   let starting: Promise<void> = Promise.resolve();
 
   const start = async (options: StartOptions): Promise<void> => {
-    current = await startService(configFile, options, logs.reader());
+    current = await startService(configFile, options, logs.reader()).catch((error: unknown) => {
+      if (!isHung(error)) throw error;
+      endings.push(error.message);
+      return startService(configFile, options, logs.reader());
+    });
     network.lead(Number(new URL(current.url).port));
     supervise(current);
   };

@@ -23,7 +23,19 @@ export type ServiceProcess = {
 /** How a process ended: by `kill`, or by itself with this last output. */
 export type Ending = 'killed' | { readonly last: string };
 
-/** @param onOutput called with what it prints */
+/** A start takes seconds; where the machine is busy, some tens of them. */
+const mostStartMs = 300_000;
+
+/** The end of the message of an error of a start that took longer. */
+const hung = 'it did not listen within five minutes, and was killed';
+
+/** Whether a start failed since it took too long. */
+export const isHung = (error: unknown): error is Error => error instanceof Error && error.message.endsWith(hung);
+
+/**
+ * @param onOutput called with what it prints
+ * @throws Error if it ends before it listens, or takes too long
+ */
 export async function startService(
   configFile: string,
   { nodeArguments = [], environment = {} }: StartOptions,
@@ -53,7 +65,11 @@ export async function startService(
   );
   const failed = ended.then(() => Promise.reject(new Error(`placement-api did not start: ${last}`)));
   failed.catch(() => {});
-  const url = await Promise.race([listening.promise, failed]);
+  const patience = setTimeout(() => {
+    last += hung;
+    child.kill('SIGKILL');
+  }, mostStartMs);
+  const url = await Promise.race([listening.promise, failed]).finally(() => clearTimeout(patience));
   return {
     url,
     pid: child.pid ?? 0,

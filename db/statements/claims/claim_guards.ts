@@ -34,7 +34,7 @@ export const lostGenerations = sql`
 /** Claims that create a consumer which has a record by now. */
 export const lostNew = sql`
       union all
-      select claim, 'consumer' from consumer where generation is null and not emptied
+      select claim, 'consumer' from consumer where generation is null and not (emptied and has_old)
         and exists (select from consumers k where k.uuid = consumer.uuid)`;
 
 /** Claims that remove old allocations of a consumer without a record, which has a record by now. */

@@ -24,7 +24,7 @@ export type ConsumerWrite = {
   readonly userExternalId: string;
   /** Null keeps the present type. `etag` is the tag with this type. */
   readonly consumerType: string | null;
-  /** An empty list removes the consumer. */
+  /** An empty list removes the consumer, or proves that there is none: then the statement writes nothing for it. */
   readonly allocations: readonly { readonly providerId: number; readonly classId: number; readonly used: number }[];
   /** The entity tag of the allocations; null if there are none. */
   readonly etag: `W/"${string}"` | null;
@@ -36,6 +36,10 @@ export type ConsumerWrite = {
   /** How long the consumer has these allocations. Without a term the consumer is lasting. */
   readonly term?: ClaimedTerm | undefined;
 };
+
+/** Whether a consumer has nothing and is to have nothing. */
+export const isAbsent = ({ generation, hasOldAllocations, allocations }: ConsumerWrite): boolean =>
+  generation === null && !hasOldAllocations && allocations.length === 0;
 
 /** The number of seconds from the write on; or `carried over`: the consumer keeps its term, if it has one. */
 export type ClaimedTerm = { readonly seconds: number } | 'carried over';

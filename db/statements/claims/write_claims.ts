@@ -27,6 +27,7 @@ import {
   type ClaimWrite,
   type ConsumerWrite,
   claimedConsumers,
+  isAbsent,
   newAllocations,
   providerGuards,
   providerIds,
@@ -104,6 +105,7 @@ export async function writeClaims(
 ): Promise<WrittenClaims> {
   const consumers = claims.flatMap((claim) => claim.consumers);
   const emptied = consumers.filter(isEmptiedOldOne).map(({ uuid }) => uuid);
+  const absent = consumers.filter(isAbsent).map(({ uuid }) => uuid);
   // Parts without rows are left out, since each costs its start and its triggers. Most batches need none of these.
   const parts = {
     inventories: claims.some(({ inventories }) => inventories.length > 0),
@@ -161,7 +163,8 @@ export async function writeClaims(
     ${parts.known ? rewrittenConsumers(terms.returning('c')) : sql``}
     created as (
       insert into consumers (uuid, project_id, user_id, consumer_type_id, generation, created_at, etag)
-      select uuid, project_id, user_id, type_id, 1, ${utcNow}, etag from won where generation is null and not emptied
+      select uuid, ${absent.length > 0 ? sql`coalesce(project_id, 0), coalesce(user_id, 0)` : sql`project_id, user_id`}, type_id, 1, ${utcNow}, etag
+      from won where generation is null and not (emptied and has_old)
       order by uuid collate "C" -- so that two statements that make the same ones do not wait for each other in a circle
       ${terms.returning('consumers')}
     ),
@@ -178,7 +181,11 @@ export async function writeClaims(
   const locksFirst = lockProvidersFirst(providers, wait);
   const ownLocks = leeway === undefined || locksFirst.length > 0 ? locksFirst : [lockProviders(providers, wait)];
   const before = [...lockRelated(claims, wait), ...ownLocks];
-  const after = [...(parts.emptied ? removeLateConsumers(emptied) : []), ...terms.after];
+  const after = [
+    ...(parts.emptied ? removeLateConsumers(emptied) : []),
+    ...(absent.length > 0 ? [removeAbsent(absent)] : []),
+    ...terms.after,
+  ];
   const results = await transaction([...before, statement, ...after], { isSlow: wait?.isSlow === true });
   const rows = (results[before.length] ?? []) as readonly WrittenRow[]; // the rows of `statement`
   const lost: LostGuard[] = claims.map(() => undefined);
@@ -228,6 +235,13 @@ const removeLateConsumers = (uuids: readonly string[]) => [
   sql`delete from consumers c where c.uuid = any(${uuids}::text[])
     and not exists (select from allocations a where a.consumer_id = c.uuid)`,
 ];
+
+/**
+ * Removes the records that the statement made for consumers which must have none, so that no other transaction could make
+ * one at the same time: nothing else of such a consumer could be locked.
+ */
+const removeAbsent = (uuids: readonly string[]) => sql`
+  delete from consumers where uuid = any(${uuids}::text[]) and xmin = pg_current_xact_id()::xid`;
 
 const writtenInventories = sql`
     removed_inventories as (
