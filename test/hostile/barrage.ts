@@ -14,13 +14,16 @@ export type Damage = {
   readonly requests: number;
   readonly statuses: ReadonlyMap<number, number>;
   /** What was wrong, and the bytes that were sent on the connection. */
-  readonly found: readonly { readonly what: string; readonly bytes: Buffer }[];
+  readonly found: readonly Found[];
   /** The errors that the server logged. */
   readonly log: string;
   readonly memory: readonly Memory[];
   /** The processor time of both sides since the first request. */
   readonly cpuMs: { readonly server: number; readonly client: number };
 };
+
+/** What is wrong, and the bytes that were sent. */
+export type Found = { readonly what: string; readonly bytes: Buffer };
 
 /** The memory of the server after a number of requests and a garbage collection, in MiB. */
 export type Memory = {
@@ -41,6 +44,8 @@ export type Length = {
   /** The number of requests between two measurements. */
   readonly measureEvery: number;
   readonly onMeasured?: (memory: Memory) => void;
+  /** Called at once with what is found. */
+  readonly onFound?: (found: Found) => void;
 };
 
 /** The processor time that one request may take. */
@@ -56,7 +61,7 @@ const mostFound = 20;
 /** Sends hostile requests to a server on the embedded database. The same seed makes the same requests. */
 export async function barrage(
   seed: number,
-  { requests, seconds = Infinity, measureEvery, onMeasured }: Length,
+  { requests, seconds = Infinity, measureEvery, onMeasured, onFound }: Length,
 ): Promise<Damage> {
   return withPlace('embedded', async (config) => {
     const server = await startServer(config, ['--expose-gc']);
@@ -67,7 +72,11 @@ export async function barrage(
     const clients = Array.from({ length: connections }, () => openKept(port));
     const slow = openSlow(port, random.fork(), corpus, slowConnections);
     const statuses = new Map<number, number>();
-    const found: { what: string; bytes: Buffer }[] = [];
+    const found: Found[] = [];
+    const note = (what: string, bytes: Buffer): void => {
+      found.push({ what, bytes });
+      onFound?.({ what, bytes });
+    };
     const memory: Memory[] = [];
     const started = performance.now();
     const underWay = new Set<Promise<void>>();
@@ -85,7 +94,7 @@ export async function barrage(
       for (const { status } of outcome.answers) statuses.set(status, (statuses.get(status) ?? 0) + 1);
       answered += outcome.answers.length;
       const what = judge(train, outcome);
-      if (what !== undefined) found.push({ what, bytes: train.bytes });
+      if (what !== undefined) note(what, train.bytes);
     };
     /** Sends a train whose last answer may never come, while others are sent. */
     const letWait = (train: Train): void => {
@@ -115,7 +124,7 @@ export async function barrage(
         if ((await leastCpuMs(train)) <= mostCpuMs) continue;
         for (const { bytes, isHead } of train.cars) {
           const ms = await leastCpuMs(lonely(bytes, isHead));
-          if (ms > mostCpuMs) found.push({ what: `took ${ms} ms of CPU`, bytes });
+          if (ms > mostCpuMs) note(`took ${ms} ms of CPU`, bytes);
         }
       }
     };
@@ -153,8 +162,7 @@ export async function barrage(
       }
       await Promise.all(underWay);
       await measure();
-      for (const status of slow.failed())
-        found.push({ what: `answered ${status} to a slow client`, bytes: Buffer.alloc(0) });
+      for (const status of slow.failed()) note(`answered ${status} to a slow client`, Buffer.alloc(0));
       const cpuMs = {
         server: cpuMsOf(server.pid) - cpuAtStart.server,
         client: cpuMsOf(process.pid) - cpuAtStart.client,

@@ -2,8 +2,8 @@ import { parseArgs } from 'node:util';
 import { barrage } from './barrage.ts';
 
 /*
- * Sends many hostile requests: node test/hostile/random_input.ts --requests 10000000 --seed 1, or --minutes 2. The end says what they
- * found.
+ * Sends many hostile requests: node test/hostile/random_input.ts --requests 10000000 --seed 1, or --minutes 2. What they find is printed at
+ * once.
  */
 
 const { values } = parseArgs({
@@ -19,6 +19,7 @@ const { requests, statuses, found, log, memory, cpuMs } = await barrage(Number(v
     ? { requests: Number(values.requests) }
     : { requests: Number.POSITIVE_INFINITY, seconds: Number(values.minutes) * 60 }),
   measureEvery: 50_000,
+  onFound: ({ what, bytes }) => console.log(`${what}: ${JSON.stringify(bytes.toString('latin1'))}`),
   onMeasured: ({ requests, seconds, heap, external, resident }) =>
     console.log(
       `${seconds.toFixed(0)} s, ${requests} requests: heap ${heap}, external ${external}, resident ${resident} MiB`,
@@ -36,7 +37,6 @@ console.log(
     .map(([status, count]) => `${status}: ${count}`)
     .join(', '),
 );
-for (const { what, bytes } of found) console.log(`${what}: ${JSON.stringify(bytes.toString('latin1'))}`);
 process.stdout.write(log);
 console.log(`${requests - found.length} passed, ${found.length} failed`);
 process.exit(found.length > 0 || log !== '' ? 1 : 0);
