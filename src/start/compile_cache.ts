@@ -1,4 +1,4 @@
-import { enableCompileCache } from 'node:module';
+import module from 'node:module';
 import path from 'node:path';
 
 /*
@@ -10,4 +10,5 @@ import path from 'node:path';
 
 // From src/start, or from dist/src/start in an installed package.
 const root = path.join(import.meta.dirname, import.meta.filename.endsWith('.ts') ? '../..' : '../../..');
-enableCompileCache(process.env.NODE_COMPILE_CACHE ?? path.join(root, 'node_modules', '.cache'));
+// Not imported by its name: a Node.js that does not have it would end with a stack before node_version.ts says what is wrong.
+module.enableCompileCache?.(process.env.NODE_COMPILE_CACHE ?? path.join(root, 'node_modules', '.cache'));
