@@ -96,8 +96,8 @@ export const mistakes: readonly Mistake[] = [
   {
     name: 'of a claim for several consumers only the first is written',
     file: 'src/claims/judge.ts',
-    from: 'consumers: claim.consumers.flatMap(',
-    to: 'consumers: claim.consumers.slice(0, 1).flatMap(',
+    from: 'const consumers = claim.consumers.map(',
+    to: 'const consumers = claim.consumers.slice(0, 1).map(',
   },
   {
     name: 'what this process wrote is counted again after it was read',
