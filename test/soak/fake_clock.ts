@@ -49,7 +49,8 @@ export async function openFakeClock(folder: string): Promise<FakeClock | undefin
     },
     set: async (seconds) => {
       await write(seconds);
-      await sleep(keptSeconds * 1000 + 200);
+      // The library counts whole seconds, so it may keep what it has read for almost one more.
+      await sleep((keptSeconds + 1) * 1000 + 200);
     },
   };
 }
