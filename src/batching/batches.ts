@@ -253,7 +253,7 @@ export function inBatches<Item, Result>(
     });
   };
 
-  /** Puts items back to the head of the queue, before those of the batch that was prepared, which they may go with. */
+  /** Puts items back to the head of the queue. Those of the prepared batch go behind them: both may share a batch. */
   const putBack = (again: readonly Waiting[]): void => {
     const items = [...again, ...ahead.drop()];
     for (const waiting of items) waiting.state = 'queued';

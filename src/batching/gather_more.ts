@@ -3,8 +3,8 @@ const mostTurns = 5;
 
 /**
  * Reads the requests that wait at the sockets, and goes on as long as more come, so that they share a batch. If one item
- * waits and the batch before had one, no others are expected: while one client sends at a time, looking for them takes
- * time in vain.
+ * waits and the batch before had one, it does not look for others: mostly one client sends at a time then, and looking
+ * would only cost time.
  *
  * @param count how many items wait
  * @param latest how many items the batch before had

@@ -20,7 +20,7 @@ export type Place = { readonly anchor: Provider; readonly candidate: Candidate }
 export type PlaceOptions = {
   readonly allowed: AllowedTrees;
   readonly work: PlacingWork;
-  /** Requests whose names are looked up: those of a gang are mostly the same. Nothing may be awaited while it is used. */
+  /** The names of requests, as far as they were looked up: a gang mostly has equal requests. After an await they may be wrong. */
   readonly known?: Map<CandidateRequest, Resolution>;
 };
 

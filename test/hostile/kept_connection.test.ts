@@ -5,7 +5,7 @@ import { randomFrom, randomUuid, seedFor } from '../races/random.ts';
 import { readAnswers } from './answers.ts';
 import { goodHeaders, host, lines, withHostileServer } from './server.ts';
 
-/** A request, and what tells its answer from those of the others. */
+/** A request, and a text that only its answer has. */
 type Sent = {
   readonly text: string;
   readonly status: number;

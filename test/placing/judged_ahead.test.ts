@@ -19,7 +19,7 @@ function heldUp(database: Database) {
     return database.transaction(...asked);
   };
   return {
-    // The rows are those of the same statements.
+    // The cast is right: it returns what `database.transaction` returns for the same statements.
     database: { ...database, transaction: transaction as Database['transaction'] },
     hold: () => {
       isHeld = true;
@@ -85,7 +85,7 @@ async function holdersOf({ other }: Pick<Place, 'other'>): Promise<ReadonlySet<s
   return new Set(rows.map(({ consumer_id }) => consumer_id));
 }
 
-test('a gang is judged on what the batch takes that is being written, which nobody else sees yet', async () => {
+test('a gang is judged on what the batch before takes, while that batch is still being written', async () => {
   await whileFirstIsWritten(40, async (place) => {
     const { uuids, written } = await place.judgeSecond();
     assert.deepEqual(usedIn(place.fleet), [0, 0]);

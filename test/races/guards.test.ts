@@ -86,27 +86,6 @@ test('a provider that is only the root of another is deleted at the second attem
   });
 });
 
-test('a claim that wants a consumer to have nothing fails if another transaction makes that consumer', async () => {
-  await withTwoConnections(async (connections) => {
-    const write = claim(['a', 'c']);
-    const withAbsent = {
-      ...write,
-      consumers: write.consumers.map((each) => (each.uuid === 'c' ? { ...each, allocations: [] } : each)),
-    };
-    const ours = (mayExist: boolean) => async () =>
-      (await writeClaims(connections.database, [withAbsent], { mayExist })).lost;
-    await assert.rejects(whileOther(connections, madeByOther.slice(0, 1), ours(false)), (error) =>
-      hasSqlstate(error, sqlstate.uniqueViolation),
-    );
-    assert.deepEqual(await ours(true)(), ['consumer']);
-    assert.deepEqual(await allocations(connections), []);
-    await connections.other.query(`delete from consumers where uuid = 'c'`);
-    assert.deepEqual(await ours(true)(), [undefined]);
-    const { rows } = await connections.other.query('select uuid from consumers');
-    assert.deepEqual(rows, [{ uuid: 'a' }]);
-  });
-});
-
 test('a consumer is made once: the second batch is refused completely', async () => {
   await withTwoConnections(async (connections) => {
     const batch = async () => (await writeClaims(connections.database, [claim(['a']), claim(['c'])])).lost;

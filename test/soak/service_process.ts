@@ -26,11 +26,11 @@ export type Ending = 'killed' | { readonly last: string };
 /** A start takes seconds; where the machine is busy, some tens of them. */
 const mostStartMs = 300_000;
 
-/** The end of the message of an error of a start that took longer. */
+/** A part of the message of the error if a start took longer. Output may follow it. */
 const hung = 'it did not listen within five minutes, and was killed';
 
 /** Whether a start failed since it took too long. */
-export const isHung = (error: unknown): error is Error => error instanceof Error && error.message.endsWith(hung);
+export const isHung = (error: unknown): error is Error => error instanceof Error && error.message.includes(hung);
 
 /**
  * @param onOutput called with what it prints

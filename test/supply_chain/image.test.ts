@@ -69,7 +69,7 @@ test('the image is built from what Docker gets, and serves the API and the conso
     'nothing for development is left',
   );
 
-  // The stage `dependencies`, without npm: the packages of an installation, which are those of the lock file.
+  // The stage `dependencies` runs npm. Here the same packages, which the lock file names, are copied from the checkout.
   assert.match(textsOf(dependencies, 'RUN')[0] ?? '', /^npm ci --omit=dev --ignore-scripts /);
   const installed = path.join(folder, 'opt', 'placement');
   for (const place of productionPackages().keys()) {
