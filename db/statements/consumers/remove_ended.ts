@@ -29,11 +29,14 @@ export const firstPlace: TermPlace = { expires: '-infinity', consumerId: 0 };
 /** With this advisory lock only one process at a time removes consumers. The lock ends with the transaction. */
 const removalLock = 1_450_000;
 
-/** Whether terms have ended. */
+/**
+ * Whether terms have ended. The first end is looked up in the index; for any term that has ended the planner would read
+ * the whole table, since it expects to meet one soon.
+ */
 export async function haveTermsEnded({ kysely }: Pick<Database, 'kysely'>): Promise<boolean> {
-  const { rows } = await sql`
-    select from consumer_terms where expires_at <= (select clock_timestamp()) limit 1`.execute(kysely);
-  return rows.length > 0;
+  const { rows } = await sql<{ readonly yes: boolean | null }>`
+    select min(expires_at) <= clock_timestamp() as yes from consumer_terms`.execute(kysely);
+  return rows[0]?.yes === true;
 }
 
 /**
