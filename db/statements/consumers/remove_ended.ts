@@ -1,5 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { Database } from '../../engine/connect.ts';
+import { onlyRow } from '../../engine/only_row.ts';
 import { briefWait, isLockRefused } from '../../engine/slow_lane.ts';
 import { consumerTagsAreWritten } from '../written_tags.ts';
 
@@ -34,9 +35,12 @@ const removalLock = 1_450_000;
  * the whole table, since it expects to meet one soon.
  */
 export async function haveTermsEnded({ kysely }: Pick<Database, 'kysely'>): Promise<boolean> {
-  const { rows } = await sql<{ readonly yes: boolean | null }>`
-    select min(expires_at) <= clock_timestamp() as yes from consumer_terms`.execute(kysely);
-  return rows[0]?.yes === true;
+  const { yes } = await onlyRow(
+    kysely,
+    sql<{ readonly yes: boolean }>`
+    select coalesce(min(expires_at) <= clock_timestamp(), false) as yes from consumer_terms`,
+  );
+  return yes;
 }
 
 /**
