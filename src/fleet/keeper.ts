@@ -3,6 +3,7 @@ import { repeatLostRaces } from '../../db/engine/lost_race.ts';
 import { isTimedOut, isUnavailable } from '../../db/engine/sqlstate.ts';
 import type { Moment } from '../../db/fleet/change_log.ts';
 import { forgetForeignChanges } from '../../db/fleet/foreign_changes.ts';
+import { lookForChanges } from '../../db/fleet/look_for_changes.ts';
 import { type Changes, readChanges } from '../../db/fleet/read_changes.ts';
 import type { Outages } from '../log/outages.ts';
 import { type CaughtUp, catchUp } from './catch_up.ts';
@@ -55,6 +56,11 @@ const refreshAfterMs = 500;
  * excluded when claims read what other transactions did.
  */
 const mostForeseen = 1024;
+/**
+ * After so many refreshes in a row without a change, a refresh first looks whether there is one. That is cheaper than to
+ * read changes, but it takes a second round trip if there is one.
+ */
+const quietRefreshes = 2;
 
 /**
  * Loads the fleet and returns its keeper.
@@ -86,6 +92,8 @@ export async function openFleet(database: Database, outages?: Outages): Promise<
    * a limit.
    */
   let tookTooLong = false;
+  /** How many refreshes in a row found no change. */
+  let quiet = 0;
   const refresh = (): Promise<Fleet> =>
     bringUpToDate().catch((error: unknown) => {
       mustLoad ||= isUnavailable(error);
@@ -95,6 +103,10 @@ export async function openFleet(database: Database, outages?: Outages): Promise<
     });
   /** Reads the change to apply; undefined if everything must be loaded. */
   const readWhatChanged = async (): Promise<(CaughtUp & Partial<Pick<Changes, 'told'>>) | undefined> => {
+    if (quiet >= quietRefreshes && !tookTooLong && !mustLoad) {
+      const { snapshot, hasChanged } = await repeatLostRaces(() => lookForChanges(database, moment));
+      if (!hasChanged) return { snapshot, lastXid: null, told: null, apply: () => {} };
+    }
     const tellsParts = recent.isRecording();
     const changes = tookTooLong
       ? undefined
@@ -108,6 +120,7 @@ export async function openFleet(database: Database, outages?: Outages): Promise<
     const startedMs = performance.now();
     const changes = await readWhatChanged();
     counts.refreshes++;
+    quiet = changes?.lastXid === null ? quiet + 1 : 0;
     if (changes === undefined || mustLoad) {
       // Writes that were committed before the load are either loaded, or were lost in a failover.
       const committed = new Set(foreseen);

@@ -18,6 +18,7 @@ import {
   readMoment,
 } from '../../db/fleet/change_log.ts';
 import { readChangedIds } from '../../db/fleet/changed_ids.ts';
+import { lookForChanges } from '../../db/fleet/look_for_changes.ts';
 import { pruneChanges } from '../../db/fleet/prune_changes.ts';
 import { readChanges } from '../../db/fleet/read_changes.ts';
 import { withFreshDatabase } from '../engines.ts';
@@ -85,6 +86,13 @@ test('the log returns exactly what a snapshot does not see, or says that it is t
         if (!isTooShort) assert.deepEqual(told, written, moment.snapshot);
         seen[isTooShort ? 'short' : /:.*:./.test(moment.snapshot) ? 'underWay' : 'whole'] += 1;
       }
+      // No writer commits meanwhile.
+      const { hasChanged } = await lookForChanges(database, moment);
+      const { told, isTooShort } = await onlyRow(
+        database.kysely,
+        compare(changesSince(moment), 'provider_changes', isLogTooShort(moment), moment),
+      );
+      assert.equal(hasChanged, isTooShort || told.length > 0, moment.snapshot);
     };
     try {
       await fc.assert(

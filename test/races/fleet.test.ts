@@ -35,6 +35,11 @@ function urlOf({ settings }: TestDatabase): string {
   throw new Error('This test needs several connections, and so a PostgreSQL server.');
 }
 
+/** After some refreshes without a change, the next ones look first whether there is one. */
+async function refreshUntilQuiet({ fleet }: Service): Promise<void> {
+  for (let i = 0; i < 3; i++) await fleet.fresh();
+}
+
 async function assertTrue({ database, fleet }: Service, what: string): Promise<void> {
   const refreshed = formOf(await fleet.fresh());
   // In pages so small that a parent and its child are on different pages, in either order.
@@ -50,6 +55,7 @@ test('after any writes, by the API of two services and by SQL, each fleet equals
     const started = services.map(({ fleet }) => fleet.counts.loads);
     for (let i = 0; i < 40; i++) await writeByApi(first, stock, random);
     for (let round = 1; round <= 250; round++) {
+      if (random.percent(50)) await refreshUntilQuiet(random.pick(services));
       const count = 1 + random.below(4);
       for (let i = 0; i < count; i++) {
         if (random.percent(45)) await writeBySql(client, random);
