@@ -14,7 +14,7 @@ const uuidDigits = (value: string): string =>
  * Whether a text is a UUID in a spelling that Python's uuid module accepts: dashes anywhere or nowhere, braces,
  * `urn:uuid:`, any case.
  */
-export const isUuidLike = (value: string): boolean => /^[0-9a-f]{32}$/.test(uuidDigits(value));
+export const isUuidLike = (value: string): boolean => usual.test(value) || /^[0-9a-f]{32}$/.test(uuidDigits(value));
 
 /** The usual spelling of a text that isUuidLike accepts: lower case, with dashes. */
 export const normalUuid = (value: string): string => (usual.test(value) ? value : normalized(value));
