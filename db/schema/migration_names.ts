@@ -15,4 +15,5 @@ export const migrationNames = [
   '010_changed_parts',
   '011_consumer_terms',
   '012_no_consumer_indexes',
+  '013_terms_gone_together',
 ] as const;

@@ -13,6 +13,7 @@ import * as reliedChanges from './migrations/009_relied_changes.ts';
 import * as changedParts from './migrations/010_changed_parts.ts';
 import * as consumerTerms from './migrations/011_consumer_terms.ts';
 import * as noConsumerIndexes from './migrations/012_no_consumer_indexes.ts';
+import * as termsGoneTogether from './migrations/013_terms_gone_together.ts';
 
 /** All migrations, by their names. They are imported, not read from a folder, so that the published package contains them. */
 export const migrations: Readonly<Record<(typeof migrationNames)[number], Migration>> = {
@@ -28,10 +29,12 @@ export const migrations: Readonly<Record<(typeof migrationNames)[number], Migrat
   '010_changed_parts': changedParts,
   '011_consumer_terms': consumerTerms,
   '012_no_consumer_indexes': noConsumerIndexes,
+  '013_terms_gone_together': termsGoneTogether,
 };
 
 /** Changes of tables into which every request writes. They are made before the migrations begin. */
 export const changesAhead = Object.entries({
   '010_changed_parts': (db: QueryExecutorProvider) => addColumnsAhead(db, changedParts.changedParts),
   '011_consumer_terms': consumerTerms.addTermsAhead,
+  '013_terms_gone_together': termsGoneTogether.removeTermsTogether,
 });

@@ -749,11 +749,11 @@ AS $function$begin
   return null;
 end$function$;
 
-CREATE OR REPLACE FUNCTION public.term_gone()
+CREATE OR REPLACE FUNCTION public.terms_gone()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$begin
-  delete from consumer_terms where consumer_id = old.id;
+  delete from consumer_terms where consumer_id = any(array(select id from old_rows));
   return null;
 end$function$;
 
@@ -781,7 +781,7 @@ CREATE TRIGGER etag_made BEFORE INSERT ON public.consumers FOR EACH ROW WHEN ((n
 
 CREATE TRIGGER etag_row BEFORE UPDATE ON public.consumers FOR EACH ROW WHEN (((NOT ((new.etag)::text IS DISTINCT FROM (old.etag)::text)) AND (((new.uuid)::text IS DISTINCT FROM (old.uuid)::text) OR (new.project_id IS DISTINCT FROM old.project_id) OR (new.user_id IS DISTINCT FROM old.user_id) OR (new.consumer_type_id IS DISTINCT FROM old.consumer_type_id)))) EXECUTE FUNCTION etag_consumer_row();
 
-CREATE TRIGGER term_gone AFTER DELETE ON public.consumers FOR EACH ROW EXECUTE FUNCTION term_gone();
+CREATE TRIGGER term_gone AFTER DELETE ON public.consumers REFERENCING OLD TABLE AS old_rows FOR EACH STATEMENT EXECUTE FUNCTION terms_gone();
 
 CREATE TRIGGER term_truncate AFTER TRUNCATE ON public.consumers FOR EACH STATEMENT EXECUTE FUNCTION terms_truncated();
 

@@ -113,6 +113,7 @@ export async function writeClaims(
     known: consumers.some(({ generation, hasOldAllocations }) => generation !== null || hasOldAllocations),
     recorded: consumers.some(({ generation, seen }) => generation !== null || seen !== undefined),
     emptied: emptied.length > 0,
+    removed: consumers.some(({ generation, allocations }) => generation !== null && allocations.length === 0),
     reliedOn: claims.some(({ reliedOn }) => reliedOn !== undefined),
     neighbours: claims.some(({ neighbours }) => neighbours !== undefined && neighbours.length > 0),
   };
@@ -161,6 +162,7 @@ export async function writeClaims(
     ),
     ${parts.inventories ? writtenInventories : sql``}
     ${parts.known ? rewrittenConsumers(terms.returning('c')) : sql``}
+    ${parts.removed ? removedConsumers : sql``}
     created as (
       insert into consumers (uuid, project_id, user_id, consumer_type_id, generation, created_at, etag)
       select uuid, ${absent.length > 0 ? sql`coalesce(project_id, 0), coalesce(user_id, 0)` : sql`project_id, user_id`}, type_id, 1, ${utcNow}, etag
@@ -269,7 +271,9 @@ const rewrittenConsumers = (returning: RawBuilder<unknown>) => sql`
         consumer_type_id = coalesce(won.type_id, c.consumer_type_id), updated_at = ${utcNow},
         etag = case when coalesce(won.type_id, c.consumer_type_id) is not distinct from won.type_id then won.etag end
       from won where c.uuid = won.uuid and won.generation is not null and not won.emptied ${returning}
-    ),
+    ),`;
+
+const removedConsumers = sql`
     removed as (
       delete from consumers c using won where c.uuid = won.uuid and won.generation is not null and won.emptied
     ),`;
