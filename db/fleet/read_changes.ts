@@ -87,7 +87,7 @@ export const readChanges = (
       ${listOf(sql`select provider_id as provider, class_ids as classes, used_deltas as deltas from moved
         where class_ids is not null`)} as moved,
       ${listOf(sql`select id, generation, created, updated
-        from (${ofEach(sql`(select distinct provider_id as id from moved where class_ids is null)`, sql`${selectProviders} where id = changed.id`)}) as p`)}
+        from (${ofEach(sql`(select distinct provider_id as id from moved where ${mayBeRaised})`, sql`${selectProviders} where id = changed.id`)}) as p`)}
         as touched,
       (select json_agg(id) from whole) as whole,
       ${listOf(ofEach(sql`whole`, sql`${selectProviders} where id = changed.id`))} as providers,
@@ -98,6 +98,12 @@ export const readChanges = (
       ${ifNamesChanged(selectTraitNames)} as "traitNames",
       ${ifNamesChanged(selectClassNames)} as "classNames"`,
   );
+
+/**
+ * Whether the row of a provider may have changed: it has a row of its own in the log, or the usage grows by a claim, which raises the
+ * generation (migration 014). Usages that only shrink change nothing else.
+ */
+const mayBeRaised = sql`(class_ids is null or 0 < any(used_deltas))`;
 
 const told = sql`(select json_agg(json_build_array(xid::text, provider_id, uuid, bits, ids))
         from (${selectChangedParts(sql`changes`)}) as rows)`;

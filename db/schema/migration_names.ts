@@ -16,4 +16,5 @@ export const migrationNames = [
   '011_consumer_terms',
   '012_no_consumer_indexes',
   '013_terms_gone_together',
+  '014_raised_by_claims',
 ] as const;

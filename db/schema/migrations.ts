@@ -14,6 +14,7 @@ import * as changedParts from './migrations/010_changed_parts.ts';
 import * as consumerTerms from './migrations/011_consumer_terms.ts';
 import * as noConsumerIndexes from './migrations/012_no_consumer_indexes.ts';
 import * as termsGoneTogether from './migrations/013_terms_gone_together.ts';
+import * as raisedByClaims from './migrations/014_raised_by_claims.ts';
 
 /** All migrations, by their names. They are imported, not read from a folder, so that the published package contains them. */
 export const migrations: Readonly<Record<(typeof migrationNames)[number], Migration>> = {
@@ -30,6 +31,7 @@ export const migrations: Readonly<Record<(typeof migrationNames)[number], Migrat
   '011_consumer_terms': consumerTerms,
   '012_no_consumer_indexes': noConsumerIndexes,
   '013_terms_gone_together': termsGoneTogether,
+  '014_raised_by_claims': raisedByClaims,
 };
 
 /** Changes of tables into which every request writes. They are made before the migrations begin. */

@@ -732,11 +732,13 @@ CREATE OR REPLACE FUNCTION public.log_provider_rows_updated()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$begin
-  insert into provider_changes (provider_id, whole, parts)
-  select n.id, (n.uuid, n.name, n.root_provider_id, n.parent_provider_id) is distinct from
-    (o.uuid, o.name, o.root_provider_id, o.parent_provider_id),
-    case when n.parent_provider_id is distinct from o.parent_provider_id then 33 else 1 end
-  from new_rows n join old_rows o using (id);
+  if current_setting('placement.generations', true) is distinct from 'logged' then
+    insert into provider_changes (provider_id, whole, parts)
+    select n.id, (n.uuid, n.name, n.root_provider_id, n.parent_provider_id) is distinct from
+      (o.uuid, o.name, o.root_provider_id, o.parent_provider_id),
+      case when n.parent_provider_id is distinct from o.parent_provider_id then 33 else 1 end
+    from new_rows n join old_rows o using (id);
+  end if;
   return null;
 end$function$;
 

@@ -31,10 +31,14 @@ async function withProviders(
   });
 }
 
-/** Changes a usage on each provider, each in its own row of the log. */
-const changeUsages = ({ kysely }: Database) =>
+/** Makes a usage of three consumers on each provider. */
+const makeUsages = ({ kysely }: Database) =>
   sql`insert into allocations (resource_provider_id, resource_class_id, consumer_id, used)
-    select id, 0, gen_random_uuid()::text, 1 from resource_providers`.execute(kysely);
+    select id, 0, c, 1 from resource_providers cross join unnest(array['c1', 'c2', 'c3']) as c`.execute(kysely);
+
+/** Ends the usage of a consumer on each provider, each in its own row of the log. */
+const endUsages = ({ kysely }: Database, consumer: string) =>
+  sql`delete from allocations where consumer_id = ${consumer}`.execute(kysely);
 
 const logWhole = ({ kysely }: Database, count: number) =>
   sql`insert into provider_changes (provider_id, whole) select n, true from generate_series(1, ${count}::integer) as n`.execute(
@@ -42,19 +46,20 @@ const logWhole = ({ kysely }: Database, count: number) =>
   );
 
 for (const engine of engines) {
-  test(`the usages of thousands of providers come with the changes, without their rows, on ${engine}`, async () => {
+  test(`usages of thousands of providers that end come with the changes, without their rows, on ${engine}`, async () => {
     await withProviders(engine, async (database) => {
+      await makeUsages(database);
       const fleet = await openFleet(database);
       const moment = await readMoment(database.kysely);
-      await changeUsages(database);
-      await changeUsages(database);
+      await endUsages(database, 'c1');
+      await endUsages(database, 'c2');
       const { isMuch, moved, touched } = await readChanges(database, moment);
       assert.deepEqual([isMuch, moved?.length, touched], [false, 2 * providers, null]);
-      assert.equal((await fleet.fresh()).byId.get(providers)?.inventories[0]?.used, 2);
+      assert.equal((await fleet.fresh()).byId.get(providers)?.inventories[0]?.used, 1);
       await sql`update resource_providers set generation = generation + 1 where id <= 1000`.execute(database.kysely);
       assert.equal((await readChanges(database, moment)).touched?.length, 1000);
       assert.deepEqual(formOf(await fleet.fresh()), formOf((await loadFleet(database)).living.fleet));
-      await changeUsages(database);
+      await endUsages(database, 'c3');
       assert.equal((await readChanges(database, moment)).isMuch, true, 'these are more rows than one statement reads');
     });
   });

@@ -41,6 +41,16 @@ export type ConsumerWrite = {
 export const isAbsent = ({ generation, hasOldAllocations, allocations }: ConsumerWrite): boolean =>
   generation === null && !hasOldAllocations && allocations.length === 0;
 
+/**
+ * Whether the claim takes something of each provider whose generation it raises. Then the rows that its allocations make in the
+ * change log tell of these providers, also if another program has removed allocations that the claim replaces.
+ */
+export const takesFromEach = ({ providers, consumers, inventories }: ClaimWrite): boolean => {
+  if (inventories.length > 0) return false;
+  const taken = new Set(consumers.flatMap(({ allocations }) => allocations.map(({ providerId }) => providerId)));
+  return providers.every(({ providerId }) => taken.has(providerId));
+};
+
 /** The number of seconds from the write on; or `carried over`: the consumer keeps its term, if it has one. */
 export type ClaimedTerm = { readonly seconds: number } | 'carried over';
 

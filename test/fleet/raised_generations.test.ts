@@ -1,0 +1,72 @@
+/** The change log tells of each generation that a claim raises, with one row for each provider, or more where it must. */
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { test } from 'node:test';
+import { sql } from 'kysely';
+import { onlyRow } from '../../db/engine/only_row.ts';
+import { writeClaims } from '../../db/statements/claims/write_claims.ts';
+import { openFleet } from '../../src/fleet/keeper.ts';
+import { loadFleet } from '../../src/fleet/load.ts';
+import { engines } from '../engines.ts';
+import { formOf } from '../races/fleet_form.ts';
+import { accepted, makeProvider, newClaim, requestsTo } from '../requests.ts';
+import { withTestService } from '../services.ts';
+
+for (const engine of engines) {
+  test(`another process knows the generations after each kind of claim, on ${engine}`, async () => {
+    await withTestService(engine, {}, async (service) => {
+      const { database } = service;
+      const send = requestsTo(service);
+      const [first, second, consumer] = [randomUUID(), randomUUID(), randomUUID()];
+      for (const host of [first, second]) await makeProvider(send, host, { VCPU: { total: 8 } });
+      accepted(await send('PUT', `/allocations/${randomUUID()}`, typed({ [first]: { VCPU: 1 } })));
+      const other = await openFleet(database);
+      const count = async (): Promise<number> =>
+        (await onlyRow(database.kysely, sql<{ n: number }>`select count(*)::integer as n from provider_changes`)).n;
+      const generations = () => [first, second].map((uuid) => other.known.byUuid.get(uuid)?.generation);
+      /** @returns how many rows were logged meanwhile */
+      const claimed = async (body: object, path = `/allocations/${consumer}`): Promise<number> => {
+        const before = await count();
+        accepted(await send(path === '/allocations' || path === '/reshaper' ? 'POST' : 'PUT', path, body));
+        const logged = (await count()) - before;
+        assert.deepEqual(formOf(await other.fresh()), formOf((await loadFleet(database)).living.fleet));
+        return logged;
+      };
+
+      assert.equal(await claimed(typed({ [first]: { VCPU: 2 } })), 1);
+      assert.deepEqual(generations(), [3, 1]);
+      // The consumer moves to the other host: a row for each host.
+      assert.equal(await claimed(typed({ [second]: { VCPU: 2 } }, 1)), 2);
+      assert.deepEqual(generations(), [3, 2]);
+      // A reshaper raises generations for inventories as well.
+      const inventories = { [second]: { resource_provider_generation: 2, inventories: { VCPU: { total: 9 } } } };
+      await claimed({ inventories, allocations: { [consumer]: typed({ [first]: { VCPU: 1 } }, 2) } }, '/reshaper');
+      assert.deepEqual(generations(), [4, 4]);
+      // The consumer gives all back. Meanwhile another program has deleted its allocations, so that this statement deletes none.
+      await sql`delete from allocations where consumer_id = ${consumer}`.execute(database.kysely);
+      await other.fresh();
+      const providerId = other.known.byUuid.get(first)?.id ?? 0;
+      const emptied = { ...newConsumer, uuid: consumer, generation: 3 };
+      await writeClaims(database, [
+        { providers: [{ providerId, generation: 4, bump: 1 }], consumers: [emptied], inventories: [] },
+      ]);
+      assert.deepEqual(formOf(await other.fresh()), formOf((await loadFleet(database)).living.fleet));
+      assert.deepEqual(generations(), [5, 4]);
+    });
+  });
+}
+
+const newConsumer = {
+  hasOldAllocations: false,
+  projectExternalId: 'p',
+  userExternalId: 'u',
+  consumerType: null,
+  allocations: [],
+  etag: null,
+};
+
+const typed = (allocations: Parameters<typeof newClaim>[0], generation: number | null = null) => ({
+  ...newClaim(allocations),
+  consumer_generation: generation,
+  consumer_type: 'INSTANCE',
+});
