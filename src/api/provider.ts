@@ -1,6 +1,6 @@
 import type { Fleet } from '../fleet/fleet.ts';
 import type { Provider } from '../fleet/provider.ts';
-import { notFoundWithoutVary } from '../rest/errors.ts';
+import { notFound, notFoundWithoutVary } from '../rest/errors.ts';
 
 /** The error text for an unknown provider, in upstream's words. */
 export const noSuchProvider = (uuid: string): string => `No resource provider with uuid ${uuid} found`;
@@ -9,5 +9,17 @@ export const noSuchProvider = (uuid: string): string => `No resource provider wi
 export function findProvider(fleet: Fleet, uuid: string): Provider {
   const provider = fleet.byUuid.get(uuid);
   if (provider === undefined) throw notFoundWithoutVary(noSuchProvider(uuid));
+  return provider;
+}
+
+/**
+ * The provider that a GET shows a part of. Upstream's handlers catch the error there, and so its text comes twice.
+ *
+ * @param separator what is between the two texts
+ * @throws ApiError 404
+ */
+export function findShownProvider(fleet: Fleet, uuid: string, separator = ': '): Provider {
+  const provider = fleet.byUuid.get(uuid);
+  if (provider === undefined) throw notFound(`${noSuchProvider(uuid)}${separator}${noSuchProvider(uuid)}`);
   return provider;
 }
