@@ -5,7 +5,7 @@ import type { ConditionFigures, Explanation } from '../candidates/explanation/ex
 import type { Unmet } from '../candidates/explanation/nearest.ts';
 import { parseCandidateRequest } from '../candidates/query.ts';
 import type { CandidateRequest } from '../candidates/request.ts';
-import { resolveOrder } from '../candidates/tree_visit.ts';
+import { resolveOrder } from '../candidates/resolve.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import type { Provider } from '../fleet/provider.ts';
 import type { Answer, ApiRequest, Endpoint } from '../rest/endpoint.ts';

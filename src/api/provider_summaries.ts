@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import { jsonChunks } from '../candidates/json_chunks.ts';
+import { jsonWriter } from '../candidates/json_writer.ts';
 import { hasAnyTrait, hasRequiredTraits, isInAny, isMemberOf } from '../fleet/filters.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import type { Provider } from '../fleet/provider.ts';
@@ -157,16 +157,16 @@ function* answerText(
   page: readonly Provider[],
   links: ReturnType<typeof nextLink> | undefined,
 ): Generator<Uint8Array<ArrayBuffer>> {
-  const chunks = jsonChunks();
+  const json = jsonWriter();
   const textOf = summaryWriter(fleet);
   let separator = '';
-  chunks.text('{"provider_summaries": [');
+  json.text('{"provider_summaries": [');
   for (const provider of page) {
     if (fleet.byUuid.get(provider.uuid) !== provider) continue;
-    chunks.text(separator + textOf(provider));
+    json.text(separator + textOf(provider));
     separator = ', ';
-    if (chunks.isFull()) yield chunks.take();
+    if (json.isFull()) yield json.take();
   }
-  chunks.text(links === undefined ? ']}' : `], "provider_summaries_links": ${asciiJson(links)}}`);
-  yield chunks.take();
+  json.text(links === undefined ? ']}' : `], "provider_summaries_links": ${asciiJson(links)}}`);
+  yield json.take();
 }

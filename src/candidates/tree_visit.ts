@@ -3,49 +3,12 @@ import type { Fleet } from '../fleet/fleet.ts';
 import type { Provider } from '../fleet/provider.ts';
 import type { TreeKey } from '../fleet/tree_keys.ts';
 import type { TreeOrder, TreeRun } from '../fleet/tree_order.ts';
-import { badRequest, noSuchClass } from '../rest/errors.ts';
 import type { AllowedTrees } from './allowed_trees.ts';
 import { anchorsFor, fewAnchors } from './anchors.ts';
 import { type Order, type ProviderOrder, visit, walk } from './order.ts';
 import { demandsOf, passingFullTrees, type Tally } from './passing_full_trees.ts';
-import type { OrderKey } from './request.ts';
 import type { ResolvedRequest } from './resolve.ts';
 import type { Sharing } from './sharing.ts';
-
-/** `order` of a query with its names looked up. */
-export type ResolvedOrder = {
-  readonly keys: readonly TreeKey[];
-  /** Whether trees of equal keys come in random order, whatever is configured. */
-  readonly isRandom: boolean;
-};
-
-/**
- * Looks up the names of `order`. Keys behind `random` have no effect, since it leaves no equal trees.
- *
- * @returns undefined where no order is asked for
- * @throws ApiError 400 for a class or a trait that does not exist
- */
-export function resolveOrder({ classes, traits }: Fleet, order: readonly OrderKey[]): ResolvedOrder | undefined {
-  if (order.length === 0) return undefined;
-  const keys = order.map((key): TreeKey | 'random' => {
-    if (key.kind === 'random') return 'random';
-    if (key.kind === 'prefer') {
-      const traitId = traits.byName.get(key.traitName)?.id;
-      if (traitId === undefined) throw wrongKey(`prefer:${key.traitName}`, `No such trait(s): ${key.traitName}.`);
-      return { kind: 'prefer', traitId };
-    }
-    const { className, mostFirst } = key;
-    const classId = classes.byName.get(className)?.id;
-    if (classId === undefined) throw wrongKey(`${mostFirst ? '-' : ''}free:${className}`, noSuchClass(className));
-    return { kind: 'free', classId, mostFirst };
-  });
-  const random = keys.indexOf('random');
-  const counted = random === -1 ? keys : keys.slice(0, random);
-  return { keys: counted.filter((key) => key !== 'random'), isRandom: random !== -1 };
-}
-
-const wrongKey = (key: string, problem: string) =>
-  badRequest(`Invalid query string parameters: order=${key}: ${problem}`);
 
 /** The roots at which candidates are looked for, and in which order the providers of each group are tried there. */
 export type TreeVisit = {

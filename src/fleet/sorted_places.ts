@@ -19,7 +19,7 @@ export type Block = {
 };
 
 /** The number of a block, and an index in it. */
-export type Position = { readonly block: number; readonly index: number };
+type Position = { readonly block: number; readonly index: number };
 
 /** With so many doubts the most is found out again: that takes as long as adding and removing some ten places. */
 const mostDoubts = 16;

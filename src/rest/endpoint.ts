@@ -79,7 +79,7 @@ export type Endpoint<Parts> = Route & {
 export type BoundEndpoint = Route & { readonly handle: (request: ApiRequest) => Answer | Promise<Answer> };
 
 /** Gives endpoints the parts that their handlers work with. */
-export const bind = <Parts>(endpoints: readonly Endpoint<Parts>[], parts: Parts): readonly BoundEndpoint[] =>
+export const bindEndpoints = <Parts>(endpoints: readonly Endpoint<Parts>[], parts: Parts): readonly BoundEndpoint[] =>
   endpoints.map(({ handle, ...route }) => ({ ...route, handle: (request) => handle(request, parts) }));
 
 /** What a policy rule compares with the identity; by default the project and the user of the request. */

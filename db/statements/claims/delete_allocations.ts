@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import type { Database } from '../../engine/connect.ts';
 import type { LockWait } from '../../engine/slow_lane.ts';
 import { consumerTagsAreWritten } from '../written_tags.ts';
-import { type SeenAllocation, seenRows } from './seen_allocations.ts';
+import { hasSeen, type SeenAllocation } from './seen_allocations.ts';
 
 /**
  * Deletes all allocations of some consumers, and the consumers, whatever their generations are, in one transaction.
@@ -60,16 +60,9 @@ export async function deleteSeenAllocations(
   const lock = sql`select id from consumers where uuid = ${consumerUuid} for update`;
   const lockAllocations = sql`select id from allocations where consumer_id = ${consumerUuid} order by id for update`;
   const remove = sql`
-    with present as (
-      select a.id, a.resource_provider_id as provider_id, a.resource_class_id as class_id, a.used from allocations a
-      join resource_providers p on p.id = a.resource_provider_id join resource_classes c on c.id = a.resource_class_id
-      where a.consumer_id = ${consumerUuid}
-    ), seen (id, provider_id, class_id, used) as (
-      select * from ${seenRows(seen.allocations)}
-    ), same as materialized (
-      select where not exists (
-        (table present except all table seen) union all (table seen except all table present)
-      ) and (select generation from consumers where uuid = ${consumerUuid}) is not distinct from ${seen.generation}::integer
+    with same as materialized (
+      select where ${hasSeen(consumerUuid, seen.allocations)}
+        and (select generation from consumers where uuid = ${consumerUuid}) is not distinct from ${seen.generation}::integer
     ), gone as (
       delete from consumers where uuid = ${consumerUuid} and exists (select from same)
     )
