@@ -39,7 +39,7 @@ export const consumerEndpoints: readonly Endpoint<Parts>[] = [
   { ...shared, method: 'PUT', path: one, policy: rule('update'), wantsJson: true, ...takesIfMatch, handle: update },
 ];
 
-/** What a reader of a project may list: where consumers of other projects are, too, is none of its business. */
+/** The project that the policy compares with that of the user. A query that names a provider concerns all projects: null. */
 function ofOneProject({ query }: ApiRequest): PolicyTarget {
   const { last } = query();
   const namesProvider = last('resource_provider') !== undefined || last('in_tree') !== undefined;

@@ -45,7 +45,7 @@ const parameters = object({
   ...pageParameters(10_000),
 });
 
-/** The others may be repeated, as in lists of providers. */
+/** Parameters that must not be repeated. The others may be, as in GET /resource_providers. */
 const single = ['uuid', 'in_tree', 'limit', 'marker'];
 
 // Handlers
@@ -71,7 +71,7 @@ async function list(request: ApiRequest, { fleet }: Parts): Promise<Answer> {
 
 /** Which providers are asked for. */
 type Wanted = {
-  /** All of them are among these; undefined where they may be any. */
+  /** A set that contains all of them; undefined if there is no such set but all providers. */
   readonly among: { readonly size: number; readonly providers: Iterable<Provider> } | undefined;
   readonly isWanted: (provider: Provider) => boolean;
 };
@@ -129,10 +129,10 @@ function treeOf(fleet: Fleet, uuid: string): readonly Provider[] {
   throw badRequest(`Invalid query string parameters: 'in_tree' is of no provider. ${noSuchProvider(uuid)}.`);
 }
 
-/** Where this part of all providers, or more, may be wanted, they are met soon enough on the way through all. */
+/** If at least this share of all providers may be wanted, going through all of them in order soon fills a page. */
 const dense = 1 / 16;
 
-/** So many of the wanted providers behind a marker, in the order of UUIDs. */
+/** The first `count` of the wanted providers behind the marker, in the order of UUIDs. */
 function pageBehind(fleet: Fleet, { among, isWanted }: Wanted, marker: string, count: number): readonly Provider[] {
   if (among !== undefined && among.size < dense * fleet.byId.size) {
     return [...among.providers]
@@ -151,7 +151,7 @@ function pageBehind(fleet: Fleet, { among, isWanted }: Wanted, marker: string, c
 
 // Response shapes
 
-/** What is sent later is told as it is then; one that is gone by then is left out. */
+/** Each chunk shows its providers as they are when it is made. A provider that was deleted by then is left out. */
 function* answerText(
   fleet: Fleet,
   page: readonly Provider[],

@@ -14,26 +14,26 @@ import type { Sharing } from './sharing.ts';
 export type TreeVisit = {
   readonly anchors: Iterable<Provider>;
   readonly within: ProviderOrder;
-  /** Where the search notes that it found something, which saves the lookup of trees with room. */
+  /** Here the search counts the trees that have a candidate. If these are many, the trees with room are not looked up. */
   readonly tally: Tally;
 };
 
 /** How trees are visited. */
 export type VisitOptions = {
-  /** The order of trees, and of providers, that are equal by all keys; without `order` of all. */
+  /** The order of trees that are equal by all keys, and of providers of a tree; without keys all are equal. */
   readonly ties: Order;
   readonly allowed: AllowedTrees;
   /**
-   * Whether the roots are listed first, so that none is left out or comes twice while the fleet changes. Otherwise nothing may be
-   * awaited while the anchors of a request with `order` are taken.
+   * Whether all roots are listed before the first one is visited, so that none is left out or comes twice if the fleet
+   * changes meanwhile. Otherwise nothing may be awaited while the anchors of a request with `order` are taken.
    */
   readonly wholly?: boolean;
 };
 
 /**
- * In which order trees are tried for a request. The first anchor that has a candidate is the first by `order` that fits: the
- * anchors are those that have one, and others. They are found one by one, as the fleet is when the first is taken, also by what it
- * only supposes (`showEffects`): a search that stops early saves the work for all others.
+ * The order in which trees are tried for a request. Some anchors have no candidate; the first one that has is the first
+ * tree by `order` that fits. Anchors are found one by one, so that a search that stops early saves the work for the rest.
+ * The order is that of the fleet when the first anchor is taken, with its suppositions (src/fleet/supposed.ts).
  */
 export function visitTrees(
   fleet: Fleet,
@@ -63,10 +63,10 @@ const withRootTraits = (
   { rootTraits }: Pick<ResolvedRequest, 'rootTraits'>,
 ): readonly Provider[] => [...roots].filter(({ traitIds }) => satisfiesTraits(traitIds, rootTraits));
 
-/** So many trees are sorted for one request; of more than these the order of all trees is followed. */
+/** At most this number of trees is sorted for one request. If there may be more, the order of all trees is followed. */
 const mostSorted = 256;
 
-/** The same where many trees were visited already, so that sorting takes less time than going on. */
+/** The same after many trees were visited: then sorting takes less time than going on. */
 const mostSortedLater = 8192;
 
 /** @param listed the only roots that may be anchors, if they are known */

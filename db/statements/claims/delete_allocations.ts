@@ -8,8 +8,8 @@ import { hasSeen, type SeenAllocation } from './seen_allocations.ts';
  * Deletes all allocations of some consumers, and the consumers, whatever their generations are, in one transaction.
  *
  * A separate statement locks the consumers, so that the next one has a newer snapshot and sees everything that earlier
- * transactions wrote. Later claims find no consumer, so their guard fails. Old allocations without a consumer record
- * are themselves locked, and first: a transaction that creates the record, the online data migration or a claim, has
+ * transactions wrote. Later claims find no consumer, so their guard fails. For old allocations without a consumer record,
+ * the allocations are locked, before the consumers. The online data migration or a claim may create the record: it has
  * either committed before the consumers are locked, or finds the allocations deleted.
  *
  * @param wait how long to wait for each lock. Without it, the time limit of a statement applies.
