@@ -15,9 +15,8 @@ import { uuidText } from '../rest/json_schema.ts';
 import { since } from '../rest/microversions.ts';
 import { checkQuery, integerParameter, refuseRepeated } from '../rest/query_schema.ts';
 import { type Query, queryOf } from '../rest/query_string.ts';
-import { storedUuid } from './pages.ts';
 import type { Parts } from './parts.ts';
-import { noSuchProvider } from './provider.ts';
+import { findInAnySpelling, noSuchProvider } from './provider.ts';
 
 /*
  * What may be asked about a query for allocation candidates beside what they are: why it fits where it fits and nowhere
@@ -127,7 +126,7 @@ function traitNamesOf(condition: Condition): readonly string[] {
 
 /** The root of the tree that a provider belongs to. @throws ApiError 404 where there is no such provider */
 function rootOf(fleet: Fleet, sent: string): Provider {
-  const provider = fleet.byUuid.get(storedUuid(sent, (uuid) => fleet.byUuid.has(uuid)));
+  const provider = findInAnySpelling(fleet, sent);
   if (provider === undefined) throw notFound(`${noSuchProvider(sent)}, which the parameter 'tree' names.`);
   return provider.root;
 }

@@ -22,9 +22,9 @@ import { answerOf, consumerModifiedAtMs, consumersPath, ownerOf, represent } fro
 import { contentOf, incompleteOwner } from './consumer_content.ts';
 import { requireMatch, takesIfMatch } from './entity_tags.ts';
 import { newest } from './last_modified.ts';
-import { checkMarker, nextLink, pageParameters, storedUuid, usualLimit } from './pages.ts';
+import { checkMarker, nextLink, pageParameters, usualLimit } from './pages.ts';
 import type { Parts } from './parts.ts';
-import { noSuchProvider } from './provider.ts';
+import { findInAnySpelling, noSuchProvider } from './provider.ts';
 
 // Routes
 
@@ -225,7 +225,7 @@ function providersOf(
   const found = (name: 'resource_provider' | 'in_tree'): Provider | undefined => {
     const sent = asked[name];
     if (sent === undefined) return undefined;
-    const provider = fleet.byUuid.get(storedUuid(sent, (uuid) => fleet.byUuid.has(uuid)));
+    const provider = findInAnySpelling(fleet, sent);
     if (provider === undefined) {
       throw badRequest(`Invalid query string parameters: '${name}' is of no provider. ${noSuchProvider(sent)}.`);
     }

@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import { isUuidLike, normalUuid } from '../placement/uuid.ts';
+import { isUuidLike } from '../placement/uuid.ts';
 import type { ApiRequest } from '../rest/endpoint.ts';
 import { badRequest } from '../rest/errors.ts';
 import { text } from '../rest/json_schema.ts';
@@ -27,10 +27,6 @@ export async function checkMarker(
   if (marker === undefined || isUuidLike(marker) || (marker !== '' && (await exists(marker)))) return;
   throw badRequest(`Invalid query string parameters: Expected 'marker' parameter to be a UUID. Got: ${marker}`);
 }
-
-/** A UUID in the spelling in which it is stored: as it was sent, if something has it, else as the API writes UUIDs. */
-export const storedUuid = (sent: string, exists: (uuid: string) => boolean): string =>
-  exists(sent) || !isUuidLike(sent) ? sent : normalUuid(sent);
 
 /** Links to the next page: the same query, beginning behind the last of this one. */
 export function nextLink(request: ApiRequest, path: string, last: string) {

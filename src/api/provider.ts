@@ -1,5 +1,6 @@
 import type { Fleet } from '../fleet/fleet.ts';
 import type { Provider } from '../fleet/provider.ts';
+import { isUuidLike, normalUuid } from '../placement/uuid.ts';
 import { notFound, notFoundWithoutVary } from '../rest/errors.ts';
 
 /** The error text for an unknown provider, in upstream's words. */
@@ -23,3 +24,10 @@ export function findShownProvider(fleet: Fleet, uuid: string, separator = ': '):
   if (provider === undefined) throw notFound(`${noSuchProvider(uuid)}${separator}${noSuchProvider(uuid)}`);
   return provider;
 }
+
+/**
+ * The provider with a UUID in any spelling; undefined if there is none. Programs other than the API may have stored a UUID
+ * in another spelling than the usual one, or a text that is no UUID.
+ */
+export const findInAnySpelling = (fleet: Fleet, uuid: string): Provider | undefined =>
+  fleet.byUuid.get(uuid) ?? (isUuidLike(uuid) ? fleet.byUuid.get(normalUuid(uuid)) : undefined);

@@ -3,7 +3,7 @@ import { jsonWriter } from '../candidates/json_writer.ts';
 import { hasAnyTrait, hasRequiredTraits, isInAny, isMemberOf } from '../fleet/filters.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import type { Provider } from '../fleet/provider.ts';
-import { isUuidLike } from '../placement/uuid.ts';
+import { isUuidLike, normalUuid } from '../placement/uuid.ts';
 import { asciiJson } from '../rest/ascii_json.ts';
 import type { Answer, ApiRequest, Endpoint } from '../rest/endpoint.ts';
 import { badRequest } from '../rest/errors.ts';
@@ -14,9 +14,9 @@ import { checkQuery, refuseRepeated } from '../rest/query_schema.ts';
 import type { Query } from '../rest/query_string.ts';
 import { parseMemberOf, parseRequired } from '../rest/query_values.ts';
 import { changesToken } from './changes_token.ts';
-import { checkMarker, nextLink, pageParameters, storedUuid, usualLimit } from './pages.ts';
+import { checkMarker, nextLink, pageParameters, usualLimit } from './pages.ts';
 import type { Parts } from './parts.ts';
-import { noSuchProvider } from './provider.ts';
+import { findInAnySpelling, noSuchProvider } from './provider.ts';
 import { requiredTraitId } from './provider_filters.ts';
 import { summaryWriter } from './provider_summary_text.ts';
 
@@ -85,9 +85,8 @@ function readFilter(query: Query, version: number): (fleet: Fleet) => Wanted {
   return (fleet) => {
     const required = traits.required.map((anyOf) => anyOf.map((name) => requiredTraitId(fleet, name)));
     const forbidden = traits.forbidden.map((name) => requiredTraitId(fleet, name));
-    const exists = (uuid: string) => fleet.byUuid.has(uuid);
-    const named = uuids && new Set(uuids.flatMap((uuid) => fleet.byUuid.get(storedUuid(uuid, exists)) ?? []));
-    const tree = inTree === undefined ? undefined : treeOf(fleet, storedUuid(inTree, exists));
+    const named = uuids && new Set(uuids.flatMap((uuid) => findInAnySpelling(fleet, uuid) ?? []));
+    const tree = inTree === undefined ? undefined : treeOf(fleet, inTree);
     const sets = [
       ...(named === undefined ? [] : [{ size: named.size, providers: named }]),
       ...(tree === undefined ? [] : [{ size: tree.length, providers: tree }]),
@@ -124,9 +123,11 @@ function readUuids(value: string | undefined): readonly string[] | undefined {
 }
 
 function treeOf(fleet: Fleet, uuid: string): readonly Provider[] {
-  const node = fleet.byUuid.get(uuid);
+  const node = findInAnySpelling(fleet, uuid);
   if (node !== undefined) return node.root.tree;
-  throw badRequest(`Invalid query string parameters: 'in_tree' is of no provider. ${noSuchProvider(uuid)}.`);
+  throw badRequest(
+    `Invalid query string parameters: 'in_tree' is of no provider. ${noSuchProvider(normalUuid(uuid))}.`,
+  );
 }
 
 /** If at least this share of all providers may be wanted, going through all of them in order soon fills a page. */
