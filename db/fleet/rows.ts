@@ -128,8 +128,9 @@ export const selectAggregates = sql<AggregateRow>`
   select m.resource_provider_id as provider, a.uuid as aggregate
   from resource_provider_aggregates m join placement_aggregates a on a.id = m.aggregate_id`;
 
-/** The names of all traits; of all resource classes. */
+/** The names of all traits. */
 export const selectTraitNames = sql<NameRow>`select id, name, ${created} as created, ${updated} as updated from traits`;
+/** The names of all resource classes. */
 export const selectClassNames = sql<NameRow>`
   select id, name, ${created} as created, ${updated} as updated from resource_classes`;
 

@@ -57,6 +57,7 @@ type Listeners<Item, Result> = {
   onExpired(queued: Queued<Item, Result>): void;
 };
 
+/** Whether an item is in a batch that is being performed. */
 export const isUnderWay = ({ state }: { readonly state: string }): boolean => state === 'under way';
 
 /**

@@ -23,6 +23,7 @@ export type PlacementCount = {
 
 type TreeCount = { readonly root: Provider; readonly count: number };
 
+/** When counting ends, and how much of it is returned. */
 export type CountOptions = {
   /** Counting stops at this number. */
   readonly max: number;
