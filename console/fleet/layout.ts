@@ -127,8 +127,7 @@ export function positionOf(layout: Layout, cell: number): { readonly x: number; 
 }
 
 /** The group that a cell is in. */
-export const blockOf = ({ blocks }: Layout, cell: number): Block | undefined =>
-  blocks.findLast(({ first }) => first <= cell);
+const blockOf = ({ blocks }: Layout, cell: number): Block | undefined => blocks.findLast(({ first }) => first <= cell);
 
 /** The cell at a point of the layout; undefined where there is none. */
 export function cellAt({ blocks }: Layout, x: number, y: number): number | undefined {

@@ -11,7 +11,7 @@ const byName = new Intl.Collator('en', { numeric: true });
 const deepest = 12;
 
 /** The providers of a tree in the order of drawing. It has its own stack, because a tree may be deep. */
-export function linesOf(providers: readonly WholeProvider[]): readonly Line[] {
+function linesOf(providers: readonly WholeProvider[]): readonly Line[] {
   const known = new Set(providers.map(({ uuid }) => uuid));
   const children = Map.groupBy(providers, ({ uuid, parent_provider_uuid: parent, root_provider_uuid: root }) =>
     parent !== null && uuid !== root && known.has(parent) ? parent : '',

@@ -2,7 +2,8 @@
 export type Host = { readonly host: string; readonly port: string };
 
 /** Which of several servers is wanted: libpq's values of `target_session_attrs`. */
-export const targets = ['any', 'read-write', 'read-only', 'primary', 'standby', 'prefer-standby'] as const;
+const targets = ['any', 'read-write', 'read-only', 'primary', 'standby', 'prefer-standby'] as const;
+/** One of these values. */
 export type Target = (typeof targets)[number];
 
 /** The servers of a database URL, and how one of them is chosen. */

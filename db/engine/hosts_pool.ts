@@ -11,6 +11,7 @@ export type HostSearch = {
   readonly failures: (Error | undefined)[];
 };
 
+/** A search that has tried no server yet. */
 export const newHostSearch = ({ hosts, isRandom }: Hosts): HostSearch => ({
   current: isRandom ? Math.floor(Math.random() * hosts.length) : 0,
   failures: hosts.map(() => undefined),

@@ -4,6 +4,7 @@ import pg from 'pg';
 import { arrayText } from './array_text.ts';
 import { hostsOf } from './hosts.ts';
 import { newHostSearch, openHostsPool } from './hosts_pool.ts';
+import { isUnheard } from './sqlstate.ts';
 
 /**
  * Called after each statement, whether it succeeded or failed, in the asynchronous context of its caller.
@@ -146,6 +147,3 @@ const timed =
   };
 
 const isReusable = (text: string): boolean => /^\s*(select|with|insert|update|delete)\b/i.test(text);
-
-/** Whether node-postgres closed a connection because the server did not answer within `query_timeout`. */
-export const isUnheard = (error: unknown): boolean => error instanceof Error && error.message === 'Query read timeout';

@@ -1,5 +1,3 @@
-import { isUnheard } from './pool.ts';
-
 /** Conditions that our statements expect and handle. */
 export const sqlstate = {
   uniqueViolation: '23505',
@@ -46,6 +44,9 @@ export const isLostRace = (error: unknown): boolean =>
  */
 export const isUnstorable = (error: unknown): error is Error =>
   hasSqlstate(error, sqlstate.textTooLong, sqlstate.characterUnknown, sqlstate.numberOutOfRange);
+
+/** Whether node-postgres closed a connection because the server did not answer within `query_timeout`. */
+export const isUnheard = (error: unknown): boolean => error instanceof Error && error.message === 'Query read timeout';
 
 /** Whether the statement exceeded its time limit; nothing of it was done. */
 export const isTimedOut = (error: unknown): boolean => hasSqlstate(error, sqlstate.queryCanceled);

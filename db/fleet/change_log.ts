@@ -54,8 +54,8 @@ export const changesSince = (moment: Pick<Moment, 'snapshot'>): RawBuilder<unkno
 export const lastXid = sql`(select changes.xid::text from changes order by changes.xid desc limit 1)`;
 
 /**
- * The providers whose inventories, traits, aggregates or parents changed since a moment; null means all. The result is also null for a moment whose
- * rows were pruned, since pruning leaves a row with null (see db/fleet/prune_changes.ts).
+ * The providers whose inventories, traits, aggregates or parents changed since a moment; null means all. For a moment whose
+ * rows were pruned the result has a null, since pruning leaves a row with null (see db/fleet/prune_changes.ts).
  */
 export const inventoryChangesSince = (moment: Moment): RawBuilder<unknown> =>
   rowsSince(sql`select provider_id from inventory_changes`, moment);

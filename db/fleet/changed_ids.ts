@@ -16,7 +16,7 @@ export type ChangedIds = {
   readonly areNamesChanged: boolean;
 };
 
-/** Those ids are counted that this number divides. */
+/** Only ids that are multiples of this number are counted. */
 const everyNth = 16;
 
 /**
@@ -32,6 +32,7 @@ export async function didMostChange(trx: Transaction<Tables>, since: Moment, mos
   return yes;
 }
 
+/** The ids of the providers that changed since a moment, and whether names of traits or classes did. */
 export const readChangedIds = (trx: Transaction<Tables>, since: Moment): Promise<ChangedIds> =>
   onlyRow(
     trx,

@@ -13,6 +13,7 @@ export type ProviderRow = {
   readonly created: number | null;
   readonly updated: number | null;
 };
+/** An inventory with its usage. */
 export type InventoryRow = {
   readonly provider: number;
   readonly class: number;
@@ -21,13 +22,16 @@ export type InventoryRow = {
   readonly min_unit: number;
   readonly max_unit: number;
   readonly step_size: number;
-  /** The last three are text, since JSON has no numbers for them. */
+  /** NaN and the infinities are text, since JSON has no numbers for them. */
   readonly allocation_ratio: number | 'NaN' | 'Infinity' | '-Infinity';
   readonly modified: number | null;
   readonly used: number;
 };
+/** That a provider has a trait, both by id. */
 export type TraitRow = { readonly provider: number; readonly trait: number };
+/** That a provider, by id, is in an aggregate, by UUID. */
 export type AggregateRow = { readonly provider: number; readonly aggregate: string };
+/** A trait or a resource class; times in seconds since 1970. */
 export type NameRow = {
   readonly id: number;
   readonly name: string;
@@ -115,14 +119,18 @@ export const selectInventories = sql<InventoryRow>`
   ) as used
   from inventories i`;
 
+/** Which traits providers have. */
 export const selectTraits = sql<TraitRow>`
   select resource_provider_id as provider, trait_id as trait from resource_provider_traits`;
 
+/** Which aggregates providers are in. */
 export const selectAggregates = sql<AggregateRow>`
   select m.resource_provider_id as provider, a.uuid as aggregate
   from resource_provider_aggregates m join placement_aggregates a on a.id = m.aggregate_id`;
 
+/** The names of all traits. */
 export const selectTraitNames = sql<NameRow>`select id, name, ${created} as created, ${updated} as updated from traits`;
+/** The names of all resource classes. */
 export const selectClassNames = sql<NameRow>`
   select id, name, ${created} as created, ${updated} as updated from resource_classes`;
 

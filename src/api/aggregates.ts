@@ -33,11 +33,11 @@ export const aggregateEndpoints: readonly Endpoint<Parts>[] = [
 
 // Request schemas
 
-/**
- * Aggregates are stored as the client spells them, in a column of 36 characters; some spellings are longer, such as
- * `urn:uuid:...`.
- */
+/** The length of the column, in characters. */
 const columnLength = 36;
+/**
+ * The UUID of an aggregate. It is stored as the client spells it, so a longer spelling, such as `urn:uuid:...`, is refused.
+ */
 export const aggregateUuid = v.pipe(
   uuidText,
   v.check(

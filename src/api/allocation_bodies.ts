@@ -1,4 +1,5 @@
 import * as v from 'valibot';
+import { maxInteger } from '../placement/inventory.ts';
 import {
   boolean,
   integer,
@@ -32,6 +33,7 @@ const generation = integerOrNull();
 /** Upstream's pattern has no anchors: the value of a key is checked if one character of the key matches. */
 const mappings = partlyKeyed(/[a-zA-Z0-9_-]/, list(uuidText, { minItems: 1 }), { minProperties: 1 });
 const consumerType = text({ pattern: /^[A-Z0-9_]+$/, minLength: 1, maxLength: 255 });
+/** A consumer type as GET shows it, which may be sent back: `unknown` for a consumer without a type. */
 export const shownConsumerType = text({ pattern: /^([A-Z0-9_]+|unknown)$/, minLength: 1, maxLength: 255 });
 
 const deletable = { allocations: byProvider(0), ...owners };
@@ -45,13 +47,13 @@ const typed = { ...mapped, consumer_type: consumerType };
 const echoing = { ...mapped, consumer_type: shownConsumerType, ...echoedTag };
 
 /**
- * From 1.43 on a query may stand in the place of the allocations. What it must be is checked where it is read, since the errors
- * name the consumer.
+ * From 1.43 on queries may replace the allocations. They are checked where they are read (placement_queries.ts), since the
+ * errors name the consumer.
  */
 const placed = { ...echoing, allocations: v.optional(byProvider(0)), candidates: v.optional(v.unknown()) };
 
 /** How long a term lasts, in seconds. The configuration may allow less. */
-export const termSeconds = integer({ minimum: 1, maximum: 2_147_483_647 });
+export const termSeconds = integer({ minimum: 1, maximum: maxInteger });
 
 /** From 1.45 on GET shows the end of the term. A client may send it back; it is ignored, as the entity tag is. */
 export const echoedEnd = { expires_at: v.optional(v.nullable(text())) };

@@ -1,11 +1,9 @@
 import { failureKind } from '../../db/engine/failure_kind.ts';
 import { isStorable } from '../../db/engine/storable.ts';
 import { deleteSeenAllocations } from '../../db/statements/claims/delete_allocations.ts';
-import type { ConsumerAllocationRow } from '../../db/statements/claims/read_allocations.ts';
 import { isByQuery } from '../claims/claim.ts';
 import type { ClaimOutcome, ConsumerOutcome } from '../claims/outcome.ts';
-import type { Config } from '../config/config.ts';
-import { allocationsTag, type ConsumerContent, unknownType } from '../placement/entity_tag.ts';
+import { allocationsTag, unknownType } from '../placement/entity_tag.ts';
 import { isUuidLike, normalUuid } from '../placement/uuid.ts';
 import { type Answer, type ApiRequest, type Endpoint, noContent } from '../rest/endpoint.ts';
 import { badRequest, notFound } from '../rest/errors.ts';
@@ -21,6 +19,7 @@ import {
   expectKnownOnly,
   writeClaim,
 } from './claim_requests.ts';
+import { contentOf } from './consumer_content.ts';
 import { preconditionFailed, requireMatch, tagged, takesIfMatch } from './entity_tags.ts';
 import { newest } from './last_modified.ts';
 import type { Parts } from './parts.ts';
@@ -165,25 +164,6 @@ async function removeSeen(
   requireMatch(request, allocationsOf(uuid), () => allocationsTag(content));
   const seen = { generation: rows[0]?.consumer_generation ?? null, allocations: rows };
   return (await deleteSeenAllocations(database, uuid, seen)) > 0;
-}
-
-/** The allocations of a consumer with its project, user and type; undefined where it has no allocations. */
-export function contentOf(rows: readonly ConsumerAllocationRow[], { placement }: Config): ConsumerContent | undefined {
-  const [first] = rows;
-  if (first === undefined) return undefined;
-  const allocations = new Map<string, Map<string, number>>();
-  for (const { provider_uuid, class_name, used } of rows) {
-    const amounts = allocations.get(provider_uuid) ?? new Map<string, number>();
-    allocations.set(provider_uuid, amounts.set(class_name, used));
-  }
-  return {
-    allocations,
-    // Old allocations may have no consumer record. They belong to the project and user that the online data migration
-    // will write.
-    projectId: first.project_id ?? placement.incompleteConsumerProjectId,
-    userId: first.user_id ?? placement.incompleteConsumerUserId,
-    consumerType: first.consumer_type,
-  };
 }
 
 /** A consumer after a claim, as GET shows it, and the mappings of one by query. */

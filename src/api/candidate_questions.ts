@@ -5,20 +5,18 @@ import type { ConditionFigures, Explanation } from '../candidates/explanation/ex
 import type { Unmet } from '../candidates/explanation/nearest.ts';
 import { parseCandidateRequest } from '../candidates/query.ts';
 import type { CandidateRequest } from '../candidates/request.ts';
-import { resolveOrder } from '../candidates/tree_visit.ts';
+import { resolveOrder } from '../candidates/resolve.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import type { Provider } from '../fleet/provider.ts';
 import type { Answer, ApiRequest, Endpoint } from '../rest/endpoint.ts';
 import { badRequest, noSuchClass, notFound } from '../rest/errors.ts';
 import { exactNumber } from '../rest/exact_number.ts';
-import { text, uuidText } from '../rest/json_schema.ts';
+import { uuidText } from '../rest/json_schema.ts';
 import { since } from '../rest/microversions.ts';
-import { checkQuery, refuseRepeated } from '../rest/query_schema.ts';
+import { checkQuery, integerParameter, refuseRepeated } from '../rest/query_schema.ts';
 import { type Query, queryOf } from '../rest/query_string.ts';
-import { failed } from '../rest/schema_complaint.ts';
-import { storedUuid } from './pages.ts';
 import type { Parts } from './parts.ts';
-import { noSuchProvider } from './provider.ts';
+import { findInAnySpelling, noSuchProvider } from './provider.ts';
 
 /*
  * What may be asked about a query for allocation candidates beside what they are: why it fits where it fits and nowhere
@@ -48,23 +46,10 @@ export const candidateQuestionEndpoints: readonly Endpoint<Parts>[] = [
 
 // Request schemas
 
-/** An integer of a parameter. */
-const integer = (minimum: number, maximum: number) =>
-  v.optional(
-    v.pipe(
-      text(),
-      v.check(
-        (value) => /^[0-9]+$/.test(value) && Number(value) >= minimum && Number(value) <= maximum,
-        failed('pattern', (value) => `${value} is not an integer from ${minimum} to ${maximum}`),
-      ),
-      v.transform(Number),
-    ),
-  );
+const ofExplanation = { nearest: v.optional(integerParameter(0, 100)), tree: v.optional(uuidText) };
+const ofCount = { max: v.optional(integerParameter(1, 1_000_000)), top: v.optional(integerParameter(0, 100)) };
 
-const ofExplanation = { nearest: integer(0, 100), tree: v.optional(uuidText) };
-const ofCount = { max: integer(1, 1_000_000), top: integer(0, 100) };
-
-/** How many of the trees that do not fit are told unless the client says it. */
+// What a request without these parameters gets.
 const usualNearest = 5;
 const usualMax = 100_000;
 const usualTop = 10;
@@ -141,7 +126,7 @@ function traitNamesOf(condition: Condition): readonly string[] {
 
 /** The root of the tree that a provider belongs to. @throws ApiError 404 where there is no such provider */
 function rootOf(fleet: Fleet, sent: string): Provider {
-  const provider = fleet.byUuid.get(storedUuid(sent, (uuid) => fleet.byUuid.has(uuid)));
+  const provider = findInAnySpelling(fleet, sent);
   if (provider === undefined) throw notFound(`${noSuchProvider(sent)}, which the parameter 'tree' names.`);
   return provider.root;
 }

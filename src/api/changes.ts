@@ -93,7 +93,11 @@ async function list(request: ApiRequest, parts: Parts): Promise<Answer> {
   return { ...answerOf(await firstChange(request, parts, { told, bits, waitSeconds }), bits, parts), ...applied };
 }
 
-/** Waits for the first change of one of the parts; after the given time none. @throws ApiError 410 */
+/**
+ * Waits for the first change of one of the parts. It resolves without a change when the time is over or the client leaves.
+ *
+ * @throws ApiError 410 if the log no longer goes back to the position
+ */
 function firstChange(
   request: ApiRequest,
   { followers }: Parts,

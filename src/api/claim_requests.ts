@@ -12,6 +12,7 @@ import type { Answer, ApiRequest } from '../rest/endpoint.ts';
 import { ApiError, badRequest, conflict, type ErrorCode, errorCodes } from '../rest/errors.ts';
 import { since } from '../rest/microversions.ts';
 import type { ConsumerBody } from './allocation_bodies.ts';
+import { incompleteOwner } from './consumer_content.ts';
 import { preconditionFailed } from './entity_tags.ts';
 import type { Parts } from './parts.ts';
 import { queriesOf } from './placement_queries.ts';
@@ -24,7 +25,7 @@ export function consumerClaim(
   { version, ifMatch }: Pick<ApiRequest, 'version' | 'ifMatch'>,
   config: Config,
 ): ConsumerClaim {
-  const { incompleteConsumerProjectId, incompleteConsumerUserId } = config.placement;
+  const incomplete = incompleteOwner(config);
   const { allocations = {} } = body;
   const listed = Array.isArray(allocations)
     ? allocations.map((allocation) => [allocation.resource_provider.uuid, allocation.resources] as const)
@@ -36,13 +37,10 @@ export function consumerClaim(
     knownGeneration: version >= since.consumerGenerations ? (body.consumer_generation ?? null) : undefined,
     // Before 1.8 the body has no project and user: the configured ones are written, even over others that the consumer
     // has.
-    projectId: body.project_id ?? incompleteConsumerProjectId,
-    userId: body.project_id === undefined ? incompleteConsumerUserId : (body.user_id ?? incompleteConsumerUserId),
+    projectId: body.project_id ?? incomplete.projectId,
+    userId: body.project_id === undefined ? incomplete.userId : (body.user_id ?? incomplete.userId),
     consumerType: body.consumer_type === unknownType ? undefined : body.consumer_type,
-    expected: ifMatch && {
-      ifMatch,
-      incompleteOwner: { projectId: incompleteConsumerProjectId, userId: incompleteConsumerUserId },
-    },
+    expected: ifMatch && { ifMatch, incompleteOwner: incomplete },
     allocations: new Map(listed.map(([provider, resources]) => [provider, new Map(Object.entries(resources))])),
   };
 }

@@ -1,8 +1,9 @@
 import type { ConsumerRow } from '../../db/statements/consumers/consumer_row.ts';
 import type { Config } from '../config/config.ts';
-import { allocationsTag, unknownType } from '../placement/entity_tag.ts';
+import { allocationsTag, amountsByProvider, unknownType } from '../placement/entity_tag.ts';
 import type { Answer, ApiRequest } from '../rest/endpoint.ts';
 import { since } from '../rest/microversions.ts';
+import { incompleteOwner } from './consumer_content.ts';
 import { newest } from './last_modified.ts';
 import { endText } from './terms.ts';
 
@@ -13,13 +14,7 @@ import { endText } from './terms.ts';
 /** The path of the list of consumers. */
 export const consumersPath = '/consumers';
 
-/** The project and the user of allocations without a consumer record. */
-export const incompleteOwner = ({ placement }: Config) => ({
-  projectId: placement.incompleteConsumerProjectId,
-  userId: placement.incompleteConsumerUserId,
-});
-
-/** Old allocations without a consumer record belong to those that the online data migration will give them to. */
+/** The owner and the type of a consumer as answers have them; of old allocations without a record the configured owner. */
 export const ownerOf = (consumer: Pick<ConsumerRow, 'projectId' | 'userId' | 'consumerType'>, config: Config) => ({
   project_id: consumer.projectId ?? incompleteOwner(config).projectId,
   user_id: consumer.userId ?? incompleteOwner(config).userId,
@@ -48,13 +43,8 @@ export function represent(consumer: ConsumerRow, request: ApiRequest, config: Co
 function tagOf({ allocations, ...consumer }: ConsumerRow, config: Config) {
   if (allocations === null) return null;
   const owner = ownerOf(consumer, config);
-  const byProvider = new Map<string, Map<string, number>>();
-  for (const [provider, className, used] of allocations) {
-    const amounts = byProvider.get(provider) ?? new Map<string, number>();
-    byProvider.set(provider, amounts.set(className, used));
-  }
   return allocationsTag({
-    allocations: byProvider,
+    allocations: amountsByProvider(allocations),
     projectId: owner.project_id,
     userId: owner.user_id,
     consumerType: consumer.consumerType,
@@ -65,8 +55,9 @@ function tagOf({ allocations, ...consumer }: ConsumerRow, config: Config) {
 const timeText = (time: Date | null): string | null =>
   time === null || Number.isNaN(time.getTime()) ? null : time.toISOString();
 
-/** When a consumer was last modified; undefined if that is not known. */
-export const modifiedAtMs = ({ created, updated }: ConsumerRow): number | undefined => (updated ?? created)?.getTime();
+/** When a consumer was last modified, in milliseconds since 1970; undefined if that is not known. */
+export const consumerModifiedAtMs = ({ created, updated }: ConsumerRow): number | undefined =>
+  (updated ?? created)?.getTime();
 
 /** The answer that shows one consumer. */
 export function answerOf(consumer: ConsumerRow, request: ApiRequest, config: Config): Answer {
@@ -75,6 +66,6 @@ export function answerOf(consumer: ConsumerRow, request: ApiRequest, config: Con
     status: 200,
     json,
     etag: (json.etag ?? undefined) as Answer['etag'], // what is stored was made by allocationsTag, or by its twin in SQL
-    lastModified: newest([modifiedAtMs(consumer)]),
+    lastModified: newest([consumerModifiedAtMs(consumer)]),
   };
 }

@@ -7,7 +7,7 @@ import { integerOrNull, object } from '../rest/json_schema.ts';
 import { since } from '../rest/microversions.ts';
 import { checkQuery } from '../rest/query_schema.ts';
 import { termSeconds } from './allocation_bodies.ts';
-import { findConsumer, requireGeneration } from './consumers.ts';
+import { findConsumer, requireConsumerGeneration } from './consumers.ts';
 import type { Parts } from './parts.ts';
 import { checkTerm, endText } from './terms.ts';
 
@@ -39,7 +39,7 @@ async function change(request: ApiRequest, parts: Parts): Promise<Answer> {
   if (seconds !== null) checkTerm(request.param('uuid'), seconds, parts.config);
   for (;;) {
     const seen = await findConsumer(request, parts);
-    requireGeneration(seen, generation);
+    requireConsumerGeneration(seen, generation);
     const { uuid, id } = seen;
     if (id === null || generation === null) {
       throw conflict(

@@ -18,13 +18,13 @@ import { since } from '../rest/microversions.ts';
 import { checkQuery, refuseRepeated } from '../rest/query_schema.ts';
 import { bySince } from '../rest/versions.ts';
 import { echoedEnd, shownConsumerType } from './allocation_bodies.ts';
-import { contentOf } from './allocations.ts';
-import { answerOf, consumersPath, incompleteOwner, modifiedAtMs, ownerOf, represent } from './consumer_answers.ts';
+import { answerOf, consumerModifiedAtMs, consumersPath, ownerOf, represent } from './consumer_answers.ts';
+import { contentOf, incompleteOwner } from './consumer_content.ts';
 import { requireMatch, takesIfMatch } from './entity_tags.ts';
 import { newest } from './last_modified.ts';
-import { checkMarker, nextLink, pageParameters, storedUuid, usualLimit } from './pages.ts';
+import { checkMarker, nextLink, pageParameters, usualLimit } from './pages.ts';
 import type { Parts } from './parts.ts';
-import { noSuchProvider } from './provider.ts';
+import { findInAnySpelling, noSuchProvider } from './provider.ts';
 
 // Routes
 
@@ -39,7 +39,7 @@ export const consumerEndpoints: readonly Endpoint<Parts>[] = [
   { ...shared, method: 'PUT', path: one, policy: rule('update'), wantsJson: true, ...takesIfMatch, handle: update },
 ];
 
-/** What a reader of a project may list: where consumers of other projects are, too, is none of its business. */
+/** The project that the policy compares with that of the user. A query that names a provider concerns all projects: null. */
 function ofOneProject({ query }: ApiRequest): PolicyTarget {
   const { last } = query();
   const namesProvider = last('resource_provider') !== undefined || last('in_tree') !== undefined;
@@ -108,7 +108,7 @@ async function list(request: ApiRequest, { config, database, fleet }: Parts): Pr
       consumers: page.map((consumer) => represent(consumer, request, config)),
       ...(found.length > limit && last !== undefined ? { consumers_links: nextLink(request, path, last.uuid) } : {}),
     },
-    lastModified: newest(page.map(modifiedAtMs)),
+    lastModified: newest(page.map(consumerModifiedAtMs)),
   };
 }
 
@@ -169,7 +169,7 @@ async function writeOwner(
     if (content !== undefined && allocations[0]?.consumer_generation !== seen.generation) return 'changed';
     requireMatch(request, `Consumer ${uuid}`, () => content && allocationsTag(content));
   }
-  requireGeneration(seen, generation);
+  requireConsumerGeneration(seen, generation);
   return repeatLostRaces(() =>
     id === null || generation === null
       ? completeConsumer(database, { uuid, seen: allocations }, owner)
@@ -178,7 +178,7 @@ async function writeOwner(
 }
 
 /** @throws ApiError 409 where the client knows another generation of the consumer. */
-export function requireGeneration(seen: ConsumerRow, known: number | null): void {
+export function requireConsumerGeneration(seen: ConsumerRow, known: number | null): void {
   if (known === seen.generation) return;
   throw conflict(
     `consumer generation conflict - expected ${seen.generation ?? 'null'} but got ${known ?? 'null'}`,
@@ -225,7 +225,7 @@ function providersOf(
   const found = (name: 'resource_provider' | 'in_tree'): Provider | undefined => {
     const sent = asked[name];
     if (sent === undefined) return undefined;
-    const provider = fleet.byUuid.get(storedUuid(sent, (uuid) => fleet.byUuid.has(uuid)));
+    const provider = findInAnySpelling(fleet, sent);
     if (provider === undefined) {
       throw badRequest(`Invalid query string parameters: '${name}' is of no provider. ${noSuchProvider(sent)}.`);
     }

@@ -34,7 +34,7 @@ import {
 import { inventoriesWrite } from './inventory_writes.ts';
 import { deleteJudged, providerBody, writeJudged, writeUntilDone } from './judged_writes.ts';
 import type { Parts } from './parts.ts';
-import { findProvider, noSuchProvider } from './provider.ts';
+import { findProvider, findShownProvider } from './provider.ts';
 
 // Routes
 
@@ -78,12 +78,12 @@ const replacementSchemas = [
 
 async function list(request: ApiRequest, { fleet }: Parts): Promise<Answer> {
   const current = await fleet.fresh();
-  return { ...listAnswer(request, readProvider(current, request), current), ...changesToken(request, fleet) };
+  return { ...listAnswer(request, shownProvider(current, request), current), ...changesToken(request, fleet) };
 }
 
 async function show(request: ApiRequest, { fleet }: Parts): Promise<Answer> {
   const current = await fleet.fresh();
-  const provider = readProvider(current, request);
+  const provider = shownProvider(current, request);
   const name = request.param('resource_class');
   const inventory = inventoryOf(provider, current.classes.byName.get(name)?.id ?? -1);
   if (inventory === undefined) throw notFound(`No inventory of class ${name} for ${provider.uuid}`);
@@ -206,15 +206,11 @@ function removeOne(request: ApiRequest, parts: Parts): Promise<Answer> {
   return deleteJudged(parts, request, judge, () => refused(concurrentlyUpdated));
 }
 
-// Providers and inventories
+// Response shapes
 
-/** The provider of a GET. Upstream has another error text here than elsewhere. */
-function readProvider(fleet: Fleet, request: ApiRequest): Provider {
-  const uuid = request.param('uuid');
-  const provider = fleet.byUuid.get(uuid);
-  if (provider === undefined) throw notFound(`${noSuchProvider(uuid)} : ${noSuchProvider(uuid)}`);
-  return provider;
-}
+/** The provider of a GET. Here upstream has a blank before the colon. */
+const shownProvider = (fleet: Fleet, request: ApiRequest): Provider =>
+  findShownProvider(fleet, request.param('uuid'), ' : ');
 
 /** The answer to a write of one inventory. */
 function writtenAnswer(request: ApiRequest, status: number, written: ReturnType<typeof asWritten>): Answer {

@@ -1,25 +1,16 @@
 import * as v from 'valibot';
-import { isUuidLike, normalUuid } from '../placement/uuid.ts';
+import { isUuidLike } from '../placement/uuid.ts';
 import type { ApiRequest } from '../rest/endpoint.ts';
 import { badRequest } from '../rest/errors.ts';
 import { text } from '../rest/json_schema.ts';
-import { failed } from '../rest/schema_complaint.ts';
+import { integerParameter } from '../rest/query_schema.ts';
 
-/** How many a page has unless the client says it. */
+/** The length of a page for a request without `limit`. */
 export const usualLimit = 1000;
 
-/** The parameters of lists that come in pages. */
+/** The parameters of lists that come in pages. @param maximum the largest `limit` */
 export const pageParameters = (maximum: number) => ({
-  limit: v.optional(
-    v.pipe(
-      text(),
-      v.check(
-        (value) => /^[0-9]+$/.test(value) && Number(value) >= 1 && Number(value) <= maximum,
-        failed('pattern', (value) => `${value} is not an integer from 1 to ${maximum}`),
-      ),
-      v.transform(Number),
-    ),
-  ),
+  limit: v.optional(integerParameter(1, maximum)),
   marker: v.optional(text()),
 });
 
@@ -36,10 +27,6 @@ export async function checkMarker(
   if (marker === undefined || isUuidLike(marker) || (marker !== '' && (await exists(marker)))) return;
   throw badRequest(`Invalid query string parameters: Expected 'marker' parameter to be a UUID. Got: ${marker}`);
 }
-
-/** A UUID in the spelling in which it is stored: as it was sent, if something has it, else as the API writes UUIDs. */
-export const storedUuid = (sent: string, exists: (uuid: string) => boolean): string =>
-  exists(sent) || !isUuidLike(sent) ? sent : normalUuid(sent);
 
 /** Links to the next page: the same query, beginning behind the last of this one. */
 export function nextLink(request: ApiRequest, path: string, last: string) {

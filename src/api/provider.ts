@@ -1,6 +1,7 @@
 import type { Fleet } from '../fleet/fleet.ts';
 import type { Provider } from '../fleet/provider.ts';
-import { notFoundWithoutVary } from '../rest/errors.ts';
+import { isUuidLike, normalUuid } from '../placement/uuid.ts';
+import { notFound, notFoundWithoutVary } from '../rest/errors.ts';
 
 /** The error text for an unknown provider, in upstream's words. */
 export const noSuchProvider = (uuid: string): string => `No resource provider with uuid ${uuid} found`;
@@ -11,3 +12,22 @@ export function findProvider(fleet: Fleet, uuid: string): Provider {
   if (provider === undefined) throw notFoundWithoutVary(noSuchProvider(uuid));
   return provider;
 }
+
+/**
+ * The provider that a GET shows a part of. Upstream's handlers catch the error there, and so its text comes twice.
+ *
+ * @param separator what is between the two texts
+ * @throws ApiError 404
+ */
+export function findShownProvider(fleet: Fleet, uuid: string, separator = ': '): Provider {
+  const provider = fleet.byUuid.get(uuid);
+  if (provider === undefined) throw notFound(`${noSuchProvider(uuid)}${separator}${noSuchProvider(uuid)}`);
+  return provider;
+}
+
+/**
+ * The provider with a UUID in any spelling; undefined if there is none. Programs other than the API may have stored a UUID
+ * in another spelling than the usual one, or a text that is no UUID.
+ */
+export const findInAnySpelling = (fleet: Fleet, uuid: string): Provider | undefined =>
+  fleet.byUuid.get(uuid) ?? (isUuidLike(uuid) ? fleet.byUuid.get(normalUuid(uuid)) : undefined);

@@ -1,9 +1,9 @@
 import * as v from 'valibot';
-import { jsonChunks } from '../candidates/json_chunks.ts';
+import { jsonWriter } from '../candidates/json_writer.ts';
 import { hasAnyTrait, hasRequiredTraits, isInAny, isMemberOf } from '../fleet/filters.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import type { Provider } from '../fleet/provider.ts';
-import { isUuidLike } from '../placement/uuid.ts';
+import { isUuidLike, normalUuid } from '../placement/uuid.ts';
 import { asciiJson } from '../rest/ascii_json.ts';
 import type { Answer, ApiRequest, Endpoint } from '../rest/endpoint.ts';
 import { badRequest } from '../rest/errors.ts';
@@ -14,9 +14,9 @@ import { checkQuery, refuseRepeated } from '../rest/query_schema.ts';
 import type { Query } from '../rest/query_string.ts';
 import { parseMemberOf, parseRequired } from '../rest/query_values.ts';
 import { changesToken } from './changes_token.ts';
-import { checkMarker, nextLink, pageParameters, storedUuid, usualLimit } from './pages.ts';
+import { checkMarker, nextLink, pageParameters, usualLimit } from './pages.ts';
 import type { Parts } from './parts.ts';
-import { noSuchProvider } from './provider.ts';
+import { findInAnySpelling, noSuchProvider } from './provider.ts';
 import { requiredTraitId } from './provider_filters.ts';
 import { summaryWriter } from './provider_summary_text.ts';
 
@@ -45,7 +45,7 @@ const parameters = object({
   ...pageParameters(10_000),
 });
 
-/** The others may be repeated, as in lists of providers. */
+/** Parameters that must not be repeated. The others may be, as in GET /resource_providers. */
 const single = ['uuid', 'in_tree', 'limit', 'marker'];
 
 // Handlers
@@ -71,7 +71,7 @@ async function list(request: ApiRequest, { fleet }: Parts): Promise<Answer> {
 
 /** Which providers are asked for. */
 type Wanted = {
-  /** All of them are among these; undefined where they may be any. */
+  /** A set that contains all of them; undefined if there is no such set but all providers. */
   readonly among: { readonly size: number; readonly providers: Iterable<Provider> } | undefined;
   readonly isWanted: (provider: Provider) => boolean;
 };
@@ -85,9 +85,8 @@ function readFilter(query: Query, version: number): (fleet: Fleet) => Wanted {
   return (fleet) => {
     const required = traits.required.map((anyOf) => anyOf.map((name) => requiredTraitId(fleet, name)));
     const forbidden = traits.forbidden.map((name) => requiredTraitId(fleet, name));
-    const exists = (uuid: string) => fleet.byUuid.has(uuid);
-    const named = uuids && new Set(uuids.flatMap((uuid) => fleet.byUuid.get(storedUuid(uuid, exists)) ?? []));
-    const tree = inTree === undefined ? undefined : treeOf(fleet, storedUuid(inTree, exists));
+    const named = uuids && new Set(uuids.flatMap((uuid) => findInAnySpelling(fleet, uuid) ?? []));
+    const tree = inTree === undefined ? undefined : treeOf(fleet, inTree);
     const sets = [
       ...(named === undefined ? [] : [{ size: named.size, providers: named }]),
       ...(tree === undefined ? [] : [{ size: tree.length, providers: tree }]),
@@ -124,15 +123,17 @@ function readUuids(value: string | undefined): readonly string[] | undefined {
 }
 
 function treeOf(fleet: Fleet, uuid: string): readonly Provider[] {
-  const node = fleet.byUuid.get(uuid);
+  const node = findInAnySpelling(fleet, uuid);
   if (node !== undefined) return node.root.tree;
-  throw badRequest(`Invalid query string parameters: 'in_tree' is of no provider. ${noSuchProvider(uuid)}.`);
+  throw badRequest(
+    `Invalid query string parameters: 'in_tree' is of no provider. ${noSuchProvider(normalUuid(uuid))}.`,
+  );
 }
 
-/** Where this part of all providers, or more, may be wanted, they are met soon enough on the way through all. */
+/** If at least this share of all providers may be wanted, going through all of them in order soon fills a page. */
 const dense = 1 / 16;
 
-/** So many of the wanted providers behind a marker, in the order of UUIDs. */
+/** The first `count` of the wanted providers behind the marker, in the order of UUIDs. */
 function pageBehind(fleet: Fleet, { among, isWanted }: Wanted, marker: string, count: number): readonly Provider[] {
   if (among !== undefined && among.size < dense * fleet.byId.size) {
     return [...among.providers]
@@ -151,22 +152,22 @@ function pageBehind(fleet: Fleet, { among, isWanted }: Wanted, marker: string, c
 
 // Response shapes
 
-/** What is sent later is told as it is then; one that is gone by then is left out. */
+/** Each chunk shows its providers as they are when it is made. A provider that was deleted by then is left out. */
 function* answerText(
   fleet: Fleet,
   page: readonly Provider[],
   links: ReturnType<typeof nextLink> | undefined,
 ): Generator<Uint8Array<ArrayBuffer>> {
-  const chunks = jsonChunks();
+  const json = jsonWriter();
   const textOf = summaryWriter(fleet);
   let separator = '';
-  chunks.text('{"provider_summaries": [');
+  json.text('{"provider_summaries": [');
   for (const provider of page) {
     if (fleet.byUuid.get(provider.uuid) !== provider) continue;
-    chunks.text(separator + textOf(provider));
+    json.text(separator + textOf(provider));
     separator = ', ';
-    if (chunks.isFull()) yield chunks.take();
+    if (json.isFull()) yield json.take();
   }
-  chunks.text(links === undefined ? ']}' : `], "provider_summaries_links": ${asciiJson(links)}}`);
-  yield chunks.take();
+  json.text(links === undefined ? ']}' : `], "provider_summaries_links": ${asciiJson(links)}}`);
+  yield json.take();
 }

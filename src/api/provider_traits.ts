@@ -5,7 +5,7 @@ import type { Fleet } from '../fleet/fleet.ts';
 import { nameOf } from '../fleet/names.ts';
 import type { Provider } from '../fleet/provider.ts';
 import type { Answer, ApiRequest, Endpoint } from '../rest/endpoint.ts';
-import { badRequest, concurrentlyUpdated, conflict, errorCodes, notFound } from '../rest/errors.ts';
+import { badRequest, concurrentlyUpdated, conflict, errorCodes } from '../rest/errors.ts';
 import { integer, list, object, text } from '../rest/json_schema.ts';
 import { since } from '../rest/microversions.ts';
 import { bySince } from '../rest/versions.ts';
@@ -14,7 +14,7 @@ import { echoedTag, requireMatch, tagged, takesIfMatch } from './entity_tags.ts'
 import { deleteJudged, requireGeneration, writeJudged } from './judged_writes.ts';
 import { modifiedAtMs, newest } from './last_modified.ts';
 import type { Parts } from './parts.ts';
-import { noSuchProvider } from './provider.ts';
+import { findShownProvider } from './provider.ts';
 
 // Routes
 
@@ -42,9 +42,7 @@ const replacementSchemas = [
 
 async function show(request: ApiRequest, { fleet }: Parts): Promise<Answer> {
   const current = await fleet.fresh();
-  const uuid = request.param('uuid');
-  const provider = current.byUuid.get(uuid);
-  if (provider === undefined) throw notFound(`${noSuchProvider(uuid)}: ${noSuchProvider(uuid)}`);
+  const provider = findShownProvider(current, request.param('uuid'));
   return { ...answer(request, current, provider.traitIds, provider.generation), ...changesToken(request, fleet) };
 }
 

@@ -1,6 +1,6 @@
 import { repeatLostRaces } from '../../db/engine/lost_race.ts';
 import { type ConsumerState, readConsumers } from '../../db/statements/claims/read_consumers.ts';
-import { type AllowedTrees, allTrees, treesBeside } from '../candidates/allowed_trees.ts';
+import { type AllowedTrees, allowedTreesOf, allTrees } from '../candidates/allowed_trees.ts';
 import { heldTrees } from '../candidates/held_trees.ts';
 import type { CandidateRequest } from '../candidates/request.ts';
 import type { Fleet } from '../fleet/fleet.ts';
@@ -28,7 +28,7 @@ export async function freshTrees(
   // A provider that was made after the refresh; one that is still unknown after another refresh is gone.
   const current = knowsAll ? refreshed : await fleet.fresh();
   const treesOf = (uuid: string) => heldTrees(current, providersOf(current, states.get(uuid)));
-  const allowed = treesBeside(request, (uuid) => treesOf(uuid).union(treesOf(normalUuid(uuid))));
+  const allowed = allowedTreesOf(request, (uuid) => treesOf(uuid).union(treesOf(normalUuid(uuid))));
   return { current, allowed };
 }
 

@@ -2,13 +2,13 @@ import * as v from 'valibot';
 import { readUsages, type UsageRow } from '../../db/statements/claims/read_usages.ts';
 import { nameOf } from '../fleet/names.ts';
 import type { Answer, ApiRequest, Endpoint } from '../rest/endpoint.ts';
-import { notFound } from '../rest/errors.ts';
 import { object, text } from '../rest/json_schema.ts';
 import { since } from '../rest/microversions.ts';
 import { checkQuery } from '../rest/query_schema.ts';
 import { changesToken } from './changes_token.ts';
+import { incompleteOwner } from './consumer_content.ts';
 import type { Parts } from './parts.ts';
-import { noSuchProvider } from './provider.ts';
+import { findShownProvider } from './provider.ts';
 
 // Routes
 
@@ -45,9 +45,7 @@ const typed = object({ ...query, consumer_type: v.optional(consumerType) });
 
 async function ofProvider(request: ApiRequest, { fleet }: Parts): Promise<Answer> {
   const current = await fleet.fresh();
-  const uuid = request.param('uuid');
-  const provider = current.byUuid.get(uuid);
-  if (provider === undefined) throw notFound(`${noSuchProvider(uuid)}: ${noSuchProvider(uuid)}`);
+  const provider = findShownProvider(current, request.param('uuid'));
   return {
     status: 200,
     json: {
@@ -62,14 +60,13 @@ async function ofProvider(request: ApiRequest, { fleet }: Parts): Promise<Answer
 }
 
 async function ofProject(request: ApiRequest, { config, database }: Parts): Promise<Answer> {
-  const { incompleteConsumerProjectId, incompleteConsumerUserId } = config.placement;
   const grouped = request.version >= since.consumerTypes;
   const values: v.InferOutput<typeof typed> = checkQuery(request.query(), grouped ? typed : untyped);
   const rows = await readUsages(database, {
     projectId: values.project_id,
     userId: values.user_id,
     consumerType: grouped ? values.consumer_type : 'all',
-    incomplete: { projectId: incompleteConsumerProjectId, userId: incompleteConsumerUserId },
+    incomplete: incompleteOwner(config),
   });
   const usages = Object.fromEntries(
     Array.from(Map.groupBy(rows, typeOf), ([type, group]) => [

@@ -1,5 +1,5 @@
 import type { RequestIds } from '../log/request_ids.ts';
-import type { Candidate } from './take_batch.ts';
+import type { Batchable } from './take_batch.ts';
 
 /** An item of a batch, as `perform` gets it. It is settled or put back once; later calls do nothing. */
 export type Entry<Item, Result> = {
@@ -26,7 +26,7 @@ export const suspicions = ['in a part', 'alone', 'alone with free keys'] as cons
 
 /** An item from the time it was asked for until it is settled. */
 export type Queued<Item, Result> = Entry<Item, Result> &
-  Candidate & {
+  Batchable & {
     item: Item;
     share: number;
     suspicion: Suspicion;
@@ -57,6 +57,7 @@ type Listeners<Item, Result> = {
   onExpired(queued: Queued<Item, Result>): void;
 };
 
+/** Whether an item is in a batch that is being performed. */
 export const isUnderWay = ({ state }: { readonly state: string }): boolean => state === 'under way';
 
 /**

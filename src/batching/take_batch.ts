@@ -1,5 +1,5 @@
 /** What the choice of a batch depends on. */
-export type Candidate = {
+export type Batchable = {
   /** Keys of the item. Of two items with a common key, the later one waits for the earlier one. */
   readonly order: readonly string[];
   /** The largest batch that the item may be part of; 1 if it must be alone. */
@@ -18,7 +18,7 @@ export type Candidate = {
  * @param isFree whether what an item needs is neither locked nor in use
  * @param keep is called with each item that must wait, except for those that only find no room in this batch
  */
-export function takeBatch<Item extends Candidate>(
+export function takeBatch<Item extends Batchable>(
   queue: readonly Item[],
   limit: number,
   isFree: (item: Item) => boolean,

@@ -1,25 +1,24 @@
 import type { Provider } from '../fleet/provider.ts';
 import type { CandidateRequest } from './request.ts';
 
-/** Which trees may be used, by their roots. */
+/** The trees in which a search may look for candidates, by their roots. */
 export type AllowedTrees = {
-  /** No other ones; undefined for all. */
+  /** Only these trees; undefined for all. */
   readonly only: ReadonlySet<Provider> | undefined;
+  /** None of these trees, also if `only` has them. */
   readonly not: ReadonlySet<Provider>;
 };
 
+/** For a request without `with` and `apart_from`. */
 export const allTrees: AllowedTrees = { only: undefined, not: new Set() };
 
-/** Whether a tree may be used. */
-export const isAllowed = ({ only, not }: AllowedTrees, root: Provider): boolean =>
-  (only === undefined || only.has(root)) && !not.has(root);
-
 /**
- * The trees that `with` and `apart_from` of a request leave.
+ * The trees that a request allows by `with` and `apart_from` (microversion 1.43).
  *
- * @param treesOf the roots of the trees in which a consumer holds something; it is told the UUID as the client spells it
+ * @param treesOf returns the roots of the trees in which a consumer holds something; its argument is the UUID as the
+ *   client spells it
  */
-export function treesBeside(
+export function allowedTreesOf(
   request: Pick<CandidateRequest, 'with' | 'apartFrom'>,
   treesOf: (consumer: string) => Iterable<Provider>,
 ): AllowedTrees {

@@ -45,9 +45,9 @@ export function anchorsFor(
 const mostListed = 4096;
 
 /**
- * The same roots as a list, where what is asked for is rare; root_required is not looked at.
+ * The anchors as a list, if the request needs something that few providers have. `root_required` is not checked.
  *
- * @returns undefined where it is not to be found in fewer places than the limit
+ * @returns undefined if no such set of providers is smaller than the limit
  */
 export function fewAnchors(
   fleet: Fleet,

@@ -1,7 +1,7 @@
 import type { Provider } from '../fleet/provider.ts';
 import type { Candidate } from './candidate.ts';
 import type { CandidateForm } from './candidate_form.ts';
-import { separator } from './json_chunks.ts';
+import { separator } from './json_writer.ts';
 
 /**
  * The text of candidates that distribute their groups among providers in the same way. They differ only by UUIDs, so

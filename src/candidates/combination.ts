@@ -23,6 +23,7 @@ export type Combination = {
 export const isPossible = ({ occupancy, usage }: Combination, choice: Choice): boolean =>
   occupancy.allows(choice) && usage.fits(choice);
 
+/** Adds a choice, which must be possible. */
 export function take({ chosen, occupancy, usage }: Combination, choice: Choice): void {
   chosen.push(choice);
   occupancy.add(choice);

@@ -16,23 +16,20 @@ import { overspends, type Work } from './work.ts';
 /** A candidate, and the root of the tree at which it was found. */
 export type Place = { readonly anchor: Provider; readonly candidate: Candidate };
 
-/** Where a place is looked for, and how long. */
+/** Where a place is searched for, and with which budget. */
 export type PlaceOptions = {
   readonly allowed: AllowedTrees;
   readonly work: PlacingWork;
-  /** The names of requests, as far as they were looked up: a gang mostly has equal requests. After an await they may be wrong. */
+  /** Requests whose names were looked up already: those of a gang are mostly equal. Use it no longer after an await. */
   readonly known?: Map<CandidateRequest, Resolution>;
 };
 
-/** The budget of the search, and beside it what the lists cost that it made: later requests use them as well. */
-export type PlacingWork = Work & {
-  /** In looks. */
-  forLists: number;
-};
+/** The budget of the search, and the looks that its lists took: these are counted apart, since later requests use the lists too. */
+export type PlacingWork = Work & { forLists: number };
 
 /**
- * Finds one candidate of a request, the first by its `order`. Trees that are equal, without `order` all of them, are tried in random
- * order, so that requests which are served at the same time, also by other processes, do not all choose the same one.
+ * Finds one candidate of a request, the first by its `order`. Trees that are equal (without `order` all of them) are tried
+ * in random order, so that requests that are served at the same time, also by other processes, do not all choose the same.
  *
  * @returns `'too wide'` where the work was used up before one was found
  * @throws ApiError 400 for classes and traits that do not exist
@@ -65,8 +62,12 @@ function resolved(
   return resolution;
 }
 
-/** The cost of all orders of the trees and all lists of their room that were made so far, in looks per tree. */
-const looksToMakeLists = ({ treeOrders, treeRoom }: Fleet): number => 15 * treeOrders.made + 2 * treeRoom.made;
+/** What it costs to make an order of all trees, and to make a list of their room, in looks for each tree. */
+const [looksForOrder, looksForRoom] = [15, 2];
+
+/** The cost of all orders and lists that the fleet has made so far, in looks for each tree. */
+const looksToMakeLists = ({ treeOrders, treeRoom }: Fleet): number =>
+  looksForOrder * treeOrders.made + looksForRoom * treeRoom.made;
 
 function firstPlace(
   fleet: Fleet,
@@ -89,8 +90,8 @@ function firstPlace(
 }
 
 /**
- * So many roots are tried before the providers that have what is asked for are listed to try them in random order: where one root in
- * twenty fits, one is nearly always found before, and a list of thousands would take longer than everything else.
+ * At most this number of roots is tried before the providers that have what is asked for are listed. If one root in twenty
+ * fits, one is nearly always found among these, and a list of thousands would take longer than everything else.
  */
 const triedFirst = 64;
 

@@ -6,8 +6,8 @@ import { checkQuery } from '../rest/query_schema.ts';
 import { onlyValue, type Query } from '../rest/query_string.ts';
 import { parseInTree, parseMemberOf, parseRequired, parseResources, parseTraits } from '../rest/query_values.ts';
 import { bySince, type Since } from '../rest/versions.ts';
-import { parseApartFromAndWith, parseOrder } from './query_of_trees.ts';
 import type { CandidateRequest, RequestGroup } from './request.ts';
+import { parseApartFromAndWith, parseOrder } from './tree_parameters.ts';
 
 const string = v.optional(text());
 const limit = v.optional(text({ pattern: /^[1-9][0-9]*$/ }));

@@ -2,10 +2,10 @@ import { isMemberOf, satisfiesTraits, type TraitIds } from '../fleet/filters.ts'
 import type { Fleet } from '../fleet/fleet.ts';
 import { interning } from '../fleet/interned.ts';
 import type { Provider } from '../fleet/provider.ts';
+import type { TreeKey } from '../fleet/tree_keys.ts';
 import { badRequest, noSuchClass } from '../rest/errors.ts';
-import type { CandidateRequest, RequestGroup } from './request.ts';
+import type { CandidateRequest, OrderKey, RequestGroup } from './request.ts';
 import { keptGroups } from './tree_options.ts';
-import { type ResolvedOrder, resolveOrder } from './tree_visit.ts';
 
 /** A group with its names looked up. */
 export type ResolvedGroup = {
@@ -21,6 +21,13 @@ export type ResolvedGroup = {
    * Equal groups of all requests have the same number, by which trees cache their options. Undefined if they must not.
    */
   readonly number: number | undefined;
+};
+
+/** `order` of a query with its names looked up. */
+export type ResolvedOrder = {
+  readonly keys: readonly TreeKey[];
+  /** Whether trees of equal keys come in random order, whatever is configured. */
+  readonly isRandom: boolean;
 };
 
 /** A query with its names looked up. */
@@ -88,6 +95,34 @@ export function resolveRequest(
 /** Looks up the names of a variant, of which trees keep nothing: it would push out what they keep for plain queries. */
 export const resolveVariant = (fleet: Fleet, request: CandidateRequest): Resolution =>
   resolveRequest(fleet, request, () => true, false);
+
+/**
+ * Looks up the names of `order`. Keys behind `random` have no effect, since it leaves no equal trees.
+ *
+ * @returns undefined where no order is asked for
+ * @throws ApiError 400 for a class or a trait that does not exist
+ */
+export function resolveOrder({ classes, traits }: Fleet, order: readonly OrderKey[]): ResolvedOrder | undefined {
+  if (order.length === 0) return undefined;
+  const keys = order.map((key): TreeKey | 'random' => {
+    if (key.kind === 'random') return 'random';
+    if (key.kind === 'prefer') {
+      const traitId = traits.byName.get(key.traitName)?.id;
+      if (traitId === undefined) throw wrongKey(`prefer:${key.traitName}`, `No such trait(s): ${key.traitName}.`);
+      return { kind: 'prefer', traitId };
+    }
+    const { className, mostFirst } = key;
+    const classId = classes.byName.get(className)?.id;
+    if (classId === undefined) throw wrongKey(`${mostFirst ? '-' : ''}free:${className}`, noSuchClass(className));
+    return { kind: 'free', classId, mostFirst };
+  });
+  const random = keys.indexOf('random');
+  const counted = random === -1 ? keys : keys.slice(0, random);
+  return { keys: counted.filter((key) => key !== 'random'), isRandom: random !== -1 };
+}
+
+const wrongKey = (key: string, problem: string) =>
+  badRequest(`Invalid query string parameters: order=${key}: ${problem}`);
 
 /** The steps come in upstream's order: the first one that fails decides between an error and an empty answer. */
 function resolveGroup(fleet: Fleet, group: RequestGroup, keeps: boolean): ResolvedGroup | 'nothing' {

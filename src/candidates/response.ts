@@ -4,7 +4,7 @@ import { since } from '../rest/microversions.ts';
 import type { Candidate } from './candidate.ts';
 import { candidateForm } from './candidate_form.ts';
 import { candidatePatterns } from './candidate_patterns.ts';
-import { jsonChunks, separator } from './json_chunks.ts';
+import { jsonWriter, separator } from './json_writer.ts';
 import type { CandidateRequest } from './request.ts';
 import { summaryText, treeSummary } from './summary.ts';
 
@@ -18,7 +18,7 @@ export function* candidatesJson(
   candidates: Iterable<Candidate>,
   version: number,
 ): Generator<Uint8Array<ArrayBuffer>> {
-  const chunks = jsonChunks();
+  const json = jsonWriter();
   // From 1.29 on: the trees that candidates use, each with its summaries as they were when it was found. While chunks
   // are sent, a provider may be deleted or move to another tree.
   const trees = new Map<Provider['tree'], Buffer>();
@@ -32,24 +32,24 @@ export function* candidatesJson(
   const note = version >= since.nestedCandidates ? noteTree : (provider: Provider) => providers.add(provider);
   const bytesOf = candidatePatterns(candidateForm(fleet, version), note);
   let skipped: number = separator.length;
-  chunks.text('{"allocation_requests": [');
+  json.text('{"allocation_requests": [');
   for (const candidate of candidates) {
-    chunks.bytes(bytesOf(candidate), skipped);
+    json.bytes(bytesOf(candidate), skipped);
     skipped = 0;
-    if (chunks.isFull()) yield chunks.take();
+    if (json.isFull()) yield json.take();
   }
-  chunks.text('], "provider_summaries": {');
+  json.text('], "provider_summaries": {');
   skipped = separator.length;
   for (const summaries of trees.values()) {
-    chunks.bytes(summaries, skipped);
+    json.bytes(summaries, skipped);
     skipped = 0;
-    if (chunks.isFull()) yield chunks.take();
+    if (json.isFull()) yield json.take();
   }
   for (const provider of providers) {
-    chunks.text(separator.slice(skipped) + summaryText(fleet, provider, request, version));
+    json.text(separator.slice(skipped) + summaryText(fleet, provider, request, version));
     skipped = 0;
-    if (chunks.isFull()) yield chunks.take();
+    if (json.isFull()) yield json.take();
   }
-  chunks.text('}}');
-  yield chunks.take();
+  json.text('}}');
+  yield json.take();
 }

@@ -3,74 +3,37 @@ import type { Fleet } from '../fleet/fleet.ts';
 import type { Provider } from '../fleet/provider.ts';
 import type { TreeKey } from '../fleet/tree_keys.ts';
 import type { TreeOrder, TreeRun } from '../fleet/tree_order.ts';
-import { badRequest, noSuchClass } from '../rest/errors.ts';
 import type { AllowedTrees } from './allowed_trees.ts';
 import { anchorsFor, fewAnchors } from './anchors.ts';
 import { type Order, type ProviderOrder, visit, walk } from './order.ts';
 import { demandsOf, passingFullTrees, type Tally } from './passing_full_trees.ts';
-import type { OrderKey } from './request.ts';
 import type { ResolvedRequest } from './resolve.ts';
 import type { Sharing } from './sharing.ts';
-
-/** `order` of a query with its names looked up. */
-export type ResolvedOrder = {
-  readonly keys: readonly TreeKey[];
-  /** Whether trees of equal keys come in random order, whatever is configured. */
-  readonly isRandom: boolean;
-};
-
-/**
- * Looks up the names of `order`. Keys behind `random` have no effect, since it leaves no equal trees.
- *
- * @returns undefined where no order is asked for
- * @throws ApiError 400 for a class or a trait that does not exist
- */
-export function resolveOrder({ classes, traits }: Fleet, order: readonly OrderKey[]): ResolvedOrder | undefined {
-  if (order.length === 0) return undefined;
-  const keys = order.map((key): TreeKey | 'random' => {
-    if (key.kind === 'random') return 'random';
-    if (key.kind === 'prefer') {
-      const traitId = traits.byName.get(key.traitName)?.id;
-      if (traitId === undefined) throw wrongKey(`prefer:${key.traitName}`, `No such trait(s): ${key.traitName}.`);
-      return { kind: 'prefer', traitId };
-    }
-    const { className, mostFirst } = key;
-    const classId = classes.byName.get(className)?.id;
-    if (classId === undefined) throw wrongKey(`${mostFirst ? '-' : ''}free:${className}`, noSuchClass(className));
-    return { kind: 'free', classId, mostFirst };
-  });
-  const random = keys.indexOf('random');
-  const counted = random === -1 ? keys : keys.slice(0, random);
-  return { keys: counted.filter((key) => key !== 'random'), isRandom: random !== -1 };
-}
-
-const wrongKey = (key: string, problem: string) =>
-  badRequest(`Invalid query string parameters: order=${key}: ${problem}`);
 
 /** The roots at which candidates are looked for, and in which order the providers of each group are tried there. */
 export type TreeVisit = {
   readonly anchors: Iterable<Provider>;
   readonly within: ProviderOrder;
-  /** Where the search notes that it found something, which saves the lookup of trees with room. */
+  /** Here the search counts the trees that have a candidate. If these are many, the trees with room are not looked up. */
   readonly tally: Tally;
 };
 
 /** How trees are visited. */
 export type VisitOptions = {
-  /** The order of trees, and of providers, that are equal by all keys; without `order` of all. */
+  /** The order of trees that are equal by all keys, and of providers of a tree; without keys all are equal. */
   readonly ties: Order;
   readonly allowed: AllowedTrees;
   /**
-   * Whether the roots are listed first, so that none is left out or comes twice while the fleet changes. Otherwise nothing may be
-   * awaited while the anchors of a request with `order` are taken.
+   * Whether all roots are listed before the first one is visited, so that none is left out or comes twice if the fleet
+   * changes meanwhile. Otherwise nothing may be awaited while the anchors of a request with `order` are taken.
    */
   readonly wholly?: boolean;
 };
 
 /**
- * In which order trees are tried for a request. The first anchor that has a candidate is the first by `order` that fits: the
- * anchors are those that have one, and others. They are found one by one, as the fleet is when the first is taken, also by what it
- * only supposes (`showEffects`): a search that stops early saves the work for all others.
+ * The order in which trees are tried for a request. Some anchors have no candidate; the first one that has is the first
+ * tree by `order` that fits. Anchors are found one by one, so that a search that stops early saves the work for the rest.
+ * The order is that of the fleet when the first anchor is taken, with its suppositions (src/fleet/supposed.ts).
  */
 export function visitTrees(
   fleet: Fleet,
@@ -100,10 +63,10 @@ const withRootTraits = (
   { rootTraits }: Pick<ResolvedRequest, 'rootTraits'>,
 ): readonly Provider[] => [...roots].filter(({ traitIds }) => satisfiesTraits(traitIds, rootTraits));
 
-/** So many trees are sorted for one request; of more than these the order of all trees is followed. */
+/** At most this number of trees is sorted for one request. If there may be more, the order of all trees is followed. */
 const mostSorted = 256;
 
-/** The same where many trees were visited already, so that sorting takes less time than going on. */
+/** The same after many trees were visited: then sorting takes less time than going on. */
 const mostSortedLater = 8192;
 
 /** @param listed the only roots that may be anchors, if they are known */

@@ -22,6 +22,7 @@ export type AllocationReads = {
  */
 const batchLimit = 32;
 
+/** Opens the reads of a database. */
 export function openAllocationReads(database: Database): AllocationReads {
   return {
     ofConsumer: readTogether(database, readAllocations, (row) => row.consumer_uuid),

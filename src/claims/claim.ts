@@ -18,7 +18,7 @@ export type ConsumerClaim = {
   readonly consumerType: string | undefined;
   /** Amounts by class name, by provider UUID; none removes the consumer, unless it is by query. */
   readonly allocations: ReadonlyMap<string, ReadonlyMap<string, number>>;
-  /** By which its place is found, in the place of allocations (microversion 1.43 and above): the first that fits counts. */
+  /** Instead of allocations: queries that find the consumer a place (from 1.43). The first query that fits counts. */
   readonly queries?: readonly PlacementQuery[] | undefined;
   /** The allocations that the consumer must have now, by their entity tag (microversion 1.40 and above). */
   readonly expected?: ExpectedAllocations | undefined;
@@ -29,7 +29,7 @@ export type ConsumerClaim = {
 /** A query for allocation candidates, by which a consumer is placed. */
 export type PlacementQuery = {
   readonly request: CandidateRequest;
-  /** The same, in its parts, to tell which of them fits nowhere. */
+  /** The parts of the request. An error names the first part that leaves no tree. */
   readonly conditions: readonly Condition[];
 };
 
@@ -49,13 +49,11 @@ export type InventoryClaim = {
   readonly ifMatch?: IfMatch | undefined;
 };
 
-/**
- * The allocations of some consumers, and for the reshaper inventories, which are written all together or not at all.
- */
+/** What one request writes, as a whole or not at all: the allocations of some consumers; for the reshaper also inventories. */
 export type Claim = {
   readonly consumers: readonly ConsumerClaim[];
   readonly inventories: readonly InventoryClaim[];
-  /** The consumers that are placed by query, as places in `consumers`, in the order in which they are placed. */
+  /** The consumers that are placed by query: their indexes in `consumers`, in the order in which they are placed. */
   readonly placing?: readonly number[] | undefined;
 };
 
@@ -78,9 +76,11 @@ export type RefusalReason =
   | 'invalid inventory'
   /** An inventory that the claim removes has allocations. */
   | 'inventory in use'
-  /** A query of a consumer fits nowhere; or finding out takes too much work; or it names what does not exist. */
+  /** A query of a consumer fits nowhere. */
   | 'no candidates'
+  /** The search for a place took more work than one claim may take. */
   | 'query too wide'
+  /** A query names a class or a trait that does not exist. */
   | 'query'
   /** The claim lost a guard to another write each time that it was judged. */
   | 'concurrent update';
@@ -92,8 +92,9 @@ export type RefusalReason =
 export type InventoryFault = 'absent' | 'constraints' | 'capacity';
 
 /**
- * A claim was refused, and is not written. The message is upstream's; for `unmatched ...` it is the UUID of the
- * consumer or provider that does not match.
+ * A claim was refused, and is not written. The message is a text for the client, in upstream's words where upstream has
+ * this refusal; for `unmatched ...` it is only the UUID of the consumer or provider that does not match. A refusal on
+ * the known fleet reaches no client, so its message may be short.
  */
 export class ClaimRefused extends Error {
   readonly reason: RefusalReason;

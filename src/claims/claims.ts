@@ -32,17 +32,22 @@ import { type BatchWriterOptions, openBatchWriter } from './write_batch.ts';
 
 /** Writes claims. Claims that arrive while a write is under way share the next statement. */
 export type Claims = {
-  /** Resolves when the claim is written. @throws ClaimRefused */
+  /**
+   * Resolves when the claim is written.
+   *
+   * @throws ClaimRefused if a fresh fleet does not allow it, or it lost too many races
+   * @throws LockWaitTooLong if another program held a lock for as long as a statement may take
+   */
   write(claim: Claim): Promise<ClaimOutcome>;
   /** Judges a claim as `write` does, on a fresh fleet, and writes nothing. @throws ClaimRefused */
   tryOut(claim: Claim): Promise<ClaimOutcome>;
 };
 
-/** How many claims one statement writes. With more, the statement takes longer than to wait for the next one. */
+/** How many claims one statement writes. Above that, a claim waits less for the next statement than for a longer one. */
 const batchLimit = 256;
 /**
- * So many consumers by query count as one claim. If all gangs that wait went with one batch, there would be none to judge while it is
- * written.
+ * This number of consumers by query counts as one claim. If all waiting gangs went with one batch, none would be left to
+ * judge while the batch is written.
  */
 const placedAsOne = 2;
 

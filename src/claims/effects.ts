@@ -3,7 +3,7 @@ import type { Leeway } from '../../db/statements/claims/others_claims.ts';
 import type { Effect } from '../fleet/own_writes.ts';
 import type { Inventory } from '../fleet/provider.ts';
 import { exactCapacity } from '../placement/inventory.ts';
-import type { Demand } from './judge_capacity.ts';
+import type { UsageChange } from './judge_capacity.ts';
 import type { BatchedClaim } from './pending_claim.ts';
 import type { Placement } from './placing.ts';
 
@@ -11,7 +11,7 @@ import type { Placement } from './placing.ts';
 export type Judged = {
   readonly entry: BatchedClaim;
   readonly write: ClaimWrite;
-  readonly demands: readonly Demand[];
+  readonly usageChanges: readonly UsageChange[];
   /** Of a claim with consumers by query. */
   readonly placement: Placement | undefined;
 };
@@ -23,10 +23,10 @@ export type Judged = {
 export const isForeseeable = ({ write }: Judged): boolean => write.inventories.length === 0;
 
 /** What the fleet shows of a claim as soon as it is written, before the next refresh. */
-export function effectsOf({ write, demands }: Judged): readonly Effect[] {
+export function effectsOf({ write, usageChanges }: Judged): readonly Effect[] {
   const effects = effectsByProvider();
   for (const { providerId, bump } of write.providers) effects.bump(providerId, bump);
-  for (const { provider, classId, wanted, freed } of demands) effects.use(provider.id, classId, wanted - freed);
+  for (const { provider, classId, wanted, freed } of usageChanges) effects.use(provider.id, classId, wanted - freed);
   return effects.all();
 }
 
@@ -57,7 +57,7 @@ export function effectsByProvider() {
  */
 export function roomsOf(judged: readonly Judged[]): Leeway['rooms'] {
   const rooms = new Map<Inventory, { providerId: number; classId: number; room: number }>();
-  for (const { provider, classId, inventory, freed, wanted } of judged.flatMap(({ demands }) => demands)) {
+  for (const { provider, classId, inventory, freed, wanted } of judged.flatMap(({ usageChanges }) => usageChanges)) {
     if (inventory === undefined || wanted === 0) continue;
     const known = rooms.get(inventory);
     const room = known?.room ?? exactCapacity(inventory.fields) - inventory.used;

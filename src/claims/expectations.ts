@@ -1,7 +1,7 @@
 import type { ConsumerState } from '../../db/statements/claims/read_consumers.ts';
 import { inventoriesTagOf } from '../fleet/entity_tags.ts';
 import type { Fleet } from '../fleet/fleet.ts';
-import { allocationsTag, type EntityTag, isMatch } from '../placement/entity_tag.ts';
+import { allocationsTag, amountsByProvider, type EntityTag, isMatch } from '../placement/entity_tag.ts';
 import { type Claim, ClaimRefused, type ExpectedAllocations } from './claim.ts';
 
 /** Checks by entity tags that consumers and inventories are as the client has seen them. @throws ClaimRefused */
@@ -24,15 +24,15 @@ function tagOfState(
   state: ConsumerState | undefined,
   { incompleteOwner }: ExpectedAllocations,
 ): EntityTag | undefined {
-  const allocations = new Map<string, Map<string, number>>();
-  for (const { providerId, classId, used } of state?.allocations ?? []) {
-    const provider = fleet.byId.get(providerId);
-    const className = fleet.classes.byId.get(classId)?.name;
-    if (provider === undefined || className === undefined) continue;
-    const amounts = allocations.get(provider.uuid) ?? new Map<string, number>();
-    allocations.set(provider.uuid, amounts.set(className, used));
-  }
-  if (state === undefined || allocations.size === 0) return undefined;
+  if (state === undefined) return undefined;
+  const allocations = amountsByProvider(
+    state.allocations.flatMap(({ providerId, classId, used }) => {
+      const provider = fleet.byId.get(providerId);
+      const className = fleet.classes.byId.get(classId)?.name;
+      return provider === undefined || className === undefined ? [] : [[provider.uuid, className, used] as const];
+    }),
+  );
+  if (allocations.size === 0) return undefined;
   return allocationsTag({
     allocations,
     projectId: state.projectId ?? incompleteOwner.projectId,

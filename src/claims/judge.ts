@@ -12,7 +12,7 @@ import { allocationsTag } from '../placement/entity_tag.ts';
 import { noSuchClass } from '../rest/errors.ts';
 import { type Claim, ClaimRefused, type ConsumerClaim, isByQuery } from './claim.ts';
 import { checkExpectations } from './expectations.ts';
-import { type AllocationIds, type Demand, judgeCapacity } from './judge_capacity.ts';
+import { type AllocationIds, judgeCapacity, type UsageChange } from './judge_capacity.ts';
 import { checkNothingLeft, judgeInventories } from './judge_inventories.ts';
 import { relatedConsumers } from './neighbours.ts';
 import { onCertainFleet, type Placement, type PlacingOptions, placeConsumers } from './placing.ts';
@@ -32,7 +32,7 @@ export function judge(
   states: ReadonlyMap<string, ConsumerState>,
   promised: ReadonlyMap<Inventory, number>,
   options: PlacingOptions = onCertainFleet,
-): ClaimWrite & { readonly demands: readonly Demand[]; readonly placement: Placement | undefined } {
+): ClaimWrite & { readonly usageChanges: readonly UsageChange[]; readonly placement: Placement | undefined } {
   checkExpectations(fleet, asked, states);
   const newInventories = judgeInventories(fleet, asked.inventories);
   for (const consumer of asked.consumers) checkGeneration(consumer, states.get(consumer.uuid));
@@ -42,8 +42,8 @@ export function judge(
   const allocations = wanted.map((providers) => findClasses(fleet, providers));
 
   const freed = claim.consumers.flatMap((consumer) => states.get(consumer.uuid)?.allocations ?? []);
-  const demands = judgeCapacity(fleet, allocations.flat(), freed, newInventories, promised);
-  checkNothingLeft(fleet, newInventories, demands);
+  const usageChanges = judgeCapacity(fleet, allocations.flat(), freed, newInventories, promised);
+  checkNothingLeft(fleet, newInventories, usageChanges);
 
   // Generations are raised as upstream raises them: by one for allocations. The reshaper raises them by one more for
   // the inventories after the allocations, and by one for those before them, unless the provider is to have no
@@ -73,8 +73,8 @@ export function judge(
       remove: removed,
     })),
     customClasses: customClassesOf(fleet, allocations.flat()),
-    ...(placement === undefined ? {} : { ...placementGuards(asked, placement) }),
-    demands,
+    ...(placement === undefined ? {} : placementGuards(asked, placement)),
+    usageChanges,
     placement,
   };
 }

@@ -7,8 +7,8 @@ import type { BatchedClaim, PendingClaim } from './pending_claim.ts';
 import type { Staleness } from './staleness.ts';
 
 /**
- * A claim with so many consumers by query is judged ahead. To judge it takes about as long as to write it; fewer are better written
- * together with those that come later.
+ * A claim with this number of consumers by query, or more, is judged ahead: to judge it takes about as long as to write
+ * it. A smaller claim is better written together with claims that come later.
  */
 const fewestPlaced = 16;
 
@@ -40,7 +40,7 @@ type Prepared = {
   readonly moment: FleetKeeper['moment'];
 };
 
-/** Nothing is written or judged ahead at first. */
+/** Opens it while no claim is being written. */
 export function openJudgeAhead(fleet: FleetKeeper, staleness: Pick<Staleness, 'isSuspected'>): JudgeAhead {
   /** More than one where a batch takes long or is repeated in parts. */
   const underWay = new Set<Premise>();
@@ -53,7 +53,7 @@ export function openJudgeAhead(fleet: FleetKeeper, staleness: Pick<Staleness, 'i
       const [premise] = underWay;
       const isKnown = premise !== undefined && underWay.size === 1 && premise.canServe && !staleness.isSuspected();
       if (!isKnown || !batch.every(canBeAhead)) return false;
-      // It serves once: a claim that has no place now would have none either if it was judged again before that batch is written.
+      // Once is enough: a claim that finds no place now would find none again before that batch is written.
       premise.canServe = false;
       const { known, moment } = fleet;
       const supposition = suppose(known);
@@ -71,7 +71,7 @@ export function openJudgeAhead(fleet: FleetKeeper, staleness: Pick<Staleness, 'i
       const ahead = prepared;
       if (ahead?.batch !== batch) return undefined;
       prepared = undefined;
-      // A refresh may show what others have done.
+      // A refresh may have shown writes of other transactions.
       const isSame = ahead.fleet === fleet.known && ahead.moment === fleet.moment && !staleness.isSuspected();
       const isOnlyOne = ahead.premise === latest && underWay.size === 0;
       return isSame && isOnlyOne && ahead.premise.isAsForeseen ? ahead.judged : undefined;

@@ -6,7 +6,7 @@ import { ClaimRefused, isByQuery } from './claim.ts';
 import { effectsByProvider, type Judged } from './effects.ts';
 import type { Refused } from './give_refusals.ts';
 import { judge } from './judge.ts';
-import type { Demand } from './judge_capacity.ts';
+import type { UsageChange } from './judge_capacity.ts';
 import { type BatchedClaim, noteTried, onFreshFleet, type PendingClaim } from './pending_claim.ts';
 
 /** The claims of a batch, by what comes next. None of them is settled. */
@@ -37,26 +37,26 @@ export function judgeBatch(
   const again: { entry: BatchedClaim; item: PendingClaim }[] = [];
   const failed: { entry: BatchedClaim; error: unknown }[] = [];
   let isFleetSuspected = false;
-  const promises = openPromises(fleet, batch);
+  const promised = trackPromisedUsage(fleet, batch);
   let looks = 0;
   const onLooks = (taken: number): void => {
     looks += taken;
   };
   for (const entry of batch) {
     const { item } = entry;
-    // Other requests are served before the searches go on.
+    // The searches have blocked the process for long enough: other requests come first.
     if (looks > mostLooks && isByQuery(item.claim)) {
       again.push({ entry, item });
       continue;
     }
     try {
-      const isCertain = item.judgedOn === 'fresh fleet' && !promises.areAny();
+      const isCertain = item.judgedOn === 'fresh fleet' && !promised.areAny();
       const { avoided } = item.tried;
       const options = { isCertain, avoided, onLooks };
-      const { demands, placement, ...write } = judge(fleet, item.claim, states, promises.taken, options);
+      const { usageChanges, placement, ...write } = judge(fleet, item.claim, states, promised.taken, options);
       if (placement !== undefined) noteTried(item, placement);
-      promises.add(demands);
-      judged.push({ entry, write, demands, placement });
+      promised.add(usageChanges);
+      judged.push({ entry, write, usageChanges, placement });
     } catch (error) {
       if (!(error instanceof ClaimRefused)) failed.push({ entry, error });
       else if (item.judgedOn === 'known fleet') {
@@ -65,38 +65,38 @@ export function judgeBatch(
       }
       // Claims before it in the batch may be the reason, and may still lose their guards. So it is judged again in the
       // next batch.
-      else if (promises.areAny()) again.push({ entry, item });
+      else if (promised.areAny()) again.push({ entry, item });
       else refused.push({ entry, refusal: error });
     }
   }
-  promises.end();
+  promised.end();
   return { judged, refused, again, failed, isFleetSuspected };
 }
 
-/** After so many looks in one batch the searches that are left wait for the next one: they are some 50 ms. */
+/** After this number of looks, some 50 ms, the claims by query that are left wait for the next batch. */
 const mostLooks = 1_000_000;
 
-/** What the claims of a batch take that are judged so far. */
-type Promises = {
-  /** What the fleet does not show of it. */
+/** The usage that the claims of a batch add which are judged so far. */
+type PromisedUsage = {
+  /** By inventory, the part of it that the fleet does not show. */
   readonly taken: ReadonlyMap<Inventory, number>;
   readonly areAny: () => boolean;
-  /** What a claim frees is not promised to others: it may lose its guards, and they would be over capacity. */
-  readonly add: (demands: readonly Demand[]) => void;
+  /** What a claim frees is not counted: if the claim loses its guards, others that took it would exceed the capacity. */
+  readonly add: (usageChanges: readonly UsageChange[]) => void;
   readonly end: () => void;
 };
 
-/** Searches see what the fleet shows, so it shows what was promised where there is a claim by query. */
-function openPromises(fleet: Fleet, batch: readonly BatchedClaim[]): Promises {
+/** Searches see only what the fleet shows. So if the batch has a claim by query, the fleet shows the promised usage meanwhile. */
+function trackPromisedUsage(fleet: Fleet, batch: readonly BatchedClaim[]): PromisedUsage {
   const taken = new Map<Inventory, number>();
   const supposition = batch.some(({ item }) => isByQuery(item.claim)) ? suppose(fleet) : undefined;
   let areAny = false;
   return {
     taken,
     areAny: () => areAny,
-    add: (demands) => {
+    add: (usageChanges) => {
       const effects = effectsByProvider();
-      for (const { provider, classId, inventory, freed, wanted } of demands) {
+      for (const { provider, classId, inventory, freed, wanted } of usageChanges) {
         if (inventory === undefined || wanted <= freed) continue;
         areAny = true;
         const delta = wanted - freed;

@@ -8,15 +8,15 @@ import type { NewInventories } from './judge_inventories.ts';
 /** An allocation by ids, as the database keeps it. */
 export type AllocationIds = { readonly providerId: number; readonly classId: number; readonly used: number };
 
-/** What a claim changes of the usage of one class on one provider. */
-export type Demand = {
+/** How a claim changes the usage of one class on one provider. */
+export type UsageChange = {
   readonly provider: Provider;
   readonly classId: number;
-  /** The inventory in the fleet, absent where the claim itself brings it. */
+  /** The inventory in the fleet; undefined if it has none, or if the claim itself brings it (the reshaper). */
   readonly inventory: Inventory | undefined;
-  /** What the claim's consumers had of it before. */
+  /** The amount that the claim's consumers had before. */
   readonly freed: number;
-  /** What they have of it afterwards. */
+  /** The amount that they have afterwards. */
   wanted: number;
 };
 
@@ -25,10 +25,11 @@ export type Demand = {
  * claim's consumers are subtracted first. Usage beyond the capacity is allowed if it is not more than before (upstream,
  * since March 2025).
  *
- * @param freed what the consumers have now
+ * @param freed the allocations that the consumers have now
  * @param newInventories inventories that the same claim brings (the reshaper)
- * @param promised what other claims of the batch add
- * @throws ClaimRefused
+ * @param promised usage that other claims of the batch add, and that the fleet does not show
+ * @returns one entry for each class of each provider in `freed` or `wanted`
+ * @throws ClaimRefused `invalid inventory`
  */
 export function judgeCapacity(
   fleet: Fleet,
@@ -36,13 +37,13 @@ export function judgeCapacity(
   freed: readonly AllocationIds[],
   newInventories: NewInventories,
   promised: ReadonlyMap<Inventory, number>,
-): readonly Demand[] {
-  const demands = new Map<string, Demand>();
+): readonly UsageChange[] {
+  const usageChanges = new Map<string, UsageChange>();
   for (const { providerId, classId } of [...freed, ...wanted]) {
     const key = `${providerId}:${classId}`;
     const provider = fleet.byId.get(providerId);
-    if (demands.has(key) || provider === undefined) continue;
-    demands.set(key, {
+    if (usageChanges.has(key) || provider === undefined) continue;
+    usageChanges.set(key, {
       provider,
       classId,
       inventory: inventoryOf(provider, classId),
@@ -55,11 +56,11 @@ export function judgeCapacity(
   checkSomeInventory(fleet, wanted, fieldsOf);
 
   for (const { providerId, classId, used: amount } of wanted) {
-    const demand = demands.get(`${providerId}:${classId}`);
-    if (demand === undefined) continue; // never: each wanted allocation has its demand
+    const change = usageChanges.get(`${providerId}:${classId}`);
+    if (change === undefined) continue; // never: each wanted allocation has one
     const name = nameOf(fleet.classes, classId);
-    const { uuid } = demand.provider;
-    const fields = fieldsOf(demand.provider, classId);
+    const { uuid } = change.provider;
+    const fields = fieldsOf(change.provider, classId);
     if (fields === undefined) throw invalidInventory(name, uuid);
     const refuse = (what: string, fault: InventoryFault) =>
       new ClaimRefused(
@@ -68,13 +69,13 @@ export function judgeCapacity(
         fault,
       );
     if (!fitsUnits(fields, amount)) throw refuse('violate inventory constraints', 'constraints');
-    demand.wanted += amount;
-    const before = demand.inventory === undefined ? 0 : demand.inventory.used + (promised.get(demand.inventory) ?? 0);
-    const after = before - demand.freed + demand.wanted;
+    change.wanted += amount;
+    const before = change.inventory === undefined ? 0 : change.inventory.used + (promised.get(change.inventory) ?? 0);
+    const after = before - change.freed + change.wanted;
     if (after > exactCapacity(fields) && !(before > 0 && after <= before))
       throw refuse('exceed the capacity', 'capacity');
   }
-  return [...demands.values()];
+  return [...usageChanges.values()];
 }
 
 const sum = (allocations: readonly AllocationIds[], providerId: number, classId: number): number =>

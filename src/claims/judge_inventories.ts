@@ -4,7 +4,7 @@ import type { Provider } from '../fleet/provider.ts';
 import type { InventoryFields } from '../placement/inventory.ts';
 import { noSuchClass } from '../rest/errors.ts';
 import { ClaimRefused, type InventoryClaim } from './claim.ts';
-import type { Demand } from './judge_capacity.ts';
+import type { UsageChange } from './judge_capacity.ts';
 
 /** By provider id, the inventories that a reshape gives it. */
 export type NewInventories = ReadonlyMap<
@@ -56,12 +56,16 @@ export function judgeInventories(fleet: Fleet, claims: readonly InventoryClaim[]
  *
  * @throws ClaimRefused
  */
-export function checkNothingLeft(fleet: Fleet, newInventories: NewInventories, demands: readonly Demand[]): void {
+export function checkNothingLeft(
+  fleet: Fleet,
+  newInventories: NewInventories,
+  usageChanges: readonly UsageChange[],
+): void {
   for (const { provider, removed } of newInventories.values()) {
     const left = removed.filter((classId) => {
       const used = provider.inventories.find((inventory) => inventory.classId === classId)?.used ?? 0;
-      const demand = demands.find((each) => each.provider === provider && each.classId === classId);
-      return used - (demand?.freed ?? 0) + (demand?.wanted ?? 0) > 0;
+      const change = usageChanges.find((each) => each.provider === provider && each.classId === classId);
+      return used - (change?.freed ?? 0) + (change?.wanted ?? 0) > 0;
     });
     if (left.length === 0) continue;
     const names = left.map((id) => nameOf(fleet.classes, id)).join(', ');

@@ -18,14 +18,20 @@ const consumer = 'consumer ';
 const provider = 'provider ';
 const relation = 'relation ';
 
-/** The locks that claims and deletions take on the tables themselves. They wait for these while an index is built, for example. */
+/** The key of the locks that claims take on whole tables. They must wait for these while an index is built, for example. */
 export const tablesOfClaimsLock = 'tables of claims';
+/** The same for deletions, which need fewer tables. */
 export const tablesOfDeletionsLock = 'tables of deletions';
 const tables = { [tablesOfClaimsLock]: tablesOfClaims, [tablesOfDeletionsLock]: tablesOfDeletions };
+/** The key of the lock on the record of a consumer and on its allocations. */
 export const consumerLock = (uuid: string): string => consumer + uuid;
+/** The key of the lock on the row of a provider. */
 export const providerLock = (uuid: string): string => provider + uuid;
 
-/** Of a consumer that claims by query name, or that names others; a transaction has it only while it writes. */
+/**
+ * The key of the lock of a consumer that claims by query name, or that names others. Only this service takes it, for as
+ * long as it writes.
+ */
 export const relationLock = (uuid: string): string => relation + uuid;
 
 /** The keys of these rows that other transactions have locked, or the key of the tables. */

@@ -1,5 +1,5 @@
 import type { ConsumerState } from '../../db/statements/claims/read_consumers.ts';
-import { type AllowedTrees, allTrees, treesBeside } from '../candidates/allowed_trees.ts';
+import { type AllowedTrees, allowedTreesOf, allTrees } from '../candidates/allowed_trees.ts';
 import { heldTrees } from '../candidates/held_trees.ts';
 import type { CandidateRequest } from '../candidates/request.ts';
 import type { Fleet } from '../fleet/fleet.ts';
@@ -8,11 +8,11 @@ import { normalUuid } from '../placement/uuid.ts';
 import { type Claim, ClaimRefused, type ConsumerClaim } from './claim.ts';
 import { namedBy, namesOthers } from './placing_order.ts';
 
-/** Where the consumers of a claim, and those that its queries name, have something. */
+/** The trees in which the consumers of a claim, and those that its queries name, have something. */
 export type Neighbours = {
   /**
-   * The trees that a consumer may be placed in: those of the consumers that `with` names; not those of the consumers that `apart_from`
-   * names, nor of those of the same claim that name this one.
+   * The trees in which a consumer may be placed, by its index in the claim: those of the consumers that `with` names, but
+   * not those of the consumers that `apart_from` names, nor of those that name this one in their own `apart_from`.
    */
   allowedTrees(place: number, request: CandidateRequest): AllowedTrees;
   /** Notes that a consumer of the claim is placed by a query. */
@@ -50,6 +50,8 @@ export function relatedConsumers({ consumers, placing = [] }: Claim): readonly s
 }
 
 /**
+ * Looks up where consumers have something. Of a consumer of the claim that was placed already, the new place counts.
+ *
  * @param states the consumers of the claim, and those that its queries name, as they are
  * @param isCertain whether the fleet is fresh, so that providers which it lacks are gone
  */
@@ -87,7 +89,7 @@ export function neighboursOf(
   const avoidedBy = new Map<number, Set<Provider>>();
   return {
     allowedTrees: (place, request) => {
-      const { only, not } = treesBeside(request, (uuid) => treesOf(uuid, place));
+      const { only, not } = allowedTreesOf(request, (uuid) => treesOf(uuid, place));
       return { only, not: not.union(avoidedBy.get(place) ?? new Set()) };
     },
     note: (place, placed, request) => {

@@ -19,7 +19,7 @@ export type ConsumerOutcome = Pick<ConsumerClaim, 'uuid' | 'allocations' | 'proj
   readonly expiresAtMs: number | null;
 };
 
-/** What a claim came to. It is told only of claims with consumers by query, since others know it already. */
+/** What a claim came to. Empty for a claim without consumers by query: its client knows the outcome already. */
 export type ClaimOutcome = {
   /** In the order of the claim. */
   readonly consumers: readonly ConsumerOutcome[];
@@ -27,21 +27,23 @@ export type ClaimOutcome = {
   readonly generations: ReadonlyMap<string, number>;
 };
 
-const untold: ClaimOutcome = { consumers: [], generations: new Map() };
+const empty: ClaimOutcome = { consumers: [], generations: new Map() };
 
 /** The generations that the providers of a claim have after it, by their ids, if no other one is written. */
 export const generationsAfter = ({ providers }: Judged['write']): ReadonlyMap<number, number> =>
   new Map(providers.map(({ providerId, generation, bump }) => [providerId, laterGeneration(generation, bump)]));
 
 /**
+ * The outcome of a claim that was written, or that a dry run has judged.
+ *
  * @param generations of the providers, by their ids, as they were written
  * @param expiresAtMs when the terms of the consumers end, by their UUIDs
  */
 export function outcomeOf(
-  { write, demands, placement }: Pick<Judged, 'write' | 'demands' | 'placement'>,
+  { write, usageChanges, placement }: Pick<Judged, 'write' | 'usageChanges' | 'placement'>,
   { generations, expiresAtMs }: Pick<WrittenClaims, 'generations' | 'expiresAtMs'>,
 ): ClaimOutcome {
-  if (placement === undefined) return untold;
+  if (placement === undefined) return empty;
   const present = write.consumers.filter((consumer) => !isAbsent(consumer));
   const written = new Map(present.map((consumer) => [consumer.uuid, consumer]));
   return {
@@ -60,7 +62,7 @@ export function outcomeOf(
       };
     }),
     generations: new Map(
-      demands.map(({ provider: { id, uuid, generation } }) => [uuid, generations.get(id) ?? generation]),
+      usageChanges.map(({ provider: { id, uuid, generation } }) => [uuid, generations.get(id) ?? generation]),
     ),
   };
 }

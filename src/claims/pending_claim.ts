@@ -16,11 +16,11 @@ export type PendingClaim = {
   readonly judgedOn: 'known fleet' | 'fresh fleet';
   /** How often it lost a guard. */
   readonly lostRaces: number;
-  /** The consumers that its queries name, which it does not write; they are read with those that it writes. */
+  /** The consumers that its queries name and that it does not write. They are read together with those that it writes. */
   readonly neighbours: readonly string[];
-  /** The consumers that name others or are named: of two claims with one in common the later goes in a later batch. */
+  /** Its consumers that name others, and those that are named. Two claims with one in common go in different batches. */
   readonly related: readonly string[];
-  /** Of a claim by query: the providers that were chosen for it last, by their UUIDs, and those of them that were locked. */
+  /** Of a claim by query, by UUID: the providers that were chosen last, and all chosen ones that were found locked. */
   readonly tried: { chosen: readonly string[]; readonly avoided: Set<string> };
 };
 

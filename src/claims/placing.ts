@@ -30,33 +30,36 @@ export type Placement = {
   readonly neighbours: readonly NeighbourGuard[];
 };
 
-/** By what a search goes beside the fleet. */
+/** What a search for places depends on besides the fleet. */
 export type PlacingOptions = {
   /**
-   * Whether the fleet is fresh and shows no claims that may still fail: then a query that fits nowhere is refused with the reason, or
-   * the next one of the list counts.
+   * Whether the fleet is fresh and shows no claims that may still fail. Only then does a query that fits nowhere count
+   * as such: the next query of the list is tried, and a refusal names the reason.
    */
   readonly isCertain: boolean;
   /**
-   * The UUIDs of providers that other programs were found to have locked. Trees with them are used only where there are no others,
-   * unless an order is asked for: then the first that fits is waited for.
+   * The UUIDs of providers that other programs have locked. Their trees are used only if no other tree fits. With an
+   * order they are not avoided: the claim waits for the first tree that fits.
    */
   readonly avoided: ReadonlySet<string>;
-  /** Told how many looks the searches took. */
+  /** Called once with the number of looks that the searches took. */
   readonly onLooks?: (looks: number) => void;
 };
 
+/** For a fresh fleet that shows no other claims, as in a dry run. */
 export const onCertainFleet: PlacingOptions = { isCertain: true, avoided: new Set() };
 
-/** The largest number of looks for one consumer and for a whole claim: some 20 ms and 200 ms. */
+/** The largest number of looks (work.ts) for one consumer: some 20 ms. */
 const looksOfOne = 400_000;
+/** The same for all consumers of a claim: some 200 ms. */
 const looksOfAll = 4_000_000;
 
 /**
- * Finds places for the consumers of a claim that are by query. What all its consumers have is free first; then its plain allocations
- * are taken, and then a place for one consumer after the other, in the order of placing.
+ * Finds places for the consumers of a claim that are by query. For the search, what all consumers of the claim have now
+ * counts as free, and its plain allocations as taken. Then the consumers get their places one after the other, in the
+ * order of `placing`.
  *
- * @throws ClaimRefused
+ * @throws ClaimRefused `no candidates`, `query too wide` or `query`
  */
 export function placeConsumers(
   fleet: Fleet,
@@ -106,13 +109,13 @@ const providersOf = (state: ConsumerState | undefined): readonly number[] => [
 ];
 
 type Circumstances = PlacingOptions & {
-  /** What is left for the claim, and what its searches took with the lists that they made. */
+  /** The looks that are left for the claim, and those that its searches took, including the lists that they made. */
   readonly workOfAll: Work & { spent: number };
   readonly known: Map<CandidateRequest, Resolution>;
   readonly allowedTrees: (request: CandidateRequest) => AllowedTrees;
 };
 
-/** The place that the first query finds which fits somewhere. @throws ClaimRefused */
+/** The place of one consumer, by the first of its queries that fits somewhere. @throws ClaimRefused */
 function placeOne(
   fleet: Fleet,
   consumer: ConsumerClaim,
@@ -156,7 +159,7 @@ const tooWide = (uuid: string, place: number, count: number): ClaimRefused =>
       'it takes more work than one claim may. Ask for fewer request groups, or name a tree, an aggregate or a trait that few hosts have.',
   );
 
-/** An error of the query itself refuses the claim as well: a fleet that is not fresh may not know a name yet. */
+/** An unknown name refuses the claim, and is no error at once: a fleet that is not fresh may not know the name yet. */
 function asRefusals<Result>(uuid: string, search: () => Result): Result {
   try {
     return search();
@@ -166,7 +169,7 @@ function asRefusals<Result>(uuid: string, search: () => Result): Result {
   }
 }
 
-/** Says of each query which condition leaves no tree. All of it may take as much work as the search for one consumer. */
+/** For each query, the condition that leaves no tree, as text. All of it may take as much work as one consumer. */
 function unmetOf(
   fleet: Fleet,
   queries: readonly PlacementQuery[],

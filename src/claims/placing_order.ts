@@ -2,10 +2,11 @@ import { normalUuid } from '../placement/uuid.ts';
 import type { ConsumerClaim, PlacementQuery } from './claim.ts';
 
 /**
- * In which order the consumers of a claim that are by query are placed: that of the claim, except that one comes after those that its
- * queries name in `with`.
+ * The order in which the consumers by query of a claim are placed: the order of the claim, but each one after those that
+ * its queries name in `with`.
  *
- * @returns places in the list; or, where each of some consumers would come after another, the UUIDs of these
+ * @returns `placing`: indexes in the list; or `circle`: the UUIDs of consumers of which each would have to come after
+ *   the next one
  */
 export function placingOrder(
   consumers: readonly ConsumerClaim[],

@@ -48,8 +48,8 @@ function judgeOn(
   expiresAtMs: ReadonlyMap<string, number>,
 ): ClaimOutcome | ClaimRefused {
   try {
-    const { demands, placement, ...write } = judge(fleet, claim, states, new Map());
-    return outcomeOf({ write, demands, placement }, { generations: generationsAfter(write), expiresAtMs });
+    const { usageChanges, placement, ...write } = judge(fleet, claim, states, new Map());
+    return outcomeOf({ write, usageChanges, placement }, { generations: generationsAfter(write), expiresAtMs });
   } catch (error) {
     if (error instanceof ClaimRefused) return error;
     throw error;

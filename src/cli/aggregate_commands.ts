@@ -5,6 +5,7 @@ import { listChanges } from './list_changes.ts';
 import { shellOf } from './shell.ts';
 import { column } from './table.ts';
 
+/** Adds the commands of `placement aggregate`. */
 export function addAggregateCommands(program: Command): void {
   const aggregate = program.command('aggregate').description('groups of providers, known by UUID');
   aggregate

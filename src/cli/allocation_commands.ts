@@ -28,6 +28,7 @@ type SetOptions = IfMatchOption & {
   readonly expiresIn?: number;
 };
 
+/** Adds the commands of `placement allocation`. */
 export function addAllocationCommands(program: Command): void {
   const allocation = program.command('allocation').description('what consumers have of providers');
   allocation

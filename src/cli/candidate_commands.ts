@@ -11,6 +11,7 @@ import { table } from './table.ts';
 /** A list with more candidates would be too long to read. */
 const defaultLimit = 20;
 
+/** Adds the commands of `placement candidate`. */
 export function addCandidateCommands(program: Command): void {
   const candidate = program.command('candidate').description('where something fits');
   const list = candidate

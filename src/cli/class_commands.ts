@@ -3,6 +3,7 @@ import { meaningOfClass } from './meanings.ts';
 import { oneAfterTheOther, shellOf } from './shell.ts';
 import { table } from './table.ts';
 
+/** Adds the commands of `placement class`. */
 export function addClassCommands(program: Command): void {
   const resourceClass = program.command('class').description('resource classes: the kinds of things that are counted');
   resourceClass

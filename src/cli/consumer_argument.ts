@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { consumerUuid } from '../client/index.ts';
 import { isUuidLike, normalUuid } from '../placement/uuid.ts';
 
-/** The argument of commands about one consumer. `consumerOf` reads it. */
+/** The argument of commands about one consumer. `readConsumer` reads it. */
 export const consumerArgument = ['<consumer>', 'its UUID, or its name as PROJECT/NAME'] as const;
 
 /** The same for commands that have `--project`. */

@@ -24,6 +24,7 @@ const farAway = '9999-12-31T23:59:59Z';
 
 type SetOptions = IfMatchOption & { readonly project?: string; readonly user?: string; readonly type?: string };
 
+/** Adds the commands of `placement consumer`. */
 export function addConsumerCommands(program: Command): void {
   const consumer = program
     .command('consumer')

@@ -7,6 +7,7 @@ import { type IfMatchOption, ifMatchOption, retryUnlessChanged } from './if_matc
 import { inventoryTable } from './provider_picture.ts';
 import { shellOf } from './shell.ts';
 
+/** Adds the commands of `placement inventory`. */
 export function addInventoryCommands(program: Command): void {
   const inventory = program.command('inventory').description('what providers have, by resource class');
   inventory

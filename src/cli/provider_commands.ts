@@ -16,6 +16,7 @@ type ListOptions = {
   readonly inTree?: string;
 };
 
+/** Adds the commands of `placement provider`. */
 export function addProviderCommands(program: Command): void {
   const provider = program.command('provider').description('resource providers: hosts, NUMA nodes, devices, pools');
   provider

@@ -16,6 +16,7 @@ type Line = { readonly node: TreeNode; readonly level: number; readonly lead: st
 /** How many levels are drawn with branches. With more levels the branches would be wider than the rest of the line. */
 const drawnLevels = 64;
 
+/** Adds the command `placement provider tree`. */
 export function addProviderTree(provider: Command): void {
   provider
     .command('tree')

@@ -6,6 +6,7 @@ import { meaningOfTrait } from './meanings.ts';
 import { oneAfterTheOther, shellOf } from './shell.ts';
 import { column, table } from './table.ts';
 
+/** Adds the commands of `placement trait`. */
 export function addTraitCommands(program: Command): void {
   const trait = program.command('trait').description('qualities that providers have or lack');
   trait

@@ -8,6 +8,7 @@ import { table } from './table.ts';
 
 type ListOptions = { readonly project: string; readonly user?: string; readonly type?: string };
 
+/** Adds the commands of `placement usage`. */
 export function addUsageCommands(program: Command): void {
   const usage = program.command('usage').description('sums of what is allocated');
   usage

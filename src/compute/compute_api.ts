@@ -3,7 +3,7 @@ import type { Database } from '../../db/engine/connect.ts';
 import type { Config } from '../config/config.ts';
 import type { FleetKeeper } from '../fleet/keeper.ts';
 import type { ServedApi } from '../http/served_api.ts';
-import { bind } from '../rest/endpoint.ts';
+import { bindEndpoints } from '../rest/endpoint.ts';
 import { computeDialect } from './dialect.ts';
 import { openHeartbeats } from './heartbeats.ts';
 import { computeService } from './microversions.ts';
@@ -33,7 +33,7 @@ export function openComputeApi(parts: {
     served: {
       root: '/compute',
       openPaths,
-      endpoints: bind(computeRoutes, { config, database, fleet, heartbeats, service }),
+      endpoints: bindEndpoints(computeRoutes, { config, database, fleet, heartbeats, service }),
       service,
       dialect: computeDialect,
     },

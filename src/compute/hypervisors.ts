@@ -2,7 +2,6 @@ import type * as v from 'valibot';
 import { countHostedConsumers, readHostedConsumers } from '../../db/statements/services/read_hosted_consumers.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import type { Provider } from '../fleet/provider.ts';
-import { isUuidLike, normalUuid } from '../placement/uuid.ts';
 import type { Answer, ApiRequest, Endpoint } from '../rest/endpoint.ts';
 import { ApiError, badRequest, notFound } from '../rest/errors.ts';
 import { text } from '../rest/json_schema.ts';
@@ -13,7 +12,7 @@ import { nextPage, pageOf } from './hypervisor_pages.ts';
 import { hypervisorDetail, hypervisorStatistics, hypervisorView } from './hypervisor_view.ts';
 import { since } from './microversions.ts';
 import type { Parts } from './parts.ts';
-import { hostName, integerId, readQuery, truth } from './validation.ts';
+import { hostName, integerId, readQuery, readUuid, truth } from './validation.ts';
 
 // Routes
 
@@ -149,8 +148,7 @@ async function findHypervisor(request: ApiRequest, parts: Parts) {
 
 /** @throws ApiError 400 */
 function hasUuid(id: string): (provider: Provider) => boolean {
-  if (!isUuidLike(id)) throw badRequest(`Invalid uuid ${id}`);
-  const uuid = normalUuid(id);
+  const uuid = readUuid(id);
   return (provider) => provider.uuid === uuid;
 }
 

@@ -2,6 +2,7 @@ import type { Logger } from 'pino';
 import type { Database } from '../../db/engine/connect.ts';
 import { retireServices } from '../../db/statements/services/delete_service.ts';
 
+/** How often silent services are searched for, in milliseconds. */
 const everyMs = 60_000;
 
 /**

@@ -2,7 +2,6 @@ import * as v from 'valibot';
 import { readServices } from '../../db/statements/services/read_services.ts';
 import { computeBinary, type KnownService } from '../../db/statements/services/service_row.ts';
 import { type ServiceUpdate, updateService } from '../../db/statements/services/update_service.ts';
-import { isUuidLike, normalUuid } from '../placement/uuid.ts';
 import type { Answer, ApiRequest } from '../rest/endpoint.ts';
 import { badRequest, notFound } from '../rest/errors.ts';
 import { object, oneOf } from '../rest/json_schema.ts';
@@ -10,7 +9,7 @@ import { bySince } from '../rest/versions.ts';
 import { since } from './microversions.ts';
 import type { Parts } from './parts.ts';
 import { serviceView } from './service_view.ts';
-import { hostName, shortText, truth } from './validation.ts';
+import { hostName, readUuid, shortText, truth } from './validation.ts';
 
 // Request schemas
 
@@ -90,8 +89,7 @@ export async function runAction(request: ApiRequest, { database, config }: Parts
 export async function changeService(request: ApiRequest, { database, config }: Parts): Promise<Answer> {
   const body = await request.json(changes);
   const id = request.param('service_id');
-  if (!isUuidLike(id)) throw badRequest(`Invalid uuid ${id}`);
-  const uuid = normalUuid(id);
+  const uuid = readUuid(id);
   const { serviceDownTime } = config.compute;
   const [service] = await readServices(database, { uuid }, serviceDownTime);
   if (service === undefined) throw notFound(noSuchService(id));

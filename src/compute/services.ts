@@ -3,7 +3,6 @@ import { failureKind } from '../../db/engine/failure_kind.ts';
 import { deleteService } from '../../db/statements/services/delete_service.ts';
 import { readServices } from '../../db/statements/services/read_services.ts';
 import { computeBinary, type KnownService } from '../../db/statements/services/service_row.ts';
-import { isUuidLike, normalUuid } from '../placement/uuid.ts';
 import { type Answer, type ApiRequest, type Endpoint, noContent } from '../rest/endpoint.ts';
 import { badRequest, conflict, notFound } from '../rest/errors.ts';
 import { either, list as items, object, text } from '../rest/json_schema.ts';
@@ -12,7 +11,7 @@ import { since } from './microversions.ts';
 import type { Parts } from './parts.ts';
 import { changeService, runAction } from './service_updates.ts';
 import { serviceView } from './service_view.ts';
-import { hostName, integerId, readQuery, shortText } from './validation.ts';
+import { hostName, integerId, readQuery, readUuid, shortText } from './validation.ts';
 
 // Routes
 
@@ -90,7 +89,7 @@ async function registerOne(
 
 async function remove(request: ApiRequest, parts: Parts): Promise<Answer> {
   const id = request.param('service_id');
-  const filter = request.version >= since.uuids ? { uuid: uuidOf(id) } : { id: integerOf(id) };
+  const filter = request.version >= since.uuids ? { uuid: readUuid(id) } : { id: integerOf(id) };
   const [service, ...others] = await readServices(parts.database, filter, parts.config.compute.serviceDownTime);
   if (others.length > 0) throw badRequest(`Service id ${id} refers to multiple services.`);
   const outcome = service === undefined ? 'gone' : await deleteService(parts.database, service);
@@ -101,11 +100,6 @@ async function remove(request: ApiRequest, parts: Parts): Promise<Answer> {
     );
   }
   return noContent;
-}
-
-function uuidOf(id: string): string {
-  if (!isUuidLike(id)) throw badRequest(`Invalid uuid ${id}`);
-  return normalUuid(id);
 }
 
 function integerOf(id: string): number {

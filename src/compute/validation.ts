@@ -1,9 +1,11 @@
 import * as v from 'valibot';
+import { maxInteger } from '../placement/inventory.ts';
+import { isUuidLike, normalUuid } from '../placement/uuid.ts';
 import { badRequest } from '../rest/errors.ts';
 import { text } from '../rest/json_schema.ts';
 import type { Query } from '../rest/query_string.ts';
 import { parseInteger } from '../rest/query_values.ts';
-import { chiefFault, failed, pythonRepr } from '../rest/schema_complaint.ts';
+import { chiefFault, failed, pythonRepr, unexpectedText } from '../rest/schema_complaint.ts';
 
 /** Texts that fit into Nova's columns. */
 export const shortText = text({ minLength: 1, maxLength: 255 });
@@ -58,10 +60,7 @@ export function readQuery<const Schema extends QuerySchema>(
   const names = new Set(query.entries.map(([name]) => name));
   const unknown = [...names].filter((name) => !Object.hasOwn(parameters, name));
   if (others === 'refused' && unknown.length > 0) {
-    const were = unknown.length === 1 ? 'was' : 'were';
-    throw badRequest(
-      `Additional properties are not allowed (${unknown.map(pythonRepr).join(', ')} ${were} unexpected)`,
-    );
+    throw badRequest(unexpectedText(unknown));
   }
   const read: Record<string, unknown> = {};
   for (const [name, schema] of Object.entries(parameters)) {
@@ -92,9 +91,15 @@ function checkInput<Schema extends v.GenericSchema>(
   throw badRequest(`Invalid input for ${what} ${place}. Value: ${shown}. ${message}`);
 }
 
+/** The UUID in a path, in the usual spelling. @throws ApiError 400 in Nova's words where it is none. */
+export function readUuid(written: string): string {
+  if (!isUuidLike(written)) throw badRequest(`Invalid uuid ${written}`);
+  return normalUuid(written);
+}
+
 /** A text as the integer id of a row: undefined where it is no integer, 0 where it is one that no row can have. */
 export function integerId(written: string): number | undefined {
   const id = parseInteger(written);
   if (id === undefined) return undefined;
-  return id > 0 && id <= 2_147_483_647 ? id : 0;
+  return id > 0 && id <= maxInteger ? id : 0;
 }

@@ -108,7 +108,7 @@ export type Config = {
     readonly providerLimit: number;
     /** Queries with names, of which is told how many fit: see parseShapes. */
     readonly shapes: string;
-    /** Seconds: how many fit is found out at most once in this time, by one process of a service. */
+    /** In seconds: the shapes are counted at most once in this time, by one process of a service. */
     readonly shapesInterval: number;
   };
   readonly workarounds: {

@@ -114,7 +114,7 @@ export const optionSpecs: {
     incompleteConsumerUserId: { type: text, help: 'The user of consumers whose client named none (below 1.8).' },
     allocationConflictRetryCount: {
       type: integer(0),
-      help: 'How often a claim is tried again after another claim has changed the provider.',
+      help: 'How often a claim is tried again after another write has changed what it was judged by.',
     },
     maxAllocationCandidates: {
       type: integer(-1),
@@ -145,7 +145,7 @@ export const optionSpecs: {
     },
     lookEveryMs: {
       type: integer(10, 10_000),
-      help: 'Milliseconds after which the database is asked for changes while clients follow GET /changes.',
+      help: 'While clients follow GET /changes, the database is asked for changes every so many milliseconds.',
     },
     maxFollowers: {
       type: integer(0),
@@ -171,7 +171,7 @@ export const optionSpecs: {
     },
     providerLimit: {
       type: integer(-1),
-      help: 'The figures have the capacity of this many providers, by name; -1 for all, 0 for none.',
+      help: 'For how many providers /metrics reports the capacity; -1 for all, 0 for none.',
     },
     shapes: {
       type: shapes,
@@ -179,7 +179,7 @@ export const optionSpecs: {
     },
     shapesInterval: {
       type: integer(0),
-      help: 'How many of each shape fit is found out at most once in this many seconds; as scrape_interval of Prometheus.',
+      help: 'The shapes are counted once in this many seconds at most; set it to the scrape_interval of Prometheus.',
     },
   },
   workarounds: {

@@ -16,6 +16,7 @@ export class Postings<Key> {
     this.#places = places;
   }
 
+  /** The providers that have this key. */
   of(key: Key): ProviderSet {
     return this.#sets.get(key) ?? noProviders;
   }
@@ -34,7 +35,7 @@ export class Postings<Key> {
     return new Set(fewest.flatMap((key) => [...this.of(key)]));
   }
 
-  /** The keys that at least one provider has. */
+  /** The keys that at least one provider has. Only tests call it: a key without providers must not stay. */
   keys(): Iterable<Key> {
     return this.#sets.keys();
   }

@@ -19,9 +19,9 @@ export type Block = {
 };
 
 /** The number of a block, and an index in it. */
-export type Position = { readonly block: number; readonly index: number };
+type Position = { readonly block: number; readonly index: number };
 
-/** With so many doubts the most is found out again: that takes as long as adding and removing some ten places. */
+/** At this number of doubts `mostFree` is computed anew: that takes as long as adding and removing some ten places. */
 const mostDoubts = 16;
 
 /** Counts one doubt more. */
@@ -36,7 +36,7 @@ type OwnBlock = Block & { readonly places: number[] };
 
 const newBlock = (places: number[]): OwnBlock => ({ places, mostFree: undefined, doubts: 0 });
 
-/** So many places a block has at most. */
+/** The largest number of places in a block. */
 const mostInBlock = 128;
 
 /** @param compare an order in which no two places are equal */
@@ -85,7 +85,10 @@ export function sortPlaces(places: readonly number[], compare: (one: number, oth
 
 const none: readonly never[] = [];
 
-/** The first of `length` numbers that fails a test, which holds up to some number and for none behind; `length` if none fails. */
+/**
+ * The first number from 0 on that fails a test, by binary search; `length` if none fails. After that number the test must
+ * fail for all.
+ */
 export function firstFailing(length: number, holds: (number: number) => boolean): number {
   let first = 0;
   let last = length;

@@ -11,12 +11,12 @@ export type Supposition = {
 };
 
 /**
- * Lets the fleet show usage that is not there, such as that of claims which are not written yet. Of several suppositions the one that
- * began last ends first.
+ * Lets the fleet show usage that is not there, such as that of claims which are not written yet. It must end before
+ * anything is awaited. Of several suppositions, the one that began last must end first.
  */
 export function suppose(fleet: Fleet): Supposition {
   const shown: Effect[] = [];
-  /** What was cached for the trees is true again in the end. */
+  /** What was cached with the trees before: it is right again when the supposition ends. */
   const cached = new Map<Provider, TreeFindings | undefined>();
   return {
     add(effects) {

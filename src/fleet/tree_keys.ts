@@ -9,8 +9,8 @@ export type TreeKey =
 export const leftOf = (provider: Provider, classId: number): number => Math.max(0, freeOf(provider, classId) ?? 0);
 
 /**
- * The value of a key for some providers together: of a class the sum of what they can give, negative where the most comes first; of
- * a trait 0 where one of them has it, else 1.
+ * The value of a key for some providers together. For a class it is the sum of what they can give, as a negative number
+ * if the most comes first. For a trait it is 0 if one of them has it, else 1.
  */
 export function keyValue(key: TreeKey, providers: readonly Provider[]): number {
   if (key.kind === 'prefer') return providers.some(({ traitIds }) => traitIds.includes(key.traitId)) ? 0 : 1;

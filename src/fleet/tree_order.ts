@@ -38,7 +38,7 @@ export type LivingTreeOrder = TreeOrder & {
   forget(provider: Provider): void;
 };
 
-/** So many changes are taken in one by one in any fleet. */
+/** Up to this number of changes an order is always kept; in a large fleet up to a quarter of its trees. */
 const fewChanges = 64;
 
 /** Orders all trees. It keeps 8 bytes of each root for each key, and about 16 more. */
@@ -153,7 +153,8 @@ export function orderTrees(
           return value < least || value > most;
         });
         if (beyond !== -1) {
-          // To the least value that will do, or behind all trees that are alike up to the key before.
+          // If the value is too small, go on at the first tree whose value suffices. If it is too large, go on behind all
+          // trees that are equal up to the key before.
           const column = values[beyond];
           const { least = 0 } = bounds[beyond] ?? {};
           const isTooLittle = (column?.[first] ?? 0) < least;

@@ -18,12 +18,12 @@ export type TreeOrders = {
   forget(provider: Provider): void;
 };
 
-/** So many orders are kept. */
+/** The largest number of orders that are kept. */
 const mostOrders = 8;
 
 /** @param roots the roots of the fleet, which change with it */
 export function createTreeOrders(roots: readonly Provider[], places: Places): TreeOrders {
-  /** The one that was asked for last is the last. */
+  /** In the order of their last use. */
   const kept = new Map<string, LivingTreeOrder>();
   let made = 0;
   const make = (keys: readonly TreeKey[]): LivingTreeOrder => {

@@ -1,9 +1,6 @@
 type Range = { readonly type: string; readonly subtype: string; readonly parameters: boolean; readonly q: number };
 
-/**
- * A token, a quoted string and a weight, as HTTP defines them (RFC 9110, 5.6.2); then a media range with its
- * parameters.
- */
+// The parts of an Accept header, as HTTP defines them (RFC 9110, 5.6.2 and 12.5.1), as regular expressions.
 const token = "[!#$%&'*+\\-.^_`|~0-9A-Za-z]+";
 const quoted = '"(?:[^"\\\\]|\\\\.)*"';
 const weight = '[ \\t]*;[ \\t]*q=(0(?:\\.\\d{0,3})?|1(?:\\.0{0,3})?)';

@@ -4,6 +4,9 @@ import { since } from '../rest/microversions.ts';
 import { streamedBody } from './streamed_body.ts';
 
 /**
+ * Renders what a handler returned, with the headers that every answer has at the microversion.
+ *
+ * @param minorVersion of the request
  * @param origin scheme, authority and prefix by which the client calls, for the location
  * @param cutOff closes the connection; it is called where making the body fails halfway
  */

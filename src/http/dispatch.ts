@@ -6,8 +6,8 @@ import { ApiError, notFound, notFoundWithoutVary } from '../rest/errors.ts';
 import { parseQuery, type Query } from '../rest/query_string.ts';
 import { accepts, bestOffer } from './accept.ts';
 import { eventStream, releaseWhenSent, renderAnswer, renderEvents } from './answer.ts';
+import { authorize } from './authorize.ts';
 import { readJson } from './body.ts';
-import type { Dialect } from './dialect.ts';
 import type { Exchange, HonoEnv } from './exchange.ts';
 import { readIfMatch } from './if_match.ts';
 import type { ServedApi } from './served_api.ts';
@@ -42,10 +42,11 @@ export function mountEndpoints(
         param: (name) => c.req.param(name) ?? '',
         limitBytes,
         gone: () => goneSignal(c.env),
-        requireRule: (rule) => authorize({ policy: rule }, request, policy, dialect),
+        requireRule: (rule) => authorize(policy, rule, exchange.identity, dialect),
       });
       exchange.quiet = endpoint.quiet ?? false;
-      authorize(endpoint, request, policy, dialect);
+      const { policy: rule, policyTarget } = endpoint;
+      if (rule !== undefined) authorize(policy, rule, exchange.identity, dialect, policyTarget?.(request));
       const answer = await endpoint.handle(request);
       releaseWhenSent(answer, c.env?.outgoing);
       const cutOff = () => c.env?.outgoing?.destroy();
@@ -76,20 +77,6 @@ function select(candidates: readonly BoundEndpoint[], exchange: Exchange): Bound
   }
   if (!endpoint.mediaTypesFirst) checkMediaTypes(endpoint, exchange);
   return endpoint;
-}
-
-/** @throws ApiError 403 where the policy does not allow the request. */
-function authorize(
-  { policy: rule, policyTarget }: Pick<Route, 'policy' | 'policyTarget'>,
-  request: ApiRequest,
-  policy: Policy,
-  { forbidden }: Dialect,
-): void {
-  if (rule === undefined) return;
-  const { identity } = request;
-  const target = policyTarget?.(request) ?? { project_id: identity.projectId ?? null, user_id: identity.userId };
-  if (policy.allows(rule, identity, target)) return;
-  throw new ApiError(403, forbidden(rule), { vary: false });
 }
 
 function checkMediaTypes(endpoint: Route, exchange: Exchange): void {

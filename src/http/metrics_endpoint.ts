@@ -3,11 +3,10 @@ import { metricsRule } from '../access/policy/defaults.ts';
 import type { Policy } from '../access/policy/policy.ts';
 import type { Config } from '../config/config.ts';
 import type { Metrics } from '../metrics/metrics.ts';
-import { ApiError } from '../rest/errors.ts';
 import type { Authentication } from './authentication.ts';
+import { authorize } from './authorize.ts';
 import type { HonoEnv } from './exchange.ts';
-
-type Address = Pick<Config['api'], 'host' | 'port'>;
+import type { Address } from './server/bind.ts';
 
 /**
  * The address that serves `/metrics` and nothing else; undefined where `/metrics` is beside the API, or switched off.
@@ -42,9 +41,6 @@ export function mountMetrics(app: Hono<HonoEnv>, { metrics, authentication, poli
 const authorized = (policy: Policy): MiddlewareHandler<HonoEnv> =>
   async function authorized(c, next) {
     const { identity, api } = c.get('exchange');
-    const target = { project_id: identity.projectId ?? null, user_id: identity.userId };
-    if (!policy.allows(metricsRule.name, identity, target)) {
-      throw new ApiError(403, api.dialect.forbidden(metricsRule.name), { vary: false });
-    }
+    authorize(policy, metricsRule.name, identity, api.dialect);
     await next();
   };

@@ -8,7 +8,9 @@ import { schemaProblem } from './schema_state.ts';
 
 /** The same numbers as upstream's. The highest one is the exit code. */
 export const success = 0;
+/** The deployment works, but something should be done. */
 export const warning = 1;
+/** The upgrade would fail. */
 export const failure = 2;
 
 /** The result of a check, with the remedy. */

@@ -47,7 +47,7 @@ const databasePatienceMs = 2_000;
 /**
  * @param options.providerLimit the number of providers whose capacity is shown; -1 means all, 0 none.
  * @param options.shapes queries whose number of placements is shown
- * @param options.shapesInterval the number is found out at most once in so many seconds, by one of the processes
+ * @param options.shapesInterval in seconds: the shapes are counted at most once in this time, by one of the processes
  * @param options.gathering set if this process is one of several that serve one port
  */
 export function openMetrics(

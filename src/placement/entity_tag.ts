@@ -67,6 +67,19 @@ export type ConsumerContent = {
   readonly consumerType: string | null;
 };
 
+/** The allocations of a consumer in the form of `ConsumerContent`. */
+export function amountsByProvider(
+  allocations: Iterable<readonly [providerUuid: string, className: string, used: number]>,
+): ReadonlyMap<string, ReadonlyMap<string, number>> {
+  const byProvider = new Map<string, Map<string, number>>();
+  for (const [provider, className, used] of allocations) {
+    const amounts = byProvider.get(provider);
+    if (amounts === undefined) byProvider.set(provider, new Map([[className, used]]));
+    else amounts.set(className, used);
+  }
+  return byProvider;
+}
+
 /** The tag of the allocations of a consumer. */
 export function allocationsTag({ allocations, projectId, userId, consumerType }: ConsumerContent): EntityTag {
   const byProvider: Member[] = [];

@@ -12,7 +12,7 @@ export type ApiRequest = {
   /** The minor microversion: 39 for `placement 1.39`. */
   readonly version: number;
   readonly identity: Identity;
-  /** Whether a further policy rule allows the request, by its own project and user. @throws ApiError 403 where it does not */
+  /** Requires that a further policy rule allows the request, by its own project and user. @throws ApiError 403 */
   readonly requireRule: (rule: string) => void;
   /** The segment of the path that has this name in the pattern. */
   param(name: string): string;
@@ -79,11 +79,11 @@ export type Endpoint<Parts> = Route & {
 export type BoundEndpoint = Route & { readonly handle: (request: ApiRequest) => Answer | Promise<Answer> };
 
 /** Gives endpoints the parts that their handlers work with. */
-export const bind = <Parts>(endpoints: readonly Endpoint<Parts>[], parts: Parts): readonly BoundEndpoint[] =>
+export const bindEndpoints = <Parts>(endpoints: readonly Endpoint<Parts>[], parts: Parts): readonly BoundEndpoint[] =>
   endpoints.map(({ handle, ...route }) => ({ ...route, handle: (request) => handle(request, parts) }));
 
-/** The target of a policy rule; the default is the project and user of the request. */
-export type PolicyTarget = { readonly project_id: string | null };
+/** What a policy rule compares with the identity; by default the project and the user of the request. */
+export type PolicyTarget = { readonly project_id: string | null; readonly user_id?: string };
 
 /**
  * What a handler returns. The server renders it, with the headers that every answer has at the microversion of the

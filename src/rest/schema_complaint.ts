@@ -95,13 +95,13 @@ const isBadKey = (issue: Issue): boolean => {
 };
 const sameKind = (a: Issue, b: Issue): boolean => isUnknownKey(a) === isUnknownKey(b) && isBadKey(a) === isBadKey(b);
 
-/** The message for an object with unexpected keys. */
-export function unexpectedKeys(keys: readonly string[]): string {
-  const were = keys.length === 1 ? 'was' : 'were';
-  const named = keys.map(pythonRepr).join(', ');
-  const rule = "Failed validating 'additionalProperties'";
-  return `Additional properties are not allowed (${named} ${were} unexpected)\n\n${rule}`;
-}
+/** What is wrong with an object that has unexpected keys, in upstream's words. */
+export const unexpectedText = (keys: readonly string[]): string =>
+  `Additional properties are not allowed (${keys.map(pythonRepr).join(', ')} ${keys.length === 1 ? 'was' : 'were'} unexpected)`;
+
+/** The message of a schema for an object with unexpected keys. */
+export const unexpectedKeys = (keys: readonly string[]): string =>
+  `${unexpectedText(keys)}\n\nFailed validating 'additionalProperties'`;
 
 function sentenceOf(issue: Issue, siblings: readonly Issue[]): string {
   const keys = siblings.map(keyOf).join(', ');

@@ -23,7 +23,7 @@ import { openOutages } from '../log/outages.ts';
 import { logSlowStatements } from '../log/slow_statements.ts';
 import type { Gathering } from '../metrics/gathering.ts';
 import { openMetrics } from '../metrics/metrics.ts';
-import { bind } from '../rest/endpoint.ts';
+import { bindEndpoints } from '../rest/endpoint.ts';
 import { placementService } from '../rest/microversions.ts';
 import { type Service, upTo } from '../rest/versions.ts';
 import { openConfiguredDatabase } from './open_database.ts';
@@ -112,7 +112,7 @@ export async function openService(
     const placement = {
       root: '',
       openPaths: ['/', ''],
-      endpoints: bind(routes, {
+      endpoints: bindEndpoints(routes, {
         ...shared,
         providerWrites,
         claims,

@@ -73,9 +73,9 @@ const having = (used: number, generation: number | null = 3): ReadonlyMap<string
   ]);
 
 const nobody: ReadonlyMap<string, ConsumerState> = new Map();
-const noPromises: ReadonlyMap<Inventory, number> = new Map();
+const nothingPromised: ReadonlyMap<Inventory, number> = new Map();
 
-const judged = (fleet: Fleet, claim: Claim, states = nobody, promised = noPromises) =>
+const judged = (fleet: Fleet, claim: Claim, states = nobody, promised = nothingPromised) =>
   judge(fleet, claim, states, promised);
 
 function refusalOf(...parameters: Parameters<typeof judged>): string {

@@ -12,7 +12,7 @@ import type { Query } from '../races/server_process.ts';
 import { until } from '../until.ts';
 import { startUnit, type Unit } from './supervisor.ts';
 
-export const nodeNames = ['n1', 'n2', 'n3'] as const;
+const nodeNames = ['n1', 'n2', 'n3'] as const;
 export type NodeName = (typeof nodeNames)[number];
 
 /** One node of the database: Patroni and its PostgreSQL. */

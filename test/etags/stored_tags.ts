@@ -37,7 +37,7 @@ export async function storedTags({ database: { kysely } }: PlacementService): Pr
 }
 
 /** The same tags, computed from the content. Null if there must be no tag. */
-export async function computedTags({ database, fleet }: PlacementService): Promise<Tags> {
+async function computedTags({ database, fleet }: PlacementService): Promise<Tags> {
   const current = await fleet.fresh();
   const custom = (name: string) => (name.startsWith('CUSTOM_') ? nameTag(name) : null);
   const consumers = await database.kysely.selectFrom('consumers').select('uuid').execute();

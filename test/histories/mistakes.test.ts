@@ -13,12 +13,16 @@ import { makeArena } from './arena.ts';
 import { check, type Finding } from './check.ts';
 import { connectTo } from './connection.ts';
 import { dense, live, paced, type Work } from './live.ts';
-import { type Mistake, mistakes } from './mistakes.ts';
+import { type Mistake, mistakes, withMistake } from './mistakes.ts';
 
 /** On an idle machine each is found within a minute. */
 const patienceMs = 180_000;
 const plantedInOneRun = 5;
 const noProvider: Finding = { kind: 'lost', text: 'a provider could not be made' };
+
+test('each mistake can be planted into the present source', () => {
+  for (const mistake of mistakes) withMistake(mistake);
+});
 
 test('each planted mistake is found', { concurrency: 2 }, async (t) => {
   assert.ok(mistakes.length >= 15);

@@ -1,3 +1,6 @@
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+
 /** A text of a file, and what stands in its place. */
 type Change = { readonly from: string; readonly to: string };
 
@@ -136,8 +139,8 @@ export const mistakes: readonly Mistake[] = [
         to: 'array(select consumer_id from ended))',
       },
       {
-        from: 'expires_at <= (select clock_timestamp()) limit 1',
-        to: "expires_at <= (select clock_timestamp() + interval '0.4 s') limit 1",
+        from: 'min(expires_at) <= clock_timestamp()',
+        to: "min(expires_at) <= clock_timestamp() + interval '0.4 s'",
       },
       { from: 'where t.expires_at <= clock_timestamp()', to: '' },
       { from: 'from noted left join', to: 'from noted cross join lateral (select pg_sleep(0.4)) as p left join' },
@@ -157,3 +160,16 @@ export const mistakes: readonly Mistake[] = [
     to: 'true as holds',
   },
 ];
+
+/** The absolute path of the file of a mistake. */
+export const fileOf = ({ file }: Mistake): string => path.join(import.meta.dirname, '..', '..', file);
+
+/** The text of that file with the mistake in it. @throws Error if the file does not have each replaced text exactly once */
+export const withMistake = (mistake: Mistake): string =>
+  [mistake, ...(mistake.more ?? [])].reduce(
+    (source, { from, to }) => {
+      if (source.split(from).length !== 2) throw new Error(`${mistake.file} does not have once: ${from}`);
+      return source.replace(from, () => to);
+    },
+    readFileSync(fileOf(mistake), 'utf8'),
+  );

@@ -17,7 +17,7 @@ export type Valid = {
 const worker = '7d3c9b56-7a4f-4c41-9d15-0d5b5a0c0001';
 
 /** A request that keeps its connection. */
-export function request(method: string, path: string, json?: unknown): Buffer {
+function request(method: string, path: string, json?: unknown): Buffer {
   const body = json === undefined ? '' : JSON.stringify(json);
   const head = ['Host: localhost', 'X-Auth-Token: admin', 'OpenStack-API-Version: placement 1.39'];
   const more = ['Content-Type: application/json', `Content-Length: ${Buffer.byteLength(body)}`];

@@ -22,7 +22,7 @@ export type Mariadb = {
 };
 
 /** The URL of a database on the server, for the user `placement`. */
-export const mariadbUrl = ({ port }: Mariadb, database: string): string =>
+const mariadbUrl = ({ port }: Mariadb, database: string): string =>
   `mysql+pymysql://placement:${encodeURIComponent(password)}@127.0.0.1:${port}/${database}?charset=utf8`;
 
 /** Texts that must never be printed: the password in each of its spellings. */

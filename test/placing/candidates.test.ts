@@ -231,7 +231,7 @@ test('each claim of a batch gets one of the first candidates that GET would give
         const [key = ''] = keysPlaced(found.placement);
         assert.ok(expected.includes(key), `${key} is none of ${expected.join('\n')}`);
         placed += 1;
-        for (const { provider, classId, wanted, freed } of found.demands) {
+        for (const { provider, classId, wanted, freed } of found.usageChanges) {
           const id = `${provider.id} ${classId}`;
           if (wanted > freed) promised.set(id, (promised.get(id) ?? 0) + wanted - freed);
         }

@@ -4,7 +4,7 @@ import type { WriteRequest } from './requests.ts';
 /** The allocations of a consumer. A consumer without allocations has no generation. */
 export type Holding = { readonly amounts: Amounts; readonly generation: number | null };
 
-export const nothing: Holding = { amounts: new Map(), generation: null };
+const nothing: Holding = { amounts: new Map(), generation: null };
 
 /** A write that has no answer yet. */
 export type Pending = {

@@ -15,7 +15,7 @@ export type Race = {
 };
 
 /** The most that each consumer that all clients share may have in each slot of VCPU. Of the other class it has none. */
-export const mostShared = 3;
+const mostShared = 3;
 
 const putVersions = [7, 11, 27, 28, 34, 38, 39] as const;
 const postVersions = [13, 27, 28, 34, 38] as const;

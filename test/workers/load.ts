@@ -8,7 +8,7 @@ import { newClaim } from '../requests.ts';
 /** Two providers that all clients claim from: one with room for all claims, and one that is soon full. */
 export type Stock = { readonly roomy: string; readonly tight: string };
 
-export const tightCapacity = 12;
+const tightCapacity = 12;
 
 export async function buildStock(client: Client): Promise<Stock> {
   const stock = { roomy: randomUUID(), tight: randomUUID() };

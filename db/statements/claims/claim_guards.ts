@@ -120,14 +120,14 @@ export const lostReliedOn = (claims: readonly ClaimWrite[], judgedOn: Moment): R
       select claim, 'provider' from (${reliedProviders(claims)}) as r
       where (provider_id = any(array(${inventoryChangesSince(judgedOn)}))) is not false`;
 
-/** So many locks stand for all consumers: a transaction may lock many of them, and the server has room for a few thousand. */
+/** This number of locks stands for all consumers: a transaction may need many, and the server has room for a few thousand. */
 const relationLocks = 1024;
 /** The first key of these locks; the second is the number of the lock. */
 const relationLock = 1_430_000;
 
 /**
- * A statement that locks the consumers that claims by query name, and those that name them, before the statement that looks where
- * they are: of two claims that name each other the later one sees what the earlier one has written.
+ * Locks the consumers that claims by query name, and those that name them. It runs before the statement that looks where
+ * they are: so of two claims that name each other, the later one sees what the earlier one has written.
  */
 export function lockRelated(claims: readonly ClaimWrite[], wait: LockWait | undefined): readonly RawBuilder<unknown>[] {
   const numbers = new Set(claims.flatMap(({ relatedConsumers = [] }) => relatedConsumers.map(numberOfLock)));

@@ -89,7 +89,8 @@ export type ClaimWrite = {
 };
 
 /*
- * The functions below give a batch of claims as tables of a statement.
+ * The functions below give a batch of claims as tables of the statement in write_claims.ts. `claim` is always the index of
+ * the claim in the batch.
  */
 
 /**
@@ -149,7 +150,7 @@ export function newAllocations(claims: readonly ClaimWrite[]): RawBuilder<unknow
     ) as a (claim, consumer_uuid, provider_id, class_id, used)`;
 }
 
-/** Table `custom_class`: the names by which the clients know classes. */
+/** Rows (claim, class_id, name): the custom classes of the allocations, by the names that the clients know. */
 export function customClasses(claims: readonly ClaimWrite[]): RawBuilder<unknown> {
   const { claim, column } = numbered(claims, (write) => write.customClasses ?? []);
   return sql`select * from unnest(${claim}::integer[], ${column((c) => c.classId)}::integer[],
@@ -177,13 +178,13 @@ export function inventoriesToRemove(claims: readonly ClaimWrite[]): RawBuilder<u
     ${column((i) => i.classId)}::integer[]) as r (claim, provider_id, class_id)`;
 }
 
-/** Table `relied`: the providers that claims by query relied on. */
+/** Rows (claim, provider_id): the providers that claims by query relied on. */
 export function reliedProviders(claims: readonly ClaimWrite[]): RawBuilder<unknown> {
   const { claim, column } = numbered(claims, ({ reliedOn }) => reliedOn ?? []);
   return sql`select * from unnest(${claim}::integer[], ${column((id) => id)}::integer[]) as r (claim, provider_id)`;
 }
 
-/** Table `neighbour`: the consumers that claims by query name, and the ids of their providers as a text. */
+/** Rows (claim, uuid, provider_ids): the consumers that claims by query name; the ids of their providers are one text. */
 export function namedNeighbours(claims: readonly ClaimWrite[]): RawBuilder<unknown> {
   const { claim, column } = numbered(claims, ({ neighbours }) => neighbours ?? []);
   // In the order of texts, as string_agg has them.

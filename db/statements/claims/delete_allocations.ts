@@ -2,14 +2,14 @@ import { sql } from 'kysely';
 import type { Database } from '../../engine/connect.ts';
 import type { LockWait } from '../../engine/slow_lane.ts';
 import { consumerTagsAreWritten } from '../written_tags.ts';
-import { type SeenAllocation, seenRows } from './seen_allocations.ts';
+import { hasSeen, type SeenAllocation } from './seen_allocations.ts';
 
 /**
  * Deletes all allocations of some consumers, and the consumers, whatever their generations are, in one transaction.
  *
  * A separate statement locks the consumers, so that the next one has a newer snapshot and sees everything that earlier
- * transactions wrote. Later claims find no consumer, so their guard fails. Old allocations without a consumer record
- * are themselves locked, and first: a transaction that creates the record, the online data migration or a claim, has
+ * transactions wrote. Later claims find no consumer, so their guard fails. For old allocations without a consumer record,
+ * the allocations are locked, before the consumers. The online data migration or a claim may create the record: it has
  * either committed before the consumers are locked, or finds the allocations deleted.
  *
  * @param wait how long to wait for each lock. Without it, the time limit of a statement applies.
@@ -60,16 +60,9 @@ export async function deleteSeenAllocations(
   const lock = sql`select id from consumers where uuid = ${consumerUuid} for update`;
   const lockAllocations = sql`select id from allocations where consumer_id = ${consumerUuid} order by id for update`;
   const remove = sql`
-    with present as (
-      select a.id, a.resource_provider_id as provider_id, a.resource_class_id as class_id, a.used from allocations a
-      join resource_providers p on p.id = a.resource_provider_id join resource_classes c on c.id = a.resource_class_id
-      where a.consumer_id = ${consumerUuid}
-    ), seen (id, provider_id, class_id, used) as (
-      select * from ${seenRows(seen.allocations)}
-    ), same as materialized (
-      select where not exists (
-        (table present except all table seen) union all (table seen except all table present)
-      ) and (select generation from consumers where uuid = ${consumerUuid}) is not distinct from ${seen.generation}::integer
+    with same as materialized (
+      select where ${hasSeen(consumerUuid, seen.allocations)}
+        and (select generation from consumers where uuid = ${consumerUuid}) is not distinct from ${seen.generation}::integer
     ), gone as (
       delete from consumers where uuid = ${consumerUuid} and exists (select from same)
     )

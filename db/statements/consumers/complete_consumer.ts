@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import type { Database } from '../../engine/connect.ts';
 import { utcNow } from '../../engine/utc_now.ts';
-import type { SeenAllocation } from '../claims/seen_allocations.ts';
+import { hasSeen, type SeenAllocation } from '../claims/seen_allocations.ts';
 import {
   type ConsumerOwner,
   type ConsumerWritten,
@@ -11,7 +11,6 @@ import {
   selectOutcome,
   writtenColumns,
 } from './consumer_write.ts';
-import { hasSeen } from './update_consumer.ts';
 
 /**
  * Creates a consumer record with generation 1 for old allocations without one. The allocations are locked, as by the

@@ -53,11 +53,7 @@ export type OutcomeRow = { readonly hasOwner: boolean } & {
 export const selectOutcome = (more: RawBuilder<unknown> = sql``): RawBuilder<unknown> =>
   sql`select owner.exists as "hasOwner", written.* ${more} from owner left join written on true`;
 
-/**
- * The outcome that the row of such a statement means.
- *
- * @param terms the end of the term that was carried over, if there was one
- */
+/** The outcome of such a statement, by its row and the end of the term that was carried over, if there was one. */
 export function outcomeOf(
   [row]: readonly OutcomeRow[],
   [term]: readonly Pick<WrittenRecord, 'expires'>[] = [],

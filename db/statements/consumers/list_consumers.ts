@@ -9,8 +9,8 @@ export type ConsumerQuery = {
   /** `unknown` selects consumers without a type. */
   readonly consumerType: string | undefined;
   /**
-   * Ids: the consumers must have an allocation on a provider of each list. Without another condition the search reads no more
-   * of the allocations on those of the first list than a page for each; else all, or for one provider until the page is full.
+   * Lists of ids: the consumers must have an allocation on a provider of each list. All allocations on the providers of the
+   * first list are read.
    */
   readonly providers: readonly (readonly number[])[];
   /** The consumers must have a term that ends before this time. */
@@ -52,9 +52,8 @@ export async function listConsumers({ kysely }: Database, query: ConsumerQuery):
 const columns = sql`c.id, c.uuid, c.project_id, c.user_id, c.consumer_type_id, c.generation, c.created_at, c.updated_at, c.etag`;
 
 /**
- * Finds the records of the page, and old allocations without one. Records of a project are found by its index, which has the
- * UUIDs in order. No index has
- * the records of a user or of a type in this order: it would make every claim dearer.
+ * Finds the records of the page, and old allocations without one. Records of a project are found by an index that has the
+ * UUIDs in order. No index has the records of a user or of a type in this order: it would make every claim dearer.
  */
 function anywhere(query: ConsumerQuery, marker: string, length: RawBuilder<unknown>): RawBuilder<unknown> {
   const owner = ownerConditions(query);
@@ -155,9 +154,9 @@ const rowsOfType = ({ inIndex }: TypeCondition) =>
   sql`(select c.* from consumers c where ${inIndex} order by c.consumer_type_id) as c`;
 
 /**
- * Old allocations without a record. They are searched up to the last UUID of the page of records, where that is full; there the
- * offset makes the server look up each consumer separately, since a plan for many values would read all consumers.
- * Else, with a filter, both tables are read side by side in the order of UUIDs after the marker, until the page is full.
+ * Old allocations without a record. If the page of records is full, they are searched up to its last UUID. The offset makes
+ * the server look up each consumer separately, since a plan for many values would read all consumers. If the page is not
+ * full and the query has a filter, both tables are read side by side in the order of UUIDs, until the page is full.
  */
 function incomplete(query: ConsumerQuery, marker: string, length: RawBuilder<unknown>): RawBuilder<unknown> {
   const last = sql`(select uuid from recorded order by uuid offset ${length} - 1)`;

@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import type { Database } from '../../engine/connect.ts';
 import { utcNow } from '../../engine/utc_now.ts';
-import { type SeenAllocation, seenRows } from '../claims/seen_allocations.ts';
+import { hasSeen, type SeenAllocation } from '../claims/seen_allocations.ts';
 import { raised } from '../generation.ts';
 import { carryTermsOver, noteRewritten } from './carry_terms_over.ts';
 import {
@@ -56,16 +56,3 @@ export async function updateConsumer(
   const [, , rows, terms] = await write([lock, lockAllocations, update, carryTermsOver]);
   return outcomeOf(rows, terms);
 }
-
-/**
- * Whether a consumer has exactly these allocations. Those of deleted providers or classes are ignored, since no reader
- * sees them.
- */
-export const hasSeen = (uuid: string, seen: readonly SeenAllocation[]) => sql<boolean>`not exists (
-          with present as (
-            select a.id, a.resource_provider_id, a.resource_class_id, a.used from allocations a
-            join resource_providers p on p.id = a.resource_provider_id join resource_classes k on k.id = a.resource_class_id
-            where a.consumer_id = ${uuid}
-          ), seen as (select * from ${seenRows(seen)})
-          (table present except all table seen) union all (table seen except all table present)
-        )`;

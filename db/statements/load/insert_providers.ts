@@ -60,6 +60,7 @@ export const insertProviderTags = (providers: readonly ProviderToInsert[]): RawB
     on conflict (resource_provider_id) do update set provider = excluded.provider, inventories = excluded.inventories,
       traits = excluded.traits, aggregates = excluded.aggregates`;
 
+/** Inserts inventories with their entity tags. */
 export const insertInventories = (inventories: readonly InventoryToInsert[]): RawBuilder<unknown> => sql`
     insert into inventories (resource_provider_id, resource_class_id, total, reserved, min_unit, max_unit, step_size,
       allocation_ratio, etag, created_at)
@@ -75,6 +76,7 @@ export const insertInventories = (inventories: readonly InventoryToInsert[]): Ra
       tag: 'text',
     })}) as n`;
 
+/** Gives providers traits. */
 export const insertTraits = (
   held: readonly { readonly providerId: number; readonly traitId: number }[],
 ): RawBuilder<unknown> => sql`
@@ -86,6 +88,7 @@ export const ensureAggregates = (uuids: readonly string[]): RawBuilder<unknown> 
     insert into placement_aggregates (uuid, created_at)
     select uuid, ${utcNow} from unnest(${uuids}::text[]) as uuid order by uuid on conflict (uuid) do nothing`;
 
+/** Puts providers into aggregates, which must exist. */
 export const insertMembers = (
   members: readonly { readonly providerId: number; readonly aggregate: string }[],
 ): RawBuilder<unknown> => sql`

@@ -47,7 +47,7 @@ export async function registerServices(
       from cells c, unnest(${hosts}::varchar[], ${registrations.map(({ topic }) => topic ?? null)}::varchar[],
         ${registrations.map(({ zone }) => zone ?? null)}::varchar[],
         ${registrations.map(({ uptime }) => uptime ?? null)}::varchar[]) with ordinality as r (host, topic, zone, uptime, place)
-      where c.name = ${cell} order by r.host -- so that two who register the same do not wait for each other in a circle
+      where c.name = ${cell} order by r.host -- so that two transactions that register the same do not wait for each other in a circle
       on conflict (host, "binary", cell_id) do update set last_seen_up = excluded.last_seen_up,
         uuid = coalesce(s.uuid, excluded.uuid), topic = coalesce(excluded.topic, s.topic),
         zone = coalesce(excluded.zone, s.zone), uptime = coalesce(excluded.uptime, s.uptime)

@@ -10,7 +10,9 @@ export type Check =
   /** At least two checks. */
   | { readonly type: 'and' | 'or'; readonly checks: readonly Check[] };
 
+/** The check that always allows. */
 export const allow: Check = { type: 'allow' };
+/** The check that never allows. */
 export const deny: Check = { type: 'deny' };
 
 /**

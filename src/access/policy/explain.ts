@@ -5,6 +5,7 @@ import { CircularRules, type Circumstances, evaluate } from './evaluate.ts';
 import { circumstancesOf, decide, findRule, type Rule, type Rules } from './rules.ts';
 import { fillTemplate, pythonText, type Values } from './template.ts';
 
+/** What a rule decides, and lines of text that say why. */
 export type Explanation = { readonly allowed: boolean; readonly lines: readonly string[] };
 
 /**

@@ -1,6 +1,7 @@
 import { allow, type Check, deny } from './check.ts';
 import { isTemplate } from './template.ts';
 
+/** A rule that was read, malformed or not. */
 export type ParsedRule = {
   readonly check: Check;
   /**

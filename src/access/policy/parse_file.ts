@@ -13,6 +13,7 @@ type Yaml = typeof import('yaml');
 const requireHere = createRequire(import.meta.url);
 const yaml = (): Yaml => requireHere('yaml') as Yaml; // the package exports one build for both ways to load it
 
+/** The rules of a policy file, or why it cannot be used. */
 export type ParsedFile = {
   readonly rules: readonly FileRule[];
   /** Why the file cannot be used, one sentence for each reason; then there are no rules. */

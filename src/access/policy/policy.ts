@@ -11,6 +11,7 @@ export type Policy = {
   allows(rule: string, identity: Identity, target: Values): boolean;
 };
 
+/** Where the policy reports that its files were read again, or cannot be used. */
 export type PolicyLog = {
   readonly info: (line: string) => void;
   readonly warn: (line: string) => void;
@@ -22,10 +23,10 @@ const checkEveryMs = 100;
 
 /**
  * The policy of the defaults and the policy files. Before a decision it checks whether files have changed, unless it has
- * done so in the last `checkEveryMs`, and reads them again if so. While they are broken, or the policy file is missing that was there before, the last good rules
- * hold, and the log says why.
+ * done so in the last `everyMs`, and reads them again if so. While they are broken, or the policy file has disappeared,
+ * the last good rules hold, and the log says why.
  *
- * @throws ConfigError where they are broken at the start.
+ * @throws ConfigError if they are broken at the start.
  */
 export function openPolicy(settings: PolicySettings, log: PolicyLog, everyMs = checkEveryMs): Policy {
   let seen: PolicyFiles = findOrThrow(settings);

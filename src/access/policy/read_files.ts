@@ -22,6 +22,7 @@ export type PolicyFiles = {
   readonly unsettled: boolean;
 };
 
+/** The rules of the defaults and the policy files together, or why the files cannot be used. */
 export type ReadRules =
   | { readonly rules: Rules; readonly warnings: readonly string[] }
   /** Why the files cannot be used, one sentence for each reason. */

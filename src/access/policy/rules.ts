@@ -90,6 +90,7 @@ export function decide(rules: Rules, name: string, identity: Identity, target: V
   }
 }
 
+/** What the checks of a request look at: who sends it, what it is about, and the rules that checks refer to. */
 export const circumstancesOf = (rules: Rules, identity: Identity, target: Values): Circumstances => ({
   credentials: credentialsOf(identity),
   target,
@@ -97,7 +98,7 @@ export const circumstancesOf = (rules: Rules, identity: Identity, target: Values
 });
 
 /** Whether the rule of this name allows tokens of the scope. The scopes of rules that it refers to do not matter. */
-export function isInScope(rules: Rules, name: string, scope: Scope): boolean {
+function isInScope(rules: Rules, name: string, scope: Scope): boolean {
   return rules.byName.get(name)?.default?.scopeTypes?.includes(scope) ?? true;
 }
 

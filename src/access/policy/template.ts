@@ -1,5 +1,6 @@
 /** The values of credentials and targets: JSON. */
 export type Value = string | number | boolean | null | readonly Value[] | { readonly [key: string]: Value };
+/** The values by name. */
 export type Values = { readonly [key: string]: Value };
 
 /** Python's `%` formatting by names, as far as rules use it. */

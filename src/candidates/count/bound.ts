@@ -37,7 +37,7 @@ export function mostAt(anchors: Iterable<Provider>, { groups, isolate }: Resolve
  * The providers that a group may take from in a tree: for a granular group one list, else a list for each of its
  * classes.
  */
-export const optionsOf = (
+const optionsOf = (
   group: ResolvedGroup,
   anchor: Provider,
   usable: readonly Provider[],

@@ -2,6 +2,7 @@ import type { Fleet } from '../../fleet/fleet.ts';
 import type { Provider } from '../../fleet/provider.ts';
 import { anchorsFor } from '../anchors.ts';
 import { granularProviders } from '../choices.ts';
+import { byName, keepBest } from '../keep_best.ts';
 import type { CandidateRequest } from '../request.ts';
 import type { ResolvedRequest } from '../resolve.ts';
 import { resolveVariant } from '../resolve.ts';
@@ -22,6 +23,7 @@ export type PlacementCount = {
 
 type TreeCount = { readonly root: Provider; readonly count: number };
 
+/** When counting ends, and how much of it is returned. */
 export type CountOptions = {
   /** Counting stops at this number. */
   readonly max: number;
@@ -49,13 +51,13 @@ export function countPlacements(
   if (resolved === 'nothing') return { count: 0, exact: true, trees: [] };
   const sharing = sharingIn(fleet);
   const counter = treeCounter(resolved, sharing, { looks });
-  const best = topTrees(top);
+  const best = keepBest(top, byCount);
   let total: Bounded = { count: 0, exact: true };
   let sharingAlone: Bounded = { count: 0, exact: true };
   const sharingTrees: Provider[] = [];
   for (const anchor of anchorsFor(fleet, resolved, sharing, 'steady')) {
     const alone = counter.alone(anchor, max);
-    best.note({ root: anchor, count: Math.min(alone.count, max) });
+    if (alone.count > 0) best.note({ root: anchor, count: Math.min(alone.count, max) });
     if (isApart(anchor, sharing)) {
       total = added(total, alone);
       continue;
@@ -113,23 +115,5 @@ function countSharing(
   return { count, exact: count >= bound };
 }
 
-/** Keeps the trees in which most can be placed. */
-function topTrees(limit: number): { note(tree: TreeCount): void; list(): readonly TreeCount[] } {
-  const trees: TreeCount[] = [];
-  return {
-    note: (tree) => {
-      const last = trees.at(-1);
-      if (tree.count === 0 || limit === 0) return;
-      if (trees.length >= limit && last !== undefined && byCount(tree, last) >= 0) return;
-      const before = trees.findIndex((other) => byCount(tree, other) < 0);
-      trees.splice(before === -1 ? trees.length : before, 0, tree);
-      if (trees.length > limit) trees.pop();
-    },
-    list: () => trees,
-  };
-}
-
 /** Largest counts first, then by name. */
-const byCount = (a: TreeCount, b: TreeCount): number =>
-  b.count - a.count ||
-  (a.root.name === b.root.name ? Number(a.root.uuid > b.root.uuid) - 1 : a.root.name < b.root.name ? -1 : 1);
+const byCount = (a: TreeCount, b: TreeCount): number => b.count - a.count || byName(a.root, b.root);

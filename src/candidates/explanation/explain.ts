@@ -35,6 +35,7 @@ export type ConditionFigures = {
   readonly largest: number | null | undefined;
 };
 
+/** What is explained, and with how much work. */
 export type ExplainOptions = {
   /** How many of the trees that do not fit are returned. */
   readonly nearest: number;

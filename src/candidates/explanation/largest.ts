@@ -71,7 +71,7 @@ export function largestAmount(
 /**
  * The largest amount of a class that a provider can give, by capacity and units, beside what is taken; 0 if it cannot.
  */
-export function largestBeside(provider: Provider, classId: number, taken: number): number {
+function largestBeside(provider: Provider, classId: number, taken: number): number {
   const inventory = inventoryOf(provider, classId);
   if (inventory === undefined) return 0;
   const { fields, used } = inventory;

@@ -13,6 +13,7 @@ export type ConditionCheck = {
   readonly isMetIn: (anchor: Provider) => boolean;
 };
 
+/** Whether a provider meets a condition in the tree of an anchor. */
 export type Meets = (provider: Provider, anchor: Provider) => boolean;
 
 const always: ConditionCheck = { meets: () => true, isMetIn: () => true };

@@ -2,6 +2,7 @@ import type { Fleet } from '../../fleet/fleet.ts';
 import { freeOf, inventoryOf, type Provider } from '../../fleet/provider.ts';
 import { capacity, type InventoryFields } from '../../placement/inventory.ts';
 import type { Condition, ResourceCondition } from '../conditions.ts';
+import { byName, keepBest } from '../keep_best.ts';
 import type { Sharing } from '../sharing.ts';
 import { overspends, type Work } from '../work.ts';
 import type { ConditionCheck } from './meets.ts';
@@ -90,7 +91,7 @@ export function nearestTrees(
   };
 
   let isComplete = true;
-  const noted: Noted[] = [];
+  const nearest = keepBest(limit, inOrderOfNearness);
   const unmetAt = (anchor: Provider, place: number): Unmet | undefined => {
     const condition = conditions[place];
     if (condition === undefined) return undefined;
@@ -140,17 +141,13 @@ export function nearestTrees(
         const enough = all.filter((place) => isEnough[place] === true);
         places = enough.length > 0 ? enough : all;
       }
-      const last = noted.at(-1);
-      if (noted.length >= limit && last !== undefined && places.length > last.places.length) return;
-      const tree: Noted = { root: anchor, places, isTogether, shortfall: shortfallOf(anchor, places) };
-      if (noted.length >= limit && last !== undefined && inOrderOfNearness(tree, last) >= 0) return;
-      const before = noted.findIndex((other) => inOrderOfNearness(tree, other) < 0);
-      noted.splice(before === -1 ? noted.length : before, 0, tree);
-      if (noted.length > limit) noted.pop();
+      const worst = nearest.worst();
+      if (worst !== undefined && places.length > worst.places.length) return;
+      nearest.note({ root: anchor, places, isTogether, shortfall: shortfallOf(anchor, places) });
     },
     isComplete: () => isComplete,
     list: () =>
-      noted.map(({ root, places, isTogether }) => ({
+      nearest.list().map(({ root, places, isTogether }) => ({
         root,
         unmet: places
           .flatMap((place) => unmetAt(root, place) ?? [])
@@ -162,10 +159,7 @@ export function nearestTrees(
 const inOrderOfNearness = (a: Noted, b: Noted): number =>
   a.places.length - b.places.length ||
   (a.shortfall === b.shortfall ? 0 : a.shortfall - b.shortfall) ||
-  compare(a.root.name, b.root.name) ||
-  compare(a.root.uuid, b.root.uuid);
-
-const compare = (a: string, b: string): number => (a < b ? -1 : Number(a > b));
+  byName(a.root, b.root);
 
 function shortReason(provider: Provider, classId: number, { amount }: ResourceCondition): Reason {
   const inventory = inventoryOf(provider, classId);

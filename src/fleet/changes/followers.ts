@@ -5,7 +5,7 @@ import type { FleetKeeper } from '../keeper.ts';
 import { type ChangeSet, changeSetOf } from './change_set.ts';
 import { type Position, snapshotText } from './position.ts';
 
-/** What a client that follows is told of, and how far it has been told then. */
+/** Changes for a client that follows, and the position in the log up to which it has been told with them. */
 export type Told = { readonly changes: ChangeSet; readonly position: Position };
 
 /** A client that follows changes. */
@@ -13,8 +13,8 @@ export type Follower = {
   /** The bits of the parts that it asks for. */
   readonly bits: number;
   /**
-   * It is called where something was logged, also where none of it is of interest. `expired`: the log does not go back so far, or too
-   * much has changed. `ended`: the process ends. After these two it is not called again.
+   * Called when something was logged, even if none of it is about these parts. `expired`: the log does not go back so
+   * far, or too much has changed. `ended`: the process ends. After these two it is not called again.
    */
   readonly tell: (told: Told | 'expired' | 'ended') => void;
 };
@@ -31,20 +31,22 @@ export type Followers = {
   end(): void;
 };
 
-/** What a client is told at once at most; if more has changed, it must read everything anew. */
+/** The largest number of entries that a client is told at once. If more has changed, it must read everything anew. */
 export const mostEntries = 10_000;
 
 /** How long to wait after a refresh that failed, in milliseconds. */
 const pauseMs = 1_000;
 
-/** How often a position is read from the log where the database goes over to another server meanwhile. */
+/** How often the log is read for a position, if the database fails over to another server meanwhile. */
 const attempts = 3;
 
 type State = Follower & { position: Position };
 
 /**
- * @param options.lookEveryMs how often the fleet is refreshed for those who follow, if no request does so; they are told as often at
- *   most
+ * Opens it without clients.
+ *
+ * @param options.lookEveryMs how often the fleet is refreshed while clients follow, if no request does so; clients are told
+ *   no more often than that
  */
 export function openFollowers(
   database: Pick<Database, 'kysely'>,
@@ -86,7 +88,7 @@ export function openFollowers(
       }
     }
   };
-  /** Those whose position is no longer in memory: each position is read from the log once. */
+  /** Positions that are no longer in memory, and are being read from the log: each once, for all clients that are there. */
   const reading = new Set<Position>();
   const readFor = async (position: Position, states: readonly State[]): Promise<void> => {
     reading.add(position);
@@ -94,7 +96,7 @@ export function openFollowers(
       const bits = states.reduce((all, state) => all | state.bits, 0);
       deliver(states, await readLog(position, bits));
     } catch {
-      // The database is away; those who are still there are told after a later refresh.
+      // The database is away. Clients that still follow are told after a later refresh.
     } finally {
       reading.delete(position);
     }

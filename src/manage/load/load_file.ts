@@ -17,7 +17,7 @@ export type LoadReport = {
 };
 
 /** The number of lines that are written in one transaction. */
-export const usualPart = 5000;
+const usualPart = 5000;
 
 /** The largest number of problems in an error; more of them would not help. */
 const mostProblems = 20;

@@ -1,7 +1,7 @@
 import { lendMemory, takeBackMemory } from './answer_memory.ts';
 
 /** JSON that is being written. Candidates and summaries are copied into it as bytes. */
-export type JsonChunks = {
+export type JsonWriter = {
   /** Appends text, which must be ASCII. */
   text(text: string): void;
   /** Appends bytes, without the first `skipped`. */
@@ -36,7 +36,7 @@ let scratch = lendMemory(chunkBytes);
  * Copying bytes takes a fifth of the time of joining strings: 0.09 ms instead of 0.46 for 1,000 flat hosts with
  * summaries.
  */
-export function jsonChunks(): JsonChunks {
+export function jsonWriter(): JsonWriter {
   let length = 0;
   let enough = firstChunkBytes;
   const makeRoomFor = (added: number): void => {
