@@ -3,7 +3,7 @@ import { type Condition, conditionsOf, requestWith } from '../candidates/conditi
 import { countPlacements } from '../candidates/count/count.ts';
 import type { ConditionFigures, Explanation } from '../candidates/explanation/explain.ts';
 import type { Unmet } from '../candidates/explanation/nearest.ts';
-import { parseCandidateRequest } from '../candidates/query.ts';
+import { parseCandidateRequest, queryParameters } from '../candidates/query.ts';
 import type { CandidateRequest } from '../candidates/request.ts';
 import { resolveOrder } from '../candidates/resolve.ts';
 import type { Fleet } from '../fleet/fleet.ts';
@@ -49,6 +49,9 @@ export const candidateQuestionEndpoints: readonly Endpoint<Parts>[] = [
 const ofExplanation = { nearest: v.optional(integerParameter(0, 100)), tree: v.optional(uuidText) };
 const ofCount = { max: v.optional(integerParameter(1, 1_000_000)), top: v.optional(integerParameter(0, 100)) };
 
+/** The parameters of a query that name consumers. */
+const ofConsumers = ['with', 'apart_from'];
+
 // What a request without these parameters gets.
 const usualNearest = 5;
 const usualMax = 100_000;
@@ -89,14 +92,15 @@ function readQuestion<Entries extends v.ObjectEntries>(request: ApiRequest, entr
   const options = checkQuery(query, v.looseObject(entries));
   refuseRepeated(query, Object.keys(entries));
   const asked: Query = queryOf(query.entries.filter(([name]) => !Object.hasOwn(entries, name)));
-  const wanted = parseCandidateRequest(asked, request.version);
-  for (const name of ['with', 'apart_from']) {
-    const value = asked.last(name);
+  for (const name of ofConsumers) {
+    const value = request.version >= since.placing ? asked.last(name) : undefined;
     if (value === undefined) continue;
     throw badRequest(
       `Invalid query string parameters: '${name}' was unexpected, since trees are asked about whatever consumers hold. Got: ${value}`,
     );
   }
+  const parameters = queryParameters(['limit', ...ofConsumers], Object.keys(entries));
+  const wanted = parseCandidateRequest(asked, request.version, parameters);
   return { options, wanted, conditions: conditionsOf(asked, wanted) };
 }
 

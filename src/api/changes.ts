@@ -8,7 +8,7 @@ import type { Answer, ApiRequest, Endpoint } from '../rest/endpoint.ts';
 import { ApiError, badRequest, errorCodes } from '../rest/errors.ts';
 import { object, text } from '../rest/json_schema.ts';
 import { since } from '../rest/microversions.ts';
-import { checkQuery } from '../rest/query_schema.ts';
+import { checkQuery, refuseRepeated } from '../rest/query_schema.ts';
 import { failed } from '../rest/schema_complaint.ts';
 import { streamEvents } from './change_events.ts';
 import type { Parts } from './parts.ts';
@@ -63,6 +63,7 @@ function readWait(prefer: string | undefined): number | undefined {
 
 async function list(request: ApiRequest, parts: Parts): Promise<Answer> {
   const asked = checkQuery(request.query(), parameters);
+  refuseRepeated(request.query(), ['since', 'parts']);
   const bits = asked.parts === undefined ? allParts : bitsOf(asked.parts.split(',').filter(isPart));
   const waitSeconds = readWait(request.header('prefer'));
   const wantsEvents = request.prefers(['application/json', 'text/event-stream']) === 'text/event-stream';

@@ -7,7 +7,8 @@ import { integerOrNull, object } from '../rest/json_schema.ts';
 import { since } from '../rest/microversions.ts';
 import { checkQuery } from '../rest/query_schema.ts';
 import { termSeconds } from './allocation_bodies.ts';
-import { findConsumer, requireConsumerGeneration } from './consumers.ts';
+import { findConsumer, requireConsumerGeneration, taggedAllocations } from './consumers.ts';
+import { takesIfMatch } from './entity_tags.ts';
 import type { Parts } from './parts.ts';
 import { checkTerm, endText } from './terms.ts';
 
@@ -21,6 +22,7 @@ export const consumerTermEndpoints: readonly Endpoint<Parts>[] = [
     policy: 'placement:consumers:term',
     wantsJson: true,
     answersJson: true,
+    ...takesIfMatch,
     handle: change,
   },
 ];
@@ -39,6 +41,8 @@ async function change(request: ApiRequest, parts: Parts): Promise<Answer> {
   if (seconds !== null) checkTerm(request.param('uuid'), seconds, parts.config);
   for (;;) {
     const seen = await findConsumer(request, parts);
+    const allocations = await taggedAllocations(request, parts, seen);
+    if (allocations === 'changed') continue;
     requireConsumerGeneration(seen, generation);
     const { uuid, id } = seen;
     if (id === null || generation === null) {
@@ -46,7 +50,7 @@ async function change(request: ApiRequest, parts: Parts): Promise<Answer> {
         `Consumer ${uuid} has no record, and so it cannot have a term. Complete it with PUT /consumers/${uuid} first.`,
       );
     }
-    const set = await repeatLostRaces(() => setTerm(parts.database, { uuid, id, generation }, seconds));
+    const set = await repeatLostRaces(() => setTerm(parts.database, { uuid, id, generation, allocations }, seconds));
     // Another request has written or removed the consumer meanwhile: it is read again.
     if (set !== 'changed') {
       const json = { consumer_generation: generation, expires_at: endText(set.expires) };

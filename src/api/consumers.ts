@@ -1,6 +1,7 @@
 import * as v from 'valibot';
 import { repeatLostRaces } from '../../db/engine/lost_race.ts';
 import { isStorable } from '../../db/engine/storable.ts';
+import type { ConsumerAllocationRow } from '../../db/statements/claims/read_allocations.ts';
 import { completeConsumer } from '../../db/statements/consumers/complete_consumer.ts';
 import type { ConsumerRow } from '../../db/statements/consumers/consumer_row.ts';
 import type { ConsumerOwner, ConsumerWritten } from '../../db/statements/consumers/consumer_write.ts';
@@ -152,7 +153,7 @@ async function update(request: ApiRequest, parts: Parts): Promise<Answer> {
  */
 async function writeOwner(
   request: ApiRequest,
-  { database, allocationReads, config }: Parts,
+  parts: Parts,
   {
     seen,
     owner,
@@ -160,21 +161,34 @@ async function writeOwner(
   }: { readonly seen: ConsumerRow; readonly owner: ConsumerOwner; readonly generation: number | null },
 ): Promise<ConsumerWritten> {
   const { uuid, id } = seen;
-  // The generation guards the owner; what the tag is of besides may be written without it, and is held against what is
-  // read here.
-  const isByTag = request.ifMatch !== undefined && request.ifMatch !== '*';
-  const allocations = isByTag ? await allocationReads.ofConsumer(uuid) : undefined;
-  if (allocations !== undefined) {
-    const content = contentOf(allocations, config);
-    if (content !== undefined && allocations[0]?.consumer_generation !== seen.generation) return 'changed';
-    requireMatch(request, `Consumer ${uuid}`, () => content && allocationsTag(content));
-  }
+  const allocations = await taggedAllocations(request, parts, seen);
+  if (allocations === 'changed') return 'changed';
   requireConsumerGeneration(seen, generation);
   return repeatLostRaces(() =>
     id === null || generation === null
-      ? completeConsumer(database, { uuid, seen: allocations }, owner)
-      : updateConsumer(database, { uuid, id, generation, allocations }, owner),
+      ? completeConsumer(parts.database, { uuid, seen: allocations }, owner)
+      : updateConsumer(parts.database, { uuid, id, generation, allocations }, owner),
   );
+}
+
+/**
+ * The allocations that a consumer must still have when it is written, if the client named a tag. The generation guards
+ * the owner; what the tag is of besides may be written without it.
+ *
+ * @returns undefined where If-Match names no tag, and `changed` where the consumer is not as it was seen any more
+ * @throws ApiError 412
+ */
+export async function taggedAllocations(
+  request: ApiRequest,
+  { allocationReads, config }: Parts,
+  { uuid, generation }: ConsumerRow,
+): Promise<readonly ConsumerAllocationRow[] | undefined | 'changed'> {
+  if (request.ifMatch === undefined || request.ifMatch === '*') return undefined;
+  const allocations = await allocationReads.ofConsumer(uuid);
+  const content = contentOf(allocations, config);
+  if (content !== undefined && allocations[0]?.consumer_generation !== generation) return 'changed';
+  requireMatch(request, `Consumer ${uuid}`, () => content && allocationsTag(content));
+  return allocations;
 }
 
 /** @throws ApiError 409 where the client knows another generation of the consumer. */

@@ -1,6 +1,6 @@
 import { isStorable } from '../../db/engine/storable.ts';
 import { conditionsOf } from '../candidates/conditions.ts';
-import { parseCandidateRequest } from '../candidates/query.ts';
+import { parseCandidateRequest, queryParameters } from '../candidates/query.ts';
 import type { Claim, ConsumerClaim, PlacementQuery } from '../claims/claim.ts';
 import { placingOrder } from '../claims/placing_order.ts';
 import type { ApiRequest } from '../rest/endpoint.ts';
@@ -12,6 +12,8 @@ import type { ConsumerBody } from './allocation_bodies.ts';
 /*
  * Claims by query: `candidates` in the place of `allocations`, from microversion 1.43 on.
  */
+
+const parameters = queryParameters(['limit']);
 
 /** How many queries a consumer may have, of which the first that fits counts. */
 const mostQueries = 8;
@@ -77,11 +79,14 @@ function parseText(uuid: string, text: unknown, version: number): PlacementQuery
     const query = parseQuery(`?${text}`); // so that a '?' of its own is part of the first name, as in a URL
     const limit = query.last('limit');
     if (limit !== undefined) throw badRequest(`'limit' was unexpected, since one candidate is taken. Got: ${limit}`);
-    const request = parseCandidateRequest(query, version);
+    const request = parseCandidateRequest(query, version, parameters);
     return { request, conditions: conditionsOf(query, request) };
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
-    throw badRequest(`candidates of consumer ${uuid}: ${error.message} (in ${pythonRepr(text)})`, error.code);
+    throw badRequest(
+      `candidates of consumer ${uuid}: ${error.sentence ?? error.message} (in ${pythonRepr(text)})`,
+      error.code,
+    );
   }
 }
 

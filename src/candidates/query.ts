@@ -44,28 +44,44 @@ const suffixed = [
   { since: since.namedGroups, names: ['in_tree', ...grouped], suffix: nameSuffix, wide: [] },
   { since: since.candidateTree, names: ['in_tree', ...grouped], suffix: numberSuffix, wide: [] },
   { since: since.numberedGroups, names: grouped, suffix: numberSuffix, wide: [] },
-].map(({ names, suffix, wide, ...brought }) => ({
-  ...brought,
-  schema: keyed(
-    [
-      ...names.map((name) => new RegExp(`^${name}${suffix}$`)),
-      ...['limit', 'group_policy', ...wide].map((name) => new RegExp(`^${name}$`)),
-    ],
-    text(),
-  ),
-}));
+];
 
-const querySchemas: readonly Since<v.GenericSchema>[] = [...suffixed, ...plain];
+/** The names of parameters by version, of which an error about an unknown one tells those that are known. */
+export type QueryParameters = readonly Since<v.GenericSchema>[];
+
+/** The parameters of GET /allocation_candidates, without some of them and with others. */
+export const queryParameters = (without: readonly string[] = [], also: readonly string[] = []): QueryParameters => [
+  ...suffixed.map(({ names, suffix, wide, ...brought }) => ({
+    ...brought,
+    schema: keyed(
+      [
+        ...names.map((name) => new RegExp(`^${name}${suffix}$`)),
+        ...['limit', 'group_policy', ...wide, ...also]
+          .filter((name) => !without.includes(name))
+          .map((name) => new RegExp(`^${name}$`)),
+      ],
+      text(),
+    ),
+  })),
+  ...plain,
+];
+
+const ofCandidates = queryParameters();
 
 const requestWide = v.looseObject({ limit, group_policy: v.optional(oneOf(['none', 'isolate'])) });
 
 /**
  * Reads the query of GET /allocation_candidates.
  *
+ * @param parameters which it may have, if they are not those of GET /allocation_candidates
  * @throws ApiError 400 naming the parameter and what is wrong with it.
  */
-export function parseCandidateRequest(query: Query, version: number): CandidateRequest {
-  checkQuery(query, bySince(querySchemas, version));
+export function parseCandidateRequest(
+  query: Query,
+  version: number,
+  parameters: QueryParameters = ofCandidates,
+): CandidateRequest {
+  checkQuery(query, bySince(parameters, version));
   checkQuery(query, requestWide);
   const [limitText] = query.all('limit');
   if (limitText !== undefined && !/^[1-9][0-9]*$/.test(limitText)) {

@@ -1,11 +1,14 @@
 import { ApiError } from '../rest/errors.ts';
 import { placementService } from '../rest/microversions.ts';
 import { parseQuery } from '../rest/query_string.ts';
-import { parseCandidateRequest } from './query.ts';
+import { parseCandidateRequest, queryParameters } from './query.ts';
 import type { CandidateRequest } from './request.ts';
 
 /** A query for candidates that has a name, such as a flavor. */
 export type Shape = { readonly name: string; readonly request: CandidateRequest };
+
+/** How many fit is counted whatever consumers hold. */
+const parameters = queryParameters(['limit', 'with', 'apart_from']);
 
 /**
  * Reads shapes: `small: resources=VCPU:2,MEMORY_MB:4096; gpu: resources=VGPU:1&required=HW_GPU_API_VULKAN`.
@@ -41,9 +44,10 @@ function parseShape(text: string): Shape {
   try {
     const parsed = parseQuery(query);
     if (parsed.last('limit') !== undefined) throw new ShapeError(name, 'has a limit, which has no meaning here');
-    return { name, request: parseCandidateRequest(parsed, placementService.maxMinor) };
+    return { name, request: parseCandidateRequest(parsed, placementService.maxMinor, parameters) };
   } catch (error) {
-    if (error instanceof ApiError) throw new ShapeError(name, error.message.replaceAll(/\s+/g, ' '));
+    if (error instanceof ApiError)
+      throw new ShapeError(name, (error.sentence ?? error.message).replaceAll(/\s+/g, ' '));
     throw error;
   }
 }

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { type Consumer, retryConflicts } from '../client/index.ts';
+import type { Consumer } from '../client/index.ts';
 import { consumerArgument, readConsumer } from './consumer_argument.ts';
 import { typeOption } from './consumer_type.ts';
 import { findProvider } from './find_provider.ts';
@@ -17,7 +17,7 @@ type ListOptions = {
   readonly expiring?: number | true;
 };
 
-type TermOptions = { readonly expiresIn?: number; readonly lasting?: true };
+type TermOptions = IfMatchOption & { readonly expiresIn?: number; readonly lasting?: true };
 
 /** A time after the end of every term. */
 const farAway = '9999-12-31T23:59:59Z';
@@ -112,15 +112,17 @@ export function addConsumerCommands(program: Command): void {
     .argument(...consumerArgument)
     .addOption(expiresInOption().conflicts('lasting'))
     .option('--lasting', 'the consumer has no term any more')
-    .action(async (which: string, { expiresIn, lasting }: TermOptions, command: Command) => {
+    .addOption(ifMatchOption('consumer show'))
+    .action(async (which: string, options: TermOptions, command: Command) => {
+      const { expiresIn, lasting, ifMatch } = options;
       const { uuid } = readConsumer(which, undefined, command);
       const { placement, print } = shellOf(command);
       if (expiresIn === undefined && lasting === undefined) {
         command.error('error: Nothing is to be changed. Give --expires-in or --lasting.');
       }
-      const term = await retryConflicts(async () => {
+      const term = await retryUnlessChanged(options, async () => {
         const { consumer_generation } = await placement.consumers.show(uuid);
-        return placement.consumers.setTerm(uuid, { expires_in: expiresIn ?? null, consumer_generation });
+        return placement.consumers.setTerm(uuid, { expires_in: expiresIn ?? null, consumer_generation }, { ifMatch });
       });
       print({ uuid, ...term }, () =>
         term.expires_at === null ? `Consumer ${uuid} is lasting.` : `Consumer ${uuid} lasts until ${term.expires_at}.`,

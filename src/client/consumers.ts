@@ -76,7 +76,7 @@ export type ConsumerCalls = {
    *
    * @throws ApiError 404 if the term has ended or there is no such consumer; 409 if it has changed since it was read
    */
-  setTerm(uuid: string, change: TermChange, options?: CallOptions): Promise<Term>;
+  setTerm(uuid: string, change: TermChange, options?: WriteOptions): Promise<Term>;
 };
 
 /** The minor version that brought consumers. */

@@ -118,23 +118,28 @@ for (const engine of engines) {
 
   test(`If-Match is checked against the stored content, even at the same generation: ${engine}`, async () => {
     await withTestService(engine, {}, async (service) => {
-      const send = requestsTo(service, 'placement 1.41');
+      const send = requestsTo(service, 'placement 1.45');
       const [host, consumer] = [randomUUID(), randomUUID()];
       await makeProvider(send, host, { VCPU: { total: 1000 } });
       accepted(await send('PUT', `/allocations/${consumer}`, newClaim({ [host]: { VCPU: 1 } })));
       const put = async (etag: unknown) => {
         const seen = accepted(await send('GET', `/consumers/${consumer}`)).json;
-        const response = await service.app.request(`/consumers/${consumer}`, {
-          method: 'PUT',
-          headers: {
+        const putIfMatch = async (path: string, body: object) => {
+          const headers = {
             'x-auth-token': 'admin',
-            'openstack-api-version': 'placement 1.41',
+            'openstack-api-version': 'placement 1.45',
             'content-type': 'application/json',
             'if-match': String(etag),
-          },
-          body: JSON.stringify({ ...Object(seen), project_id: 'elsewhere' }),
-        });
-        return response.status;
+          };
+          return (await service.app.request(path, { method: 'PUT', headers, body: JSON.stringify(body) })).status;
+        };
+        const consumer_generation = at(seen, 'consumer_generation');
+        const term = await putIfMatch(`/consumers/${consumer}/term`, { expires_in: 100, consumer_generation });
+        const end = at((await send('GET', `/consumers/${consumer}`)).json, 'expires_at');
+        assert.equal(end === at(seen, 'expires_at'), term !== 200);
+        const owner = await putIfMatch(`/consumers/${consumer}`, { ...Object(seen), project_id: 'elsewhere' });
+        assert.equal(owner, term);
+        return owner;
       };
       const etag = at(accepted(await send('GET', `/consumers/${consumer}`)).json, 'etag');
       await service.database.kysely

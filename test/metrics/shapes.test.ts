@@ -64,6 +64,10 @@ suite('shapes', () => {
       ['a: resources=VCPU:1; a: resources=VCPU:2', /^the shape "a": there are two of this name$/],
       ['resources=VCPU:1', /must be a name/],
       ['small: resources=VCPU:1&limit=5', /^the shape "small": has a limit/],
+      [
+        'small: resources=VCPU:1&apart_from=x',
+        /^the shape "small": .*'apart_from' is unknown. Known are group_policy, /,
+      ],
       ['small: colour=red', /^the shape "small": .*'colour'/],
     ] as const) {
       assert.throws(() => parseShapes(text), { message: problem }, text);

@@ -1,5 +1,6 @@
 import { sql } from 'kysely';
 import type { Database } from '../../engine/connect.ts';
+import { hasSeen, type SeenAllocation } from '../claims/seen_allocations.ts';
 
 /** A consumer as the caller has read it. */
 export type TermHolder = {
@@ -7,6 +8,8 @@ export type TermHolder = {
   /** The id of the record. A consumer that was deleted and created again has a record with another id. */
   readonly id: number;
   readonly generation: number;
+  /** The exact allocations that it must still have, if the client named what it has seen. */
+  readonly allocations: readonly SeenAllocation[] | undefined;
 };
 
 /**
@@ -26,10 +29,11 @@ type Row = { readonly isOpen: boolean; readonly expires: Date | null };
  */
 export async function setTerm(
   { write }: Pick<Database, 'write'>,
-  { uuid, id, generation }: TermHolder,
+  { uuid, id, generation, allocations }: TermHolder,
   seconds: number | null,
 ): Promise<TermSet> {
   const lock = sql`select id from consumers where uuid = ${uuid} for update`;
+  const lockAllocations = sql`select id from allocations where consumer_id = ${uuid} order by id for update`;
   const open = sql`
     with open as materialized (
       select c.id from consumers c
@@ -38,6 +42,7 @@ export async function setTerm(
       ) as t on true
       where c.uuid = ${uuid} and c.id = ${id} and c.generation = ${generation}
         and (t.expires_at is null or t.expires_at > clock_timestamp())
+        ${allocations === undefined ? sql`` : sql`and ${hasSeen(uuid, allocations)}`}
     )`;
   const change =
     seconds === null
@@ -52,6 +57,7 @@ export async function setTerm(
       returning t.expires_at
     )
     select exists (select from open) as "isOpen", (select expires_at from given) as expires`;
-  const [, [row]] = await write([lock, change]);
+  const [row] =
+    allocations === undefined ? (await write([lock, change]))[1] : (await write([lock, lockAllocations, change]))[2];
   return row?.isOpen === true ? { expires: row.expires } : 'changed';
 }
