@@ -1,4 +1,7 @@
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
 import { Command, InvalidArgumentError, Option } from 'commander';
+import { compileCache } from './compile_cache.ts';
 import { type Engine, engines, postgresqlServer } from './engines.ts';
 import { holdToContract } from './gabbi/contract.ts';
 import { type OpenServer, runFolder } from './gabbi/folder.ts';
@@ -8,7 +11,8 @@ import { createDatabase } from './postgresql.ts';
 
 /*
  * Runs the gabbi files of a folder against this service in this process, where every exchange must also match
- * openapi.yaml. With --server it runs them against any other implementation of the API.
+ * openapi.yaml. With --server it runs them against any other implementation of the API. Each of two engines has a process of its own,
+ * so that both run at the same time.
  */
 
 type Options = {
@@ -39,11 +43,37 @@ const command = new Command('conformance')
 
 const [folder = ''] = command.args;
 const options = command.opts<Options>();
-const chosen: readonly Engine[] = options.engine === 'both' ? engines : [options.engine];
 
-const totals: Totals[] = [];
-for (const engine of chosen) {
-  const label = chosen.length > 1 ? engine : '';
+const total =
+  options.engine === 'both' ? sum(await Promise.all(engines.map(inOwnProcess))) : await runOn(options.engine);
+// To the process that runs both engines: `inOwnProcess`.
+if (process.send !== undefined) process.send(total);
+else conclude(total);
+
+function conclude(total: Totals): void {
+  if (total.passed + total.failed + total.skipped === 0) {
+    console.error(`No test was found in ${folder}. Name a folder with *.yaml files, and globs that match some.`);
+  }
+  console.log(totalLine(total));
+  process.exitCode = total.failed > 0 || total.passed === 0 ? 1 : 0;
+}
+
+/** Runs this program for one of the two engines. @throws Error if it ends without a result */
+async function inOwnProcess(engine: Engine): Promise<Totals> {
+  const child = fork(import.meta.filename, [...process.argv.slice(2), '--engine', engine], {
+    env: { ...process.env, ...compileCache },
+  });
+  let total: Totals | undefined;
+  child.once('message', (message) => {
+    total = message as Totals; // what this program sends
+  });
+  const [code] = await once(child, 'exit');
+  if (total === undefined) throw new Error(`The tests on ${engine} ended with ${code}, without a result.`);
+  return total;
+}
+
+async function runOn(engine: Engine): Promise<Totals> {
+  const label = process.send === undefined ? '' : engine;
   const results = await runFolder({
     ...options,
     folder,
@@ -52,14 +82,8 @@ for (const engine of chosen) {
     observe: options.server === undefined ? holdToContract : undefined,
     report: (result) => console.log(fileReport(label, result)),
   });
-  totals.push(...results.map(({ tests }) => count(tests)));
+  return sum(results.map(({ tests }) => count(tests)));
 }
-const total = sum(totals);
-if (total.passed + total.failed + total.skipped === 0) {
-  console.error(`No test was found in ${folder}. Name a folder with *.yaml files, and globs that match some.`);
-}
-console.log(totalLine(total));
-process.exitCode = total.failed > 0 || total.passed === 0 ? 1 : 0;
 
 function speakingUpTo(maxMicroversion: string | undefined, open: OpenServer): OpenServer {
   if (maxMicroversion === undefined) return open;

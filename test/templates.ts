@@ -1,7 +1,8 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { PGlite } from '@electric-sql/pglite';
 import pg from 'pg';
 import { type DatabaseSettings, openDatabase } from '../db/engine/connect.ts';
@@ -11,7 +12,7 @@ import { databaseUrl } from './postgresql.ts';
 
 /*
  * A database with the schema and the standard names is made once. Each test gets a copy, which takes a tenth of a
- * second. The name of the database contains a hash of the folder db/, so that an outdated one is never used.
+ * second. The name of the database contains a hash of the code that makes it, so that an outdated one is never used.
  */
 
 /**
@@ -27,9 +28,14 @@ let dump: Promise<Blob> | undefined;
 
 async function readOrMakeDump(): Promise<Blob> {
   const prefix = `placement-test-${process.getuid?.() ?? ''}-`;
-  const file = path.join(os.tmpdir(), `${prefix}${await hashOfDb()}.tar`);
-  const kept = await readFile(file).catch(() => undefined);
-  if (kept !== undefined) return new Blob([kept]);
+  const file = path.join(os.tmpdir(), `${prefix}${await hashOfSchema()}.tar`);
+  const lock = `${file}.lock`;
+  for (;;) {
+    const kept = await readFile(file).catch(() => undefined);
+    if (kept !== undefined) return new Blob([kept]);
+    if (await takes(lock)) break;
+    await sleep(50);
+  }
   const folder = await mkdtemp(path.join(os.tmpdir(), 'placement-template-'));
   try {
     await fill({ embeddedPath: folder });
@@ -42,13 +48,35 @@ async function readOrMakeDump(): Promise<Blob> {
     const unfinished = `${file}.${randomUUID()}`;
     await writeFile(unfinished, Buffer.from(await made.arrayBuffer()), { mode: 0o600 });
     await rename(unfinished, file);
-    for (const old of await readdir(os.tmpdir())) {
-      const outdated = old.startsWith(prefix) && old.endsWith('.tar') && old !== path.basename(file);
-      if (outdated) await rm(path.join(os.tmpdir(), old), { force: true });
-    }
+    await removeOutdated(prefix, file);
     return made;
   } finally {
     await rm(folder, { recursive: true, force: true });
+    await rm(lock, { force: true });
+  }
+}
+
+/** Takes a lock, so that one process makes the dump and the others wait for it. @returns false if another process has it */
+async function takes(lock: string): Promise<boolean> {
+  try {
+    await writeFile(lock, '', { flag: 'wx' });
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error; // of the file system
+    // A process that was killed has left its lock.
+    const made = (await stat(lock).catch(() => undefined))?.mtimeMs ?? Date.now();
+    if (made < Date.now() - 60_000) await rm(lock, { force: true });
+    return false;
+  }
+}
+
+/** Removes the dumps that were made more than a day ago. A later one may be of another checkout. */
+async function removeOutdated(prefix: string, current: string): Promise<void> {
+  for (const name of await readdir(os.tmpdir())) {
+    const file = path.join(os.tmpdir(), name);
+    if (!name.startsWith(prefix) || file === current) continue;
+    const made = (await stat(file).catch(() => undefined))?.mtimeMs ?? 0;
+    if (made < Date.now() - 86_400_000) await rm(file, { force: true });
   }
 }
 
@@ -65,7 +93,7 @@ export async function fillEmbedded(embeddedPath: string): Promise<void> {
  * first process that needs it makes it.
  */
 export async function postgresqlTemplate(serverUrl: string): Promise<string> {
-  const name = `template_${await hashOfDb()}`;
+  const name = `template_${await hashOfSchema()}`;
   const client = new pg.Client({ connectionString: serverUrl });
   await client.connect();
   try {
@@ -94,11 +122,13 @@ async function fill(settings: DatabaseSettings): Promise<void> {
   }
 }
 
-async function hashOfDb(): Promise<string> {
-  const folder = path.join(import.meta.dirname, '..', 'db');
+async function hashOfSchema(): Promise<string> {
+  const db = path.join(import.meta.dirname, '..', 'db');
   const hash = createHash('sha256');
-  for (const file of (await readdir(folder, { recursive: true })).toSorted()) {
-    if (file.endsWith('.ts')) hash.update(`${file}\0`).update(await readFile(path.join(folder, file)));
+  for (const folder of ['engine', 'schema']) {
+    for (const file of (await readdir(path.join(db, folder), { recursive: true })).toSorted()) {
+      if (file.endsWith('.ts')) hash.update(`${file}\0`).update(await readFile(path.join(db, folder, file)));
+    }
   }
   return hash.digest('hex').slice(0, 16);
 }

@@ -18,6 +18,8 @@ const servers = new Map<string, Spoken>();
 export const spokenBy = (endpoint: string): Spoken | undefined => servers.get(endpoint);
 /** Remembers which versions a server speaks. */
 export const remember = (endpoint: string, spoken: Spoken): void => void servers.set(endpoint, spoken);
+/** Forgets all servers, for tests that run several programs in one process. */
+export const forgetServers = (): void => servers.clear();
 
 /** What an answer says about the versions of the server. */
 export type Told = {

@@ -1,22 +1,57 @@
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
+import { type ChildProcess, execFile, fork } from 'node:child_process';
 import path from 'node:path';
 import { widthOf } from '../../src/cli/table.ts';
 import { compileCache } from '../compile_cache.ts';
+import type { CommandLine, Ended } from './command_host.ts';
 import { project } from './documentation.ts';
 import type { TestServer } from './servers.ts';
 
-export type Ended = { readonly code: number; readonly stdout: string; readonly stderr: string };
-
 export const program = path.join(project, 'src', 'bin', 'placement.ts');
 
-/** Runs `placement` to its end, with only the given environment. */
+/** Runs `placement` to its end in a process of its own, with only the given environment. */
 export function placement(args: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<Ended> {
   return new Promise((resolve) => {
     const options = { env: { PATH: process.env.PATH, ...compileCache, ...env }, timeout: 60_000, maxBuffer: 2 ** 27 };
     execFile(process.execPath, [program, ...args], options, (error, stdout, stderr) => {
       resolve({ code: typeof error?.code === 'number' ? error.code : error === null ? 0 : -1, stdout, stderr });
     });
+  });
+}
+
+let host: ChildProcess | undefined;
+let latest: Promise<unknown> = Promise.resolve();
+
+/** As `placement`, in a process that runs all command lines of a test file, in turn. */
+export function hostedPlacement(args: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<Ended> {
+  const ended = latest.then(() => runInHost({ args, env: { PATH: process.env.PATH ?? '', ...env } }));
+  latest = ended.catch(() => {});
+  return ended;
+}
+
+function runInHost(line: CommandLine): Promise<Ended> {
+  host ??= fork(path.join(import.meta.dirname, 'command_host.ts'), {
+    execArgv: [],
+    env: { PATH: process.env.PATH, ...compileCache },
+  });
+  const running = host;
+  return new Promise<Ended>((resolve, reject) => {
+    const tooLong = setTimeout(() => running.kill('SIGKILL'), 60_000);
+    const lost = () => {
+      host = undefined;
+      reject(new Error(`The process that runs "placement ${line.args.join(' ')}" ended.`));
+    };
+    running.once('exit', lost);
+    running.once('message', (message) => {
+      clearTimeout(tooLong);
+      running.off('exit', lost);
+      running.unref();
+      running.channel?.unref();
+      resolve(message as Ended); // what command_host.ts sends
+    });
+    running.ref();
+    running.channel?.ref();
+    running.send(line);
   });
 }
 
@@ -27,7 +62,7 @@ export async function mustFail(
   env: Readonly<Record<string, string>>,
   code = 1,
 ): Promise<void> {
-  const { stdout, stderr, ...ended } = await placement(args, env);
+  const { stdout, stderr, ...ended } = await hostedPlacement(args, env);
   assert.deepEqual([ended.code, stdout], [code, ''], stderr);
   assert.match(stderr, expected);
   assert.doesNotMatch(stderr, /^ +at /m);
@@ -48,7 +83,7 @@ export function commandsOn(server: () => TestServer) {
     env,
     /** Runs a command line that must succeed without a warning. @returns what it prints */
     run: async (...args: readonly string[]): Promise<string> => {
-      const { code, stdout, stderr } = await placement(args, env());
+      const { code, stdout, stderr } = await hostedPlacement(args, env());
       assert.deepEqual([code, stderr], [0, ''], args.join(' '));
       return stdout;
     },

@@ -20,13 +20,15 @@ before(async () => {
   const command = path.join(folder, 'placement');
   await writeFile(command, `#!/bin/sh\nexec '${process.execPath}' '${program}' "$@"\n`);
   await chmod(command, 0o755);
+  // As a user's profile, which does it once for a shell.
+  await writeFile(path.join(folder, 'script'), (await placement(['completion', 'bash'])).stdout);
 });
 after(() => rm(folder, { recursive: true }));
 
 /** The completions that bash offers for the last of these words. */
 async function offered(...words: readonly string[]): Promise<readonly string[]> {
   const quoted = ['placement', ...words].map((word) => `'${word}'`).join(' ');
-  const script = `source <(placement completion bash); COMP_WORDS=(${quoted}); COMP_CWORD=${words.length}
+  const script = `source '${folder}/script'; COMP_WORDS=(${quoted}); COMP_CWORD=${words.length}
     _placement_complete; printf '%s\\n' "\${COMPREPLY[@]}"`;
   const { stdout } = await exec('bash', ['-c', script], {
     env: { PATH: `${folder}:${process.env.PATH}`, ...compileCache, ...env },

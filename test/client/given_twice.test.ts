@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { placement } from './command.ts';
+import { hostedPlacement } from './command.ts';
 import { startServer, type TestServer } from './servers.ts';
 
 /*
@@ -14,7 +14,7 @@ before(async () => {
 });
 after(() => server.close());
 
-const run = (...args: readonly string[]) => placement(args, { OS_ENDPOINT: server.url, OS_TOKEN: 'admin' });
+const run = (...args: readonly string[]) => hostedPlacement(args, { OS_ENDPOINT: server.url, OS_TOKEN: 'admin' });
 
 const consumer = 'b1d0c1a4-52a1-4a5e-8f0c-000000000001';
 const host = '0057c0de-0000-4000-8000-000000000001';
