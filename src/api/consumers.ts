@@ -9,7 +9,7 @@ import { listConsumers } from '../../db/statements/consumers/list_consumers.ts';
 import { readConsumer } from '../../db/statements/consumers/read_consumer.ts';
 import { updateConsumer } from '../../db/statements/consumers/update_consumer.ts';
 import type { Fleet } from '../fleet/fleet.ts';
-import type { Provider } from '../fleet/provider.ts';
+import { type Provider, treeOf } from '../fleet/provider.ts';
 import { allocationsTag, unknownType } from '../placement/entity_tag.ts';
 import { isUuidLike, normalUuid } from '../placement/uuid.ts';
 import type { Answer, ApiRequest, Endpoint, PolicyTarget } from '../rest/endpoint.ts';
@@ -246,10 +246,10 @@ function providersOf(
     return provider;
   };
   const provider = found('resource_provider');
-  const tree = found('in_tree')?.root.tree;
-  const isInTree = provider !== undefined && tree?.includes(provider) === true;
+  const inTree = found('in_tree');
+  const isInTree = provider !== undefined && provider.root === inTree?.root;
   return [
-    ...(tree === undefined || isInTree ? [] : [tree.map(({ id }) => id)]),
+    ...(inTree === undefined || isInTree ? [] : [treeOf(inTree.root).map(({ id }) => id)]),
     ...(provider === undefined ? [] : [[provider.id]]),
   ];
 }

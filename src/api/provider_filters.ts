@@ -1,7 +1,7 @@
 import * as v from 'valibot';
 import { hasAnyTrait, hasRequiredTraits, isInAny, isMemberOf } from '../fleet/filters.ts';
 import type { Fleet } from '../fleet/fleet.ts';
-import { inventoryOf, type Provider } from '../fleet/provider.ts';
+import { inventoryOf, type Provider, treeOf } from '../fleet/provider.ts';
 import { hasRoomFor } from '../placement/inventory.ts';
 import { badRequest, noSuchClass } from '../rest/errors.ts';
 import { object, text, uuidText } from '../rest/json_schema.ts';
@@ -49,7 +49,7 @@ export function filterProviders(query: Query, version: number): (fleet: Fleet) =
     if (values.in_tree) {
       const node = fleet.byUuid.get(values.in_tree);
       if (node === undefined) return [];
-      found = node.root.tree;
+      found = treeOf(node.root);
     }
     if (values.name) found = only(fleet.byName.get(values.name), found, values.in_tree);
     if (values.uuid) found = [...found].filter((provider) => provider.uuid === values.uuid);

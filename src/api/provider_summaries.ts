@@ -2,7 +2,7 @@ import * as v from 'valibot';
 import { jsonWriter } from '../candidates/json_writer.ts';
 import { hasAnyTrait, hasRequiredTraits, isInAny, isMemberOf } from '../fleet/filters.ts';
 import type { Fleet } from '../fleet/fleet.ts';
-import type { Provider } from '../fleet/provider.ts';
+import { type Provider, treeOf } from '../fleet/provider.ts';
 import { isUuidLike, normalUuid } from '../placement/uuid.ts';
 import { asciiJson } from '../rest/ascii_json.ts';
 import type { Answer, ApiRequest, Endpoint } from '../rest/endpoint.ts';
@@ -86,10 +86,10 @@ function readFilter(query: Query, version: number): (fleet: Fleet) => Wanted {
     const required = traits.required.map((anyOf) => anyOf.map((name) => requiredTraitId(fleet, name)));
     const forbidden = traits.forbidden.map((name) => requiredTraitId(fleet, name));
     const named = uuids && new Set(uuids.flatMap((uuid) => findInAnySpelling(fleet, uuid) ?? []));
-    const tree = inTree === undefined ? undefined : treeOf(fleet, inTree);
+    const root = inTree === undefined ? undefined : rootOf(fleet, inTree);
     const sets = [
       ...(named === undefined ? [] : [{ size: named.size, providers: named }]),
-      ...(tree === undefined ? [] : [{ size: tree.length, providers: tree }]),
+      ...(root === undefined ? [] : [sized(new Set(treeOf(root)))]),
       ...(required.length === 0 ? [] : [sized(fleet.withTrait.smallest(required))]),
       ...(aggregates.required.length === 0 ? [] : [sized(fleet.inAggregate.smallest(aggregates.required))]),
     ];
@@ -97,7 +97,7 @@ function readFilter(query: Query, version: number): (fleet: Fleet) => Wanted {
       among: sets.toSorted((a, b) => a.size - b.size)[0],
       isWanted: (provider) =>
         (named === undefined || named.has(provider)) &&
-        (tree === undefined || provider.root.tree === tree) &&
+        (root === undefined || provider.root === root) &&
         hasRequiredTraits(provider.traitIds, required) &&
         !hasAnyTrait(provider.traitIds, forbidden) &&
         isMemberOf(provider, aggregates.required) &&
@@ -122,9 +122,9 @@ function readUuids(value: string | undefined): readonly string[] | undefined {
   );
 }
 
-function treeOf(fleet: Fleet, uuid: string): readonly Provider[] {
+function rootOf(fleet: Fleet, uuid: string): Provider {
   const node = findInAnySpelling(fleet, uuid);
-  if (node !== undefined) return node.root.tree;
+  if (node !== undefined) return node.root;
   throw badRequest(
     `Invalid query string parameters: 'in_tree' is of no provider. ${noSuchProvider(normalUuid(uuid))}.`,
   );

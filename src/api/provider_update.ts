@@ -3,7 +3,7 @@ import { renameProvider } from '../../db/statements/providers/rename_provider.ts
 import type { JudgedRow } from '../../db/statements/providers/seen_provider.ts';
 import { providerTagOf } from '../fleet/entity_tags.ts';
 import type { Fleet } from '../fleet/fleet.ts';
-import { type Provider, subtreeOf } from '../fleet/provider.ts';
+import { type Provider, subtreeOf, treeOf } from '../fleet/provider.ts';
 import type { ApiRequest } from '../rest/endpoint.ts';
 import { badRequest, conflict, errorCodes } from '../rest/errors.ts';
 import { since } from '../rest/microversions.ts';
@@ -48,7 +48,7 @@ export async function saveProvider(
 /** The new place of a provider, and the trees by which the move was judged. */
 function placeBelow(parent: Provider | undefined, provider: Provider) {
   const root = parent?.root ?? provider;
-  const judged = new Set([...provider.root.tree, ...root.tree]);
+  const judged = new Set([...treeOf(provider.root), ...treeOf(root)]);
   return {
     parentId: parent?.id ?? null,
     rootId: root.id,
@@ -96,5 +96,5 @@ function judgeParent(fleet: Fleet, provider: Provider, change: Change, version: 
 function allBelow(provider: Provider): readonly Provider[] {
   const { root } = provider;
   const subtree = subtreeOf(provider);
-  return root.parent !== undefined && subtree.includes(root.parent) ? root.tree : subtree;
+  return root.parent !== undefined && subtree.includes(root.parent) ? treeOf(root) : subtree;
 }

@@ -1,7 +1,7 @@
 import { satisfiesTraits } from '../fleet/filters.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import type { ProviderSet } from '../fleet/postings.ts';
-import type { Provider } from '../fleet/provider.ts';
+import { type Provider, treeOf } from '../fleet/provider.ts';
 import { type Order, walk } from './order.ts';
 import { demandsOf, passingFullTrees, type Tally } from './passing_full_trees.ts';
 import { prefetched } from './prefetch.ts';
@@ -82,7 +82,7 @@ function rarest(
     if (group.traits.required.length > 0) considerSet(fleet.withTrait.smallest(group.traits.required));
     if (group.memberOf.length > 0) considerSet(fleet.inAggregate.smallest(group.memberOf));
     if (group.treeRoot !== undefined && group.resources.length > 0) {
-      consider(group.treeRoot.tree.length, group.treeRoot.tree);
+      consider(treeOf(group.treeRoot).length, treeOf(group.treeRoot));
     }
   }
   return fewest;

@@ -136,7 +136,7 @@ const none: readonly never[] = [];
  * a group without suffix has one choice at most.
  */
 export const isAlone = (anchor: Provider, usable: readonly Provider[]): boolean =>
-  anchor.tree.length === 1 && usable.length === 0;
+  anchor.children.length === 0 && usable.length === 0;
 
 /** The choice of a group without suffix at a flat host: the host for all its classes. */
 export const choiceAlone = (group: ResolvedGroup, anchor: Provider): Choice | undefined =>

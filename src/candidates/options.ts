@@ -1,5 +1,5 @@
 import { hasAnyTrait, isInAny, isMemberOf, satisfiesTraits } from '../fleet/filters.ts';
-import { inventoryOf, type Provider } from '../fleet/provider.ts';
+import { inventoryOf, type Provider, treeOf } from '../fleet/provider.ts';
 import { hasRoomFor } from '../placement/inventory.ts';
 import type { ResolvedGroup } from './resolve.ts';
 
@@ -51,7 +51,7 @@ export function optionsByClass(
   const options: Provider[][] = [];
   for (const { classId, amount } of group.resources) {
     const ofClass: Provider[] = [];
-    for (const provider of root.tree) {
+    for (const provider of treeOf(root)) {
       if (hasRoom(provider, classId, amount) && isAllowed(provider)) ofClass.push(provider);
     }
     if (group.treeRoot === undefined) {

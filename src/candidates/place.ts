@@ -1,6 +1,6 @@
 import { satisfiesTraits } from '../fleet/filters.ts';
 import type { Fleet } from '../fleet/fleet.ts';
-import type { Provider } from '../fleet/provider.ts';
+import { type Provider, treeOf } from '../fleet/provider.ts';
 import type { AllowedTrees } from './allowed_trees.ts';
 import type { Candidate } from './candidate.ts';
 import { candidatesOf } from './combinations.ts';
@@ -109,7 +109,7 @@ function* anyRoots(
 }
 
 /** What a tree costs before its first candidate, in looks. */
-const looksAt = (anchor: Provider, groups: number): number => anchor.tree.length * groups * looksAtProvider;
+const looksAt = (anchor: Provider, groups: number): number => treeOf(anchor).length * groups * looksAtProvider;
 const looksAtProvider = 5;
 
 /**

@@ -20,12 +20,12 @@ export function* candidatesJson(
 ): Generator<Uint8Array<ArrayBuffer>> {
   const json = jsonWriter();
   // From 1.29 on: the trees that candidates use, each with its summaries as they were when it was found. While chunks
-  // are sent, a provider may be deleted or move to another tree.
-  const trees = new Map<Provider['tree'], Buffer>();
+  // are sent, a provider may be deleted or move to another tree: a changed tree has another list of its providers.
+  const trees = new Map<Provider | Provider['tree'], Buffer>();
   const providers = new Set<Provider>();
-  let noted: Provider['tree'] | undefined;
+  let noted: Provider | Provider['tree'] | undefined;
   const noteTree = ({ root }: Provider): void => {
-    const { tree } = root;
+    const tree = root.tree.length === 0 ? root : root.tree;
     if (tree !== noted && !trees.has(tree)) trees.set(tree, treeSummary(fleet, root));
     noted = tree;
   };

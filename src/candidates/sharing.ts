@@ -1,5 +1,5 @@
 import type { Fleet } from '../fleet/fleet.ts';
-import type { Provider } from '../fleet/provider.ts';
+import { type Provider, treeOf } from '../fleet/provider.ts';
 
 /** The trait of providers whose inventories the other members of their aggregates may use. */
 const sharingTrait = 'MISC_SHARES_VIA_AGGREGATE';
@@ -31,7 +31,7 @@ export function sharingIn(fleet: Fleet): Sharing {
   }
   const usableBy = (root: Provider): readonly Provider[] => {
     let found: Set<Provider> | undefined;
-    for (const node of root.tree) {
+    for (const node of treeOf(root)) {
       for (const aggregate of node.aggregates) {
         for (const provider of byAggregate.get(aggregate) ?? noProviders) {
           if (provider.root === root) continue;

@@ -1,6 +1,6 @@
 import type { Fleet } from '../fleet/fleet.ts';
 import { nameOf } from '../fleet/names.ts';
-import { findingsOf, type Provider } from '../fleet/provider.ts';
+import { findingsOf, type Provider, treeOf } from '../fleet/provider.ts';
 import { capacity } from '../placement/inventory.ts';
 import { asciiJson } from '../rest/ascii_json.ts';
 import { exactNumber } from '../rest/exact_number.ts';
@@ -18,7 +18,9 @@ export const summaryText = (fleet: Fleet, provider: Provider, request: Candidate
 export function treeSummary(fleet: Fleet, root: Provider): Buffer {
   const findings = findingsOf(root);
   findings.summary ??= Buffer.from(
-    root.tree.map((provider) => `, ${member(provider, summary(fleet, provider, since.nestedCandidates))}`).join(''),
+    treeOf(root)
+      .map((provider) => `, ${member(provider, summary(fleet, provider, since.nestedCandidates))}`)
+      .join(''),
     'latin1',
   );
   return findings.summary;

@@ -9,7 +9,7 @@ import type { Work } from '../candidates/work.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import { nameOf } from '../fleet/names.ts';
 import type { Effect } from '../fleet/own_writes.ts';
-import type { Provider } from '../fleet/provider.ts';
+import { type Provider, treeOf } from '../fleet/provider.ts';
 import { suppose } from '../fleet/supposed.ts';
 import { ApiError } from '../rest/errors.ts';
 import { type Claim, ClaimRefused, type ConsumerClaim, type PlacementQuery } from './claim.ts';
@@ -235,8 +235,8 @@ const mappingsOf = (candidate: Candidate): Mappings =>
 
 /** Adds the ids of all providers of the tree of a candidate, and of the trees that share with it. */
 function addTrees(ids: Set<number>, anchor: Provider, candidate: Candidate): void {
-  for (const { id } of anchor.tree) ids.add(id);
+  for (const { id } of treeOf(anchor)) ids.add(id);
   for (const { providers } of candidate) {
-    for (const { root } of providers) if (root !== anchor) for (const { id } of root.tree) ids.add(id);
+    for (const { root } of providers) if (root !== anchor) for (const { id } of treeOf(root)) ids.add(id);
   }
 }

@@ -1,7 +1,7 @@
 import { readServices } from '../../db/statements/services/read_services.ts';
 import { computeBinary, type KnownService } from '../../db/statements/services/service_row.ts';
 import type { Fleet } from '../fleet/fleet.ts';
-import type { Provider } from '../fleet/provider.ts';
+import { type Provider, treeOf } from '../fleet/provider.ts';
 import type { Parts } from './parts.ts';
 
 /** A root provider, and the compute service of the host with its name. A root without one is no hypervisor. */
@@ -28,4 +28,4 @@ export async function readHypervisors(
 
 /** The trees of some hypervisors as statements take them. */
 export const membersOf = (hypervisors: readonly Hypervisor[]) =>
-  hypervisors.flatMap(({ root }) => root.tree.map((provider) => ({ rootId: root.id, providerId: provider.id })));
+  hypervisors.flatMap(({ root }) => treeOf(root).map((provider) => ({ rootId: root.id, providerId: provider.id })));

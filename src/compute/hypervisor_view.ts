@@ -1,4 +1,5 @@
 import type { Fleet } from '../fleet/fleet.ts';
+import { treeOf } from '../fleet/provider.ts';
 import type { Hypervisor } from './hypervisor.ts';
 import { since } from './microversions.ts';
 import { serviceId, stateOf, statusOf } from './service_view.ts';
@@ -80,7 +81,7 @@ function figures(fleet: Fleet, hypervisors: readonly Hypervisor[]) {
 function figure({ classes }: Fleet, hypervisors: readonly Hypervisor[], ...names: readonly string[]) {
   const ids = names.flatMap((name) => classes.byName.get(name)?.id ?? []);
   const inventories = hypervisors
-    .flatMap(({ root }) => root.tree)
+    .flatMap(({ root }) => treeOf(root))
     .flatMap((provider) => provider.inventories)
     .filter(({ classId }) => ids.includes(classId));
   const sum = (amounts: readonly number[]) => amounts.reduce((total, amount) => total + amount, 0);

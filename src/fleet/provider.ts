@@ -40,8 +40,8 @@ export type Provider = {
   rootPlace: number;
   children: readonly Provider[];
   /**
-   * All providers of the tree, the root first and parents before children. Only a root has this list; others have an
-   * empty one.
+   * All providers of the tree, the root first and parents before children. Only a root with children has this list, since
+   * a list of one takes 56 bytes; others have an empty one. Read it by `treeOf`.
    */
   tree: readonly Provider[];
   /** By class id, ascending. */
@@ -87,11 +87,13 @@ export function blankProvider(id: number): Provider {
   };
   const lone = provider as Provider; // complete after the next line, which sets the root
   lone.root = lone;
-  lone.tree = [lone];
   return lone;
 }
 
 const none: readonly never[] = [];
+
+/** All providers of the tree of a root, the root first and parents before children. */
+export const treeOf = (root: Provider): readonly Provider[] => (root.tree.length === 0 ? [root] : root.tree);
 
 /** The cache for the tree of a root. */
 export function findingsOf(root: Provider): TreeFindings {

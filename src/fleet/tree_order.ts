@@ -1,5 +1,5 @@
 import { nowhere, type Places } from './places.ts';
-import type { Provider } from './provider.ts';
+import { type Provider, treeOf } from './provider.ts';
 import { type Block, doubt, firstFailing, sortPlaces } from './sorted_places.ts';
 import { keyValue, leftOf, type TreeKey } from './tree_keys.ts';
 import type { Demand } from './tree_room.ts';
@@ -72,7 +72,7 @@ export function orderTrees(
     values[number] = longer;
   };
   const readTree = (root: Provider): void => {
-    for (const [number, key] of keys.entries()) write(number, root.place, keyValue(key, root.tree));
+    for (const [number, key] of keys.entries()) write(number, root.place, keyValue(key, treeOf(root)));
     write(keys.length, root.place, root.rootPlace);
   };
   const isListed = (place: number): boolean => (values[keys.length]?.[place] ?? nowhere) !== nowhere;
@@ -98,7 +98,10 @@ export function orderTrees(
       let most = block.mostFree.get(classId);
       if (most === undefined) {
         most = 0;
-        for (const place of block.places) most = Math.max(most, mostOfOne(providers[place]?.tree ?? none, classId));
+        for (const place of block.places) {
+          const root = providers[place];
+          if (root !== undefined) most = Math.max(most, mostOfOne(treeOf(root), classId));
+        }
         block.mostFree.set(classId, most);
       }
       if (most < ofOne) return false;
@@ -127,7 +130,7 @@ export function orderTrees(
         unlist(provider.place);
         if (provider.rootPlace === nowhere) continue;
         readTree(provider);
-        raiseMostFree(sorted.add(provider.place), provider.tree);
+        raiseMostFree(sorted.add(provider.place), treeOf(provider));
       }
       dirty.clear();
     },
@@ -214,5 +217,3 @@ function placeAt(pieces: readonly Piece[], number: number): number {
 
 /** The values of a key between which trees may be of any use. */
 type Bounds = { readonly least: number; readonly most: number };
-
-const none: readonly never[] = [];

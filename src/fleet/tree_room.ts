@@ -1,6 +1,6 @@
 import { exactCapacity, maxInteger } from '../placement/inventory.ts';
 import { nowhere } from './places.ts';
-import { inventoryOf, type Provider } from './provider.ts';
+import { inventoryOf, type Provider, treeOf } from './provider.ts';
 
 /** What a tree must have free of a class so that a request can fit. */
 export type Demand = {
@@ -65,7 +65,8 @@ export function createTreeRoom(roots: readonly Provider[]): TreeRoom {
   const bringUpToDate = (): void => {
     for (const list of kept.values()) growTo(list, roots.length);
     for (const place of stale) {
-      const tree = roots[place]?.tree ?? none;
+      const root = roots[place];
+      const tree = root === undefined ? none : treeOf(root);
       for (const list of kept.values()) write(list, place, roomIn(tree, list));
     }
     stale.clear();
@@ -79,7 +80,7 @@ export function createTreeRoom(roots: readonly Provider[]): TreeRoom {
       for (const oldest of kept.keys()) if (kept.size >= mostLists) kept.delete(oldest);
       list = { classId, together, room: new Int32Array(), mostOf: new Int32Array() };
       growTo(list, roots.length);
-      for (const [place, root] of roots.entries()) write(list, place, roomIn(root.tree, list));
+      for (const [place, root] of roots.entries()) write(list, place, roomIn(treeOf(root), list));
     }
     kept.delete(name);
     kept.set(name, list);

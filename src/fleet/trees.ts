@@ -1,5 +1,5 @@
 import type { ProviderRow } from '../../db/fleet/rows.ts';
-import { type Provider, subtreeOf } from './provider.ts';
+import { type Provider, subtreeOf, treeOf } from './provider.ts';
 
 /**
  * Updates parents, children, roots and trees after some providers were added, removed or got another parent. Only their
@@ -22,7 +22,7 @@ export function linkTrees(
   const removed = new Set(gone);
   const nodes = new Set<Provider>();
   const addTreeOf = (provider: Provider): void => {
-    for (const node of provider.root.tree) if (!removed.has(node)) nodes.add(node);
+    for (const node of treeOf(provider.root)) if (!removed.has(node)) nodes.add(node);
   };
   for (const provider of gone) addTreeOf(provider);
   for (const row of rows) {
@@ -54,8 +54,9 @@ export function linkTrees(
   }
   for (const node of nodes) {
     if (!isRoot(node)) continue;
-    node.tree = subtreeOf(node).slice(); // a copy has no spare capacity, which would need more memory than most trees
-    for (const provider of node.tree) provider.root = node;
+    // A copy has no spare capacity, which would need more memory than most trees.
+    node.tree = node.children.length === 0 ? none : subtreeOf(node).slice();
+    for (const provider of treeOf(node)) provider.root = node;
   }
 }
 

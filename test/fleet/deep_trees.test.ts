@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { subtreeOf } from '../../src/fleet/provider.ts';
+import { subtreeOf, treeOf } from '../../src/fleet/provider.ts';
 import { createFleet } from './made_up_fleet.ts';
 
 const depth = 50_000;
@@ -24,10 +24,10 @@ test('a tree may have any depth, with each provider below the one before', () =>
   });
   const [root] = fleet.roots;
   assert.ok(root !== undefined && fleet.roots.length === 1);
-  assert.equal(root.tree.length, depth);
+  assert.equal(treeOf(root).length, depth);
   assert.equal(fleet.byId.get(depth)?.root, root);
   assert.deepEqual(
     subtreeOf(root).map(({ id }) => id),
-    root.tree.map(({ id }) => id),
+    treeOf(root).map(({ id }) => id),
   );
 });

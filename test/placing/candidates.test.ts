@@ -12,6 +12,7 @@ import { type BatchedClaim, onFreshFleet, pending } from '../../src/claims/pendi
 import { onCertainFleet, type Placement, placeConsumers } from '../../src/claims/placing.ts';
 import type { Fleet } from '../../src/fleet/fleet.ts';
 import { nameOf } from '../../src/fleet/names.ts';
+import { treeOf } from '../../src/fleet/provider.ts';
 import { keyValue, type TreeKey } from '../../src/fleet/tree_keys.ts';
 import { anyRequest } from '../candidates/random_request.ts';
 import { anyTopology } from '../candidates/random_topology.ts';
@@ -65,8 +66,10 @@ function expectedKeys(rows: AllRows, request: CandidateRequest, keys: readonly T
     .map((candidate) => keyOfCandidate(fleet, candidate));
 }
 
-const rankOf = ([choice]: Candidate, keys: readonly TreeKey[]): readonly number[] =>
-  keys.map((key) => keyValue(key, choice?.providers[0]?.root.tree ?? []));
+const rankOf = ([choice]: Candidate, keys: readonly TreeKey[]): readonly number[] => {
+  const root = choice?.providers[0]?.root;
+  return keys.map((key) => keyValue(key, root === undefined ? [] : treeOf(root)));
+};
 
 const compareRanks = (one: readonly number[], other: readonly number[]): number => {
   const place = one.findIndex((value, number) => value !== other[number]);

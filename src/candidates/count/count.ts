@@ -1,5 +1,5 @@
 import type { Fleet } from '../../fleet/fleet.ts';
-import type { Provider } from '../../fleet/provider.ts';
+import { type Provider, treeOf } from '../../fleet/provider.ts';
 import { anchorsFor } from '../anchors.ts';
 import { granularProviders } from '../choices.ts';
 import { byName, keepBest } from '../keep_best.ts';
@@ -81,7 +81,7 @@ const added = (one: Bounded, other: Bounded): Bounded => ({
 
 /** Whether a tree takes nothing from other trees, and they take nothing from it. */
 const isApart = (anchor: Provider, sharing: Sharing): boolean =>
-  !sharing.exists || (sharing.usableBy(anchor).length === 0 && !anchor.tree.some(sharing.isSharing));
+  !sharing.exists || (sharing.usableBy(anchor).length === 0 && !treeOf(anchor).some(sharing.isSharing));
 
 /**
  * Counts trees that share providers, all of them together.

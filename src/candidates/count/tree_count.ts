@@ -1,5 +1,5 @@
 import { hasAnyTrait } from '../../fleet/filters.ts';
-import type { Provider } from '../../fleet/provider.ts';
+import { type Provider, treeOf } from '../../fleet/provider.ts';
 import type { Candidate } from '../candidate.ts';
 import { choiceAlone, granularProviders, isAlone } from '../choices.ts';
 import { candidatesOf } from '../combinations.ts';
@@ -42,7 +42,7 @@ export function treeCounter(request: ResolvedRequest, sharing: Sharing, work: Wo
     const found: (readonly Take[])[] = [];
     const take = (candidate: Candidate): boolean => found.push(takesOf(candidate)) >= most;
     for (const candidate of candidatesAt(anchor)) if (take(candidate)) break;
-    work.looks -= granted - atTree.looks + request.groups.length * anchor.tree.length;
+    work.looks -= granted - atTree.looks + request.groups.length * treeOf(anchor).length;
     return found;
   };
 

@@ -1,5 +1,5 @@
 import type { Fleet } from '../../fleet/fleet.ts';
-import { inventoryOf, type Provider } from '../../fleet/provider.ts';
+import { inventoryOf, type Provider, treeOf } from '../../fleet/provider.ts';
 import { capacity } from '../../placement/inventory.ts';
 import { type Condition, type ResourceCondition, requestWith } from '../conditions.ts';
 import { type ResolvedRequest, resolveVariant } from '../resolve.ts';
@@ -39,9 +39,9 @@ export function largestAmount(
   // Trees with the largest bound first: mostly the first tree reaches its bound.
   const boundedTrees: { readonly anchor: Provider; readonly most: number }[] = [];
   for (const anchor of trees) {
-    if (overspends(probes.work, anchor.tree.length)) return undefined;
+    if (overspends(probes.work, treeOf(anchor).length)) return undefined;
     let most = 0;
-    for (const provider of [...anchor.tree, ...sharing.usableBy(anchor)]) {
+    for (const provider of [...treeOf(anchor), ...sharing.usableBy(anchor)]) {
       most = Math.max(most, largestBeside(provider, classId, 0));
     }
     if (most > 0) boundedTrees.push({ anchor, most });
@@ -53,7 +53,7 @@ export function largestAmount(
   let largest = 0;
   for (const { anchor, most } of boundedTrees) {
     if (most <= largest) break;
-    const providers = [...anchor.tree, ...sharing.usableBy(anchor)];
+    const providers = [...treeOf(anchor), ...sharing.usableBy(anchor)];
     if (overspends(probes.work, providers.length * taken.length)) return undefined;
     const amounts = new Set(providers.flatMap((provider) => taken.map((sum) => largestBeside(provider, classId, sum))));
     for (const amount of [...amounts].sort((a, b) => b - a)) {

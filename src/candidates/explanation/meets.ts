@@ -1,6 +1,6 @@
 import { isInAny, satisfiesTraits } from '../../fleet/filters.ts';
 import type { Fleet } from '../../fleet/fleet.ts';
-import type { Provider } from '../../fleet/provider.ts';
+import { type Provider, treeOf } from '../../fleet/provider.ts';
 import { type Condition, requestWith } from '../conditions.ts';
 import { isOfKind, satisfiesAlone } from '../options.ts';
 import { type ResolvedGroup, resolveVariant } from '../resolve.ts';
@@ -51,7 +51,7 @@ export function checkOf(fleet: Fleet, condition: Condition, conditions: readonly
 
 const inTree = (meets: Meets): ConditionCheck => ({
   meets,
-  isMetIn: (anchor) => anchor.tree.some((provider) => meets(provider, anchor)),
+  isMetIn: (anchor) => treeOf(anchor).some((provider) => meets(provider, anchor)),
 });
 
 /** For the group without suffix, a forbidden aggregate of the root excludes the whole tree. */

@@ -1,5 +1,5 @@
 import type { Fleet } from '../../fleet/fleet.ts';
-import { freeOf, inventoryOf, type Provider } from '../../fleet/provider.ts';
+import { freeOf, inventoryOf, type Provider, treeOf } from '../../fleet/provider.ts';
 import { capacity, type InventoryFields } from '../../placement/inventory.ts';
 import type { Condition, ResourceCondition } from '../conditions.ts';
 import { byName, keepBest } from '../keep_best.ts';
@@ -69,7 +69,7 @@ export function nearestTrees(
   );
   const serving = (anchor: Provider): readonly Provider[] => {
     const usable = sharing.usableBy(anchor);
-    return usable.length === 0 ? anchor.tree : [...anchor.tree, ...usable];
+    return usable.length === 0 ? treeOf(anchor) : [...treeOf(anchor), ...usable];
   };
   const richest = (providers: readonly Provider[], place: number): { provider: Provider; free: number } | undefined => {
     let found: { provider: Provider; free: number } | undefined;

@@ -1,6 +1,6 @@
 import { satisfiesTraits } from '../../fleet/filters.ts';
 import type { Fleet } from '../../fleet/fleet.ts';
-import type { Provider } from '../../fleet/provider.ts';
+import { type Provider, treeOf } from '../../fleet/provider.ts';
 import { type CandidatesAt, candidatesOf } from '../combinations.ts';
 import { type Condition, requestWith } from '../conditions.ts';
 import { type ResolvedRequest, resolveVariant } from '../resolve.ts';
@@ -36,7 +36,7 @@ export function createProbes(fleet: Fleet, sharing: Sharing, work: Work): Probes
     const candidatesAt = candidatesOf(request, sharing, 'steady', atTree);
     return (anchor) => {
       if (!satisfiesTraits(anchor.traitIds, request.rootTraits)) return false;
-      const providers = anchor.tree.length + sharing.usableBy(anchor).length;
+      const providers = treeOf(anchor).length + sharing.usableBy(anchor).length;
       if (overspends(work, request.groups.length * providers)) return undefined;
       const granted = Math.min(work.looks, mostLooksAtTree);
       atTree.looks = granted;

@@ -1,5 +1,5 @@
 import type { Fleet } from '../../fleet/fleet.ts';
-import type { Provider } from '../../fleet/provider.ts';
+import { type Provider, treeOf } from '../../fleet/provider.ts';
 import { isAlone } from '../choices.ts';
 import { type Condition, conditionsWithout, losesItsGroup } from '../conditions.ts';
 import type { Sharing } from '../sharing.ts';
@@ -96,7 +96,7 @@ function judgeBySearch(
   const alone = conditions.map((condition, place): Probe => {
     if (condition.kind === 'isolate' || condition.kind === 'subtree') return () => undefined;
     if (condition.kind === 'resource') return probes.of(() => [condition]);
-    return (anchor) => (overspends(probes.work, anchor.tree.length) ? undefined : checks[place]?.isMetIn(anchor));
+    return (anchor) => (overspends(probes.work, treeOf(anchor).length) ? undefined : checks[place]?.isMetIn(anchor));
   });
   const left = conditions.map((_, place) =>
     place === conditions.length - 1 ? fitsAll : probes.of(() => conditions.slice(0, place + 1)),

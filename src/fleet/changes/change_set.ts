@@ -1,6 +1,6 @@
 import { allParts, type ChangedParts, descendantsBit, partBits } from '../../../db/fleet/changed_parts.ts';
 import type { Fleet } from '../fleet.ts';
-import { type Provider, subtreeOf } from '../provider.ts';
+import { type Provider, subtreeOf, treeOf } from '../provider.ts';
 
 /** A part of a provider that clients follow. */
 export type Part = keyof typeof partBits;
@@ -97,7 +97,7 @@ function takeNames(
 
 /** Those whose root may be another one: the descendants, and where parents form a loop the whole tree. */
 const movedWith = (provider: Provider): readonly Provider[] =>
-  provider.root.parent === undefined ? subtreeOf(provider) : provider.root.tree;
+  provider.root.parent === undefined ? subtreeOf(provider) : treeOf(provider.root);
 
 function* entries(parts: ReadonlyMap<string, number>, deleted: ReadonlySet<string>, wanted: number): Generator<Change> {
   for (const [uuid, bits] of parts) {
