@@ -1,5 +1,7 @@
+import type { Fleet } from '../fleet/fleet.ts';
 import type { Provider } from '../fleet/provider.ts';
 import type { CandidateRequest } from './request.ts';
+import { sharingIn } from './sharing.ts';
 
 /** The trees in which a search may look for candidates, by their roots. */
 export type AllowedTrees = {
@@ -27,4 +29,18 @@ export function allowedTreesOf(
     only: together.length === 0 ? undefined : new Set(together.flatMap((consumer) => [...treesOf(consumer)])),
     not: new Set(request.apartFrom.flatMap((consumer) => [...treesOf(consumer)])),
   };
+}
+
+/**
+ * The roots of the trees in which a consumer holds something. A provider that shares does not count, unless the consumer
+ * holds something of such providers only.
+ *
+ * @param providers of which it holds something
+ */
+export function heldTrees(fleet: Fleet, providers: Iterable<Provider>): ReadonlySet<Provider> {
+  const held = [...providers];
+  if (held.length < 2) return new Set(held.map(({ root }) => root));
+  const sharing = sharingIn(fleet);
+  const own = held.filter((provider) => !sharing.isSharing(provider));
+  return new Set((own.length > 0 ? own : held).map(({ root }) => root));
 }

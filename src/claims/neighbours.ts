@@ -1,6 +1,5 @@
 import type { ConsumerState } from '../../db/statements/claims/read_consumers.ts';
-import { type AllowedTrees, allowedTreesOf, allTrees } from '../candidates/allowed_trees.ts';
-import { heldTrees } from '../candidates/held_trees.ts';
+import { type AllowedTrees, allowedTreesOf, allTrees, heldTrees } from '../candidates/allowed_trees.ts';
 import type { CandidateRequest } from '../candidates/request.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import type { Provider } from '../fleet/provider.ts';
