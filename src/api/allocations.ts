@@ -19,6 +19,7 @@ import {
   asksForDryRun,
   consumerClaim,
   expectKnownOnly,
+  refuseDryRunOfUrl,
   writeClaim,
 } from './claim_requests.ts';
 import { preconditionFailed, requireMatch, tagged, takesIfMatch } from './entity_tags.ts';
@@ -130,6 +131,10 @@ async function postBody(request: ApiRequest) {
 
 async function remove(request: ApiRequest, parts: Parts): Promise<Answer> {
   const uuid = request.param('consumer_uuid');
+  refuseDryRunOfUrl(
+    request,
+    'dry_run is a field of the body of PUT and POST; DELETE has no dry run. Nothing was deleted.',
+  );
   for (;;) {
     try {
       if (request.ifMatch === undefined) {
