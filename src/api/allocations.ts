@@ -17,6 +17,7 @@ import {
   asksForDryRun,
   consumerClaim,
   expectKnownOnly,
+  refuseDryRunOfUrl,
   writeClaim,
 } from './claim_requests.ts';
 import { contentOf } from './consumer_content.ts';
@@ -129,6 +130,10 @@ async function postBody(request: ApiRequest) {
 
 async function remove(request: ApiRequest, parts: Parts): Promise<Answer> {
   const uuid = request.param('consumer_uuid');
+  refuseDryRunOfUrl(
+    request,
+    'dry_run is a field of the body of PUT and POST; DELETE has no dry run. Nothing was deleted.',
+  );
   for (;;) {
     try {
       if (request.ifMatch === undefined) {

@@ -3,13 +3,14 @@ import { type Condition, conditionsOf, requestWith } from '../candidates/conditi
 import { countPlacements } from '../candidates/count/count.ts';
 import type { ConditionFigures, Explanation } from '../candidates/explanation/explain.ts';
 import type { Unmet } from '../candidates/explanation/nearest.ts';
+import { requireKnownNames } from '../candidates/known_names.ts';
 import { parseCandidateRequest, queryParameters } from '../candidates/query.ts';
 import type { CandidateRequest } from '../candidates/request.ts';
 import { resolveOrder } from '../candidates/resolve.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import type { Provider } from '../fleet/provider.ts';
 import type { Answer, ApiRequest, Endpoint } from '../rest/endpoint.ts';
-import { badRequest, noSuchClass, notFound } from '../rest/errors.ts';
+import { badRequest, notFound } from '../rest/errors.ts';
 import { exactNumber } from '../rest/exact_number.ts';
 import { uuidText } from '../rest/json_schema.ts';
 import { since } from '../rest/microversions.ts';
@@ -107,25 +108,7 @@ function readQuestion<Entries extends v.ObjectEntries>(request: ApiRequest, entr
 /** @throws ApiError 400 for a class or a trait that does not exist */
 function checkNames(fleet: Fleet, { order }: CandidateRequest, conditions: readonly Condition[]): void {
   resolveOrder(fleet, order); // it changes no answer
-  for (const condition of conditions) {
-    const problem = unknownName(fleet, condition);
-    if (problem !== undefined) {
-      throw badRequest(`Invalid query string parameters: ${condition.parameter}=${condition.value}: ${problem}`);
-    }
-  }
-}
-
-function unknownName({ classes, traits }: Fleet, condition: Condition): string | undefined {
-  if (condition.kind === 'resource') {
-    return classes.byName.has(condition.name) ? undefined : noSuchClass(condition.name);
-  }
-  const unknown = traitNamesOf(condition).filter((name) => !traits.byName.has(name));
-  return unknown.length === 0 ? undefined : `No such trait(s): ${unknown.join(', ')}.`;
-}
-
-function traitNamesOf(condition: Condition): readonly string[] {
-  if (condition.kind === 'root') return [...condition.required, ...condition.forbidden];
-  return condition.kind === 'trait' ? [...condition.traits.required.flat(), ...condition.traits.forbidden] : [];
+  requireKnownNames(fleet, conditions);
 }
 
 /** The root of the tree that a provider belongs to. @throws ApiError 404 where there is no such provider */

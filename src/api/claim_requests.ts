@@ -79,10 +79,13 @@ export async function writeClaim({ claims }: Parts, claim: Claim, writing: Writi
  *   this one would be written although the client wanted only to try it
  */
 export function asksForDryRun(request: ApiRequest, body: object): boolean {
-  if (request.version >= since.placing && request.query().all('dry_run').length > 0) {
-    throw badRequest('dry_run is a field of the body, not a parameter of the URL. Nothing was written.');
-  }
+  refuseDryRunOfUrl(request, 'dry_run is a field of the body, not a parameter of the URL. Nothing was written.');
   return 'dry_run' in body && body.dry_run === true;
+}
+
+/** @throws ApiError 400 if `dry_run` is a parameter of the URL */
+export function refuseDryRunOfUrl(request: ApiRequest, why: string): void {
+  if (request.version >= since.placing && request.query().all('dry_run').length > 0) throw badRequest(why);
 }
 
 /** Answers a request whose body was read. The answer to a dry run has a header that says so, and so has a refusal. */

@@ -2,6 +2,7 @@ import type { NeighbourGuard } from '../../db/statements/claims/claim_write.ts';
 import type { ConsumerState } from '../../db/statements/claims/read_consumers.ts';
 import { type AllowedTrees, allTrees } from '../candidates/allowed_trees.ts';
 import { type Candidate, takenByProvider } from '../candidates/candidate.ts';
+import { requireKnownNames } from '../candidates/known_names.ts';
 import { findPlace, firstUnmet, type Place } from '../candidates/place.ts';
 import type { CandidateRequest } from '../candidates/request.ts';
 import type { Resolution } from '../candidates/resolve.ts';
@@ -122,6 +123,9 @@ function placeOne(
   { workOfAll, isCertain, avoided, allowedTrees, known }: Circumstances,
 ): Place & { readonly request: CandidateRequest } {
   const { uuid, queries = [] } = consumer;
+  // All of them, so that a mistake is not found only when the query, or the group of it, is needed.
+  const conditions = queries.flatMap((query) => query.conditions);
+  asRefusals(uuid, () => requireKnownNames(fleet, conditions));
   for (const [place, { request }] of queries.entries()) {
     const granted = Math.min(looksOfOne, workOfAll.looks);
     const work = { looks: granted, forLists: 0 };

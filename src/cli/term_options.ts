@@ -3,7 +3,7 @@ import { InvalidArgumentError, Option } from 'commander';
 /** Reads a number of seconds of a command line. */
 export function readSeconds(text: string): number {
   if (/^[1-9][0-9]{0,9}$/.test(text)) return Number(text);
-  throw new InvalidArgumentError('Give whole seconds, 1 or more, such as 120.');
+  throw new InvalidArgumentError('Give whole seconds from 1 to 9999999999, such as 120.');
 }
 
 /** The option that gives a claim a term. */

@@ -10,6 +10,8 @@ const providersAtOnce = 200;
 const callsAtOnce = 64;
 /** How many consumers are placed by one request. */
 const consumersAtOnce = 50;
+/** The minor version that brought claims by query. */
+const placingSince = 43;
 /** How many consumers a full host has. */
 const consumersOfHost = 11;
 
@@ -20,9 +22,13 @@ export type Filled = { readonly hosts: number; readonly providers: number; reado
  * Fills an empty service with a fleet, by the public API.
  *
  * @param tell gets a line for each step
- * @throws Error if the service has providers
+ * @throws Error if the service has providers, or is too old to place consumers: then nothing is made
  */
 export async function fillDemo(placement: Placement, hosts: number, tell: (line: string) => void): Promise<Filled> {
+  const { version } = await placement.serverVersion();
+  if (Number(version.split('.')[1]) < placingSince) {
+    throw new Error(`A demo fleet needs microversion 1.${placingSince}, and the service is spoken to in ${version}.`);
+  }
   const present = await placement.providerSummaries.page({ limit: 1 });
   if (present.length > 0) {
     throw new Error(

@@ -88,7 +88,7 @@ export const time = v.pipe(
   v.string(wrongType('string')),
   v.check(
     isTime,
-    failed('format', (value) => `${value} is not a 'date-time'`),
+    failed('format', (value) => `${value} is no time with a zone, such as 2026-11-22T23:00:00Z; in a query + is %2B`),
   ),
   v.transform((value) => new Date(value)),
 );

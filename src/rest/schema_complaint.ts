@@ -66,8 +66,10 @@ function plainly(sentence: string, names: readonly string[]): string {
   const [rule = ''] = sentence.split('\n\nFailed validating');
   const [, unexpected, unmatched, patterns = ''] = unknownKeys.exec(rule) ?? [];
   const keys = unexpected ?? unmatched;
-  if (keys === undefined)
-    return `${rule.replace(/ does not match '\^\(?\[A-Z0-9_\]\+.*'$/s, ` has more than ${capitals}`)}.`;
+  if (keys === undefined) {
+    const problem = rule.startsWith("''") ? `is empty: it must have ${capitals}` : `has more than ${capitals}`;
+    return `${rule.replace(/ does not match '\^\(?\[A-Z0-9_\]\+.*'$/s, ` ${problem}`)}.`;
+  }
   if (/^'\^\[A-Z0-9_\]\+\$'$/.test(patterns)) return `${keys} is no name, which has ${capitals} only.`;
   // The pattern of a parameter is its name and the suffix that may follow.
   const known = [...names, ...[...patterns.matchAll(/'\^([a-z_]+)/g)].map(([, name = '']) => name)];

@@ -32,6 +32,12 @@ test('from 1.41 on the error for a violated schema is a sentence; below 1.41 it 
         "Invalid query string parameters: 'colour' is unknown. Known are consumer_type, in_tree, limit, marker, project_id, resource_provider, user_id.",
       ],
       [
+        'GET',
+        '/consumers?consumer_type=',
+        undefined,
+        "Invalid query string parameters: consumer_type: '' is empty: it must have capital letters, digits and _.",
+      ],
+      [
         'PUT',
         `/allocations/${randomUUID()}`,
         claim,
