@@ -10,6 +10,12 @@ export type Engine = 'embedded' | 'postgresql';
 export const engines: readonly Engine[] = ['embedded', 'postgresql'];
 
 /**
+ * For tests in which the database makes no difference. A service on a fresh database takes 0.1 s of CPU time; on the embedded engine
+ * it takes 0.4 s, and the first one in a process 1.1 s.
+ */
+export const anyEngine: Engine = 'postgresql';
+
+/**
  * The URL of the PostgreSQL server of this test run, which is started when a test file first asks for it. A file that runs
  * without test/run.ts starts a server of its own.
  */

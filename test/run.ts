@@ -1,4 +1,5 @@
 import { readdir } from 'node:fs/promises';
+import os from 'node:os';
 import path from 'node:path';
 import { run } from 'node:test';
 import { inspect } from 'node:util';
@@ -7,16 +8,29 @@ import { count, fileReport, sum, type Totals, totalLine } from './gabbi/report.t
 import { offerPostgresql } from './postgresql_on_demand.ts';
 
 /*
- * All tests: every *.test.ts below test/, three files at a time, since they wait as much as they compute and so keep
- * two cores busy. Beside them this process runs our gabbi files on both engines. With arguments only the files run
- * whose path contains one of them. Those below test/upstream need programs that the system may lack: they run only if an
- * argument begins with this folder. The last line is `N passed, N failed`. PostgreSQL is started when a test asks for
- * it. SIGINT and SIGTERM end the test files and all servers.
+ * All tests: every *.test.ts below test/, two files at a time for each core, since they wait as much as they compute.
+ * Beside them this process runs our gabbi files on both engines. With arguments only the files run whose path contains
+ * one of them. Those below test/upstream need programs that the system may lack: they run only if an argument begins
+ * with this folder. The last line is `N passed, N failed`. PostgreSQL is started when a test asks for it. SIGINT and
+ * SIGTERM end the test files and all servers.
  */
 
 const project = path.join(import.meta.dirname, '..');
 const wanted = process.argv.slice(2);
 const upstream = 'test/upstream/';
+/** Those that take longest begin first. Otherwise one of them may run alone at the end. */
+const longest = [
+  'client/package',
+  'bench/quick',
+  'import/import',
+  'console/console',
+  'documents/contributing',
+  'database/statement_timeout',
+  'supply_chain/image',
+  'upgrades/rolling',
+  'workers/workers',
+].map((name) => path.join(project, 'test', `${name}.test.ts`));
+const shownAtEnd = 10;
 const isWanted = (file: string) =>
   file.startsWith(upstream) === wanted.some((part) => part.startsWith(upstream)) &&
   (wanted.length === 0 || wanted.some((part) => file.includes(part)));
@@ -47,9 +61,11 @@ async function runTestFiles(): Promise<Totals> {
   const files = (await readdir(path.join(project, 'test'), { recursive: true }))
     .filter((file) => file.endsWith('.test.ts') && isWanted(`test/${file}`))
     .toSorted()
-    .map((file) => path.join(project, 'test', file));
+    .map((file) => path.join(project, 'test', file))
+    .toSorted((one, other) => Number(longest.includes(other)) - Number(longest.includes(one)));
   if (files.length === 0) return sum([]);
   const byFile = new Map<string, Totals>();
+  const durations = new Map<string, number>();
   const add = (file: string, more: Partial<Totals>) => {
     byFile.set(file, sum([byFile.get(file) ?? sum([]), { passed: 0, failed: 0, skipped: 0, ...more }]));
   };
@@ -59,12 +75,20 @@ async function runTestFiles(): Promise<Totals> {
     const text = reason instanceof Error ? (reason.stack ?? reason.message) : inspect(reason);
     console.log(`  FAILED ${name}\n${text.replace(/^/gm, '    ')}`);
   };
-  const stream = run({ files, concurrency: 3, timeout: 900_000, signal: interrupted.signal });
+  const stream = run({
+    files,
+    concurrency: Math.min(8, 2 * os.availableParallelism()),
+    timeout: 900_000,
+    signal: interrupted.signal,
+  });
   for await (const { type, data } of stream) {
     if (type === 'test:stdout') process.stdout.write(data.message);
     if (type === 'test:stderr') process.stderr.write(data.message);
     if (type === 'test:diagnostic' && data.file !== undefined) console.log(data.message);
-    if (type === 'test:summary' && data.file !== undefined) report(data.file, byFile.get(data.file), data.duration_ms);
+    if (type === 'test:summary' && data.file !== undefined) {
+      report(data.file, byFile.get(data.file), data.duration_ms);
+      durations.set(data.file, data.duration_ms);
+    }
     if (type !== 'test:pass' && type !== 'test:fail') continue;
     if (data.details.type === 'suite') continue;
     const file = data.file ?? data.name;
@@ -74,7 +98,17 @@ async function runTestFiles(): Promise<Totals> {
     else if (data.name === file) fail(file, path.relative(project, file), new Error('This file has no test.'));
     else add(file, { passed: 1 });
   }
+  if (files.length > shownAtEnd) reportLongest(durations);
   return sum([...byFile.values()]);
+}
+
+/** Says which files took longest, with others beside them. */
+function reportLongest(durations: ReadonlyMap<string, number>): void {
+  const ordered = [...durations].toSorted(([, one], [, other]) => other - one);
+  const names = ordered
+    .slice(0, shownAtEnd)
+    .map(([file, milliseconds]) => `${path.relative(project, file)} ${(milliseconds / 1000).toFixed(0)} s`);
+  console.log(`The longest: ${names.join(', ')}`);
 }
 
 function report(file: string, totals: Totals | undefined, milliseconds: number): void {

@@ -7,6 +7,7 @@ import { candidatesJson } from '../../src/candidates/response.ts';
 import { search } from '../../src/candidates/search.ts';
 import type { Fleet } from '../../src/fleet/fleet.ts';
 import { jsonBody } from '../../src/rest/json_body.ts';
+import { anyEngine } from '../engines.ts';
 import { createFleet } from '../fleet/made_up_fleet.ts';
 import { at, makeProvider, requestsTo } from '../requests.ts';
 import { withTestService } from '../services.ts';
@@ -204,7 +205,7 @@ suite('explosions of combinations', () => {
   });
 
   test('max_allocation_candidates limits a query without limit', async () => {
-    await withTestService('embedded', { placement: { maxAllocationCandidates: 3 } }, async (service) => {
+    await withTestService(anyEngine, { placement: { maxAllocationCandidates: 3 } }, async (service) => {
       const send = requestsTo(service);
       for (const place of [1, 2, 3, 4, 5]) await makeProvider(send, providerUuid(place), { VCPU: { total: 1 } });
       const counts = ['', '&limit=2', '&limit=4'].map(async (limit) => {

@@ -11,7 +11,7 @@ import { Worker } from 'node:worker_threads';
 import { sql } from 'kysely';
 import { listen } from '../../src/http/server/listen.ts';
 import type { PlacementService } from '../../src/start/service.ts';
-import { engines } from '../engines.ts';
+import { anyEngine, engines } from '../engines.ts';
 import { settingsFor, withStandIn } from '../keystone/stand_in.ts';
 import { accepted, at, makeProvider, newClaim, requestsTo } from '../requests.ts';
 import { type ConfigOverrides, withTestService } from '../services.ts';
@@ -125,7 +125,7 @@ for (const engine of engines) {
 }
 
 test('streams beyond the limit are refused, and all end with the process', () =>
-  serve('embedded', { changes: { maxFollowers: 2 } }, async (url, service) => {
+  serve(anyEngine, { changes: { maxFollowers: 2 } }, async (url, service) => {
     const streams = [await openStream(`${url}/changes`, headers), await openStream(`${url}/changes`, headers)];
     for (const stream of streams) await stream.next();
     const refused = await fetch(`${url}/changes`, { headers: { ...headers, accept: 'text/event-stream' } });
@@ -144,7 +144,7 @@ test('streams beyond the limit are refused, and all end with the process', () =>
   }));
 
 test('a stream without changes sends a comment every 15 seconds, and ends after an hour', (t) =>
-  serve('embedded', {}, async (url) => {
+  serve(anyEngine, {}, async (url) => {
     t.mock.timers.enable({ apis: ['setInterval', 'setTimeout'] });
     const stream = await openStream(`${url}/changes`, headers);
     await stream.next();
@@ -165,7 +165,7 @@ test('a stream ends with an error event once the policy forbids it', async (t) =
   const policyFile = path.join(folder, 'policy.yaml');
   await writeFile(policyFile, '');
   try {
-    await serve('embedded', { osloPolicy: { policyFile } }, async (url, service) => {
+    await serve(anyEngine, { osloPolicy: { policyFile } }, async (url, service) => {
       t.mock.timers.enable({ apis: ['setInterval', 'setTimeout'] });
       const stream = await openStream(`${url}/changes`, headers);
       await stream.next();
@@ -187,7 +187,7 @@ test('a stream ends with an error event once the policy forbids it', async (t) =
 
 test('a stream ends when the token of Keystone expires', (t) =>
   withStandIn((standIn) =>
-    serve('embedded', { api: { authStrategy: 'keystone' }, keystoneAuthtoken: settingsFor(standIn) }, async (url) => {
+    serve(anyEngine, { api: { authStrategy: 'keystone' }, keystoneAuthtoken: settingsFor(standIn) }, async (url) => {
       const token = standIn.issue({ roles: ['admin'], lifetime: 600 });
       t.mock.timers.enable({ apis: ['setInterval', 'setTimeout'] });
       const stream = await openStream(`${url}/changes`, { ...headers, 'x-auth-token': token });
@@ -213,7 +213,7 @@ test('a stream whose log was truncated ends with an error event', () =>
   }));
 
 test('a client that does not read is cut off, and the others are told', () =>
-  serve('embedded', {}, async (url, service) => {
+  serve(anyEngine, {}, async (url, service) => {
     const send = requestsTo(service, 'placement 1.44');
     const { port } = new URL(url);
     const socket = net.connect(Number(port), '127.0.0.1');

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
-import { type ChildProcess, execFile, fork } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import path from 'node:path';
 import { widthOf } from '../../src/cli/table.ts';
+import type { Ended } from '../command_host.ts';
 import { compileCache } from '../compile_cache.ts';
-import type { CommandLine, Ended } from './command_host.ts';
+import { runHosted } from '../hosted_command.ts';
 import { project } from './documentation.ts';
 import type { TestServer } from './servers.ts';
 
@@ -19,41 +20,9 @@ export function placement(args: readonly string[], env: Readonly<Record<string, 
   });
 }
 
-let host: ChildProcess | undefined;
-let latest: Promise<unknown> = Promise.resolve();
-
-/** As `placement`, in a process that runs all command lines of a test file, in turn. */
-export function hostedPlacement(args: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<Ended> {
-  const ended = latest.then(() => runInHost({ args, env: { PATH: process.env.PATH ?? '', ...env } }));
-  latest = ended.catch(() => {});
-  return ended;
-}
-
-function runInHost(line: CommandLine): Promise<Ended> {
-  host ??= fork(path.join(import.meta.dirname, 'command_host.ts'), {
-    execArgv: [],
-    env: { PATH: process.env.PATH, ...compileCache },
-  });
-  const running = host;
-  return new Promise<Ended>((resolve, reject) => {
-    const tooLong = setTimeout(() => running.kill('SIGKILL'), 60_000);
-    const lost = () => {
-      host = undefined;
-      reject(new Error(`The process that runs "placement ${line.args.join(' ')}" ended.`));
-    };
-    running.once('exit', lost);
-    running.once('message', (message) => {
-      clearTimeout(tooLong);
-      running.off('exit', lost);
-      running.unref();
-      running.channel?.unref();
-      resolve(message as Ended); // what command_host.ts sends
-    });
-    running.ref();
-    running.channel?.ref();
-    running.send(line);
-  });
-}
+/** As `placement`, in the process that runs the command lines of a test file. */
+export const hostedPlacement = (args: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<Ended> =>
+  runHosted({ program: 'placement', args, cwd: '/', env: { PATH: process.env.PATH ?? '', ...env } });
 
 /** Runs a command line that must fail with this text, without a stack. @param code 2 for wrong usage */
 export async function mustFail(

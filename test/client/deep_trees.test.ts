@@ -2,13 +2,14 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { sql } from 'kysely';
 import { listen } from '../../src/http/server/listen.ts';
+import { anyEngine } from '../engines.ts';
 import { withTestService } from '../services.ts';
 import { placement } from './command.ts';
 
 const depth = 20_000;
 
 test('"provider tree" draws a tree that is deeper than the stack, and writes it as JSON', async () => {
-  await withTestService('embedded', {}, async (service) => {
+  await withTestService(anyEngine, {}, async (service) => {
     await sql`insert into resource_providers (id, uuid, name, generation, root_provider_id, parent_provider_id)
       select n, lpad(n::text, 8, '0') || '-0000-4000-8000-000000000000', 'provider ' || n, 0, 1, nullif(n - 1, 0)
       from generate_series(1, ${depth}::integer) as n`.execute(service.database.kysely);

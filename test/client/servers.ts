@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { listen } from '../../src/http/server/listen.ts';
 import { placementService } from '../../src/rest/microversions.ts';
 import { openService } from '../../src/start/service.ts';
-import { freshDatabase } from '../engines.ts';
+import { anyEngine, freshDatabase } from '../engines.ts';
 import { newestVersion } from '../requests.ts';
 import { testConfig } from '../services.ts';
 
@@ -22,12 +22,11 @@ export type Limits = { readonly min?: string; readonly max?: string };
 
 const minor = (version: string): number => Number(version.slice(2));
 
-/** A real service on an embedded database of its own, which speaks the given versions only. The token `admin` may do everything. */
+/** A real service on a database of its own, which speaks the given versions only. The token `admin` may do everything. */
 export async function startServer({ min = '1.0', max = newestVersion }: Limits = {}): Promise<TestServer> {
-  const { config, embeddedTemplate, drop } = await freshDatabase('embedded');
+  const { config, drop } = await freshDatabase(anyEngine);
   const { api } = testConfig();
   const service = await openService(testConfig({ placementDatabase: config, api: { ...api, maxMicroversion: max } }), {
-    ...(embeddedTemplate === undefined ? {} : { embeddedTemplate }),
     speaks: { ...placementService, minMinor: minor(min) },
   });
   const real = await listen(service.app, { host: '127.0.0.1', port: 0, drainMs: 100 });

@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
+import { anyEngine } from '../engines.ts';
 import { newestVersion } from '../requests.ts';
 import { openTestService } from '../services.ts';
 
 let service: Awaited<ReturnType<typeof openTestService>>;
 before(async () => {
-  service = await openTestService('embedded');
+  service = await openTestService(anyEngine);
 });
 after(() => service.close());
 

@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import { sql } from 'kysely';
 import { flatHost } from '../bench/data_set.ts';
 import { loadTrees } from '../bench/load_by_sql.ts';
-import { engines } from '../engines.ts';
+import { anyEngine } from '../engines.ts';
 import { settingsFor, withStandIn } from '../keystone/stand_in.ts';
 import { quantile, tracedFrames } from './frames.ts';
 import { checkAccessibility, giveToken, openView, withPage } from './pages.ts';
@@ -13,92 +13,90 @@ import { browserForTests, serve, shows } from './serving.ts';
 
 const browserOf = browserForTests();
 
-for (const engine of engines) {
-  test(`with Keystone the page asks again after a wrong or expired token, and shows what the policy forbids, on ${engine}`, async (t) => {
-    const browser = browserOf(t);
-    if (browser === undefined) return;
-    await withStandIn(async (standIn) => {
-      const keystoneAuthtoken = { ...settingsFor(standIn), tokenCacheTime: -1 };
-      const token = standIn.issue({ user: 'operator', roles: ['admin'] });
-      const own = await serve(
-        engine,
-        { api: { authStrategy: 'keystone' }, console: { enabled: true }, keystoneAuthtoken },
-        token,
-      );
-      try {
-        const { uuid, generation } = await own.placement.providers.create({ name: 'host-1' });
-        const inventories = { VCPU: { total: 8 } };
-        await own.placement.inventories.set(uuid, { inventories, resource_provider_generation: generation });
-        await withPage(browser, own.url, async (page) => {
-          await openView(page, own.url, 'fit', 'no-such-token');
-          await page.locator('dialog .trouble').waitFor();
-          await checkAccessibility(page, 'the dialog');
-          await giveToken(page, token);
-          await page.locator('.dot.live').waitFor();
-          await page.getByLabel('Resource class 1').fill('VCPU');
-          standIn.revoke(token);
-          await page.getByRole('button', { name: 'Where does it fit?' }).click();
-          await page.locator('dialog[open] .trouble').waitFor();
-          assert.equal(await page.getByLabel('Resource class 1').inputValue(), 'VCPU');
-          await giveToken(page, standIn.issue({ user: 'operator', roles: ['admin'] }));
-          await shows(page, '8 can be claimed at the same time');
-        });
-        await withPage(browser, own.url, async (page) => {
-          await openView(page, own.url, 'fleet', standIn.issue({ user: 'ada', roles: ['member'] }));
-          await page.locator('.trouble.forbidden', { hasText: 'placement:provider_summaries:list' }).waitFor();
-          assert.equal(await page.locator('canvas').count(), 0);
-          for (const [link, rule] of [
-            ['Changes', 'placement:changes:list'],
-            ['Consumer', 'placement:consumers:list'],
-          ] as const) {
-            await page.getByRole('link', { name: link }).click();
-            await page.locator('.trouble.forbidden', { hasText: rule }).waitFor();
-          }
-        });
-      } finally {
-        await own.close();
-      }
-    });
-  });
-
-  test(`where the service offers an older version, views that need a newer one say so, on ${engine}`, async (t) => {
-    const browser = browserOf(t);
-    if (browser === undefined) return;
-    const old = await serve(engine, { api: { authStrategy: 'noauth2', maxMicroversion: '1.41', host: '127.0.0.1' } });
+test('with Keystone the page asks again after a wrong or expired token, and shows what the policy forbids', async (t) => {
+  const browser = browserOf(t);
+  if (browser === undefined) return;
+  await withStandIn(async (standIn) => {
+    const keystoneAuthtoken = { ...settingsFor(standIn), tokenCacheTime: -1 };
+    const token = standIn.issue({ user: 'operator', roles: ['admin'] });
+    const own = await serve(
+      anyEngine,
+      { api: { authStrategy: 'keystone' }, console: { enabled: true }, keystoneAuthtoken },
+      token,
+    );
     try {
-      const uuid = randomUUID();
-      await old.placement.providers.create({ uuid, name: 'host-1' });
+      const { uuid, generation } = await own.placement.providers.create({ name: 'host-1' });
       const inventories = { VCPU: { total: 8 } };
-      await old.placement.inventories.set(uuid, { inventories, resource_provider_generation: 0 });
-      await withPage(browser, old.url, async (page) => {
-        await openView(page, old.url, 'fleet');
-        await page.locator('canvas[data-cells="1"]').waitFor();
-        await page.locator('.trouble.version', { hasText: '1.44' }).waitFor();
-        await page.getByRole('link', { name: 'Changes' }).click();
-        await page
-          .locator('.trouble.version', {
-            hasText: 'It needs microversion 1.44. The service offers versions up to 1.41',
-          })
-          .waitFor();
-        await page.getByRole('link', { name: 'Where does it fit?' }).click();
+      await own.placement.inventories.set(uuid, { inventories, resource_provider_generation: generation });
+      await withPage(browser, own.url, async (page) => {
+        await openView(page, own.url, 'fit', 'no-such-token');
+        await page.locator('dialog .trouble').waitFor();
+        await checkAccessibility(page, 'the dialog');
+        await giveToken(page, token);
+        await page.locator('.dot.live').waitFor();
         await page.getByLabel('Resource class 1').fill('VCPU');
+        standIn.revoke(token);
         await page.getByRole('button', { name: 'Where does it fit?' }).click();
-        await page.locator('.candidates li').first().waitFor();
-        await page.locator('.trouble.version', { hasText: '1.42' }).first().waitFor();
-        await page.goto(`${old.url}/console/providers/${uuid}`);
-        await giveToken(page, 'admin');
-        await page.getByRole('heading', { level: 1, name: 'host-1' }).waitFor();
+        await page.locator('dialog[open] .trouble').waitFor();
+        assert.equal(await page.getByLabel('Resource class 1').inputValue(), 'VCPU');
+        await giveToken(page, standIn.issue({ user: 'operator', roles: ['admin'] }));
+        await shows(page, '8 can be claimed at the same time');
+      });
+      await withPage(browser, own.url, async (page) => {
+        await openView(page, own.url, 'fleet', standIn.issue({ user: 'ada', roles: ['member'] }));
+        await page.locator('.trouble.forbidden', { hasText: 'placement:provider_summaries:list' }).waitFor();
+        assert.equal(await page.locator('canvas').count(), 0);
+        for (const [link, rule] of [
+          ['Changes', 'placement:changes:list'],
+          ['Consumer', 'placement:consumers:list'],
+        ] as const) {
+          await page.getByRole('link', { name: link }).click();
+          await page.locator('.trouble.forbidden', { hasText: rule }).waitFor();
+        }
       });
     } finally {
-      await old.close();
+      await own.close();
     }
   });
-}
+});
+
+test('where the service offers an older version, views that need a newer one say so', async (t) => {
+  const browser = browserOf(t);
+  if (browser === undefined) return;
+  const old = await serve(anyEngine, { api: { authStrategy: 'noauth2', maxMicroversion: '1.41', host: '127.0.0.1' } });
+  try {
+    const uuid = randomUUID();
+    await old.placement.providers.create({ uuid, name: 'host-1' });
+    const inventories = { VCPU: { total: 8 } };
+    await old.placement.inventories.set(uuid, { inventories, resource_provider_generation: 0 });
+    await withPage(browser, old.url, async (page) => {
+      await openView(page, old.url, 'fleet');
+      await page.locator('canvas[data-cells="1"]').waitFor();
+      await page.locator('.trouble.version', { hasText: '1.44' }).waitFor();
+      await page.getByRole('link', { name: 'Changes' }).click();
+      await page
+        .locator('.trouble.version', {
+          hasText: 'It needs microversion 1.44. The service offers versions up to 1.41',
+        })
+        .waitFor();
+      await page.getByRole('link', { name: 'Where does it fit?' }).click();
+      await page.getByLabel('Resource class 1').fill('VCPU');
+      await page.getByRole('button', { name: 'Where does it fit?' }).click();
+      await page.locator('.candidates li').first().waitFor();
+      await page.locator('.trouble.version', { hasText: '1.42' }).first().waitFor();
+      await page.goto(`${old.url}/console/providers/${uuid}`);
+      await giveToken(page, 'admin');
+      await page.getByRole('heading', { level: 1, name: 'host-1' }).waitFor();
+    });
+  } finally {
+    await old.close();
+  }
+});
 
 test('a grid of 10,000 hosts can be zoomed; the test reports the work for a frame', async (t) => {
   const browser = browserOf(t);
   if (browser === undefined) return;
-  const many = await serve('postgresql');
+  const many = await serve(anyEngine);
   try {
     const { kysely } = many.service.database;
     await loadTrees(

@@ -2,10 +2,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
+import { anyEngine } from '../engines.ts';
 import { type ConfigOverrides, withTestService } from '../services.ts';
 
 const withConsole = (overrides: ConfigOverrides, use: (get: Get) => Promise<void>) =>
-  withTestService('embedded', overrides, ({ app }) =>
+  withTestService(anyEngine, overrides, ({ app }) =>
     use(async (path, headers = {}, method = 'GET') => app.request(path, { headers, method })),
   );
 type Get = (path: string, headers?: Readonly<Record<string, string>>, method?: string) => Promise<Response>;
@@ -101,7 +102,7 @@ for (const [what, overrides, isServed] of [
 }
 
 test('with the routes of the console Hono can use its fastest router', () =>
-  withTestService('embedded', { console: { enabled: true } }, async ({ app }) => {
+  withTestService(anyEngine, { console: { enabled: true } }, async ({ app }) => {
     assert.equal((await app.request('/')).status, 200);
     assert.match(app.router.name, /RegExpRouter/);
   }));

@@ -3,17 +3,16 @@ import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
 import { pino } from 'pino';
 import { openService } from '../../src/start/service.ts';
-import { freshDatabase } from '../engines.ts';
+import { anyEngine, freshDatabase } from '../engines.ts';
 import { accepted, makeProvider, newClaim, requestsTo } from '../requests.ts';
 import { testConfig } from '../services.ts';
 
 test('the log has the old owner, the new owner and the user of a change, unless it was refused', async () => {
   const lines: string[] = [];
   const logger = pino({}, { write: (line: string) => void lines.push(line) });
-  const database = await freshDatabase('embedded');
+  const database = await freshDatabase(anyEngine);
   const config = testConfig({ placementDatabase: database.config });
-  const { embeddedTemplate } = database;
-  const service = await openService(config, { logger, ...(embeddedTemplate && { embeddedTemplate }) });
+  const service = await openService(config, { logger });
   try {
     const send = requestsTo(service, 'placement 1.41');
     const [host, consumer] = [randomUUID(), randomUUID()];

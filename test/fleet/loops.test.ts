@@ -4,6 +4,7 @@ import { test } from 'node:test';
 import { sql } from 'kysely';
 import { loadFleet } from '../../src/fleet/load.ts';
 import type { PlacementService } from '../../src/start/service.ts';
+import { anyEngine } from '../engines.ts';
 import { formOf } from '../races/fleet_form.ts';
 import { at, makeProvider, requestsTo, type Send } from '../requests.ts';
 import { withTestService } from '../services.ts';
@@ -16,7 +17,7 @@ const [first, second, third, below, other] = [1, 2, 3, 4, 5].map(uuidOf) as [str
  * first.
  */
 async function withLoop(use: (service: PlacementService, send: Send) => Promise<void>): Promise<void> {
-  await withTestService('embedded', {}, async (service) => {
+  await withTestService(anyEngine, {}, async (service) => {
     const send = requestsTo(service, 'placement 1.37');
     const parents = [undefined, first, second, third, undefined];
     for (const [place, uuid] of [first, second, third, below, other].entries()) {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { sql } from 'kysely';
+import { anyEngine } from '../engines.ts';
 import { accepted, newClaim, requestsTo } from '../requests.ts';
 import { withTestService } from '../services.ts';
 
@@ -8,7 +9,7 @@ const uuid = '00000000-0000-4000-8000-000000000001';
 const host = `/resource_providers/${uuid}`;
 
 test('a provider whose generation is null, which the schema allows, has generation 0', async () => {
-  await withTestService('embedded', {}, async (service) => {
+  await withTestService(anyEngine, {}, async (service) => {
     const { kysely } = service.database;
     const insert = sql`insert into resource_providers (id, uuid, name, root_provider_id)
       values (1, ${uuid}, 'old', 1)`;

@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { anyEngine } from '../engines.ts';
 import { withTestService } from '../services.ts';
 
 const browser = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8';
 
 test('the 401 for a browser or curl names the missing header, and other programs get the answer of OpenStack', async () => {
-  await withTestService('embedded', {}, async ({ app }) => {
+  await withTestService(anyEngine, {}, async ({ app }) => {
     const ask = async (headers: Record<string, string>) => {
       const answer = await app.request('/traits', { headers });
       assert.equal(answer.status, 401);

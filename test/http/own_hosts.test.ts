@@ -6,6 +6,7 @@ import assert from 'node:assert/strict';
 import http from 'node:http';
 import { suite, test } from 'node:test';
 import { listen } from '../../src/http/server/listen.ts';
+import { anyEngine } from '../engines.ts';
 import { settingsFor } from '../keystone/stand_in.ts';
 import { type ConfigOverrides, withTestService } from '../services.ts';
 
@@ -17,7 +18,7 @@ type Reply = { readonly status: number; readonly text: string };
  * Calls back with a function that sends a request over a socket to a service with these options, as the user `admin`.
  */
 const withAsk = (overrides: ConfigOverrides, use: (ask: Ask) => Promise<void>): Promise<void> =>
-  withTestService('embedded', overrides, async ({ app }) => {
+  withTestService(anyEngine, overrides, async ({ app }) => {
     const { url, close } = await listen(app, { host: '127.0.0.1', port: 0, drainMs: 100 });
     try {
       await use(

@@ -4,14 +4,14 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { sql } from 'kysely';
 import { version } from '../../src/config/version.ts';
 import type { PlacementService } from '../../src/start/service.ts';
-import { engines } from '../engines.ts';
+import { anyEngine, engines } from '../engines.ts';
 import { accepted, at, makeProvider, newClaim, requestsTo } from '../requests.ts';
 import { withTestService } from '../services.ts';
 
 const host = '8ca5d4a0-3f40-4a53-a2e4-4b4e9b8f0f11';
 
 /** The service requires a token, so that the tests see that the probes do not. */
-const withHost = (use: (service: PlacementService) => Promise<void>, engine = engines[0] ?? 'embedded') =>
+const withHost = (use: (service: PlacementService) => Promise<void>, engine = anyEngine) =>
   withTestService(engine, {}, async (service) => {
     const send = requestsTo(service);
     const inventories = { VCPU: { total: 8, reserved: 1, allocation_ratio: 1.5 }, MEMORY_MB: { total: 4096 } };
@@ -156,12 +156,12 @@ suite('/metrics', () => {
     }, 'postgresql'));
 
   test('reports as many providers as configured, and does not exist if it is switched off', async () => {
-    await withTestService('embedded', { metrics: { enabled: true, providerLimit: 0 } }, async ({ app }) => {
+    await withTestService(anyEngine, { metrics: { enabled: true, providerLimit: 0 } }, async ({ app }) => {
       const text = await (await app.request('/metrics')).text();
       assert.ok(text.includes('placement_providers 0'));
       assert.ok(!text.includes('openstack_placement'));
     });
-    await withTestService('embedded', { metrics: { enabled: false, providerLimit: -1 } }, async (service) => {
+    await withTestService(anyEngine, { metrics: { enabled: false, providerLimit: -1 } }, async (service) => {
       assert.equal((await requestsTo(service)('GET', '/metrics')).status, 404);
     });
   });

@@ -2,11 +2,12 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { PlacementService } from '../../src/start/service.ts';
+import { anyEngine } from '../engines.ts';
 import { openTestService } from '../services.ts';
 
 let service: PlacementService;
 before(async () => {
-  service = await openTestService('embedded');
+  service = await openTestService(anyEngine);
 });
 after(() => service.close());
 

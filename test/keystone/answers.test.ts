@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import type { KeystoneSettings } from '../../src/access/keystone/settings.ts';
+import { anyEngine } from '../engines.ts';
 import { withTestService } from '../services.ts';
 import { type StandIn, settingsFor, withStandIn } from './stand_in.ts';
 
@@ -14,7 +15,7 @@ const withService = (
 ): Promise<void> =>
   withStandIn((standIn) =>
     withTestService(
-      'embedded',
+      anyEngine,
       { api: { authStrategy: 'keystone' }, keystoneAuthtoken: { ...settingsFor(standIn), ...more } },
       ({ app }) => use(standIn, async (path, headers = {}, method = 'GET') => app.request(path, { method, headers })),
     ),

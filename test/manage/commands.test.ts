@@ -3,11 +3,13 @@ import path from 'node:path';
 import { test } from 'node:test';
 import { migrationNames } from '../../db/schema/migration_names.ts';
 import { engines } from '../engines.ts';
-import { runToEnd, startCommand, withCommands } from './commands.ts';
+import { type CommandName, runAlone, runToEnd, startCommand, withCommands } from './commands.ts';
 
 for (const engine of engines) {
   test(`db sync, version and stamp on an empty ${engine} database`, async () => {
-    await withCommands(engine, 'empty', async ({ config, run }) => {
+    await withCommands(engine, 'empty', async ({ config, configFile, folder }) => {
+      const run = (command: CommandName, ...args: readonly string[]) =>
+        runAlone(command, ['--config-file', configFile, ...args], folder);
       assert.deepEqual(await run('placement-manage', 'db', 'version'), { code: 0, stdout: 'None\n', stderr: '' });
       const where =
         config.connection === undefined

@@ -6,6 +6,7 @@ import { type Database, openDatabase } from '../../db/engine/connect.ts';
 import type { Config } from '../../src/config/config.ts';
 import { compileCache } from '../compile_cache.ts';
 import { type Engine, freshDatabase, postgresqlServer } from '../engines.ts';
+import { runHosted } from '../hosted_command.ts';
 import { createDatabase } from '../postgresql.ts';
 import { fillEmbedded } from '../templates.ts';
 
@@ -19,7 +20,7 @@ export type CommandWorld = {
   readonly configFile: string;
   /** The configuration for a service in this process, on the same database. */
   readonly config: Partial<Config['placementDatabase']>;
-  /** Runs a command to its end. */
+  /** Runs a command to its end. Those of the same file wait for each other, except `placement-api`. */
   run(command: CommandName, ...args: readonly string[]): Promise<Ended>;
   /** Opens the database for the callback. On the embedded engine no command can run at the same time. */
   withDatabase<T>(use: (database: Database) => Promise<T>): Promise<T>;
@@ -138,11 +139,17 @@ export function startCommand(
   };
 }
 
+/** Runs a command to its end. Those of the same file wait for each other, except `placement-api`. */
 export function runToEnd(
   command: CommandName,
   args: readonly string[],
   cwd: string,
   environment: Readonly<Record<string, string>> = {},
 ): Promise<Ended> {
-  return startCommand(command, args, cwd, environment).ended;
+  if (command === 'placement-api') return startCommand(command, args, cwd, environment).ended;
+  return runHosted({ program: command, args, cwd, env: { PATH: process.env.PATH ?? '', HOME: cwd, ...environment } });
 }
+
+/** As `runToEnd`, in a process of its own, which must end by itself. */
+export const runAlone = (command: CommandName, args: readonly string[], cwd: string): Promise<Ended> =>
+  startCommand(command, args, cwd).ended;

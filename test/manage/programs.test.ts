@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { after, test } from 'node:test';
-import { killLeftovers, runToEnd, startCommand } from './commands.ts';
+import { killLeftovers, runAlone, startCommand } from './commands.ts';
 
 const programs = ['placement', 'placement-api', 'placement-manage', 'placement-status'] as const;
 
@@ -12,7 +12,7 @@ test('each program prints the version of the package', async () => {
   const { version } = JSON.parse(await readFile(path.join(import.meta.dirname, '..', '..', 'package.json'), 'utf8'));
   for (const program of programs) {
     assert.deepEqual(
-      await runToEnd(program, ['--version'], '/'),
+      await runAlone(program, ['--version'], '/'),
       { code: 0, stdout: `${version}\n`, stderr: '' },
       program,
     );

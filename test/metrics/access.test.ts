@@ -8,7 +8,7 @@ import type { Config } from '../../src/config/config.ts';
 import { defaultConfig } from '../../src/config/default_config.ts';
 import { metricsAddress } from '../../src/http/metrics_endpoint.ts';
 import type { PlacementService } from '../../src/start/service.ts';
-import { engines } from '../engines.ts';
+import { anyEngine, engines } from '../engines.ts';
 import { freePort } from '../free_port.ts';
 import { settingsFor, withStandIn } from '../keystone/stand_in.ts';
 import { runToEnd, startCommand, withCommands } from '../manage/commands.ts';
@@ -24,7 +24,7 @@ const withToken: ConfigOverrides = { metrics: { requireToken: true } };
 
 suite('[metrics] require_token', () => {
   test('with noauth2 administrators and services may read, and no request without a token', () =>
-    withTestService('embedded', withToken, async (service) => {
+    withTestService(anyEngine, withToken, async (service) => {
       assert.equal(await status(service), 401);
       assert.equal(await status(service, { 'x-auth-token': 'somebody' }), 403);
       assert.equal(await status(service, { 'x-auth-token': 'somebody', 'x-roles': 'reader' }), 403);
@@ -47,7 +47,7 @@ suite('[metrics] require_token', () => {
           keystoneAuthtoken: settingsFor(standIn),
           osloPolicy: { policyFile },
         };
-        await withTestService('embedded', overrides, async (service) => {
+        await withTestService(anyEngine, overrides, async (service) => {
           const token = (role: string) => ({ 'x-auth-token': standIn.issue({ roles: [role], project: 'p1' }) });
           assert.equal(await status(service), 401);
           assert.equal(await status(service, { 'x-auth-token': 'nonsense' }), 401);
@@ -60,7 +60,7 @@ suite('[metrics] require_token', () => {
     ));
 
   test('without require_token every client may read', () =>
-    withTestService('embedded', {}, async (service) => assert.equal(await status(service), 200)));
+    withTestService(anyEngine, {}, async (service) => assert.equal(await status(service), 200)));
 });
 
 test('the address of /metrics is that of the API, except for the parts that are set', () => {
@@ -119,7 +119,7 @@ for (const [engine, workers] of [...engines.map((engine) => [engine, 1] as const
 }
 
 test('a token can be required there too, and a page that rebinds its host name is refused', () =>
-  withTestService('embedded', { metrics: { requireToken: true, port: 9778 } }, async ({ app, metricsApp }) => {
+  withTestService(anyEngine, { metrics: { requireToken: true, port: 9778 } }, async ({ app, metricsApp }) => {
     assert.ok(metricsApp);
     const ask = async (headers: Readonly<Record<string, string>>) =>
       (await metricsApp.request('/metrics', { headers })).status;

@@ -4,6 +4,7 @@ import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { suite, test } from 'node:test';
 import { parser } from '@prometheus-io/lezer-promql';
+import { anyEngine } from '../engines.ts';
 import { makeProvider, newClaim, requestsTo } from '../requests.ts';
 import { withTestService } from '../services.ts';
 import { type Exposition, readExposition } from './exposition.ts';
@@ -68,7 +69,7 @@ const host = '8ca5d4a0-3f40-4a53-a2e4-4b4e9b8f0f11';
 
 /** The metrics of a service that has answered requests, including a claim, and has a provider. */
 async function exported(): Promise<Exposition> {
-  return withTestService('embedded', { metrics: { shapes: 'small: resources=VCPU:2' } }, async (service) => {
+  return withTestService(anyEngine, { metrics: { shapes: 'small: resources=VCPU:2' } }, async (service) => {
     const send = requestsTo(service);
     await makeProvider(send, host, { VCPU: { total: 8 } });
     await send('PUT', '/allocations/1b1d3c4e-1111-4222-8333-444455556666', newClaim({ [host]: { VCPU: 3 } }));

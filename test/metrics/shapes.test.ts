@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import { parseShapes } from '../../src/candidates/shapes.ts';
 import { atIntervals } from '../../src/metrics/at_intervals.ts';
+import { anyEngine } from '../engines.ts';
 import { makeProvider, newClaim, requestsTo } from '../requests.ts';
 import { withTestService } from '../services.ts';
 
@@ -10,7 +11,7 @@ const host = '8ca5d4a0-3f40-4a53-a2e4-4b4e9b8f0f11';
 suite('shapes', () => {
   test('/metrics has the count of each shape that fits beside the present usage', async () => {
     const shapes = 'small: resources=VCPU:2 ; none: resources=VCPU:1&required=CUSTOM_LATER';
-    await withTestService('embedded', { metrics: { shapes, shapesInterval: 0 } }, async (service) => {
+    await withTestService(anyEngine, { metrics: { shapes, shapesInterval: 0 } }, async (service) => {
       const send = requestsTo(service);
       const lines = async () =>
         (await send('GET', '/metrics')).text.split('\n').filter((line) => line.startsWith('placement_shape_capacity'));
@@ -26,7 +27,7 @@ suite('shapes', () => {
 
   test('it is counted once in an interval, however often /metrics is read', async () => {
     const metrics = { shapes: 'small: resources=VCPU:2', shapesInterval: 3600 };
-    await withTestService('embedded', { metrics }, async (service) => {
+    await withTestService(anyEngine, { metrics }, async (service) => {
       const send = requestsTo(service);
       const counted = async () =>
         /^placement_shape_capacity\{shape="small"\} (\d+)$/m.exec((await send('GET', '/metrics')).text)?.[1];

@@ -11,6 +11,7 @@ import { computeRoutes } from '../../src/compute/routes.ts';
 import type { Route } from '../../src/rest/endpoint.ts';
 import { placementService } from '../../src/rest/microversions.ts';
 import type { Service } from '../../src/rest/versions.ts';
+import { anyEngine } from '../engines.ts';
 import { accepted, at, makeProvider, newClaim, requestsTo } from '../requests.ts';
 import { openTestService } from '../services.ts';
 import { contractFor } from './contract.ts';
@@ -22,7 +23,7 @@ import { fieldsOf, writtenFields } from './schema_fields.ts';
 const usedByPlacement = noteUse(routes);
 const usedByCompute = noteUse(computeRoutes);
 
-const service = await openTestService('embedded', { compute: { enabled: true } });
+const service = await openTestService(anyEngine, { compute: { enabled: true } });
 after(() => service.close());
 const send = requestsTo(service, 'placement 1.39');
 const host = randomUUID();

@@ -8,12 +8,13 @@ import { allTrees } from '../../src/candidates/allowed_trees.ts';
 import { findPlace } from '../../src/candidates/place.ts';
 import { groupOf, requestOf } from '../candidates/plain_request.ts';
 import { nodeAt, rowsOf, stockOf } from '../candidates/topology.ts';
+import { anyEngine } from '../engines.ts';
 import { createFleet } from '../fleet/made_up_fleet.ts';
 import { accepted, at, makeProvider, newClaim } from '../requests.ts';
 import { errorOf, placed, withHosts } from './placed.ts';
 
 test('a query whose search takes too much work is a 400, and does not hold up others', async () => {
-  await withHosts('embedded', 1, async (send, [host = '']) => {
+  await withHosts(anyEngine, 1, async (send, [host = '']) => {
     // Twelve devices are left with one of four, which is of no use, and the other eight have 16 pairs for 17 groups.
     for (let device = 0; device < 20; device++) {
       await makeProvider(send, randomUUID(), { SRIOV_NET_VF: { total: 4 } }, { parent_provider_uuid: host });
@@ -62,7 +63,7 @@ test('claims by query need the rule of GET /allocation_candidates as well, and o
       accepted(await send('PUT', `/allocations/${randomUUID()}`, plain));
       accepted(await send('POST', '/allocations', { [randomUUID()]: plain }));
     };
-    await withHosts('embedded', 1, use, { osloPolicy: { policyFile } });
+    await withHosts(anyEngine, 1, use, { osloPolicy: { policyFile } });
   } finally {
     await rm(folder, { recursive: true });
   }

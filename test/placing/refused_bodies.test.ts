@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
+import { anyEngine } from '../engines.ts';
 import { at, newClaim } from '../requests.ts';
 import { errorOf, placed, withHosts } from './placed.ts';
 
@@ -42,7 +43,7 @@ const wrong: readonly (readonly [candidates: unknown, ...parts: readonly string[
 ];
 
 test('a body that is wrong is a 400 that names the consumer, the parameter and the value, and changes nothing', async () => {
-  await withHosts('embedded', 1, async (send, [host = '']) => {
+  await withHosts(anyEngine, 1, async (send, [host = '']) => {
     for (const [candidates, ...parts] of wrong) {
       for (const isGang of [false, true]) {
         const consumer = randomUUID();
@@ -88,7 +89,7 @@ test('a body that is wrong is a 400 that names the consumer, the parameter and t
 });
 
 test('below 1.43 candidates and dry_run are unknown keys', async () => {
-  await withHosts('embedded', 1, async (send, [host = '']) => {
+  await withHosts(anyEngine, 1, async (send, [host = '']) => {
     const consumer = randomUUID();
     const plain = newClaim({ [host]: { VCPU: 1 } });
     const inventories = { [host]: { resource_provider_generation: 1, inventories: { VCPU: { total: 8 } } } };

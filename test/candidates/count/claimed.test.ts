@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import { anyEngine } from '../../engines.ts';
 import { accepted, at, newClaim, requestsTo, type Send } from '../../requests.ts';
 import { withTestService } from '../../services.ts';
 import { crowdedRequest, crowdedTree } from '../crowded.ts';
@@ -93,7 +94,7 @@ const cases = fc
 test('so many consumers are claimed as were counted, then nothing fits', async (t) => {
   const seen = new Map<string, number>();
   const note = (what: string, isSo: boolean) => seen.set(what, (seen.get(what) ?? 0) + Number(isSo));
-  await withTestService('embedded', {}, async (service) => {
+  await withTestService(anyEngine, {}, async (service) => {
     const send = requestsTo(service, 'placement 1.42');
     for (const name of traitNames) if (name.startsWith('CUSTOM_')) accepted(await send('PUT', `/traits/${name}`));
     const left: Topology[] = [];
