@@ -85,7 +85,8 @@ type WrittenRow = {
 };
 
 /**
- * Writes many claims by one statement. Each claim has its own guards: a claim that fails one is not written.
+ * Writes many claims by one statement. Each claim has its own guards: a claim that fails one is not written. The parts of
+ * the statement depend on the claims; usual_statement.sql is its text where all consumers are new.
  *
  * The statement locks the guarded providers and then the consumers, in the order of their keys, and checks the
  * generations of the newest versions of these rows. It reads all other rows in its snapshot, which may be older: so
