@@ -1,5 +1,5 @@
 import { hasAnyTrait } from '../fleet/filters.ts';
-import type { Provider } from '../fleet/provider.ts';
+import { isAloneInTree, type Provider } from '../fleet/provider.ts';
 import { type Choice, granularChoice } from './candidate.ts';
 import { optionsByClass, satisfiesAlone, satisfiesGroup } from './options.ts';
 import { inOrder, type ProviderOrder } from './order.ts';
@@ -136,7 +136,7 @@ const none: readonly never[] = [];
  * a group without suffix has one choice at most.
  */
 export const isAlone = (anchor: Provider, usable: readonly Provider[]): boolean =>
-  anchor.children.length === 0 && usable.length === 0;
+  isAloneInTree(anchor) && usable.length === 0;
 
 /** The choice of a group without suffix at a flat host: the host for all its classes. */
 export const choiceAlone = (group: ResolvedGroup, anchor: Provider): Choice | undefined =>

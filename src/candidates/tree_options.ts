@@ -1,4 +1,4 @@
-import { findingsOf, type Provider, treeOf } from '../fleet/provider.ts';
+import { findingsOf, isAloneInTree, type Provider, treeOf } from '../fleet/provider.ts';
 import { optionsByClass, satisfiesGroup } from './options.ts';
 import type { ResolvedGroup } from './resolve.ts';
 
@@ -17,7 +17,7 @@ export const keptGroups = 8;
  * provider is looked at. A tree of one provider needs no cache.
  */
 export function treeOptions(root: Provider, group: ResolvedGroup): readonly (readonly Provider[])[] {
-  if (group.number === undefined || root.children.length === 0) return find(root, group);
+  if (group.number === undefined || isAloneInTree(root)) return find(root, group);
   const findings = findingsOf(root);
   findings.options ??= [];
   const { options } = findings;

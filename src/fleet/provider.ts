@@ -92,8 +92,12 @@ export function blankProvider(id: number): Provider {
 
 const none: readonly never[] = [];
 
-/** All providers of the tree of a root, the root first and parents before children. */
-export const treeOf = (root: Provider): readonly Provider[] => (root.tree.length === 0 ? [root] : root.tree);
+/** Whether a provider is a tree by itself. A search may meet one that was a root when it began. */
+export const isAloneInTree = (provider: Provider): boolean =>
+  provider.root === provider && provider.children.length === 0;
+
+/** All providers of the tree of a root, the root first and parents before children; none for a provider below a root. */
+export const treeOf = (root: Provider): readonly Provider[] => (isAloneInTree(root) ? [root] : root.tree);
 
 /** The cache for the tree of a root. */
 export function findingsOf(root: Provider): TreeFindings {
