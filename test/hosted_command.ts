@@ -3,6 +3,9 @@ import path from 'node:path';
 import type { CommandLine, Ended } from './command_host.ts';
 import { compileCache } from './compile_cache.ts';
 
+/** A command line may take this long, in milliseconds: on a busy machine an import takes minutes. */
+const limitMs = 300_000;
+
 let host: ChildProcess | undefined;
 let latest: Promise<unknown> = Promise.resolve();
 
@@ -20,11 +23,13 @@ function runInHost(line: CommandLine): Promise<Ended> {
   });
   const running = host;
   return new Promise<Ended>((resolve, reject) => {
-    const tooLong = setTimeout(() => running.kill('SIGKILL'), 60_000);
+    const tooLong = setTimeout(() => running.kill('SIGKILL'), limitMs);
     const lost = () => {
       clearTimeout(tooLong);
       host = undefined;
-      reject(new Error(`The process that runs "${line.program} ${line.args.join(' ')}" ended.`));
+      reject(
+        new Error(`"${line.program} ${line.args.join(' ')}" ended its process, or took more than ${limitMs / 1000} s.`),
+      );
     };
     running.once('exit', lost);
     running.once('message', (message) => {
