@@ -119,7 +119,11 @@ function parseGroups(query: Query, version: number): readonly RequestGroup[] {
   }
   return [...suffixes].map((suffix) => {
     // Each value of a repeated parameter is checked; the last one counts.
-    const resources = query.all(`resources${suffix}`).map(parseResources).at(-1);
+    const parameter = `resources${suffix}`;
+    const resources = query
+      .all(parameter)
+      .map((value) => parseResources(value, parameter))
+      .at(-1);
     return {
       suffix,
       resources: resources ?? new Map(),

@@ -1,5 +1,5 @@
 import { isUuidLike } from '../placement/uuid.ts';
-import { badRequest } from './errors.ts';
+import { ApiError, badRequest } from './errors.ts';
 import { since } from './microversions.ts';
 import { strip } from './python_strip.ts';
 import type { Query } from './query_string.ts';
@@ -23,23 +23,26 @@ export type Resources = ReadonlyMap<string, number>;
 /**
  * The amounts of `resources=VCPU:2,MEMORY_MB:1024`. Where a class is named twice, its last amount counts.
  *
+ * @param parameter which has the value; upstream's texts do not tell the one with a suffix
  * @throws ApiError 400 naming what is badly formed.
  */
-export function parseResources(value: string): Resources {
+export function parseResources(value: string, parameter = 'resources'): Resources {
+  const wrong = (text: string): ApiError =>
+    new ApiError(400, text, { sentence: `Invalid query string parameters: '${parameter}': ${text}` });
   const form =
     'Badly formed resources parameter. Expected resources query string parameter in form: ' +
     '?resources=VCPU:2,MEMORY_MB:1024. Got: ';
-  if (strip(value) === '') throw badRequest(`${form}empty string.`);
+  if (strip(value) === '') throw wrong(`${form}empty string.`);
   const resources = new Map<string, number>();
   for (const item of value.split(',')) {
     const parts = item.split(':');
     const [name, text] = parts;
-    if (parts.length !== 2 || name === undefined || text === undefined) throw badRequest(`${form}${item}.`);
+    if (parts.length !== 2 || name === undefined || text === undefined) throw wrong(`${form}${item}.`);
     const amount = parseInteger(text);
     if (amount === undefined) {
-      throw badRequest(`Requested resource ${name} expected positive integer amount. Got: ${text}.`);
+      throw wrong(`Requested resource ${name} expected positive integer amount. Got: ${text}.`);
     }
-    if (amount < 1) throw badRequest(`Requested resource ${name} requires amount >= 1. Got: ${amount}.`);
+    if (amount < 1) throw wrong(`Requested resource ${name} requires amount >= 1. Got: ${amount}.`);
     resources.set(name, amount);
   }
   return resources;
