@@ -1,12 +1,12 @@
+/** On the embedded engine: on PostgreSQL the open transactions of other tests, in other databases, delay pruning. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { sql } from 'kysely';
 import { pruneChanges } from '../../db/fleet/prune_changes.ts';
-import { anyEngine } from '../engines.ts';
 import { withTestService } from '../services.ts';
 
 test('a log that grew for months while upstream used the database is pruned in full and in parts', async () => {
-  await withTestService(anyEngine, {}, async ({ database, fleet }) => {
+  await withTestService('embedded', {}, async ({ database, fleet }) => {
     const log = (xid: number, rows: number) =>
       sql`insert into provider_changes (xid, provider_id, whole)
         select (${xid}::integer + n / 1000)::text::xid8, 1, false from generate_series(1, ${rows}::integer) as n`.execute(
@@ -27,7 +27,7 @@ test('a log that grew for months while upstream used the database is pruned in f
 });
 
 test('each pruned part of the inventory log leaves a row that means all providers, until the next prune', async () => {
-  await withTestService(anyEngine, {}, async ({ database }) => {
+  await withTestService('embedded', {}, async ({ database }) => {
     const { kysely } = database;
     await sql`insert into inventory_changes (provider_id) select n from generate_series(1, 60000) as n`.execute(kysely);
     const prune = async () => {

@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import type { PlacementService } from '../../src/start/service.ts';
-import { anyEngine, type Engine } from '../engines.ts';
+import type { Engine } from '../engines.ts';
 import { type Answer, accepted, makeProvider, newClaim, requestsTo, type Send } from '../requests.ts';
 import { withTestService } from '../services.ts';
 
@@ -22,7 +22,7 @@ export const claimOf = (amount: number) => newClaim({ [host]: { VCPU: amount } }
 /** Calls back with a deployment in which `holder` has 2 of the 8 VCPU of `host`, whose generation is 2. */
 export async function withDeployment(
   use: (deployment: Deployment) => Promise<void>,
-  engine: Engine = anyEngine,
+  engine: Engine = 'embedded',
 ): Promise<void> {
   await withTestService(engine, {}, async (service) => {
     const send = requestsTo(service);

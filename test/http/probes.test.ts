@@ -33,13 +33,13 @@ for (const engine of engines) {
         assert.deepEqual(await asJson.json(), { detailed: false, reasons: ['OK'] });
 
         const { kysely } = database;
-        await kysely.schema.alterTable('resource_providers').renameTo('elsewhere').execute();
+        await kysely.schema.alterTable('provider_changes').renameTo('elsewhere').execute();
         try {
           const broken = await app.request('/healthcheck');
           assert.deepEqual([broken.status, await broken.text()], [503, 'The database cannot be reached']);
           assert.equal((await app.request('/readyz', { method: 'HEAD' })).status, 503);
         } finally {
-          await kysely.schema.alterTable('elsewhere').renameTo('resource_providers').execute();
+          await kysely.schema.alterTable('elsewhere').renameTo('provider_changes').execute();
         }
         assert.equal((await app.request('/readyz')).status, 200);
       });
