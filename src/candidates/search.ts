@@ -40,10 +40,14 @@ export function search(fleet: Fleet, request: CandidateRequest, options: SearchO
   // may be sent in parts, and the list may change between them. With a copy, the search misses no root that was there
   // all the time.
   const { anchors, within, tally } = visitTrees(fleet, resolved, sharing, { ties: order, allowed, wholly: !limited });
-  const candidatesAt = candidatesOf(resolved, sharing, within);
+  const candidatesIn = candidatesOf(resolved, sharing, within);
+  // An anchor that got a parent between two parts of an answer is in the tree of another anchor.
+  const candidatesAt: CandidatesAt = (anchor) => (anchor.root === anchor ? candidatesIn(anchor) : none);
   const candidates = roundRobin ? interleave(anchors, candidatesAt, tally) : chain(anchors, candidatesAt, tally);
   return sharing.exists ? withoutRepetition(candidates, sharing) : candidates;
 }
+
+const none: readonly never[] = [];
 
 /** Looks up the names of a request, of which one that does not exist is an error where all before it can be satisfied. */
 export const resolveForSearch = (fleet: Fleet, request: CandidateRequest, sharing: Sharing): Resolution =>

@@ -92,7 +92,11 @@ export function blankProvider(id: number): Provider {
 
 const none: readonly never[] = [];
 
-/** All providers of the tree of a root, the root first and parents before children. */
+/**
+ * All providers of the tree of a root, the root first and parents before children.
+ *
+ * @param root a provider that is a root now: after an await it may be one no more
+ */
 export const treeOf = (root: Provider): readonly Provider[] => (root.tree.length === 0 ? [root] : root.tree);
 
 /** The cache for the tree of a root. */
