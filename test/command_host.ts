@@ -19,6 +19,7 @@ export type Ended = { readonly code: number; readonly stdout: string; readonly s
 
 const output = { stdout: '', stderr: '' };
 for (const name of ['stdout', 'stderr'] as const) {
+  process[name].isTTY = false; // also where a test file runs in a terminal
   process[name].setMaxListeners(0); // each command line adds one
   process[name].write = (chunk: Uint8Array | string, ...more: readonly unknown[]) => {
     output[name] += Buffer.from(chunk as string).toString();
@@ -32,8 +33,27 @@ process.on('warning', ({ message }) => {
   output.stderr += `${message}\n`;
 });
 
+/** How long a command line may take to end by itself after its program has returned, in milliseconds. */
+const patienceMs = 20_000;
+
+/**
+ * Waits until nothing of a command line is left that would keep a process of its own alive.
+ *
+ * @param before how many such resources this process has itself
+ */
+async function wouldEnd(before: number): Promise<void> {
+  const startedMs = performance.now();
+  for (;;) {
+    await new Promise((resolve) => setTimeout(resolve, 1).unref()); // also for warnings
+    const left = process.getActiveResourcesInfo();
+    if (left.length <= before) return;
+    if (performance.now() - startedMs > patienceMs) throw new Error(`It does not end by itself: ${left.join(', ')}`);
+  }
+}
+
 let runs = 0;
 process.on('message', async (message) => {
+  const before = process.getActiveResourcesInfo().length;
   const { program, args, cwd, env } = message as CommandLine; // what hosted_command.ts sends
   Object.assign(output, { stdout: '', stderr: '' });
   process.argv.splice(2, Number.POSITIVE_INFINITY, ...args);
@@ -44,6 +64,6 @@ process.on('message', async (message) => {
   forgetServers(); // as a new process, which knows none
   runs += 1;
   await import(`${import.meta.resolve(`../src/bin/${program}.ts`)}?run=${runs}`); // anew each time, but not what it imports
-  await new Promise((resolve) => setImmediate(resolve)); // for warnings
+  await wouldEnd(before);
   process.send?.({ code: Number(process.exitCode), ...output } satisfies Ended);
 });

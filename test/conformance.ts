@@ -67,7 +67,8 @@ async function inOwnProcess(engine: Engine): Promise<Totals> {
   child.once('message', (message) => {
     total = message as Totals; // what this program sends
   });
-  const [code] = await once(child, 'exit');
+  // A message may come after the exit, but not after the disconnection.
+  const [[code]] = await Promise.all([once(child, 'exit'), once(child, 'disconnect')]);
   if (total === undefined) throw new Error(`The tests on ${engine} ended with ${code}, without a result.`);
   return total;
 }

@@ -50,8 +50,8 @@ export type Changes = {
 
 /**
  * How many rows of the log one statement reads, and how many providers it reads as a whole: in 0.1 s at most. Changes of usages are
- * most of the rows, and take a tenth of the time of a provider that is read as a whole. Were they as few, a process
- * would read thousands of providers again, with the usages of all their allocations, twice a second while terms end.
+ * most of the rows, and take a tenth of the time of a provider that is read as a whole. With 3,000 rows as the limit, a process
+ * would read thousands of providers as a whole, with the usages of all their allocations, twice a second while terms end.
  */
 const mostRows = 12_000;
 const mostWhole = 3_000;

@@ -5,7 +5,7 @@ import { type Candidate, takenByProvider } from '../candidates/candidate.ts';
 import { requireKnownNames } from '../candidates/known_names.ts';
 import { findPlace, firstUnmet, type Place } from '../candidates/place.ts';
 import type { CandidateRequest } from '../candidates/request.ts';
-import type { Resolution } from '../candidates/resolve.ts';
+import { type Resolution, resolveOrder } from '../candidates/resolve.ts';
 import type { Work } from '../candidates/work.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import { nameOf } from '../fleet/names.ts';
@@ -124,8 +124,12 @@ function placeOne(
 ): Place & { readonly request: CandidateRequest } {
   const { uuid, queries = [] } = consumer;
   // All of them, so that a mistake is not found only when the query, or the group of it, is needed.
-  const conditions = queries.flatMap((query) => query.conditions);
-  asRefusals(uuid, () => requireKnownNames(fleet, conditions));
+  asRefusals(uuid, () => {
+    for (const { request, conditions } of queries) {
+      requireKnownNames(fleet, conditions);
+      resolveOrder(fleet, request.order);
+    }
+  });
   for (const [place, { request }] of queries.entries()) {
     const granted = Math.min(looksOfOne, workOfAll.looks);
     const work = { looks: granted, forLists: 0 };

@@ -3,7 +3,7 @@ import { type Kysely, sql } from 'kysely';
 /**
  * A claim raises the generations of providers and writes allocations of them, and each of the two logged a row. Where the
  * statement says that it logs each of these providers by its allocations (`placement.generations`, see write_claims.ts),
- * the row of the generation is left out: who reads a change of usages also reads the generation.
+ * the row of the generation is left out: a process that reads a change of usages also reads the generation, in older releases as well.
  *
  * It only replaces a function, so it locks no table.
  */
