@@ -56,7 +56,8 @@ export function linkTrees(
     if (!isRoot(node)) continue;
     // A copy has no spare capacity, which would need more memory than most trees.
     node.tree = node.children.length === 0 ? none : subtreeOf(node).slice();
-    for (const provider of treeOf(node)) provider.root = node;
+    node.root = node;
+    for (const provider of node.tree) provider.root = node;
   }
 }
 
