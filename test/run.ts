@@ -8,7 +8,7 @@ import { count, fileReport, sum, type Totals, totalLine } from './gabbi/report.t
 import { offerPostgresql } from './postgresql_on_demand.ts';
 
 /*
- * All tests: every *.test.ts below test/, two files at a time for each core, since they wait as much as they compute.
+ * All tests: every *.test.ts below test/, three files at a time on two cores, since they wait as much as they compute.
  * Beside them this process runs our gabbi files on both engines. With arguments only the files run whose path contains
  * one of them. Those below test/upstream need programs that the system may lack: they run only if an argument begins
  * with this folder. The last line is `N passed, N failed`. PostgreSQL is started when a test asks for it. SIGINT and
@@ -77,7 +77,7 @@ async function runTestFiles(): Promise<Totals> {
   };
   const stream = run({
     files,
-    concurrency: Math.min(8, 2 * os.availableParallelism()),
+    concurrency: Math.min(8, Math.ceil(1.5 * os.availableParallelism())),
     timeout: 900_000,
     signal: interrupted.signal,
   });
