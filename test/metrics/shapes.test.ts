@@ -60,7 +60,7 @@ suite('shapes', () => {
     for (const [text, problem] of [
       [
         'small: resources=VCPU:2; big: resources=VCPU:many',
-        /^the shape "big": Requested resource VCPU expected positive/,
+        /^the shape "big": .*'resources': Requested resource VCPU expected positive/,
       ],
       ['a: resources=VCPU:1; a: resources=VCPU:2', /^the shape "a": there are two of this name$/],
       ['resources=VCPU:1', /must be a name/],
