@@ -4,7 +4,7 @@ import { countPlacements } from '../candidates/count/count.ts';
 import type { ConditionFigures, Explanation } from '../candidates/explanation/explain.ts';
 import type { Unmet } from '../candidates/explanation/nearest.ts';
 import { requireKnownNames } from '../candidates/known_names.ts';
-import { parseCandidateRequest, queryParameters } from '../candidates/query.ts';
+import { parseCandidateRequest, type QueryParameters, queryParameters } from '../candidates/query.ts';
 import type { CandidateRequest } from '../candidates/request.ts';
 import { resolveOrder } from '../candidates/resolve.ts';
 import type { Fleet } from '../fleet/fleet.ts';
@@ -47,11 +47,19 @@ export const candidateQuestionEndpoints: readonly Endpoint<Parts>[] = [
 
 // Request schemas
 
-const ofExplanation = { nearest: v.optional(integerParameter(0, 100)), tree: v.optional(uuidText) };
-const ofCount = { max: v.optional(integerParameter(1, 1_000_000)), top: v.optional(integerParameter(0, 100)) };
-
 /** The parameters of a query that name consumers. */
 const ofConsumers = ['with', 'apart_from'];
+
+/** What may be asked about a query: `entries` beside the query, and all parameters that are known then. */
+const question = <Entries extends v.ObjectEntries>(entries: Entries) => ({
+  entries,
+  parameters: queryParameters(['limit', ...ofConsumers], Object.keys(entries)),
+});
+const ofExplanation = question({ nearest: v.optional(integerParameter(0, 100)), tree: v.optional(uuidText) });
+const ofCount = question({
+  max: v.optional(integerParameter(1, 1_000_000)),
+  top: v.optional(integerParameter(0, 100)),
+});
 
 // What a request without these parameters gets.
 const usualNearest = 5;
@@ -82,7 +90,10 @@ async function showCount(request: ApiRequest, { fleet }: Parts): Promise<Answer>
 }
 
 /** Reads the query that is asked about, and what is asked. @throws ApiError 400 naming the parameter and the value */
-function readQuestion<Entries extends v.ObjectEntries>(request: ApiRequest, entries: Entries) {
+function readQuestion<Entries extends v.ObjectEntries>(
+  request: ApiRequest,
+  { entries, parameters }: { readonly entries: Entries; readonly parameters: QueryParameters },
+) {
   const query = request.query();
   const limit = query.last('limit');
   if (limit !== undefined) {
@@ -100,7 +111,6 @@ function readQuestion<Entries extends v.ObjectEntries>(request: ApiRequest, entr
       `Invalid query string parameters: '${name}' was unexpected, since trees are asked about whatever consumers hold. Got: ${value}`,
     );
   }
-  const parameters = queryParameters(['limit', ...ofConsumers], Object.keys(entries));
   const wanted = parseCandidateRequest(asked, request.version, parameters);
   return { options, wanted, conditions: conditionsOf(asked, wanted) };
 }

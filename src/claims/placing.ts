@@ -126,6 +126,7 @@ function placeOne(
   // All of them, so that a mistake is not found only when the query, or the group of it, is needed.
   asRefusals(uuid, () => {
     for (const { request, conditions } of queries) {
+      if (known.has(request)) continue;
       requireKnownNames(fleet, conditions);
       resolveOrder(fleet, request.order);
     }

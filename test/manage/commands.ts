@@ -20,7 +20,7 @@ export type CommandWorld = {
   readonly configFile: string;
   /** The configuration for a service in this process, on the same database. */
   readonly config: Partial<Config['placementDatabase']>;
-  /** Runs a command to its end. Those of the same file wait for each other, except `placement-api`. */
+  /** Runs a command to its end. Commands of the same test file run one after the other, except `placement-api`. */
   run(command: CommandName, ...args: readonly string[]): Promise<Ended>;
   /** Opens the database for the callback. On the embedded engine no command can run at the same time. */
   withDatabase<T>(use: (database: Database) => Promise<T>): Promise<T>;
@@ -139,7 +139,7 @@ export function startCommand(
   };
 }
 
-/** Runs a command to its end. Those of the same file wait for each other, except `placement-api`. */
+/** Runs a command to its end. Commands of the same test file run one after the other, except `placement-api`. */
 export function runToEnd(
   command: CommandName,
   args: readonly string[],

@@ -218,7 +218,7 @@ const mayHaveOtherInventories = (
 
 /**
  * Tells the trigger of migration 014 that each provider whose generation is raised is in the change log by what is taken of it. A
- * row more for each would take a twelfth of the database's CPU time.
+ * row more for each takes 4 to 6 % of the database's CPU time for a claim.
  */
 const generationsAreLogged = sql`, set_config('placement.generations', 'logged', true)`;
 
