@@ -134,7 +134,7 @@ async function replaceAll(request: ApiRequest, parts: Parts): Promise<Answer> {
         return { classId, className: name, ...fields };
       });
       const kept = new Set(values.map(({ classId }) => classId));
-      const removed = provider.inventories.filter(({ classId }) => !kept.has(classId));
+      const removed = provider.inventories.filter(({ fields }) => !kept.has(fields.classId));
       const inUse = inUseAmong(removed, provider, fleet);
       if (inUse !== undefined) throw conflict(`update conflict: ${inUse}`, errorCodes.inventoryInUse);
       return { put: values, write: inventoriesWrite(fleet, provider, values, removed) };

@@ -2,7 +2,7 @@ import { laterGeneration } from '../../db/statements/generation.ts';
 import { inventoriesTagOf, inventoryTagOf } from '../fleet/entity_tags.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import { nameOf } from '../fleet/names.ts';
-import { type Inventory, inventoryOf, type Provider } from '../fleet/provider.ts';
+import { byClass, type FieldsOfClass, type Inventory, inventoryOf, type Provider } from '../fleet/provider.ts';
 import type { InventoryFields } from '../placement/inventory.ts';
 import type { Answer, ApiRequest } from '../rest/endpoint.ts';
 import { exactNumber } from '../rest/exact_number.ts';
@@ -21,7 +21,7 @@ export const inventoryShape = (fields: InventoryFields) => ({
 
 /** Inventories of a provider in an answer, in the order of their classes. */
 type Shown = Pick<Provider, 'generation'> & { readonly inventories: readonly ShownInventory[] };
-type ShownInventory = Pick<Inventory, 'classId' | 'fields' | 'modifiedAtSeconds'>;
+type ShownInventory = Pick<Inventory, 'fields' | 'modifiedAtSeconds'>;
 
 /**
  * What a write left behind. Later writes are not in it: with their generation, a client that has not read them would
@@ -30,19 +30,13 @@ type ShownInventory = Pick<Inventory, 'classId' | 'fields' | 'modifiedAtSeconds'
  * @param shown has the write, and maybe later ones
  * @param generation the one that guarded the write
  */
-export function asWritten(
-  shown: Fleet,
-  uuid: string,
-  generation: number,
-  put: readonly (InventoryFields & { readonly classId: number })[],
-): Shown {
+export function asWritten(shown: Fleet, uuid: string, generation: number, put: readonly FieldsOfClass[]): Shown {
   const provider = shown.byUuid.get(uuid);
   const inventories = put.map((fields) => {
-    const { classId } = fields;
-    const present = provider && inventoryOf(provider, classId);
-    return { classId, fields, modifiedAtSeconds: present?.modifiedAtSeconds ?? Math.floor(Date.now() / 1000) };
+    const present = provider && inventoryOf(provider, fields.classId);
+    return { fields, modifiedAtSeconds: present?.modifiedAtSeconds ?? Math.floor(Date.now() / 1000) };
   });
-  return { generation: laterGeneration(generation, 1), inventories: inventories.sort((a, b) => a.classId - b.classId) };
+  return { generation: laterGeneration(generation, 1), inventories: inventories.sort(byClass) };
 }
 
 /** The answer with one inventory of a provider. */
@@ -74,7 +68,7 @@ export const listAnswer = (request: ApiRequest, provider: Shown, fleet: Fleet): 
       resource_provider_generation: provider.generation,
       inventories: Object.fromEntries(
         provider.inventories.map((inventory) => [
-          nameOf(fleet.classes, inventory.classId),
+          nameOf(fleet.classes, inventory.fields.classId),
           tagged(request, inventoryShape(inventory.fields), () => inventoryTagOf(inventory)).json,
         ]),
       ),

@@ -35,6 +35,6 @@ export function requireInventory(request: ApiRequest, provider: Provider, fleet:
 export function inUseAmong(inventories: readonly Inventory[], provider: Provider, fleet: Fleet): string | undefined {
   const used = inventories.filter((inventory) => inventory.used > 0);
   if (used.length === 0) return undefined;
-  const names = used.map((inventory) => nameOf(fleet.classes, inventory.classId)).join(', ');
+  const names = used.map((inventory) => nameOf(fleet.classes, inventory.fields.classId)).join(', ');
   return `Inventory for '${names}' on resource provider '${provider.uuid}' in use.`;
 }

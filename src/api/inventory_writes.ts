@@ -3,11 +3,10 @@ import { writeInventories } from '../../db/statements/providers/write_inventorie
 import { inventoriesTagOf } from '../fleet/entity_tags.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import { nameOf } from '../fleet/names.ts';
-import type { Inventory, Provider } from '../fleet/provider.ts';
+import type { FieldsOfClass, Inventory, Provider } from '../fleet/provider.ts';
 import { inventoriesTag, inventoryTag } from '../placement/entity_tag.ts';
-import type { InventoryFields } from '../placement/inventory.ts';
 
-type NewInventory = InventoryFields & { readonly classId: number; readonly className: string };
+type NewInventory = FieldsOfClass & { readonly className: string };
 
 /**
  * The write that puts some inventories of a provider and removes others. The names of the classes are a guard of it,
@@ -20,18 +19,19 @@ export function inventoriesWrite(
   remove: readonly Inventory[],
 ): ProviderWrite {
   const { classes, serverRun } = fleet;
-  const changed = new Set([...put, ...remove].map(({ classId }) => classId));
-  const kept = provider.inventories.filter(({ classId }) => !changed.has(classId));
+  const removed = remove.map(({ fields }) => fields.classId);
+  const changed = new Set([...put.map(({ classId }) => classId), ...removed]);
+  const kept = provider.inventories.map(({ fields }) => fields).filter(({ classId }) => !changed.has(classId));
   return writeInventories({
     providerId: provider.id,
     generation: provider.generation,
     serverRun,
     put: put.map((inventory) => ({ ...inventory, tag: inventoryTag(inventory) })),
-    remove: remove.map(({ classId }) => classId),
+    remove: removed,
     kept: kept.flatMap(({ classId }) => classes.byId.get(classId) ?? []),
     tag: inventoriesTag([
       ...put.map((inventory) => [inventory.className, inventory] as const),
-      ...kept.map(({ classId, fields }) => [nameOf(classes, classId), fields] as const),
+      ...kept.map((fields) => [nameOf(classes, fields.classId), fields] as const),
     ]),
     tagBefore: inventoriesTagOf(fleet, provider),
   });

@@ -45,14 +45,23 @@ export function filterProviders(query: Query, version: number): (fleet: Fleet) =
 
   // The order of the steps is upstream's: an empty result ends the search before later names are looked up.
   return (fleet) => {
-    let found: Iterable<Provider> = fleet.byId.values();
+    // Undefined as long as all may be found: what few providers have need not be looked for among all.
+    let found: readonly Provider[] | undefined;
+    const keep = (holds: (provider: Provider) => boolean): void => {
+      found = (found === undefined ? fleet.byId.values() : Iterator.from(found)).filter(holds).toArray();
+    };
+    const keepAmong = (some: readonly Provider[]): void => {
+      const wanted = new Set(some);
+      if (found === undefined) found = some.toSorted((one, other) => one.id - other.id);
+      else keep((provider) => wanted.has(provider));
+    };
     if (values.in_tree) {
       const node = fleet.byUuid.get(values.in_tree);
       if (node === undefined) return [];
       found = treeOf(node.root);
     }
-    if (values.name) found = only(fleet.byName.get(values.name), found, values.in_tree);
-    if (values.uuid) found = [...found].filter((provider) => provider.uuid === values.uuid);
+    if (values.name) keepAmong(listOf(fleet.byName.get(values.name)));
+    if (values.uuid) keepAmong(listOf(fleet.byUuid.get(values.uuid)));
     const traitId = (name: string): number => requiredTraitId(fleet, name);
     if (traits.required.length > 0) {
       const required = traits.required.map((anyOf) => anyOf.map(traitId));
@@ -60,50 +69,39 @@ export function filterProviders(query: Query, version: number): (fleet: Fleet) =
         hasRequiredTraits(traitIds, required),
       );
       if (having.length === 0) return [];
-      found = intersect(having, found);
+      keepAmong(having);
     }
     if (traits.forbidden.length > 0) {
       const forbidden = traits.forbidden.map(traitId);
-      found = [...found].filter(({ traitIds }) => !hasAnyTrait(traitIds, forbidden));
+      keep(({ traitIds }) => !hasAnyTrait(traitIds, forbidden));
     }
     if (aggregates.required.length > 0) {
       const members = [...fleet.inAggregate.smallest(aggregates.required)].filter((provider) =>
         isMemberOf(provider, aggregates.required),
       );
       if (members.length === 0) return [];
-      found = intersect(members, found);
+      keepAmong(members);
     }
-    if (aggregates.forbidden.length > 0) {
-      found = [...found].filter((provider) => !isInAny(provider, aggregates.forbidden));
-    }
+    if (aggregates.forbidden.length > 0) keep((provider) => !isInAny(provider, aggregates.forbidden));
     for (const [name, amount] of resources) {
       const resourceClass = fleet.classes.byName.get(name);
       if (resourceClass === undefined) {
         throw badRequest(`Invalid resource class in resources parameter: ${noSuchClass(name)}`);
       }
-      found = [...found].filter((provider) => {
+      keep((provider) => {
         const inventory = inventoryOf(provider, resourceClass.id);
         return inventory !== undefined && hasRoomFor(inventory, amount);
       });
     }
-    return [...found];
+    return found ?? [...fleet.byId.values()];
   };
 }
+
+const listOf = (provider: Provider | undefined): readonly Provider[] => (provider === undefined ? [] : [provider]);
 
 /** The id of a trait of `required`. @throws ApiError 400 where there is no trait of this name. */
 export function requiredTraitId(fleet: Fleet, name: string): number {
   const trait = fleet.traits.byName.get(name);
   if (trait === undefined) throw badRequest(`Invalid trait(s) in "required" parameter: No such trait(s): ${name}.`);
   return trait.id;
-}
-
-/** The one provider, where it is among the others that were found. */
-function only(provider: Provider | undefined, among: Iterable<Provider>, filtered: unknown): readonly Provider[] {
-  if (provider === undefined) return [];
-  return !filtered || [...among].includes(provider) ? [provider] : [];
-}
-
-function intersect(some: readonly Provider[], others: Iterable<Provider>): readonly Provider[] {
-  const wanted = new Set(some);
-  return [...others].filter((provider) => wanted.has(provider));
 }

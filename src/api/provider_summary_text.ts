@@ -17,10 +17,11 @@ export function summaryWriter(fleet: Fleet): (provider: Provider) => string {
   return (provider) => {
     let inventories = '';
     let usages = '';
-    for (const { classId, fields, used } of provider.inventories) {
+    for (const { fields, used } of provider.inventories) {
       const comma = usages === '' ? '' : ', ';
-      inventories += `${comma}${className(classId)}: ${inventoryText(fields)}`;
-      usages += `${comma}${className(classId)}: ${used}`;
+      const name = className(fields.classId);
+      inventories += `${comma}${name}: ${inventoryText(fields)}`;
+      usages += `${comma}${name}: ${used}`;
     }
     const parent = provider.parent === undefined ? 'null' : `"${provider.parent.uuidText}"`;
     return (

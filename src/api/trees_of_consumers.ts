@@ -22,7 +22,7 @@ export async function freshTrees(
     fleet.fresh(),
   ]);
   const knowsAll = [...states.values()].every(({ allocations }) =>
-    allocations.every(({ providerId }) => refreshed.byId.has(providerId)),
+    allocations.every(({ providerId }) => refreshed.byId.get(providerId) !== undefined),
   );
   // A provider that was made after the refresh; one that is still unknown after another refresh is gone.
   const current = knowsAll ? refreshed : await fleet.fresh();

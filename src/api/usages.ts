@@ -51,7 +51,7 @@ async function ofProvider(request: ApiRequest, { fleet }: Parts): Promise<Answer
     json: {
       resource_provider_generation: provider.generation,
       usages: Object.fromEntries(
-        provider.inventories.map(({ classId, used }) => [nameOf(current.classes, classId), used]),
+        provider.inventories.map(({ fields, used }) => [nameOf(current.classes, fields.classId), used]),
       ),
     },
     lastModified: new Date(),

@@ -34,7 +34,7 @@ const requestedClasses = ({ groups }: CandidateRequest): ReadonlySet<string> =>
 function summary(fleet: Fleet, provider: Provider, version: number, requested?: ReadonlySet<string>) {
   const resources: Record<string, { capacity: unknown; used: number }> = {};
   for (const inventory of provider.inventories) {
-    const name = nameOf(fleet.classes, inventory.classId);
+    const name = nameOf(fleet.classes, inventory.fields.classId);
     if (version < since.allResources && !requested?.has(name)) continue;
     resources[name] = { capacity: exactNumber(capacity(inventory.fields)), used: inventory.used };
   }

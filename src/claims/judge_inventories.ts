@@ -1,6 +1,6 @@
 import type { Fleet } from '../fleet/fleet.ts';
 import { nameOf } from '../fleet/names.ts';
-import type { Provider } from '../fleet/provider.ts';
+import { inventoryOf, type Provider } from '../fleet/provider.ts';
 import type { InventoryFields } from '../placement/inventory.ts';
 import { noSuchClass } from '../rest/errors.ts';
 import { ClaimRefused, type InventoryClaim } from './claim.ts';
@@ -45,7 +45,7 @@ export function judgeInventories(fleet: Fleet, claims: readonly InventoryClaim[]
         if (resourceClass === undefined) throw new ClaimRefused('unknown class', noSuchClass(name));
         inventories.set(resourceClass.id, fields);
       }
-      const removed = provider.inventories.map(({ classId }) => classId).filter((id) => !inventories.has(id));
+      const removed = provider.inventories.map(({ fields }) => fields.classId).filter((id) => !inventories.has(id));
       return [provider.id, { provider, inventories, removed }];
     }),
   );
@@ -63,7 +63,7 @@ export function checkNothingLeft(
 ): void {
   for (const { provider, removed } of newInventories.values()) {
     const left = removed.filter((classId) => {
-      const used = provider.inventories.find((inventory) => inventory.classId === classId)?.used ?? 0;
+      const used = inventoryOf(provider, classId)?.used ?? 0;
       const change = usageChanges.find((each) => each.provider === provider && each.classId === classId);
       return used - (change?.freed ?? 0) + (change?.wanted ?? 0) > 0;
     });

@@ -83,7 +83,7 @@ function figure({ classes }: Fleet, hypervisors: readonly Hypervisor[], ...names
   const inventories = hypervisors
     .flatMap(({ root }) => treeOf(root))
     .flatMap((provider) => provider.inventories)
-    .filter(({ classId }) => ids.includes(classId));
+    .filter(({ fields }) => ids.includes(fields.classId));
   const sum = (amounts: readonly number[]) => amounts.reduce((total, amount) => total + amount, 0);
   return {
     total: sum(inventories.map(({ fields }) => fields.total)),

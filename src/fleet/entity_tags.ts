@@ -25,9 +25,8 @@ export const inventoryTagOf = (inventory: Pick<Inventory, 'fields'>): EntityTag 
 /** The tag of all inventories of a provider. */
 export const inventoriesTagOf = (
   fleet: Fleet,
-  { inventories }: { readonly inventories: readonly Pick<Inventory, 'classId' | 'fields'>[] },
-): EntityTag =>
-  inventoriesTag(inventories.map((inventory) => [nameOf(fleet.classes, inventory.classId), inventory.fields]));
+  { inventories }: { readonly inventories: readonly Pick<Inventory, 'fields'>[] },
+): EntityTag => inventoriesTag(inventories.map(({ fields }) => [nameOf(fleet.classes, fields.classId), fields]));
 
 /** The tag of the traits of a provider, by their ids. */
 export const traitsTagOf = (fleet: Fleet, traitIds: readonly number[]): EntityTag =>

@@ -6,6 +6,7 @@ import { type ProviderParts, partsReader } from './parts.ts';
 import { createPlaces, nowhere } from './places.ts';
 import { Postings } from './postings.ts';
 import { blankProvider, type Inventory, type Provider } from './provider.ts';
+import { createProvidersById, type ProvidersById } from './providers_by_id.ts';
 import { createTreeOrders, type TreeOrders } from './tree_orders.ts';
 import { createTreeRoom, type TreeRoom } from './tree_room.ts';
 import { linkTrees } from './trees.ts';
@@ -18,7 +19,7 @@ export type Fleet = {
    * generations may belong to other content.
    */
   readonly serverRun: string;
-  readonly byId: ReadonlyMap<number, Provider>;
+  readonly byId: ProvidersById;
   readonly byUuid: ReadonlyMap<string, Provider>;
   readonly byName: ReadonlyMap<string, Provider>;
   readonly inUuidOrder: UuidOrder;
@@ -61,7 +62,7 @@ export type GrowingFleet = { add(page: FleetPage): void; finish(): LivingFleet }
 
 /** Creates a fleet without providers. */
 export function buildFleet({ traitNames, classNames }: NameRows, serverRun: string): GrowingFleet {
-  const byId = new Map<number, Provider>();
+  const byId = createProvidersById();
   const byUuid = new Map<string, Provider>();
   const byName = new Map<string, Provider>();
   const roots: Provider[] = [];
@@ -134,7 +135,7 @@ export function buildFleet({ traitNames, classNames }: NameRows, serverRun: stri
       const known = byId.get(row.id);
       const provider = known ?? blankProvider(row.id);
       if (known === undefined) {
-        byId.set(row.id, provider);
+        byId.add(provider);
         places.take(provider);
         if (row.parent === null) setRoot(provider, true);
       }
@@ -213,7 +214,7 @@ export function buildFleet({ traitNames, classNames }: NameRows, serverRun: stri
       const provider = byId.get(id);
       if (provider === undefined) continue;
       for (const inventory of provider.inventories) {
-        const place = classes.indexOf(inventory.classId);
+        const place = classes.indexOf(inventory.fields.classId);
         if (place !== -1) inventory.used += deltas[place] ?? 0;
       }
       noteChange(fleet, provider);
@@ -267,6 +268,6 @@ export function noteChange({ treeOrders, treeRoom }: Pick<Fleet, 'treeOrders' | 
   treeRoom.note(root.rootPlace);
 }
 
-const classOf = (inventory: Inventory): number => inventory.classId;
+const classOf = ({ fields }: Inventory): number => fields.classId;
 
 const none: readonly never[] = [];

@@ -1,14 +1,14 @@
 import type { FleetPage } from '../../db/fleet/rows.ts';
-import { type InventoryFields, usableRatio } from '../placement/inventory.ts';
+import { usableRatio } from '../placement/inventory.ts';
 import { interning } from './interned.ts';
-import type { Inventory, Provider } from './provider.ts';
+import { byClass, type FieldsOfClass, type Inventory, type Provider } from './provider.ts';
 
 /** The parts of a provider: its inventories, traits and aggregates. */
 export type ProviderParts = Pick<Provider, 'id' | 'inventories' | 'traitIds' | 'aggregates'>;
 
 /** @returns a function that collects the parts of providers from a page; equal parts share one object */
 export function partsReader(): (page: FleetPage) => Generator<ProviderParts> {
-  const internedFields = interning<InventoryFields>();
+  const internedFields = interning<FieldsOfClass>();
   const internedTraits = interning<readonly number[]>();
   const internedAggregates = interning<readonly string[]>();
 
@@ -16,17 +16,21 @@ export function partsReader(): (page: FleetPage) => Generator<ProviderParts> {
     const collected = new Map(providers.map(({ id }) => [id, emptyParts()]));
     for (const { providers: holders, modified, used, ...row } of inventories) {
       const { class: classId, total, reserved, min_unit, max_unit, step_size, allocation_ratio } = row;
-      const fields = internedFields(`${total} ${reserved} ${min_unit} ${max_unit} ${step_size} ${allocation_ratio}`, {
-        total,
-        reserved,
-        minUnit: min_unit,
-        maxUnit: max_unit,
-        stepSize: step_size,
-        allocationRatio: usableRatio(Number(allocation_ratio)),
-      });
+      const fields = internedFields(
+        `${classId} ${total} ${reserved} ${min_unit} ${max_unit} ${step_size} ${allocation_ratio}`,
+        {
+          classId,
+          total,
+          reserved,
+          minUnit: min_unit,
+          maxUnit: max_unit,
+          stepSize: step_size,
+          allocationRatio: usableRatio(Number(allocation_ratio)),
+        },
+      );
       for (const [place, id] of holders.entries()) {
         const modifiedAtSeconds = modified[place] ?? 0;
-        collected.get(id)?.inventories.push({ classId, fields, used: used[place] ?? 0, modifiedAtSeconds });
+        collected.get(id)?.inventories.push({ fields, used: used[place] ?? 0, modifiedAtSeconds });
       }
     }
     for (const { trait, providers: holders } of traits)
@@ -39,7 +43,7 @@ export function partsReader(): (page: FleetPage) => Generator<ProviderParts> {
       yield {
         id,
         // A list that grew has memory to spare; a copy has none.
-        inventories: parts.inventories.sort((a, b) => a.classId - b.classId).slice(),
+        inventories: parts.inventories.sort(byClass).slice(),
         traitIds: internedTraits(traitIds.join(' '), traitIds),
         aggregates: internedAggregates(JSON.stringify(parts.aggregates), parts.aggregates),
       };

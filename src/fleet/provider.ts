@@ -1,11 +1,13 @@
 import { capacity, type InventoryFields } from '../placement/inventory.ts';
 import { nowhere } from './places.ts';
 
+/** The fields of an inventory, and its resource class. */
+export type FieldsOfClass = InventoryFields & { readonly classId: number };
+
 /** An inventory in memory, with its usage: the sum of all allocations of its class on its provider. */
 export type Inventory = {
-  readonly classId: number;
   /** Equal inventories share one object: most hosts have the same as others. */
-  readonly fields: InventoryFields;
+  readonly fields: FieldsOfClass;
   /** Changes with every claim. For any other change the whole inventory is replaced. */
   used: number;
   /** When it was last written, in seconds since 1970. */
@@ -109,9 +111,13 @@ export function findingsOf(root: Provider): TreeFindings {
  * The inventory of a class, if the provider has one. Providers have few inventories, so a scan is faster than a map.
  */
 export function inventoryOf(provider: Provider, classId: number): Inventory | undefined {
-  for (const inventory of provider.inventories) if (inventory.classId === classId) return inventory;
+  for (const inventory of provider.inventories) if (inventory.fields.classId === classId) return inventory;
   return undefined;
 }
+
+/** The order of the inventories of a provider. */
+export const byClass = (one: Pick<Inventory, 'fields'>, other: Pick<Inventory, 'fields'>): number =>
+  one.fields.classId - other.fields.classId;
 
 /** What a provider has free of a class: less than nothing where more is used than there is; undefined where it has none. */
 export function freeOf(provider: Provider, classId: number): number | undefined {

@@ -1,5 +1,6 @@
 import type { ProviderRow } from '../../db/fleet/rows.ts';
 import { type Provider, subtreeOf, treeOf } from './provider.ts';
+import type { ProvidersById } from './providers_by_id.ts';
 
 /**
  * Updates parents, children, roots and trees after some providers were added, removed or got another parent. Only their
@@ -12,7 +13,7 @@ import { type Provider, subtreeOf, treeOf } from './provider.ts';
  * @param setRoot called for each provider of these trees with whether it is a root
  */
 export function linkTrees(
-  byId: ReadonlyMap<number, Provider>,
+  byId: Pick<ProvidersById, 'get'>,
   rows: readonly Pick<ProviderRow, 'id' | 'parent'>[],
   relinked: ReadonlySet<Provider>,
   gone: readonly Provider[],

@@ -40,7 +40,7 @@ export function capacityText(fleet: Fleet, providerLimit: number): string {
     if (providerLimit > 0 && shown++ >= providerLimit) break;
     const host = escapeLabel(name);
     for (const inventory of inventories) {
-      const resource = escapeLabel(nameOf(fleet.classes, inventory.classId));
+      const resource = escapeLabel(nameOf(fleet.classes, inventory.fields.classId));
       labelled.push({ labels: `{hostname="${host}",resourcetype="${resource}"}`, inventory });
     }
   }

@@ -48,7 +48,7 @@ async function computedTags({ database, fleet }: PlacementService): Promise<Tags
       [`traits of ${provider.id}`, traitsTagOf(current, provider.traitIds)],
       [`aggregates of ${provider.id}`, aggregatesTagOf(provider)],
       ...provider.inventories.map((inventory) => [
-        `inventory ${inventory.classId} of ${provider.id}`,
+        `inventory ${inventory.fields.classId} of ${provider.id}`,
         inventoryTagOf(inventory),
       ]),
     ]),

@@ -6,8 +6,8 @@ import type { Provider } from '../../src/fleet/provider.ts';
 /** The whole content of a fleet, in an order that does not depend on its history, for comparison. */
 export function formOf(fleet: Fleet) {
   return {
-    providers: [...fleet.byId.values()].sort((a, b) => a.id - b.id).map((provider) => formOfProvider(fleet, provider)),
-    byId: [...fleet.byId].map(([id, provider]) => [id, provider.id]).sort(byFirst),
+    providers: Array.from(fleet.byId.values(), (provider) => formOfProvider(fleet, provider)),
+    size: fleet.byId.size,
     byUuid: [...fleet.byUuid].map(([uuid, provider]) => [uuid, provider.id]).sort(byFirst),
     byName: [...fleet.byName].map(([name, provider]) => [name, provider.id]).sort(byFirst),
     roots: ids(fleet.roots).sort((a, b) => a - b),
