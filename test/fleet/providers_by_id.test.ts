@@ -25,5 +25,8 @@ test('providers by id are those of a Map, whatever integers of PostgreSQL the id
   for (const id of [...odd, ...Array(302).keys()]) assert.equal(providers.get(id), expected.get(id));
   assert.deepEqual(new Set(providers.values()), new Set(expected.values()));
   const ids = Array.from(providers.values(), ({ id }) => id).filter((id) => id >= 0);
-  assert.deepEqual(ids, ids.toSorted((one, other) => one - other));
+  assert.deepEqual(
+    ids,
+    ids.toSorted((one, other) => one - other),
+  );
 });
