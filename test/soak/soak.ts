@@ -82,10 +82,11 @@ async function soakDeployment(
         await sleep(choice.below(1500));
         if (isOver()) return;
         log(`${((performance.now() - startedMs) / 1000).toFixed(0)} s: ${fault.name}`);
-        ledger.faults.set(fault.name, (ledger.faults.get(fault.name) ?? 0) + 1);
         if (fault.jumpsClock) clockChanges += 1;
-        await fault.happen(choice);
+        const happened = await fault.happen(choice);
         if (fault.jumpsClock) clockChanges += 1;
+        if (happened === false) log('it could not happen');
+        else ledger.faults.set(fault.name, (ledger.faults.get(fault.name) ?? 0) + 1);
       }
     };
     await Promise.all([
