@@ -2,13 +2,15 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Engine } from '../engines.ts';
 import { makeArena } from '../histories/arena.ts';
 import { check } from '../histories/check.ts';
-import { connectTo } from '../histories/connection.ts';
+import { type Connection, connectTo } from '../histories/connection.ts';
 import { live, paced } from '../histories/live.ts';
+import { newest } from '../histories/random_action.ts';
 import { withStandIn } from '../keystone/stand_in.ts';
 import { type Random, randomFrom } from '../races/random.ts';
 import { type Deployment, deploy } from './deployment.ts';
 import { type Fault, faultsOf } from './faults.ts';
 import { type Ledger, openLedger } from './ledger.ts';
+import { mostStartMs } from './service_process.ts';
 import { wander } from './wander.ts';
 
 /** How many arenas have clients at the same time. */
@@ -59,8 +61,10 @@ async function soakDeployment(
   const end = startedMs + seconds * 1000;
   const isOver = () => performance.now() >= end;
   try {
+    /** Where the only process takes long to start again, a short soak would end without any history. */
+    const isTooEarly = () => ledger.histories.checked === 0 && performance.now() < end + mostStartMs;
     const work = async (choice: Random): Promise<void> => {
-      while (!isOver()) {
+      while (!isOver() || isTooEarly()) {
         const arena = await makeArena(choice.pick(servers), choice);
         if (arena === undefined) {
           await sleep(100);
@@ -73,6 +77,7 @@ async function soakDeployment(
         const found = check(life, { patienceMs, isClockSteady, mostStates: isClockSteady ? 20_000 : 2_000 });
         ledger.histories.checked += 1;
         if (isClockSteady) ledger.removedAfterMs.push(...life.removedAfterMs);
+        if (life.told.since !== undefined) ledger.histories.followed += 1;
         if (found === 'undecided') ledger.histories.undecided += 1;
         else if (found !== undefined) ledger.findings.push(found);
       }
@@ -95,10 +100,25 @@ async function soakDeployment(
       wander(strangers, random.fork(), isOver),
       happen(random.fork()),
     ]);
+    for (const [place, server] of servers.entries()) {
+      if (!(await serves(server))) ledger.silent.push(`process ${place + 1} did not serve when all was over`);
+    }
     return ledger;
   } finally {
     for (const server of [...servers, ...strangers]) server.close();
   }
+}
+
+/**
+ * Whether a process serves when no fault happens any more. It may still be starting. Without an answer histories show
+ * nothing, so this is what finds a process that hangs.
+ */
+async function serves(server: Connection): Promise<boolean> {
+  for (const end = performance.now() + mostStartMs; performance.now() < end; await sleep(100)) {
+    const reply = await server.send({ method: 'GET', path: '/resource_providers?name=none', minor: newest });
+    if (reply?.status === 200) return true;
+  }
+  return false;
 }
 
 /** All faults in a random order, again and again, so that a short soak has as many kinds as it can. */
