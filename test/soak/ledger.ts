@@ -13,8 +13,8 @@ export type Ledger = {
   readonly faults: Map<string, number>;
   /** How long after the ends of their terms consumers were seen to be gone. */
   readonly removedAfterMs: number[];
-  /** Processes that did not serve when all was over. */
-  readonly silent: string[];
+  /** Faults that failed, and processes that did not serve when all was over. */
+  readonly broken: string[];
   /** Notes the outcome of a request. */
   watch(outcome: Outcome, request: Request, reply?: Reply): void;
   /** All that is wrong: any of it fails the soak. */
@@ -41,7 +41,7 @@ export function openLedger(logs: Logs, endings: () => readonly string[]): Ledger
   const findings: Finding[] = [];
   /** Answers with a 5xx other than 503. */
   const failed: string[] = [];
-  const silent: string[] = [];
+  const broken: string[] = [];
   const removedAfterMs: number[] = [];
   const histories = { checked: 0, undecided: 0, followed: 0 };
   let served = performance.now();
@@ -55,12 +55,12 @@ export function openLedger(logs: Logs, endings: () => readonly string[]): Ledger
     histories,
     findings,
     faults,
-    silent,
+    broken,
     removedAfterMs,
     complaints: () => [
       ...findings.map(({ kind, text }) => `${kind}: ${text}`),
       ...allFailed(),
-      ...silent,
+      ...broken,
       ...unexplained(),
       ...logs.leaks,
     ],
@@ -100,7 +100,7 @@ export function openLedger(logs: Logs, endings: () => readonly string[]): Ledger
       `secrets in the logs: ${logs.leaks.length} (in ${logs.length} characters)`,
       ...logs.leaks.slice(0, 10).map((line) => `  ${line}`),
       `longest time without service: ${(longestMs / 1000).toFixed(1)} s`,
-      ...silent,
+      ...broken,
       ...findings.map(({ kind, text }) => `${kind}: ${text}`),
     ],
   };

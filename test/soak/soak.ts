@@ -7,6 +7,7 @@ import { live, paced } from '../histories/live.ts';
 import { newest } from '../histories/random_action.ts';
 import { withStandIn } from '../keystone/stand_in.ts';
 import { type Random, randomFrom } from '../races/random.ts';
+import { succeedsWithin } from '../until.ts';
 import { type Deployment, deploy } from './deployment.ts';
 import { type Fault, faultsOf } from './faults.ts';
 import { type Ledger, openLedger } from './ledger.ts';
@@ -58,7 +59,7 @@ async function soakDeployment(
   /** How often the clock of the database began or ended to be wrong. */
   let clockChanges = 0;
   const startedMs = performance.now();
-  const end = startedMs + seconds * 1000;
+  let end = startedMs + seconds * 1000;
   const isOver = () => performance.now() >= end;
   try {
     /** Where the only process takes long to start again, a short soak would end without any history. */
@@ -88,7 +89,12 @@ async function soakDeployment(
         if (isOver()) return;
         log(`${((performance.now() - startedMs) / 1000).toFixed(0)} s: ${fault.name}`);
         if (fault.jumpsClock) clockChanges += 1;
-        const happened = await fault.happen(choice);
+        const happened = await fault.happen(choice).catch((error: unknown) => {
+          // What it broke may not be mended, so the soak ends here; what was seen so far is reported.
+          ledger.broken.push(`the fault "${fault.name}" failed: ${error}`);
+          end = Math.min(end, performance.now());
+          return false;
+        });
         if (fault.jumpsClock) clockChanges += 1;
         if (happened === false) log('it could not happen');
         else ledger.faults.set(fault.name, (ledger.faults.get(fault.name) ?? 0) + 1);
@@ -101,7 +107,7 @@ async function soakDeployment(
       happen(random.fork()),
     ]);
     for (const [place, server] of servers.entries()) {
-      if (!(await serves(server))) ledger.silent.push(`process ${place + 1} did not serve when all was over`);
+      if (!(await serves(server))) ledger.broken.push(`process ${place + 1} did not serve when all was over`);
     }
     return ledger;
   } finally {
@@ -113,13 +119,11 @@ async function soakDeployment(
  * Whether a process serves when no fault happens any more. It may still be starting. Without an answer histories show
  * nothing, so this is what finds a process that hangs.
  */
-async function serves(server: Connection): Promise<boolean> {
-  for (const end = performance.now() + mostStartMs; performance.now() < end; await sleep(100)) {
+const serves = (server: Connection): Promise<boolean> =>
+  succeedsWithin(mostStartMs, async () => {
     const reply = await server.send({ method: 'GET', path: '/resource_providers?name=none', minor: newest });
-    if (reply?.status === 200) return true;
-  }
-  return false;
-}
+    return reply?.status === 200;
+  });
 
 /** All faults in a random order, again and again, so that a short soak has as many kinds as it can. */
 function* endlessly(faults: readonly Fault[], random: Random): Generator<Fault> {
