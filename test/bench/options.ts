@@ -1,4 +1,5 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
+import { positive } from '../command_line.ts';
 import type { RunningServer } from './running_server.ts';
 
 /** Our own servers that can be measured, by their names in the table. */
@@ -102,12 +103,6 @@ export function readOptions(args: readonly string[]): Options {
     json: flags.json,
     profileFolder: flags.cpuProf,
   };
-}
-
-function positive(text: string): number {
-  const value = Number(text);
-  if (value > 0) return value;
-  throw new InvalidArgumentError('It must be a positive number.');
 }
 
 const numberList = (text: string): readonly number[] =>

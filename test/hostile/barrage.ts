@@ -176,6 +176,15 @@ export async function barrage(
   });
 }
 
+/**
+ * The measurements that show more memory than the first one. Without garbage, of which a loaded machine collects less, it
+ * differs by a few MiB.
+ */
+export function grown([first, ...later]: readonly Memory[]): readonly Memory[] {
+  if (first === undefined) return [];
+  return later.filter(({ heap, external }) => heap + external >= first.heap + first.external + 16);
+}
+
 /** Bytes on a connection of their own, of which the client closes its half behind them. */
 const lonely = (bytes: Buffer, isHead = false): Train => ({ cars: [{ bytes, isHead }], bytes, end: 'spoilt' });
 

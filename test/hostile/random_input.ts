@@ -1,28 +1,21 @@
-import { parseArgs } from 'node:util';
-import { barrage } from './barrage.ts';
+import { Command, Option } from 'commander';
+import { anySeed, integer, positive } from '../command_line.ts';
+import { barrage, grown } from './barrage.ts';
 
-/*
- * Sends many hostile requests: node test/hostile/random_input.ts --requests 10000000 --seed 1, or --minutes 2. What they find is printed at
- * once.
- */
+/* Sends many hostile requests: node test/hostile/random_input.ts --requests 10000000 --seed 1. What they find is printed at once. */
 
-const { values } = parseArgs({
-  options: {
-    requests: { type: 'string', default: '100000' },
-    minutes: { type: 'string' },
-    seed: { type: 'string', default: `${Math.floor(Math.random() * 2 ** 31)}` },
-  },
-});
-const seed = Number(values.seed);
-const length =
-  values.minutes === undefined
-    ? { requests: Number(values.requests) }
-    : { requests: Number.POSITIVE_INFINITY, seconds: Number(values.minutes) * 60 };
-// Without this check a misspelled number would be a run without requests, which finds nothing.
-if (!Number.isSafeInteger(seed) || !(length.requests > 0) || !((length.seconds ?? 1) > 0)) {
-  console.error('Usage: --requests N or --minutes N, --seed N');
-  process.exit(2);
-}
+const {
+  requests: most,
+  minutes,
+  seed = anySeed(),
+} = new Command('random_input')
+  .description('Sends hostile requests to a service on the embedded database, and tells what harm they do.')
+  .option('--requests <number>', 'how many', positive, 100_000)
+  .addOption(new Option('--minutes <number>', 'instead: how long').argParser(positive).conflicts('requests'))
+  .option('--seed <integer>', 'makes the same choices as an earlier run (default: a new one)', integer)
+  .parse()
+  .opts<{ requests: number; minutes?: number; seed?: number }>();
+const length = minutes === undefined ? { requests: most } : { requests: Infinity, seconds: minutes * 60 };
 console.log(`seed ${seed}`);
 const { requests, statuses, found, log, memory, cpuMs } = await barrage(seed, {
   ...length,
@@ -46,6 +39,9 @@ console.log(
     .join(', '),
 );
 process.stdout.write(log);
-const failed = found.length + (log === '' ? 0 : 1);
+const more = grown(memory);
+for (const { requests, heap, external } of more)
+  console.log(`after ${requests} requests the memory had grown: heap ${heap}, external ${external} MiB`);
+const failed = found.length + (log === '' ? 0 : 1) + (more.length > 0 ? 1 : 0);
 console.log(`${requests - found.length} passed, ${failed} failed`);
 process.exit(failed > 0 ? 1 : 0);

@@ -1,4 +1,5 @@
 import type { TestContext } from 'node:test';
+import { anySeed } from '../command_line.ts';
 
 /** A reproducible source of choices: the same seed gives the same choices. */
 export type Random = {
@@ -14,7 +15,7 @@ export type Random = {
 
 /** The seed of this run: `SEED` if it is set. It is printed, so that a failure can be repeated. */
 export function seedFor(t: TestContext): number {
-  const seed = process.env.SEED === undefined ? Math.floor(Math.random() * 2 ** 31) : Number(process.env.SEED);
+  const seed = process.env.SEED === undefined ? anySeed() : Number(process.env.SEED);
   t.diagnostic(`seed ${seed} (repeat with SEED=${seed}): ${t.name}`);
   return seed;
 }

@@ -11,7 +11,8 @@ import { openLedger } from './ledger.ts';
 import { openLogs } from './logs.ts';
 import { soak } from './soak.ts';
 
-const seconds = 20;
+/** A minute on both databases together. */
+const seconds = 30;
 
 test('a secret in the logs is found in each of its forms, and in pieces', () => {
   const secret = 'pass word/1';
@@ -65,7 +66,7 @@ test('a process that ends by itself is noted and started again', async () => {
 
 for (const engine of engines) {
   test(`nothing is lost, given twice or stale under faults, on ${engine}`, async (t) => {
-    const ledger = await soak(engine, seconds, seedFor(t));
+    const ledger = await soak(engine, { seconds, seed: seedFor(t) });
     for (const line of ledger.report()) t.diagnostic(line);
     assert.deepEqual(ledger.complaints(), []);
     assert.ok(ledger.logs.length > 10_000, 'there are logs to search');

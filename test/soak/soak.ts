@@ -19,21 +19,22 @@ const arenasAtOnce = 6;
 /** A consumer whose term has ended is removed when the faults let the service remove it. */
 const patienceMs = 120_000;
 
-/**
- * Random work on the service while faults happen to it. Every history of the work is checked.
- *
- * @param log called with a line about each fault
- */
-export async function soak(
-  engine: Engine,
-  seconds: number,
-  seed: number,
-  log: (line: string) => void = () => {},
-): Promise<Ledger> {
+/** How long a soak takes, and what it does. */
+export type SoakOptions = {
+  readonly seconds: number;
+  readonly seed: number;
+  /** Ends it early. */
+  readonly stopped?: AbortSignal;
+  /** Called with a line about each fault. */
+  readonly log?: (line: string) => void;
+};
+
+/** Random work on the service while faults happen to it. Every history of the work is checked. */
+export async function soak(engine: Engine, options: SoakOptions): Promise<Ledger> {
   return withStandIn(async (keystone) => {
     const deployment = await deploy(engine, keystone);
     try {
-      return await soakDeployment(deployment, seconds, randomFrom(seed), log);
+      return await soakDeployment(deployment, options);
     } finally {
       await deployment.close();
     }
@@ -42,10 +43,9 @@ export async function soak(
 
 async function soakDeployment(
   deployment: Deployment,
-  seconds: number,
-  random: Random,
-  log: (line: string) => void,
+  { seconds, seed, stopped, log = () => {} }: SoakOptions,
 ): Promise<Ledger> {
+  const random = randomFrom(seed);
   const { token, logs } = deployment;
   const ledger = openLedger(logs, () => deployment.servers.flatMap(({ endings }) => endings));
   const options = { watch: ledger.watch, timeoutMs: 15_000 };
@@ -60,10 +60,11 @@ async function soakDeployment(
   let clockChanges = 0;
   const startedMs = performance.now();
   let end = startedMs + seconds * 1000;
-  const isOver = () => performance.now() >= end;
+  const isOver = () => stopped?.aborted || performance.now() >= end;
   try {
     /** Where the only process takes long to start again, a short soak would end without any history. */
-    const isTooEarly = () => ledger.histories.checked === 0 && performance.now() < end + mostStartMs;
+    const isTooEarly = () =>
+      ledger.histories.checked === 0 && !stopped?.aborted && performance.now() < end + mostStartMs;
     const work = async (choice: Random): Promise<void> => {
       while (!isOver() || isTooEarly()) {
         const arena = await makeArena(choice.pick(servers), choice);
