@@ -11,7 +11,7 @@ import { updateConsumer } from '../../db/statements/consumers/update_consumer.ts
 import type { Fleet } from '../fleet/fleet.ts';
 import { type Provider, treeOf } from '../fleet/provider.ts';
 import { allocationsTag, unknownType } from '../placement/entity_tag.ts';
-import { isUuidLike, normalUuid } from '../placement/uuid.ts';
+import { isSameUuid, isUuidLike, normalUuid } from '../placement/uuid.ts';
 import type { Answer, ApiRequest, Endpoint, PolicyTarget } from '../rest/endpoint.ts';
 import { badRequest, conflict, errorCodes, notFound } from '../rest/errors.ts';
 import { integerOrNull, list as listOf, object, text, time, uuidText } from '../rest/json_schema.ts';
@@ -123,7 +123,7 @@ async function update(request: ApiRequest, parts: Parts): Promise<Answer> {
   checkQuery(request.query(), noParameters);
   const body = await request.json(bySince(changes, request.version));
   const uuid = request.param('uuid');
-  if (body.uuid !== undefined && body.uuid !== uuid && normalUuid(body.uuid) !== normalUuid(uuid)) {
+  if (body.uuid !== undefined && !isSameUuid(body.uuid, uuid)) {
     throw badRequest(`The body is of consumer ${body.uuid}, and the path of ${uuid}; a UUID cannot be changed.`);
   }
   for (;;) {

@@ -7,7 +7,7 @@ import { newProviderTags, providerTagOf } from '../fleet/entity_tags.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import type { FleetKeeper } from '../fleet/keeper.ts';
 import type { Provider } from '../fleet/provider.ts';
-import { normalUuid } from '../placement/uuid.ts';
+import { isSameUuid, normalUuid } from '../placement/uuid.ts';
 import { type Answer, type ApiRequest, type Endpoint, noContent } from '../rest/endpoint.ts';
 import { badRequest, conflict, errorCodes, notFound } from '../rest/errors.ts';
 import { integer, list as listOf, object, text, uuidText } from '../rest/json_schema.ts';
@@ -130,7 +130,7 @@ async function update(request: ApiRequest, parts: Parts): Promise<Answer> {
   const uuid = request.param('uuid');
   findProvider(await parts.fleet.fresh(), uuid);
   const body = await request.json(bySince(changeSchemas, request.version));
-  if ('uuid' in body && body.uuid !== undefined && normalUuid(body.uuid) !== uuid) {
+  if ('uuid' in body && body.uuid !== undefined && !isSameUuid(body.uuid, uuid)) {
     throw badRequest(
       `The body is of resource provider ${body.uuid}, and the path of ${uuid}; a UUID cannot be changed.`,
     );
