@@ -1,4 +1,5 @@
 import * as v from 'valibot';
+import type { Database } from '../../db/engine/connect.ts';
 import { repeatLostRaces } from '../../db/engine/lost_race.ts';
 import { isStorable } from '../../db/engine/storable.ts';
 import type { ConsumerAllocationRow } from '../../db/statements/claims/read_allocations.ts';
@@ -87,7 +88,7 @@ const changes = [
 async function list(request: ApiRequest, { config, database, fleet }: Parts): Promise<Answer> {
   const { limit = usualLimit, marker, ...asked } = checkQuery(request.query(), bySince(listQueries, request.version));
   refuseRepeated(request.query(), Object.keys(timedParameters));
-  await checkMarker(marker, async (uuid) => (await readConsumer(database, uuid)) !== undefined);
+  await checkMarker(marker, async (uuid) => (await readRow(database, uuid)) !== undefined);
   const namesProvider = asked.resource_provider !== undefined || asked.in_tree !== undefined;
   const found = await repeatLostRaces(async () =>
     listConsumers(database, {
@@ -220,7 +221,7 @@ export async function findConsumer(request: ApiRequest, { database }: Pick<Parts
   const sent = request.param('uuid');
   const spellings = isUuidLike(sent) ? new Set([sent, normalUuid(sent)]) : [sent];
   for (const uuid of spellings) {
-    const found = isStorable(uuid) ? await repeatLostRaces(() => readConsumer(database, uuid)) : undefined;
+    const found = isStorable(uuid) ? await readRow(database, uuid) : undefined;
     if (found === undefined) continue;
     if (found.hasEnded && request.version >= since.terms) {
       throw notFound(`No consumer with uuid ${sent} found: its term has ended, and it is removed soon`);
@@ -230,6 +231,9 @@ export async function findConsumer(request: ApiRequest, { database }: Pick<Parts
   if (!isUuidLike(sent)) throw badRequest(`Malformed uuid of a consumer: ${sent}`);
   throw notFound(`No consumer with uuid ${sent} found`);
 }
+
+const readRow = (database: Database, uuid: string): Promise<ConsumerRow | undefined> =>
+  repeatLostRaces(() => readConsumer(database, uuid));
 
 /** The providers of which a consumer must have something: of one of each list. */
 function providersOf(

@@ -1,4 +1,5 @@
 import * as v from 'valibot';
+import { repeatLostRaces } from '../../db/engine/lost_race.ts';
 import { readUsages, type UsageRow } from '../../db/statements/claims/read_usages.ts';
 import { nameOf } from '../fleet/names.ts';
 import type { Answer, ApiRequest, Endpoint } from '../rest/endpoint.ts';
@@ -62,12 +63,13 @@ async function ofProvider(request: ApiRequest, { fleet }: Parts): Promise<Answer
 async function ofProject(request: ApiRequest, { config, database }: Parts): Promise<Answer> {
   const grouped = request.version >= since.consumerTypes;
   const values: v.InferOutput<typeof typed> = checkQuery(request.query(), grouped ? typed : untyped);
-  const rows = await readUsages(database, {
+  const asked = {
     projectId: values.project_id,
     userId: values.user_id,
     consumerType: grouped ? values.consumer_type : 'all',
     incomplete: incompleteOwner(config),
-  });
+  };
+  const rows = await repeatLostRaces(() => readUsages(database, asked));
   const usages = Object.fromEntries(
     Array.from(Map.groupBy(rows, typeOf), ([type, group]) => [
       type,
