@@ -91,7 +91,8 @@ export function streamEvents({
       clearTimeout(ending);
       unfollow();
     };
-    request.gone().addEventListener('abort', () => end(), { once: true });
+    const gone = request.gone();
+    gone.addEventListener('abort', () => end(), { once: true });
     send(isNew || told.changes.size(bits) > 0 ? eventOf(told, bits, fleet.recent.tokenOf) : comment);
     const tell = (next: Told | 'expired' | 'ended'): void => {
       if (next === 'expired') end(errorEvent({ status: 410, code: errorCodes.changesExpired }));
@@ -102,6 +103,7 @@ export function streamEvents({
       }
     };
     unfollow = followers.follow({ bits, tell }, position);
+    if (gone.aborted) end();
   };
   return new ReadableStream<Uint8Array<ArrayBuffer>>(
     { start, cancel: () => stop() },

@@ -110,6 +110,7 @@ function firstChange(
   const leave = () => resolve(nothingSince(last.position));
   const gone = request.gone();
   gone.addEventListener('abort', leave, { once: true });
+  if (gone.aborted) leave();
   const unfollow = followers.follow(
     {
       bits,

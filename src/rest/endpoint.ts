@@ -26,7 +26,10 @@ export type ApiRequest = {
   readonly prefers: <T extends string>(offers: readonly T[]) => T | undefined;
   /** A header of the request; undefined where it has none. */
   readonly header: (name: string) => string | undefined;
-  /** A signal that is aborted where the client leaves before it has its whole answer; also when that has been sent. */
+  /**
+   * A signal that is aborted where the client leaves before it has its whole answer; also when that has been sent. It is aborted from
+   * the beginning where the client has left already.
+   */
   readonly gone: () => AbortSignal;
   /** Scheme and authority by which the client calls, for links that are absolute. */
   readonly origin: string;
