@@ -2,6 +2,7 @@ import * as v from 'valibot';
 import { badRequest, errorCodes } from '../rest/errors.ts';
 import { keyed, object, oneOf, text } from '../rest/json_schema.ts';
 import { since } from '../rest/microversions.ts';
+import { strip } from '../rest/python_strip.ts';
 import { checkQuery } from '../rest/query_schema.ts';
 import { onlyValue, type Query } from '../rest/query_string.ts';
 import { parseInTree, parseMemberOf, parseRequired, parseResources, parseTraits } from '../rest/query_values.ts';
@@ -152,7 +153,7 @@ function parseRootRequired(query: Query): CandidateRequest['rootTraits'] {
 
 function parseSameSubtrees(query: Query): readonly ReadonlySet<string>[] {
   return query.all('same_subtree').map((value) => {
-    const suffixes = new Set(value.split(',').map((suffix) => suffix.trim()));
+    const suffixes = new Set(value.split(',').map(strip));
     if (suffixes.has('')) {
       throw badRequest(
         'Empty string (unsuffixed group) can not be specified in `same_subtree` ',
