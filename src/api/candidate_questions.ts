@@ -10,14 +10,14 @@ import { resolveOrder } from '../candidates/resolve.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import type { Provider } from '../fleet/provider.ts';
 import type { Answer, ApiRequest, Endpoint } from '../rest/endpoint.ts';
-import { badRequest, notFound } from '../rest/errors.ts';
+import { badRequest, noSuchProvider, notFound } from '../rest/errors.ts';
 import { exactNumber } from '../rest/exact_number.ts';
 import { uuidText } from '../rest/json_schema.ts';
 import { since } from '../rest/microversions.ts';
 import { checkQuery, integerParameter, refuseRepeated } from '../rest/query_schema.ts';
 import { type Query, queryOf } from '../rest/query_string.ts';
 import type { Parts } from './parts.ts';
-import { findInAnySpelling, noSuchProvider } from './provider.ts';
+import { findInAnySpelling } from './provider.ts';
 
 /*
  * What may be asked about a query for allocation candidates beside what they are: why it fits where it fits and nowhere

@@ -14,7 +14,7 @@ import { type Provider, treeOf } from '../fleet/provider.ts';
 import { allocationsTag, unknownType } from '../placement/entity_tag.ts';
 import { isSameUuid, isUuidLike, normalUuid } from '../placement/uuid.ts';
 import type { Answer, ApiRequest, Endpoint, PolicyTarget } from '../rest/endpoint.ts';
-import { badRequest, conflict, errorCodes, notFound } from '../rest/errors.ts';
+import { badRequest, conflict, errorCodes, noSuchProvider, notFound } from '../rest/errors.ts';
 import { integerOrNull, list as listOf, object, text, time, uuidText } from '../rest/json_schema.ts';
 import { since } from '../rest/microversions.ts';
 import { checkQuery, refuseRepeated } from '../rest/query_schema.ts';
@@ -26,7 +26,7 @@ import { requireMatch, takesIfMatch } from './entity_tags.ts';
 import { newest } from './last_modified.ts';
 import { checkMarker, nextLink, pageParameters, usualLimit } from './pages.ts';
 import type { Parts } from './parts.ts';
-import { findInAnySpelling, noSuchProvider } from './provider.ts';
+import { findInAnySpelling } from './provider.ts';
 
 // Routes
 

@@ -1,10 +1,9 @@
 import type { Answer, ApiRequest, Endpoint } from '../rest/endpoint.ts';
-import { notFound } from '../rest/errors.ts';
+import { noSuchProvider, notFound } from '../rest/errors.ts';
 import { since } from '../rest/microversions.ts';
 import { changesToken } from './changes_token.ts';
 import { newest } from './last_modified.ts';
 import type { Parts } from './parts.ts';
-import { noSuchProvider } from './provider.ts';
 
 // Routes
 

@@ -6,7 +6,7 @@ import { type Provider, treeOf } from '../fleet/provider.ts';
 import { isUuidLike, normalUuid } from '../placement/uuid.ts';
 import { asciiJson } from '../rest/ascii_json.ts';
 import type { Answer, ApiRequest, Endpoint } from '../rest/endpoint.ts';
-import { badRequest } from '../rest/errors.ts';
+import { badRequest, noSuchProvider } from '../rest/errors.ts';
 import { jsonBody } from '../rest/json_body.ts';
 import { object, text, uuidText } from '../rest/json_schema.ts';
 import { since } from '../rest/microversions.ts';
@@ -16,7 +16,7 @@ import { parseMemberOf, parseRequired } from '../rest/query_values.ts';
 import { changesToken } from './changes_token.ts';
 import { checkMarker, nextLink, pageParameters, usualLimit } from './pages.ts';
 import type { Parts } from './parts.ts';
-import { findInAnySpelling, noSuchProvider } from './provider.ts';
+import { findInAnySpelling } from './provider.ts';
 import { requiredTraitId } from './provider_filters.ts';
 import { summaryWriter } from './provider_summary_text.ts';
 

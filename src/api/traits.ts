@@ -4,7 +4,7 @@ import type { Fleet } from '../fleet/fleet.ts';
 import type { Name } from '../fleet/names.ts';
 import { nameTag } from '../placement/entity_tag.ts';
 import { type Answer, type ApiRequest, type Endpoint, noContent } from '../rest/endpoint.ts';
-import { badRequest, conflict, notFound } from '../rest/errors.ts';
+import { badRequest, conflict, noSuchTraits, notFound } from '../rest/errors.ts';
 import { object, text } from '../rest/json_schema.ts';
 import { likePattern } from '../rest/like_pattern.ts';
 import { since } from '../rest/microversions.ts';
@@ -118,15 +118,13 @@ async function remove(request: ApiRequest, { database, fleet }: Parts): Promise<
   requireMatch(request, `Trait ${name}`, () => nameTag(name));
   const outcome = current.withTrait.of(trait.id).size > 0 ? 'in use' : await deleteTrait(database, trait);
   if (outcome === 'in use') throw conflict(`The trait ${name} is in use by a resource provider.`);
-  if (outcome === 'gone') throw notFound(noSuchTrait(name));
+  if (outcome === 'gone') throw notFound(noSuchTraits([name]));
   return noContent;
 }
 
-const noSuchTrait = (name: string): string => `No such trait(s): ${name}.`;
-
 function findTrait(fleet: Fleet, name: string): Name {
   const trait = fleet.traits.byName.get(name);
-  if (trait === undefined) throw notFound(noSuchTrait(name));
+  if (trait === undefined) throw notFound(noSuchTraits([name]));
   return trait;
 }
 
