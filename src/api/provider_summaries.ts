@@ -4,7 +4,6 @@ import { hasAnyTrait, hasRequiredTraits, isInAny, isMemberOf } from '../fleet/fi
 import type { Fleet } from '../fleet/fleet.ts';
 import { type Provider, treeOf } from '../fleet/provider.ts';
 import { isUuidLike, normalUuid } from '../placement/uuid.ts';
-import { asciiJson } from '../rest/ascii_json.ts';
 import type { Answer, ApiRequest, Endpoint } from '../rest/endpoint.ts';
 import { badRequest, noSuchProvider } from '../rest/errors.ts';
 import { jsonBody } from '../rest/json_body.ts';
@@ -13,6 +12,7 @@ import { since } from '../rest/microversions.ts';
 import { checkQuery, refuseRepeated } from '../rest/query_schema.ts';
 import type { Query } from '../rest/query_string.ts';
 import { parseMemberOf, parseRequired } from '../rest/query_values.ts';
+import { asciiJson } from '../text/ascii_json.ts';
 import { changesToken } from './changes_token.ts';
 import { checkMarker, nextLink, pageParameters, usualLimit } from './pages.ts';
 import type { Parts } from './parts.ts';
