@@ -14,8 +14,8 @@ import type { Query } from '../rest/query_string.ts';
 import { parseMemberOf, parseRequired } from '../rest/query_values.ts';
 import { asciiJson } from '../text/ascii_json.ts';
 import { changesToken } from './changes_token.ts';
+import type { Dependencies } from './dependencies.ts';
 import { checkMarker, nextLink, pageParameters, usualLimit } from './pages.ts';
-import type { Parts } from './parts.ts';
 import { findInAnySpelling } from './provider.ts';
 import { requiredTraitId } from './provider_filters.ts';
 import { summaryWriter } from './provider_summary_text.ts';
@@ -24,7 +24,7 @@ import { summaryWriter } from './provider_summary_text.ts';
 
 const path = '/provider_summaries';
 
-export const providerSummaryEndpoints: readonly Endpoint<Parts>[] = [
+export const providerSummaryEndpoints: readonly Endpoint<Dependencies>[] = [
   {
     method: 'GET',
     path,
@@ -50,7 +50,7 @@ const single = ['uuid', 'in_tree', 'limit', 'marker'];
 
 // Handlers
 
-async function list(request: ApiRequest, { fleet }: Parts): Promise<Answer> {
+async function list(request: ApiRequest, { fleet }: Dependencies): Promise<Answer> {
   const query = request.query();
   const { limit = usualLimit, marker } = checkQuery(query, parameters);
   refuseRepeated(query, single);

@@ -9,16 +9,16 @@ import { object, text } from '../rest/json_schema.ts';
 import { since } from '../rest/microversions.ts';
 import { checkQuery } from '../rest/query_schema.ts';
 import { likePattern } from '../text/like_pattern.ts';
+import type { Dependencies } from './dependencies.ts';
 import { headerTag, requireMatch, takesIfMatch } from './entity_tags.ts';
 import { modifiedAtMs, newest } from './last_modified.ts';
-import type { Parts } from './parts.ts';
 
 // Routes
 
 const rule = (verb: string) => `placement:traits:${verb}`;
 const one = { path: '/traits/:name', since: since.traits } as const;
 
-export const traitEndpoints: readonly Endpoint<Parts>[] = [
+export const traitEndpoints: readonly Endpoint<Dependencies>[] = [
   {
     method: 'GET',
     path: '/traits',
@@ -67,7 +67,7 @@ function nameFilter(value: string): (name: string) => boolean {
 
 // Handlers
 
-async function list(request: ApiRequest, { fleet }: Parts): Promise<Answer> {
+async function list(request: ApiRequest, { fleet }: Dependencies): Promise<Answer> {
   const { name, associated } = checkQuery(request.query(), listQuery);
   const matches = name === undefined ? () => true : nameFilter(name);
   const wanted = associated?.toLowerCase();
@@ -86,14 +86,14 @@ async function list(request: ApiRequest, { fleet }: Parts): Promise<Answer> {
   };
 }
 
-async function show(request: ApiRequest, { fleet }: Parts): Promise<Answer> {
+async function show(request: ApiRequest, { fleet }: Dependencies): Promise<Answer> {
   const trait = findTrait(await fleet.fresh(), request.param('name'));
   // A trait has no body; a custom one has a tag, since standard ones cannot be changed.
   const etag = trait.name.startsWith('CUSTOM_') ? headerTag(request, () => nameTag(trait.name)) : {};
   return { ...noContent, ...etag, lastModified: createdAt(trait) };
 }
 
-async function create(request: ApiRequest, { database, fleet }: Parts): Promise<Answer> {
+async function create(request: ApiRequest, { database, fleet }: Dependencies): Promise<Answer> {
   const name = request.param('name');
   if (!customTrait.test(name) || name.length > 255) {
     throw badRequest(
@@ -110,7 +110,7 @@ async function create(request: ApiRequest, { database, fleet }: Parts): Promise<
   return { ...answer, status: isNew ? 201 : 204, lastModified: new Date() };
 }
 
-async function remove(request: ApiRequest, { database, fleet }: Parts): Promise<Answer> {
+async function remove(request: ApiRequest, { database, fleet }: Dependencies): Promise<Answer> {
   const name = request.param('name');
   const current = await fleet.fresh();
   const trait = findTrait(current, name);

@@ -8,12 +8,12 @@ import { since } from '../rest/microversions.ts';
 import { checkQuery } from '../rest/query_schema.ts';
 import { changesToken } from './changes_token.ts';
 import { incompleteOwner } from './consumer_content.ts';
-import type { Parts } from './parts.ts';
+import type { Dependencies } from './dependencies.ts';
 import { findShownProvider } from './provider.ts';
 
 // Routes
 
-export const usageEndpoints: readonly Endpoint<Parts>[] = [
+export const usageEndpoints: readonly Endpoint<Dependencies>[] = [
   {
     method: 'GET',
     path: '/resource_providers/:uuid/usages',
@@ -44,7 +44,7 @@ const typed = object({ ...query, consumer_type: v.optional(consumerType) });
 
 // Handlers
 
-async function ofProvider(request: ApiRequest, { fleet }: Parts): Promise<Answer> {
+async function ofProvider(request: ApiRequest, { fleet }: Dependencies): Promise<Answer> {
   const current = await fleet.fresh();
   const provider = findShownProvider(current, request.param('uuid'));
   return {
@@ -60,7 +60,7 @@ async function ofProvider(request: ApiRequest, { fleet }: Parts): Promise<Answer
   };
 }
 
-async function ofProject(request: ApiRequest, { config, database }: Parts): Promise<Answer> {
+async function ofProject(request: ApiRequest, { config, database }: Dependencies): Promise<Answer> {
   const grouped = request.version >= since.consumerTypes;
   const values: v.InferOutput<typeof typed> = checkQuery(request.query(), grouped ? typed : untyped);
   const asked = {
