@@ -95,8 +95,9 @@ export async function answerTo(isDryRun: boolean, answer: () => Promise<Answer>)
     return { ...(await answer()), ...dryRunHeaders };
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
-    const { status, message, code, vary, headers } = error;
-    throw new ApiError(status, message, { code, vary, headers: { ...headers, ...dryRunHeaders.headers } });
+    const { status, message, sentence, code, vary } = error;
+    const headers = { ...error.headers, ...dryRunHeaders.headers };
+    throw new ApiError(status, message, { code, vary, headers, ...(sentence === undefined ? {} : { sentence }) });
   }
 }
 
