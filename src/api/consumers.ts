@@ -19,7 +19,7 @@ import { integerOrNull, list as listOf, object, text, time, uuidText } from '../
 import { since } from '../rest/microversions.ts';
 import { checkQuery, refuseRepeated } from '../rest/query_schema.ts';
 import { bySince } from '../rest/versions.ts';
-import { echoedEnd, shownConsumerType } from './allocation_bodies.ts';
+import { echoedEnd, ownerId, shownConsumerType } from './allocation_bodies.ts';
 import { answerOf, consumerModifiedAtMs, consumersPath, ownerOf, represent } from './consumer_answers.ts';
 import { contentOf, incompleteOwner } from './consumer_content.ts';
 import type { Dependencies } from './dependencies.ts';
@@ -50,10 +50,9 @@ function ofOneProject({ query }: ApiRequest): PolicyTarget {
 
 // Request schemas
 
-const identifier = text({ minLength: 1, maxLength: 255 });
 const listParameters = {
-  project_id: v.optional(identifier),
-  user_id: v.optional(identifier),
+  project_id: v.optional(ownerId),
+  user_id: v.optional(ownerId),
   consumer_type: v.optional(shownConsumerType),
   resource_provider: v.optional(uuidText),
   in_tree: v.optional(uuidText),
@@ -68,8 +67,8 @@ const noParameters = object({});
 
 /** With what else GET shows, which may be sent back. */
 const ownerChange = {
-  project_id: identifier,
-  user_id: identifier,
+  project_id: ownerId,
+  user_id: ownerId,
   consumer_type: shownConsumerType,
   consumer_generation: integerOrNull(),
   uuid: v.optional(uuidText),

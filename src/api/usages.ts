@@ -6,6 +6,7 @@ import type { Answer, ApiRequest, Endpoint } from '../rest/endpoint.ts';
 import { object, text } from '../rest/json_schema.ts';
 import { since } from '../rest/microversions.ts';
 import { checkQuery } from '../rest/query_schema.ts';
+import { ownerId } from './allocation_bodies.ts';
 import { changesToken } from './changes_token.ts';
 import { incompleteOwner } from './consumer_content.ts';
 import type { Dependencies } from './dependencies.ts';
@@ -35,8 +36,7 @@ export const usageEndpoints: readonly Endpoint<Dependencies>[] = [
 
 // Request schemas
 
-const identifier = text({ minLength: 1, maxLength: 255 });
-const query = { project_id: identifier, user_id: v.optional(identifier) };
+const query = { project_id: ownerId, user_id: v.optional(ownerId) };
 const untyped = object(query);
 // The pattern is upstream's, in which a text need only begin with `all`.
 const consumerType = text({ minLength: 1, maxLength: 255, pattern: /^[A-Z0-9_]+$|^all|^unknown$/ });
