@@ -1,5 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -36,6 +36,8 @@ async function readOrMakeDump(): Promise<Blob> {
     if (await takes(lock)) break;
     await sleep(50);
   }
+  // A lock that is not touched any more was left by a process that was killed.
+  const touching = setInterval(() => utimes(lock, new Date(), new Date()).catch(() => {}), leftAfterMs / 6);
   const folder = await mkdtemp(path.join(os.tmpdir(), 'placement-template-'));
   try {
     await fill({ embeddedPath: folder });
@@ -51,10 +53,13 @@ async function readOrMakeDump(): Promise<Blob> {
     await removeOutdated(prefix, file);
     return made;
   } finally {
+    clearInterval(touching);
     await rm(folder, { recursive: true, force: true });
     await rm(lock, { force: true });
   }
 }
+
+const leftAfterMs = 60_000;
 
 /** Takes a lock, so that one process makes the dump and the others wait for it. @returns false if another process has it */
 async function takes(lock: string): Promise<boolean> {
@@ -63,9 +68,8 @@ async function takes(lock: string): Promise<boolean> {
     return true;
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error; // of the file system
-    // A process that was killed has left its lock.
-    const made = (await stat(lock).catch(() => undefined))?.mtimeMs ?? Date.now();
-    if (made < Date.now() - 60_000) await rm(lock, { force: true });
+    const touched = (await stat(lock).catch(() => undefined))?.mtimeMs ?? Date.now();
+    if (touched < Date.now() - leftAfterMs) await rm(lock, { force: true });
     return false;
   }
 }

@@ -7,3 +7,11 @@ export async function until(what: string, holds: () => boolean | Promise<boolean
     assert.ok(Date.now() < end, `not within 60 s: ${what}`);
   }
 }
+
+/** Does something again and again until it succeeds. @returns false if it did not within this time */
+export async function succeedsWithin(patienceMs: number, succeeds: () => Promise<boolean>): Promise<boolean> {
+  for (const end = performance.now() + patienceMs; performance.now() < end; await sleep(100)) {
+    if (await succeeds()) return true;
+  }
+  return false;
+}

@@ -9,12 +9,11 @@ const novaVersionHeader = 'x-openstack-nova-api-version';
 /** How Nova's framework speaks: its headers, its faults, and what it says of versions. */
 export const computeDialect: Dialect = {
   requestedMinor,
-  setVersion: (response, service, minor) => {
-    response.headers.set(versionHeader, `${service.type} ${versionText(service, minor)}`);
-    response.headers.set(novaVersionHeader, versionText(service, minor));
-    response.headers.append('vary', versionHeader);
-    response.headers.append('vary', novaVersionHeader);
-  },
+  versionHeaders: (service, minor) => ({
+    [versionHeader]: `${service.type} ${versionText(service, minor)}`,
+    [novaVersionHeader]: versionText(service, minor),
+    vary: `${versionHeader}, ${novaVersionHeader}`,
+  }),
   checkContentType: (contentType) => {
     const mediaType = contentType.split(';')[0]?.trim() ?? '';
     // A body without a media type is read as JSON.
@@ -27,10 +26,11 @@ export const computeDialect: Dialect = {
   forbidden: (rule) => `Policy doesn't allow ${rule} to be performed.`,
   renderError: (error) => {
     const fault = { code: error.status, message: error.message || (explanations[error.status] ?? '') };
-    return new Response(JSON.stringify({ [faultNames[error.status] ?? 'computeFault']: fault }), {
+    return {
       status: error.status,
       headers: { ...error.headers, 'content-type': 'application/json; charset=UTF-8' },
-    });
+      body: JSON.stringify({ [faultNames[error.status] ?? 'computeFault']: fault }),
+    };
   },
 };
 

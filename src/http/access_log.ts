@@ -19,13 +19,24 @@ export const identifyAndLog = (
     c.set('exchange', exchange);
     const { requestId, globalRequestId } = exchange;
     await onBehalfOf([{ requestId, globalRequestId }], next);
-    c.res.headers.set(requestIdHeader, requestId);
+    const { responded } = exchange;
+    const headers = responded?.response === c.res ? responded.headers : undefined;
+    if (headers === undefined) c.res.headers.set(requestIdHeader, requestId);
+    const length = headers === undefined ? c.res.headers.get('content-length') : (headers['content-length'] ?? null);
+    const answer = { status: c.res.status, bytes: length === null ? undefined : Number(length) };
     const level = exchange.quiet && c.res.ok ? 'debug' : 'info';
-    if (logger.isLevelEnabled(level)) logger[level](entryOf(exchange, c.req.raw.method, c.res, startedMs), 'request');
+    if (logger.isLevelEnabled(level)) {
+      logger[level](entryOf(exchange, c.req.raw.method, answer, startedMs), 'request');
+    }
   };
 
 /** The fields of a request in the log; unknown ones are left out. */
-function entryOf(exchange: Exchange, method: string, answer: Response, startedMs: number) {
+function entryOf(
+  exchange: Exchange,
+  method: string,
+  { status, bytes }: { readonly status: number; readonly bytes: number | undefined },
+  startedMs: number,
+) {
   const { identity, version, api } = exchange;
   return {
     requestId: exchange.requestId,
@@ -33,8 +44,8 @@ function entryOf(exchange: Exchange, method: string, answer: Response, startedMs
     method,
     url: exchange.prefix + exchange.path + exchange.search,
     client: exchange.client,
-    status: answer.status,
-    bytes: lengthOf(answer),
+    status,
+    bytes,
     microversion: version < 0 ? undefined : versionText(api.service, version),
     user: identity.userId || undefined,
     project: identity.projectId,
@@ -44,10 +55,4 @@ function entryOf(exchange: Exchange, method: string, answer: Response, startedMs
     projectDomain: identity.projectDomainId,
     ms: Math.round((performance.now() - startedMs) * 100) / 100,
   };
-}
-
-/** The length of the body in bytes, where the answer has a Content-Length. */
-function lengthOf(answer: Response): number | undefined {
-  const length = answer.headers.get('content-length');
-  return length === null ? undefined : Number(length);
 }

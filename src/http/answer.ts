@@ -1,10 +1,20 @@
 import type { ServerResponse } from 'node:http';
 import type { Answer } from '../rest/endpoint.ts';
 import { since } from '../rest/microversions.ts';
+import type { Exchange } from './exchange.ts';
+import { rangeHeaders } from './microversion.ts';
+import { requestIdHeader } from './request_id.ts';
 import { streamedBody } from './streamed_body.ts';
 
+/** What a response is made of. */
+export type Rendered = {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array> | string | null;
+};
+
 /**
- * Renders what a handler returned, with the headers that every answer has at the microversion.
+ * Renders what a handler returned.
  *
  * @param minorVersion of the request
  * @param origin scheme, authority and prefix by which the client calls, for the location
@@ -15,7 +25,7 @@ export function renderAnswer(
   minorVersion: number,
   origin: string,
   cutOff: (error: unknown) => void,
-): Response {
+): Rendered {
   const headers: Record<string, string> = { ...answer.headers };
   if (answer.location !== undefined) headers.location = origin + answer.location;
   if (answer.etag !== undefined) headers.etag = answer.etag;
@@ -27,31 +37,32 @@ export function renderAnswer(
     headers['content-type'] = 'application/json';
     const { body, status } = answer;
     // A body that is made while it is sent has no known length.
-    if (!(body instanceof Uint8Array)) return new Response(streamedBody(body, cutOff), { status, headers });
+    if (!(body instanceof Uint8Array)) return { status, headers, body: streamedBody(body, cutOff) };
     headers['content-length'] = String(body.length);
-    return new Response(body, { status, headers });
+    return { status, headers, body };
   }
   if (answer.json === undefined) {
     if (answer.status !== 204) headers['content-length'] = '0';
-    return new Response(null, { status: answer.status, headers });
+    return { status: answer.status, headers, body: null };
   }
   headers['content-type'] = 'application/json';
-  return respondWith(JSON.stringify(answer.json), answer.status, headers);
+  return renderText(JSON.stringify(answer.json), answer.status, headers);
 }
 
 /** The media type of server-sent events. */
 export const eventStream = 'text/event-stream';
 
 /** A stream of events, which no cache stores. The last header tells proxies such as nginx to pass on each event at once. */
-export const renderEvents = (events: ReadableStream<Uint8Array>, headers: Answer['headers']): Response =>
-  new Response(events, {
-    headers: {
-      ...headers,
-      'content-type': eventStream,
-      'cache-control': 'no-cache, no-store',
-      'x-accel-buffering': 'no',
-    },
-  });
+export const renderEvents = (events: ReadableStream<Uint8Array>, headers: Answer['headers']): Rendered => ({
+  status: 200,
+  headers: {
+    ...headers,
+    'content-type': eventStream,
+    'cache-control': 'no-cache, no-store',
+    'x-accel-buffering': 'no',
+  },
+  body: events,
+});
 
 /**
  * A time for a header, which is never in the future (RFC 9110, 8.8.2.1) nor before 1970: in the database times may be
@@ -69,5 +80,31 @@ export function releaseWhenSent({ release }: Answer, outgoing: ServerResponse | 
 }
 
 /** An answer with the length of its body, which the log shows as well. */
-export const respondWith = (body: string, status: number, headers: Readonly<Record<string, string>>): Response =>
-  new Response(body, { status, headers: { ...headers, 'content-length': `${Buffer.byteLength(body)}` } });
+export const renderText = (body: string, status: number, headers: Rendered['headers']): Rendered => ({
+  status,
+  headers: { ...headers, 'content-length': `${Buffer.byteLength(body)}` },
+  body,
+});
+
+/**
+ * The response to a request, with the headers that say which request it answers, at which version. All headers are given
+ * when it is created: to add one to a `Response` takes as long as to send it, since it then makes a `Headers` of all.
+ *
+ * @param vary whether the answer would be another one at another version
+ */
+export function respond(exchange: Exchange, { status, headers, body }: Rendered, vary = true): Response {
+  const { requestId, version, api } = exchange;
+  const { dialect, service } = api;
+  const all = {
+    ...headers,
+    ...rangeHeaders(service),
+    ...(version < 0 ? {} : dialect.versionHeaders(service, version, vary)),
+    [requestIdHeader]: requestId,
+  };
+  const response = new Response(body, { status, headers: all });
+  exchange.responded = { response, headers: all };
+  return response;
+}
+
+/** A response without the headers that only answers of an API have. */
+export const bareResponse = ({ status, headers, body }: Rendered): Response => new Response(body, { status, headers });

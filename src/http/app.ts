@@ -9,13 +9,13 @@ import { ApiError, badRequest, conflict, errorCodes, notFoundWithoutVary } from 
 import { versionText } from '../rest/versions.ts';
 import { messageOf } from '../text/message_of.ts';
 import { identifyAndLog } from './access_log.ts';
+import { bareResponse, respond } from './answer.ts';
 import type { Authentication } from './authentication.ts';
 import type { mountConsole } from './console.ts';
 import { allowOrigins } from './cors.ts';
 import { mountEndpoints } from './dispatch.ts';
 import type { HonoEnv } from './exchange.ts';
 import { type MetricsOptions, metricsAddress, mountMetrics } from './metrics_endpoint.ts';
-import { setRangeHeaders } from './microversion.ts';
 import { onlyOwnHosts, trustsItsMachine } from './own_hosts.ts';
 import { incomingOf, routedPath, targetOf } from './path.ts';
 import { mountProbes, observing, type Probed } from './probes.ts';
@@ -98,7 +98,7 @@ function emptyApp(apis: Apis, address: Config['api'], { config, outages, logger 
       logger.error({ err: error, requestId, globalRequestId }, 'Unexpected error');
     }
     const apiError = isApiError ? error : apiErrorFor(error, exchange.requestId, c.req.raw.method);
-    const response = dialect.renderError(apiError, {
+    const rendered = dialect.renderError(apiError, {
       method: c.req.raw.method,
       accept: exchange.accept,
       contentType: exchange.contentType || 'None',
@@ -106,12 +106,11 @@ function emptyApp(apis: Apis, address: Config['api'], { config, outages, logger 
       minorVersion: exchange.version < 0 ? undefined : exchange.version,
       versions: { min: versionText(service, service.minMinor), max: versionText(service, service.maxMinor) },
     });
-    if (apiError.status !== 500) {
-      setRangeHeaders(response, service);
-      if (exchange.version >= 0) dialect.setVersion(response, service, exchange.version, apiError.vary);
-    }
-    if (c.req.raw.method === 'HEAD') response.headers.set('content-type', typeForHead);
-    return response;
+    const answer =
+      c.req.raw.method === 'HEAD'
+        ? { ...rendered, headers: { ...rendered.headers, 'content-type': typeForHead } }
+        : rendered;
+    return apiError.status === 500 ? bareResponse(answer) : respond(exchange, answer, apiError.vary);
   });
   return app;
 }
@@ -157,7 +156,4 @@ const negotiateVersion: MiddlewareHandler<HonoEnv> = async function negotiateVer
   }
   dialect.checkContentType(exchange.contentType, Number(length ?? 0));
   await next();
-  if (c.error !== undefined) return;
-  setRangeHeaders(c.res, service);
-  dialect.setVersion(c.res, service, exchange.version, true);
 };

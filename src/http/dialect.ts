@@ -4,6 +4,7 @@ import { ApiError } from '../rest/errors.ts';
 import { since } from '../rest/microversions.ts';
 import { checkValue } from '../rest/schema_check.ts';
 import { type Service, versionText } from '../rest/versions.ts';
+import type { Rendered } from './answer.ts';
 import { olderVersionHeader, requestedMinor, versionHeader } from './microversion.ts';
 import { type ErrorContext, renderError } from './render_error.ts';
 
@@ -11,8 +12,8 @@ import { type ErrorContext, renderError } from './render_error.ts';
 export type Dialect = {
   /** The minor version that a request asks for. @throws ApiError 400 or 406. */
   readonly requestedMinor: (service: Service, headers: Headers) => number;
-  /** Adds the version to an answer, and the header `Vary` unless `vary` is false. */
-  readonly setVersion: (response: Response, service: Service, minor: number, vary: boolean) => void;
+  /** The headers that tell the version of an answer, with `Vary` unless `vary` is false. */
+  readonly versionHeaders: (service: Service, minor: number, vary: boolean) => Readonly<Record<string, string>>;
   /** @throws ApiError where a request with this Content-Type (empty where it has none) is refused. */
   readonly checkContentType: (contentType: string, contentLength: number) => void;
   /** The error text for a request with a version before the first one of the endpoint. */
@@ -23,17 +24,17 @@ export type Dialect = {
   readonly checkBody: <Schema extends v.GenericSchema>(body: unknown, schema: Schema) => v.InferOutput<Schema>;
   /** The error text where the policy does not allow a request. */
   readonly forbidden: (rule: string) => string;
-  readonly renderError: (error: ApiError, context: ErrorContext) => Response;
+  readonly renderError: (error: ApiError, context: ErrorContext) => Rendered;
 };
 
 /** The dialect of upstream's Placement. */
 export const placementDialect: Dialect = {
   requestedMinor: (service, headers) =>
     requestedMinor(service, headers.get(versionHeader), headers.get(olderVersionHeader(service))),
-  setVersion: (response, service, minor, vary) => {
-    response.headers.set(versionHeader, `${service.type} ${versionText(service, minor)}`);
-    if (vary) response.headers.append('vary', versionHeader);
-  },
+  versionHeaders: (service, minor, vary) => ({
+    [versionHeader]: `${service.type} ${versionText(service, minor)}`,
+    ...(vary ? { vary: versionHeader } : {}),
+  }),
   checkContentType: (contentType, contentLength) => {
     if (contentLength === 0 || contentType !== '') return;
     throw new ApiError(400, 'content-type header required when content-length > 0', { vary: false });

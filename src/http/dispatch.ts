@@ -5,7 +5,7 @@ import type { ApiRequest, BoundEndpoint, Route } from '../rest/endpoint.ts';
 import { ApiError, notFound, notFoundWithoutVary } from '../rest/errors.ts';
 import { parseQuery, type Query } from '../rest/query_string.ts';
 import { accepts, bestOffer } from './accept.ts';
-import { eventStream, releaseWhenSent, renderAnswer, renderEvents } from './answer.ts';
+import { eventStream, releaseWhenSent, renderAnswer, renderEvents, respond } from './answer.ts';
 import { authorize } from './authorize.ts';
 import { readJson } from './body.ts';
 import type { Exchange, HonoEnv } from './exchange.ts';
@@ -50,12 +50,13 @@ export function mountEndpoints(
       const answer = await endpoint.handle(request);
       releaseWhenSent(answer, c.env?.outgoing);
       const cutOff = () => c.env?.outgoing?.destroy();
-      if (answer.events !== undefined) return renderEvents(answer.events(cutOff), answer.headers);
-      return renderAnswer(answer, exchange.version, exchange.origin + exchange.prefix, (error) => {
+      if (answer.events !== undefined) return respond(exchange, renderEvents(answer.events(cutOff), answer.headers));
+      const rendered = renderAnswer(answer, exchange.version, exchange.origin + exchange.prefix, (error) => {
         const { requestId, globalRequestId } = exchange;
         logger.error({ err: error, requestId, globalRequestId }, 'An answer was cut off');
         cutOff();
       });
+      return respond(exchange, rendered);
     });
   }
   app.notFound(() => {

@@ -31,6 +31,8 @@ export type Exchange = {
   version: number;
   /** Set by the dispatch: whether a success is logged at level debug only. */
   quiet: boolean;
+  /** Set by `respond`: the response, and its headers, so that they need not be read from it. */
+  responded: { readonly response: Response; readonly headers: Readonly<Record<string, string>> } | undefined;
 };
 
 /** What Hono's contexts carry. */
@@ -74,5 +76,6 @@ export function beginExchange(
     identity: noIdentity,
     version: -1,
     quiet: false,
+    responded: undefined,
   };
 }

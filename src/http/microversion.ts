@@ -59,11 +59,11 @@ export const askedVersion = (
 /** The values of the older header that are accepted; others are ignored. Upstream ignores the header altogether. */
 const bareVersion = /^\s*(\d+\.\d+|latest)\s*$/;
 
-/** Adds the oldest and the newest version to an answer, as other services of OpenStack do. */
-export function setRangeHeaders(response: Response, service: Service): void {
-  response.headers.set('openstack-api-minimum-version', `${service.type} ${versionText(service, service.minMinor)}`);
-  response.headers.set('openstack-api-maximum-version', `${service.type} ${versionText(service, service.maxMinor)}`);
-}
+/** The headers with the oldest and the newest version, which other services of OpenStack send as well. */
+export const rangeHeaders = (service: Service) => ({
+  'openstack-api-minimum-version': `${service.type} ${versionText(service, service.minMinor)}`,
+  'openstack-api-maximum-version': `${service.type} ${versionText(service, service.maxMinor)}`,
+});
 
 function versionOf(type: string, header: string): string | undefined {
   for (const value of header.split(',').reverse()) {

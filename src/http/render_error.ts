@@ -2,7 +2,7 @@ import { STATUS_CODES } from 'node:http';
 import type { ApiError } from '../rest/errors.ts';
 import { since } from '../rest/microversions.ts';
 import { bestOffer } from './accept.ts';
-import { respondWith } from './answer.ts';
+import { type Rendered, renderText } from './answer.ts';
 
 /** What the answer to an error depends on besides the error. */
 export type ErrorContext = {
@@ -19,28 +19,28 @@ export type ErrorContext = {
  * Renders an error as upstream's web framework does: JSON in the API-SIG form, or HTML or plain text where the client
  * accepts nothing else.
  */
-export function renderError(error: ApiError, context: ErrorContext): Response {
+export function renderError(error: ApiError, context: ErrorContext): Rendered {
   const title = titleOf(error.status);
   const body = sentence(error, context);
   switch (bestOffer(context.accept, ['text/html', 'application/json'])) {
     case 'application/json':
-      return respond(error, 'application/json', JSON.stringify({ errors: [jsonError(error, title, body, context)] }));
+      return render(error, 'application/json', JSON.stringify({ errors: [jsonError(error, title, body, context)] }));
     case 'text/html':
-      return respond(
+      return render(
         error,
         'text/html; charset=UTF-8',
         htmlError(error.status, title, sentence(error, context, escapeHtml)),
       );
     default:
-      return respond(error, 'text/plain; charset=UTF-8', `${error.status} ${title}\n\n${withoutTags(body)}`);
+      return render(error, 'text/plain; charset=UTF-8', `${error.status} ${title}\n\n${withoutTags(body)}`);
   }
 }
 
 /** The Content-Type of an error in answer to HEAD, which has no body: upstream's framework always says this one. */
 export const typeForHead = 'text/html; charset=UTF-8';
 
-const respond = (error: ApiError, contentType: string, body: string) =>
-  respondWith(body, error.status, { ...error.headers, 'content-type': contentType });
+const render = (error: ApiError, contentType: string, body: string): Rendered =>
+  renderText(body, error.status, { ...error.headers, 'content-type': contentType });
 
 function jsonError(error: ApiError, title: string, body: string, context: ErrorContext) {
   return {

@@ -1,5 +1,5 @@
 import { bestOffer } from './accept.ts';
-import { respondWith } from './answer.ts';
+import { bareResponse, renderText } from './answer.ts';
 import { htmlError, typeForHead } from './render_error.ts';
 
 /** What the form of these answers depends on. */
@@ -70,4 +70,4 @@ function frameworkError(
 }
 
 const respond = (status: number, contentType: string, body: string): Response =>
-  respondWith(body, status, { 'content-type': contentType });
+  bareResponse(renderText(body, status, { 'content-type': contentType }));

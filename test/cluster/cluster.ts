@@ -1,4 +1,4 @@
-import { execFile, execFileSync } from 'node:child_process';
+import { execFile, execFileSync, spawnSync } from 'node:child_process';
 import { chmodSync, mkdirSync, readdirSync } from 'node:fs';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import os from 'node:os';
@@ -97,18 +97,19 @@ export async function startCluster(): Promise<Cluster> {
   const disks = nodeNames.map((name) => path.join(folder, name));
   const stop = async (areLogsKept = false): Promise<void> => {
     await Promise.all(units.map((unit) => unit.stop()));
-    for (const disk of disks) execFileSync('umount', ['--lazy', disk], { stdio: 'ignore' });
+    // One that could not be mounted fails here, and that is not the error to tell.
+    for (const disk of disks) spawnSync('umount', ['--lazy', disk]);
     if (!areLogsKept) await rm(folder, { recursive: true, force: true });
   };
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     process.once(signal, () => void stop().finally(() => process.exit(1)));
   }
   const nodes: DatabaseNode[] = [];
-  for (const disk of disks) {
-    mkdirSync(disk);
-    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=1g,mode=0755,uid=postgres', 'tmpfs', disk]);
-  }
   try {
+    for (const disk of disks) {
+      mkdirSync(disk);
+      execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=1g,mode=0755,uid=postgres', 'tmpfs', disk]);
+    }
     const [client, peer] = [ports.ETCD_PORT, ports.ETCD_PEER_PORT].map((port) => `http://${local}:${port}`);
     const etcd = start('etcd', [
       ...asPostgres,
@@ -200,8 +201,8 @@ export async function startCluster(): Promise<Cluster> {
     await cluster.untilWhole();
     return cluster;
   } catch (error) {
-    const log = execFileSync('sh', ['-c', `tail -n 15 ${folder}/*.log`], { encoding: 'utf8' });
-    console.error(log);
+    // Without any log, tail fails.
+    console.error(spawnSync('sh', ['-c', `tail -n 15 ${folder}/*.log`], { encoding: 'utf8' }).stdout);
     await stop();
     throw error;
   }

@@ -99,7 +99,8 @@ export function startLoad(send: Send, ledger: Ledger, hosts: readonly string[], 
     if (mine.length <= kept) return;
     const oldest = mine.shift() ?? '';
     const removed = await ask('DELETE', `/allocations/${oldest}`);
-    ledger.released(oldest, removed.status === 204);
+    if (removed.status === 404) complaints.push(`${oldest} was claimed and not released, and is not found`);
+    if (removed.status === 204 || !isKnown(removed)) ledger.released(oldest, removed.status === 204);
     if (removed.status !== 204) return;
     const after = await ask('GET', `/allocations/${oldest}`);
     if (after.status === 200 && hostIn(after) !== undefined) {

@@ -10,7 +10,7 @@ import { type Load, startLoad } from './load.ts';
 import { type Watched, watchDatabase } from './watch.ts';
 
 /*
- * Breaks every part of a real cluster under load, one after the other, and checks after each fault that nothing
+ * Breaks the database, etcd and the service in a real cluster under load, one after the other, and checks after each fault that nothing
  * acknowledged is lost, that nothing is over-allocated, and that the cluster serves again without any help. The
  * arguments are parts of the names of faults; without any, all of them.
  */

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Random } from '../races/random.ts';
 import { randomUuid } from '../races/random.ts';
 import type { Action } from './action.ts';
@@ -25,8 +26,13 @@ const inventory = (total: number, allocation_ratio = 1): Inventory => ({
   allocation_ratio,
 });
 
-/** Makes the providers. Undefined if one of the requests failed: what it did is unknown, so the arena is of no use. */
-export async function makeArena({ send }: Connection, random: Random): Promise<Arena | undefined> {
+/**
+ * Makes the providers.
+ *
+ * @param pauseMs the time between two requests
+ * @returns undefined if one of the requests failed: what it did is unknown, so the arena is of no use
+ */
+export async function makeArena({ send }: Connection, random: Random, pauseMs = 0): Promise<Arena | undefined> {
   const uuids = (count: number) => Array.from({ length: count }, () => randomUuid(random));
   const providers = uuids(3);
   const aggregates = [randomUuid(random), randomUuid(random)] as const;
@@ -39,7 +45,10 @@ export async function makeArena({ send }: Connection, random: Random): Promise<A
       stock(28, uuid, 0, inventories),
       setAggregates(28, uuid, 1, [aggregates[0]]),
     ] as const;
-    for (const step of steps) if ((await send(step))?.status !== 200) return undefined;
+    for (const step of steps) {
+      if (pauseMs > 0) await sleep(pauseMs);
+      if ((await send(step))?.status !== 200) return undefined;
+    }
     initial[uuid] = { name, generation: 2, inventories, traits: [], aggregates: [aggregates[0]] };
   }
   const projects = uuids(2);

@@ -6,7 +6,10 @@ import type { Life } from './live.ts';
 import { type State, sortedJson, withConsumer } from './state.ts';
 import { afterRemovals, anyTime, type Moment } from './terms.ts';
 
-/** What is wrong with a history: `lost` writes, room that was given twice, answers of no present, changes not told. */
+/**
+ * What is wrong with a history. Without an order that explains it, the kind is that of the request at which the search ends: `stale`
+ * at a read, also where the write before it was lost; `over-allocated` at an acknowledged claim; `lost` at any other write.
+ */
 export type Finding = {
   readonly kind: 'lost' | 'over-allocated' | 'stale' | 'not told';
   /** What was asked, answered and expected. */

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Random } from '../races/random.ts';
+import { succeedsWithin } from '../until.ts';
 import type { Action } from './action.ts';
 import { type Arena, type Notes, takeNotes } from './arena.ts';
 import { awaitEnd } from './await_ends.ts';
@@ -67,15 +68,19 @@ export async function live(
   if (patienceMs > 0) await Promise.all(arena.consumers.map(awaitEnds));
   for (const server of servers) {
     for (const action of readAll(arena)) {
-      for (let tries = 0; tries < 100; tries += 1) {
-        if ((await history.record(clients, action, () => server.send(action))) !== undefined) break;
-        await sleep(100); // the server is away
-      }
+      const isAnswered = await succeedsWithin(mostAwayMs, async () => {
+        return (await history.record(clients, action, () => server.send(action))) !== undefined;
+      });
+      // Each other read would wait as long.
+      if (!isAnswered) break;
     }
   }
   await follower.end();
   return { arena, history, told: follower.told, removedAfterMs };
 }
+
+/** How long a server may be away. */
+const mostAwayMs = 300_000;
 
 /** So many requests without an answer end the work in an arena. */
 const mostUnknown = 6;

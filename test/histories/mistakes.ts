@@ -17,10 +17,10 @@ export type Mistake = Change & {
 /** Mistakes that the checker of histories must find. */
 export const mistakes: readonly Mistake[] = [
   {
-    name: 'a read is answered from the memory of its process, without a refresh',
+    name: 'one read of five is answered from the memory of its process, without a refresh',
     file: 'src/fleet/keeper.ts',
     from: 'fresh: refreshes.next,',
-    to: 'fresh: async () => living.fleet,',
+    to: 'fresh: async () => (Math.random() < 0.2 ? living.fleet : refreshes.next()),',
     processes: 2,
   },
   {

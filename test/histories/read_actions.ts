@@ -200,9 +200,9 @@ export const readCandidates = (minor: number, amount: number, aggregate: string)
       readonly allocation_requests?: readonly { readonly allocations: object }[];
       readonly provider_summaries?: unknown;
     };
-    const chosen = answer.allocation_requests?.flatMap(({ allocations }) => Object.keys(allocations));
-    const hosts = fitting.map(([uuid]) => uuid);
-    return shows(chosen, hosts) && showsExactly(answer.provider_summaries, Object.fromEntries(summaries));
+    const chosen = answer.allocation_requests?.map(({ allocations }) => allocations);
+    const expected = fitting.map(([uuid]) => ({ [uuid]: { resources: { VCPU: amount } } }));
+    return shows(chosen, expected) && showsExactly(answer.provider_summaries, Object.fromEntries(summaries));
   });
 
 /** GET /provider_summaries of all providers of the history, from 1.41 on. */

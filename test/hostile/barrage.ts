@@ -58,7 +58,7 @@ const repairEvery = 4;
 /** A barrage that found so much ends. */
 const mostFound = 20;
 
-/** Sends hostile requests to a server on the embedded database. The same seed makes the same requests. */
+/** Sends hostile requests to a server on the embedded database. The same seed makes the same choices, some of which depend on earlier answers. */
 export async function barrage(
   seed: number,
   { requests, seconds = Infinity, measureEvery, onMeasured, onFound }: Length,

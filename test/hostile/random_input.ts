@@ -13,11 +13,19 @@ const { values } = parseArgs({
     seed: { type: 'string', default: `${Math.floor(Math.random() * 2 ** 31)}` },
   },
 });
-console.log(`seed ${values.seed}`);
-const { requests, statuses, found, log, memory, cpuMs } = await barrage(Number(values.seed), {
-  ...(values.minutes === undefined
+const seed = Number(values.seed);
+const length =
+  values.minutes === undefined
     ? { requests: Number(values.requests) }
-    : { requests: Number.POSITIVE_INFINITY, seconds: Number(values.minutes) * 60 }),
+    : { requests: Number.POSITIVE_INFINITY, seconds: Number(values.minutes) * 60 };
+// Without this check a misspelled number would be a run without requests, which finds nothing.
+if (!Number.isSafeInteger(seed) || !(length.requests > 0) || !((length.seconds ?? 1) > 0)) {
+  console.error('Usage: --requests N or --minutes N, --seed N');
+  process.exit(2);
+}
+console.log(`seed ${seed}`);
+const { requests, statuses, found, log, memory, cpuMs } = await barrage(seed, {
+  ...length,
   measureEvery: 50_000,
   onFound: ({ what, bytes }) => console.log(`${what}: ${JSON.stringify(bytes.toString('latin1'))}`),
   onMeasured: ({ requests, seconds, heap, external, resident }) =>
@@ -28,7 +36,7 @@ const { requests, statuses, found, log, memory, cpuMs } = await barrage(Number(v
 const seconds = memory.at(-1)?.seconds ?? 0;
 const perRequest = (ms: number): string => `${((ms * 1000) / requests).toFixed(0)} us`;
 console.log(
-  `${requests} requests in ${seconds.toFixed(0)} s, ${(requests / seconds).toFixed(0)} a second, seed ${values.seed}`,
+  `${requests} requests in ${seconds.toFixed(0)} s, ${(requests / seconds).toFixed(0)} a second, seed ${seed}`,
 );
 console.log(`CPU per request: service ${perRequest(cpuMs.server)}, client ${perRequest(cpuMs.client)}`);
 console.log(
@@ -38,5 +46,6 @@ console.log(
     .join(', '),
 );
 process.stdout.write(log);
-console.log(`${requests - found.length} passed, ${found.length} failed`);
-process.exit(found.length > 0 || log !== '' ? 1 : 0);
+const failed = found.length + (log === '' ? 0 : 1);
+console.log(`${requests - found.length} passed, ${failed} failed`);
+process.exit(failed > 0 ? 1 : 0);

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import net from 'node:net';
 import tls from 'node:tls';
 import { Hono } from 'hono';
-import { renderAnswer } from '../../src/http/answer.ts';
+import { bareResponse, renderAnswer } from '../../src/http/answer.ts';
 import type { HonoEnv } from '../../src/http/exchange.ts';
 import { createApiServer } from '../../src/http/server/server.ts';
 import { jsonBody } from '../../src/rest/json_body.ts';
@@ -48,7 +48,9 @@ export async function serving(secure: boolean, use: (served: Served) => Promise<
     await next();
   });
   app.get('/quick', (c) => c.text('quick'));
-  app.get('/bytes', () => renderAnswer({ status: 200, body: new TextEncoder().encode('bytes') }, 39, '', () => {}));
+  app.get('/bytes', () =>
+    bareResponse(renderAnswer({ status: 200, body: new TextEncoder().encode('bytes') }, 39, '', () => {})),
+  );
   app.get('/last', async (c) => {
     await released;
     return c.text('last', 200, { connection: 'close' });
@@ -72,7 +74,7 @@ export async function serving(secure: boolean, use: (served: Served) => Promise<
     const made = function* () {
       for (let chunk = 0; chunk < chunks; chunk += 1) yield new Uint8Array(chunkBytes).fill(0x20);
     };
-    return renderAnswer({ status: 200, body: jsonBody(made()) }, 39, '', () => {});
+    return bareResponse(renderAnswer({ status: 200, body: jsonBody(made()) }, 39, '', () => {}));
   });
   const api = createApiServer(app, { clientTimeoutMs, ...(secure ? { tls: selfSigned() } : {}) });
   await new Promise<void>((resolve) => api.server.listen(0, '127.0.0.1', resolve));

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Hono } from 'hono';
-import { renderAnswer } from '../../src/http/answer.ts';
+import { bareResponse, renderAnswer } from '../../src/http/answer.ts';
 import type { HonoEnv } from '../../src/http/exchange.ts';
 import { listen } from '../../src/http/server/listen.ts';
 import { jsonBody } from '../../src/rest/json_body.ts';
@@ -26,10 +26,12 @@ for (const [count, bytes] of [
       const told: unknown[] = [];
       const app = new Hono<HonoEnv>();
       app.get('/', (c) =>
-        renderAnswer({ status: 200, body: jsonBody(chunksOf(count, bytes, fails)) }, 39, '', (error) => {
-          told.push(error);
-          c.env.outgoing?.destroy();
-        }),
+        bareResponse(
+          renderAnswer({ status: 200, body: jsonBody(chunksOf(count, bytes, fails)) }, 39, '', (error) => {
+            told.push(error);
+            c.env.outgoing?.destroy();
+          }),
+        ),
       );
       app.onError((_, c) => c.text('refused', 400));
       const { url, close } = await listen(app, { host: '127.0.0.1', port: 0, drainMs: 100 });

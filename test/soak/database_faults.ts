@@ -43,6 +43,7 @@ export function databaseFaults({ database }: Deployment): readonly (Fault | Left
         if (rows[0] !== undefined) process.kill(rows[0].pid, 'SIGKILL');
         await client.end().catch(() => {});
         await primary.start();
+        return rows.length > 0;
       },
     },
     {

@@ -214,11 +214,17 @@ async function mountDisk(folder: string): Promise<string | undefined> {
 /** How many files a process has open. */
 export const openFilesOf = async (pid: number): Promise<number> => (await readdir(`/proc/${pid}/fd`)).length;
 
-/** Does something to a process. It may end by itself meanwhile, with or without a new one instead. */
-export async function toProcess(pid: number, act: (pid: number) => Promise<unknown>): Promise<void> {
+/**
+ * Does something to a process. It may end by itself meanwhile, with or without a new one instead.
+ *
+ * @returns whether it was done to its end
+ */
+export async function toProcess(pid: number, act: (pid: number) => Promise<unknown>): Promise<boolean> {
   try {
     await act(pid);
+    return true;
   } catch (error) {
     if ((await openFilesOf(pid).catch(() => 0)) > 0) throw error;
+    return false;
   }
 }

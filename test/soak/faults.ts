@@ -13,8 +13,8 @@ export type Fault = {
   readonly name: string;
   /** Whether the clock of the database jumps meanwhile, by which terms end. */
   readonly jumpsClock?: boolean;
-  /** Does it, and mends it. */
-  happen(random: Random): Promise<void>;
+  /** Does it, and mends it. @returns false if there was nothing that it could happen to, and so it did not happen */
+  happen(random: Random): Promise<void> | Promise<boolean>;
 };
 
 /** A fault that cannot happen here. */
@@ -39,24 +39,24 @@ export function faultsOf(deployment: Deployment): readonly (Fault | LeftOut)[] {
     { name: 'a process with a small heap', happen: restarted('--max-old-space-size=64') },
     {
       name: 'a process is stopped',
-      happen: async (random) => {
-        await toProcess(one(random).pid, async (pid) => {
+      happen: (random) =>
+        toProcess(one(random).pid, async (pid) => {
           process.kill(pid, 'SIGSTOP');
           await forAWhile(random);
           process.kill(pid, 'SIGCONT');
-        });
-      },
+        }),
     },
     {
       name: 'no more file descriptors',
-      happen: async (random) => {
-        await toProcess(one(random).pid, async (pid) => {
+      happen: (random) => {
+        const server = one(random);
+        return toProcess(server.pid, async (pid) => {
           const limit = (soft: number | string) => run('prlimit', ['--pid', `${pid}`, `--nofile=${soft}:`]);
           const before = (
             await run('prlimit', ['--pid', `${pid}`, '--nofile', '-o', 'SOFT', '--noheadings'])
           ).stdout.trim();
           await limit(await openFilesOf(pid));
-          one(random).network.cut(); // its clients connect again
+          server.network.cut(); // its clients connect again
           await forAWhile(random);
           await limit(before);
         });

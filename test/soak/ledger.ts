@@ -7,17 +7,18 @@ import type { Logs } from './logs.ts';
 /** What a soak saw. */
 export type Ledger = {
   readonly operations: () => number;
-  readonly histories: { checked: number; undecided: number };
+  /** `followed` are those whose changes were followed to their end, so that a change which is not told shows. */
+  readonly histories: { checked: number; undecided: number; followed: number };
   readonly findings: Finding[];
   readonly faults: Map<string, number>;
   /** How long after the ends of their terms consumers were seen to be gone. */
   readonly removedAfterMs: number[];
-  /** Requests that were answered with a 5xx other than 503. */
-  readonly unexpected: string[];
+  /** Faults that failed, and processes that did not serve when all was over. */
+  readonly broken: string[];
   /** Notes the outcome of a request. */
   watch(outcome: Outcome, request: Request, reply?: Reply): void;
-  /** The last output of processes that ended by themselves for no known reason. */
-  unexplained(): readonly string[];
+  /** All that is wrong: any of it fails the soak. */
+  complaints(): readonly string[];
   /** The faults that cannot happen here. */
   readonly leftOut: LeftOut[];
   readonly logs: Logs;
@@ -38,43 +39,56 @@ export function openLedger(logs: Logs, endings: () => readonly string[]): Ledger
   const statuses = new Map<Outcome, number>();
   const faults = new Map<string, number>();
   const findings: Finding[] = [];
-  const unexpected: string[] = [];
+  /** Answers with a 5xx other than 503. */
+  const failed: string[] = [];
+  const broken: string[] = [];
   const removedAfterMs: number[] = [];
-  const histories = { checked: 0, undecided: 0 };
+  const histories = { checked: 0, undecided: 0, followed: 0 };
   let served = performance.now();
   let longestMs = 0;
   const operations = () => [...statuses.values()].reduce((sum, count) => sum + count, 0);
   const countOf = (kind: Finding['kind']) => findings.filter((each) => each.kind === kind).length;
+  /** A 500 whose answer was cut is in the logs only; that of a process which was killed before it logged it is with its client only. */
+  const allFailed = () => (logs.failed.length > failed.length ? logs.failed : failed);
   return {
     operations,
     histories,
     findings,
     faults,
-    unexpected,
+    broken,
     removedAfterMs,
-    unexplained,
+    complaints: () => [
+      ...findings.map(({ kind, text }) => `${kind}: ${text}`),
+      ...allFailed(),
+      ...broken,
+      ...unexplained(),
+      ...logs.leaks,
+    ],
     leftOut,
     logs,
     watch: (outcome, { method, path, minor }, reply) => {
       statuses.set(outcome, (statuses.get(outcome) ?? 0) + 1);
       if (outcome === 'cut') return;
       if (outcome >= 500 && outcome !== 503)
-        unexpected.push(`${method} ${path} at 1.${minor}: ${outcome} ${JSON.stringify(reply?.body)}`);
-      if (outcome >= 500) return;
+        failed.push(`${method} ${path} at 1.${minor}: ${outcome} ${JSON.stringify(reply?.body)}`);
+      // Refusals, and the list of versions, may need no database: only what was done shows that there is service.
+      if (outcome >= 300 || path === '/') return;
       const now = performance.now();
       longestMs = Math.max(longestMs, now - served);
       served = now;
     },
     report: () => [
       `operations: ${operations()} (${[...statuses].map(([status, count]) => `${status}: ${count}`).join(', ')})`,
-      `histories: ${histories.checked} checked, ${histories.undecided} undecided`,
+      `histories: ${histories.checked} checked, ${histories.undecided} undecided; changes followed to the end of ${histories.followed}`,
       `faults: ${[...faults.values()].reduce((sum, count) => sum + count, 0)} of ${faults.size} kinds`,
       ...[...faults].map(([name, count]) => `  ${count} ${name}`),
       ...leftOut.map(({ name, reason }) => `  left out: ${name}: ${reason}`),
       `lost: ${countOf('lost')}, over-allocated: ${countOf('over-allocated')}, stale: ${countOf('stale')}, not told: ${countOf('not told')}`,
       `consumers removed after their terms: ${removedAfterMs.length}, the last of them after ${Math.max(0, ...removedAfterMs)} ms`,
-      `500s: ${unexpected.length}`,
-      ...unexpected.slice(0, 10).map((text) => `  ${text}`),
+      `500s: ${allFailed().length}`,
+      ...allFailed()
+        .slice(0, 10)
+        .map((text) => `  ${text}`),
       ...logs.unexpected.slice(0, 10).map((line) => `  ${line}`),
       `processes that ended by themselves: ${[
         ...knownReasons.map(
@@ -86,6 +100,7 @@ export function openLedger(logs: Logs, endings: () => readonly string[]): Ledger
       `secrets in the logs: ${logs.leaks.length} (in ${logs.length} characters)`,
       ...logs.leaks.slice(0, 10).map((line) => `  ${line}`),
       `longest time without service: ${(longestMs / 1000).toFixed(1)} s`,
+      ...broken,
       ...findings.map(({ kind, text }) => `${kind}: ${text}`),
     ],
   };

@@ -4,8 +4,10 @@ export type Logs = {
   reader(): (piece: string) => void;
   /** Lines with a secret. */
   readonly leaks: readonly string[];
-  /** Lines about errors that no part of the service expects. */
+  /** Lines about errors that no part of the service expects. Some of them are answered 503. */
   readonly unexpected: readonly string[];
+  /** Lines about requests that were answered with a 5xx other than 503, also if a fault cut the answer. */
+  readonly failed: readonly string[];
   /** How many characters came. */
   readonly length: number;
 };
@@ -23,14 +25,17 @@ const formsOf = (secret: string): readonly string[] => [
 export function openLogs(secrets: () => Iterable<string>): Logs {
   const leaks: string[] = [];
   const unexpected: string[] = [];
+  const failed: string[] = [];
   let length = 0;
   const look = (line: string): void => {
     if (line.includes('Unexpected error')) unexpected.push(line);
+    if (/"status":5(?!03)\d\d\b/.test(line)) failed.push(line);
     if ([...secrets()].flatMap(formsOf).some((form) => line.includes(form))) leaks.push(line);
   };
   return {
     leaks,
     unexpected,
+    failed,
     get length() {
       return length;
     },

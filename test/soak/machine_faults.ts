@@ -49,9 +49,10 @@ export function slowWrites({ canSlowDisk, servers, database }: Deployment): Faul
     name,
     happen: async (random) => {
       const pid = database === undefined ? servers[0]?.pid : await database.primary.pid();
-      const end = await slowDisk(await familyOf(pid ?? 0), 10 + random.below(150));
+      if (pid === undefined) return false;
+      const end = slowDisk(await familyOf(pid), 10 + random.below(150));
       await forAWhile(random);
-      await end();
+      return end();
     },
   };
 }

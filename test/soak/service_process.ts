@@ -23,8 +23,8 @@ export type ServiceProcess = {
 /** How a process ended: by `kill`, or by itself with this last output. */
 export type Ending = 'killed' | { readonly last: string };
 
-/** A start takes seconds; where the machine is busy, some tens of them. */
-const mostStartMs = 300_000;
+/** A start takes seconds; where the machine is busy, some tens of them. After this time it is given up. */
+export const mostStartMs = 300_000;
 
 /** A part of the message of the error if a start took longer. Output may follow it. */
 const hung = 'it did not listen within five minutes, and was killed';

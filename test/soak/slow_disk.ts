@@ -23,15 +23,18 @@ const tracing = (delayMs: number) => [
 /**
  * Delays each write to the disk by some processes, and by the processes that they start.
  *
- * @returns a function that ends the delay
+ * @returns a function that ends the delay, and tells whether it lasted until then
  */
-export async function slowDisk(pids: readonly number[], delayMs: number): Promise<() => Promise<void>> {
+export function slowDisk(pids: readonly number[], delayMs: number): () => Promise<boolean> {
   const to = pids.flatMap((pid) => ['-p', `${pid}`]);
   const tracer = spawn('strace', [...tracing(delayMs), ...to], { stdio: 'ignore' });
   const ended = once(tracer, 'exit');
   return async () => {
+    // It ends by itself if it cannot trace any of them.
+    const isTracing = tracer.exitCode === null;
     tracer.kill('SIGTERM');
     await ended;
+    return isTracing;
   };
 }
 

@@ -15,7 +15,7 @@ export async function wander(servers: readonly Connection[], random: Random, isO
     () => ({ method: 'GET', path: '/' }),
     () => ({
       method: 'GET',
-      path: `/resource_providers?${random.pick(['', `in_tree=${uuid()}`, 'resources=VCPU:1', 'limit=3'])}`,
+      path: `/resource_providers?${random.pick(['', `in_tree=${uuid()}`, 'resources=VCPU:1', `member_of=${uuid()}`])}`,
     }),
     () => ({
       method: 'GET',
