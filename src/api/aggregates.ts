@@ -12,9 +12,9 @@ import { since } from '../rest/microversions.ts';
 import { failed } from '../rest/schema_complaint.ts';
 import { bySince } from '../rest/versions.ts';
 import { changesToken } from './changes_token.ts';
+import type { Dependencies } from './dependencies.ts';
 import { echoedTag, requireMatch, tagged, takesIfMatch } from './entity_tags.ts';
 import { providerBody, requireGeneration, writeJudged, writeUntilDone } from './judged_writes.ts';
-import type { Parts } from './parts.ts';
 import { findProvider } from './provider.ts';
 
 // Routes
@@ -26,7 +26,7 @@ const shared = {
 } as const;
 const rule = 'placement:resource_providers:aggregates';
 
-export const aggregateEndpoints: readonly Endpoint<Parts>[] = [
+export const aggregateEndpoints: readonly Endpoint<Dependencies>[] = [
   { ...shared, method: 'GET', policy: `${rule}:list`, answersJson: true, handle: show },
   { ...shared, method: 'PUT', policy: `${rule}:update`, wantsJson: true, ...takesIfMatch, handle: replace },
 ];
@@ -54,16 +54,16 @@ const guardedSchemas = [
 
 // Handlers
 
-async function show(request: ApiRequest, { fleet }: Parts): Promise<Answer> {
+async function show(request: ApiRequest, { fleet }: Dependencies): Promise<Answer> {
   const provider = findProvider(await fleet.fresh(), request.param('uuid'));
   return { ...answer(request, provider.aggregates, provider.generation), ...changesToken(request, fleet) };
 }
 
-async function replace(request: ApiRequest, parts: Parts): Promise<Answer> {
-  if (request.version < since.guardedAggregates) return replaceUnguarded(request, parts);
-  const body = await providerBody(parts, request, bySince(guardedSchemas, request.version));
+async function replace(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
+  if (request.version < since.guardedAggregates) return replaceUnguarded(request, dependencies);
+  const body = await providerBody(dependencies, request, bySince(guardedSchemas, request.version));
   const generation = body.resource_provider_generation;
-  await writeJudged(parts, request, {
+  await writeJudged(dependencies, request, {
     match: (provider) =>
       requireMatch(request, `What resource provider ${provider.uuid} is a member of`, () => aggregatesTagOf(provider)),
     judge: (provider, fleet) => {
@@ -76,12 +76,12 @@ async function replace(request: ApiRequest, parts: Parts): Promise<Answer> {
   return answer(request, body.aggregates, laterGeneration(generation, 1));
 }
 
-async function replaceUnguarded(request: ApiRequest, parts: Parts): Promise<Answer> {
-  findProvider(await parts.fleet.fresh(), request.param('uuid'));
+async function replaceUnguarded(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
+  findProvider(await dependencies.fleet.fresh(), request.param('uuid'));
   const wanted = await request.json(uuids);
   // It is not done where the provider was deleted, where another server took over, or where an aggregate was deleted,
   // which the next write makes again.
-  const { plan } = await writeUntilDone(parts, request, (provider, fleet) => ({
+  const { plan } = await writeUntilDone(dependencies, request, (provider, fleet) => ({
     provider,
     write: write(fleet, provider, { generation: undefined, uuids: wanted }),
   }));

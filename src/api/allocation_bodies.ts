@@ -18,8 +18,9 @@ import { classNamePattern } from './inventory_body.ts';
 /** Keys that should be UUIDs; only their length and characters are checked, as in upstream. */
 export const uuidKeyPattern = /^[0-9a-fA-F-]{36}$/;
 
-const identifier = text({ minLength: 1, maxLength: 255 });
-const owners = { project_id: identifier, user_id: identifier };
+/** The id of a project or of a user. */
+export const ownerId = text({ minLength: 1, maxLength: 255 });
+const owners = { project_id: ownerId, user_id: ownerId };
 const resources = keyed(classNamePattern, integer({ minimum: 1 }), { minProperties: 1 });
 
 /** Up to 1.11 a list of allocations, each with its provider. */

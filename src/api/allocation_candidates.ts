@@ -6,12 +6,12 @@ import type { Answer, ApiRequest, Endpoint } from '../rest/endpoint.ts';
 import { jsonBody } from '../rest/json_body.ts';
 import { since } from '../rest/microversions.ts';
 import { changesToken } from './changes_token.ts';
-import type { Parts } from './parts.ts';
+import type { Dependencies } from './dependencies.ts';
 import { freshTrees } from './trees_of_consumers.ts';
 
 // Routes
 
-export const allocationCandidateEndpoints: readonly Endpoint<Parts>[] = [
+export const allocationCandidateEndpoints: readonly Endpoint<Dependencies>[] = [
   {
     method: 'GET',
     path: '/allocation_candidates',
@@ -24,15 +24,15 @@ export const allocationCandidateEndpoints: readonly Endpoint<Parts>[] = [
 
 // Handlers
 
-async function list(request: ApiRequest, parts: Parts): Promise<Answer> {
+async function list(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
   const {
     allocationCandidatesGenerationStrategy: strategy,
     randomizeAllocationCandidates: randomize,
     maxAllocationCandidates: max,
-  } = parts.config.placement;
+  } = dependencies.config.placement;
   const wanted = parseCandidateRequest(request.query(), request.version);
   const limit = Math.min(wanted.limit ?? Number.POSITIVE_INFINITY, max < 0 ? Number.POSITIVE_INFINITY : max);
-  const { current, allowed } = await freshTrees(wanted, parts);
+  const { current, allowed } = await freshTrees(wanted, dependencies);
   const limited = limit < Number.POSITIVE_INFINITY;
   const all = search(current, wanted, { strategy, randomize, limited, allowed });
   const some = limited ? first(all, limit) : all;
@@ -43,7 +43,7 @@ async function list(request: ApiRequest, parts: Parts): Promise<Answer> {
     status: 200,
     body,
     lastModified: new Date(),
-    ...changesToken(request, parts.fleet),
+    ...changesToken(request, dependencies.fleet),
     // Only the memory of a body that is sent as a whole comes back.
     ...(body instanceof Uint8Array ? { release: () => takeBackMemory(body) } : {}),
   };

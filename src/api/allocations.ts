@@ -21,9 +21,9 @@ import {
   writeClaim,
 } from './claim_requests.ts';
 import { contentOf } from './consumer_content.ts';
+import type { Dependencies } from './dependencies.ts';
 import { preconditionFailed, requireMatch, tagged, takesIfMatch } from './entity_tags.ts';
 import { newest } from './last_modified.ts';
-import type { Parts } from './parts.ts';
 import { claimOf } from './placement_queries.ts';
 import { endText } from './terms.ts';
 
@@ -32,7 +32,7 @@ import { endText } from './terms.ts';
 const one = { path: '/allocations/:consumer_uuid', since: since.firstVersion } as const;
 const rule = (verb: string) => `placement:allocations:${verb}`;
 
-export const allocationEndpoints: readonly Endpoint<Parts>[] = [
+export const allocationEndpoints: readonly Endpoint<Dependencies>[] = [
   {
     method: 'POST',
     path: '/allocations',
@@ -53,7 +53,7 @@ const postBodies = consumersBodies(1);
 
 // Handlers
 
-async function show(request: ApiRequest, { allocationReads, config }: Parts): Promise<Answer> {
+async function show(request: ApiRequest, { allocationReads, config }: Dependencies): Promise<Answer> {
   const uuid = request.param('consumer_uuid');
   const rows = await allocationReads.ofConsumer(uuid);
   const byProvider = new Map<string, { resources: Record<string, number>; generation: number }>();
@@ -78,14 +78,14 @@ async function show(request: ApiRequest, { allocationReads, config }: Parts): Pr
   return { status: 200, ...tagged(request, json, () => allocationsTag(content)), lastModified };
 }
 
-async function put(request: ApiRequest, parts: Parts): Promise<Answer> {
+async function put(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
   const uuid = request.param('consumer_uuid');
   if (!isUuidLike(uuid)) throw badRequest(`Malformed consumer_uuid: ${uuid}`);
   const body = await request.json(bySince(putBodies, request.version));
   const isDryRun = asksForDryRun(request, body);
   return answerTo(isDryRun, async () => {
-    const consumer = consumerClaim(normalUuid(uuid), body, request, parts.config);
-    const outcome = await writeClaim(parts, claimOf([consumer], request), {
+    const consumer = consumerClaim(normalUuid(uuid), body, request, dependencies.config);
+    const outcome = await writeClaim(dependencies, claimOf([consumer], request), {
       isDryRun,
       version: request.version,
       notFound: `Unable to allocate inventory for consumer ${consumer.uuid}:`,
@@ -96,19 +96,21 @@ async function put(request: ApiRequest, parts: Parts): Promise<Answer> {
   });
 }
 
-async function post(request: ApiRequest, parts: Parts): Promise<Answer> {
+async function post(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
   const body = await postBody(request);
   const { isDryRun } = body;
   return answerTo(isDryRun, async () => {
     const consumers = expectKnownOnly(
-      Object.entries(body.consumers).map(([uuid, consumer]) => consumerClaim(uuid, consumer, request, parts.config)),
+      Object.entries(body.consumers).map(([uuid, consumer]) =>
+        consumerClaim(uuid, consumer, request, dependencies.config),
+      ),
     );
     if (request.ifMatch !== undefined && consumers.every(({ expected }) => expected === undefined)) {
       throw preconditionFailed('What consumers have of which all are new');
     }
     const claim = claimOf(consumers, request);
     const writing = { isDryRun, version: request.version, notFound: 'Unable to allocate inventory' };
-    const outcome = await writeClaim(parts, claim, writing);
+    const outcome = await writeClaim(dependencies, claim, writing);
     if (!isByQuery(claim)) return noContent;
     return {
       status: 200,
@@ -128,7 +130,7 @@ async function postBody(request: ApiRequest) {
   };
 }
 
-async function remove(request: ApiRequest, parts: Parts): Promise<Answer> {
+async function remove(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
   const uuid = request.param('consumer_uuid');
   refuseDryRunOfUrl(
     request,
@@ -137,10 +139,10 @@ async function remove(request: ApiRequest, parts: Parts): Promise<Answer> {
   for (;;) {
     try {
       if (request.ifMatch === undefined) {
-        await removeAny(uuid, parts);
+        await removeAny(uuid, dependencies);
         return noContent;
       }
-      if (await removeSeen(uuid, request, parts)) return noContent;
+      if (await removeSeen(uuid, request, dependencies)) return noContent;
     } catch (error) {
       // A transaction that lost a race has deleted nothing.
       if (failureKind(error) !== 'lost race') throw error;
@@ -150,7 +152,7 @@ async function remove(request: ApiRequest, parts: Parts): Promise<Answer> {
 
 const nothingToDelete = (uuid: string) => notFound(`No allocations for consumer '${uuid}'`);
 
-async function removeAny(uuid: string, { deletions }: Parts): Promise<void> {
+async function removeAny(uuid: string, { deletions }: Dependencies): Promise<void> {
   if (!isStorable(uuid) || (await deletions.delete(uuid)) === 0) throw nothingToDelete(uuid);
 }
 
@@ -161,7 +163,7 @@ async function removeAny(uuid: string, { deletions }: Parts): Promise<void> {
 async function removeSeen(
   uuid: string,
   request: ApiRequest,
-  { database, allocationReads, config }: Parts,
+  { database, allocationReads, config }: Dependencies,
 ): Promise<boolean> {
   const rows = await allocationReads.ofConsumer(uuid);
   const content = contentOf(rows, config);

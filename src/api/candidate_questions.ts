@@ -10,14 +10,14 @@ import { resolveOrder } from '../candidates/resolve.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import type { Provider } from '../fleet/provider.ts';
 import type { Answer, ApiRequest, Endpoint } from '../rest/endpoint.ts';
-import { badRequest, notFound } from '../rest/errors.ts';
+import { badRequest, noSuchProvider, notFound } from '../rest/errors.ts';
 import { exactNumber } from '../rest/exact_number.ts';
 import { uuidText } from '../rest/json_schema.ts';
 import { since } from '../rest/microversions.ts';
 import { checkQuery, integerParameter, refuseRepeated } from '../rest/query_schema.ts';
 import { type Query, queryOf } from '../rest/query_string.ts';
-import type { Parts } from './parts.ts';
-import { findInAnySpelling, noSuchProvider } from './provider.ts';
+import type { Dependencies } from './dependencies.ts';
+import { findInAnySpelling } from './provider.ts';
 
 /*
  * What may be asked about a query for allocation candidates beside what they are: why it fits where it fits and nowhere
@@ -26,7 +26,7 @@ import { findInAnySpelling, noSuchProvider } from './provider.ts';
 
 // Routes
 
-export const candidateQuestionEndpoints: readonly Endpoint<Parts>[] = [
+export const candidateQuestionEndpoints: readonly Endpoint<Dependencies>[] = [
   {
     method: 'GET',
     path: '/allocation_candidates/explanation',
@@ -68,7 +68,7 @@ const usualTop = 10;
 
 // Handlers
 
-async function showExplanation(request: ApiRequest, { fleet }: Parts): Promise<Answer> {
+async function showExplanation(request: ApiRequest, { fleet }: Dependencies): Promise<Answer> {
   const { options, wanted, conditions } = readQuestion(request, ofExplanation);
   // Imported by the first question: few services are asked, and the code would be a part of every start.
   const { explain } = await import('../candidates/explanation/explain.ts');
@@ -79,7 +79,7 @@ async function showExplanation(request: ApiRequest, { fleet }: Parts): Promise<A
   return { status: 200, json: explanationJson(explanation), lastModified: new Date() };
 }
 
-async function showCount(request: ApiRequest, { fleet }: Parts): Promise<Answer> {
+async function showCount(request: ApiRequest, { fleet }: Dependencies): Promise<Answer> {
   const { options, wanted, conditions } = readQuestion(request, ofCount);
   const current = await fleet.fresh();
   checkNames(current, wanted, conditions);

@@ -3,12 +3,12 @@ import type { Told } from '../fleet/changes/followers.ts';
 import type { Position } from '../fleet/changes/position.ts';
 import type { ApiRequest } from '../rest/endpoint.ts';
 import { ApiError, errorCodes } from '../rest/errors.ts';
-import type { Parts } from './parts.ts';
+import type { Dependencies } from './dependencies.ts';
 
 /** What a stream of changes works with. */
 export type EventStream = {
   readonly request: ApiRequest;
-  readonly parts: Parts;
+  readonly dependencies: Dependencies;
   readonly bits: number;
   /** What had changed when the request came. */
   readonly told: Told;
@@ -49,13 +49,13 @@ function eventOf({ changes, position }: Told, bits: number, tokenOf: (position: 
  */
 export function streamEvents({
   request,
-  parts,
+  dependencies,
   bits,
   told,
   isNew,
   cutOff,
 }: EventStream): ReadableStream<Uint8Array<ArrayBuffer>> {
-  const { followers, fleet } = parts;
+  const { followers, fleet } = dependencies;
   let { position } = told;
   let stop = (): void => {};
   const start = (controller: ReadableStreamDefaultController<Uint8Array<ArrayBuffer>>): void => {
@@ -91,7 +91,8 @@ export function streamEvents({
       clearTimeout(ending);
       unfollow();
     };
-    request.gone().addEventListener('abort', () => end(), { once: true });
+    const gone = request.gone();
+    gone.addEventListener('abort', () => end(), { once: true });
     send(isNew || told.changes.size(bits) > 0 ? eventOf(told, bits, fleet.recent.tokenOf) : comment);
     const tell = (next: Told | 'expired' | 'ended'): void => {
       if (next === 'expired') end(errorEvent({ status: 410, code: errorCodes.changesExpired }));
@@ -102,6 +103,7 @@ export function streamEvents({
       }
     };
     unfollow = followers.follow({ bits, tell }, position);
+    if (gone.aborted) end();
   };
   return new ReadableStream<Uint8Array<ArrayBuffer>>(
     { start, cancel: () => stop() },

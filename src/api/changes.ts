@@ -11,11 +11,11 @@ import { since } from '../rest/microversions.ts';
 import { checkQuery, refuseRepeated } from '../rest/query_schema.ts';
 import { failed } from '../rest/schema_complaint.ts';
 import { streamEvents } from './change_events.ts';
-import type { Parts } from './parts.ts';
+import type { Dependencies } from './dependencies.ts';
 
 // Routes
 
-export const changeEndpoints: readonly Endpoint<Parts>[] = [
+export const changeEndpoints: readonly Endpoint<Dependencies>[] = [
   {
     method: 'GET',
     path: '/changes',
@@ -61,7 +61,7 @@ function readWait(prefer: string | undefined): number | undefined {
 
 // Handlers
 
-async function list(request: ApiRequest, parts: Parts): Promise<Answer> {
+async function list(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
   const asked = checkQuery(request.query(), parameters);
   refuseRepeated(request.query(), ['since', 'parts']);
   const bits = asked.parts === undefined ? allParts : bitsOf(asked.parts.split(',').filter(isPart));
@@ -72,7 +72,7 @@ async function list(request: ApiRequest, parts: Parts): Promise<Answer> {
   const name = resumed === undefined ? 'since' : 'Last-Event-ID';
   const read = token === undefined ? undefined : (readToken(token) ?? refuse(name, token));
 
-  const { fleet, followers } = parts;
+  const { fleet, followers } = dependencies;
   await fleet.fresh();
   const { recent } = fleet;
   if (read !== undefined && !recent.isOfLog(read))
@@ -84,14 +84,17 @@ async function list(request: ApiRequest, parts: Parts): Promise<Answer> {
   if (told === 'expired') throw expired(goneTooFar);
 
   if (wantsEvents) {
-    requirePlace(parts);
+    requirePlace(dependencies);
     const isNew = read === undefined;
-    return { status: 200, events: (cutOff) => streamEvents({ request, parts, bits, told, isNew, cutOff }) };
+    return { status: 200, events: (cutOff) => streamEvents({ request, dependencies, bits, told, isNew, cutOff }) };
   }
   const applied = waitSeconds === undefined ? {} : { headers: { 'preference-applied': `wait=${waitSeconds}` } };
-  if (told.changes.size(bits) > 0 || !waitSeconds) return { ...answerOf(told, bits, parts), ...applied };
-  requirePlace(parts);
-  return { ...answerOf(await firstChange(request, parts, { told, bits, waitSeconds }), bits, parts), ...applied };
+  if (told.changes.size(bits) > 0 || !waitSeconds) return { ...answerOf(told, bits, dependencies), ...applied };
+  requirePlace(dependencies);
+  return {
+    ...answerOf(await firstChange(request, dependencies, { told, bits, waitSeconds }), bits, dependencies),
+    ...applied,
+  };
 }
 
 /**
@@ -101,7 +104,7 @@ async function list(request: ApiRequest, parts: Parts): Promise<Answer> {
  */
 function firstChange(
   request: ApiRequest,
-  { followers }: Parts,
+  { followers }: Dependencies,
   { told, bits, waitSeconds }: { readonly told: Told; readonly bits: number; readonly waitSeconds: number },
 ): Promise<Told> {
   const { promise, resolve, reject } = Promise.withResolvers<Told>();
@@ -110,6 +113,7 @@ function firstChange(
   const leave = () => resolve(nothingSince(last.position));
   const gone = request.gone();
   gone.addEventListener('abort', leave, { once: true });
+  if (gone.aborted) leave();
   const unfollow = followers.follow(
     {
       bits,
@@ -132,7 +136,7 @@ function firstChange(
 }
 
 /** @throws ApiError 429 where so many clients follow already that this process takes no more */
-function requirePlace({ config, followers }: Parts): void {
+function requirePlace({ config, followers }: Dependencies): void {
   const { maxFollowers } = config.changes;
   if (followers.size < maxFollowers) return;
   throw new ApiError(429, `${maxFollowers} clients follow changes by this process already; please retry later.`, {
@@ -161,7 +165,7 @@ const expired = (reason: string): ApiError =>
 
 const nothingSince = (position: Position): Told => ({ changes: { size: () => 0, text: () => '[]' }, position });
 
-function answerOf({ changes, position }: Told, bits: number, { fleet }: Parts): Answer {
+function answerOf({ changes, position }: Told, bits: number, { fleet }: Dependencies): Answer {
   const next = fleet.recent.tokenOf(position);
   const body = new TextEncoder().encode(`{"changes": ${changes.text(bits)}, "next": "${next}"}`);
   return { status: 200, body, lastModified: null };

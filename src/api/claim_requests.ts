@@ -13,8 +13,8 @@ import { ApiError, badRequest, conflict, type ErrorCode, errorCodes } from '../r
 import { since } from '../rest/microversions.ts';
 import type { ConsumerBody } from './allocation_bodies.ts';
 import { incompleteOwner } from './consumer_content.ts';
+import type { Dependencies } from './dependencies.ts';
 import { preconditionFailed } from './entity_tags.ts';
-import type { Parts } from './parts.ts';
 import { queriesOf } from './placement_queries.ts';
 import { termOf } from './terms.ts';
 
@@ -63,7 +63,7 @@ type Wording = { readonly version: number; readonly notFound: string; readonly c
 type Writing = Wording & { readonly isDryRun: boolean };
 
 /** Writes the claim of a request. @throws ApiError 400, 409 or 412 that says why it was refused. */
-export async function writeClaim({ claims }: Parts, claim: Claim, writing: Writing): Promise<ClaimOutcome> {
+export async function writeClaim({ claims }: Dependencies, claim: Claim, writing: Writing): Promise<ClaimOutcome> {
   try {
     return await (writing.isDryRun ? claims.tryOut(claim) : claims.write(claim));
   } catch (error) {
@@ -95,8 +95,9 @@ export async function answerTo(isDryRun: boolean, answer: () => Promise<Answer>)
     return { ...(await answer()), ...dryRunHeaders };
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
-    const { status, message, code, vary, headers } = error;
-    throw new ApiError(status, message, { code, vary, headers: { ...headers, ...dryRunHeaders.headers } });
+    const { status, message, sentence, code, vary } = error;
+    const headers = { ...error.headers, ...dryRunHeaders.headers };
+    throw new ApiError(status, message, { code, vary, headers, ...(sentence === undefined ? {} : { sentence }) });
   }
 }
 

@@ -8,13 +8,13 @@ import { since } from '../rest/microversions.ts';
 import { checkQuery } from '../rest/query_schema.ts';
 import { termSeconds } from './allocation_bodies.ts';
 import { findConsumer, requireConsumerGeneration, taggedAllocations } from './consumers.ts';
+import type { Dependencies } from './dependencies.ts';
 import { takesIfMatch } from './entity_tags.ts';
-import type { Parts } from './parts.ts';
 import { checkTerm, endText } from './terms.ts';
 
 // Routes
 
-export const consumerTermEndpoints: readonly Endpoint<Parts>[] = [
+export const consumerTermEndpoints: readonly Endpoint<Dependencies>[] = [
   {
     method: 'PUT',
     path: '/consumers/:uuid/term',
@@ -35,13 +35,13 @@ const newTerm = object({ expires_in: v.nullable(termSeconds), consumer_generatio
 // Handlers
 
 /** Renews the term of a consumer, gives it one, or makes it lasting. The generation of the consumer stays. */
-async function change(request: ApiRequest, parts: Parts): Promise<Answer> {
+async function change(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
   checkQuery(request.query(), noParameters);
   const { expires_in: seconds, consumer_generation: generation } = await request.json(newTerm);
-  if (seconds !== null) checkTerm(request.param('uuid'), seconds, parts.config);
+  if (seconds !== null) checkTerm(request.param('uuid'), seconds, dependencies.config);
   for (;;) {
-    const seen = await findConsumer(request, parts);
-    const allocations = await taggedAllocations(request, parts, seen);
+    const seen = await findConsumer(request, dependencies);
+    const allocations = await taggedAllocations(request, dependencies, seen);
     if (allocations === 'changed') continue;
     requireConsumerGeneration(seen, generation);
     const { uuid, id } = seen;
@@ -50,7 +50,9 @@ async function change(request: ApiRequest, parts: Parts): Promise<Answer> {
         `Consumer ${uuid} has no record, and so it cannot have a term. Complete it with PUT /consumers/${uuid} first.`,
       );
     }
-    const set = await repeatLostRaces(() => setTerm(parts.database, { uuid, id, generation, allocations }, seconds));
+    const set = await repeatLostRaces(() =>
+      setTerm(dependencies.database, { uuid, id, generation, allocations }, seconds),
+    );
     // Another request has written or removed the consumer meanwhile: it is read again.
     if (set !== 'changed') {
       const json = { consumer_generation: generation, expires_at: endText(set.expires) };

@@ -1,4 +1,5 @@
 import * as v from 'valibot';
+import type { Database } from '../../db/engine/connect.ts';
 import { repeatLostRaces } from '../../db/engine/lost_race.ts';
 import { isStorable } from '../../db/engine/storable.ts';
 import type { ConsumerAllocationRow } from '../../db/statements/claims/read_allocations.ts';
@@ -11,21 +12,21 @@ import { updateConsumer } from '../../db/statements/consumers/update_consumer.ts
 import type { Fleet } from '../fleet/fleet.ts';
 import { type Provider, treeOf } from '../fleet/provider.ts';
 import { allocationsTag, unknownType } from '../placement/entity_tag.ts';
-import { isUuidLike, normalUuid } from '../placement/uuid.ts';
+import { isSameUuid, isUuidLike, normalUuid } from '../placement/uuid.ts';
 import type { Answer, ApiRequest, Endpoint, PolicyTarget } from '../rest/endpoint.ts';
-import { badRequest, conflict, errorCodes, notFound } from '../rest/errors.ts';
+import { badRequest, conflict, errorCodes, noSuchProvider, notFound } from '../rest/errors.ts';
 import { integerOrNull, list as listOf, object, text, time, uuidText } from '../rest/json_schema.ts';
 import { since } from '../rest/microversions.ts';
 import { checkQuery, refuseRepeated } from '../rest/query_schema.ts';
 import { bySince } from '../rest/versions.ts';
-import { echoedEnd, shownConsumerType } from './allocation_bodies.ts';
+import { echoedEnd, ownerId, shownConsumerType } from './allocation_bodies.ts';
 import { answerOf, consumerModifiedAtMs, consumersPath, ownerOf, represent } from './consumer_answers.ts';
 import { contentOf, incompleteOwner } from './consumer_content.ts';
+import type { Dependencies } from './dependencies.ts';
 import { requireMatch, takesIfMatch } from './entity_tags.ts';
 import { newest } from './last_modified.ts';
 import { checkMarker, nextLink, pageParameters, usualLimit } from './pages.ts';
-import type { Parts } from './parts.ts';
-import { findInAnySpelling, noSuchProvider } from './provider.ts';
+import { findInAnySpelling } from './provider.ts';
 
 // Routes
 
@@ -34,7 +35,7 @@ const one = `${path}/:uuid`;
 const shared = { since: since.consumers, answersJson: true } as const;
 const rule = (verb: string) => `placement:consumers:${verb}`;
 
-export const consumerEndpoints: readonly Endpoint<Parts>[] = [
+export const consumerEndpoints: readonly Endpoint<Dependencies>[] = [
   { ...shared, method: 'GET', path, policy: rule('list'), policyTarget: ofOneProject, handle: list },
   { ...shared, method: 'GET', path: one, policy: rule('show'), handle: show },
   { ...shared, method: 'PUT', path: one, policy: rule('update'), wantsJson: true, ...takesIfMatch, handle: update },
@@ -49,10 +50,9 @@ function ofOneProject({ query }: ApiRequest): PolicyTarget {
 
 // Request schemas
 
-const identifier = text({ minLength: 1, maxLength: 255 });
 const listParameters = {
-  project_id: v.optional(identifier),
-  user_id: v.optional(identifier),
+  project_id: v.optional(ownerId),
+  user_id: v.optional(ownerId),
   consumer_type: v.optional(shownConsumerType),
   resource_provider: v.optional(uuidText),
   in_tree: v.optional(uuidText),
@@ -67,8 +67,8 @@ const noParameters = object({});
 
 /** With what else GET shows, which may be sent back. */
 const ownerChange = {
-  project_id: identifier,
-  user_id: identifier,
+  project_id: ownerId,
+  user_id: ownerId,
   consumer_type: shownConsumerType,
   consumer_generation: integerOrNull(),
   uuid: v.optional(uuidText),
@@ -84,10 +84,10 @@ const changes = [
 
 // Handlers
 
-async function list(request: ApiRequest, { config, database, fleet }: Parts): Promise<Answer> {
+async function list(request: ApiRequest, { config, database, fleet }: Dependencies): Promise<Answer> {
   const { limit = usualLimit, marker, ...asked } = checkQuery(request.query(), bySince(listQueries, request.version));
   refuseRepeated(request.query(), Object.keys(timedParameters));
-  await checkMarker(marker, async (uuid) => (await readConsumer(database, uuid)) !== undefined);
+  await checkMarker(marker, async (uuid) => (await readRow(database, uuid)) !== undefined);
   const namesProvider = asked.resource_provider !== undefined || asked.in_tree !== undefined;
   const found = await repeatLostRaces(async () =>
     listConsumers(database, {
@@ -113,35 +113,35 @@ async function list(request: ApiRequest, { config, database, fleet }: Parts): Pr
   };
 }
 
-async function show(request: ApiRequest, { config, database }: Parts): Promise<Answer> {
+async function show(request: ApiRequest, { config, database }: Dependencies): Promise<Answer> {
   checkQuery(request.query(), noParameters);
   const consumer = await findConsumer(request, { database });
   return answerOf(consumer, request, config);
 }
 
-async function update(request: ApiRequest, parts: Parts): Promise<Answer> {
+async function update(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
   checkQuery(request.query(), noParameters);
   const body = await request.json(bySince(changes, request.version));
   const uuid = request.param('uuid');
-  if (body.uuid !== undefined && body.uuid !== uuid && normalUuid(body.uuid) !== normalUuid(uuid)) {
+  if (body.uuid !== undefined && !isSameUuid(body.uuid, uuid)) {
     throw badRequest(`The body is of consumer ${body.uuid}, and the path of ${uuid}; a UUID cannot be changed.`);
   }
   for (;;) {
-    const seen = await findConsumer(request, parts);
+    const seen = await findConsumer(request, dependencies);
     const owner = {
       projectId: body.project_id,
       userId: body.user_id,
       // What is shown where none was ever said may be sent back, and says nothing new.
       consumerType: body.consumer_type === unknownType ? seen.consumerType : body.consumer_type,
     };
-    const written = await writeOwner(request, parts, { seen, owner, generation: body.consumer_generation });
+    const written = await writeOwner(request, dependencies, { seen, owner, generation: body.consumer_generation });
     if (written === 'no owner') {
       const { projectId: projectExternalId, userId: userExternalId, consumerType } = owner;
-      await parts.owners.ensure({ consumers: [{ projectExternalId, userExternalId, consumerType }] });
+      await dependencies.owners.ensure({ consumers: [{ projectExternalId, userExternalId, consumerType }] });
     } else if (written !== 'changed') {
-      logChange(request, parts, seen, owner);
+      logChange(request, dependencies, seen, owner);
       const consumer = { ...seen, ...written, ...owner, allocations: null };
-      return answerOf(consumer, request, parts.config);
+      return answerOf(consumer, request, dependencies.config);
     }
   }
 }
@@ -153,7 +153,7 @@ async function update(request: ApiRequest, parts: Parts): Promise<Answer> {
  */
 async function writeOwner(
   request: ApiRequest,
-  parts: Parts,
+  dependencies: Dependencies,
   {
     seen,
     owner,
@@ -161,13 +161,13 @@ async function writeOwner(
   }: { readonly seen: ConsumerRow; readonly owner: ConsumerOwner; readonly generation: number | null },
 ): Promise<ConsumerWritten> {
   const { uuid, id } = seen;
-  const allocations = await taggedAllocations(request, parts, seen);
+  const allocations = await taggedAllocations(request, dependencies, seen);
   if (allocations === 'changed') return 'changed';
   requireConsumerGeneration(seen, generation);
   return repeatLostRaces(() =>
     id === null || generation === null
-      ? completeConsumer(parts.database, { uuid, seen: allocations }, owner)
-      : updateConsumer(parts.database, { uuid, id, generation, allocations }, owner),
+      ? completeConsumer(dependencies.database, { uuid, seen: allocations }, owner)
+      : updateConsumer(dependencies.database, { uuid, id, generation, allocations }, owner),
   );
 }
 
@@ -180,7 +180,7 @@ async function writeOwner(
  */
 export async function taggedAllocations(
   request: ApiRequest,
-  { allocationReads, config }: Parts,
+  { allocationReads, config }: Dependencies,
   { uuid, generation }: ConsumerRow,
 ): Promise<readonly ConsumerAllocationRow[] | undefined | 'changed'> {
   if (request.ifMatch === undefined || request.ifMatch === '*') return undefined;
@@ -201,7 +201,12 @@ export function requireConsumerGeneration(seen: ConsumerRow, known: number | nul
 }
 
 /** Such a change moves usage from one project to another, so the log says which user asked for it. */
-function logChange(request: ApiRequest, { config, logger }: Parts, seen: ConsumerRow, owner: ConsumerOwner): void {
+function logChange(
+  request: ApiRequest,
+  { config, logger }: Dependencies,
+  seen: ConsumerRow,
+  owner: ConsumerOwner,
+): void {
   const before = ownerOf(seen, config);
   const described = (names: ReturnType<typeof ownerOf>) =>
     `project ${names.project_id}, user ${names.user_id}, type ${names.consumer_type}`;
@@ -216,11 +221,14 @@ function logChange(request: ApiRequest, { config, logger }: Parts, seen: Consume
  *
  * @throws ApiError 404 if there is no such consumer, 400 if no consumer can have the name in the path
  */
-export async function findConsumer(request: ApiRequest, { database }: Pick<Parts, 'database'>): Promise<ConsumerRow> {
+export async function findConsumer(
+  request: ApiRequest,
+  { database }: Pick<Dependencies, 'database'>,
+): Promise<ConsumerRow> {
   const sent = request.param('uuid');
   const spellings = isUuidLike(sent) ? new Set([sent, normalUuid(sent)]) : [sent];
   for (const uuid of spellings) {
-    const found = isStorable(uuid) ? await repeatLostRaces(() => readConsumer(database, uuid)) : undefined;
+    const found = isStorable(uuid) ? await readRow(database, uuid) : undefined;
     if (found === undefined) continue;
     if (found.hasEnded && request.version >= since.terms) {
       throw notFound(`No consumer with uuid ${sent} found: its term has ended, and it is removed soon`);
@@ -230,6 +238,9 @@ export async function findConsumer(request: ApiRequest, { database }: Pick<Parts
   if (!isUuidLike(sent)) throw badRequest(`Malformed uuid of a consumer: ${sent}`);
   throw notFound(`No consumer with uuid ${sent} found`);
 }
+
+const readRow = (database: Database, uuid: string): Promise<ConsumerRow | undefined> =>
+  repeatLostRaces(() => readConsumer(database, uuid));
 
 /** The providers of which a consumer must have something: of one of each list. */
 function providersOf(

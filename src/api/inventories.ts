@@ -15,6 +15,7 @@ import { integer, object, text } from '../rest/json_schema.ts';
 import { since } from '../rest/microversions.ts';
 import { bySince } from '../rest/versions.ts';
 import { changesToken } from './changes_token.ts';
+import type { Dependencies } from './dependencies.ts';
 import { echoedTag, takesIfMatch } from './entity_tags.ts';
 import { asWritten, listAnswer, oneAnswer } from './inventory_answers.ts';
 import {
@@ -33,7 +34,6 @@ import {
 } from './inventory_checks.ts';
 import { inventoriesWrite } from './inventory_writes.ts';
 import { deleteJudged, providerBody, writeJudged, writeUntilDone } from './judged_writes.ts';
-import type { Parts } from './parts.ts';
 import { findProvider, findShownProvider } from './provider.ts';
 
 // Routes
@@ -43,7 +43,7 @@ const all = { path, since: since.firstVersion } as const;
 const one = { path: `${path}/:resource_class`, since: since.firstVersion } as const;
 const rule = (verb: string) => `placement:resource_providers:inventories:${verb}`;
 
-export const inventoryEndpoints: readonly Endpoint<Parts>[] = [
+export const inventoryEndpoints: readonly Endpoint<Dependencies>[] = [
   { ...all, method: 'GET', policy: rule('list'), answersJson: true, handle: list },
   { ...all, method: 'POST', policy: rule('create'), wantsJson: true, ...takesIfMatch, handle: create },
   { ...all, method: 'PUT', policy: rule('update'), wantsJson: true, ...takesIfMatch, handle: replaceAll },
@@ -76,12 +76,12 @@ const replacementSchemas = [
 
 // Handlers
 
-async function list(request: ApiRequest, { fleet }: Parts): Promise<Answer> {
+async function list(request: ApiRequest, { fleet }: Dependencies): Promise<Answer> {
   const current = await fleet.fresh();
   return { ...listAnswer(request, shownProvider(current, request), current), ...changesToken(request, fleet) };
 }
 
-async function show(request: ApiRequest, { fleet }: Parts): Promise<Answer> {
+async function show(request: ApiRequest, { fleet }: Dependencies): Promise<Answer> {
   const current = await fleet.fresh();
   const provider = shownProvider(current, request);
   const name = request.param('resource_class');
@@ -90,15 +90,15 @@ async function show(request: ApiRequest, { fleet }: Parts): Promise<Answer> {
   return { ...oneAnswer(request, 200, provider, inventory), ...changesToken(request, fleet) };
 }
 
-async function create(request: ApiRequest, parts: Parts): Promise<Answer> {
+async function create(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
   const uuid = request.param('uuid');
-  findProvider(await parts.fleet.fresh(), uuid);
+  findProvider(await dependencies.fleet.fresh(), uuid);
   const body = await request.json(creation);
   const fields = inventoryFields(body);
   const refused = (reason: string) => badRequest(`Unable to create inventory for resource provider ${uuid}: ${reason}`);
   checkCapacity([[body.resource_class, fields]], uuid, request.version, refused);
   // The generation of the body is ignored, as in upstream: the current one guards the write.
-  const { plan, shown } = await writeUntilDone(parts, request, (provider, fleet) => {
+  const { plan, shown } = await writeUntilDone(dependencies, request, (provider, fleet) => {
     requireInventories(request, provider, fleet);
     const classId = fleet.classes.byName.get(body.resource_class)?.id;
     if (classId === undefined) throw refused(noSuchClass(body.resource_class));
@@ -115,11 +115,11 @@ async function create(request: ApiRequest, parts: Parts): Promise<Answer> {
   return { ...writtenAnswer(request, 201, asWritten(shown, uuid, plan.generation, plan.put)), location };
 }
 
-async function replaceAll(request: ApiRequest, parts: Parts): Promise<Answer> {
+async function replaceAll(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
   const uuid = request.param('uuid');
-  const body = await providerBody(parts, request, bySince(providerInventoriesBodies, request.version));
+  const body = await providerBody(dependencies, request, bySince(providerInventoriesBodies, request.version));
   const put = Object.entries(body.inventories).map(([name, record]) => [name, inventoryFields(record)] as const);
-  const { plan, shown } = await writeJudged(parts, request, {
+  const { plan, shown } = await writeJudged(dependencies, request, {
     match: (provider, fleet) => requireInventories(request, provider, fleet),
     judge: (provider, fleet) => {
       checkGeneration(provider, body.resource_provider_generation);
@@ -144,7 +144,7 @@ async function replaceAll(request: ApiRequest, parts: Parts): Promise<Answer> {
   return listAnswer(request, asWritten(shown, uuid, body.resource_provider_generation, plan.put), shown);
 }
 
-function removeAll(request: ApiRequest, parts: Parts): Promise<Answer> {
+function removeAll(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
   const lostRace = () =>
     conflict(
       `Unable to delete inventory for resource provider ${request.param('uuid')} because the inventory was updated ` +
@@ -157,15 +157,15 @@ function removeAll(request: ApiRequest, parts: Parts): Promise<Answer> {
     if (inUse !== undefined) throw conflict(inUse, errorCodes.inventoryInUse);
     return inventoriesWrite(fleet, provider, [], provider.inventories);
   };
-  return deleteJudged(parts, request, judge, lostRace);
+  return deleteJudged(dependencies, request, judge, lostRace);
 }
 
-async function replaceOne(request: ApiRequest, parts: Parts): Promise<Answer> {
+async function replaceOne(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
   const uuid = request.param('uuid');
   const name = request.param('resource_class');
-  const body = await providerBody(parts, request, bySince(replacementSchemas, request.version));
+  const body = await providerBody(dependencies, request, bySince(replacementSchemas, request.version));
   const fields = inventoryFields(body);
-  const { plan, shown } = await writeJudged(parts, request, {
+  const { plan, shown } = await writeJudged(dependencies, request, {
     match: (provider, fleet) => requireInventory(request, provider, fleet),
     judge: (provider, fleet) => {
       checkGeneration(provider, body.resource_provider_generation);
@@ -188,7 +188,7 @@ async function replaceOne(request: ApiRequest, parts: Parts): Promise<Answer> {
   return writtenAnswer(request, 200, asWritten(shown, uuid, body.resource_provider_generation, plan.put));
 }
 
-function removeOne(request: ApiRequest, parts: Parts): Promise<Answer> {
+function removeOne(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
   const name = request.param('resource_class');
   const missing = (reason: string) => notFound(`No inventory of class ${name} found for delete: ${reason}`);
   const refused = (reason: string) =>
@@ -203,7 +203,7 @@ function removeOne(request: ApiRequest, parts: Parts): Promise<Answer> {
     if (inUse !== undefined) throw refused(inUse);
     return inventoriesWrite(fleet, provider, [], [inventory]);
   };
-  return deleteJudged(parts, request, judge, () => refused(concurrentlyUpdated));
+  return deleteJudged(dependencies, request, judge, () => refused(concurrentlyUpdated));
 }
 
 // Response shapes

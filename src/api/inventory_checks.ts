@@ -3,7 +3,7 @@ import type { Fleet } from '../fleet/fleet.ts';
 import { nameOf } from '../fleet/names.ts';
 import { type Inventory, inventoryOf, type Provider } from '../fleet/provider.ts';
 import type { ApiRequest } from '../rest/endpoint.ts';
-import { concurrentlyUpdated, conflict, errorCodes } from '../rest/errors.ts';
+import { concurrentlyUpdated, conflict, errorCodes, inventoryInUse } from '../rest/errors.ts';
 import { requireMatch } from './entity_tags.ts';
 
 /** The 409 for a write of inventories that lost a race. */
@@ -35,6 +35,6 @@ export function requireInventory(request: ApiRequest, provider: Provider, fleet:
 export function inUseAmong(inventories: readonly Inventory[], provider: Provider, fleet: Fleet): string | undefined {
   const used = inventories.filter((inventory) => inventory.used > 0);
   if (used.length === 0) return undefined;
-  const names = used.map((inventory) => nameOf(fleet.classes, inventory.fields.classId)).join(', ');
-  return `Inventory for '${names}' on resource provider '${provider.uuid}' in use.`;
+  const names = used.map((inventory) => nameOf(fleet.classes, inventory.fields.classId));
+  return inventoryInUse(names, provider.uuid);
 }

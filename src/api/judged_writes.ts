@@ -4,7 +4,7 @@ import type { Fleet } from '../fleet/fleet.ts';
 import type { Provider } from '../fleet/provider.ts';
 import { type Answer, type ApiRequest, noContent } from '../rest/endpoint.ts';
 import { ApiError, conflict, errorCodes } from '../rest/errors.ts';
-import type { Parts } from './parts.ts';
+import type { Dependencies } from './dependencies.ts';
 import { findProvider } from './provider.ts';
 
 /** The write for a request, and what its answer needs. There is no write where nothing has to change. */
@@ -32,7 +32,7 @@ type Written<P extends Plan> = { readonly plan: P; readonly shown: Fleet };
  * @throws ApiError 404, what the judgement throws, or 412 or its `lostRace` where the write lost its guard twice.
  */
 export async function writeJudged<P extends Plan>(
-  { fleet, providerWrites }: Parts,
+  { fleet, providerWrites }: Dependencies,
   request: ApiRequest,
   { match, judge, lostRace }: Judgement<P>,
 ): Promise<Written<P>> {
@@ -64,7 +64,7 @@ export async function writeJudged<P extends Plan>(
  *   guard.
  */
 export async function deleteJudged(
-  { fleet, providerWrites }: Parts,
+  { fleet, providerWrites }: Dependencies,
   request: ApiRequest,
   judge: (provider: Provider, fleet: Fleet) => ProviderWrite | undefined,
   lostRace: () => ApiError,
@@ -84,7 +84,7 @@ export async function deleteJudged(
  * @throws ApiError 404, or what `judge` throws.
  */
 export async function writeUntilDone<P extends { readonly write: ProviderWrite }>(
-  { fleet, providerWrites }: Parts,
+  { fleet, providerWrites }: Dependencies,
   request: ApiRequest,
   judge: (provider: Provider, fleet: Fleet) => P,
 ): Promise<Written<P>> {
@@ -100,7 +100,7 @@ export async function writeUntilDone<P extends { readonly write: ProviderWrite }
  * 404.
  */
 export async function providerBody<Schema extends v.GenericSchema>(
-  { fleet }: Parts,
+  { fleet }: Dependencies,
   request: ApiRequest,
   schema: Schema,
 ): Promise<v.InferOutput<Schema>> {

@@ -1,14 +1,13 @@
 import type { Answer, ApiRequest, Endpoint } from '../rest/endpoint.ts';
-import { notFound } from '../rest/errors.ts';
+import { noSuchProvider, notFound } from '../rest/errors.ts';
 import { since } from '../rest/microversions.ts';
 import { changesToken } from './changes_token.ts';
+import type { Dependencies } from './dependencies.ts';
 import { newest } from './last_modified.ts';
-import type { Parts } from './parts.ts';
-import { noSuchProvider } from './provider.ts';
 
 // Routes
 
-export const providerAllocationEndpoints: readonly Endpoint<Parts>[] = [
+export const providerAllocationEndpoints: readonly Endpoint<Dependencies>[] = [
   {
     method: 'GET',
     path: '/resource_providers/:uuid/allocations',
@@ -21,7 +20,7 @@ export const providerAllocationEndpoints: readonly Endpoint<Parts>[] = [
 
 // Handlers
 
-async function show(request: ApiRequest, { allocationReads, fleet }: Parts): Promise<Answer> {
+async function show(request: ApiRequest, { allocationReads, fleet }: Dependencies): Promise<Answer> {
   const uuid = request.param('uuid');
   // The token is of a moment before the allocations are read.
   if (request.version >= since.following) await fleet.fresh();

@@ -3,7 +3,7 @@ import { hasAnyTrait, hasRequiredTraits, isInAny, isMemberOf } from '../fleet/fi
 import type { Fleet } from '../fleet/fleet.ts';
 import { inventoryOf, type Provider, treeOf } from '../fleet/provider.ts';
 import { hasRoomFor } from '../placement/inventory.ts';
-import { badRequest, noSuchClass } from '../rest/errors.ts';
+import { badRequest, noSuchClass, noSuchTraits } from '../rest/errors.ts';
 import { object, text, uuidText } from '../rest/json_schema.ts';
 import { since } from '../rest/microversions.ts';
 import { checkQuery } from '../rest/query_schema.ts';
@@ -102,6 +102,6 @@ const listOf = (provider: Provider | undefined): readonly Provider[] => (provide
 /** The id of a trait of `required`. @throws ApiError 400 where there is no trait of this name. */
 export function requiredTraitId(fleet: Fleet, name: string): number {
   const trait = fleet.traits.byName.get(name);
-  if (trait === undefined) throw badRequest(`Invalid trait(s) in "required" parameter: No such trait(s): ${name}.`);
+  if (trait === undefined) throw badRequest(`Invalid trait(s) in "required" parameter: ${noSuchTraits([name])}`);
   return trait.id;
 }

@@ -4,19 +4,19 @@ import { hasAnyTrait, hasRequiredTraits, isInAny, isMemberOf } from '../fleet/fi
 import type { Fleet } from '../fleet/fleet.ts';
 import { type Provider, treeOf } from '../fleet/provider.ts';
 import { isUuidLike, normalUuid } from '../placement/uuid.ts';
-import { asciiJson } from '../rest/ascii_json.ts';
 import type { Answer, ApiRequest, Endpoint } from '../rest/endpoint.ts';
-import { badRequest } from '../rest/errors.ts';
+import { badRequest, noSuchProvider } from '../rest/errors.ts';
 import { jsonBody } from '../rest/json_body.ts';
 import { object, text, uuidText } from '../rest/json_schema.ts';
 import { since } from '../rest/microversions.ts';
 import { checkQuery, refuseRepeated } from '../rest/query_schema.ts';
 import type { Query } from '../rest/query_string.ts';
 import { parseMemberOf, parseRequired } from '../rest/query_values.ts';
+import { asciiJson } from '../text/ascii_json.ts';
 import { changesToken } from './changes_token.ts';
+import type { Dependencies } from './dependencies.ts';
 import { checkMarker, nextLink, pageParameters, usualLimit } from './pages.ts';
-import type { Parts } from './parts.ts';
-import { findInAnySpelling, noSuchProvider } from './provider.ts';
+import { findInAnySpelling } from './provider.ts';
 import { requiredTraitId } from './provider_filters.ts';
 import { summaryWriter } from './provider_summary_text.ts';
 
@@ -24,7 +24,7 @@ import { summaryWriter } from './provider_summary_text.ts';
 
 const path = '/provider_summaries';
 
-export const providerSummaryEndpoints: readonly Endpoint<Parts>[] = [
+export const providerSummaryEndpoints: readonly Endpoint<Dependencies>[] = [
   {
     method: 'GET',
     path,
@@ -50,7 +50,7 @@ const single = ['uuid', 'in_tree', 'limit', 'marker'];
 
 // Handlers
 
-async function list(request: ApiRequest, { fleet }: Parts): Promise<Answer> {
+async function list(request: ApiRequest, { fleet }: Dependencies): Promise<Answer> {
   const query = request.query();
   const { limit = usualLimit, marker } = checkQuery(query, parameters);
   refuseRepeated(query, single);

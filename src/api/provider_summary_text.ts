@@ -2,7 +2,7 @@ import type { Fleet } from '../fleet/fleet.ts';
 import { nameOf } from '../fleet/names.ts';
 import type { Provider } from '../fleet/provider.ts';
 import type { InventoryFields } from '../placement/inventory.ts';
-import { asciiJson } from '../rest/ascii_json.ts';
+import { asciiJson } from '../text/ascii_json.ts';
 import { inventoryShape } from './inventory_answers.ts';
 
 /**

@@ -10,10 +10,10 @@ import { integer, list, object, text } from '../rest/json_schema.ts';
 import { since } from '../rest/microversions.ts';
 import { bySince } from '../rest/versions.ts';
 import { changesToken } from './changes_token.ts';
+import type { Dependencies } from './dependencies.ts';
 import { echoedTag, requireMatch, tagged, takesIfMatch } from './entity_tags.ts';
 import { deleteJudged, requireGeneration, writeJudged } from './judged_writes.ts';
 import { modifiedAtMs, newest } from './last_modified.ts';
-import type { Parts } from './parts.ts';
 import { findShownProvider } from './provider.ts';
 
 // Routes
@@ -21,7 +21,7 @@ import { findShownProvider } from './provider.ts';
 const shared = { path: '/resource_providers/:uuid/traits', since: since.traits } as const;
 const rule = 'placement:resource_providers:traits';
 
-export const providerTraitEndpoints: readonly Endpoint<Parts>[] = [
+export const providerTraitEndpoints: readonly Endpoint<Dependencies>[] = [
   { ...shared, method: 'GET', policy: `${rule}:list`, answersJson: true, handle: show },
   { ...shared, method: 'PUT', policy: `${rule}:update`, wantsJson: true, ...takesIfMatch, handle: replace },
   { ...shared, method: 'DELETE', policy: `${rule}:delete`, ...takesIfMatch, handle: remove },
@@ -40,17 +40,17 @@ const replacementSchemas = [
 
 // Handlers
 
-async function show(request: ApiRequest, { fleet }: Parts): Promise<Answer> {
+async function show(request: ApiRequest, { fleet }: Dependencies): Promise<Answer> {
   const current = await fleet.fresh();
   const provider = findShownProvider(current, request.param('uuid'));
   return { ...answer(request, current, provider.traitIds, provider.generation), ...changesToken(request, fleet) };
 }
 
-async function replace(request: ApiRequest, parts: Parts): Promise<Answer> {
+async function replace(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
   // Here upstream checks the body before the provider.
   const body = await request.json(bySince(replacementSchemas, request.version));
   const generation = body.resource_provider_generation;
-  const { plan, shown } = await writeJudged(parts, request, {
+  const { plan, shown } = await writeJudged(dependencies, request, {
     match: (provider, fleet) => requireTraits(request, provider, fleet),
     judge: (provider, fleet) => {
       requireGeneration(provider, generation);
@@ -65,9 +65,9 @@ async function replace(request: ApiRequest, parts: Parts): Promise<Answer> {
   return answer(request, shown, plan.traitIds, plan.write === undefined ? generation : laterGeneration(generation, 1));
 }
 
-function remove(request: ApiRequest, parts: Parts): Promise<Answer> {
+function remove(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
   return deleteJudged(
-    parts,
+    dependencies,
     request,
     (provider, fleet) => {
       requireTraits(request, provider, fleet);

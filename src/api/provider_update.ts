@@ -7,8 +7,8 @@ import { type Provider, subtreeOf, treeOf } from '../fleet/provider.ts';
 import type { ApiRequest } from '../rest/endpoint.ts';
 import { badRequest, conflict, errorCodes } from '../rest/errors.ts';
 import { since } from '../rest/microversions.ts';
+import type { Dependencies } from './dependencies.ts';
 import { requireMatch } from './entity_tags.ts';
-import type { Parts } from './parts.ts';
 import { findProvider } from './provider.ts';
 
 type Change = { readonly name: string; readonly parent_provider_uuid?: string | null | undefined };
@@ -22,7 +22,7 @@ type Change = { readonly name: string; readonly parent_provider_uuid?: string | 
  * @throws ApiError 400 for a move that is not allowed, 404, 409 for a name that is taken, or 412.
  */
 export async function saveProvider(
-  { database, fleet }: Parts,
+  { database, fleet }: Dependencies,
   uuid: string,
   change: Change,
   request: ApiRequest,

@@ -5,13 +5,13 @@ import { since } from '../rest/microversions.ts';
 import { bySince } from '../rest/versions.ts';
 import { consumersBodies, dryRun, uuidKeyPattern } from './allocation_bodies.ts';
 import { answerTo, asksForDryRun, consumerClaim, expectKnownOnly, writeClaim } from './claim_requests.ts';
+import type { Dependencies } from './dependencies.ts';
 import { takesIfMatch } from './entity_tags.ts';
 import { inventoryFields, providerInventoriesBodies } from './inventory_body.ts';
-import type { Parts } from './parts.ts';
 
 // Routes
 
-export const reshaperEndpoints: readonly Endpoint<Parts>[] = [
+export const reshaperEndpoints: readonly Endpoint<Dependencies>[] = [
   {
     method: 'POST',
     path: '/reshaper',
@@ -52,16 +52,16 @@ const bodies = [
  * Moves inventories between providers together with the allocations on them, in one transaction. Consumers keep their
  * terms, because the reshaper only moves what they have to other providers.
  */
-async function reshape(request: ApiRequest, parts: Parts): Promise<Answer> {
+async function reshape(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
   const body = await request.json(bySince(bodies, request.version));
   const isDryRun = asksForDryRun(request, body);
   return answerTo(isDryRun, async () => {
     await writeClaim(
-      parts,
+      dependencies,
       {
         consumers: expectKnownOnly(
           Object.entries(body.allocations).map(([uuid, consumer]) => ({
-            ...consumerClaim(uuid, consumer, request, parts.config),
+            ...consumerClaim(uuid, consumer, request, dependencies.config),
             term: 'carried over' as const,
           })),
         ),

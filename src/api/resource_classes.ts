@@ -12,9 +12,9 @@ import { badRequest, conflict, noSuchClass, notFoundWithoutVary } from '../rest/
 import { object, text } from '../rest/json_schema.ts';
 import { since } from '../rest/microversions.ts';
 import { checkValue } from '../rest/schema_check.ts';
+import type { Dependencies } from './dependencies.ts';
 import { headerTag, requireMatch, tagged, takesIfMatch } from './entity_tags.ts';
 import { modifiedAtMs, newest } from './last_modified.ts';
-import type { Parts } from './parts.ts';
 
 // Routes
 
@@ -22,7 +22,7 @@ const all = { path: '/resource_classes', since: since.resourceClasses } as const
 const one = { path: '/resource_classes/:name', since: since.resourceClasses } as const;
 const rule = (verb: string) => `placement:resource_classes:${verb}`;
 
-export const resourceClassEndpoints: readonly Endpoint<Parts>[] = [
+export const resourceClassEndpoints: readonly Endpoint<Dependencies>[] = [
   { ...all, method: 'GET', policy: rule('list'), answersJson: true, handle: list },
   { ...all, method: 'POST', policy: rule('create'), wantsJson: true, handle: create },
   { ...one, method: 'GET', policy: rule('show'), answersJson: true, handle: show },
@@ -45,7 +45,7 @@ const custom = object({ name: text({ pattern: /^CUSTOM_[A-Z0-9_]+$/, maxLength: 
 
 // Handlers
 
-async function list(request: ApiRequest, { fleet }: Parts): Promise<Answer> {
+async function list(request: ApiRequest, { fleet }: Dependencies): Promise<Answer> {
   const classes = [...(await fleet.fresh()).classes.byId.values()];
   return {
     status: 200,
@@ -54,7 +54,7 @@ async function list(request: ApiRequest, { fleet }: Parts): Promise<Answer> {
   };
 }
 
-async function show(request: ApiRequest, { fleet }: Parts): Promise<Answer> {
+async function show(request: ApiRequest, { fleet }: Dependencies): Promise<Answer> {
   const resourceClass = findClass(await fleet.fresh(), request.param('name'));
   return {
     status: 200,
@@ -63,7 +63,7 @@ async function show(request: ApiRequest, { fleet }: Parts): Promise<Answer> {
   };
 }
 
-async function create(request: ApiRequest, { database }: Parts): Promise<Answer> {
+async function create(request: ApiRequest, { database }: Dependencies): Promise<Answer> {
   const { name } = await request.json(custom);
   if (!(await createResourceClass(database, name))) {
     throw conflict(`Conflicting resource class already exists: ${name}`);
@@ -72,7 +72,7 @@ async function create(request: ApiRequest, { database }: Parts): Promise<Answer>
 }
 
 /** PUT up to 1.6 gives a class another name, which its inventories follow. */
-async function rename(request: ApiRequest, { database, fleet }: Parts): Promise<Answer> {
+async function rename(request: ApiRequest, { database, fleet }: Dependencies): Promise<Answer> {
   const name = request.param('name');
   const body = await request.json(custom);
   for (;;) {
@@ -86,7 +86,7 @@ async function rename(request: ApiRequest, { database, fleet }: Parts): Promise<
 }
 
 /** PUT from 1.7 makes sure that a class exists, and ignores any body. */
-async function ensure(request: ApiRequest, { database, fleet }: Parts): Promise<Answer> {
+async function ensure(request: ApiRequest, { database, fleet }: Dependencies): Promise<Answer> {
   const { name } = checkValue({ name: request.param('name') }, custom);
   const location = `/resource_classes/${name}`;
   const exists = (await fleet.fresh()).classes.byName.has(name);
@@ -96,7 +96,7 @@ async function ensure(request: ApiRequest, { database, fleet }: Parts): Promise<
   return { ...answer, status: (await createResourceClass(database, name)) ? 201 : 204 };
 }
 
-async function remove(request: ApiRequest, { database, fleet }: Parts): Promise<Answer> {
+async function remove(request: ApiRequest, { database, fleet }: Dependencies): Promise<Answer> {
   const resourceClass = findClass(await fleet.fresh(), request.param('name'));
   const { id, name } = resourceClass;
   if (id < firstCustomClassId) {

@@ -7,16 +7,16 @@ import { newProviderTags, providerTagOf } from '../fleet/entity_tags.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import type { FleetKeeper } from '../fleet/keeper.ts';
 import type { Provider } from '../fleet/provider.ts';
-import { normalUuid } from '../placement/uuid.ts';
+import { isSameUuid, normalUuid } from '../placement/uuid.ts';
 import { type Answer, type ApiRequest, type Endpoint, noContent } from '../rest/endpoint.ts';
 import { badRequest, conflict, errorCodes, notFound } from '../rest/errors.ts';
 import { integer, list as listOf, object, text, uuidText } from '../rest/json_schema.ts';
 import { since } from '../rest/microversions.ts';
 import { bySince } from '../rest/versions.ts';
 import { changesToken } from './changes_token.ts';
+import type { Dependencies } from './dependencies.ts';
 import { echoedTag, requireMatch, tagged, takesIfMatch } from './entity_tags.ts';
 import { modifiedAtMs, newest } from './last_modified.ts';
-import type { Parts } from './parts.ts';
 import { findProvider } from './provider.ts';
 import { filterProviders } from './provider_filters.ts';
 import { judgedRow, saveProvider } from './provider_update.ts';
@@ -27,7 +27,7 @@ const all = { path: '/resource_providers', since: since.firstVersion } as const;
 const one = { path: '/resource_providers/:uuid', since: since.firstVersion } as const;
 const rule = (verb: string) => `placement:resource_providers:${verb}`;
 
-export const resourceProviderEndpoints: readonly Endpoint<Parts>[] = [
+export const resourceProviderEndpoints: readonly Endpoint<Dependencies>[] = [
   { ...all, method: 'GET', policy: rule('list'), answersJson: true, handle: list },
   { ...all, method: 'POST', policy: rule('create'), wantsJson: true, handle: create },
   { ...one, method: 'GET', policy: rule('show'), answersJson: true, handle: show },
@@ -62,7 +62,7 @@ const changeSchemas = [
 
 // Handlers
 
-async function list(request: ApiRequest, { fleet }: Parts): Promise<Answer> {
+async function list(request: ApiRequest, { fleet }: Dependencies): Promise<Answer> {
   const filter = filterProviders(request.query(), request.version);
   const providers = filter(await fleet.fresh());
   return {
@@ -73,7 +73,7 @@ async function list(request: ApiRequest, { fleet }: Parts): Promise<Answer> {
   };
 }
 
-async function show(request: ApiRequest, { fleet }: Parts): Promise<Answer> {
+async function show(request: ApiRequest, { fleet }: Dependencies): Promise<Answer> {
   const provider = findProvider(await fleet.fresh(), request.param('uuid'));
   return {
     status: 200,
@@ -83,7 +83,7 @@ async function show(request: ApiRequest, { fleet }: Parts): Promise<Answer> {
   };
 }
 
-async function create(request: ApiRequest, { fleet, providerWrites }: Parts): Promise<Answer> {
+async function create(request: ApiRequest, { fleet, providerWrites }: Dependencies): Promise<Answer> {
   const body = await request.json<typeof creation | typeof nestedCreation>(
     request.version >= since.nestedProviders ? nestedCreation : creation,
   );
@@ -126,16 +126,16 @@ async function create(request: ApiRequest, { fleet, providerWrites }: Parts): Pr
 const findParent = async (fleet: FleetKeeper, uuid: string): Promise<Provider | undefined> =>
   fleet.known.byUuid.get(uuid) ?? (await fleet.fresh()).byUuid.get(uuid);
 
-async function update(request: ApiRequest, parts: Parts): Promise<Answer> {
+async function update(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
   const uuid = request.param('uuid');
-  findProvider(await parts.fleet.fresh(), uuid);
+  findProvider(await dependencies.fleet.fresh(), uuid);
   const body = await request.json(bySince(changeSchemas, request.version));
-  if ('uuid' in body && body.uuid !== undefined && normalUuid(body.uuid) !== uuid) {
+  if ('uuid' in body && body.uuid !== undefined && !isSameUuid(body.uuid, uuid)) {
     throw badRequest(
       `The body is of resource provider ${body.uuid}, and the path of ${uuid}; a UUID cannot be changed.`,
     );
   }
-  const { provider, previouslyUpdatedAtSeconds } = await saveProvider(parts, uuid, body, request);
+  const { provider, previouslyUpdatedAtSeconds } = await saveProvider(dependencies, uuid, body, request);
   return {
     status: 200,
     ...represent(provider, request),
@@ -143,7 +143,7 @@ async function update(request: ApiRequest, parts: Parts): Promise<Answer> {
   };
 }
 
-async function remove(request: ApiRequest, { database, fleet }: Parts): Promise<Answer> {
+async function remove(request: ApiRequest, { database, fleet }: Dependencies): Promise<Answer> {
   const uuid = request.param('uuid');
   for (;;) {
     const current = await fleet.fresh();

@@ -1,12 +1,12 @@
 import type { Endpoint } from '../rest/endpoint.ts';
 import { since } from '../rest/microversions.ts';
 import { versionText } from '../rest/versions.ts';
-import type { Parts } from './parts.ts';
+import type { Dependencies } from './dependencies.ts';
 
 /**
  * GET / needs no token and has no version: clients discover the versions here, and load balancers use it as a probe.
  */
-export const rootEndpoints: readonly Endpoint<Parts>[] = [
+export const rootEndpoints: readonly Endpoint<Dependencies>[] = [
   {
     method: 'GET',
     path: '/',

@@ -6,8 +6,8 @@ import { candidateQuestionEndpoints } from './candidate_questions.ts';
 import { changeEndpoints } from './changes.ts';
 import { consumerTermEndpoints } from './consumer_term.ts';
 import { consumerEndpoints } from './consumers.ts';
+import type { Dependencies } from './dependencies.ts';
 import { inventoryEndpoints } from './inventories.ts';
-import type { Parts } from './parts.ts';
 import { providerAllocationEndpoints } from './provider_allocations.ts';
 import { providerSummaryEndpoints } from './provider_summaries.ts';
 import { providerTraitEndpoints } from './provider_traits.ts';
@@ -19,7 +19,7 @@ import { traitEndpoints } from './traits.ts';
 import { usageEndpoints } from './usages.ts';
 
 /** All endpoints of the Placement API. */
-export const routes: readonly Endpoint<Parts>[] = [
+export const routes: readonly Endpoint<Dependencies>[] = [
   ...rootEndpoints,
   ...resourceClassEndpoints,
   ...resourceProviderEndpoints,

@@ -4,21 +4,21 @@ import type { Fleet } from '../fleet/fleet.ts';
 import type { Name } from '../fleet/names.ts';
 import { nameTag } from '../placement/entity_tag.ts';
 import { type Answer, type ApiRequest, type Endpoint, noContent } from '../rest/endpoint.ts';
-import { badRequest, conflict, notFound } from '../rest/errors.ts';
+import { badRequest, conflict, noSuchTraits, notFound } from '../rest/errors.ts';
 import { object, text } from '../rest/json_schema.ts';
-import { likePattern } from '../rest/like_pattern.ts';
 import { since } from '../rest/microversions.ts';
 import { checkQuery } from '../rest/query_schema.ts';
+import { likePattern } from '../text/like_pattern.ts';
+import type { Dependencies } from './dependencies.ts';
 import { headerTag, requireMatch, takesIfMatch } from './entity_tags.ts';
 import { modifiedAtMs, newest } from './last_modified.ts';
-import type { Parts } from './parts.ts';
 
 // Routes
 
 const rule = (verb: string) => `placement:traits:${verb}`;
 const one = { path: '/traits/:name', since: since.traits } as const;
 
-export const traitEndpoints: readonly Endpoint<Parts>[] = [
+export const traitEndpoints: readonly Endpoint<Dependencies>[] = [
   {
     method: 'GET',
     path: '/traits',
@@ -67,7 +67,7 @@ function nameFilter(value: string): (name: string) => boolean {
 
 // Handlers
 
-async function list(request: ApiRequest, { fleet }: Parts): Promise<Answer> {
+async function list(request: ApiRequest, { fleet }: Dependencies): Promise<Answer> {
   const { name, associated } = checkQuery(request.query(), listQuery);
   const matches = name === undefined ? () => true : nameFilter(name);
   const wanted = associated?.toLowerCase();
@@ -86,14 +86,14 @@ async function list(request: ApiRequest, { fleet }: Parts): Promise<Answer> {
   };
 }
 
-async function show(request: ApiRequest, { fleet }: Parts): Promise<Answer> {
+async function show(request: ApiRequest, { fleet }: Dependencies): Promise<Answer> {
   const trait = findTrait(await fleet.fresh(), request.param('name'));
   // A trait has no body; a custom one has a tag, since standard ones cannot be changed.
   const etag = trait.name.startsWith('CUSTOM_') ? headerTag(request, () => nameTag(trait.name)) : {};
   return { ...noContent, ...etag, lastModified: createdAt(trait) };
 }
 
-async function create(request: ApiRequest, { database, fleet }: Parts): Promise<Answer> {
+async function create(request: ApiRequest, { database, fleet }: Dependencies): Promise<Answer> {
   const name = request.param('name');
   if (!customTrait.test(name) || name.length > 255) {
     throw badRequest(
@@ -110,7 +110,7 @@ async function create(request: ApiRequest, { database, fleet }: Parts): Promise<
   return { ...answer, status: isNew ? 201 : 204, lastModified: new Date() };
 }
 
-async function remove(request: ApiRequest, { database, fleet }: Parts): Promise<Answer> {
+async function remove(request: ApiRequest, { database, fleet }: Dependencies): Promise<Answer> {
   const name = request.param('name');
   const current = await fleet.fresh();
   const trait = findTrait(current, name);
@@ -118,15 +118,13 @@ async function remove(request: ApiRequest, { database, fleet }: Parts): Promise<
   requireMatch(request, `Trait ${name}`, () => nameTag(name));
   const outcome = current.withTrait.of(trait.id).size > 0 ? 'in use' : await deleteTrait(database, trait);
   if (outcome === 'in use') throw conflict(`The trait ${name} is in use by a resource provider.`);
-  if (outcome === 'gone') throw notFound(noSuchTrait(name));
+  if (outcome === 'gone') throw notFound(noSuchTraits([name]));
   return noContent;
 }
 
-const noSuchTrait = (name: string): string => `No such trait(s): ${name}.`;
-
 function findTrait(fleet: Fleet, name: string): Name {
   const trait = fleet.traits.byName.get(name);
-  if (trait === undefined) throw notFound(noSuchTrait(name));
+  if (trait === undefined) throw notFound(noSuchTraits([name]));
   return trait;
 }
 

@@ -4,7 +4,7 @@ import { type AllowedTrees, allowedTreesOf, allTrees, heldTrees } from '../candi
 import type { CandidateRequest } from '../candidates/request.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import { normalUuid } from '../placement/uuid.ts';
-import type { Parts } from './parts.ts';
+import type { Dependencies } from './dependencies.ts';
 
 /**
  * The fleet as it is now, and the trees that `with` and `apart_from` of a request leave: what the consumers hold is read
@@ -12,7 +12,7 @@ import type { Parts } from './parts.ts';
  */
 export async function freshTrees(
   request: Pick<CandidateRequest, 'with' | 'apartFrom'>,
-  { database, fleet }: Pick<Parts, 'database' | 'fleet'>,
+  { database, fleet }: Pick<Dependencies, 'database' | 'fleet'>,
 ): Promise<{ readonly current: Fleet; readonly allowed: AllowedTrees }> {
   // In each spelling that the database may have.
   const named = [...request.with, ...request.apartFrom].flatMap((uuid) => [uuid, normalUuid(uuid)]);

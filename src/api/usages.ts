@@ -1,18 +1,20 @@
 import * as v from 'valibot';
+import { repeatLostRaces } from '../../db/engine/lost_race.ts';
 import { readUsages, type UsageRow } from '../../db/statements/claims/read_usages.ts';
 import { nameOf } from '../fleet/names.ts';
 import type { Answer, ApiRequest, Endpoint } from '../rest/endpoint.ts';
 import { object, text } from '../rest/json_schema.ts';
 import { since } from '../rest/microversions.ts';
 import { checkQuery } from '../rest/query_schema.ts';
+import { ownerId } from './allocation_bodies.ts';
 import { changesToken } from './changes_token.ts';
 import { incompleteOwner } from './consumer_content.ts';
-import type { Parts } from './parts.ts';
+import type { Dependencies } from './dependencies.ts';
 import { findShownProvider } from './provider.ts';
 
 // Routes
 
-export const usageEndpoints: readonly Endpoint<Parts>[] = [
+export const usageEndpoints: readonly Endpoint<Dependencies>[] = [
   {
     method: 'GET',
     path: '/resource_providers/:uuid/usages',
@@ -34,8 +36,7 @@ export const usageEndpoints: readonly Endpoint<Parts>[] = [
 
 // Request schemas
 
-const identifier = text({ minLength: 1, maxLength: 255 });
-const query = { project_id: identifier, user_id: v.optional(identifier) };
+const query = { project_id: ownerId, user_id: v.optional(ownerId) };
 const untyped = object(query);
 // The pattern is upstream's, in which a text need only begin with `all`.
 const consumerType = text({ minLength: 1, maxLength: 255, pattern: /^[A-Z0-9_]+$|^all|^unknown$/ });
@@ -43,7 +44,7 @@ const typed = object({ ...query, consumer_type: v.optional(consumerType) });
 
 // Handlers
 
-async function ofProvider(request: ApiRequest, { fleet }: Parts): Promise<Answer> {
+async function ofProvider(request: ApiRequest, { fleet }: Dependencies): Promise<Answer> {
   const current = await fleet.fresh();
   const provider = findShownProvider(current, request.param('uuid'));
   return {
@@ -59,15 +60,16 @@ async function ofProvider(request: ApiRequest, { fleet }: Parts): Promise<Answer
   };
 }
 
-async function ofProject(request: ApiRequest, { config, database }: Parts): Promise<Answer> {
+async function ofProject(request: ApiRequest, { config, database }: Dependencies): Promise<Answer> {
   const grouped = request.version >= since.consumerTypes;
   const values: v.InferOutput<typeof typed> = checkQuery(request.query(), grouped ? typed : untyped);
-  const rows = await readUsages(database, {
+  const asked = {
     projectId: values.project_id,
     userId: values.user_id,
     consumerType: grouped ? values.consumer_type : 'all',
     incomplete: incompleteOwner(config),
-  });
+  };
+  const rows = await repeatLostRaces(() => readUsages(database, asked));
   const usages = Object.fromEntries(
     Array.from(Map.groupBy(rows, typeOf), ([type, group]) => [
       type,

@@ -3,6 +3,7 @@ import { isLockRefused, type LockWait, LockWaitTooLong } from '../../db/engine/s
 import { onBehalfOf, requestsServed } from '../log/request_ids.ts';
 import type { BatchOptions } from './batch_options.ts';
 import { endsWithin } from './ends_within.ts';
+import { openFailedItems } from './failed_items.ts';
 import { freeBeside } from './free_beside.ts';
 import { gatherMore } from './gather_more.ts';
 import { openLockedKeys } from './locked_keys.ts';
@@ -14,13 +15,8 @@ import { openWorkAhead } from './work_ahead.ts';
 export type { BatchOptions } from './batch_options.ts';
 export type { Entry } from './queued.ts';
 
-/** A failed batch is repeated in this many parts, and so many of them at the same time. */
-const [partsOfBatch, partsAtOnce] = [16, 4];
-/**
- * After this many refusals that a locked key explains, an item is suspected all the same: a row that is often locked for
- * a moment would otherwise hide another lock for ever.
- */
-const explainedRefusals = 3;
+/** So many parts of failed batches are repeated at the same time. */
+const partsAtOnce = 4;
 /** If a batch takes longer, in milliseconds, the next batch starts beside it. */
 const longMs = 1_000;
 /** The largest number of long batches beside each other. Each occupies a connection. */
@@ -52,7 +48,7 @@ export function inBatches<Item, Result>(
   perform: (batch: readonly Entry<Item, Result>[], wait: LockWait) => Promise<void>,
 ): (item: Item) => Promise<Result> {
   const { limit, orderOf = none, locksOf = none, sharedLock = '', everyMs = 0 } = options;
-  const { isAlone, isOfOne, awaitLock, weightOf } = options;
+  const { isAlone, weightOf } = options;
   type Waiting = Queued<Item, Result>;
 
   let queue: Waiting[] = [];
@@ -60,12 +56,7 @@ export function inBatches<Item, Result>(
   const long = new Set<readonly Waiting[]>();
   /** Parts of failed batches that are being repeated. */
   const parts = new Set<readonly Waiting[]>();
-  /** Items that are being repeated alone in the slow lane. */
-  const slow = new Set<Waiting>();
-  /** The number of suspected items. */
-  let suspects = 0;
   const lostTime = measureLostTime();
-  let lastRefusal: unknown;
   let lastStartMs = Number.NEGATIVE_INFINITY;
   let running = false;
   /** The batch that the next one waits for. */
@@ -110,7 +101,7 @@ export function inBatches<Item, Result>(
   const gather = (): Promise<void> => gatherMore(turn, () => queue.length, performing.length);
 
   const wake = (): void => {
-    if (suspects > 0) for (const suspicion of suspicions) tryParts(suspicion);
+    if (failures.areAnySuspected()) for (const suspicion of suspicions) tryParts(suspicion);
     if (!running) void run();
   };
 
@@ -135,7 +126,7 @@ export function inBatches<Item, Result>(
 
   /** @param before a batch that will have ended before the next one begins */
   const next = (suspicion: Suspicion, before: readonly Waiting[] = []): readonly Waiting[] => {
-    const isFree = freeBeside({ locked, sharedLock, locksOf }, { suspicion, long, parts, slow, before });
+    const isFree = freeBeside({ locked, sharedLock, locksOf }, { suspicion, long, parts, slow: failures.slow, before });
     const isOfThese = (waiting: Waiting): boolean => waiting.suspicion === suspicion;
     // Also an item that only waits for an earlier item must be rejected in time.
     const keep = (waiting: Waiting): void => {
@@ -164,7 +155,7 @@ export function inBatches<Item, Result>(
       wake();
     });
     // If it waits for the lock of a table, no other batch may start before the table is free.
-    if (sharedLock !== '') void locked.waitIfLocked(sharedLock, batch, () => lastRefusal);
+    if (sharedLock !== '') void locked.waitIfLocked(sharedLock, batch, failures.lastRefusal);
   };
 
   const performBatch = async (batch: readonly Waiting[]): Promise<void> => {
@@ -174,7 +165,7 @@ export function inBatches<Item, Result>(
       await performFor(batch, wait);
     } catch (error) {
       if (isLockRefused(error) && !isSuspected) lostTime.add(wait.lockTimeoutMs);
-      await afterFailure(batch.filter(isUnderWay), error);
+      await failures.goOn(batch.filter(isUnderWay), error);
     }
     const again = batch.filter(({ state }) => state === 'again');
     if (again.length > 0) putBack(again);
@@ -186,73 +177,6 @@ export function inBatches<Item, Result>(
     for (const { reject } of batch.filter(isUnderWay)) reject(new Error('A batch ended without an answer.'));
   };
 
-  /** Decides how to go on with items of a batch for which nothing was done. Never rejects. */
-  const afterFailure = async (failed: readonly Waiting[], error: unknown): Promise<void> => {
-    if (!isLockRefused(error)) {
-      if (failed.length > 1 && isOfOne?.(error)) repeatInParts(failed);
-      else for (const { reject } of failed) reject(error);
-      return;
-    }
-    lastRefusal = error;
-    // An item may have to wait for its turn among many others, so its time is measured from now on.
-    for (const waiting of failed) waiting.expireInTime();
-    // For parts the database was asked just before, when the whole batch failed.
-    const isAsked = failed.some(({ suspicion }) => suspicion === 'none' || suspicion === 'alone with free keys');
-    const keys = isAsked ? await locked.find(failed) : [];
-    for (const key of keys) locked.waitFor(key, error);
-    if (keys.length > 0) for (const waiting of failed) waiting.explained += 1;
-    const unexplained = failed.filter(({ explained }) => keys.length === 0 || explained > explainedRefusals);
-    const [first] = unexplained;
-    if (failed.length > 1) repeatInParts(unexplained);
-    else if (first !== undefined) repeatAlone(first, error);
-    for (const waiting of failed) if (!slow.has(waiting)) waiting.again();
-  };
-
-  /**
-   * This item needs a lock that another program holds. It is one of the item's own keys, or a lock that no key stands for.
-   * The keys are waited for first.
-   */
-  const repeatAlone = (waiting: Waiting, error: unknown): void => {
-    if (waiting.order.length === 0 || awaitLock === undefined || waiting.suspicion === 'alone with free keys') {
-      repeatSlowly(waiting, error);
-      return;
-    }
-    suspect(waiting, 'alone with free keys', 1);
-    for (const key of waiting.order) locked.waitFor(key, error);
-  };
-
-  const repeatInParts = (failed: readonly Waiting[]): void => {
-    const share = Math.ceil(failed.length / partsOfBatch);
-    for (const waiting of failed) suspect(waiting, share > 1 ? 'in a part' : 'alone', share);
-  };
-
-  /** Raises the suspicion of an item; it is never lowered. */
-  const suspect = (waiting: Waiting, suspicion: Suspicion, share: number): void => {
-    if (waiting.suspicion === 'none') suspects += 1;
-    if (waiting.suspicion !== 'alone with free keys') waiting.suspicion = suspicion;
-    waiting.explained = 0;
-    waiting.share = Math.min(waiting.share, share);
-    waiting.again();
-  };
-
-  const repeatSlowly = (waiting: Waiting, error: unknown): void => {
-    slow.add(waiting);
-    const repeated = slowLane.attempt((wait) => performFor([waiting], wait), {
-      holdsOthers: true,
-      endsAtMs: performance.now() + waiting.remainingMs(),
-      refusal: error,
-    });
-    const end = (): void => {
-      slow.delete(waiting);
-      if (waiting.state === 'again') putBack([waiting]);
-      wake();
-    };
-    repeated.then(end, (error: unknown) => {
-      waiting.reject(isLockRefused(error) ? new LockWaitTooLong(error) : error);
-      end();
-    });
-  };
-
   /** Puts items back to the head of the queue. Those of the prepared batch go behind them: both may share a batch. */
   const putBack = (again: readonly Waiting[]): void => {
     const items = [...again, ...ahead.drop()];
@@ -260,6 +184,8 @@ export function inBatches<Item, Result>(
     queue.unshift(...items);
     wake();
   };
+
+  const failures = openFailedItems<Item, Result>(slowLane, options, { locked, performFor, putBack, onEnd: wake });
 
   /** Rejects an item, and takes it out of the queue. */
   const giveUp = (waiting: Waiting, error: unknown): void => {
@@ -283,12 +209,10 @@ export function inBatches<Item, Result>(
           // What the client does with the answer takes time. The next batch, if it is ready, begins before that.
           resolve: (result) => (ahead.isReady() ? setImmediate(resolve, result) : resolve(result)),
           reject,
-          onSettled: ({ suspicion }) => {
-            if (suspicion !== 'none') suspects -= 1;
-          },
+          onSettled: failures.forget,
           onReady: wake,
           giveUp,
-          onExpired: (expired) => giveUp(expired, new LockWaitTooLong(lastRefusal)),
+          onExpired: (expired) => giveUp(expired, new LockWaitTooLong(failures.lastRefusal())),
         },
       );
       queue.push(waiting);

@@ -1,5 +1,5 @@
 import '../start/compile_cache.ts';
-import { messageOf } from '../rest/message_of.ts';
+import { messageOf } from '../text/message_of.ts';
 
 // Not a command for users: placement-api --workers starts this program and sends it its task.
 try {

@@ -1,8 +1,8 @@
 import type { Fleet } from '../fleet/fleet.ts';
 import { nameOf } from '../fleet/names.ts';
 import type { Provider } from '../fleet/provider.ts';
-import { asciiJson } from '../rest/ascii_json.ts';
 import { since } from '../rest/microversions.ts';
+import { asciiJson } from '../text/ascii_json.ts';
 import { type Candidate, takenByProvider } from './candidate.ts';
 
 /** How a candidate is written: pieces of ASCII text, and the providers whose UUIDs stand between them. */

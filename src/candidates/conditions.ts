@@ -1,6 +1,6 @@
-import { strip } from '../rest/python_strip.ts';
 import type { Query } from '../rest/query_string.ts';
 import { type AggregateFilter, aggregatesOf, parseTraits, type TraitFilter } from '../rest/query_values.ts';
+import { strip } from '../text/python_strip.ts';
 import { anyTree, type CandidateRequest, type RequestGroup } from './request.ts';
 
 /** One condition of a query, which can be dropped from it. */

@@ -1,5 +1,5 @@
 import type { Fleet } from '../fleet/fleet.ts';
-import { badRequest, noSuchClass } from '../rest/errors.ts';
+import { badRequest, noSuchClass, noSuchTraits } from '../rest/errors.ts';
 import type { Condition } from './conditions.ts';
 
 /**
@@ -22,7 +22,7 @@ function unknownName({ classes, traits }: Fleet, condition: Condition): string |
     return classes.byName.has(condition.name) ? undefined : noSuchClass(condition.name);
   }
   const unknown = traitNamesOf(condition).filter((name) => !traits.byName.has(name));
-  return unknown.length === 0 ? undefined : `No such trait(s): ${unknown.join(', ')}.`;
+  return unknown.length === 0 ? undefined : noSuchTraits(unknown);
 }
 
 function traitNamesOf(condition: Condition): readonly string[] {

@@ -6,6 +6,7 @@ import { checkQuery } from '../rest/query_schema.ts';
 import { onlyValue, type Query } from '../rest/query_string.ts';
 import { parseInTree, parseMemberOf, parseRequired, parseResources, parseTraits } from '../rest/query_values.ts';
 import { bySince, type Since } from '../rest/versions.ts';
+import { strip } from '../text/python_strip.ts';
 import type { CandidateRequest, RequestGroup } from './request.ts';
 import { parseApartFromAndWith, parseOrder } from './tree_parameters.ts';
 
@@ -152,7 +153,7 @@ function parseRootRequired(query: Query): CandidateRequest['rootTraits'] {
 
 function parseSameSubtrees(query: Query): readonly ReadonlySet<string>[] {
   return query.all('same_subtree').map((value) => {
-    const suffixes = new Set(value.split(',').map((suffix) => suffix.trim()));
+    const suffixes = new Set(value.split(',').map(strip));
     if (suffixes.has('')) {
       throw badRequest(
         'Empty string (unsuffixed group) can not be specified in `same_subtree` ',

@@ -3,7 +3,7 @@ import type { Fleet } from '../fleet/fleet.ts';
 import { interning } from '../fleet/interned.ts';
 import type { Provider } from '../fleet/provider.ts';
 import type { TreeKey } from '../fleet/tree_keys.ts';
-import { badRequest, noSuchClass } from '../rest/errors.ts';
+import { badRequest, noSuchClass, noSuchTraits } from '../rest/errors.ts';
 import type { CandidateRequest, OrderKey, RequestGroup } from './request.ts';
 import { keptGroups } from './tree_options.ts';
 
@@ -108,7 +108,7 @@ export function resolveOrder({ classes, traits }: Fleet, order: readonly OrderKe
     if (key.kind === 'random') return 'random';
     if (key.kind === 'prefer') {
       const traitId = traits.byName.get(key.traitName)?.id;
-      if (traitId === undefined) throw wrongKey(`prefer:${key.traitName}`, `No such trait(s): ${key.traitName}.`);
+      if (traitId === undefined) throw wrongKey(`prefer:${key.traitName}`, noSuchTraits([key.traitName]));
       return { kind: 'prefer', traitId };
     }
     const { className, mostFirst } = key;
@@ -164,6 +164,6 @@ function numberOf(group: readonly unknown[]): number | undefined {
 
 function traitId(fleet: Fleet, name: string): number {
   const trait = fleet.traits.byName.get(name);
-  if (trait === undefined) throw badRequest(`No such trait(s): ${name}.`);
+  if (trait === undefined) throw badRequest(noSuchTraits([name]));
   return trait.id;
 }

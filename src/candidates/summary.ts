@@ -2,9 +2,9 @@ import type { Fleet } from '../fleet/fleet.ts';
 import { nameOf } from '../fleet/names.ts';
 import { findingsOf, type Provider, treeOf } from '../fleet/provider.ts';
 import { capacity } from '../placement/inventory.ts';
-import { asciiJson } from '../rest/ascii_json.ts';
 import { exactNumber } from '../rest/exact_number.ts';
 import { since } from '../rest/microversions.ts';
+import { asciiJson } from '../text/ascii_json.ts';
 import type { CandidateRequest } from './request.ts';
 
 /** The summary of a provider as a member of a JSON object, up to 1.28. */

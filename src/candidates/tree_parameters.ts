@@ -1,7 +1,7 @@
 import { isUuidLike, normalUuid } from '../placement/uuid.ts';
 import { badRequest, errorCodes } from '../rest/errors.ts';
-import { strip } from '../rest/python_strip.ts';
 import { onlyValue, type Query } from '../rest/query_string.ts';
+import { strip } from '../text/python_strip.ts';
 import type { CandidateRequest, OrderKey } from './request.ts';
 
 /*

@@ -17,7 +17,7 @@ export type UsageChange = {
   /** The amount that the claim's consumers had before. */
   readonly freed: number;
   /** The amount that they have afterwards. */
-  wanted: number;
+  readonly wanted: number;
 };
 
 /**
@@ -38,26 +38,29 @@ export function judgeCapacity(
   newInventories: NewInventories,
   promised: ReadonlyMap<Inventory, number>,
 ): readonly UsageChange[] {
-  const usageChanges = new Map<string, UsageChange>();
-  for (const { providerId, classId } of [...freed, ...wanted]) {
+  type Summed = UsageChange & { freed: number; wanted: number };
+  const usageChanges = new Map<string, Summed>();
+  const changeOf = (providerId: number, classId: number): Summed | undefined => {
     const key = `${providerId}:${classId}`;
+    const known = usageChanges.get(key);
+    if (known !== undefined) return known;
     const provider = fleet.byId.get(providerId);
-    if (usageChanges.has(key) || provider === undefined) continue;
-    usageChanges.set(key, {
-      provider,
-      classId,
-      inventory: inventoryOf(provider, classId),
-      freed: sum(freed, providerId, classId),
-      wanted: 0,
-    });
+    if (provider === undefined) return undefined;
+    const change = { provider, classId, inventory: inventoryOf(provider, classId), freed: 0, wanted: 0 };
+    usageChanges.set(key, change);
+    return change;
+  };
+  for (const { providerId, classId, used } of freed) {
+    const change = changeOf(providerId, classId);
+    if (change !== undefined) change.freed += used;
   }
   const fieldsOf = (provider: Provider, classId: number): InventoryFields | undefined =>
     newInventories.get(provider.id)?.inventories.get(classId) ?? inventoryOf(provider, classId)?.fields;
   checkSomeInventory(fleet, wanted, fieldsOf);
 
   for (const { providerId, classId, used: amount } of wanted) {
-    const change = usageChanges.get(`${providerId}:${classId}`);
-    if (change === undefined) continue; // never: each wanted allocation has one
+    const change = changeOf(providerId, classId);
+    if (change === undefined) continue; // never: its provider was found in the fleet
     const name = nameOf(fleet.classes, classId);
     const { uuid } = change.provider;
     const fields = fieldsOf(change.provider, classId);
@@ -77,12 +80,6 @@ export function judgeCapacity(
   }
   return [...usageChanges.values()];
 }
-
-const sum = (allocations: readonly AllocationIds[], providerId: number, classId: number): number =>
-  allocations.reduce(
-    (total, each) => (each.providerId === providerId && each.classId === classId ? total + each.used : total),
-    0,
-  );
 
 const invalidInventory = (classNames: string, providerUuids: string) =>
   new ClaimRefused(

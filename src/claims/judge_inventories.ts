@@ -2,7 +2,7 @@ import type { Fleet } from '../fleet/fleet.ts';
 import { nameOf } from '../fleet/names.ts';
 import { inventoryOf, type Provider } from '../fleet/provider.ts';
 import type { InventoryFields } from '../placement/inventory.ts';
-import { noSuchClass } from '../rest/errors.ts';
+import { inventoryInUse, noSuchClass, noSuchProvider } from '../rest/errors.ts';
 import { ClaimRefused, type InventoryClaim } from './claim.ts';
 import type { UsageChange } from './judge_capacity.ts';
 
@@ -24,8 +24,7 @@ export function judgeInventories(fleet: Fleet, claims: readonly InventoryClaim[]
     if (provider === undefined) {
       throw new ClaimRefused(
         'unknown inventory provider',
-        `Resource provider ${claim.providerUuid} in inventories not found: ` +
-          `No resource provider with uuid ${claim.providerUuid} found`,
+        `Resource provider ${claim.providerUuid} in inventories not found: ${noSuchProvider(claim.providerUuid)}`,
       );
     }
     if (provider.generation !== claim.knownGeneration) {
@@ -68,10 +67,7 @@ export function checkNothingLeft(
       return used - (change?.freed ?? 0) + (change?.wanted ?? 0) > 0;
     });
     if (left.length === 0) continue;
-    const names = left.map((id) => nameOf(fleet.classes, id)).join(', ');
-    throw new ClaimRefused(
-      'inventory in use',
-      `Inventory for '${names}' on resource provider '${provider.uuid}' in use.`,
-    );
+    const names = left.map((id) => nameOf(fleet.classes, id));
+    throw new ClaimRefused('inventory in use', inventoryInUse(names, provider.uuid));
   }
 }

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { type ConsumerQuery, isNotFound, type Placement } from '../client/index.ts';
 import { isUuidLike } from '../placement/uuid.ts';
-import { messageOf } from '../rest/message_of.ts';
+import { messageOf } from '../text/message_of.ts';
 import { readConsumer } from './consumer_argument.ts';
 import { typeOption } from './consumer_type.ts';
 import { type IfMatchOption, ifMatchOption } from './if_match.ts';

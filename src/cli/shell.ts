@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import type { Placement } from '../client/index.ts';
-import { messageOf } from '../rest/message_of.ts';
+import { messageOf } from '../text/message_of.ts';
 import { type ConnectionFlags, openPlacement } from './connection.ts';
 
 /** The client and the output of a command. */

@@ -1,4 +1,4 @@
-import { messageOf } from '../rest/message_of.ts';
+import { messageOf } from '../text/message_of.ts';
 import { ConnectionError } from './errors.ts';
 
 /** The standard `fetch`, or a function that works like it. */

@@ -19,13 +19,13 @@ export type ComputeApi = {
 };
 
 /** Opens the Compute API: the registry of services and hypervisors under `/compute`. */
-export function openComputeApi(parts: {
+export function openComputeApi(dependencies: {
   readonly config: Config;
   readonly database: Database;
   readonly fleet: FleetKeeper;
   readonly logger: Logger;
 }): ComputeApi {
-  const { config, database, fleet, logger } = parts;
+  const { config, database, fleet, logger } = dependencies;
   const { serviceDownTime, retireAfter } = config.compute;
   const heartbeats = openHeartbeats(database, fleet, serviceDownTime);
   const service = computeService;

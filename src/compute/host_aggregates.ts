@@ -1,9 +1,9 @@
 import type { Endpoint } from '../rest/endpoint.ts';
+import type { Dependencies } from './dependencies.ts';
 import { since } from './microversions.ts';
-import type { Parts } from './parts.ts';
 
 /** There are no host aggregates here; `openstack hypervisor show` asks for their list, and fails without one. */
-export const hostAggregateEndpoints: readonly Endpoint<Parts>[] = [
+export const hostAggregateEndpoints: readonly Endpoint<Dependencies>[] = [
   {
     method: 'GET',
     path: '/compute/v2.1/os-aggregates',

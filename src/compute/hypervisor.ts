@@ -2,7 +2,7 @@ import { readServices } from '../../db/statements/services/read_services.ts';
 import { computeBinary, type KnownService } from '../../db/statements/services/service_row.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import { type Provider, treeOf } from '../fleet/provider.ts';
-import type { Parts } from './parts.ts';
+import type { Dependencies } from './dependencies.ts';
 
 /** A root provider, and the compute service of the host with its name. A root without one is no hypervisor. */
 export type Hypervisor = { readonly root: Provider; readonly service: KnownService };
@@ -13,7 +13,7 @@ export type Hypervisor = { readonly root: Provider; readonly service: KnownServi
  * @param host with it, only the hypervisor of this host
  */
 export async function readHypervisors(
-  { database, fleet, config }: Parts,
+  { database, fleet, config }: Dependencies,
   host?: string,
 ): Promise<{ readonly fleet: Fleet; readonly hypervisors: readonly Hypervisor[] }> {
   const filter = { binary: computeBinary, host };

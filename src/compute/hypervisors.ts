@@ -5,13 +5,13 @@ import type { Provider } from '../fleet/provider.ts';
 import type { Answer, ApiRequest, Endpoint } from '../rest/endpoint.ts';
 import { ApiError, badRequest, notFound } from '../rest/errors.ts';
 import { text } from '../rest/json_schema.ts';
-import { likePattern } from '../rest/like_pattern.ts';
 import { bySince } from '../rest/versions.ts';
+import { likePattern } from '../text/like_pattern.ts';
+import type { Dependencies } from './dependencies.ts';
 import { type Hypervisor, membersOf, readHypervisors } from './hypervisor.ts';
 import { nextPage, pageOf } from './hypervisor_pages.ts';
 import { hypervisorDetail, hypervisorStatistics, hypervisorView } from './hypervisor_view.ts';
 import { since } from './microversions.ts';
-import type { Parts } from './parts.ts';
 import { hostName, integerId, readQuery, readUuid, truth } from './validation.ts';
 
 // Routes
@@ -20,7 +20,7 @@ const rule = (verb: string) => `os_compute_api:os-hypervisors:${verb}`;
 const root = '/compute/v2.1/os-hypervisors';
 const beforeUuids = { method: 'GET', since: since.firstVersion, until: since.uuids - 1 } as const;
 
-export const hypervisorEndpoints: readonly Endpoint<Parts>[] = [
+export const hypervisorEndpoints: readonly Endpoint<Dependencies>[] = [
   { method: 'GET', path: root, since: since.firstVersion, policy: rule('list'), handle: list(false) },
   { method: 'GET', path: `${root}/detail`, since: since.firstVersion, policy: rule('list-detail'), handle: list(true) },
   {
@@ -67,8 +67,8 @@ type QueryValues = { readonly [Name in keyof typeof listQuery]?: v.InferOutput<(
 
 // Handlers
 
-function list(detailed: boolean): Endpoint<Parts>['handle'] {
-  return async (request, parts) => {
+function list(detailed: boolean): Endpoint<Dependencies>['handle'] {
+  return async (request, dependencies) => {
     const { version } = request;
     const query: QueryValues = readQuery(request.query(), bySince(listQueries, version));
     const { limit, marker, hypervisor_hostname_pattern: pattern, with_servers: withServers = false } = query;
@@ -77,45 +77,45 @@ function list(detailed: boolean): Endpoint<Parts>['handle'] {
         'Paging over hypervisors with the hypervisor_hostname_pattern query parameter is not supported.',
       );
     }
-    const found = await readHypervisors(parts);
+    const found = await readHypervisors(dependencies);
     const isPaged = version >= since.paging && pattern === undefined;
     const page = isPaged
-      ? pageOf(found.hypervisors, { limit, marker, maxLimit: parts.config.compute.maxLimit })
+      ? pageOf(found.hypervisors, { limit, marker, maxLimit: dependencies.config.compute.maxLimit })
       : {
           hypervisors: pattern === undefined ? found.hypervisors : matching(found.hypervisors, pattern),
           next: undefined,
         };
-    const hypervisors = await views({ ...found, ...page }, { detailed, withServers }, request, parts);
+    const hypervisors = await views({ ...found, ...page }, { detailed, withServers }, request, dependencies);
     const links = page.next === undefined ? {} : { hypervisors_links: [nextPage(request, detailed, page.next)] };
     return { status: 200, json: { hypervisors, ...links } };
   };
 }
 
 /** Below 2.53 the pattern is in the path. The servers of a hypervisor are listed where there are any. */
-function search(withServers: boolean): Endpoint<Parts>['handle'] {
-  return async (request, parts) => {
-    const found = await readHypervisors(parts);
+function search(withServers: boolean): Endpoint<Dependencies>['handle'] {
+  return async (request, dependencies) => {
+    const found = await readHypervisors(dependencies);
     const hypervisors = matching(found.hypervisors, request.param('pattern'));
-    const shown = await views({ ...found, hypervisors }, { detailed: false, withServers }, request, parts);
+    const shown = await views({ ...found, hypervisors }, { detailed: false, withServers }, request, dependencies);
     return { status: 200, json: { hypervisors: shown } };
   };
 }
 
 /** The sums over all enabled hypervisors, as in Nova. */
-async function statistics(_: ApiRequest, parts: Parts): Promise<Answer> {
-  const { fleet, hypervisors } = await readHypervisors(parts);
+async function statistics(_: ApiRequest, dependencies: Dependencies): Promise<Answer> {
+  const { fleet, hypervisors } = await readHypervisors(dependencies);
   const enabled = hypervisors.filter(({ service }) => !service.disabled);
-  const counts = await countHostedConsumers(parts.database, membersOf(enabled));
+  const counts = await countHostedConsumers(dependencies.database, membersOf(enabled));
   const runningVms = [...counts.values()].reduce((sum, count) => sum + count, 0);
   return { status: 200, json: { hypervisor_statistics: hypervisorStatistics(fleet, enabled, runningVms) } };
 }
 
-async function show(request: ApiRequest, parts: Parts): Promise<Answer> {
+async function show(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
   const { version } = request;
   const query: QueryValues = readQuery(request.query(), bySince(showQueries, version));
   const { with_servers: withServers = false } = query;
-  const found = await findHypervisor(request, parts);
-  const [hypervisor] = await views(found, { detailed: true, withServers }, request, parts);
+  const found = await findHypervisor(request, dependencies);
+  const [hypervisor] = await views(found, { detailed: true, withServers }, request, dependencies);
   return { status: 200, json: { hypervisor } };
 }
 
@@ -126,8 +126,8 @@ async function show(request: ApiRequest, parts: Parts): Promise<Answer> {
  *   the service is down, since the report is out of date then. Nova answers 400 in that case, which makes `openstack
  *   hypervisor show` fail.
  */
-async function uptime(request: ApiRequest, parts: Parts): Promise<Answer> {
-  const [hypervisor] = (await findHypervisor(request, parts)).hypervisors;
+async function uptime(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
+  const [hypervisor] = (await findHypervisor(request, dependencies)).hypervisors;
   const { service } = hypervisor;
   if (service.uptime === null || !service.up) throw new ApiError(501, 'The requested functionality is not supported.');
   const view = hypervisorView(hypervisor, { servers: undefined }, request.version);
@@ -135,12 +135,12 @@ async function uptime(request: ApiRequest, parts: Parts): Promise<Answer> {
 }
 
 /** The hypervisor that the path names. @throws ApiError 404, or 400 where its id cannot be one. */
-async function findHypervisor(request: ApiRequest, parts: Parts) {
+async function findHypervisor(request: ApiRequest, dependencies: Dependencies) {
   const id = request.param('hypervisor_id');
   const isWanted = request.version >= since.uuids ? hasUuid(id) : hasInteger(id);
   // The service is found by the name of the provider, which the fleet has.
-  const provider = (await parts.fleet.fresh()).roots.find(isWanted);
-  const found = provider === undefined ? undefined : await readHypervisors(parts, provider.name);
+  const provider = (await dependencies.fleet.fresh()).roots.find(isWanted);
+  const found = provider === undefined ? undefined : await readHypervisors(dependencies, provider.name);
   const [hypervisor] = found?.hypervisors ?? [];
   if (found === undefined || hypervisor === undefined) throw noSuchHypervisor(id);
   return { fleet: found.fleet, hypervisors: [hypervisor] as const };
@@ -179,7 +179,7 @@ async function views(
   { fleet, hypervisors }: { readonly fleet: Fleet; readonly hypervisors: readonly Hypervisor[] },
   { detailed, withServers }: { readonly detailed: boolean; readonly withServers: boolean },
   { version }: ApiRequest,
-  { database }: Parts,
+  { database }: Dependencies,
 ) {
   const members = detailed || withServers ? membersOf(hypervisors) : [];
   const servers = withServers ? await readHostedConsumers(database, members) : undefined;

@@ -6,8 +6,8 @@ import type { Answer, ApiRequest } from '../rest/endpoint.ts';
 import { badRequest, notFound } from '../rest/errors.ts';
 import { object, oneOf } from '../rest/json_schema.ts';
 import { bySince } from '../rest/versions.ts';
+import type { Dependencies } from './dependencies.ts';
 import { since } from './microversions.ts';
-import type { Parts } from './parts.ts';
 import { serviceView } from './service_view.ts';
 import { hostName, readUuid, shortText, truth } from './validation.ts';
 
@@ -68,7 +68,7 @@ const actions: Readonly<Record<string, Action>> = {
 };
 
 /** PUT /os-services/{action}, below 2.53: the body says which service. */
-export async function runAction(request: ApiRequest, { database, config }: Parts): Promise<Answer> {
+export async function runAction(request: ApiRequest, { database, config }: Dependencies): Promise<Answer> {
   const body = await request.json(bySince(actionBodies, request.version));
   const name = request.param('service_id');
   const action = Object.hasOwn(actions, name) ? actions[name] : undefined;
@@ -86,7 +86,7 @@ export async function runAction(request: ApiRequest, { database, config }: Parts
 }
 
 /** PUT /os-services/{uuid}, from 2.53. */
-export async function changeService(request: ApiRequest, { database, config }: Parts): Promise<Answer> {
+export async function changeService(request: ApiRequest, { database, config }: Dependencies): Promise<Answer> {
   const body = await request.json(changes);
   const id = request.param('service_id');
   const uuid = readUuid(id);

@@ -7,8 +7,8 @@ import { type Answer, type ApiRequest, type Endpoint, noContent } from '../rest/
 import { badRequest, conflict, notFound } from '../rest/errors.ts';
 import { either, list as items, object, text } from '../rest/json_schema.ts';
 import { bySince } from '../rest/versions.ts';
+import type { Dependencies } from './dependencies.ts';
 import { since } from './microversions.ts';
-import type { Parts } from './parts.ts';
 import { changeService, runAction } from './service_updates.ts';
 import { serviceView } from './service_view.ts';
 import { hostName, integerId, readQuery, readUuid, shortText } from './validation.ts';
@@ -19,7 +19,7 @@ const rule = (verb: string) => `os_compute_api:os-services:${verb}`;
 const all = { path: '/compute/v2.1/os-services', since: since.firstVersion } as const;
 const one = { path: '/compute/v2.1/os-services/:service_id', since: since.firstVersion } as const;
 
-export const serviceEndpoints: readonly Endpoint<Parts>[] = [
+export const serviceEndpoints: readonly Endpoint<Dependencies>[] = [
   { ...all, method: 'GET', policy: rule('list'), handle: list },
   { ...all, method: 'POST', policy: rule('create'), quiet: true, handle: register },
   { ...one, method: 'PUT', until: since.uuids - 1, policy: rule('update'), handle: runAction },
@@ -49,7 +49,7 @@ const registrations = either('services', object({ services: items(registration, 
 
 // Handlers
 
-async function list({ query, version }: ApiRequest, { database, config }: Parts): Promise<Answer> {
+async function list({ query, version }: ApiRequest, { database, config }: Dependencies): Promise<Answer> {
   const { host, binary } = readQuery(query(), bySince(listQueries, version));
   // An empty filter is ignored.
   const filter = { host: host || undefined, binary: binary || undefined };
@@ -61,23 +61,23 @@ async function list({ query, version }: ApiRequest, { database, config }: Parts)
  * Nova has no such request: its services write the database themselves. A request may be for one service or for many;
  * one request for many saves most of the cost of heartbeats, which is HTTP.
  */
-async function register(request: ApiRequest, parts: Parts): Promise<Answer> {
+async function register(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
   const body = await request.json(registrations);
   if ('services' in body) {
-    const settled = await Promise.allSettled(body.services.map((each) => registerOne(each, parts)));
+    const settled = await Promise.allSettled(body.services.map((each) => registerOne(each, dependencies)));
     const refused = settled.find((result) => result.status === 'rejected');
     if (refused !== undefined) throw refused.reason;
     const known = settled.flatMap((result) => (result.status === 'fulfilled' ? result.value : []));
     return { status: 200, json: { services: known.map((service) => serviceView(service, request.version)) } };
   }
-  const service = await registerOne(body, parts);
+  const service = await registerOne(body, dependencies);
   return { status: 200, json: { service: serviceView(service, request.version) } };
 }
 
 /** @throws ApiError 409 where another cell has the host. */
 async function registerOne(
   { host, binary, cell, zone, topic, uptime }: v.InferOutput<typeof registration>,
-  { heartbeats }: Parts,
+  { heartbeats }: Dependencies,
 ): Promise<KnownService> {
   try {
     return await heartbeats.beat({ host, binary, cell, zone, topic, uptime });
@@ -87,12 +87,16 @@ async function registerOne(
   }
 }
 
-async function remove(request: ApiRequest, parts: Parts): Promise<Answer> {
+async function remove(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
   const id = request.param('service_id');
   const filter = request.version >= since.uuids ? { uuid: readUuid(id) } : { id: integerOf(id) };
-  const [service, ...others] = await readServices(parts.database, filter, parts.config.compute.serviceDownTime);
+  const [service, ...others] = await readServices(
+    dependencies.database,
+    filter,
+    dependencies.config.compute.serviceDownTime,
+  );
   if (others.length > 0) throw badRequest(`Service id ${id} refers to multiple services.`);
-  const outcome = service === undefined ? 'gone' : await deleteService(parts.database, service);
+  const outcome = service === undefined ? 'gone' : await deleteService(dependencies.database, service);
   if (outcome === 'gone') throw notFound(`Service ${id} not found.`);
   if (outcome === 'hosting') {
     throw conflict(

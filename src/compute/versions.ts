@@ -1,7 +1,7 @@
 import type { Endpoint } from '../rest/endpoint.ts';
 import { type Service, versionText } from '../rest/versions.ts';
+import type { Dependencies } from './dependencies.ts';
 import { since } from './microversions.ts';
-import type { Parts } from './parts.ts';
 
 /**
  * The paths by which clients discover the versions; they need no token. Both spellings of each path are served, since
@@ -9,7 +9,7 @@ import type { Parts } from './parts.ts';
  */
 export const openPaths: readonly string[] = ['/compute', '/compute/', '/compute/v2.1', '/compute/v2.1/'];
 
-export const versionEndpoints: readonly Endpoint<Parts>[] = openPaths.map((path) => ({
+export const versionEndpoints: readonly Endpoint<Dependencies>[] = openPaths.map((path) => ({
   method: 'GET',
   path,
   since: since.firstVersion,

@@ -1,4 +1,4 @@
-import { nearName } from './near_name.ts';
+import { nearName } from '../text/near_name.ts';
 import { groups } from './options.ts';
 import type { ConfigFile } from './search.ts';
 

@@ -1,4 +1,4 @@
-import { lstrip, rstrip, strip } from '../rest/python_strip.ts';
+import { lstrip, rstrip, strip } from '../text/python_strip.ts';
 import { ConfigError } from './config_error.ts';
 
 /** One assignment: the value after quotes are removed and lines are joined, and the line of its key, counted from 1. */

@@ -1,4 +1,4 @@
-import { strip } from '../rest/python_strip.ts';
+import { strip } from '../text/python_strip.ts';
 import { maskUrls } from './database_url.ts';
 import { sourceName } from './explain.ts';
 import type { LoadedConfig, Setting } from './load.ts';

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
+import { nearName } from '../text/near_name.ts';
 import { explain } from './explain.ts';
 import type { Setting } from './load.ts';
-import { nearName } from './near_name.ts';
 import { groups, knownNames } from './options.ts';
 import type { ConfigFile } from './search.ts';
 

@@ -1,6 +1,6 @@
 import type { Changes } from '../../db/fleet/read_changes.ts';
 import { type FleetPage, type NameRows, type ProviderRow, pageOf } from '../../db/fleet/rows.ts';
-import { asciiJson } from '../rest/ascii_json.ts';
+import { asciiJson } from '../text/ascii_json.ts';
 import { type Names, namesOf } from './names.ts';
 import { type ProviderParts, partsReader } from './parts.ts';
 import { createPlaces, nowhere } from './places.ts';

@@ -6,8 +6,8 @@ import type { Config } from '../config/config.ts';
 import type { Outages } from '../log/outages.ts';
 import type { Metrics } from '../metrics/metrics.ts';
 import { ApiError, badRequest, conflict, errorCodes, notFoundWithoutVary } from '../rest/errors.ts';
-import { messageOf } from '../rest/message_of.ts';
 import { versionText } from '../rest/versions.ts';
+import { messageOf } from '../text/message_of.ts';
 import { identifyAndLog } from './access_log.ts';
 import { bareResponse, respond } from './answer.ts';
 import type { Authentication } from './authentication.ts';
@@ -15,7 +15,7 @@ import type { mountConsole } from './console.ts';
 import { allowOrigins } from './cors.ts';
 import { mountEndpoints } from './dispatch.ts';
 import type { HonoEnv } from './exchange.ts';
-import { type MetricsParts, metricsAddress, mountMetrics } from './metrics_endpoint.ts';
+import { type MetricsOptions, metricsAddress, mountMetrics } from './metrics_endpoint.ts';
 import { onlyOwnHosts, trustsItsMachine } from './own_hosts.ts';
 import { incomingOf, routedPath, targetOf } from './path.ts';
 import { mountProbes, observing, type Probed } from './probes.ts';
@@ -50,7 +50,7 @@ export function createApp(apis: Apis, options: AppOptions): Hono<HonoEnv> {
   mountProbes(app, probed);
   if (metrics !== undefined) {
     app.use(observing(metrics));
-    if (metricsAddress(config) === undefined) mountMetrics(app, metricsParts(metrics, options));
+    if (metricsAddress(config) === undefined) mountMetrics(app, metricsOptions(metrics, options));
   }
   options.mountConsole?.(app, config);
   app.use(authentication);
@@ -69,14 +69,14 @@ export function createMetricsApp(apis: Apis, options: AppOptions): Hono<HonoEnv>
   const address = metricsAddress(config);
   if (address === undefined || metrics === undefined) return undefined;
   const app = emptyApp(apis, { ...config.api, host: address.host }, options);
-  mountMetrics(app, metricsParts(metrics, options));
+  mountMetrics(app, metricsOptions(metrics, options));
   app.notFound(() => {
     throw notFoundWithoutVary('');
   });
   return app;
 }
 
-const metricsParts = (metrics: Metrics, { config, authentication, policy }: AppOptions): MetricsParts => ({
+const metricsOptions = (metrics: Metrics, { config, authentication, policy }: AppOptions): MetricsOptions => ({
   metrics,
   authentication: config.metrics.requireToken ? authentication : undefined,
   policy,

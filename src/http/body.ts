@@ -1,7 +1,7 @@
 import type * as v from 'valibot';
 import { ApiError, badRequest } from '../rest/errors.ts';
-import { messageOf } from '../rest/message_of.ts';
-import { decodeUtf8 } from '../rest/utf8.ts';
+import { messageOf } from '../text/message_of.ts';
+import { decodeUtf8 } from '../text/utf8.ts';
 import type { Dialect } from './dialect.ts';
 
 /**

@@ -41,7 +41,7 @@ export function mountEndpoints(
         ifMatch,
         param: (name) => c.req.param(name) ?? '',
         limitBytes,
-        gone: () => goneSignal(c.env),
+        gone: () => goneSignal(c.env ?? {}),
         requireRule: (rule) => authorize(policy, rule, exchange.identity, dialect),
       });
       exchange.quiet = endpoint.quiet ?? false;
@@ -93,11 +93,12 @@ function checkMediaTypes(endpoint: Route, exchange: Exchange): void {
 }
 
 /**
- * Aborted where the client leaves. One that closes its side of the connection counts as gone: nothing else is heard of it until
- * something is sent.
+ * Aborted where the client leaves, or has left while its request waited for the database. One that closes its side of the connection
+ * counts as gone: nothing else is heard of it until something is sent.
  */
 function goneSignal({ incoming, outgoing }: HonoEnv['Bindings']): AbortSignal {
   const gone = new AbortController();
+  if (outgoing?.closed || incoming?.socket.readableEnded) gone.abort();
   const leave = () => {
     incoming?.socket.off('end', leave);
     gone.abort();

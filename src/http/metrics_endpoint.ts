@@ -19,7 +19,7 @@ export function metricsAddress({ api, metrics }: Pick<Config, 'api' | 'metrics'>
 }
 
 /** What `/metrics` works with. */
-export type MetricsParts = {
+export type MetricsOptions = {
   readonly metrics: Metrics;
   /** The authentication of requests for metrics; undefined where they need no token. */
   readonly authentication: Authentication | undefined;
@@ -27,7 +27,7 @@ export type MetricsParts = {
 };
 
 /** Mounts `/metrics`. Successes are logged at level debug only. */
-export function mountMetrics(app: Hono<HonoEnv>, { metrics, authentication, policy }: MetricsParts): void {
+export function mountMetrics(app: Hono<HonoEnv>, { metrics, authentication, policy }: MetricsOptions): void {
   if (authentication !== undefined) {
     app.use('/metrics', authentication);
     app.use('/metrics', authorized(policy));

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { parseOsloIni } from '../config/oslo_ini.ts';
 import { substitute } from '../config/substitution.ts';
-import { messageOf } from '../rest/message_of.ts';
+import { messageOf } from '../text/message_of.ts';
 import { readSourceUrl, type SourceSettings } from './import/source_url.ts';
 
 /** The flags that name the source of `placement-manage import`. */

@@ -1,6 +1,6 @@
 import type { OnlineMigration, Progress } from '../../db/online/online_migration.ts';
 import { runBatch } from '../../db/online/run.ts';
-import { messageOf } from '../rest/message_of.ts';
+import { messageOf } from '../text/message_of.ts';
 import { centredTable } from './boxed_table.ts';
 
 /**

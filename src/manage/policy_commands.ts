@@ -4,9 +4,9 @@ import { explainDecision, originOf } from '../access/policy/explain.ts';
 import { loadRules } from '../access/policy/policy.ts';
 import type { PolicySettings } from '../access/policy/read_files.ts';
 import { findRule, type Rule, type Rules } from '../access/policy/rules.ts';
-import { nearName } from '../config/near_name.ts';
 import { type Identity, noIdentity } from '../rest/identity.ts';
 import { addCommandGroup } from '../start/command_line.ts';
+import { nearName } from '../text/near_name.ts';
 
 /** The flags of `policy check`: they describe the token and the target of a request. */
 type CheckFlags = {

@@ -19,6 +19,10 @@ export const isUuidLike = (value: string): boolean => usual.test(value) || /^[0-
 /** The usual spelling of a text that isUuidLike accepts: lower case, with dashes. */
 export const normalUuid = (value: string): string => (usual.test(value) ? value : normalized(value));
 
+/** Whether two texts are equal, or spellings of one UUID. */
+export const isSameUuid = (one: string, other: string): boolean =>
+  one === other || normalUuid(one) === normalUuid(other);
+
 /** Nearly all have it: to test it takes a tenth of the time of making it. */
 const usual = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 

@@ -26,7 +26,10 @@ export type ApiRequest = {
   readonly prefers: <T extends string>(offers: readonly T[]) => T | undefined;
   /** A header of the request; undefined where it has none. */
   readonly header: (name: string) => string | undefined;
-  /** A signal that is aborted where the client leaves before it has its whole answer; also when that has been sent. */
+  /**
+   * A signal that is aborted where the client leaves before it has its whole answer; also when that has been sent. It is aborted from
+   * the beginning where the client has left already.
+   */
   readonly gone: () => AbortSignal;
   /** Scheme and authority by which the client calls, for links that are absolute. */
   readonly origin: string;
@@ -68,19 +71,22 @@ export type Route = {
 };
 
 /**
- * A route, and the function that answers its requests. `Parts` is what the handlers of an API work with: a database, a
+ * A route, and the function that answers its requests. `Dependencies` is what the handlers of an API work with: a database, a
  * fleet.
  */
-export type Endpoint<Parts> = Route & {
-  readonly handle: (request: ApiRequest, parts: Parts) => Answer | Promise<Answer>;
+export type Endpoint<Dependencies> = Route & {
+  readonly handle: (request: ApiRequest, dependencies: Dependencies) => Answer | Promise<Answer>;
 };
 
-/** An endpoint whose handler has its parts already. The server knows no more of any API. */
+/** An endpoint whose handler has its dependencies already. The server knows no more of any API. */
 export type BoundEndpoint = Route & { readonly handle: (request: ApiRequest) => Answer | Promise<Answer> };
 
-/** Gives endpoints the parts that their handlers work with. */
-export const bindEndpoints = <Parts>(endpoints: readonly Endpoint<Parts>[], parts: Parts): readonly BoundEndpoint[] =>
-  endpoints.map(({ handle, ...route }) => ({ ...route, handle: (request) => handle(request, parts) }));
+/** Gives endpoints the dependencies that their handlers work with. */
+export const bindEndpoints = <Dependencies>(
+  endpoints: readonly Endpoint<Dependencies>[],
+  dependencies: Dependencies,
+): readonly BoundEndpoint[] =>
+  endpoints.map(({ handle, ...route }) => ({ ...route, handle: (request) => handle(request, dependencies) }));
 
 /** What a policy rule compares with the identity; by default the project and the user of the request. */
 export type PolicyTarget = { readonly project_id: string | null; readonly user_id?: string };

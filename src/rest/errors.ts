@@ -30,6 +30,16 @@ export const concurrentlyUpdated =
 /** The error text for an unknown resource class, in upstream's words. */
 export const noSuchClass = (name: string): string => `No such resource class ${name}.`;
 
+/** The error text for unknown traits, in upstream's words. */
+export const noSuchTraits = (names: readonly string[]): string => `No such trait(s): ${names.join(', ')}.`;
+
+/** The error text for an unknown resource provider, in upstream's words. */
+export const noSuchProvider = (uuid: string): string => `No resource provider with uuid ${uuid} found`;
+
+/** The error text for inventories that cannot be removed, since they have allocations; in upstream's words. */
+export const inventoryInUse = (classNames: readonly string[], providerUuid: string): string =>
+  `Inventory for '${classNames.join(', ')}' on resource provider '${providerUuid}' in use.`;
+
 /** The value of the field `code` of an error. */
 export type ErrorCode = (typeof errorCodes)[keyof typeof errorCodes];
 

@@ -1,7 +1,7 @@
 import { isUuidLike } from '../placement/uuid.ts';
+import { strip } from '../text/python_strip.ts';
 import { ApiError, badRequest } from './errors.ts';
 import { since } from './microversions.ts';
-import { strip } from './python_strip.ts';
 import type { Query } from './query_string.ts';
 
 /** Required traits: at least one of each inner list. */

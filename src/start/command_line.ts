@@ -2,10 +2,10 @@ import os from 'node:os';
 import { type Command, CommanderError } from 'commander';
 import { ConfigError } from '../config/config_error.ts';
 import { type LoadedConfig, load } from '../config/load.ts';
-import { nearName } from '../config/near_name.ts';
 import type { Override } from '../config/sources.ts';
 import { version } from '../config/version.ts';
-import { messageOf } from '../rest/message_of.ts';
+import { messageOf } from '../text/message_of.ts';
+import { nearName } from '../text/near_name.ts';
 
 /** The flags that tell a command where its configuration is. */
 export type ConfigFlags = { readonly configFile?: readonly string[]; readonly configDir?: readonly string[] };

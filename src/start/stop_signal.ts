@@ -1,4 +1,4 @@
-import { messageOf } from '../rest/message_of.ts';
+import { messageOf } from '../text/message_of.ts';
 
 /** How long an orderly end may take. A supervisor of the process usually waits 30 s. */
 const patienceMs = 29_000;

@@ -1,8 +1,8 @@
 import { type ApiServer, createApiServer } from '../http/server/server.ts';
 import { openLog } from '../log/log.ts';
-import { messageOf } from '../rest/message_of.ts';
 import { giveBackMemory } from '../start/give_back_memory.ts';
 import { openService } from '../start/service.ts';
+import { messageOf } from '../text/message_of.ts';
 import { takeConnections } from './connections.ts';
 import { openGathering } from './gathering.ts';
 import type { Door, FromWorker, ToWorker } from './messages.ts';

@@ -124,6 +124,34 @@ for (const engine of engines) {
     }));
 }
 
+test('a client that leaves while the database is slow takes no place of those that follow', () =>
+  serve('postgresql', {}, async (url, service) => {
+    const { kysely } = service.database;
+    const next = String(at((await requestsTo(service, 'placement 1.44')('GET', '/changes')).json, 'next'));
+    const leaving = new AbortController();
+    const sent = await kysely.transaction().execute(async (other) => {
+      await sql`lock table provider_changes in access exclusive mode`.execute(other);
+      const waiting = { ...headers, prefer: 'wait=50' };
+      const poll = fetch(`${url}/changes?since=${next}`, { headers: waiting, signal: leaving.signal });
+      const events = { ...headers, accept: 'text/event-stream' };
+      const stream = fetch(`${url}/changes?since=${next}`, { headers: events, signal: leaving.signal });
+      const sent = Promise.allSettled([poll, stream]);
+      await until('the requests wait for the database', async () => {
+        const { rows } = await sql`select from pg_stat_activity
+          where datname = current_database() and wait_event_type = 'Lock'`.execute(kysely);
+        return rows.length > 0;
+      });
+      leaving.abort();
+      await sleep(300); // until the service has noticed it
+      return { sent };
+    });
+    await sent.sent;
+    const startedMs = performance.now();
+    await requestsTo(service, 'placement 1.44')('GET', '/changes');
+    await until('nothing follows', () => followersOf(service) === 0);
+    assert.ok(performance.now() - startedMs < 10_000, 'the request does not wait for its 50 s');
+  }));
+
 test('streams beyond the limit are refused, and all end with the process', () =>
   serve(anyEngine, { changes: { maxFollowers: 2 } }, async (url, service) => {
     const streams = [await openStream(`${url}/changes`, headers), await openStream(`${url}/changes`, headers)];

@@ -93,3 +93,18 @@ for (const engine of engines) {
     });
   }
 }
+
+for (const uuid of ['0000ABCD-0000-4000-8000-0000000000EF', '0000abcd0000400080000000000000ef']) {
+  test(`what GET shows of a provider with the UUID ${uuid} may be sent back`, async () => {
+    await withDeployment(async ({ send, succeed, execute }) => {
+      await execute(`update resource_providers set uuid = '${uuid}' where uuid = '${host}'`);
+      const self = `/resource_providers/${uuid}`;
+      const { json } = await succeed('GET', self, undefined, 'placement 1.40');
+      assert.ok(typeof json === 'object');
+      const renamed = await succeed('PUT', self, { ...json, name: 'renamed' }, 'placement 1.40');
+      assert.deepEqual([at(renamed.json, 'uuid'), at(renamed.json, 'name')], [uuid, 'renamed']);
+      const { status } = await send('PUT', self, { ...json, uuid: child }, 'placement 1.40');
+      assert.equal(status, 400, 'a UUID cannot be changed');
+    });
+  });
+}

@@ -1,6 +1,6 @@
 import { deepEqual, equal } from 'node:assert/strict';
 import { test } from 'node:test';
-import { likePattern } from '../../src/rest/like_pattern.ts';
+import { likePattern } from '../../src/text/like_pattern.ts';
 
 test('wildcards stand for any text and any character', () => {
   const names = ['h1', 'h10', 'H%', 'abcbd', 'a\nd', '😀x', ''];

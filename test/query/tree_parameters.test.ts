@@ -13,6 +13,13 @@ const parse = (query: string, version: number = since.placing) => {
   return { order, apartFrom, with: together };
 };
 
+test('blanks around the suffixes of same_subtree are those of Python, as in upstream', () => {
+  const groups = 'resources_A=VCPU:1&resources_B=VCPU:1&group_policy=none';
+  const parseSubtree = (value: string) => parseCandidateRequest(parseQuery(`${groups}&same_subtree=${value}`), 36);
+  assert.deepEqual(parseSubtree('%1F_A%20,%C2%85_B').sameSubtrees, [new Set(['_A', '_B'])]);
+  assert.throws(() => parseSubtree('_A,%EF%BB%BF_B'), ApiError, 'a byte order mark is no blank');
+});
+
 suite('order, apart_from and with', () => {
   const parsed = [
     ['', {}],

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync, type Stats, statSync } from 'node:fs';
 import path from 'node:path';
-import { messageOf } from '../../rest/message_of.ts';
+import { messageOf } from '../../text/message_of.ts';
 import { parsePolicyFile } from './parse_file.ts';
 import { assembleRules, type FileRule, type RuleSettings, type Rules, ruleComplaints } from './rules.ts';
 

@@ -1,5 +1,5 @@
-import { nearName } from '../../config/near_name.ts';
 import type { Identity } from '../../rest/identity.ts';
+import { nearName } from '../../text/near_name.ts';
 import { type Check, printCheck, referredRules } from './check.ts';
 import { computeRuleDefaults } from './compute_defaults.ts';
 import { credentialsOf, type Scope, scopeOf } from './credentials.ts';

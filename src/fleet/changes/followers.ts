@@ -1,4 +1,5 @@
 import type { Database } from '../../../db/engine/connect.ts';
+import { repeatLostRaces } from '../../../db/engine/lost_race.ts';
 import type { ChangedParts } from '../../../db/fleet/changed_parts.ts';
 import { readChangedParts } from '../../../db/fleet/changed_parts_since.ts';
 import type { FleetKeeper } from '../keeper.ts';
@@ -62,10 +63,9 @@ export function openFollowers(
   const readLog = async (position: Position, bits: number): Promise<Told | 'expired'> => {
     for (let attempt = 1; attempt <= attempts; attempt += 1) {
       const until = { position: recent.position, moment: fleet.moment };
-      const { isOtherRun, isGone, told } = await readChangedParts(database, snapshotText(position), until.moment, {
-        bits,
-        most: 2 * mostEntries,
-      });
+      const { isOtherRun, isGone, told } = await repeatLostRaces(() =>
+        readChangedParts(database, snapshotText(position), until.moment, { bits, most: 2 * mostEntries }),
+      );
       if (isOtherRun) await fleet.fresh();
       else return isGone ? 'expired' : toldOf(told ?? [], until.position);
     }

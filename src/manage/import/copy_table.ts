@@ -1,6 +1,6 @@
 import { recordCopied } from '../../../db/schema/unfinished_import.ts';
 import { insertRows } from '../../../db/statements/insert_rows.ts';
-import { messageOf } from '../../rest/message_of.ts';
+import { messageOf } from '../../text/message_of.ts';
 import type { ColumnKind, CopiedTable } from './copied_tables.ts';
 import type { ImportReport } from './import_report.ts';
 import type { RowKey } from './key_order.ts';

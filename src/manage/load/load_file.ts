@@ -1,6 +1,6 @@
 import { type FileHandle, open } from 'node:fs/promises';
 import type { Database } from '../../../db/engine/connect.ts';
-import { decodeUtf8 } from '../../rest/utf8.ts';
+import { decodeUtf8 } from '../../text/utf8.ts';
 import { analyzeTables } from '../import/target.ts';
 import { judgePart } from './judge_part.ts';
 import { type FileProvider, type Problem, parseLine } from './provider_line.ts';

@@ -5,8 +5,8 @@ import { capacity, type InventoryFields } from '../../placement/inventory.ts';
 import { normalUuid } from '../../placement/uuid.ts';
 import { ApiError } from '../../rest/errors.ts';
 import { keyed, list, object, text, uuidText } from '../../rest/json_schema.ts';
-import { messageOf } from '../../rest/message_of.ts';
 import { checkValue } from '../../rest/schema_check.ts';
+import { messageOf } from '../../text/message_of.ts';
 
 /** A provider of a file, with its parts. */
 export type FileProvider = {

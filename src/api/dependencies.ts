@@ -11,7 +11,7 @@ import type { ProviderWrites } from '../fleet/provider_writes.ts';
 import type { Service } from '../rest/versions.ts';
 
 /** What the handlers of the Placement API work with. */
-export type Parts = {
+export type Dependencies = {
   /** The versions that are offered. */
   readonly service: Service;
   readonly config: Config;

@@ -5,7 +5,7 @@ import type { Service } from '../rest/versions.ts';
 import type { Heartbeats } from './heartbeats.ts';
 
 /** What the handlers of the Compute API work with. */
-export type Parts = {
+export type Dependencies = {
   /** The versions that are offered. */
   readonly service: Service;
   readonly config: Config;
