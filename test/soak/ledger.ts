@@ -32,6 +32,9 @@ const knownReasons: readonly (readonly [name: string, sign: RegExp])[] = [
   ['disk space', /no space left|ENOSPC/i],
 ];
 
+/** A refusal is mostly right, so a service that refuses all writes would pass. At least this share of them must be done. */
+const leastDone = 1 / 20;
+
 /** @param endings the last output of the processes that ended by themselves so far */
 export function openLedger(logs: Logs, endings: () => readonly string[]): Ledger {
   const unexplained = () => endings().filter((last) => !knownReasons.some(([, sign]) => sign.test(last)));
@@ -44,6 +47,9 @@ export function openLedger(logs: Logs, endings: () => readonly string[]): Ledger
   const broken: string[] = [];
   const removedAfterMs: number[] = [];
   const histories = { checked: 0, undecided: 0, followed: 0 };
+  const writes = { answered: 0, done: 0 };
+  const refusals = () =>
+    writes.done < leastDone * writes.answered ? [`only ${writes.done} of ${writes.answered} writes were done`] : [];
   let served = performance.now();
   let longestMs = 0;
   const operations = () => [...statuses.values()].reduce((sum, count) => sum + count, 0);
@@ -63,12 +69,17 @@ export function openLedger(logs: Logs, endings: () => readonly string[]): Ledger
       ...broken,
       ...unexplained(),
       ...logs.leaks,
+      ...refusals(),
     ],
     leftOut,
     logs,
     watch: (outcome, { method, path, minor }, reply) => {
       statuses.set(outcome, (statuses.get(outcome) ?? 0) + 1);
       if (outcome === 'cut') return;
+      if (method !== 'GET') {
+        writes.answered += 1;
+        if (outcome < 300) writes.done += 1;
+      }
       if (outcome >= 500 && outcome !== 503)
         failed.push(`${method} ${path} at 1.${minor}: ${outcome} ${JSON.stringify(reply?.body)}`);
       // Refusals, and the list of versions, may need no database: only what was done shows that there is service.
@@ -79,6 +90,7 @@ export function openLedger(logs: Logs, endings: () => readonly string[]): Ledger
     },
     report: () => [
       `operations: ${operations()} (${[...statuses].map(([status, count]) => `${status}: ${count}`).join(', ')})`,
+      `writes: ${writes.done} of ${writes.answered} done`,
       `histories: ${histories.checked} checked, ${histories.undecided} undecided; changes followed to the end of ${histories.followed}`,
       `faults: ${[...faults.values()].reduce((sum, count) => sum + count, 0)} of ${faults.size} kinds`,
       ...[...faults].map(([name, count]) => `  ${count} ${name}`),

@@ -46,6 +46,19 @@ test('a 500 is counted also if only the logs have it, and refusals are no servic
   assert.notEqual(longest(), before);
 });
 
+test('a service that refuses all writes fails a soak', () => {
+  const ledger = openLedger(
+    openLogs(() => []),
+    () => [],
+  );
+  for (let count = 0; count < 20; count += 1) ledger.watch(409, { method: 'PUT', path: '/traits/CUSTOM_A', minor: 6 });
+  assert.deepEqual(ledger.complaints(), ['only 0 of 20 writes were done']);
+  ledger.watch(201, { method: 'PUT', path: '/traits/CUSTOM_A', minor: 6 });
+  assert.equal(ledger.complaints().length, 1);
+  ledger.watch(201, { method: 'PUT', path: '/traits/CUSTOM_B', minor: 6 });
+  assert.deepEqual(ledger.complaints(), []);
+});
+
 test('a process that ends by itself is noted and started again', async () => {
   await withStandIn(async (keystone) => {
     const { servers, close } = await deploy('embedded', keystone);
