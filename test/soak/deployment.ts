@@ -74,6 +74,8 @@ export async function deploy(engine: Engine, keystone: StandIn): Promise<Deploym
     await rm(folder, { recursive: true, force: true });
   };
   try {
+    const clock = await openFakeClock(folder);
+    ends.push(() => clock?.close()); // when all processes are gone
     const password = `database-${randomUUID()}`;
     const token = keystone.issue({ user: 'soak', project: 'soak', roles: ['admin'], lifetime: tokenSeconds });
     const logs = openLogs(() => [servicePassword, password, token, ...keystone.ownTokens()]);
@@ -96,7 +98,7 @@ export async function deploy(engine: Engine, keystone: StandIn): Promise<Deploym
       token,
       logs,
       disk,
-      clock: await openFakeClock(folder),
+      clock,
       canSlowDisk: canSlowDisk(),
       close,
     };

@@ -1,8 +1,9 @@
 import { execFileSync } from 'node:child_process';
-import { chmod, writeFile } from 'node:fs/promises';
+import { chmod, readdir, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { hasPrograms } from '../debian_packages.ts';
+import { isRunning } from './restartable_postgresql.ts';
 
 /** The clock of processes, which can be set while they run. It needs the program `faketime`, a package of Debian. */
 export type FakeClock = {
@@ -10,6 +11,8 @@ export type FakeClock = {
   readonly environment: Readonly<Record<string, string>>;
   /** Sets it ahead of the real time by these seconds (behind it if negative), and waits until all processes have it. */
   set(seconds: number): Promise<void>;
+  /** Removes what processes that were killed have left in shared memory. */
+  close(): Promise<void>;
 };
 
 /** How long a process keeps what it has read. */
@@ -17,8 +20,15 @@ const keptSeconds = 1;
 
 /** The library of `faketime`. Undefined where it is not there and cannot be installed. */
 function library(): string | undefined {
-  const look = () =>
-    execFileSync('faketime', ['-m', '-f', '+0', 'printenv', 'LD_PRELOAD'], { encoding: 'utf8' }).trim();
+  // A process of the same number that was killed has left its semaphore, so that one attempt may fail.
+  const look = (attempts = 5): string => {
+    try {
+      return execFileSync('faketime', ['-m', '-f', '+0', 'printenv', 'LD_PRELOAD'], { encoding: 'utf8' }).trim();
+    } catch (error) {
+      if (attempts === 1) throw error;
+      return look(attempts - 1);
+    }
+  };
   const isThere = (): boolean => {
     try {
       return look() !== '';
@@ -52,5 +62,14 @@ export async function openFakeClock(folder: string): Promise<FakeClock | undefin
       // The library counts whole seconds, so it may keep what it has read for almost one more.
       await sleep((keptSeconds + 1) * 1000 + 200);
     },
+    close: async () => {
+      for (const name of await readdir(sharedMemory)) {
+        const [, pid] = /^(?:sem\.)?faketime_(?:shm|sem)_(\d+)$/.exec(name) ?? [];
+        if (pid !== undefined && !isRunning(Number(pid))) await rm(path.join(sharedMemory, name), { force: true });
+      }
+    },
   };
 }
+
+/** Where the library keeps what the processes of one command share. */
+const sharedMemory = '/dev/shm';

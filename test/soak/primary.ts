@@ -3,7 +3,7 @@ import path from 'node:path';
 import pg from 'pg';
 import { createDatabase, databaseUrl, execute } from '../postgresql.ts';
 import { killServer, promote, requireStandby, startStandby } from '../races/standby.ts';
-import { type RestartablePostgresql, restartable, smallLog, startRestartable } from './restartable_postgresql.ts';
+import { type RestartablePostgresql, restartable, settings, startRestartable } from './restartable_postgresql.ts';
 
 /** The PostgreSQL server that writes, which may be another one after a failover. */
 export type Primary = Pick<RestartablePostgresql, 'shutDownAtOnce' | 'start' | 'pid' | 'stop'> & {
@@ -52,7 +52,7 @@ export async function openPrimary(password: string): Promise<Primary> {
     stop: () => server.stop(),
     failOver: async () => {
       const old = server;
-      const standby = await startStandby(old, smallLog);
+      const standby = await startStandby(old, settings);
       await requireStandby(old);
       await killServer(old);
       await promote(standby);

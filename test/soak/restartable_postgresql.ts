@@ -19,12 +19,15 @@ export type RestartablePostgresql = {
   stop(): Promise<void>;
 };
 
-/** How much of the write-ahead log is kept: enough for a standby to begin. More does not fit on the small disk. */
-export const smallLog = { wal_keep_size: '64MB', max_wal_size: '128MB' } as const;
+/**
+ * Of the write-ahead log enough is kept for a standby to begin; more does not fit on the small disk. Shared memory is in the folder
+ * of the server, and is removed with it: a server that is killed leaves what is in /dev/shm.
+ */
+export const settings = { wal_keep_size: '64MB', max_wal_size: '128MB', dynamic_shared_memory_type: 'mmap' } as const;
 
 /** Starts a server whose committed data survives. */
 export const startRestartable = async (): Promise<RestartablePostgresql> =>
-  restartable(await startPostgresql({ durable: true, settings: smallLog }));
+  restartable(await startPostgresql({ durable: true, settings }));
 
 /** @param server whose committed data survives */
 export async function restartable(server: PostgresqlServer): Promise<RestartablePostgresql> {
@@ -75,7 +78,7 @@ export async function restartable(server: PostgresqlServer): Promise<Restartable
 }
 
 /** Whether a process exists that has not ended. */
-function isRunning(pid: number): boolean {
+export function isRunning(pid: number): boolean {
   try {
     process.kill(pid, 0);
     return true;
