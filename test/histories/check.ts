@@ -129,6 +129,21 @@ function untold(
       ({ completed, action: { path, body } }) =>
         completed === undefined && `${path} ${JSON.stringify(body)}`.includes(consumer),
     );
+  /**
+   * When consumers whose allocations of a provider a request changes may have lost them already: at the end of a term, or by a request
+   * without an answer. The order need not say so, since the state after the request is the same.
+   */
+  const lossesBefore = (from: State, to: State, provider: string): readonly number[] =>
+    Object.entries(from.consumers)
+      .filter(
+        ([uuid, { allocations }]) =>
+          !isDeepStrictEqual(allocations[provider], to.consumers[uuid]?.allocations[provider]),
+      )
+      .flatMap(([uuid, { term }]) => {
+        if (mayBeGoneEarlier(uuid)) return [Number.NEGATIVE_INFINITY];
+        if (term === undefined) return [];
+        return [circumstances.isClockSteady ? term.earliest : Number.NEGATIVE_INFINITY];
+      });
   let present = initial;
   for (const { step: operation, state } of order) {
     const seen = present;
@@ -150,7 +165,8 @@ function untold(
         for (const [part, of] of Object.entries(parts)) {
           if (isDeepStrictEqual(of(from, uuid), of(to, uuid))) continue;
           const ofPart = told.changes.filter((each) => each.uuid === uuid && each.parts.includes(part));
-          if (ofPart.some(({ completed }) => completed > changedMs)) continue;
+          const sinceMs = part === 'usages' ? Math.min(changedMs, ...lossesBefore(from, to, uuid)) : changedMs;
+          if (sinceMs < since || ofPart.some(({ completed }) => completed > sinceMs)) continue;
           const times = ofPart.map(({ completed }) => completed).join(', ');
           const text =
             `the ${part} of ${uuid}, changed after ${changedMs}, after ${what} ${described(operation)}\n` +

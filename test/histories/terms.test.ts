@@ -9,9 +9,13 @@ import { type State, tags } from './state.ts';
 
 const host = '00000000-0000-4000-8000-0000000000aa';
 const uuid = '00000000-0000-4000-8000-000000000001';
+const otherHost = '00000000-0000-4000-8000-0000000000bb';
 const inventory = { total: 4, reserved: 0, min_unit: 1, max_unit: 4, step_size: 1, allocation_ratio: 1 };
 const initial: State = {
-  providers: { [host]: { name: 'host', generation: 1, inventories: { VCPU: inventory }, traits: [], aggregates: [] } },
+  providers: {
+    [host]: { name: 'host', generation: 1, inventories: { VCPU: inventory }, traits: [], aggregates: [] },
+    [otherHost]: { name: 'other host', generation: 1, inventories: { VCPU: inventory }, traits: [], aggregates: [] },
+  },
   consumers: {},
 };
 const wish = {
@@ -64,7 +68,7 @@ const renewed = (atMs: number, endsAtMs: number): Event => ({
 });
 const notFound = (atMs: number): Event => ({ atMs, action: readConsumer(45, uuid), status: 404 });
 
-/** @param toldAtMs when a client that follows was told of usages; undefined if none follows */
+/** @param toldAtMs when a client that follows was told of usages of the host; undefined if none follows */
 function isExplained(events: readonly Event[], circumstances = steady, toldAtMs?: readonly number[]): boolean {
   const etag = tags.consumer({ ...wish, generation: 1, term: undefined });
   const operations = events.map(({ atMs, action, status, body }) => ({
@@ -79,7 +83,10 @@ function isExplained(events: readonly Event[], circumstances = steady, toldAtMs?
       arena: { providers: [host], consumers: [uuid], projects: [], aggregates: ['', ''], initial },
       history: { operations, now: Date.now, record: async () => undefined },
       told: {
-        changes: (toldAtMs ?? []).map((ms) => ({ uuid: host, parts: ['usages'], completed: startMs + ms })),
+        changes: [
+          ...(toldAtMs ?? []).map((ms) => ({ uuid: host, parts: ['usages'], completed: startMs + ms })),
+          { uuid: otherHost, parts: ['usages'], completed: Number.POSITIVE_INFINITY },
+        ],
         since: toldAtMs === undefined ? undefined : startMs - 10,
       },
       removedAfterMs: [],
@@ -122,4 +129,17 @@ test('while the clock of the database jumps a term may end at any time, but a re
   assert.ok(isExplained([claimed, there(800, 3_600_000), gone(900)], jumping));
   assert.ok(!isExplained([claimed, gone(900), there(1000, 1005)], jumping));
   assert.ok(isExplained([claimed, there(800, 3_600_000), gone(900)], jumping, [20, 850]));
+});
+
+test('a change by a claim may have been told when a term ended before it, and not earlier', () => {
+  const moved: Event = {
+    atMs: 1500,
+    action: claim(20, { ...wish, allocations: { [otherHost]: { VCPU: 1 } } }),
+    status: 204,
+  };
+  const told = (...atMs: readonly number[]) => isExplained([claimed, moved], steady, atMs);
+  assert.ok(told(5, 1505), 'the consumer was there until then');
+  assert.ok(told(5, 1100), 'it was removed at the end of its term');
+  assert.ok(!told(5), 'it is told of neither');
+  assert.ok(!told(5, 900), 'its term had not ended');
 });
