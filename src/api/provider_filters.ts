@@ -51,9 +51,12 @@ export function filterProviders(query: Query, version: number): (fleet: Fleet) =
       found = (found === undefined ? fleet.byId.values() : Iterator.from(found)).filter(holds).toArray();
     };
     const keepAmong = (some: readonly Provider[]): void => {
+      if (found === undefined) {
+        found = some.toSorted((one, other) => one.id - other.id);
+        return;
+      }
       const wanted = new Set(some);
-      if (found === undefined) found = some.toSorted((one, other) => one.id - other.id);
-      else keep((provider) => wanted.has(provider));
+      keep((provider) => wanted.has(provider));
     };
     if (values.in_tree) {
       const node = fleet.byUuid.get(values.in_tree);

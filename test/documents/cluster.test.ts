@@ -10,7 +10,7 @@ const read = (file: string): string => readFileSync(path.join(folder, file), 'ut
 test('the README of deploy/cluster has each value that its files need, and no others', () => {
   const files = readdirSync(folder).filter((file) => file !== 'README.md');
   const needed = files.flatMap((file) => [...read(file).matchAll(/\$\{(\w+)\}/g)].map(([, name = '']) => name));
-  // Those of the other nodes and processes have the same form.
+  // The names for nodes 2 and 3, and for processes 2 and 3, have the same form as those for 1.
   const named = needed.filter((name) => !/^[NP][23]_/.test(name));
   const table = read('README.md').split('| value | |')[1]?.split('\n\n')[0] ?? '';
   const columns = [...table.matchAll(/^\| (`.*?) \| /gm)].map(([, names = '']) => names).join();

@@ -142,6 +142,7 @@ function untold(
       .flatMap(([uuid, { term }]) => {
         if (mayBeGoneEarlier(uuid)) return [Number.NEGATIVE_INFINITY];
         if (term === undefined) return [];
+        // By a clock that jumps, an end says nothing about when the removal was.
         return [circumstances.isClockSteady ? term.earliest : Number.NEGATIVE_INFINITY];
       });
   let present = initial;
@@ -151,16 +152,11 @@ function untold(
     if (operation.completed === undefined) continue;
     const key = sortedJson(state);
     const before = stepsFrom(seen, operation, circumstances).find(({ after }) => sortedJson(after) === key)?.before;
-    const removed = Object.entries(seen.consumers).filter(([uuid]) => before?.consumers[uuid] === undefined);
-    const ends = removed.map(([, { term }]) => term?.earliest ?? Number.NEGATIVE_INFINITY);
-    // By a clock that jumps, an end says nothing about when the removal was.
-    const isEndKnown = circumstances.isClockSteady && !removed.some(([uuid]) => mayBeGoneEarlier(uuid));
-    const endMs = isEndKnown ? Math.min(...ends) : Number.NEGATIVE_INFINITY;
     for (const [from, to, changedMs, what] of [
-      [seen, before ?? seen, endMs, 'a removal that is seen by'],
+      [seen, before ?? seen, Number.POSITIVE_INFINITY, 'a removal that is seen by'],
       [before ?? seen, state, operation.invoked, ''],
     ] as const) {
-      if (changedMs < since || from === to) continue;
+      if (from === to) continue;
       for (const uuid of Object.keys(state.providers)) {
         for (const [part, of] of Object.entries(parts)) {
           if (isDeepStrictEqual(of(from, uuid), of(to, uuid))) continue;
@@ -169,7 +165,7 @@ function untold(
           if (sinceMs < since || ofPart.some(({ completed }) => completed > sinceMs)) continue;
           const times = ofPart.map(({ completed }) => completed).join(', ');
           const text =
-            `the ${part} of ${uuid}, changed after ${changedMs}, after ${what} ${described(operation)}\n` +
+            `the ${part} of ${uuid}, changed after ${sinceMs}, after ${what} ${described(operation)}\n` +
             `It was told at ${times || 'no time'}; the client follows since ${since}.`;
           return { kind: 'not told', text };
         }

@@ -6,7 +6,8 @@ import type { Provider } from '../../src/fleet/provider.ts';
 /** The whole content of a fleet, in an order that does not depend on its history, for comparison. */
 export function formOf(fleet: Fleet) {
   return {
-    providers: Array.from(fleet.byId.values(), (provider) => formOfProvider(fleet, provider)),
+    providers: [...fleet.byId.values()].sort((a, b) => a.id - b.id).map((provider) => formOfProvider(fleet, provider)),
+    byId: Array.from(fleet.byId.values(), ({ id }) => [id, fleet.byId.get(id)?.id]).sort(byFirst),
     size: fleet.byId.size,
     byUuid: [...fleet.byUuid].map(([uuid, provider]) => [uuid, provider.id]).sort(byFirst),
     byName: [...fleet.byName].map(([name, provider]) => [name, provider.id]).sort(byFirst),
