@@ -58,7 +58,6 @@ export type Database = {
    *   of a statement applies.
    * @returns the rows of each statement
    * @throws the first error; `lockNotAvailable` if a lock was not granted in time. Then nothing was changed.
-   *   `failedStatement` tells which statement failed.
    */
   transaction<const Statements extends readonly RawBuilder<unknown>[]>(
     statements: Statements,
@@ -225,12 +224,6 @@ async function eventLoopTurn(): Promise<void> {
   await setImmediate();
 }
 
-const failedStatements = new WeakMap<Error, number>();
-
-/** The index of the statement of a transaction that failed with this error; undefined if no statement did. */
-export const failedStatement = (error: unknown): number | undefined =>
-  error instanceof Error ? failedStatements.get(error) : undefined;
-
 async function transaction(
   pool: Pick<pg.Pool, 'connect'>,
   engine: Database['engine'],
@@ -261,13 +254,8 @@ async function transaction(
     } finally {
       stream?.uncork();
     }
-    const settled = await Promise.allSettled(sent);
-    settled.forEach((result, place) => {
-      if (result.status === 'fulfilled') return;
-      if (result.reason instanceof Error && !isSingle) failedStatements.set(result.reason, place - 1);
-      throw result.reason;
-    });
-    const rows = (await Promise.all(sent)).map((result) => result.rows as readonly unknown[]);
+    await Promise.allSettled(sent);
+    const rows = (await Promise.all(sent)).map((result) => result.rows as readonly unknown[]); // throws the first error
     return isSingle ? rows : rows.slice(1, -1);
   } catch (error) {
     // A COMMIT after a failed statement has rolled back already. A broken connection must not be used again.

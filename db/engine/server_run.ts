@@ -10,5 +10,5 @@ export const serverRun = sql`extract(epoch from pg_postmaster_start_time())::tex
  * Whether the statement runs on this run of the server; true if none is given. On another run the same ids and
  * generations may belong to other rows.
  */
-export const isOnRun = (run: string | undefined): RawBuilder<boolean> =>
+export const isOnRun = (run: string | RawBuilder<unknown> | undefined): RawBuilder<boolean> =>
   sql`coalesce(${serverRun} = ${run ?? null}::text, true)`;

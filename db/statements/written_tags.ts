@@ -19,16 +19,15 @@ export const providerTagsAreWritten = sql`(select set_config('placement.etags', 
 export type PartTags = { readonly tag: string; readonly tagBefore: string };
 
 /**
- * A part of a statement: writes the tag of a part of the provider in table `guard`. Old providers may have no row of
- * tags. If the stored tag is not `tagBefore`, another program changed the part, maybe while the statement ran, and its
+ * A part of a statement: writes the tags of a part of the providers in table `guard`, as table `asked` has them. Old providers may have no
+ * row of tags. If a stored tag is not `tag_before`, another program changed the part, maybe while the statement ran, and its
  * rows stay beside ours. Then the tag is set to null, and a trigger computes it from all rows (migration 005).
  */
-export const writtenTag = (
-  part: 'inventories' | 'traits' | 'aggregates',
-  { tag, tagBefore }: PartTags,
-): RawBuilder<unknown> => sql`
+export const writtenTags = (part: 'inventories' | 'traits' | 'aggregates'): RawBuilder<unknown> => sql`
     tagged as (
-      insert into resource_provider_etags as present (resource_provider_id, ${sql.ref(part)}) select id, ${tag}::text from guard
-      on conflict (resource_provider_id) do update set ${sql.ref(part)} =
-        case when coalesce(present.${sql.ref(part)} = ${tagBefore}::text, true) then excluded.${sql.ref(part)} end
+      insert into resource_provider_etags as present (resource_provider_id, ${sql.ref(part)})
+      select guard.id, asked.tag from guard join asked using (place)
+      on conflict (resource_provider_id) do update set ${sql.ref(part)} = case when coalesce(
+        present.${sql.ref(part)} = (select tag_before from asked where provider_id = present.resource_provider_id), true
+      ) then excluded.${sql.ref(part)} end
     )`;

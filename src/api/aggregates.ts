@@ -1,6 +1,5 @@
 import * as v from 'valibot';
 import { laterGeneration } from '../../db/statements/generation.ts';
-import { setAggregates } from '../../db/statements/providers/set_aggregates.ts';
 import { aggregatesTagOf } from '../fleet/entity_tags.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import type { Provider } from '../fleet/provider.ts';
@@ -69,7 +68,7 @@ async function replace(request: ApiRequest, dependencies: Dependencies): Promise
     judge: (provider, fleet) => {
       requireGeneration(provider, generation);
       const seen = request.ifMatch && provider.aggregates;
-      return { write: write(fleet, provider, { generation, uuids: body.aggregates, seen }) };
+      return { write: { kind: 'aggregates', generation, seen, ...wanted(fleet, provider, body.aggregates) } };
     },
     lostRace: () => conflict(`Update conflict: ${concurrentlyUpdated}`, errorCodes.concurrentUpdate),
   });
@@ -78,28 +77,23 @@ async function replace(request: ApiRequest, dependencies: Dependencies): Promise
 
 async function replaceUnguarded(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
   findProvider(await dependencies.fleet.fresh(), request.param('uuid'));
-  const wanted = await request.json(uuids);
+  const asked = await request.json(uuids);
   // It is not done where the provider was deleted, where another server took over, or where an aggregate was deleted,
   // which the next write makes again.
   const { plan } = await writeUntilDone(dependencies, request, (provider, fleet) => ({
     provider,
-    write: write(fleet, provider, { generation: undefined, uuids: wanted }),
+    write: { kind: 'last aggregates', ...wanted(fleet, provider, asked) },
   }));
-  return answer(request, wanted, plan.provider.generation);
+  return answer(request, asked, plan.provider.generation);
 }
 
-const write = (
-  { serverRun }: Fleet,
-  provider: Provider,
-  change: Pick<Parameters<typeof setAggregates>[0], 'generation' | 'uuids' | 'seen'>,
-) =>
-  setAggregates({
-    ...change,
-    providerId: provider.id,
-    serverRun,
-    tag: aggregatesTag(change.uuids),
-    tagBefore: aggregatesTagOf(provider),
-  });
+const wanted = ({ serverRun }: Fleet, provider: Provider, uuids: readonly string[]) => ({
+  providerId: provider.id,
+  serverRun,
+  uuids,
+  tag: aggregatesTag(uuids),
+  tagBefore: aggregatesTagOf(provider),
+});
 
 // Response shapes
 

@@ -1,5 +1,4 @@
 import type { ProviderWrite } from '../../db/statements/providers/provider_write.ts';
-import { writeInventories } from '../../db/statements/providers/write_inventories.ts';
 import { inventoriesTagOf } from '../fleet/entity_tags.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import { nameOf } from '../fleet/names.ts';
@@ -22,7 +21,8 @@ export function inventoriesWrite(
   const removed = remove.map(({ fields }) => fields.classId);
   const changed = new Set([...put.map(({ classId }) => classId), ...removed]);
   const kept = provider.inventories.map(({ fields }) => fields).filter(({ classId }) => !changed.has(classId));
-  return writeInventories({
+  return {
+    kind: 'inventories',
     providerId: provider.id,
     generation: provider.generation,
     serverRun,
@@ -34,5 +34,5 @@ export function inventoriesWrite(
       ...kept.map((fields) => [nameOf(classes, fields.classId), fields] as const),
     ]),
     tagBefore: inventoriesTagOf(fleet, provider),
-  });
+  };
 }

@@ -1,5 +1,5 @@
 import { laterGeneration } from '../../db/statements/generation.ts';
-import { setTraits } from '../../db/statements/providers/set_traits.ts';
+import type { ProviderWrite } from '../../db/statements/providers/provider_write.ts';
 import { traitsTagOf } from '../fleet/entity_tags.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import { nameOf } from '../fleet/names.ts';
@@ -77,15 +77,15 @@ function remove(request: ApiRequest, dependencies: Dependencies): Promise<Answer
   );
 }
 
-const write = (fleet: Fleet, provider: Provider, traitIds: readonly number[]) =>
-  setTraits({
-    providerId: provider.id,
-    generation: provider.generation,
-    serverRun: fleet.serverRun,
-    traits: traitIds.map((id) => ({ id, name: nameOf(fleet.traits, id) })),
-    tag: traitsTagOf(fleet, traitIds),
-    tagBefore: traitsTagOf(fleet, provider.traitIds),
-  });
+const write = (fleet: Fleet, provider: Provider, traitIds: readonly number[]): ProviderWrite => ({
+  kind: 'traits',
+  providerId: provider.id,
+  generation: provider.generation,
+  serverRun: fleet.serverRun,
+  traits: traitIds.map((id) => ({ id, name: nameOf(fleet.traits, id) })),
+  tag: traitsTagOf(fleet, traitIds),
+  tagBefore: traitsTagOf(fleet, provider.traitIds),
+});
 
 const requireTraits = (request: ApiRequest, { uuid, traitIds }: Provider, fleet: Fleet): void =>
   requireMatch(request, `What resource provider ${uuid} has as traits`, () => traitsTagOf(fleet, traitIds));

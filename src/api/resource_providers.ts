@@ -1,15 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import * as v from 'valibot';
-import { failureKind } from '../../db/engine/failure_kind.ts';
-import { createProvider } from '../../db/statements/providers/create_provider.ts';
 import { deleteProvider } from '../../db/statements/providers/delete_provider.ts';
 import { newProviderTags, providerTagOf } from '../fleet/entity_tags.ts';
-import type { Fleet } from '../fleet/fleet.ts';
 import type { FleetKeeper } from '../fleet/keeper.ts';
 import type { Provider } from '../fleet/provider.ts';
 import { isSameUuid, normalUuid } from '../placement/uuid.ts';
 import { type Answer, type ApiRequest, type Endpoint, noContent } from '../rest/endpoint.ts';
-import { badRequest, conflict, errorCodes, notFound } from '../rest/errors.ts';
+import { badRequest, concurrentlyUpdated, conflict, errorCodes, notFound } from '../rest/errors.ts';
 import { integer, list as listOf, object, text, uuidText } from '../rest/json_schema.ts';
 import { since } from '../rest/microversions.ts';
 import { bySince } from '../rest/versions.ts';
@@ -103,16 +100,19 @@ async function create(request: ApiRequest, { fleet, providerWrites }: Dependenci
   const parent = parentUuid === null ? undefined : await findParent(fleet, parentUuid);
   if (parentUuid !== null && parent === undefined) throw noParent();
   const tags = newProviderTags({ uuid, name: body.name, parentUuid: parent?.uuid ?? null });
-  let shown: Fleet | undefined;
-  try {
-    shown = await providerWrites.perform(createProvider({ uuid, name: body.name, parent, tags }));
-  } catch (error) {
-    if (failureKind(error) !== 'taken') throw error;
+  const shown = await providerWrites.perform(
+    parent === undefined
+      ? { kind: 'root', uuid, name: body.name, tags }
+      : { kind: 'child', uuid, name: body.name, tags, parent },
+  );
+  if (shown === undefined) {
+    const { byName, byUuid } = await fleet.fresh();
+    if (parentUuid !== null && !byUuid.has(parentUuid)) throw noParent();
     // Where both are taken the error names the name, as upstream's does on PostgreSQL.
-    const clash = (await fleet.fresh()).byName.has(body.name) ? `name: ${body.name}` : `uuid: ${uuid}`;
+    const clash = byName.has(body.name) ? `name: ${body.name}` : byUuid.has(uuid) ? `uuid: ${uuid}` : undefined;
+    if (clash === undefined) throw conflict(concurrentlyUpdated, errorCodes.concurrentUpdate);
     throw conflict(`Conflicting resource provider ${clash} already exists.`, errorCodes.duplicateName);
   }
-  if (shown === undefined) throw noParent();
   const location = `/resource_providers/${uuid}`;
   if (request.version < since.createdProviderShown) return { status: 201, location };
   const provider = findProvider(shown, uuid);

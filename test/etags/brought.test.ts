@@ -6,11 +6,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { sql } from 'kysely';
 import { type Database, openDatabase } from '../../db/engine/connect.ts';
-import { createProvider } from '../../db/statements/providers/create_provider.ts';
 import type { ProviderWrite } from '../../db/statements/providers/provider_write.ts';
-import { setAggregates } from '../../db/statements/providers/set_aggregates.ts';
-import { setTraits } from '../../db/statements/providers/set_traits.ts';
-import { writeInventories } from '../../db/statements/providers/write_inventories.ts';
 import { engines, withFreshDatabase } from '../engines.ts';
 import { isWritten } from '../races/two_connections.ts';
 
@@ -47,30 +43,38 @@ for (const engine of engines) {
         // The row of a provider that no longer exists. It must not disturb the next one.
         await sql`insert into resource_provider_etags (resource_provider_id, provider)
           select id, 'old' from generate_series(1, 10) as id`.execute(database.kysely);
-        await write(createProvider({ uuid: 'rp', name: 'rp', parent: undefined, tags: newTags }));
+        await write({ kind: 'root', uuid: 'rp', name: 'rp', tags: newTags });
         assert.deepEqual(await stored(database, 'rp'), { ...newTags, inventory: null });
         const { id } = await database.kysely.selectFrom('resource_providers').select('id').executeTakeFirstOrThrow();
-        await write(createProvider({ uuid: 'child', name: 'child', parent: { id, uuid: 'rp' }, tags: newTags }));
+        await write({ kind: 'child', uuid: 'child', name: 'child', parent: { id, uuid: 'rp' }, tags: newTags });
         assert.deepEqual(await stored(database, 'child'), { ...newTags, inventory: null });
 
         const guard = (generation: number) => ({ providerId: id, generation });
         const both = [inventory(0, 'VCPU', 'vcpu 1'), inventory(1, 'MEMORY_MB', 'memory')];
-        await write(writeInventories({ ...guard(0), put: both, remove: [], kept: [], tag: 'i1', tagBefore: 'i' }));
+        await write({ kind: 'inventories', ...guard(0), put: both, remove: [], kept: [], tag: 'i1', tagBefore: 'i' });
         assert.deepEqual(await stored(database, 'rp'), { ...newTags, inventories: 'i1', inventory: 'vcpu 1 memory' });
         const vcpu = { ...inventory(0, 'VCPU', 'vcpu 2'), total: 11 };
-        await write(writeInventories({ ...guard(1), put: [vcpu], remove: [1], kept: [], tag: 'i2', tagBefore: 'i1' }));
+        await write({
+          kind: 'inventories',
+          ...guard(1),
+          put: [vcpu],
+          remove: [1],
+          kept: [],
+          tag: 'i2',
+          tagBefore: 'i1',
+        });
         assert.deepEqual(await stored(database, 'rp'), { ...newTags, inventories: 'i2', inventory: 'vcpu 2' });
-        await write(writeInventories({ ...guard(2), put: [], remove: [0], kept: [], tag: 'i3', tagBefore: 'i2' }));
+        await write({ kind: 'inventories', ...guard(2), put: [], remove: [0], kept: [], tag: 'i3', tagBefore: 'i2' });
 
         const traits = await database.kysely.selectFrom('traits').select(['id', 'name']).limit(2).execute();
         for (const [place, tag] of ['t1', 't2', 't3'].entries()) {
           const tagBefore = place === 0 ? 't' : `t${place}`;
-          await write(setTraits({ ...guard(3 + place), traits: traits.slice(place), tag, tagBefore }));
+          await write({ kind: 'traits', ...guard(3 + place), traits: traits.slice(place), tag, tagBefore });
           assert.equal((await stored(database, 'rp'))?.traits, tag);
         }
-        await write(setAggregates({ ...guard(6), uuids: ['one', 'other'], tag: 'a1', tagBefore: 'a' }));
+        await write({ kind: 'aggregates', ...guard(6), uuids: ['one', 'other'], tag: 'a1', tagBefore: 'a' });
         assert.equal((await stored(database, 'rp'))?.aggregates, 'a1');
-        await write(setAggregates({ providerId: id, generation: undefined, uuids: [], tag: 'a2', tagBefore: 'a1' }));
+        await write({ kind: 'last aggregates', providerId: id, uuids: [], tag: 'a2', tagBefore: 'a1' });
         const last = { provider: 'p', inventories: 'i3', inventory: null, traits: 't3', aggregates: 'a2' };
         assert.deepEqual(await stored(database, 'rp'), last);
 

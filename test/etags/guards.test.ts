@@ -13,10 +13,8 @@ import { deleteResourceClass } from '../../db/statements/names/resource_classes.
 import { deleteTrait } from '../../db/statements/names/traits.ts';
 import { deleteProvider } from '../../db/statements/providers/delete_provider.ts';
 import { moveProvider } from '../../db/statements/providers/move_provider.ts';
+import type { ProviderWrite } from '../../db/statements/providers/provider_write.ts';
 import { renameProvider } from '../../db/statements/providers/rename_provider.ts';
-import { setAggregates } from '../../db/statements/providers/set_aggregates.ts';
-import { setTraits } from '../../db/statements/providers/set_traits.ts';
-import { writeInventories } from '../../db/statements/providers/write_inventories.ts';
 import { aggregatesTag, inventoriesTag, traitsTag } from '../../src/placement/entity_tag.ts';
 import { isWritten, type TwoConnections, whileOther, withTwoConnections } from '../races/two_connections.ts';
 
@@ -76,7 +74,15 @@ test('aggregates are replaced only if they are as they were read, even at the sa
       'insert into resource_provider_aggregates (resource_provider_id, aggregate_id) values (1, 1000)',
     ];
     const ours = (seen: readonly string[]) =>
-      isWritten(database, setAggregates({ providerId: 1, generation: 5, uuids: ['ours'], tag, tagBefore: tag, seen }));
+      isWritten(database, {
+        kind: 'aggregates',
+        providerId: 1,
+        generation: 5,
+        uuids: ['ours'],
+        tag,
+        tagBefore: tag,
+        seen,
+      });
     assert.equal(await whileOther(connections, below, () => ours([])), false);
     assert.equal(await ours(['other', 'theirs']), false);
     assert.equal(await ours(['theirs']), true);
@@ -88,7 +94,8 @@ test('inventories and traits are not written if their names change in between: t
     const { database, other } = connections;
     await other.query(`insert into resource_classes (id, name) values (10000, 'CUSTOM_C')`);
     await other.query(`insert into traits (id, name) values (10000, 'CUSTOM_T')`);
-    const inventories = writeInventories({
+    const inventories: ProviderWrite = {
+      kind: 'inventories',
       providerId: 1,
       generation: 5,
       put: [],
@@ -96,17 +103,18 @@ test('inventories and traits are not written if their names change in between: t
       kept: [{ id: 10_000, name: 'CUSTOM_C' }],
       tag: inventoriesTag([]),
       tagBefore: inventoriesTag([]),
-    });
+    };
     const renamedClass = [`update resource_classes set name = 'CUSTOM_D' where id = 10000`];
     assert.equal(await whileOther(connections, renamedClass, () => isWritten(database, inventories)), false);
     const worn = [{ id: 10_000, name: 'CUSTOM_T' }];
-    const traits = setTraits({
+    const traits: ProviderWrite = {
+      kind: 'traits',
       providerId: 1,
       generation: 5,
       traits: worn,
       tag: traitsTag(['CUSTOM_T']),
       tagBefore: traitsTag([]),
-    });
+    };
     const renamedTrait = [`update traits set name = 'CUSTOM_U' where id = 10000`];
     assert.equal(await whileOther(connections, renamedTrait, () => isWritten(database, traits)), false);
     const { rows } = await other.query('select generation from resource_providers where id = 1');

@@ -11,9 +11,7 @@ import { deleteResourceClass } from '../../db/statements/names/resource_classes.
 import { deleteTrait } from '../../db/statements/names/traits.ts';
 import { deleteProvider } from '../../db/statements/providers/delete_provider.ts';
 import { moveProvider } from '../../db/statements/providers/move_provider.ts';
-import { setAggregates } from '../../db/statements/providers/set_aggregates.ts';
-import { setTraits } from '../../db/statements/providers/set_traits.ts';
-import { writeInventories } from '../../db/statements/providers/write_inventories.ts';
+import type { ProviderWrite } from '../../db/statements/providers/provider_write.ts';
 import { aggregatesTag, inventoriesTag, inventoryTag, traitsTag } from '../../src/placement/entity_tag.ts';
 import { claim } from './judged_claim.ts';
 import {
@@ -164,10 +162,16 @@ test('a write of inventories fails after a claim on their provider, or the delet
     const put = [{ ...inventory, classId: 10_000, className: 'CUSTOM_C', tag: inventoryTag(inventory) }];
     const tag = inventoriesTag([['CUSTOM_C', inventory]]);
     const ours = () =>
-      isWritten(
-        database,
-        writeInventories({ providerId: 1, generation: 5, put, remove: [0], kept: [], tag, tagBefore: tag }),
-      );
+      isWritten(database, {
+        kind: 'inventories',
+        providerId: 1,
+        generation: 5,
+        put,
+        remove: [0],
+        kept: [],
+        tag,
+        tagBefore: tag,
+      });
     assert.equal(await whileOther(connections, [bump], ours), false);
     await other.query('update resource_providers set generation = 5 where id = 1');
     assert.equal(await whileOther(connections, ['delete from resource_classes where id = 10000'], ours), false);
@@ -197,13 +201,14 @@ test('a class or trait that another transaction is about to use is not deleted',
 
     await other.query('delete from resource_provider_traits');
     const traits = [{ id: 10_000, name: 'CUSTOM_T' }];
-    const write = setTraits({
+    const write: ProviderWrite = {
+      kind: 'traits',
       providerId: 2,
       generation: 5,
       traits,
       tag: traitsTag(['CUSTOM_T']),
       tagBefore: traitsTag([]),
-    });
+    };
     const gone = ['delete from traits where id = 10000'];
     assert.equal(await whileOther(connections, gone, () => isWritten(database, write)), false);
     const { rows } = await other.query('select generation from resource_providers where id = 2');
@@ -221,10 +226,7 @@ test('below 1.19 the last writer of aggregates wins, with all its aggregates', a
     ];
     const tag = aggregatesTag(['ours']);
     const ours = () =>
-      isWritten(
-        database,
-        setAggregates({ providerId: 1, generation: undefined, uuids: ['ours'], tag, tagBefore: tag }),
-      );
+      isWritten(database, { kind: 'last aggregates', providerId: 1, uuids: ['ours'], tag, tagBefore: tag });
     assert.equal(await whileOther(connections, theirs, ours), true);
     const { rows } = await other.query(`select uuid from resource_provider_aggregates m
       join placement_aggregates a on a.id = m.aggregate_id where m.resource_provider_id = 1`);

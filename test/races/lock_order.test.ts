@@ -1,15 +1,20 @@
 /** Provider writes of one batch take locks in the order of the ids, as claims do, so there is no deadlock. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { writeProviders } from '../../db/statements/providers/provider_write.ts';
-import { setTraits } from '../../db/statements/providers/set_traits.ts';
+import { type ProviderWrite, writeProviders } from '../../db/statements/providers/provider_write.ts';
 import { traitsTag } from '../../src/placement/entity_tag.ts';
 import { newChild, untilWaiting, withTwoConnections } from './two_connections.ts';
 
 /** A new child of provider 2. */
 const child = (name: string) => newChild(name, { id: 2, uuid: 'rp2' });
-const traitsOf = (providerId: number) =>
-  setTraits({ providerId, generation: 5, traits: [], tag: traitsTag([]), tagBefore: traitsTag([]) });
+const traitsOf = (providerId: number): ProviderWrite => ({
+  kind: 'traits',
+  providerId,
+  generation: 5,
+  traits: [],
+  tag: traitsTag([]),
+  tagBefore: traitsTag([]),
+});
 
 test('the parent of a new provider is locked in the order of the ids', async () => {
   await withTwoConnections(async ({ database, other }) => {

@@ -10,6 +10,7 @@ import pg from 'pg';
 import type { ProviderWrite } from '../../db/statements/providers/provider_write.ts';
 import { openFleet } from '../../src/fleet/keeper.ts';
 import { openProviderWrites } from '../../src/fleet/provider_writes.ts';
+import { traitsTag } from '../../src/placement/entity_tag.ts';
 import type { PlacementService } from '../../src/start/service.ts';
 import { engines, withFreshDatabase } from '../engines.ts';
 import { requestsTo } from '../requests.ts';
@@ -146,11 +147,15 @@ test('a write that succeeded, but whose result cannot be read, is not repeated',
     // The database fails when it is asked for the changes, after the write.
     const fresh = () => sql`select 1 / 0`.execute(database.kysely).then(() => fleet.fresh());
     const { perform } = openProviderWrites(database, { ...fleet, fresh });
-    const count = (id: number): ProviderWrite => ({
-      lockedId: id,
-      statements: [sql`update resource_providers set generation = generation + 1 where id = ${id} returning id`],
+    const bare = (providerId: number, generation: number): ProviderWrite => ({
+      kind: 'traits',
+      providerId,
+      generation,
+      traits: [],
+      tag: traitsTag([]),
+      tagBefore: traitsTag([]),
     });
-    const told = await Promise.allSettled([1, 2, 2].map((id) => perform(count(id))));
+    const told = await Promise.allSettled([bare(1, 5), bare(2, 5), bare(2, 6)].map(perform));
     assert.deepEqual(
       told.map(({ status }) => status),
       ['rejected', 'rejected', 'rejected'],

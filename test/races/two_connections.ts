@@ -1,6 +1,5 @@
 import pg from 'pg';
 import { type Database, openDatabase } from '../../db/engine/connect.ts';
-import { createProvider } from '../../db/statements/providers/create_provider.ts';
 import { type ProviderWrite, writeProviders } from '../../db/statements/providers/provider_write.ts';
 import { newProviderTags } from '../../src/fleet/entity_tags.ts';
 import { withFreshDatabase } from '../engines.ts';
@@ -38,7 +37,7 @@ const providersAndOwners = `
 /** Makes a child of one of these providers. */
 export function newChild(name: string, parent: { readonly id: number; readonly uuid: string }): ProviderWrite {
   const tags = newProviderTags({ uuid: name, name, parentUuid: parent.uuid });
-  return createProvider({ uuid: name, name, parent, tags });
+  return { kind: 'child', uuid: name, name, parent, tags };
 }
 
 /** Waits until this many connections of the database wait for a lock. */

@@ -1,4 +1,5 @@
 import { type RawBuilder, sql } from 'kysely';
+import { numbered } from '../numbered_rows.ts';
 import type { InventoryValues } from '../providers/write_inventories.ts';
 import type { SeenAllocation } from './seen_allocations.ts';
 
@@ -94,23 +95,11 @@ export type ClaimWrite = {
  */
 
 /**
- * Rows of claims as parallel arrays, with the index of the claim in the batch. So the text of the statement is the same
- * for any number.
- */
-const numbered = <Row>(claims: readonly ClaimWrite[], rowsOf: (claim: ClaimWrite) => readonly Row[]) => {
-  const rows = claims.flatMap((claim, place) => rowsOf(claim).map((row) => ({ place, row })));
-  return {
-    claim: rows.map(({ place }) => place),
-    column: <Value>(value: (row: Row) => Value): Value[] => rows.map(({ row }) => value(row)),
-  };
-};
-
-/**
  * Table `consumer`: the consumers with the ids of their owners and types, which are null if these do not exist. All
  * owners are looked up at once: a plan from a time when there were few may read the whole table for each look-up.
  */
 export function claimedConsumers(claims: readonly ClaimWrite[]): RawBuilder<unknown> {
-  const { claim, column } = numbered(claims, ({ consumers }) => consumers);
+  const { place, column } = numbered(claims, ({ consumers }) => consumers);
   const projects = column((c) => c.projectExternalId);
   const users = column((c) => c.userExternalId);
   return sql`
@@ -119,7 +108,7 @@ export function claimedConsumers(claims: readonly ClaimWrite[]): RawBuilder<unkn
     select c.*, (select id from project where external_id = c.project_name) as project_id,
       (select id from owner where external_id = c.user_name) as user_id,
       (select id from consumer_types where name = c.type_name) as type_id
-    from unnest(${claim}::integer[], ${column((c) => c.uuid)}::text[], ${column((c) => c.generation)}::integer[],
+    from unnest(${place}::integer[], ${column((c) => c.uuid)}::text[], ${column((c) => c.generation)}::integer[],
       ${column((c) => c.hasOldAllocations)}::boolean[], ${column((c) => c.allocations.length === 0)}::boolean[],
       ${projects}::text[], ${users}::text[],
       ${column((c) => c.consumerType)}::text[], ${column((c) => c.etag)}::text[],
@@ -134,35 +123,35 @@ export const providerIds = (claims: readonly ClaimWrite[]): readonly number[] =>
 
 /** Table `guard`: the providers by which the claims were judged. */
 export function providerGuards(claims: readonly ClaimWrite[]): RawBuilder<unknown> {
-  const { claim, column } = numbered(claims, ({ providers }) => providers);
-  return sql`select * from unnest(${claim}::integer[], ${column((g) => g.providerId)}::integer[],
+  const { place, column } = numbered(claims, ({ providers }) => providers);
+  return sql`select * from unnest(${place}::integer[], ${column((g) => g.providerId)}::integer[],
     ${column((g) => g.generation)}::integer[], ${column((g) => g.bump)}::integer[]
     ) as g (claim, provider_id, generation, bump)`;
 }
 
 /** Table `allocation`: the new allocations of the consumers. */
 export function newAllocations(claims: readonly ClaimWrite[]): RawBuilder<unknown> {
-  const { claim, column } = numbered(claims, ({ consumers }) =>
+  const { place, column } = numbered(claims, ({ consumers }) =>
     consumers.flatMap(({ uuid, allocations }) => allocations.map((allocation) => ({ uuid, ...allocation }))),
   );
-  return sql`select * from unnest(${claim}::integer[], ${column((a) => a.uuid)}::text[],
+  return sql`select * from unnest(${place}::integer[], ${column((a) => a.uuid)}::text[],
     ${column((a) => a.providerId)}::integer[], ${column((a) => a.classId)}::integer[], ${column((a) => a.used)}::integer[]
     ) as a (claim, consumer_uuid, provider_id, class_id, used)`;
 }
 
 /** Rows (claim, class_id, name): the custom classes of the allocations, by the names that the clients know. */
 export function customClasses(claims: readonly ClaimWrite[]): RawBuilder<unknown> {
-  const { claim, column } = numbered(claims, (write) => write.customClasses ?? []);
-  return sql`select * from unnest(${claim}::integer[], ${column((c) => c.classId)}::integer[],
+  const { place, column } = numbered(claims, (write) => write.customClasses ?? []);
+  return sql`select * from unnest(${place}::integer[], ${column((c) => c.classId)}::integer[],
     ${column((c) => c.name)}::text[]) as c (claim, class_id, name)`;
 }
 
 /** Table `inventory`: the inventories to write. */
 export function newInventories(claims: readonly ClaimWrite[]): RawBuilder<unknown> {
-  const { claim, column } = numbered(claims, ({ inventories }) =>
+  const { place, column } = numbered(claims, ({ inventories }) =>
     inventories.flatMap(({ providerId, put }) => put.map((values) => ({ providerId, ...values }))),
   );
-  return sql`select * from unnest(${claim}::integer[], ${column((i) => i.providerId)}::integer[],
+  return sql`select * from unnest(${place}::integer[], ${column((i) => i.providerId)}::integer[],
     ${column((i) => i.classId)}::integer[], ${column((i) => i.total)}::integer[], ${column((i) => i.reserved)}::integer[],
     ${column((i) => i.minUnit)}::integer[], ${column((i) => i.maxUnit)}::integer[], ${column((i) => i.stepSize)}::integer[],
     ${column((i) => i.allocationRatio)}::float8[]
@@ -171,24 +160,24 @@ export function newInventories(claims: readonly ClaimWrite[]): RawBuilder<unknow
 
 /** Table `inventory_to_remove`: the inventories to delete. */
 export function inventoriesToRemove(claims: readonly ClaimWrite[]): RawBuilder<unknown> {
-  const { claim, column } = numbered(claims, ({ inventories }) =>
+  const { place, column } = numbered(claims, ({ inventories }) =>
     inventories.flatMap(({ providerId, remove }) => remove.map((classId) => ({ providerId, classId }))),
   );
-  return sql`select * from unnest(${claim}::integer[], ${column((i) => i.providerId)}::integer[],
+  return sql`select * from unnest(${place}::integer[], ${column((i) => i.providerId)}::integer[],
     ${column((i) => i.classId)}::integer[]) as r (claim, provider_id, class_id)`;
 }
 
 /** Rows (claim, provider_id): the providers that claims by query relied on. */
 export function reliedProviders(claims: readonly ClaimWrite[]): RawBuilder<unknown> {
-  const { claim, column } = numbered(claims, ({ reliedOn }) => reliedOn ?? []);
-  return sql`select * from unnest(${claim}::integer[], ${column((id) => id)}::integer[]) as r (claim, provider_id)`;
+  const { place, column } = numbered(claims, ({ reliedOn }) => reliedOn ?? []);
+  return sql`select * from unnest(${place}::integer[], ${column((id) => id)}::integer[]) as r (claim, provider_id)`;
 }
 
 /** Rows (claim, uuid, provider_ids): the consumers that claims by query name; the ids of their providers are one text. */
 export function namedNeighbours(claims: readonly ClaimWrite[]): RawBuilder<unknown> {
-  const { claim, column } = numbered(claims, ({ neighbours }) => neighbours ?? []);
+  const { place, column } = numbered(claims, ({ neighbours }) => neighbours ?? []);
   // In the order of texts, as string_agg has them.
   const texts = column(({ providerIds }) => [...providerIds].map(String).sort().join(','));
-  return sql`select * from unnest(${claim}::integer[], ${column(({ uuid }) => uuid)}::text[], ${texts}::text[]
+  return sql`select * from unnest(${place}::integer[], ${column(({ uuid }) => uuid)}::text[], ${texts}::text[]
     ) as n (claim, uuid, provider_ids)`;
 }

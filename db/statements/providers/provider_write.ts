@@ -1,81 +1,83 @@
-import { type RawBuilder, sql } from 'kysely';
-import { type Database, failedStatement } from '../../engine/connect.ts';
-import { isOnRun } from '../../engine/server_run.ts';
+import type { RawBuilder } from 'kysely';
+import type { Database } from '../../engine/connect.ts';
 import type { LockWait } from '../../engine/slow_lane.ts';
-import { isFaultOfOne } from '../../engine/sqlstate.ts';
-import { utcNow } from '../../engine/utc_now.ts';
-import { raised } from '../generation.ts';
-import { lockProvidersFirst } from '../lock_providers.ts';
+import { lockProviders, lockProvidersFirst } from '../lock_providers.ts';
+import { createChildren, createRoots, type NewChild, type NewProvider } from './create_providers.ts';
+import { type GuardedAggregates, setAggregates, setLastAggregates, type WantedAggregates } from './set_aggregates.ts';
+import { setTraits, type WantedTraits } from './set_traits.ts';
+import { type WantedInventories, writeInventories } from './write_inventories.ts';
 
-/**
- * A write of a provider or a part of it, which can share a transaction with other writes. Its last statement returns
- * one row if the write was done, and none if the provider was not as it was judged.
- */
+/** The writes of providers that can share a transaction. `last aggregates` are those that the last writer decides. */
+type WritesByKind = {
+  readonly root: NewProvider;
+  readonly child: NewChild;
+  readonly inventories: WantedInventories;
+  readonly traits: WantedTraits;
+  readonly aggregates: GuardedAggregates;
+  readonly 'last aggregates': WantedAggregates;
+};
+
+/** A new provider, or a write of a part of one. It is not done where what it was judged by has changed. */
 export type ProviderWrite = {
-  /**
-   * The provider that it locks: the one that it writes, or the parent of the one that it inserts. Absent if it locks
-   * none.
-   */
-  readonly lockedId?: number | undefined;
-  readonly statements: readonly RawBuilder<unknown>[];
-};
+  [Kind in keyof WritesByKind]: { readonly kind: Kind } & WritesByKind[Kind];
+}[keyof WritesByKind];
 
-/** What a provider was judged by. */
-export type JudgedProvider = {
-  readonly providerId: number;
-  readonly generation: number;
-  /**
-   * The run of the server that the generation was read from (db/engine/server_run.ts). Without it, it is not checked.
-   */
-  readonly serverRun?: string;
-};
+/** The provider that a write changes; undefined for a new one. */
+export const changedIdOf = (write: ProviderWrite): number | undefined =>
+  'providerId' in write ? write.providerId : undefined;
 
-/** Raises the generation of a provider and returns its id, if it still has the generation that it was judged by. */
-export const nextGeneration = (judged: JudgedProvider, condition = sql`true`): RawBuilder<unknown> => sql`
-  update resource_providers set generation = ${raised(sql`generation`)}, updated_at = ${utcNow}
-  where id = ${judged.providerId} and coalesce(generation, 0) = ${judged.generation}
-    and ${isOnRun(judged.serverRun)} and ${condition}
-  returning id`;
+/** The provider that a write locks: the one that it changes, or the parent of the one that it creates. */
+export const lockedIdOf = (write: ProviderWrite): number | undefined =>
+  write.kind === 'child' ? write.parent.id : changedIdOf(write);
 
 /**
- * Does several writes in one transaction and one round trip. Each write sees the results of those before it. They are
- * sorted by the providers that they lock, as claims are, so that two transactions that lock the same providers cannot
- * deadlock.
+ * Does several writes in one transaction and one round trip, with one statement for all writes of a kind. All providers are
+ * locked first, in the order in which claims lock them, so that two transactions that lock the same ones cannot deadlock.
  *
+ * @param writes no two of them change the same provider
  * @param wait how long to wait for each lock. Without it, the time limit of a statement applies.
  * @returns the writes that were done
- * @throws ProviderWriteFailed if one write failed, also with `lockNotAvailable` if another transaction holds a lock
- *   that it needs; other errors as they are. Then nothing of any write was done.
+ * @throws `lockNotAvailable` if another transaction holds a lock that one of the writes needs, and other errors of the
+ *   database. Then nothing of any write was done.
  */
 export async function writeProviders(
   { transaction }: Pick<Database, 'transaction'>,
   writes: readonly ProviderWrite[],
   wait?: LockWait,
 ): Promise<ReadonlySet<ProviderWrite>> {
-  const sorted = writes.toSorted((a, b) => (a.lockedId ?? 0) - (b.lockedId ?? 0));
-  const locks = lockProvidersFirst(
-    sorted.flatMap(({ lockedId = [] }) => lockedId),
-    wait,
-  );
-  const statements = sorted.flatMap((write) => write.statements.map((statement) => ({ write, statement })));
-  try {
-    const results = await transaction([...locks, ...statements.map(({ statement }) => statement)], wait);
-    const rows = results.slice(locks.length);
-    return new Set(
-      writes.filter((write) => rows[statements.findLastIndex((each) => each.write === write)]?.length === 1),
-    );
-  } catch (error) {
-    const failed = statements[(failedStatement(error) ?? -1) - locks.length];
-    throw failed === undefined || !isFaultOfOne(error) ? error : new ProviderWriteFailed(failed.write, error);
+  const ids = [...new Set(writes.flatMap((write) => lockedIdOf(write) ?? []))];
+  const locks = ids.length === 0 ? [] : locksOf(ids, wait);
+  const groups = [...Map.groupBy(writes, ({ kind }) => kind)].map(([kind, ofKind]) => ({
+    ofKind,
+    // Each list has the writes of one kind, but TypeScript does not know of which.
+    statements: (statementsOf[kind] as (writes: readonly unknown[]) => readonly RawBuilder<unknown>[])(ofKind),
+  }));
+  const results = await transaction([...locks, ...groups.flatMap(({ statements }) => statements)], wait);
+  const done = new Set<ProviderWrite>();
+  let last = locks.length - 1;
+  for (const { ofKind, statements } of groups) {
+    last += statements.length;
+    for (const { place } of results[last] as readonly Done[])
+      for (const write of ofKind.slice(place, place + 1)) done.add(write);
   }
+  return done;
 }
 
-/** One of several writes failed, so none of them was done. Its cause is the error of the database. */
-export class ProviderWriteFailed extends Error {
-  readonly write: ProviderWrite;
+const locksOf = (ids: readonly number[], wait: LockWait | undefined): readonly RawBuilder<unknown>[] => {
+  const longer = lockProvidersFirst(ids, wait);
+  return longer.length > 0 ? longer : [lockProviders(ids)];
+};
 
-  constructor(write: ProviderWrite, cause: unknown) {
-    super('A write of a provider failed.', { cause });
-    this.write = write;
-  }
-}
+/** The row that the last statement of a kind returns for each write that was done: its index among those of its kind. */
+type Done = { readonly place: number };
+
+const statementsOf: {
+  readonly [Kind in keyof WritesByKind]: (writes: readonly WritesByKind[Kind][]) => readonly RawBuilder<unknown>[];
+} = {
+  root: createRoots,
+  child: createChildren,
+  inventories: writeInventories,
+  traits: setTraits,
+  aggregates: setAggregates,
+  'last aggregates': setLastAggregates,
+};

@@ -1,60 +1,92 @@
-import { sql } from 'kysely';
-import { isOnRun } from '../../engine/server_run.ts';
+import { type RawBuilder, sql } from 'kysely';
 import { utcNow } from '../../engine/utc_now.ts';
-import { type PartTags, providerTagsAreWritten, writtenTag } from '../written_tags.ts';
-import { type JudgedProvider, nextGeneration, type ProviderWrite } from './provider_write.ts';
+import { numbered } from '../numbered_rows.ts';
+import { type PartTags, providerTagsAreWritten, writtenTags } from '../written_tags.ts';
+import { askedWrites, isAsked, type JudgedProvider, raisedGenerations } from './judged_provider.ts';
+
+/** The aggregates that a provider is to be in. */
+export type WantedAggregates = Omit<JudgedProvider, 'generation'> & PartTags & { readonly uuids: readonly string[] };
+
+/** The same for a provider that must be as it was judged. */
+export type GuardedAggregates = WantedAggregates &
+  Pick<JudgedProvider, 'generation'> & {
+    /**
+     * The aggregates that the provider must still be in. The generation alone does not prove this, since writes below
+     * microversion 1.19 do not raise it. Without them it is not checked.
+     */
+    readonly seen?: readonly string[] | undefined;
+  };
 
 /**
- * Sets the aggregates of a provider. Aggregates that do not exist are created. With a generation, the provider must
- * still have it, and it is raised by one. Without one (before microversion 1.19), the last of several writes wins: a
- * separate statement takes the lock, so that the next one sees what earlier transactions wrote.
+ * Sets the aggregates of providers. Aggregates that do not exist are created. Each provider must still have its generation, which
+ * is raised by one.
  *
- * Nothing is written if the generation or the aggregates are other ones, or if the provider or an aggregate was
- * deleted.
- *
- * @param write.seen the aggregates that the provider must still be in. The generation alone does not prove this, since
- *   writes below microversion 1.19 do not raise it.
+ * Nothing is written for a provider with another generation or other aggregates than were seen, or if an aggregate was deleted.
  */
-export function setAggregates(
-  write: Omit<JudgedProvider, 'generation'> &
-    PartTags & {
-      readonly generation: number | undefined;
-      readonly uuids: readonly string[];
-      readonly seen?: readonly string[] | undefined;
-    },
-): ProviderWrite {
-  // In the order of the UUIDs, so that two transactions that insert the same aggregates cannot deadlock.
-  const ensure = sql`insert into placement_aggregates (uuid, created_at)
-    select uuid, ${utcNow} from unnest(${write.uuids}::text[]) as uuid order by uuid on conflict (uuid) do nothing`;
-  const lock = sql`select id from resource_providers where id = ${write.providerId} for no key update`;
-  const asSeen =
-    write.seen === undefined
-      ? sql`true`
-      : sql`not exists (
+export const setAggregates = (writes: readonly GuardedAggregates[]): readonly RawBuilder<unknown>[] => [
+  createMissing(writes),
+  setBy(writes, raisedGenerations(areAsSeen(writes))),
+];
+
+/**
+ * As `setAggregates`, at any generation, which stays as it is (before microversion 1.19): the last of several writes wins. A statement
+ * before must have locked the providers, so that this one sees what earlier transactions wrote.
+ */
+export const setLastAggregates = (writes: readonly WantedAggregates[]): readonly RawBuilder<unknown>[] => [
+  createMissing(writes),
+  setBy(
+    writes,
+    sql`
+    guard as (
+      select asked.place, p.id from asked, resource_providers p where ${isAsked}
+    )`,
+  ),
+];
+
+const allUuids = (writes: readonly WantedAggregates[]): readonly string[] => [
+  ...new Set(writes.flatMap(({ uuids }) => uuids)),
+];
+
+/** In the order of the UUIDs, so that two transactions that insert the same aggregates cannot deadlock. */
+const createMissing = (writes: readonly WantedAggregates[]) => sql`
+  insert into placement_aggregates (uuid, created_at)
+  select uuid, ${utcNow} from unnest(${allUuids(writes)}::text[]) as uuid order by uuid on conflict (uuid) do nothing`;
+
+function areAsSeen(writes: readonly GuardedAggregates[]): RawBuilder<unknown> {
+  const compared = writes.flatMap(({ seen }, place) => (seen === undefined ? [] : [place]));
+  if (compared.length === 0) return sql`true`;
+  const { place, column } = numbered(writes, ({ seen = [] }) => seen);
+  return sql`(asked.place <> all(${compared}::integer[]) or not exists (
           select from (
             select a.uuid::text as uuid from resource_provider_aggregates m join placement_aggregates a on a.id = m.aggregate_id
-            where m.resource_provider_id = ${write.providerId}
-          ) as present full join unnest(${write.seen}::text[]) as seen (uuid) using (uuid)
+            where m.resource_provider_id = asked.provider_id
+          ) as present full join (
+            select uuid from unnest(${place}::integer[], ${column((uuid) => uuid)}::text[]) as s (place, uuid)
+            where s.place = asked.place
+          ) as seen using (uuid)
           where present.uuid is null or seen.uuid is null
-        )`;
-  const areThere = sql`(select count(*) from wanted) = ${write.uuids.length}`;
-  const { generation, ...target } = write;
-  const guard =
-    generation === undefined
-      ? sql`select id from resource_providers
-        where id = ${write.providerId} and ${isOnRun(write.serverRun)} and ${areThere}`
-      : nextGeneration({ ...target, generation }, sql`${areThere} and ${asSeen}`);
-  const set = sql`
-    with wanted as materialized (
-      select id from placement_aggregates where uuid = any(${write.uuids}::text[]) for key share
-    ), guard as (${guard}
+        ))`;
+}
+
+/** @param guard table `guard`: the writes to be done */
+function setBy(writes: readonly WantedAggregates[], guard: RawBuilder<unknown>): RawBuilder<unknown> {
+  const { place, column } = numbered(writes, ({ uuids }) => uuids);
+  return sql`
+    with ${askedWrites(writes)}, wanted as materialized (
+      select * from unnest(${place}::integer[], ${column((uuid) => uuid)}::text[]) as w (place, uuid)
+    ), aggregate as materialized (
+      select id, uuid from placement_aggregates where uuid = any(${allUuids(writes)}::text[]) for key share
+    ), missing as materialized (
+      select place from wanted where uuid not in (select uuid from aggregate)
+    ), ${guard}, member as (
+      select guard.id, aggregate.id as aggregate_id from guard join wanted using (place) join aggregate using (uuid)
     ), removed as (
-      delete from resource_provider_aggregates a using guard
-      where a.resource_provider_id = guard.id and a.aggregate_id not in (select id from wanted)
+      delete from resource_provider_aggregates m using guard
+      where m.resource_provider_id = guard.id
+        and not exists (select from member where member.id = guard.id and member.aggregate_id = m.aggregate_id)
     ), added as (
       insert into resource_provider_aggregates (resource_provider_id, aggregate_id, created_at)
-      select guard.id, wanted.id, ${utcNow} from guard, wanted on conflict do nothing
-    ), ${writtenTag('aggregates', write)}
-    select id from guard, ${providerTagsAreWritten}`;
-  return { lockedId: write.providerId, statements: [ensure, lock, set] };
+      select id, aggregate_id, ${utcNow} from member on conflict do nothing
+    ), ${writtenTags('aggregates')}
+    select place from guard, ${providerTagsAreWritten}`;
 }

@@ -1,7 +1,8 @@
-import { sql } from 'kysely';
+import { type RawBuilder, sql } from 'kysely';
 import { utcNow } from '../../engine/utc_now.ts';
-import { type PartTags, providerTagsAreWritten, writtenTag } from '../written_tags.ts';
-import { type JudgedProvider, nextGeneration, type ProviderWrite } from './provider_write.ts';
+import { numbered } from '../numbered_rows.ts';
+import { type PartTags, providerTagsAreWritten, writtenTags } from '../written_tags.ts';
+import { askedWrites, type JudgedProvider, raisedGenerations } from './judged_provider.ts';
 
 /** An inventory as the table stores it. */
 export type InventoryValues = {
@@ -14,50 +15,60 @@ export type InventoryValues = {
   readonly allocationRatio: number;
 };
 
+/** Inventories of a provider that are added or replaced, and others that are removed. */
+export type WantedInventories = JudgedProvider &
+  PartTags & {
+    readonly put: readonly (InventoryValues & { readonly className: string; readonly tag: string })[];
+    /** The ids of classes. */
+    readonly remove: readonly number[];
+    /** The classes of the inventories that stay as they are. */
+    readonly kept: readonly { readonly id: number; readonly name: string }[];
+  };
+
 /**
- * Adds or replaces some inventories of a provider and removes others. The provider must still have its generation,
+ * Adds or replaces some inventories of providers and removes others. Each provider must still have its generation,
  * which is raised by one. The caller has judged for this generation that the inventories to remove are not in use: a
  * write that raises a usage also raises the generation. The classes are locked, so that they cannot be deleted or
  * renamed meanwhile.
  *
- * Nothing is written if the generation is another one, or if there is no class with one of these ids and names.
+ * Nothing is written for a provider with another generation, or if there is no class with one of these ids and names.
  */
-export function writeInventories(
-  write: JudgedProvider &
-    PartTags & {
-      readonly put: readonly (InventoryValues & { readonly className: string; readonly tag: string })[];
-      readonly remove: readonly number[];
-      /** The classes of the inventories that stay as they are. */
-      readonly kept: readonly { readonly id: number; readonly name: string }[];
-    },
-): ProviderWrite {
-  const column = (name: keyof InventoryValues | 'tag') => write.put.map((inventory) => inventory[name]);
-  const classes = [...write.put.map(({ classId, className }) => ({ id: classId, name: className })), ...write.kept];
-  const classesAreThere = sql`(select count(*) from classes) = ${classes.length}`;
+export function writeInventories(writes: readonly WantedInventories[]): readonly RawBuilder<unknown>[] {
+  const classes = numbered(writes, ({ put, kept }) => [
+    ...put.map(({ classId, className }) => ({ id: classId, name: className })),
+    ...kept,
+  ]);
+  const removed = numbered(writes, ({ remove }) => remove);
+  const put = numbered(writes, (write) => write.put);
   // A deletion without rows would still run its trigger, so it is left out.
-  const removed = sql`removed as (
+  const removal = sql`removed as (
       delete from inventories i using guard
-      where i.resource_provider_id = guard.id and i.resource_class_id = any(${write.remove}::integer[])
+      join unnest(${removed.place}::integer[], ${removed.column((id) => id)}::integer[]) as gone (place, class_id) using (place)
+      where i.resource_provider_id = guard.id and i.resource_class_id = gone.class_id
     ),`;
-  const put = sql`
-    with classes as (
-      select id from resource_classes
-      where (id, name) in (
-        select * from unnest(${classes.map(({ id }) => id)}::integer[], ${classes.map(({ name }) => name)}::text[])
-      ) for key share
-    ), guard as (${nextGeneration(write, classesAreThere)}
-    ), ${write.remove.length > 0 ? removed : sql``} put as (
+  const write = sql`
+    with ${askedWrites(writes)}, needed as materialized (
+      select * from unnest(${classes.place}::integer[], ${classes.column(({ id }) => id)}::integer[],
+        ${classes.column(({ name }) => name)}::text[]) as n (place, id, name)
+    ), class as materialized (
+      select id, name from resource_classes where (id, name) in (select id, name from needed) for key share
+    ), missing as materialized (
+      select place from needed where (id, name) not in (select id, name from class)
+    ), ${raisedGenerations()}, ${removed.place.length > 0 ? removal : sql``} put as (
       insert into inventories (resource_provider_id, resource_class_id, total, reserved, min_unit, max_unit, step_size,
         allocation_ratio, etag, created_at)
-      select guard.id, values.*, ${utcNow}
-      from guard, ${providerTagsAreWritten}, unnest(${column('classId')}::integer[], ${column('total')}::integer[],
-        ${column('reserved')}::integer[], ${column('minUnit')}::integer[], ${column('maxUnit')}::integer[],
-        ${column('stepSize')}::integer[], ${column('allocationRatio')}::float8[], ${column('tag')}::text[]) as values
+      select guard.id, class_id, total, reserved, min_unit, max_unit, step_size, allocation_ratio, etag, ${utcNow}
+      from ${providerTagsAreWritten}, guard join unnest(${put.place}::integer[], ${put.column((i) => i.classId)}::integer[],
+        ${put.column((i) => i.total)}::integer[], ${put.column((i) => i.reserved)}::integer[],
+        ${put.column((i) => i.minUnit)}::integer[], ${put.column((i) => i.maxUnit)}::integer[],
+        ${put.column((i) => i.stepSize)}::integer[], ${put.column((i) => i.allocationRatio)}::float8[],
+        ${put.column((i) => i.tag)}::text[]
+      ) as i (place, class_id, total, reserved, min_unit, max_unit, step_size, allocation_ratio, etag) using (place)
       on conflict (resource_provider_id, resource_class_id) do update set total = excluded.total,
         reserved = excluded.reserved, min_unit = excluded.min_unit, max_unit = excluded.max_unit,
         step_size = excluded.step_size, allocation_ratio = excluded.allocation_ratio, etag = excluded.etag,
         updated_at = ${utcNow}
-    ), ${writtenTag('inventories', write)}
-    select id from guard, ${providerTagsAreWritten}`;
-  return { lockedId: write.providerId, statements: [put] };
+    ), ${writtenTags('inventories')}
+    select place from guard, ${providerTagsAreWritten}`;
+  return [write];
 }

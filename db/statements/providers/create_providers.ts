@@ -1,0 +1,99 @@
+import { type RawBuilder, sql } from 'kysely';
+import { utcNow } from '../../engine/utc_now.ts';
+import { providerTagsAreWritten } from '../written_tags.ts';
+
+/** A provider to insert, without a parent. */
+export type NewProvider = {
+  readonly uuid: string;
+  readonly name: string;
+  /** The entity tags of the provider, and of its parts, which are empty. */
+  readonly tags: {
+    readonly provider: string;
+    readonly inventories: string;
+    readonly traits: string;
+    readonly aggregates: string;
+  };
+};
+
+/** A provider to insert below a parent. */
+export type NewChild = NewProvider & { readonly parent: { readonly id: number; readonly uuid: string } };
+
+/**
+ * Inserts providers without a parent; each is its own root. One whose name or UUID is taken is not inserted.
+ *
+ * Upstream writes a root provider twice, since its root id is known only after the insert. So `updated_at` is set here
+ * as well.
+ */
+export const createRoots = (providers: readonly NewProvider[]): readonly RawBuilder<unknown>[] => [
+  sql`
+    with ${askedProviders(providers)}, made as (
+      insert into resource_providers (id, uuid, name, generation, root_provider_id, created_at, updated_at)
+      select id, uuid, name, 0, id, ${utcNow}, ${utcNow} from asked, ${providerTagsAreWritten} ${inOrder}
+      on conflict do nothing
+      returning id
+    ), ${madeTags}
+    select place from asked join made using (id)`,
+];
+
+/**
+ * Inserts providers below their parents, whose roots they get. One whose name or UUID is taken, or whose parent does not exist, is not
+ * inserted.
+ *
+ * The parents are locked, so that they cannot get another root meanwhile. The lock is the one that writes of a parent
+ * take: two transactions that shared a weaker lock, and then wrote, would deadlock.
+ */
+export const createChildren = (providers: readonly NewChild[]): readonly RawBuilder<unknown>[] => [
+  sql`
+    with ${askedProviders(providers)}, parent as materialized (
+      select id, uuid, parent_provider_id, root_provider_id from resource_providers
+      where uuid = any(${[...new Set(providers.map(({ parent }) => parent.uuid))]}::text[])
+      order by id for no key update
+    ), child as (
+      select asked.id, asked.uuid, asked.name, parent.id as parent_id, coalesce(parent.root_provider_id, (${topOf})) as root_id
+      from asked join unnest(${providers.map((_, place) => place)}::integer[], ${providers.map(({ parent }) => parent.uuid)}::text[]
+        ) as below (place, uuid) using (place)
+      join parent on parent.uuid = below.uuid
+    ), made as (
+      insert into resource_providers (id, uuid, name, generation, parent_provider_id, root_provider_id, created_at)
+      select id, uuid, name, 0, parent_id, root_id, ${utcNow} from child, ${providerTagsAreWritten} ${inOrder}
+      on conflict do nothing
+      returning id
+    ), ${madeTags}
+    select place from asked join made using (id)`,
+];
+
+/** Table `asked`: the providers with their new ids. `place` is the index of each among them. */
+const askedProviders = (providers: readonly NewProvider[]) => {
+  const tags = (part: keyof NewProvider['tags']) => providers.map((provider) => provider.tags[part]);
+  return sql`
+    asked as materialized (
+      select nextval(pg_get_serial_sequence('resource_providers', 'id'))::integer as id, a.*
+      from unnest(${providers.map((_, place) => place)}::integer[], ${providers.map(({ uuid }) => uuid)}::text[],
+        ${providers.map(({ name }) => name)}::text[], ${tags('provider')}::text[], ${tags('inventories')}::text[],
+        ${tags('traits')}::text[], ${tags('aggregates')}::text[]
+      ) as a (place, uuid, name, provider_tag, inventories_tag, traits_tag, aggregates_tag)
+    )`;
+};
+
+/** So that two transactions that insert the same names do not wait for each other in a circle. */
+const inOrder = sql`order by name collate "C"`;
+
+/** The root of a parent from before roots were noted, which the online data migration has not reached yet. */
+const topOf = sql`
+  with recursive up as (
+    select parent.id, parent.parent_provider_id
+    union
+    select p.id, p.parent_provider_id from up join resource_providers p on p.id = up.parent_provider_id
+  ) select id from up where parent_provider_id is null`;
+
+/**
+ * Writes the rows of tags. They replace rows with the same ids, which may be left from deleted providers: the online
+ * data migration can insert one while the provider is being deleted.
+ */
+const madeTags = sql`
+    tagged as (
+      insert into resource_provider_etags (resource_provider_id, provider, inventories, traits, aggregates)
+      select id, provider_tag, inventories_tag, traits_tag, aggregates_tag from asked join made using (id)
+      on conflict (resource_provider_id) do update set provider = excluded.provider, inventories = excluded.inventories,
+        traits = excluded.traits, aggregates = excluded.aggregates
+    )`;
