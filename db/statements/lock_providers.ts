@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { LockWait } from '../engine/slow_lane.ts';
-import { limitLockWait } from './lock_timeout.ts';
+import { andLimitLockWait, limitLockWait } from './lock_timeout.ts';
 
 /**
  * Locks providers, in the order in which all writes lock them.
@@ -9,8 +9,7 @@ import { limitLockWait } from './lock_timeout.ts';
  */
 export const lockProviders = (ids: readonly number[], wait?: LockWait): RawBuilder<unknown> => sql`
   select id from resource_providers
-  where id = any(${ids}::integer[])
-    ${wait === undefined ? sql`` : sql`and (${limitLockWait(wait)}) is not null`}
+  where id = any(${ids}::integer[]) ${andLimitLockWait(wait)}
   order by id for no key update`;
 
 /**

@@ -6,7 +6,7 @@ import { utcNow } from '../../engine/utc_now.ts';
 import { inventoryChangesSince, type Moment } from '../../fleet/change_log.ts';
 import { raised } from '../generation.ts';
 import { lockProviders, lockProvidersFirst } from '../lock_providers.ts';
-import { limitLockWait } from '../lock_timeout.ts';
+import { andLimitLockWait } from '../lock_timeout.ts';
 import { consumerTagsAreWritten } from '../written_tags.ts';
 import {
   lockedAllocations,
@@ -125,7 +125,7 @@ export async function writeClaims(
     allocation as (${newAllocations(claims)}),
     locked_provider as materialized (
       select id, coalesce(generation, 0) as generation from resource_providers where id = any(${providerIds(claims)}::integer[])
-        ${wait === undefined ? sql`` : sql`and (${limitLockWait(wait)}) is not null`}
+        ${andLimitLockWait(wait)}
       order by id for no key update
     ),
     guard as materialized (

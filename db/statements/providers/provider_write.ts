@@ -31,8 +31,9 @@ export const lockedIdOf = (write: ProviderWrite): number | undefined =>
   write.kind === 'child' ? write.parent.id : changedIdOf(write);
 
 /**
- * Does several writes in one transaction and one round trip, with one statement for all writes of a kind. All providers are
- * locked first, in the order in which claims lock them, so that two transactions that lock the same ones cannot deadlock.
+ * Does several writes in one transaction and one round trip, with one statement for all writes of a kind. That statement locks the
+ * providers in the order in which claims lock them, so that two transactions that lock the same ones cannot deadlock; of several
+ * statements, the first one locks the providers of all.
  *
  * @param writes no two of them change the same provider
  * @param wait how long to wait for each lock. Without it, the time limit of a statement applies.
@@ -45,14 +46,16 @@ export async function writeProviders(
   writes: readonly ProviderWrite[],
   wait?: LockWait,
 ): Promise<ReadonlySet<ProviderWrite>> {
-  const ids = [...new Set(writes.flatMap((write) => lockedIdOf(write) ?? []))];
-  const locks = ids.length === 0 ? [] : locksOf(ids, wait);
   const groups = [...Map.groupBy(writes, ({ kind }) => kind)].map(([kind, ofKind]) => ({
     ofKind,
     // Each list has the writes of one kind, but TypeScript does not know of which.
-    statements: (statementsOf[kind] as (writes: readonly unknown[]) => readonly RawBuilder<unknown>[])(ofKind),
+    statements: (statementsOf[kind] as StatementsOf<never>)(ofKind as never[], wait),
   }));
-  const results = await transaction([...locks, ...groups.flatMap(({ statements }) => statements)], wait);
+  const statements = groups.flatMap((group) => group.statements);
+  const ids = [...new Set(writes.flatMap((write) => lockedIdOf(write) ?? []))];
+  const locksFirst = lockProvidersFirst(ids, wait);
+  const locks = statements.length === 1 || locksFirst.length > 0 ? locksFirst : [lockProviders(ids, wait)];
+  const results = await transaction([...locks, ...statements], { isSlow: wait?.isSlow === true });
   const done = new Set<ProviderWrite>();
   let last = locks.length - 1;
   for (const { ofKind, statements } of groups) {
@@ -63,17 +66,12 @@ export async function writeProviders(
   return done;
 }
 
-const locksOf = (ids: readonly number[], wait: LockWait | undefined): readonly RawBuilder<unknown>[] => {
-  const longer = lockProvidersFirst(ids, wait);
-  return longer.length > 0 ? longer : [lockProviders(ids)];
-};
-
 /** The row that the last statement of a kind returns for each write that was done: its index among those of its kind. */
 type Done = { readonly place: number };
 
-const statementsOf: {
-  readonly [Kind in keyof WritesByKind]: (writes: readonly WritesByKind[Kind][]) => readonly RawBuilder<unknown>[];
-} = {
+type StatementsOf<Write> = (writes: readonly Write[], wait: LockWait | undefined) => readonly RawBuilder<unknown>[];
+
+const statementsOf: { readonly [Kind in keyof WritesByKind]: StatementsOf<WritesByKind[Kind]> } = {
   root: createRoots,
   child: createChildren,
   inventories: writeInventories,
