@@ -6,6 +6,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { freePort } from '../free_port.ts';
+import { nodeFlags } from '../node_flags.ts';
 
 /** `placement-api` as it is deployed, in its own process, which ends with this one. */
 export type PlacementApi = { readonly url: string; readonly pid: number; stop(): Promise<void> };
@@ -39,8 +40,7 @@ export async function startPlacementApi(
   const child = fork(
     path.join(import.meta.dirname, 'placement_api_main.ts'),
     ['--config-file', configFile, '--port', `${port}`],
-    // The heap size that `npm start` sets.
-    { execArgv: ['--max-semi-space-size=16', ...profile], stdio: ['ignore', log.fd, log.fd, 'ipc'] },
+    { execArgv: [...nodeFlags, ...profile], stdio: ['ignore', log.fd, log.fd, 'ipc'] },
   );
   const ended = once(child, 'exit');
   await log.close();

@@ -6,6 +6,7 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import { filledTemplate } from '../filled_template.ts';
 import { freePort } from '../free_port.ts';
+import { nodeFlags } from '../node_flags.ts';
 import { carriesPreparedStatements } from '../pgbouncer.ts';
 import { execute } from '../postgresql.ts';
 import type { Query } from '../races/server_process.ts';
@@ -170,8 +171,7 @@ export async function startCluster(): Promise<Cluster> {
       const port = ports[`${name.toUpperCase()}_PORT`] ?? 0;
       const config = await fill('placement.conf', `${name}.conf`, { PROCESS_PORT: port });
       const program = path.join(root, 'src', 'bin', 'placement-api.ts');
-      const command = [process.execPath, '--max-semi-space-size=16', program, '--config-file', config] as const;
-      processes.push(start(name, [...command]));
+      processes.push(start(name, [process.execPath, ...nodeFlags, program, '--config-file', config]));
       await until(`${name} is ready`, () => answers(`http://${local}:${port}/readyz`));
     }
     const isWhole = async (): Promise<boolean> => {

@@ -5,13 +5,22 @@ import assert from 'node:assert/strict';
 import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { test } from 'node:test';
+import { flagsOf, nodeFlags } from '../node_flags.ts';
 import { until } from '../until.ts';
 import { startCommand, withCommands } from './commands.ts';
 
 const listens = /^placement-api \S+ listens on (http:\/\/\S+)\n/m;
 
+const unitFile = path.join(import.meta.dirname, '..', '..', 'deploy', 'placement-api.service');
+
+test('the unit gives Node.js the flags that `npm start` gives it', async () => {
+  const [, command = ''] = /^ExecStart=(.*)$/m.exec(await readFile(unitFile, 'utf8')) ?? [];
+  assert.ok(nodeFlags.length > 0);
+  assert.deepEqual(flagsOf(command), nodeFlags);
+});
+
 test('a service of Type=notify tells systemd when and where it listens', async () => {
-  const unit = await readFile(path.join(import.meta.dirname, '..', '..', 'deploy', 'placement-api.service'), 'utf8');
+  const unit = await readFile(unitFile, 'utf8');
   assert.match(unit, /^Type=notify$/m);
   assert.match(unit, /^NotifyAccess=all$/m);
   await withCommands('embedded', 'migrated', async ({ folder, configFile }) => {

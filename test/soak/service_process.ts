@@ -2,6 +2,7 @@ import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import path from 'node:path';
 import { compileCache } from '../compile_cache.ts';
+import { nodeFlags } from '../node_flags.ts';
 
 /** How a process of the service is started. */
 export type StartOptions = {
@@ -43,7 +44,7 @@ export async function startService(
 ): Promise<ServiceProcess> {
   const program = path.join(import.meta.dirname, '..', 'bench', 'placement_api_main.ts');
   const child = fork(program, ['--config-file', configFile], {
-    execArgv: ['--max-semi-space-size=16', ...nodeArguments],
+    execArgv: [...nodeFlags, ...nodeArguments],
     env: { PATH: process.env.PATH ?? '', ...compileCache, ...environment },
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
   });

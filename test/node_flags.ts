@@ -1,0 +1,15 @@
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+
+/** The flags that `npm start` gives Node.js, so that tests and measurements run the service with the same. */
+export const nodeFlags: readonly string[] = flagsOf(scriptOf('start'));
+
+/** The flags between `node` and the program in a command line. */
+export function flagsOf(command: string): readonly string[] {
+  return (/\bnode((?: --\S+)*) \S/.exec(command)?.[1] ?? '').split(' ').filter((flag) => flag !== '');
+}
+
+function scriptOf(name: string): string {
+  const { scripts } = JSON.parse(readFileSync(path.join(import.meta.dirname, '..', 'package.json'), 'utf8'));
+  return scripts[name];
+}
