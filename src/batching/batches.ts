@@ -78,7 +78,10 @@ export function inBatches<Item, Result>(
     running = true;
     let prepared: readonly Waiting[] = [];
     for (;;) {
-      const batch = prepared.length > 0 ? prepared : await gatherBatch();
+      if (prepared.length === 0) await untilGathered();
+      // Nothing may come between this look at the queue and the end of the loop: an item that came then would begin no
+      // run, and would stay in the queue.
+      const batch = prepared.length > 0 ? prepared : take('none');
       if (batch.length === 0) break;
       lastStartMs = performance.now();
       performing = batch;
@@ -91,11 +94,10 @@ export function inBatches<Item, Result>(
     running = false;
   };
 
-  const gatherBatch = async (): Promise<readonly Waiting[]> => {
+  const untilGathered = async (): Promise<void> => {
     await gather();
     const dueInMs = lastStartMs + everyMs - performance.now();
     if (everyMs > 0 && dueInMs > 0 && queue.length > 0) await new Promise((end) => setTimeout(end, dueInMs));
-    return take('none');
   };
 
   const gather = (): Promise<void> => gatherMore(turn, () => queue.length, performing.length);

@@ -43,6 +43,20 @@ test('an item that comes alone after a batch of one begins without a turn of the
   assert.ok(turns > 0, 'others are expected after a batch of two');
 });
 
+test('an item is taken at any moment after the batch before it, also while the queue looks for more', async () => {
+  const isTaken = async (steps: number): Promise<boolean> => {
+    const { ask, batches } = recorded({});
+    await ask('first');
+    for (let step = 0; step < steps; step += 1) await undefined;
+    void ask('next');
+    await ticks(9);
+    return batches.length === 2;
+  };
+  const lost = [];
+  for (let steps = 0; steps < 40; steps += 1) if (!(await isTaken(steps))) lost.push(steps);
+  assert.deepEqual(lost, []);
+});
+
 test('an item that must be alone ends the batch before it', async () => {
   const { ask, batches } = recorded({ isAlone: (item) => item === 'alone' });
   await Promise.all(['first', 'a', 'alone', 'b', 'c'].map(ask));

@@ -278,7 +278,7 @@ test('a move and a new child in the same tree do not deadlock', async () => {
   await withTwoConnections(async (connections) => {
     const { database, other } = connections;
     await other.query('begin');
-    // The same order as in createProvider: first the parent, and at the end the root, because of the foreign key.
+    // The same order as in createChildren: first the parent, and at the end the root, because of the foreign key.
     await other.query('select id from resource_providers where id = 3 for no key update');
     const moving = moveProvider(database, { ...move, judged });
     await untilWaiting(other); // it has locked the root, and waits for the parent

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type ProviderWrite, writeProviders } from '../../db/statements/providers/provider_write.ts';
+import { newProviderTags } from '../../src/fleet/entity_tags.ts';
 import { traitsTag } from '../../src/placement/entity_tag.ts';
 import { newChild, untilWaiting, withTwoConnections } from './two_connections.ts';
 
@@ -42,5 +43,21 @@ test('two transactions that make children of a provider and then write it do not
     await untilWaiting(other, 2);
     await other.query('rollback');
     assert.deepEqual(await Promise.all(written), [new Set(first), new Set(second.slice(0, 1))]);
+  });
+});
+
+test('two transactions that make the same providers, with and without parents, do not deadlock', async () => {
+  await withTwoConnections(async ({ database, other }) => {
+    const insert = (name: string) =>
+      other.query('insert into resource_providers (uuid, name, generation) values ($1, $1, 0)', [name]);
+    await other.query('begin');
+    await insert('child');
+    const tags = newProviderTags({ uuid: 'root', name: 'root', parentUuid: null });
+    const written = writeProviders(database, [{ kind: 'root', uuid: 'root', name: 'root', tags }, child('child')]);
+    written.catch(() => {});
+    await untilWaiting(other); // it waits for the name of the child, whatever the order of the writes
+    await insert('root');
+    await other.query('commit');
+    assert.deepEqual(await written, new Set());
   });
 });

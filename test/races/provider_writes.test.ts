@@ -15,7 +15,7 @@ import type { PlacementService } from '../../src/start/service.ts';
 import { engines, withFreshDatabase } from '../engines.ts';
 import { requestsTo } from '../requests.ts';
 import { openServiceOn, withTestService } from '../services.ts';
-import { untilWaitingFor, waitingCount, withTwoConnections } from './two_connections.ts';
+import { newChild, untilWaitingFor, waitingCount, withTwoConnections } from './two_connections.ts';
 
 /** Like the function of `requestsTo`, but it returns only the status. */
 type Send = (method: string, path: string, body?: unknown, version?: string) => Promise<number>;
@@ -103,7 +103,7 @@ for (const engine of engines) {
   });
 }
 
-test('if one of many simultaneous writes fails, the others are written separately, on few connections', async () => {
+test('if one of many simultaneous writes is refused, the others are done, on few connections', async () => {
   await withTestService('postgresql', {}, async (service) => {
     const send = senderTo(service);
     const names = ['first', ...Array.from({ length: 64 }, (_, n) => (n === 30 ? 'first' : `name ${n}`))];
@@ -195,6 +195,47 @@ test('any number of writes of a locked provider, or of children of it, wait on o
     }
     assert.deepEqual(await answers, [200, ...Array.from({ length: 10 }, () => 503), 200]);
     assert.equal(most, 1);
+  });
+});
+
+test('a write with a text that the database cannot store fails alone', async () => {
+  await withTwoConnections(async ({ database }) => {
+    const { perform } = openProviderWrites(database, await openFleet(database));
+    const names = Array.from({ length: 40 }, (_, n) => (n === 20 ? 'a NUL: \0' : `name ${n}`));
+    const told = await Promise.allSettled(names.map((name) => perform(newChild(name, { id: 1, uuid: 'rp1' }))));
+    assert.deepEqual(
+      told.flatMap(({ status }, place) => (status === 'rejected' ? [place] : [])),
+      [20],
+    );
+    const made = await database.kysely.selectFrom('resource_providers').select('name').where('id', '>', 100).execute();
+    assert.deepEqual(new Set(made.map(({ name }) => name)), new Set(names.toSpliced(20, 1)));
+  });
+});
+
+test('while a table is locked, one write waits for it, and those that do not need it go on', async () => {
+  await withFreshDatabase('postgresql', async (database) => {
+    const other = new pg.Client({ connectionString: database.config.connection });
+    await other.connect();
+    const service = await openServiceOn(database);
+    try {
+      const send = senderTo(service);
+      for (const n of [1, 2, 3]) await send('POST', '/resource_providers', { name: `name ${n}`, uuid: uuidOf(n) });
+      await other.query('begin; lock table resource_provider_traits in share mode');
+      const traits = { resource_provider_generation: 0, traits: ['HW_CPU_X86_AVX2'] };
+      const put = (n: number) => send('PUT', `/resource_providers/${uuidOf(n)}/traits`, traits);
+      const held = [put(1)];
+      await untilWaitingFor(other, 1_100); // the next batch begins beside one that takes longer than a second
+      held.push(put(2));
+      await sleep(100);
+      held.push(put(3));
+      assert.equal(await send('POST', '/resource_providers', { name: 'free' }), 200);
+      assert.equal(await waitingCount(other), 1);
+      await other.query('rollback');
+      assert.deepEqual(await Promise.all(held), [200, 200, 200]);
+    } finally {
+      await other.end();
+      await service.close();
+    }
   });
 });
 

@@ -46,7 +46,10 @@ export async function writeProviders(
   writes: readonly ProviderWrite[],
   wait?: LockWait,
 ): Promise<ReadonlySet<ProviderWrite>> {
-  const groups = [...Map.groupBy(writes, ({ kind }) => kind)].map(([kind, ofKind]) => ({
+  // In one order of the kinds: two transactions that insert the same names or aggregates for several kinds would
+  // deadlock otherwise.
+  const byKind = [...Map.groupBy(writes, ({ kind }) => kind)].toSorted(([a], [b]) => (a < b ? -1 : 1));
+  const groups = byKind.map(([kind, ofKind]) => ({
     ofKind,
     // Each list has the writes of one kind, but TypeScript does not know of which.
     statements: (statementsOf[kind] as StatementsOf<never>)(ofKind as never[], wait),

@@ -22,7 +22,8 @@ export type GuardedAggregates = WantedAggregates &
  * Sets the aggregates of providers. Aggregates that do not exist are created. Each provider must still have its generation, which
  * is raised by one.
  *
- * Nothing is written for a provider with another generation or other aggregates than were seen, or if an aggregate was deleted.
+ * Nothing is written for a provider with another generation or other aggregates than were seen, or if an aggregate was deleted. A
+ * statement before must have locked the providers, so that the aggregates are compared with what earlier transactions wrote.
  */
 export const setAggregates = (
   writes: readonly GuardedAggregates[],
