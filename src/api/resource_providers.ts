@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import * as v from 'valibot';
 import { deleteProvider } from '../../db/statements/providers/delete_provider.ts';
+import type { ProviderWrite } from '../../db/statements/providers/provider_write.ts';
 import { newProviderTags, providerTagOf } from '../fleet/entity_tags.ts';
 import type { FleetKeeper } from '../fleet/keeper.ts';
 import type { Provider } from '../fleet/provider.ts';
@@ -80,6 +81,9 @@ async function show(request: ApiRequest, { fleet }: Dependencies): Promise<Answe
   };
 }
 
+/** How often a provider is created again, each time since another one that was in the way was deleted meanwhile. */
+const mostAttempts = 5;
+
 async function create(request: ApiRequest, { fleet, providerWrites }: Dependencies): Promise<Answer> {
   const body = await request.json<typeof creation | typeof nestedCreation>(
     request.version >= since.nestedProviders ? nestedCreation : creation,
@@ -100,18 +104,22 @@ async function create(request: ApiRequest, { fleet, providerWrites }: Dependenci
   const parent = parentUuid === null ? undefined : await findParent(fleet, parentUuid);
   if (parentUuid !== null && parent === undefined) throw noParent();
   const tags = newProviderTags({ uuid, name: body.name, parentUuid: parent?.uuid ?? null });
-  const shown = await providerWrites.perform(
+  const write: ProviderWrite =
     parent === undefined
       ? { kind: 'root', uuid, name: body.name, tags }
-      : { kind: 'child', uuid, name: body.name, tags, parent },
-  );
-  if (shown === undefined) {
+      : { kind: 'child', uuid, name: body.name, tags, parent };
+  let shown = await providerWrites.perform(write);
+  for (let attempt = 1; shown === undefined; attempt += 1) {
     const { byName, byUuid } = await fleet.fresh();
     if (parentUuid !== null && !byUuid.has(parentUuid)) throw noParent();
     // Where both are taken the error names the name, as upstream's does on PostgreSQL.
     const clash = byName.has(body.name) ? `name: ${body.name}` : byUuid.has(uuid) ? `uuid: ${uuid}` : undefined;
-    if (clash === undefined) throw conflict(concurrentlyUpdated, errorCodes.concurrentUpdate);
-    throw conflict(`Conflicting resource provider ${clash} already exists.`, errorCodes.duplicateName);
+    if (clash !== undefined) {
+      throw conflict(`Conflicting resource provider ${clash} already exists.`, errorCodes.duplicateName);
+    }
+    // The provider that was in the way has been deleted meanwhile.
+    if (attempt === mostAttempts) throw conflict(concurrentlyUpdated, errorCodes.concurrentUpdate);
+    shown = await providerWrites.perform(write);
   }
   const location = `/resource_providers/${uuid}`;
   if (request.version < since.createdProviderShown) return { status: 201, location };

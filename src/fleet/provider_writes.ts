@@ -33,9 +33,7 @@ export function openProviderWrites(database: Database, fleet: FleetKeeper): Prov
       {
         limit: batchLimit,
         orderOf: (write) => keysOf(changedIdOf(write)),
-        // The kind stands for the tables that a write needs. If such a table is locked, only one batch waits for it. The
-        // other writes of its kind stay in the queue, so that they do not delay those of other kinds.
-        locksOf: (write) => [write.kind, ...keysOf(lockedIdOf(write))],
+        locksOf: (write) => keysOf(lockedIdOf(write)),
         isOfOne: isFaultOfOne,
         findLocked: async (writes) =>
           (

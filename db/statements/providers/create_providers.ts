@@ -1,7 +1,5 @@
 import { type RawBuilder, sql } from 'kysely';
-import type { LockWait } from '../../engine/slow_lane.ts';
 import { utcNow } from '../../engine/utc_now.ts';
-import { andLimitLockWait } from '../lock_timeout.ts';
 import { providerTagsAreWritten } from '../written_tags.ts';
 
 /** A provider to insert, without a parent. */
@@ -26,9 +24,9 @@ export type NewChild = NewProvider & { readonly parent: { readonly id: number; r
  * Upstream writes a root provider twice, since its root id is known only after the insert. So `updated_at` is set here
  * as well.
  */
-export const createRoots = (providers: readonly NewProvider[], wait?: LockWait): readonly RawBuilder<unknown>[] => [
+export const createRoots = (providers: readonly NewProvider[]): readonly RawBuilder<unknown>[] => [
   sql`
-    with ${askedProviders(providers, wait)}, made as (
+    with ${askedProviders(providers)}, made as (
       insert into resource_providers (id, uuid, name, generation, root_provider_id, created_at, updated_at)
       select id, uuid, name, 0, id, ${utcNow}, ${utcNow} from asked, ${providerTagsAreWritten} ${inOrder}
       on conflict do nothing
@@ -44,11 +42,11 @@ export const createRoots = (providers: readonly NewProvider[], wait?: LockWait):
  * The parents are locked, so that they cannot get another root meanwhile. The lock is the one that writes of a parent
  * take: two transactions that shared a weaker lock, and then wrote, would deadlock.
  */
-export const createChildren = (providers: readonly NewChild[], wait?: LockWait): readonly RawBuilder<unknown>[] => [
+export const createChildren = (providers: readonly NewChild[]): readonly RawBuilder<unknown>[] => [
   sql`
-    with ${askedProviders(providers, wait)}, parent as materialized (
+    with ${askedProviders(providers)}, parent as materialized (
       select id, uuid, parent_provider_id, root_provider_id from resource_providers
-      where uuid = any(${[...new Set(providers.map(({ parent }) => parent.uuid))]}::text[]) ${andLimitLockWait(wait)}
+      where uuid = any(${[...new Set(providers.map(({ parent }) => parent.uuid))]}::text[])
       order by id for no key update
     ), child as (
       select asked.id, asked.uuid, asked.name, parent.id as parent_id, coalesce(parent.root_provider_id, (${topOf})) as root_id
@@ -65,7 +63,7 @@ export const createChildren = (providers: readonly NewChild[], wait?: LockWait):
 ];
 
 /** Table `asked`: the providers with their new ids. `place` is the index of each among them. */
-const askedProviders = (providers: readonly NewProvider[], wait: LockWait | undefined) => {
+const askedProviders = (providers: readonly NewProvider[]) => {
   const tags = (part: keyof NewProvider['tags']) => providers.map((provider) => provider.tags[part]);
   return sql`
     asked as materialized (
@@ -74,7 +72,6 @@ const askedProviders = (providers: readonly NewProvider[], wait: LockWait | unde
         ${providers.map(({ name }) => name)}::text[], ${tags('provider')}::text[], ${tags('inventories')}::text[],
         ${tags('traits')}::text[], ${tags('aggregates')}::text[]
       ) as a (place, uuid, name, provider_tag, inventories_tag, traits_tag, aggregates_tag)
-      where true ${andLimitLockWait(wait)}
     )`;
 };
 

@@ -1,9 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import { isOnRun } from '../../engine/server_run.ts';
-import type { LockWait } from '../../engine/slow_lane.ts';
 import { utcNow } from '../../engine/utc_now.ts';
 import { raised } from '../generation.ts';
-import { lockProviders } from '../lock_providers.ts';
 import type { PartTags } from '../written_tags.ts';
 
 /** What a provider was judged by. */
@@ -17,31 +15,23 @@ export type JudgedProvider = {
 };
 
 /**
- * Table `asked`: writes of the same part of different providers, `place` is the index of each among them; and table `locked`: these
- * providers, which it locks in the order in which all writes lock them.
- *
- * @param wait how long to wait for each lock
+ * Table `asked`: writes of the same part of different providers. `place` is the index of each among them.
  */
 export const askedWrites = (
   writes: readonly (Omit<JudgedProvider, 'generation'> & Partial<JudgedProvider> & PartTags)[],
-  wait: LockWait | undefined,
 ): RawBuilder<unknown> => sql`
     asked as materialized (
       select * from unnest(${writes.map((_, place) => place)}::integer[], ${writes.map(({ providerId }) => providerId)}::integer[],
         ${writes.map(({ generation }) => generation ?? null)}::integer[], ${writes.map(({ serverRun }) => serverRun ?? null)}::text[],
         ${writes.map(({ tag }) => tag)}::text[], ${writes.map(({ tagBefore }) => tagBefore)}::text[]
       ) as a (place, provider_id, generation, run, tag, tag_before)
-    ), locked as materialized (${lockProviders(
-      writes.map(({ providerId }) => providerId),
-      wait,
-    )}
     )`;
 
 /**
- * Which rows of `asked`, `locked` and `resource_providers p` belong together and may be written: the server is still on the run that the
+ * Which rows of `asked` and `resource_providers p` belong together and may be written: the server is still on the run that the
  * write was judged on, and the write is not one of those in table `missing`.
  */
-export const isAsked = sql`p.id = asked.provider_id and p.id = locked.id and ${isOnRun(sql`asked.run`)}
+export const isAsked = sql`p.id = asked.provider_id and ${isOnRun(sql`asked.run`)}
         and asked.place not in (select place from missing)`;
 
 /**
@@ -51,7 +41,7 @@ export const isAsked = sql`p.id = asked.provider_id and p.id = locked.id and ${i
  */
 export const raisedGenerations = (condition: RawBuilder<unknown> = sql`true`): RawBuilder<unknown> => sql`
     guard as (
-      update resource_providers p set generation = ${raised(sql`p.generation`)}, updated_at = ${utcNow} from asked, locked
+      update resource_providers p set generation = ${raised(sql`p.generation`)}, updated_at = ${utcNow} from asked
       where ${isAsked} and coalesce(p.generation, 0) = asked.generation and ${condition}
       returning asked.place, p.id
     )`;

@@ -31,9 +31,8 @@ export const lockedIdOf = (write: ProviderWrite): number | undefined =>
   write.kind === 'child' ? write.parent.id : changedIdOf(write);
 
 /**
- * Does several writes in one transaction and one round trip, with one statement for all writes of a kind. That statement locks the
- * providers in the order in which claims lock them, so that two transactions that lock the same ones cannot deadlock; of several
- * statements, the first one locks the providers of all.
+ * Does several writes in one transaction and one round trip, with one statement for all writes of a kind. All providers are
+ * locked first, in the order in which claims lock them, so that two transactions that lock the same ones cannot deadlock.
  *
  * @param writes no two of them change the same provider
  * @param wait how long to wait for each lock. Without it, the time limit of a statement applies.
@@ -46,35 +45,40 @@ export async function writeProviders(
   writes: readonly ProviderWrite[],
   wait?: LockWait,
 ): Promise<ReadonlySet<ProviderWrite>> {
+  const ids = [...new Set(writes.flatMap((write) => lockedIdOf(write) ?? []))];
+  const locks = ids.length === 0 ? [] : locksOf(ids, wait);
   // In one order of the kinds: two transactions that insert the same names or aggregates for several kinds would
   // deadlock otherwise.
   const byKind = [...Map.groupBy(writes, ({ kind }) => kind)].toSorted(([a], [b]) => (a < b ? -1 : 1));
   const groups = byKind.map(([kind, ofKind]) => ({
     ofKind,
     // Each list has the writes of one kind, but TypeScript does not know of which.
-    statements: (statementsOf[kind] as StatementsOf<never>)(ofKind as never[], wait),
+    statements: (statementsOf[kind] as (writes: readonly unknown[]) => readonly RawBuilder<unknown>[])(ofKind),
   }));
-  const statements = groups.flatMap((group) => group.statements);
-  const ids = [...new Set(writes.flatMap((write) => lockedIdOf(write) ?? []))];
-  const locksFirst = lockProvidersFirst(ids, wait);
-  const locks = statements.length === 1 || locksFirst.length > 0 ? locksFirst : [lockProviders(ids, wait)];
-  const results = await transaction([...locks, ...statements], { isSlow: wait?.isSlow === true });
+  const results = await transaction([...locks, ...groups.flatMap(({ statements }) => statements)], wait);
   const done = new Set<ProviderWrite>();
   let last = locks.length - 1;
   for (const { ofKind, statements } of groups) {
     last += statements.length;
-    for (const { place } of results[last] as readonly Done[])
-      for (const write of ofKind.slice(place, place + 1)) done.add(write);
+    for (const { place } of results[last] as readonly Done[]) {
+      const write = ofKind[place];
+      if (write !== undefined) done.add(write);
+    }
   }
   return done;
 }
 
+const locksOf = (ids: readonly number[], wait: LockWait | undefined): readonly RawBuilder<unknown>[] => {
+  const longer = lockProvidersFirst(ids, wait);
+  return longer.length > 0 ? longer : [lockProviders(ids)];
+};
+
 /** The row that the last statement of a kind returns for each write that was done: its index among those of its kind. */
 type Done = { readonly place: number };
 
-type StatementsOf<Write> = (writes: readonly Write[], wait: LockWait | undefined) => readonly RawBuilder<unknown>[];
-
-const statementsOf: { readonly [Kind in keyof WritesByKind]: StatementsOf<WritesByKind[Kind]> } = {
+const statementsOf: {
+  readonly [Kind in keyof WritesByKind]: (writes: readonly WritesByKind[Kind][]) => readonly RawBuilder<unknown>[];
+} = {
   root: createRoots,
   child: createChildren,
   inventories: writeInventories,

@@ -1,5 +1,4 @@
 import { type RawBuilder, sql } from 'kysely';
-import type { LockWait } from '../../engine/slow_lane.ts';
 import { utcNow } from '../../engine/utc_now.ts';
 import { numbered } from '../numbered_rows.ts';
 import { type PartTags, providerTagsAreWritten, writtenTags } from '../written_tags.ts';
@@ -25,27 +24,22 @@ export type GuardedAggregates = WantedAggregates &
  * Nothing is written for a provider with another generation or other aggregates than were seen, or if an aggregate was deleted. A
  * statement before must have locked the providers, so that the aggregates are compared with what earlier transactions wrote.
  */
-export const setAggregates = (
-  writes: readonly GuardedAggregates[],
-  wait?: LockWait,
-): readonly RawBuilder<unknown>[] => [createMissing(writes), setBy(writes, raisedGenerations(areAsSeen(writes)), wait)];
+export const setAggregates = (writes: readonly GuardedAggregates[]): readonly RawBuilder<unknown>[] => [
+  createMissing(writes),
+  setBy(writes, raisedGenerations(areAsSeen(writes))),
+];
 
 /**
- * As `setAggregates`, at any generation, which stays as it is (before microversion 1.19): the last of several writes wins. A statement
- * before must have locked the providers, so that this one sees what earlier transactions wrote.
+ * As `setAggregates`, at any generation, which stays as it is (before microversion 1.19): the last of several writes wins.
  */
-export const setLastAggregates = (
-  writes: readonly WantedAggregates[],
-  wait?: LockWait,
-): readonly RawBuilder<unknown>[] => [
+export const setLastAggregates = (writes: readonly WantedAggregates[]): readonly RawBuilder<unknown>[] => [
   createMissing(writes),
   setBy(
     writes,
     sql`
     guard as (
-      select asked.place, p.id from asked, locked, resource_providers p where ${isAsked}
+      select asked.place, p.id from asked, resource_providers p where ${isAsked}
     )`,
-    wait,
   ),
 ];
 
@@ -75,14 +69,10 @@ function areAsSeen(writes: readonly GuardedAggregates[]): RawBuilder<unknown> {
 }
 
 /** @param guard table `guard`: the writes to be done */
-function setBy(
-  writes: readonly WantedAggregates[],
-  guard: RawBuilder<unknown>,
-  wait: LockWait | undefined,
-): RawBuilder<unknown> {
+function setBy(writes: readonly WantedAggregates[], guard: RawBuilder<unknown>): RawBuilder<unknown> {
   const { place, column } = numbered(writes, ({ uuids }) => uuids);
   return sql`
-    with ${askedWrites(writes, wait)}, wanted as materialized (
+    with ${askedWrites(writes)}, wanted as materialized (
       select * from unnest(${place}::integer[], ${column((uuid) => uuid)}::text[]) as w (place, uuid)
     ), aggregate as materialized (
       select id, uuid from placement_aggregates where uuid = any(${allUuids(writes)}::text[]) for key share

@@ -1,7 +1,5 @@
 import { type RawBuilder, sql } from 'kysely';
-import type { LockWait } from '../../engine/slow_lane.ts';
 import { utcNow } from '../../engine/utc_now.ts';
-import { andLimitLockWait } from '../lock_timeout.ts';
 import { numbered } from '../numbered_rows.ts';
 import { type PartTags, providerTagsAreWritten, writtenTags } from '../written_tags.ts';
 import { askedWrites, type JudgedProvider, raisedGenerations } from './judged_provider.ts';
@@ -15,14 +13,14 @@ export type WantedTraits = JudgedProvider &
  *
  * Nothing is written for a provider with another generation, or if there is no trait with one of these ids and names.
  */
-export function setTraits(writes: readonly WantedTraits[], wait?: LockWait): readonly RawBuilder<unknown>[] {
+export function setTraits(writes: readonly WantedTraits[]): readonly RawBuilder<unknown>[] {
   const { place, column } = numbered(writes, ({ traits }) => traits);
   const set = sql`
-    with ${askedWrites(writes, wait)}, wanted as materialized (
+    with ${askedWrites(writes)}, wanted as materialized (
       select * from unnest(${place}::integer[], ${column(({ id }) => id)}::integer[], ${column(({ name }) => name)}::text[]
       ) as w (place, id, name)
     ), trait as materialized (
-      select id, name from traits where (id, name) in (select id, name from wanted) ${andLimitLockWait(wait)} for key share
+      select id, name from traits where (id, name) in (select id, name from wanted) for key share
     ), missing as materialized (
       select place from wanted where (id, name) not in (select id, name from trait)
     ), ${raisedGenerations()}, removed as (

@@ -1,7 +1,5 @@
 import { type RawBuilder, sql } from 'kysely';
-import type { LockWait } from '../../engine/slow_lane.ts';
 import { utcNow } from '../../engine/utc_now.ts';
-import { andLimitLockWait } from '../lock_timeout.ts';
 import { numbered } from '../numbered_rows.ts';
 import { type PartTags, providerTagsAreWritten, writtenTags } from '../written_tags.ts';
 import { askedWrites, type JudgedProvider, raisedGenerations } from './judged_provider.ts';
@@ -35,10 +33,7 @@ export type WantedInventories = JudgedProvider &
  *
  * Nothing is written for a provider with another generation, or if there is no class with one of these ids and names.
  */
-export function writeInventories(
-  writes: readonly WantedInventories[],
-  wait?: LockWait,
-): readonly RawBuilder<unknown>[] {
+export function writeInventories(writes: readonly WantedInventories[]): readonly RawBuilder<unknown>[] {
   const classes = numbered(writes, ({ put, kept }) => [
     ...put.map(({ classId, className }) => ({ id: classId, name: className })),
     ...kept,
@@ -52,11 +47,11 @@ export function writeInventories(
       where i.resource_provider_id = guard.id and i.resource_class_id = gone.class_id
     ),`;
   const write = sql`
-    with ${askedWrites(writes, wait)}, needed as materialized (
+    with ${askedWrites(writes)}, needed as materialized (
       select * from unnest(${classes.place}::integer[], ${classes.column(({ id }) => id)}::integer[],
         ${classes.column(({ name }) => name)}::text[]) as n (place, id, name)
     ), class as materialized (
-      select id, name from resource_classes where (id, name) in (select id, name from needed) ${andLimitLockWait(wait)} for key share
+      select id, name from resource_classes where (id, name) in (select id, name from needed) for key share
     ), missing as materialized (
       select place from needed where (id, name) not in (select id, name from class)
     ), ${raisedGenerations()}, ${removed.place.length > 0 ? removal : sql``} put as (
