@@ -35,23 +35,15 @@ export function openProviderWrites(database: Database, fleet: FleetKeeper): Prov
         orderOf: (write) => keysOf(changedIdOf(write)),
         locksOf: (write) => keysOf(lockedIdOf(write)),
         isOfOne: isFaultOfOne,
-        findLocked: async (writes) =>
-          (
-            await findLockedProviders(
-              database,
-              writes.flatMap((write) => lockedIdOf(write) ?? []),
-            )
-          ).map(String),
+        findLocked: async (writes) => {
+          const ids = writes.flatMap((write) => lockedIdOf(write) ?? []);
+          return (await findLockedProviders(database, ids)).map(String);
+        },
         awaitLock: (id, wait) => awaitProviderId(Number(id))(database, wait),
       },
       async (batch, wait) => {
-        const done = await repeatLostRaces(() =>
-          writeProviders(
-            database,
-            batch.map(({ item }) => item),
-            wait,
-          ),
-        );
+        const writes = batch.map(({ item }) => item);
+        const done = await repeatLostRaces(() => writeProviders(database, writes, wait));
         const shown = done.size > 0 ? fleet.fresh() : undefined;
         for (const { item, resolve } of batch) resolve(done.has(item) ? shown : undefined);
         // The next batch waits for the refresh: without this, batches were smaller and cost the database half as much

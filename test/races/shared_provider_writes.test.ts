@@ -1,4 +1,4 @@
-/** Writes of providers that share a transaction: those of a kind share a statement, and each is done or not by itself. */
+/** One statement does all writes of a kind in a batch. A write that is refused does not stop the others. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { sql } from 'kysely';

@@ -60,7 +60,8 @@ export async function writeProviders(
   let last = locks.length - 1;
   for (const { ofKind, statements } of groups) {
     last += statements.length;
-    for (const { place } of results[last] as readonly Done[]) {
+    const rows = results[last] as readonly Done[]; // the rows of the last statement of this kind
+    for (const { place } of rows) {
       const write = ofKind[place];
       if (write !== undefined) done.add(write);
     }
@@ -73,7 +74,7 @@ const locksOf = (ids: readonly number[], wait: LockWait | undefined): readonly R
   return longer.length > 0 ? longer : [lockProviders(ids)];
 };
 
-/** The row that the last statement of a kind returns for each write that was done: its index among those of its kind. */
+/** The last statement of each kind returns one such row for each write that was done. `place` is the index in the list of that kind. */
 type Done = { readonly place: number };
 
 const statementsOf: {
