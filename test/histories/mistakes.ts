@@ -122,10 +122,12 @@ export const mistakes: readonly Mistake[] = [
   },
   {
     name: 'an answer to a write of inventories has the generation of a later write',
-    file: 'src/api/inventory_answers.ts',
-    from: 'laterGeneration(generation, 1)',
-    to: 'provider?.generation ?? 0',
-    processes: 2,
+    file: 'src/api/inventories.ts',
+    // The answer waits a moment, so that there often is a later write.
+    from: 'return listAnswer(request, asWritten(shown, uuid, body.resource_provider_generation, plan.put), shown);',
+    to: `await new Promise((done) => setTimeout(done, 20));
+      const { generation = 0 } = (await dependencies.fleet.fresh()).byUuid.get(uuid) ?? {};
+      return listAnswer(request, asWritten(shown, uuid, generation - 1, plan.put), shown);`,
   },
   {
     name: 'a renewal that loses: it is acknowledged while the removal is under way, and the consumer is removed',
