@@ -1,6 +1,6 @@
 import type { ChangeSet } from '../fleet/changes/change_set.ts';
 import type { Told } from '../fleet/changes/followers.ts';
-import type { Position } from '../fleet/changes/position.ts';
+import { tokenOf } from '../fleet/changes/token.ts';
 import type { ApiRequest } from '../rest/endpoint.ts';
 import { ApiError, errorCodes } from '../rest/errors.ts';
 import type { Dependencies } from './dependencies.ts';
@@ -31,7 +31,7 @@ const comment = encoder.encode(':\n\n');
 /** The event of each set of changes, by the parts that a client follows: it is made once for all clients. */
 const eventsOf = new WeakMap<ChangeSet, Map<number, Uint8Array<ArrayBuffer>>>();
 
-function eventOf({ changes, position }: Told, bits: number, tokenOf: (position: Position) => string) {
+function eventOf({ changes, position }: Told, bits: number): Uint8Array<ArrayBuffer> {
   const events = eventsOf.get(changes) ?? new Map<number, Uint8Array<ArrayBuffer>>();
   eventsOf.set(changes, events);
   let event = events.get(bits);
@@ -55,7 +55,7 @@ export function streamEvents({
   isNew,
   cutOff,
 }: EventStream): ReadableStream<Uint8Array<ArrayBuffer>> {
-  const { followers, fleet } = dependencies;
+  const { followers } = dependencies;
   let { position } = told;
   let stop = (): void => {};
   const start = (controller: ReadableStreamDefaultController<Uint8Array<ArrayBuffer>>): void => {
@@ -80,7 +80,7 @@ export function streamEvents({
     const beat = (): void => {
       const refusal = refusalOf(request);
       if (refusal !== undefined) end(errorEvent(refusal));
-      else send(position === sent ? comment : encoder.encode(`:\nid: ${fleet.recent.tokenOf(position)}\n\n`));
+      else send(position === sent ? comment : encoder.encode(`:\nid: ${tokenOf(position)}\n\n`));
     };
     const beating = setInterval(beat, beatMs);
     const { expiresAtMs = Number.POSITIVE_INFINITY } = request.identity;
@@ -93,13 +93,13 @@ export function streamEvents({
     };
     const gone = request.gone();
     gone.addEventListener('abort', () => end(), { once: true });
-    send(isNew || told.changes.size(bits) > 0 ? eventOf(told, bits, fleet.recent.tokenOf) : comment);
+    send(isNew || told.changes.size(bits) > 0 ? eventOf(told, bits) : comment);
     const tell = (next: Told | 'expired' | 'ended'): void => {
       if (next === 'expired') end(errorEvent({ status: 410, code: errorCodes.changesExpired }));
       else if (next === 'ended') end();
       else {
         position = next.position;
-        if (next.changes.size(bits) > 0) send(eventOf(next, bits, fleet.recent.tokenOf));
+        if (next.changes.size(bits) > 0) send(eventOf(next, bits));
       }
     };
     unfollow = followers.follow({ bits, tell }, position);

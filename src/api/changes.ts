@@ -3,7 +3,7 @@ import { allParts } from '../../db/fleet/changed_parts.ts';
 import { bitsOf, type Part, partNames } from '../fleet/changes/change_set.ts';
 import { mostEntries, type Told } from '../fleet/changes/followers.ts';
 import type { Position } from '../fleet/changes/position.ts';
-import { readToken } from '../fleet/changes/token.ts';
+import { readToken, tokenOf } from '../fleet/changes/token.ts';
 import type { Answer, ApiRequest, Endpoint } from '../rest/endpoint.ts';
 import { ApiError, badRequest, errorCodes } from '../rest/errors.ts';
 import { object, text } from '../rest/json_schema.ts';
@@ -77,10 +77,8 @@ async function list(request: ApiRequest, dependencies: Dependencies): Promise<An
   const { recent } = fleet;
   if (read !== undefined && !recent.isOfLog(read))
     throw expired('The token is of another database, or from before a failover');
-  if (read !== undefined && recent.isAhead(read.position))
-    throw expired('The token is later than all that the database has');
-  const from = read?.position ?? recent.position;
-  const told = read === undefined ? nothingSince(recent.position) : await followers.since(from, bits);
+  if (read !== undefined && recent.isAhead(read)) throw expired('The token is later than all that the database has');
+  const told = read === undefined ? nothingSince(recent.position) : await followers.since(read, bits);
   if (told === 'expired') throw expired(goneTooFar);
 
   if (wantsEvents) {
@@ -89,10 +87,10 @@ async function list(request: ApiRequest, dependencies: Dependencies): Promise<An
     return { status: 200, events: (cutOff) => streamEvents({ request, dependencies, bits, told, isNew, cutOff }) };
   }
   const applied = waitSeconds === undefined ? {} : { headers: { 'preference-applied': `wait=${waitSeconds}` } };
-  if (told.changes.size(bits) > 0 || !waitSeconds) return { ...answerOf(told, bits, dependencies), ...applied };
+  if (told.changes.size(bits) > 0 || !waitSeconds) return { ...answerOf(told, bits), ...applied };
   requirePlace(dependencies);
   return {
-    ...answerOf(await firstChange(request, dependencies, { told, bits, waitSeconds }), bits, dependencies),
+    ...answerOf(await firstChange(request, dependencies, { told, bits, waitSeconds }), bits),
     ...applied,
   };
 }
@@ -150,7 +148,7 @@ const refuse = (name: string, token: string): never => {
   );
 };
 
-const goneTooFar = `The log of changes does not go back to the token, or more than ${mostEntries} providers have changed since`;
+const goneTooFar = `The log of changes does not go back to the token, or is another one since a failover, or more than ${mostEntries} providers have changed`;
 
 /** Clients that get it at the same time, as after a failover, do not all read everything at the same time. */
 const retrySeconds = () => 1 + Math.floor(Math.random() * 5);
@@ -165,8 +163,7 @@ const expired = (reason: string): ApiError =>
 
 const nothingSince = (position: Position): Told => ({ changes: { size: () => 0, text: () => '[]' }, position });
 
-function answerOf({ changes, position }: Told, bits: number, { fleet }: Dependencies): Answer {
-  const next = fleet.recent.tokenOf(position);
-  const body = new TextEncoder().encode(`{"changes": ${changes.text(bits)}, "next": "${next}"}`);
+function answerOf({ changes, position }: Told, bits: number): Answer {
+  const body = new TextEncoder().encode(`{"changes": ${changes.text(bits)}, "next": "${tokenOf(position)}"}`);
   return { status: 200, body, lastModified: null };
 }

@@ -1,3 +1,4 @@
+import { tokenOf } from '../fleet/changes/token.ts';
 import type { FleetKeeper } from '../fleet/keeper.ts';
 import type { Answer, ApiRequest } from '../rest/endpoint.ts';
 import { since } from '../rest/microversions.ts';
@@ -10,4 +11,4 @@ export const changesToken = (
   { version }: Pick<ApiRequest, 'version'>,
   { recent }: Pick<FleetKeeper, 'recent'>,
 ): Pick<Answer, 'headers'> =>
-  version >= since.following ? { headers: { 'placement-changes-token': recent.token } } : {};
+  version >= since.following ? { headers: { 'placement-changes-token': tokenOf(recent.position) } } : {};

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { loadFleet } from '../../src/fleet/load.ts';
 import { openService, type PlacementService } from '../../src/start/service.ts';
 import { createDatabase, databaseUrl, execute, type PostgresqlServer } from '../postgresql.ts';
-import { at, requestsTo, type Send } from '../requests.ts';
+import { at, newestVersion, requestsTo, type Send } from '../requests.ts';
 import { testConfig } from '../services.ts';
 import { until } from '../until.ts';
 import { type Claimants, holdersOn, makeHost, startClaimants, untilClaimed } from './claimants.ts';
@@ -78,6 +78,15 @@ async function checkFleet({ service, send, host, askStandby }: Failover): Promis
   assert.deepEqual(await askStandby('select sum(used)::int as used from allocations'), [{ used }]);
 }
 
+/** Follows changes of traits, of which claims make none, for a minute. @returns the status and the body of the answer */
+async function followTraits({ app }: PlacementService, accept: string): Promise<string> {
+  const headers = { 'x-auth-token': 'admin', 'openstack-api-version': `placement ${newestVersion}` };
+  const now = await app.request('/changes', { headers });
+  const path = `/changes?parts=traits&since=${at(await now.json(), 'next')}`;
+  const answer = await app.request(path, { headers: { ...headers, accept, prefer: 'wait=60' } });
+  return `${answer.status} ${await answer.text()}`;
+}
+
 /** Waits until the standby has all acknowledged claims. @returns their number */
 async function untilFollowed({ claimants, askStandby }: Failover): Promise<number> {
   const wanted = claimants.acknowledged.slice();
@@ -104,13 +113,17 @@ test('with synchronous replication a failover loses no acknowledged claim', asyn
   });
 });
 
-test('with asynchronous replication the service goes back to the data of the standby', async (t) => {
+test('with asynchronous replication the service goes back to the data of the standby, and clients that follow must read anew', async (t) => {
   await withStandby(async (failover) => {
-    const { send, host, claimants, standby } = failover;
+    const { service, send, host, claimants, standby } = failover;
     const followed = await untilFollowed(failover);
     await cutOff(standby);
     await untilClaimed(claimants, 50, 60_000);
+    const waiting = followTraits(service, 'application/json');
+    const stream = followTraits(service, 'text/event-stream');
     await failOver(failover);
+    assert.match(await waiting, /^410 .*"placement.changes_expired"/s, 'what it was told may be lost');
+    assert.match(await stream, /\nevent: error\ndata: {"status":410,"code":"placement.changes_expired"}\n\n$/);
     const holders = new Set(await holdersOn(send, host));
     const lost = claimants.acknowledged.flatMap((consumer, place) => (holders.has(consumer) ? [] : [place]));
     assert.ok(lost.length > 0, 'the standby must lack something');

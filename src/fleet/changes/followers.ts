@@ -15,7 +15,7 @@ export type Follower = {
   readonly bits: number;
   /**
    * Called when something was logged, even if none of it is about these parts. `expired`: the log does not go back so
-   * far, or too much has changed. `ended`: the process ends. After these two it is not called again.
+   * far, it is another one since a failover, or too much has changed. `ended`: the process ends. After these two it is not called again.
    */
   readonly tell: (told: Told | 'expired' | 'ended') => void;
 };
@@ -62,6 +62,7 @@ export function openFollowers(
 
   const readLog = async (position: Position, bits: number): Promise<Told | 'expired'> => {
     for (let attempt = 1; attempt <= attempts; attempt += 1) {
+      if (!recent.isOfLog(position)) return 'expired';
       const until = { position: recent.position, moment: fleet.moment };
       const { isOtherRun, isGone, told } = await repeatLostRaces(() =>
         readChangedParts(database, snapshotText(position), until.moment, { bits, most: 2 * mostEntries }),

@@ -1,13 +1,18 @@
 import { partsOf } from '../../../db/fleet/change_log.ts';
 
 /**
- * A point of the change log: all rows of transactions before `next` have been told, except those of the transactions in `underWay`,
+ * A point of a change log: all rows of transactions before `next` have been told, except those of the transactions in `underWay`,
  * which had not ended. `next` follows the newest transaction that has rows in the log. A transaction without rows may have a higher
  * number, but after a crash of the server that number may be given again; one that was committed is never given again.
  *
  * Transaction ids are numbers here: 2^53 transactions take centuries.
  */
-export type Position = { readonly next: number; readonly underWay: readonly number[] };
+export type Position = {
+  /** The name of the log: after a failover the same numbers are other transactions. */
+  readonly log: string;
+  readonly next: number;
+  readonly underWay: readonly number[];
+};
 
 /** A snapshot of the database, with numbers. */
 export type Snapshot = { readonly xmax: number; readonly underWay: ReadonlySet<number> };
@@ -29,12 +34,12 @@ export const snapshotText = ({ next, underWay }: Position): string =>
 const mostUnderWay = 64;
 
 /** The position of what a snapshot sees. @param lastXid the newest transaction with rows in the log that the snapshot sees */
-export function positionOf({ underWay }: Snapshot, lastXid: number): Position {
+export function positionOf(log: string, { underWay }: Snapshot, lastXid: number): Position {
   const before = [...underWay].filter((xid) => xid <= lastXid).sort((a, b) => a - b);
   const first = before[mostUnderWay];
   return first === undefined
-    ? { next: lastXid + 1, underWay: before }
-    : { next: first, underWay: before.slice(0, mostUnderWay) };
+    ? { log, next: lastXid + 1, underWay: before }
+    : { log, next: first, underWay: before.slice(0, mostUnderWay) };
 }
 
 /** Whether the rows of a transaction have been told at a position. */

@@ -1,21 +1,17 @@
 import type { ChangedParts } from '../../../db/fleet/changed_parts.ts';
 import type { LogState } from '../../../db/fleet/log_position.ts';
 import { isAhead, isTold, type Position, parseSnapshot, positionOf, type Snapshot } from './position.ts';
-import { logName, type Token, tokenText } from './token.ts';
+import { logName } from './token.ts';
 
 /** What refreshes of the fleet read from the change log lately, for clients that follow. */
 export type RecentChanges = {
   /** The position that the fleet shows. It is the same object until something is logged. */
   readonly position: Position;
-  /** The token of that position. */
-  readonly token: string;
-  /** The token of another position in this log. */
-  tokenOf(position: Position): string;
-  /** Whether a token is of this log, the same database on the same timeline. */
-  isOfLog(token: Token): boolean;
+  /** Whether a position is of this log, the same database on the same timeline. */
+  isOfLog(position: Position): boolean;
   /** Whether a position has something that the fleet does not show yet. */
   isAhead(position: Position): boolean;
-  /** What was logged between a position and the present one; undefined where this is not in memory. */
+  /** What was logged between a position and the present one; undefined where this is not in memory, or of another log. */
   since(position: Position): readonly ChangedParts[] | undefined;
   /** From now on, and for some minutes, refreshes read which parts changed. */
   record(): void;
@@ -56,7 +52,6 @@ export function createRecentChanges(loaded: Loaded, mostRows = usualRows): Recen
   /** The first mark is that of the first row; each other one is behind the rows of a refresh. */
   let marks: Mark[] = [];
   let present: Position;
-  let token: string | undefined;
   let recordUntilMs = 0;
 
   const restart = ({ snapshot: text, log: state }: Loaded): void => {
@@ -66,8 +61,7 @@ export function createRecentChanges(loaded: Loaded, mostRows = usualRows): Recen
     forget();
   };
   const move = (): void => {
-    present = positionOf(snapshot, lastXid);
-    token = undefined;
+    present = positionOf(log, snapshot, lastXid);
   };
   const forget = (): void => {
     move();
@@ -85,24 +79,15 @@ export function createRecentChanges(loaded: Loaded, mostRows = usualRows): Recen
   };
   /** Whether all rows that are not told at a position are in memory, if those behind a mark are. */
   const isBehind = (position: Position, mark: Mark): boolean =>
+    position.log === log &&
     position.next > mark.lastXid &&
     position.underWay.every((xid) => xid >= mark.snapshot.xmax || mark.snapshot.underWay.has(xid));
-
-  const tokenOf = (position: Position): string => {
-    if (position !== present) return tokenText({ log, position });
-    token ??= tokenText({ log, position });
-    return token;
-  };
 
   return {
     get position() {
       return present;
     },
-    get token() {
-      return tokenOf(present);
-    },
-    tokenOf,
-    isOfLog: (given) => given.log === log,
+    isOfLog: (position) => position.log === log,
     isAhead: (position) => isAhead(position, snapshot),
     isRecording: () => performance.now() < recordUntilMs,
     record: () => {

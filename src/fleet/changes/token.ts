@@ -1,11 +1,8 @@
 import { createHash } from 'node:crypto';
 import type { Position } from './position.ts';
 
-/** What a token says: a position in a change log. */
-export type Token = { readonly log: string; readonly position: Position };
-
 /*
- * A token is base64url of: the form, the hash of the identity of the log, the position as varints (the transactions under way as
+ * A token says a position. It is base64url of: the form, the hash of the identity of the log, the numbers as varints (the transactions under way as
  * differences, downwards from `next`), and a check sum, by which a truncated token is told from one of another database.
  */
 const form = 1;
@@ -15,8 +12,19 @@ const checkBytes = 4;
 /** The name of a log in tokens. @param identity as `readLogState` gives it */
 export const logName = (identity: string): string => digest(identity).subarray(0, logBytes).toString('base64url');
 
-/** The text of a token, of some 30 to 400 characters that need no escape in a URL. */
-export function tokenText({ log, position: { next, underWay } }: Token): string {
+/** The texts of positions that were asked for: many clients are told the same one. */
+const texts = new WeakMap<Position, string>();
+
+/** The token of a position, of some 30 to 400 characters that need no escape in a URL. */
+export function tokenOf(position: Position): string {
+  const known = texts.get(position);
+  if (known !== undefined) return known;
+  const text = textOf(position);
+  texts.set(position, text);
+  return text;
+}
+
+function textOf({ log, next, underWay }: Position): string {
   const bytes = [form, ...Buffer.from(log, 'base64url')];
   pushVarint(bytes, next);
   let previous = next;
@@ -28,8 +36,8 @@ export function tokenText({ log, position: { next, underWay } }: Token): string 
   return Buffer.concat([body, digest(body).subarray(0, checkBytes)]).toString('base64url');
 }
 
-/** Reads a token; undefined if the text is none. */
-export function readToken(text: string): Token | undefined {
+/** The position that a token says; undefined if the text is none. */
+export function readToken(text: string): Position | undefined {
   if (!/^[\w-]{20,1000}$/.test(text)) return undefined;
   const bytes = Buffer.from(text, 'base64url');
   const body = bytes.subarray(0, -checkBytes);
@@ -43,7 +51,7 @@ export function readToken(text: string): Token | undefined {
     previous -= difference;
     underWay.unshift(previous);
   }
-  return { log: body.subarray(1, 1 + logBytes).toString('base64url'), position: { next, underWay } };
+  return { log: body.subarray(1, 1 + logBytes).toString('base64url'), next, underWay };
 }
 
 const digest = (content: string | Buffer): Buffer => createHash('sha256').update(content).digest();
