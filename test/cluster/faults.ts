@@ -40,6 +40,13 @@ async function switchOver({ patronictl }: Cluster): Promise<void> {
   await patronictl('switchover', '--force');
 }
 
+/** A switchover from a primary that does not end, since a process that sends its log to a standby does not. */
+async function switchOverFromOneThatHangs(cluster: Cluster): Promise<void> {
+  const [sender] = await cluster.query("select pid from pg_stat_replication where sync_state <> 'sync'");
+  process.kill(Number(sender?.pid), 'SIGSTOP');
+  await switchOver(cluster);
+}
+
 async function killAll({ processes }: Cluster): Promise<void> {
   for (const each of processes) await each.signal('SIGKILL');
 }
@@ -80,6 +87,11 @@ export const faults: readonly Fault[] = [
     name: 'patronictl switchover',
     promotes: true,
     cause: switchOver,
+  },
+  {
+    name: 'patronictl switchover, and the primary does not end',
+    promotes: true,
+    cause: switchOverFromOneThatHangs,
   },
   {
     name: 'kill -9 of the primary',
