@@ -74,12 +74,8 @@ async function list(request: ApiRequest, dependencies: Dependencies): Promise<An
 
   const { fleet, followers } = dependencies;
   await fleet.fresh();
-  const { recent } = fleet;
-  if (read !== undefined && !recent.isOfLog(read))
-    throw expired('The token is of another database, or from before a failover');
-  if (read !== undefined && recent.isAhead(read)) throw expired('The token is later than all that the database has');
-  const told = read === undefined ? nothingSince(recent.position) : await followers.since(read, bits);
-  if (told === 'expired') throw expired(goneTooFar);
+  const told = read === undefined ? nothingSince(fleet.recent.position) : await followers.since(read, bits);
+  if (told === 'expired') throw expired();
 
   if (wantsEvents) {
     requirePlace(dependencies);
@@ -98,7 +94,7 @@ async function list(request: ApiRequest, dependencies: Dependencies): Promise<An
 /**
  * Waits for the first change of one of the parts. It resolves without a change when the time is over or the client leaves.
  *
- * @throws ApiError 410 if the log no longer goes back to the position
+ * @throws ApiError 410 if the log no longer has the position, as after a failover
  */
 function firstChange(
   request: ApiRequest,
@@ -116,7 +112,7 @@ function firstChange(
     {
       bits,
       tell: (next) => {
-        if (next === 'expired') reject(expired(goneTooFar));
+        if (next === 'expired') reject(expired());
         else if (next === 'ended') leave();
         else {
           last = next;
@@ -148,16 +144,16 @@ const refuse = (name: string, token: string): never => {
   );
 };
 
-const goneTooFar = `The log of changes does not go back to the token, or is another one since a failover, or more than ${mostEntries} providers have changed`;
-
 /** Clients that get it at the same time, as after a failover, do not all read everything at the same time. */
 const retrySeconds = () => 1 + Math.floor(Math.random() * 5);
 
-const expired = (reason: string): ApiError =>
-  new ApiError(410, `${reason}: read everything anew, and follow the changes since then.`, {
-    code: errorCodes.changesExpired,
-    headers: { 'retry-after': String(retrySeconds()) },
-  });
+const expired = (): ApiError =>
+  new ApiError(
+    410,
+    `The token is of another database, from before a failover, or older than the log of changes, or more than ${mostEntries} ` +
+      'providers have changed since: read everything anew, and follow the changes since then.',
+    { code: errorCodes.changesExpired, headers: { 'retry-after': String(retrySeconds()) } },
+  );
 
 // Response shapes
 

@@ -17,15 +17,17 @@ export async function freshTrees(
   // In each spelling that the database may have.
   const named = [...request.with, ...request.apartFrom].flatMap((uuid) => [uuid, normalUuid(uuid)]);
   if (named.length === 0) return { current: await fleet.fresh(), allowed: allTrees };
-  const [states, refreshed] = await Promise.all([
+  const [states] = await Promise.all([
     repeatLostRaces(() => readConsumers(database, [...new Set(named)])),
     fleet.fresh(),
   ]);
+  // While the consumers were read, a failover may have put another fleet in the place of the one that was refreshed.
+  const { known } = fleet;
   const knowsAll = [...states.values()].every(({ allocations }) =>
-    allocations.every(({ providerId }) => refreshed.byId.get(providerId) !== undefined),
+    allocations.every(({ providerId }) => known.byId.get(providerId) !== undefined),
   );
   // A provider that was made after the refresh; one that is still unknown after another refresh is gone.
-  const current = knowsAll ? refreshed : await fleet.fresh();
+  const current = knowsAll ? known : await fleet.fresh();
   const treesOf = (uuid: string) => heldTrees(current, providersOf(current, states.get(uuid)));
   const allowed = allowedTreesOf(request, (uuid) => treesOf(uuid).union(treesOf(normalUuid(uuid))));
   return { current, allowed };

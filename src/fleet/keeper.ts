@@ -33,7 +33,7 @@ export type FleetKeeper = {
   readonly moment: Moment;
   /** The transactions of the writes that `known` shows in addition. */
   readonly foreseen: readonly string[];
-  /** Which parts of providers changed lately, and the token of what `known` shows, for clients that follow changes. */
+  /** Which parts of providers changed lately, and the position of what `known` shows, for clients that follow changes. */
   readonly recent: RecentChanges;
   /** How often the fleet was refreshed, and how often it was loaded as a whole. */
   readonly counts: { readonly refreshes: number; readonly loads: number };

@@ -78,12 +78,13 @@ async function checkFleet({ service, send, host, askStandby }: Failover): Promis
   assert.deepEqual(await askStandby('select sum(used)::int as used from allocations'), [{ used }]);
 }
 
-/** Follows changes of traits, of which claims make none, for a minute. @returns the status and the body of the answer */
+/** Follows changes of traits, of which claims make none, for a minute at most. @returns the status and the body of the answer */
 async function followTraits({ app }: PlacementService, accept: string): Promise<string> {
   const headers = { 'x-auth-token': 'admin', 'openstack-api-version': `placement ${newestVersion}` };
   const now = await app.request('/changes', { headers });
   const path = `/changes?parts=traits&since=${at(await now.json(), 'next')}`;
-  const answer = await app.request(path, { headers: { ...headers, accept, prefer: 'wait=60' } });
+  const signal = AbortSignal.timeout(60_000);
+  const answer = await app.request(path, { headers: { ...headers, accept, prefer: 'wait=60' }, signal });
   return `${answer.status} ${await answer.text()}`;
 }
 
@@ -121,6 +122,7 @@ test('with asynchronous replication the service goes back to the data of the sta
     await untilClaimed(claimants, 50, 60_000);
     const waiting = followTraits(service, 'application/json');
     const stream = followTraits(service, 'text/event-stream');
+    await until('both follow', () => service.followers.size === 2);
     await failOver(failover);
     assert.match(await waiting, /^410 .*"placement.changes_expired"/s, 'what it was told may be lost');
     assert.match(await stream, /\nevent: error\ndata: {"status":410,"code":"placement.changes_expired"}\n\n$/);

@@ -15,7 +15,7 @@ export type Follower = {
   readonly bits: number;
   /**
    * Called when something was logged, even if none of it is about these parts. `expired`: the log does not go back so
-   * far, it is another one since a failover, or too much has changed. `ended`: the process ends. After these two it is not called again.
+   * far, or is another one since a failover, or too much has changed. `ended`: the process ends. After these two it is not called again.
    */
   readonly tell: (told: Told | 'expired' | 'ended') => void;
 };
@@ -38,7 +38,7 @@ export const mostEntries = 10_000;
 /** How long to wait after a refresh that failed, in milliseconds. */
 const pauseMs = 1_000;
 
-/** How often the log is read for a position, if the database fails over to another server meanwhile. */
+/** How often the log is read for a position, if PostgreSQL restarts meanwhile. */
 const attempts = 3;
 
 type State = Follower & { position: Position };
@@ -62,7 +62,7 @@ export function openFollowers(
 
   const readLog = async (position: Position, bits: number): Promise<Told | 'expired'> => {
     for (let attempt = 1; attempt <= attempts; attempt += 1) {
-      if (!recent.isOfLog(position)) return 'expired';
+      if (!recent.has(position)) return 'expired';
       const until = { position: recent.position, moment: fleet.moment };
       const { isOtherRun, isGone, told } = await repeatLostRaces(() =>
         readChangedParts(database, snapshotText(position), until.moment, { bits, most: 2 * mostEntries }),
@@ -107,6 +107,10 @@ export function openFollowers(
     const behind = Map.groupBy(following, ({ position }) => position);
     behind.delete(present);
     for (const [position, states] of behind) {
+      if (!recent.has(position)) {
+        deliver(states, 'expired');
+        continue;
+      }
       if (reading.has(position)) continue;
       const rows = recent.since(position);
       if (rows === undefined) void readFor(position, states);
@@ -142,6 +146,7 @@ export function openFollowers(
     },
     since: async (position, bits) => {
       recent.record();
+      if (!recent.has(position)) return 'expired';
       const rows = recent.since(position);
       const told = rows === undefined ? await readLog(position, bits) : toldOf(rows, recent.position);
       return told === 'expired' || told.changes.size(bits) > mostEntries ? 'expired' : told;

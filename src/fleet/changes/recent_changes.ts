@@ -5,13 +5,11 @@ import { logName } from './token.ts';
 
 /** What refreshes of the fleet read from the change log lately, for clients that follow. */
 export type RecentChanges = {
-  /** The position that the fleet shows. It is the same object until something is logged. */
+  /** The position that the fleet shows. It is the same object until something is logged, or the fleet is loaded. */
   readonly position: Position;
-  /** Whether a position is of this log, the same database on the same timeline. */
-  isOfLog(position: Position): boolean;
-  /** Whether a position has something that the fleet does not show yet. */
-  isAhead(position: Position): boolean;
-  /** What was logged between a position and the present one; undefined where this is not in memory, or of another log. */
+  /** Whether a position is of this log (the same database on the same timeline), and has nothing that the fleet does not show. */
+  has(position: Position): boolean;
+  /** What was logged between a position that it has and the present one; undefined where this is not in memory. */
   since(position: Position): readonly ChangedParts[] | undefined;
   /** From now on, and for some minutes, refreshes read which parts changed. */
   record(): void;
@@ -79,7 +77,6 @@ export function createRecentChanges(loaded: Loaded, mostRows = usualRows): Recen
   };
   /** Whether all rows that are not told at a position are in memory, if those behind a mark are. */
   const isBehind = (position: Position, mark: Mark): boolean =>
-    position.log === log &&
     position.next > mark.lastXid &&
     position.underWay.every((xid) => xid >= mark.snapshot.xmax || mark.snapshot.underWay.has(xid));
 
@@ -87,8 +84,7 @@ export function createRecentChanges(loaded: Loaded, mostRows = usualRows): Recen
     get position() {
       return present;
     },
-    isOfLog: (position) => position.log === log,
-    isAhead: (position) => isAhead(position, snapshot),
+    has: (position) => position.log === log && !isAhead(position, snapshot),
     isRecording: () => performance.now() < recordUntilMs,
     record: () => {
       recordUntilMs = performance.now() + recordMs;

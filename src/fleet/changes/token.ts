@@ -2,8 +2,9 @@ import { createHash } from 'node:crypto';
 import type { Position } from './position.ts';
 
 /*
- * A token says a position. It is base64url of: the form, the hash of the identity of the log, the numbers as varints (the transactions under way as
- * differences, downwards from `next`), and a check sum, by which a truncated token is told from one of another database.
+ * A token says a position. It is base64url of: the form, the hash of the identity of the log, the numbers as varints (the
+ * transactions under way as differences, downwards from `next`), and a check sum, by which a truncated token is told from one
+ * of another database.
  */
 const form = 1;
 const logBytes = 9;
