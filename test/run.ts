@@ -1,10 +1,11 @@
-import { readdir } from 'node:fs/promises';
+import { readdir, rm } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { run } from 'node:test';
 import { inspect } from 'node:util';
 import { compileCache } from './compile_cache.ts';
 import { count, fileReport, sum, type Totals, totalLine } from './gabbi/report.ts';
+import { openMemoryFolder } from './memory_folder.ts';
 import { offerPostgresql } from './postgresql_on_demand.ts';
 
 /*
@@ -37,6 +38,8 @@ const isWanted = (file: string) =>
 
 // Every file is a process, and many start others.
 Object.assign(process.env, compileCache);
+const memoryFolder = wanted.length === 0 && process.env.TMPDIR === undefined ? await openMemoryFolder() : undefined;
+if (memoryFolder !== undefined) process.env.TMPDIR = memoryFolder;
 const interrupted = new AbortController();
 // test/watch.ts has one for all runs that it starts.
 const postgresql = process.env.TEST_POSTGRESQL_ON_DEMAND === undefined ? await offerPostgresql() : undefined;
@@ -47,15 +50,20 @@ for (const [signal, code] of [
 ] as const) {
   process.once(signal, async () => {
     interrupted.abort(); // ends the processes of the test files, and with them the servers that they started
-    await postgresql?.stop();
+    await end();
     process.exit(code);
   });
 }
 const total = sum(await Promise.all([runTestFiles(), runGabbits()]));
-await postgresql?.stop();
+await end();
 if (total.passed + total.failed === 0) console.error(`No test was found for ${wanted.join(' ') || 'test/'}.`);
 console.log(totalLine(total));
 process.exit(total.failed > 0 || total.passed === 0 ? 1 : 0);
+
+async function end(): Promise<void> {
+  await postgresql?.stop();
+  if (memoryFolder !== undefined) await rm(memoryFolder, { recursive: true, force: true });
+}
 
 async function runTestFiles(): Promise<Totals> {
   const files = (await readdir(path.join(project, 'test'), { recursive: true }))
@@ -79,6 +87,8 @@ async function runTestFiles(): Promise<Totals> {
     files,
     concurrency: Math.min(8, Math.ceil(1.5 * os.availableParallelism())),
     timeout: 900_000,
+    // Few tests run so long that it pays to compile the embedded database a second time, into faster code.
+    execArgv: ['--liftoff-only'],
     signal: interrupted.signal,
   });
   for await (const { type, data } of stream) {
