@@ -6,10 +6,10 @@ const gibibyte = 1024 ** 3;
 const memory = '/dev/shm';
 
 /**
- * A folder in memory for the temporary files of all tests. They make and remove some hundred databases of a thousand files each, and
- * ext4 takes up to five times as long for a new file while many were removed in the last seconds.
+ * A folder in memory for the temporary files of all tests. They make and remove hundreds of databases of a thousand files each, and
+ * ext4 takes up to five times as long for a new file when many were removed in the last seconds.
  *
- * @returns undefined where there is no such file system, too little room, or no program may run in it
+ * @returns undefined if there is no such file system, too little room, or programs may not run there (noexec)
  */
 export async function openMemoryFolder(): Promise<string | undefined> {
   const free = await statfs(memory).then(

@@ -87,7 +87,7 @@ async function runTestFiles(): Promise<Totals> {
     files,
     concurrency: Math.min(8, Math.ceil(1.5 * os.availableParallelism())),
     timeout: 900_000,
-    // Few tests run so long that it pays to compile the embedded database a second time, into faster code.
+    // Only the quick compiler of WebAssembly: few tests run long enough for the code of the slower one to pay.
     execArgv: ['--liftoff-only'],
     signal: interrupted.signal,
   });

@@ -1,14 +1,13 @@
 import type { ChangeSet } from '../fleet/changes/change_set.ts';
-import type { Told } from '../fleet/changes/followers.ts';
+import type { Followers, Told } from '../fleet/changes/followers.ts';
 import { tokenOf } from '../fleet/changes/token.ts';
 import type { ApiRequest } from '../rest/endpoint.ts';
 import { ApiError, errorCodes } from '../rest/errors.ts';
-import type { Dependencies } from './dependencies.ts';
 
 /** What a stream of changes works with. */
 export type EventStream = {
   readonly request: ApiRequest;
-  readonly dependencies: Dependencies;
+  readonly followers: Pick<Followers, 'follow'>;
   readonly bits: number;
   /** What had changed when the request came. */
   readonly told: Told;
@@ -49,13 +48,12 @@ function eventOf({ changes, position }: Told, bits: number): Uint8Array<ArrayBuf
  */
 export function streamEvents({
   request,
-  dependencies,
+  followers,
   bits,
   told,
   isNew,
   cutOff,
 }: EventStream): ReadableStream<Uint8Array<ArrayBuffer>> {
-  const { followers } = dependencies;
   let { position } = told;
   let stop = (): void => {};
   const start = (controller: ReadableStreamDefaultController<Uint8Array<ArrayBuffer>>): void => {

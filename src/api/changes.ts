@@ -80,7 +80,7 @@ async function list(request: ApiRequest, dependencies: Dependencies): Promise<An
   if (wantsEvents) {
     requirePlace(dependencies);
     const isNew = read === undefined;
-    return { status: 200, events: (cutOff) => streamEvents({ request, dependencies, bits, told, isNew, cutOff }) };
+    return { status: 200, events: (cutOff) => streamEvents({ request, followers, bits, told, isNew, cutOff }) };
   }
   const applied = waitSeconds === undefined ? {} : { headers: { 'preference-applied': `wait=${waitSeconds}` } };
   if (told.changes.size(bits) > 0 || !waitSeconds) return { ...answerOf(told, bits), ...applied };
@@ -94,7 +94,7 @@ async function list(request: ApiRequest, dependencies: Dependencies): Promise<An
 /**
  * Waits for the first change of one of the parts. It resolves without a change when the time is over or the client leaves.
  *
- * @throws ApiError 410 if the log no longer has the position, as after a failover
+ * @throws ApiError 410 if the client must read everything anew, as after a failover
  */
 function firstChange(
   request: ApiRequest,
@@ -150,8 +150,8 @@ const retrySeconds = () => 1 + Math.floor(Math.random() * 5);
 const expired = (): ApiError =>
   new ApiError(
     410,
-    `The token is of another database, from before a failover, or older than the log of changes, or more than ${mostEntries} ` +
-      'providers have changed since: read everything anew, and follow the changes since then.',
+    'It is not known what changed since the token, as after a failover or when the token is too old or of another database, or ' +
+      `more than ${mostEntries} entries changed. Read everything anew, and follow the changes from then on.`,
     { code: errorCodes.changesExpired, headers: { 'retry-after': String(retrySeconds()) } },
   );
 

@@ -21,7 +21,7 @@ export async function freshTrees(
     repeatLostRaces(() => readConsumers(database, [...new Set(named)])),
     fleet.fresh(),
   ]);
-  // While the consumers were read, a failover may have put another fleet in the place of the one that was refreshed.
+  // Not what the refresh returned: the fleet may have been loaded anew since, and the token of the answer is of the new one.
   const { known } = fleet;
   const knowsAll = [...states.values()].every(({ allocations }) =>
     allocations.every(({ providerId }) => known.byId.get(providerId) !== undefined),

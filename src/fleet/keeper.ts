@@ -19,7 +19,10 @@ export type FleetKeeper = {
    * Refreshes the fleet: it has everything that was committed before this call. Calls that wait share one round trip.
    */
   fresh(): Promise<Fleet>;
-  /** The fleet as of the last refresh. Use it only for decisions that a guarded statement checks afterwards. */
+  /**
+   * The fleet as of the last refresh. Without a refresh for the same request, use it only for decisions that a guarded
+   * statement checks afterwards.
+   */
   readonly known: Fleet;
   /**
    * Adds a write of this process to `known`, so that the next write needs no refresh. The next refresh removes it

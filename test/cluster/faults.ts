@@ -40,8 +40,8 @@ async function switchOver({ patronictl }: Cluster): Promise<void> {
   await patronictl('switchover', '--force');
 }
 
-/** A switchover from a primary that does not end, since a process that sends its log to a standby does not. */
-async function switchOverFromOneThatHangs(cluster: Cluster): Promise<void> {
+/** A switchover while the primary cannot shut down, since one of its WAL senders is stopped. */
+async function switchOverFromHungPrimary(cluster: Cluster): Promise<void> {
   const [sender] = await cluster.query("select pid from pg_stat_replication where sync_state <> 'sync'");
   process.kill(Number(sender?.pid), 'SIGSTOP');
   await switchOver(cluster);
@@ -89,9 +89,9 @@ export const faults: readonly Fault[] = [
     cause: switchOver,
   },
   {
-    name: 'patronictl switchover, and the primary does not end',
+    name: 'patronictl switchover, and the primary does not shut down',
     promotes: true,
-    cause: switchOverFromOneThatHangs,
+    cause: switchOverFromHungPrimary,
   },
   {
     name: 'kill -9 of the primary',

@@ -15,7 +15,7 @@ import { connectTo } from './connection.ts';
 import { dense, live, paced, type Work } from './live.ts';
 import { type Mistake, mistakes, withMistake } from './mistakes.ts';
 
-/** On an idle machine most are found within 10 s, and each within a minute. */
+/** On an idle machine most are found within 10 s, and each within a minute; beside other tests it takes several times as long. */
 const patienceMs = 420_000;
 const plantedInOneRun = 5;
 /** Between the requests that prepare a history: longer than a mistake about the time of reads lasts. */

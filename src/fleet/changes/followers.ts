@@ -14,8 +14,9 @@ export type Follower = {
   /** The bits of the parts that it asks for. */
   readonly bits: number;
   /**
-   * Called when something was logged, even if none of it is about these parts. `expired`: the log does not go back so
-   * far, or is another one since a failover, or too much has changed. `ended`: the process ends. After these two it is not called again.
+   * Called when something was logged, even if none of it is about these parts. `expired`: the client must read everything
+   * anew, since the log does not go back so far, PostgreSQL failed over, or too much has changed. `ended`: the process ends.
+   * After these two it is not called again.
    */
   readonly tell: (told: Told | 'expired' | 'ended') => void;
 };
@@ -62,7 +63,7 @@ export function openFollowers(
 
   const readLog = async (position: Position, bits: number): Promise<Told | 'expired'> => {
     for (let attempt = 1; attempt <= attempts; attempt += 1) {
-      if (!recent.has(position)) return 'expired';
+      if (!recent.hasReached(position)) return 'expired';
       const until = { position: recent.position, moment: fleet.moment };
       const { isOtherRun, isGone, told } = await repeatLostRaces(() =>
         readChangedParts(database, snapshotText(position), until.moment, { bits, most: 2 * mostEntries }),
@@ -107,7 +108,7 @@ export function openFollowers(
     const behind = Map.groupBy(following, ({ position }) => position);
     behind.delete(present);
     for (const [position, states] of behind) {
-      if (!recent.has(position)) {
+      if (!recent.hasReached(position)) {
         deliver(states, 'expired');
         continue;
       }
@@ -146,7 +147,7 @@ export function openFollowers(
     },
     since: async (position, bits) => {
       recent.record();
-      if (!recent.has(position)) return 'expired';
+      if (!recent.hasReached(position)) return 'expired';
       const rows = recent.since(position);
       const told = rows === undefined ? await readLog(position, bits) : toldOf(rows, recent.position);
       return told === 'expired' || told.changes.size(bits) > mostEntries ? 'expired' : told;

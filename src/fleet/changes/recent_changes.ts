@@ -7,9 +7,9 @@ import { logName } from './token.ts';
 export type RecentChanges = {
   /** The position that the fleet shows. It is the same object until something is logged, or the fleet is loaded. */
   readonly position: Position;
-  /** Whether a position is of this log (the same database on the same timeline), and has nothing that the fleet does not show. */
-  has(position: Position): boolean;
-  /** What was logged between a position that it has and the present one; undefined where this is not in memory. */
+  /** Whether the fleet has reached a position: it is of this log (same database, same timeline), and the fleet shows all of it. */
+  hasReached(position: Position): boolean;
+  /** What was logged between a position that the fleet has reached and the present one; undefined where this is not in memory. */
   since(position: Position): readonly ChangedParts[] | undefined;
   /** From now on, and for some minutes, refreshes read which parts changed. */
   record(): void;
@@ -84,7 +84,7 @@ export function createRecentChanges(loaded: Loaded, mostRows = usualRows): Recen
     get position() {
       return present;
     },
-    has: (position) => position.log === log && !isAhead(position, snapshot),
+    hasReached: (position) => position.log === log && !isAhead(position, snapshot),
     isRecording: () => performance.now() < recordUntilMs,
     record: () => {
       recordUntilMs = performance.now() + recordMs;
