@@ -1,6 +1,4 @@
 import { type ExecFileSyncOptions, execFileSync, spawnSync } from 'node:child_process';
-import os from 'node:os';
-import path from 'node:path';
 
 /**
  * Installs missing Debian packages. Test files that run at the same time wait for each other.
@@ -17,8 +15,8 @@ export function install(packages: readonly string[], withinMs = 600_000): void {
     env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' },
     timeout: withinMs,
   };
-  const lock = path.join(os.tmpdir(), 'placement-apt-get.lock');
-  const locked = (...args: readonly string[]) => execFileSync('flock', [lock, 'apt-get', ...args], quietly);
+  // Of the machine, not of the temporary folder: each run of all tests has one of its own. apt-get itself locks with fcntl.
+  const locked = (...args: readonly string[]) => execFileSync('flock', ['/var/lib/dpkg', 'apt-get', ...args], quietly);
   locked('update', '-qq');
   const wanted = missing();
   if (wanted.length > 0) locked('install', '-y', '-qq', '--no-install-recommends', ...wanted);

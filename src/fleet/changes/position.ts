@@ -1,9 +1,10 @@
 import { partsOf } from '../../../db/fleet/change_log.ts';
 
 /**
- * A point of a change log: all rows of transactions before `next` have been told, except those of the transactions in `underWay`,
- * which had not ended. `next` follows the newest transaction that has rows in the log. A transaction without rows may have a higher
- * number, but after a crash of the server that number may be given again; one that was committed is never given again.
+ * A point of a change log. The client has been told all rows of the transactions before `next`, but none of the transactions in
+ * `underWay`, which had not ended. `next` follows the newest transaction that has rows in the log. A transaction without rows may
+ * have a higher number, but after a crash of the server that number may be given again; one that was committed is never given
+ * again.
  *
  * Transaction ids are numbers here: 2^53 transactions take centuries.
  */
