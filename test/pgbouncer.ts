@@ -6,7 +6,7 @@ import { hasPrograms } from './debian_packages.ts';
 import { filledTemplate } from './filled_template.ts';
 import { freePort } from './free_port.ts';
 import { startKept, unprivilegedOwner } from './kept_process.ts';
-import { execute } from './postgresql.ts';
+import { databaseUrl, execute } from './postgresql.ts';
 
 /** Whether PgBouncer is installed, or can be installed. */
 export const hasPgbouncer = (): boolean => hasPrograms(() => versionLine() !== undefined, ['pgbouncer']);
@@ -32,14 +32,16 @@ export type Pgbouncer = {
 /**
  * Starts PgBouncer by the files of deploy/cluster before a database.
  *
- * @param databaseUrl names user and database
+ * @param behind names user and database
  * @param settings used instead of the settings with the same names in pgbouncer.ini
+ * @param awaited whether PgBouncer must reach the database before this resolves
  */
 export async function startPgbouncer(
-  databaseUrl: string,
+  behind: string,
   settings: Readonly<Record<string, string | number>>,
+  awaited: 'database' | 'pooler' = 'database',
 ): Promise<Pgbouncer> {
-  const { hostname, port, pathname, username } = new URL(databaseUrl);
+  const { hostname, port, pathname, username } = new URL(behind);
   const owner = await unprivilegedOwner();
   const folder = await mkdtemp(path.join(os.tmpdir(), 'pgbouncer-'));
   if (owner !== undefined) await chown(folder, owner.uid, owner.gid);
@@ -61,7 +63,13 @@ export async function startPgbouncer(
   await writeFile(path.join(folder, 'userlist.txt'), await filledTemplate('cluster/userlist.txt', values));
   const process = startKept(folder, ['pgbouncer', path.join(folder, 'pgbouncer.ini')], { signal: 'TERM', owner });
   const url = `postgresql://${username}:secret@127.0.0.1:${values.PGBOUNCER_PORT}/placement`;
-  if (await process.answers(() => execute(url, 'select 1'))) return { url, stop: process.stop };
+  // The database of this name is PgBouncer's own; the user may not use it, which is an answer as well.
+  const isUp = () =>
+    execute(databaseUrl(url, 'pgbouncer'), 'show version').catch((error: Error) => {
+      if (!('severity' in error)) throw error;
+    });
+  const answers = awaited === 'database' ? () => execute(url, 'select 1') : isUp;
+  if (await process.answers(answers)) return { url, stop: process.stop };
   const log = await process.log();
   await process.stop();
   throw new Error(`PgBouncer did not start. Its log says:\n${log}`);

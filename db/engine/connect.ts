@@ -2,8 +2,18 @@ import { setImmediate } from 'node:timers/promises';
 import { type CompiledQuery, Kysely, PostgresDialect, type RawBuilder } from 'kysely';
 import pg from 'pg';
 import type { Tables } from '../schema/tables.ts';
+import { type Breaks, type BreakWatch, watchForBreaks } from './breaks.ts';
+import type { EmbeddedSettings } from './embedded.ts';
 import { migrationLockOn, type WithMigrationLock } from './migration_lock.ts';
-import { beginWithoutLimits, graceMs, type OnStatement, poolsOf, prepareConnection, sendingFrom } from './pool.ts';
+import {
+  begin,
+  beginWithoutLimits,
+  graceMs,
+  type OnStatement,
+  poolsOf,
+  prepareConnection,
+  sendingFrom,
+} from './pool.ts';
 import { briefWait, isLockRefused, type LockWait, openSlowLane, type SlowLane, slowConnections } from './slow_lane.ts';
 import { isDatabaseError } from './sqlstate.ts';
 
@@ -29,14 +39,11 @@ export type DatabaseSettings =
       readonly preparedStatements?: boolean;
       readonly onStatement?: OnStatement;
     }
-  | {
-      readonly embeddedPath: string;
-      /** A dump of a data folder (PGlite's `dumpDataDir`) that a new database starts from. */
-      readonly template?: Blob;
+  | (EmbeddedSettings & {
       readonly onStatement?: OnStatement;
       /** Called with a line for the log when background work fails. */
       readonly warn?: (line: string) => void;
-    };
+    });
 
 /** The rows of several statements, in their order, each with the row type that its statement declares. */
 export type RowsOf<Statements extends readonly RawBuilder<unknown>[]> = {
@@ -78,6 +85,8 @@ export type Database = {
    * second request. On PostgreSQL the answer to a statement is often read before requests that came earlier.
    */
   turn(): Promise<void>;
+  /** Which connections broke. */
+  readonly breaks: Breaks;
   /** How many connections are open, how many of these are idle, and how many transactions wait for one. */
   connections(): { readonly open: number; readonly idle: number; readonly waiting: number };
   close(): Promise<void>;
@@ -103,7 +112,9 @@ export async function openDatabase(settings: DatabaseSettings): Promise<Database
       keepAlive: true,
       keepAliveInitialDelayMillis: 10_000,
     };
-    const openPool = poolsOf(settings.connection);
+    const breaks = watchForBreaks();
+    const openAny = poolsOf(settings.connection);
+    const openPool: typeof openAny = (config) => openAny(config).on('connect', breaks.watch);
     const limited = (max: number): pg.Pool => {
       // A server that does not answer any more does not cancel a statement either. The client closes the connection
       // then.
@@ -119,6 +130,7 @@ export async function openDatabase(settings: DatabaseSettings): Promise<Database
       engine: 'postgresql',
       slowPool: limited(slowConnections),
       patient,
+      breaks,
       preparedStatements,
       statementTimeoutMs,
       onStatement,
@@ -135,6 +147,7 @@ export async function openDatabase(settings: DatabaseSettings): Promise<Database
   pool.on('connect', (client) => prepareConnection(client, 0));
   const opened = database(pool, {
     engine: 'embedded',
+    breaks: watchForBreaks(), // its only connection is to this process
     preparedStatements: true,
     statementTimeoutMs: 0,
     onStatement: settings.onStatement,
@@ -142,7 +155,9 @@ export async function openDatabase(settings: DatabaseSettings): Promise<Database
     withMigrationLock: (work) => work(),
     closeEngine: embedded.close,
   });
-  const stopUpkeep = keepUp(opened.kysely, (error) => settings.warn?.(`A table could not be vacuumed: ${error}`));
+  const stopUpkeep = keepUp(opened.kysely, (error) =>
+    settings.warn?.(`The embedded database could not be vacuumed, or its log shortened: ${error}`),
+  );
   return {
     ...opened,
     close: async () => {
@@ -158,6 +173,7 @@ function database(
     engine,
     slowPool,
     patient,
+    breaks,
     preparedStatements,
     statementTimeoutMs,
     onStatement,
@@ -166,12 +182,13 @@ function database(
   }: Pick<Database, 'engine' | 'statementTimeoutMs' | 'withMigrationLock'> & {
     readonly slowPool?: pg.Pool;
     readonly patient?: Kysely<Tables>;
+    readonly breaks: BreakWatch;
     readonly preparedStatements: boolean;
     readonly onStatement: OnStatement | undefined;
     readonly closeEngine: () => Promise<void>;
   },
 ): Database {
-  const sending = { preparedStatements, onStatement };
+  const sending = { preparedStatements, onStatement, breaks };
   const sender = sendingFrom(pool, sending);
   const slow = slowPool === undefined ? sender : sendingFrom(slowPool, sending);
   const pools = slowPool === undefined ? [pool] : [pool, slowPool];
@@ -206,6 +223,7 @@ function database(
     slowLane,
     statementTimeoutMs,
     withMigrationLock,
+    breaks,
     connections: () => ({
       open: sumOf(({ totalCount }) => totalCount),
       idle: sumOf(({ idleCount }) => idleCount),
@@ -236,9 +254,11 @@ async function transaction(
   const isPatient = lockTimeoutMs === undefined || engine === 'embedded';
   // A single statement is a transaction already.
   const isSingle = queries.length === 1 && isPatient;
-  const begin = isPatient ? 'begin' : `begin; set local lock_timeout = ${lockTimeoutMs}`;
+  const beginning = isPatient ? begin : `${begin}; set local lock_timeout = ${lockTimeoutMs}`;
   try {
-    const texts = isSingle ? queries : [{ sql: begin, parameters: [] }, ...queries, { sql: 'commit', parameters: [] }];
+    const texts = isSingle
+      ? queries
+      : [{ sql: beginning, parameters: [] }, ...queries, { sql: 'commit', parameters: [] }];
     const sent: Promise<pg.QueryResult>[] = [];
     // All statements are sent by one write to the socket instead of one write each. This saves a tenth of the CPU time
     // of creating a provider.

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import pg from 'pg';
 import { arrayText } from './array_text.ts';
+import type { BreakWatch } from './breaks.ts';
 import { hostsOf } from './hosts.ts';
 import { newHostSearch, openHostsPool } from './hosts_pool.ts';
 import { isUnheard } from './sqlstate.ts';
@@ -62,14 +63,42 @@ export function prepareConnection(client: pg.PoolClient, timeoutMs: number): voi
   const limits = ['statement_timeout', 'idle_in_transaction_session_timeout'].map(
     (name) => `set ${name} = ${timeoutMs}`,
   );
-  const settings = [
+  sendSettings(client, [
+    ...reliedOn,
     'set plan_cache_mode = force_generic_plan',
     'set random_page_cost = 1.1',
     ...(timeoutMs > 0 ? limits : []),
-  ];
+  ]);
+}
+
+/**
+ * What statements rely on, whatever the server, the database or the role have as defaults:
+ *
+ * - `default_transaction_isolation`: in READ COMMITTED a statement sees what was committed before it began. In another
+ *   isolation the later statements of a transaction see only what was committed before the first one, and a statement that
+ *   has waited for a lock fails.
+ * - `lock_timeout`: waits for locks have limits of their own.
+ * - The forms in which values are read and written. Triggers make entity tags of numbers as `extra_float_digits` says.
+ */
+const reliedOn = [
+  `set default_transaction_isolation = 'read committed'`,
+  'set lock_timeout = 0',
+  `set datestyle = 'ISO'`,
+  'set extra_float_digits = 1',
+  'set standard_conforming_strings = on',
+  'set array_nulls = on',
+];
+
+function sendSettings(client: pg.PoolClient, settings: readonly string[]): void {
   // If this fails, the connection is broken, and the statement after it fails as well.
   client.query(settings.join(';')).catch(() => {});
 }
+
+/**
+ * Begins a transaction of several statements. It says the isolation itself: behind a pooler in transaction mode it may run on
+ * a connection of the server that `prepareConnection` has not prepared.
+ */
+export const begin = 'begin isolation level read committed';
 
 /**
  * Lets every transaction that a connection begins run without time limits, whatever the role, the database or the
@@ -77,13 +106,19 @@ export function prepareConnection(client: pg.PoolClient, timeoutMs: number): voi
  * limits of `prepareConnection` were set.
  */
 export function beginWithoutLimits(client: pg.PoolClient): void {
+  sendSettings(client, reliedOn);
   const query = client.query.bind(client) as (...sent: unknown[]) => unknown; // one of its many forms
-  const send = (text: unknown, ...more: unknown[]) => query(isBegin(text) ? `${text}; ${noLimits}` : text, ...more);
-  client.query = send as typeof client.query;
+  const sendBegin = (text: unknown, ...more: unknown[]) =>
+    query(isBegin(text) ? `${beginOf(text)}; ${noLimits}` : text, ...more);
+  client.query = sendBegin as typeof client.query;
 }
 
-const isBegin = (text: unknown): boolean => typeof text === 'string' && /^(begin|start transaction)\b/.test(text);
-const noLimits = 'set local statement_timeout = 0; set local idle_in_transaction_session_timeout = 0';
+const isBegin = (text: unknown): text is string =>
+  typeof text === 'string' && /^(begin|start transaction)\b/.test(text);
+/** Kysely sends `begin` for a transaction whose isolation is not asked for. */
+const beginOf = (text: string): string => (text === 'begin' ? begin : text);
+const noLimits = `set local lock_timeout = 0; set local statement_timeout = 0; set local idle_in_transaction_session_timeout = 0;
+  select set_config('transaction_timeout', '0', true) where current_setting('transaction_timeout', true) is not null`;
 
 /**
  * Gives every statement a name made from its text, so that the server parses and plans it once per connection. Our
@@ -92,9 +127,13 @@ const noLimits = 'set local statement_timeout = 0; set local idle_in_transaction
  */
 export function sendingFrom(
   pool: pg.Pool,
-  options: { readonly preparedStatements: boolean; readonly onStatement: OnStatement | undefined },
+  options: {
+    readonly preparedStatements: boolean;
+    readonly onStatement: OnStatement | undefined;
+    readonly breaks: BreakWatch;
+  },
 ): pg.Pool {
-  const { preparedStatements, onStatement } = options;
+  const { preparedStatements, onStatement, breaks } = options;
   const names = new Map<string, string>();
   const nameOf = (text: string): string => {
     let name = names.get(text);
@@ -112,11 +151,13 @@ export function sendingFrom(
     if (wrapped.has(client)) return client;
     wrapped.add(client);
     const query = client.query.bind(client) as (config: pg.QueryConfig) => Promise<pg.QueryResult>;
-    const send: Send = (text, parameters = []) => {
+    const send: Send = (asked, parameters = []) => {
+      const text = beginOf(asked);
       const values = parameters.map((value) => (Array.isArray(value) ? arrayText(value) : value));
-      return query(
+      const answer = query(
         preparedStatements && isReusable(text) ? { name: nameOf(text), text, values } : { text, values },
       ).catch((error: unknown) => afterItsEnd(client, error));
+      return breaks.isInDoubt() ? breaks.noteAnswer(client, answer) : answer;
     };
     client.query = (onStatement === undefined ? send : timed(send, onStatement)) as typeof client.query;
     return client;

@@ -27,8 +27,17 @@ export const isDatabaseError = (
 export const hasSqlstate = (error: unknown, ...states: readonly string[]): boolean =>
   isDatabaseError(error) && states.includes(error.code);
 
-/** Whether the server refuses connections only for now: it has too many, shuts down, crashed or starts up. */
-export const isPassing = (error: unknown): boolean => hasSqlstate(error, '53300', '57P01', '57P02', '57P03');
+/**
+ * Whether the server refuses connections only for now: it has too many, shuts down, crashed or starts up; or a pooler lets no connection
+ * in, since it reaches no server, or has too many.
+ */
+export const isPassing = (error: unknown): boolean =>
+  hasSqlstate(error, '53300', '57P01', '57P02', '57P03') ||
+  (isDatabaseError(error) && error.code.startsWith('08') && !refusedForGood.test(error.message));
+
+/** PgBouncer has one code for all reasons, 08P01. With these texts, which are never translated, it would refuse the next attempt too. */
+const refusedForGood =
+  /authentication failed|^auth failed|^login rejected|^no such (user|database)|^unsupported startup parameter|^SSL required/;
 
 /**
  * Whether the server ended the statement because of a deadlock or a serialization failure. The same statement may

@@ -3,12 +3,37 @@ import { onlyRow } from '../engine/only_row.ts';
 import { serverRun } from '../engine/server_run.ts';
 import type { Tables } from '../schema/tables.ts';
 
-/** When something was read: a snapshot in PostgreSQL's text form, and the run of the server that the snapshot is of. */
-export type Moment = { readonly snapshot: string; readonly serverRun: string };
+/** When something was read. */
+export type Moment = {
+  /** The snapshot, in PostgreSQL's text form of `pg_snapshot`. */
+  readonly snapshot: string;
+  /** The newest transaction that had rows in the change log or in the log of inventory changes, as the text of an `xid8`. */
+  readonly lastXid: string;
+  /** The run of the server that the snapshot is of. */
+  readonly serverRun: string;
+};
+
+/** A point of the logs: all rows of transactions up to `lastXid` were read, but of those that the snapshot has under way. */
+export type LogPoint = Pick<Moment, 'snapshot' | 'lastXid'>;
+
+/** The newest transaction with rows in a log. A dump may have brought rows of transactions that have not begun on this server. */
+export const newestIn = (log: 'provider_changes' | 'inventory_changes'): RawBuilder<unknown> =>
+  sql`(select xid from ${sql.table(log)} where xid < pg_snapshot_xmax(pg_current_snapshot()) order by xid desc limit 1)`;
+
+/** The newest transaction whose rows may have been pruned from the change log. */
+export const horizon = sql`(select xid from provider_changes_horizon order by xid desc limit 1)`;
 
 /** Reads the moment of the current transaction; outside of a transaction, the present moment. */
 export const readMoment = (db: Kysely<Tables>): Promise<Moment> =>
-  onlyRow(db, sql<Moment>`select pg_current_snapshot()::text as snapshot, ${serverRun} as "serverRun"`);
+  onlyRow(
+    db,
+    sql<Moment>`select pg_current_snapshot()::text as snapshot, ${serverRun} as "serverRun",
+      coalesce(greatest(${newestIn('provider_changes')}, ${newestIn('inventory_changes')}, ${horizon}), '0')::text as "lastXid"`,
+  );
+
+/** The newest of some transactions; null stands for none. */
+export const newestXid = (first: string, ...others: readonly (string | null)[]): string =>
+  others.reduce<string>((newest, xid) => (xid !== null && BigInt(xid) > BigInt(newest) ? xid : newest), first);
 
 /**
  * Parses a snapshot: transactions from `xmax` on had not begun, those in `underWay` were running, all others had ended.
@@ -18,34 +43,73 @@ export function partsOf(snapshot: string): { readonly xmax: string; readonly und
   return { xmax, underWay: list === '' ? [] : list.split(',') };
 }
 
+/** What was not read at a point. */
+type Unread = {
+  /** The first transaction after `lastXid`. */
+  readonly next: bigint;
+  /** The transactions that were under way, ascending. */
+  readonly underWay: readonly string[];
+  /** Ranges of transactions after `lastXid` that had ended without rows: their first and last ones. */
+  readonly gaps: { readonly first: readonly string[]; readonly last: readonly string[] };
+  /** All transactions from this one on. */
+  readonly from: bigint;
+};
+
 /**
- * Those of the transactions under way at a moment that have ended since, ascending. The others have committed no row
+ * What was not read at a point. A transaction that ended without rows in the log, as one that was rolled back, is not taken for read if
+ * it is newer than all that have rows. If the server crashes before anything of it is in the write-ahead log, its number is given again.
+ * A number up to that of a transaction whose commit is on the disk is never given again.
+ */
+function unreadAt({ snapshot, lastXid }: LogPoint): Unread {
+  const { underWay } = partsOf(snapshot);
+  const next = BigInt(lastXid) + 1n;
+  const gaps = { first: [] as string[], last: [] as string[] };
+  let from = next;
+  for (const xid of underWay.map(BigInt)) {
+    if (xid < from) continue;
+    if (xid > from) {
+      gaps.first.push(String(from));
+      gaps.last.push(String(xid - 1n));
+    }
+    from = xid + 1n;
+  }
+  return { next, underWay, gaps, from };
+}
+
+/** Whether the rows of a transaction that has ended were read at a point. */
+export function isRead({ snapshot, lastXid }: LogPoint, xid: string): boolean {
+  return BigInt(xid) <= BigInt(lastXid) && !partsOf(snapshot).underWay.includes(xid);
+}
+
+/**
+ * Those of the transactions under way at a point that have ended since, ascending. The others have committed no row
  * yet, but an index may hold many rows of theirs.
  */
 const ended = (underWay: readonly string[]): RawBuilder<unknown> => sql`
         select xid from unnest(${underWay}::xid8[]) as xid where pg_visible_in_snapshot(xid, pg_current_snapshot())`;
 
 /**
- * Rows of a log since a moment: the rows of transactions that its snapshot does not see. These are all transactions
- * from its xmax on, and those that were under way. An index on xid finds both, so the time does not depend on the
- * length of the log, nor on how long some transaction has been open. Usually no transaction was under way, and only one
- * range is read.
+ * Rows of a log since a point. An index on xid finds them, so the time does not depend on the length of the log, nor on how long
+ * some transaction has been open. Usually no transaction was under way, and only one range is read.
  *
  * Each range has two bounds, so that the planner takes it for a short one. In the first range the upper bound excludes
- * no visible row. In the second both bounds are the same: for an equality the planner would assume the average number
+ * no visible row. For those that were under way both bounds are the same: for an equality the planner would assume the average number
  * of rows of a transaction, and where that is thousands, it would read the whole log.
  */
-function rowsSince(query: RawBuilder<unknown>, { snapshot }: Pick<Moment, 'snapshot'>): RawBuilder<unknown> {
-  const { xmax, underWay } = partsOf(snapshot);
-  const later = sql`${query} where xid >= ${xmax}::xid8 and xid < pg_snapshot_xmax(pg_current_snapshot())`;
+function rowsSince(query: RawBuilder<unknown>, point: LogPoint): RawBuilder<unknown> {
+  const { underWay, gaps, from } = unreadAt(point);
+  const later = sql`${query} where xid >= ${String(from)}::xid8 and xid < pg_snapshot_xmax(pg_current_snapshot())`;
   if (underWay.length === 0) return later;
-  return sql`${later} union all select found.* from (${ended(underWay)}) as ended
-      cross join lateral (${query} where xid >= ended.xid and xid <= ended.xid offset 0) as found`;
+  return sql`${later} union all select found.* from (
+        select xid as first, xid as last from (${ended(underWay)}) as ended
+        union all select * from unnest(${gaps.first}::xid8[], ${gaps.last}::xid8[]) as gap (first, last)
+      ) as range
+      cross join lateral (${query} where xid >= range.first and xid <= range.last offset 0) as found`;
 }
 
-/** The logged changes since a moment. */
-export const changesSince = (moment: Pick<Moment, 'snapshot'>): RawBuilder<unknown> =>
-  rowsSince(sql`select xid, provider_id, whole, class_ids, used_deltas, uuid, parts from provider_changes`, moment);
+/** The logged changes since a point. */
+export const changesSince = (point: LogPoint): RawBuilder<unknown> =>
+  rowsSince(sql`select xid, provider_id, whole, class_ids, used_deltas, uuid, parts from provider_changes`, point);
 
 /**
  * The newest transaction in `changes`; null without rows. It is ordered by the column: the plain name would be that of
@@ -57,28 +121,31 @@ export const lastXid = sql`(select changes.xid::text from changes order by chang
  * The providers whose inventories, traits, aggregates or parents changed since a moment; null means all. For a moment whose
  * rows were pruned the result has a null, since pruning leaves a row with null (see db/fleet/prune_changes.ts).
  */
-export const inventoryChangesSince = (moment: Moment): RawBuilder<unknown> =>
+export const inventoryChangesSince = (moment: LogPoint): RawBuilder<unknown> =>
   rowsSince(sql`select provider_id from inventory_changes`, moment);
 
 /**
  * Whether the log may lack changes since a moment. Either old rows were pruned; or the database is at an earlier moment
  * (a restore, or a failover that lost transactions); or another run of the server answers, which may have lost
  * transactions as well.
- *
- * Pruning deletes no row that is newer than the horizon, and none of a transaction that is still under way. So the log
- * may lack rows if the horizon has reached the snapshot's xmax, or a transaction that was under way and has ended.
  */
-export function isLogTooShort({ snapshot, serverRun: run }: Moment): RawBuilder<boolean> {
-  const { xmax } = partsOf(snapshot);
-  return sql`(pg_snapshot_xmax(pg_current_snapshot()) < ${xmax}::xid8
+export function isLogTooShort({ serverRun: run, ...point }: Moment): RawBuilder<boolean> {
+  return sql`(pg_snapshot_xmax(pg_current_snapshot()) <= ${point.lastXid}::xid8
         or ${serverRun} <> ${run}
-        or ${isPruned(snapshot)})`;
+        or ${isPruned(point)})`;
 }
 
-/** Whether the log lacks rows that a snapshot does not see. */
-export function isPruned(snapshot: string): RawBuilder<boolean> {
-  const { xmax, underWay } = partsOf(snapshot);
+/**
+ * Whether the log lacks rows that were not read at a point. Pruning deletes no row that is newer than the horizon, and none of a
+ * transaction that is still under way. So the log may lack rows if the horizon is newer than the newest transaction that was read, or
+ * has reached a transaction that was under way and has ended.
+ */
+export function isPruned(point: LogPoint): RawBuilder<boolean> {
+  const { next, underWay } = unreadAt(point);
+  const passed = underWay.filter((xid) => BigInt(xid) < next);
   const first =
-    underWay.length === 0 ? sql`${xmax}::xid8` : sql`coalesce((array(${ended(underWay)}))[1], ${xmax}::xid8)`;
+    passed.length === 0
+      ? sql`${String(next)}::xid8`
+      : sql`coalesce((array(${ended(passed)}))[1], ${String(next)}::xid8)`;
   return sql`coalesce((select bool_or(xid >= ${first}) from provider_changes_horizon), true)`;
 }

@@ -1,7 +1,7 @@
 import { sql, type Transaction } from 'kysely';
 import { onlyRow } from '../engine/only_row.ts';
 import type { Tables } from '../schema/tables.ts';
-import { changesSince, isLogTooShort, lastXid, type Moment } from './change_log.ts';
+import { changesSince, isLogTooShort, lastXid, type Moment, newestIn } from './change_log.ts';
 import { listOf, type NameRow, selectClassNames, selectTraitNames } from './rows.ts';
 
 /** Which providers changed since a moment, for the case that they are too many to read them by the same statement. */
@@ -9,6 +9,8 @@ export type ChangedIds = {
   readonly snapshot: string;
   /** The newest transaction of which the log has changes since then; null if there are none. */
   readonly lastXid: string | null;
+  /** The newest transaction in the log of inventory changes, which may be an older one; null if that log is empty. */
+  readonly lastInventoryXid: string | null;
   /** The log may lack changes, or a table was truncated: load everything. */
   readonly reload: boolean;
   /** Ascending; null if there are none. */
@@ -41,7 +43,7 @@ export const readChangedIds = (trx: Transaction<Tables>, since: Moment): Promise
       select xid, provider_id, whole from (${changesSince(since)}) as log
     )
     select pg_current_snapshot()::text as snapshot,
-      ${lastXid} as "lastXid",
+      ${lastXid} as "lastXid", ${newestIn('inventory_changes')}::text as "lastInventoryXid",
       exists (select from changes where provider_id is null and not whole) or ${isLogTooShort(since)} as reload,
       (select json_agg(distinct provider_id order by provider_id) from changes where provider_id is not null) as ids,
       exists (select from changes where provider_id is null and whole) as "areNamesChanged"`,

@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import type { Database } from '../engine/connect.ts';
 import { onlyRow } from '../engine/only_row.ts';
 import { serverRun } from '../engine/server_run.ts';
-import { changesSince, isPruned, type Moment } from './change_log.ts';
+import { changesSince, isPruned, type LogPoint, type Moment } from './change_log.ts';
 import { type ChangedParts, selectChangedParts } from './changed_parts.ts';
 
 /** What a part of the log tells. */
@@ -21,14 +21,14 @@ const mostRows = 200_000;
 /**
  * Reads which parts changed between two points of the log, for a client that comes with an old token.
  *
- * @param from a snapshot; the rows of transactions that it sees are left out
- * @param until the rows of transactions that this moment does not see are left out
+ * @param from the rows that were read at this point are left out
+ * @param until the rows of transactions that the snapshot of this moment does not see are left out
  * @param bits the parts that the client asks for
  * @param most how many providers are told at most; if there are more, `isGone` is true
  */
 export const readChangedParts = (
   { kysely }: Pick<Database, 'kysely'>,
-  from: string,
+  from: LogPoint,
   until: Moment,
   { bits, most }: { readonly bits: number; readonly most: number },
 ): Promise<ReadParts> =>
@@ -36,7 +36,7 @@ export const readChangedParts = (
     kysely,
     sql<ReadParts>`
     with changes as materialized (
-      select * from (${changesSince({ snapshot: from })}) as since
+      select * from (${changesSince(from)}) as since
       where pg_visible_in_snapshot(xid, ${until.snapshot}::pg_snapshot) limit ${sql.lit(mostRows + 1)}
     ), told as materialized (
       select provider_id, uuid, bit_or(bits) as bits, ids from (${selectChangedParts(sql`changes`)}) as rows

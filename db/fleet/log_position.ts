@@ -1,12 +1,15 @@
 import { type Kysely, sql } from 'kysely';
 import { onlyRow } from '../engine/only_row.ts';
+import { serverRun } from '../engine/server_run.ts';
 import type { Tables } from '../schema/tables.ts';
+import { horizon, newestIn } from './change_log.ts';
 
 /** Which change log it is, and how far it goes. */
 export type LogState = {
   /**
    * The database on its server, the timeline of the server's write-ahead log, and the age of our schema. A restart keeps it. After a
-   * failover, or in a restored copy, transactions may be missing or have other numbers, and it is another one.
+   * failover, or in a restored copy, transactions may be missing or have other numbers, and it is another one. If commits do not wait
+   * for the disk, the run of the server is part of it: a crash loses transactions that clients may have been told of.
    */
   readonly identity: string;
   /** The newest transaction in the log, as the text of an `xid8`. */
@@ -25,8 +28,7 @@ export const readLogState = (db: Kysely<Tables>): Promise<LogState> =>
         (select system_identifier from pg_control_system()),
         left(pg_walfile_name(pg_current_wal_insert_lsn()), 8),
         (select oid from pg_database where datname = current_database()),
-        (select min(timestamp) from kysely_migration)) as identity,
-      coalesce(greatest(
-        (select xid from provider_changes order by xid desc limit 1),
-        (select xid from provider_changes_horizon order by xid desc limit 1)), '0')::text as "lastXid"`,
+        (select min(timestamp) from kysely_migration),
+        case when current_setting('synchronous_commit') = 'off' then ${serverRun} end) as identity,
+      coalesce(greatest(${newestIn('provider_changes')}, ${horizon}), '0')::text as "lastXid"`,
   );

@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { Database } from '../engine/connect.ts';
 import { onlyRow } from '../engine/only_row.ts';
-import { changesSince, isLogTooShort, lastXid, type Moment } from './change_log.ts';
+import { changesSince, isLogTooShort, lastXid, type Moment, newestIn } from './change_log.ts';
 import { type ChangedParts, selectChangedParts } from './changed_parts.ts';
 import {
   type AggregateRow,
@@ -23,6 +23,8 @@ export type Changes = {
   readonly snapshot: string;
   /** The newest transaction of which the log has changes since then; null if there are none. */
   readonly lastXid: string | null;
+  /** The newest transaction in the log of inventory changes, which may be an older one; null if that log is empty. */
+  readonly lastInventoryXid: string | null;
   /** Which parts changed, for clients that follow; null if none did, or this was not asked for. */
   readonly told: readonly ChangedParts[] | null;
   /** The log may lack changes, or a table was truncated: load everything. */
@@ -79,6 +81,7 @@ export const readChanges = (
     )
     select pg_current_snapshot()::text as snapshot,
       ${lastXid} as "lastXid",
+      ${newestIn('inventory_changes')}::text as "lastInventoryXid",
       ${tellsParts ? told : sql`null`} as told,
       exists (select from changes where provider_id is null and not whole)
         or ${isLogTooShort(since)} as reload,

@@ -53,15 +53,19 @@ type Batch = {
 
 /**
  * Lets the commit not wait for the disk: tags that are lost in a crash are computed again. The batches are small, and
- * would spend most of their time waiting.
+ * would spend most of their time waiting. What writes the change log must not be committed so: the number of a transaction that others
+ * have read there must never be given again.
  */
 const isCommittedLate = sql`(select set_config('synchronous_commit', 'off', true)) is not null`;
 
 type Step = (after: number, limit: number) => RawBuilder<unknown>;
 
-/** @param tag SQL for the tag of row `r`; null if the row gets none */
+/**
+ * @param tag SQL for the tag of row `r`; null if the row gets none
+ * @param options.isLogged whether a trigger logs each update of the table
+ */
 const ofRows =
-  (table: string, tag: string, condition = 'true'): Step =>
+  (table: string, tag: string, { condition = 'true', isLogged = false } = {}): Step =>
   (after, limit) =>
     sql`
     with old as materialized (
@@ -72,7 +76,7 @@ const ofRows =
     )
     select (select count(etag)::integer from tagged) as done, (select max(id) from old) as last
     where (select set_config('placement.etags', 'only', true)) is not null -- there is no other change to log
-      and ${isCommittedLate}`;
+      ${isLogged ? sql`` : sql`and ${isCommittedLate}`}`;
 
 /** For providers, whose tags are in a separate table. */
 const ofProviders: Step = (after, limit) => sql`
@@ -93,13 +97,15 @@ const ofProviders: Step = (after, limit) => sql`
   )
   select (select count(*)::integer from tagged) as done, (select max(id) from old) as last where ${isCommittedLate}`;
 
-const isCustom = `name like 'CUSTOM\\_%'`;
+const custom = { condition: `name like 'CUSTOM\\_%'`, isLogged: true };
 
 const steps: readonly Step[] = [
-  ofRows('resource_classes', 'etag_name(r.name)', isCustom),
-  ofRows('traits', 'etag_name(r.name)', isCustom),
+  ofRows('resource_classes', 'etag_name(r.name)', custom),
+  ofRows('traits', 'etag_name(r.name)', custom),
   ofRows('inventories', 'etag_of(etag_inventory(r))'),
   ofProviders,
   // Consumers without allocations do not exist for clients, and get no tag.
-  ofRows('consumers', 'etag_of_allocations(r)', '(select true from allocations a where a.consumer_id = uuid limit 1)'),
+  ofRows('consumers', 'etag_of_allocations(r)', {
+    condition: '(select true from allocations a where a.consumer_id = uuid limit 1)',
+  }),
 ];

@@ -17,4 +17,6 @@ export const migrationNames = [
   '012_no_consumer_indexes',
   '013_terms_gone_together',
   '014_raised_by_claims',
+  '015_gone_providers',
+  '016_former_consumers',
 ] as const;

@@ -15,6 +15,8 @@ import * as consumerTerms from './migrations/011_consumer_terms.ts';
 import * as noConsumerIndexes from './migrations/012_no_consumer_indexes.ts';
 import * as termsGoneTogether from './migrations/013_terms_gone_together.ts';
 import * as raisedByClaims from './migrations/014_raised_by_claims.ts';
+import * as goneProviders from './migrations/015_gone_providers.ts';
+import * as formerConsumers from './migrations/016_former_consumers.ts';
 
 /** All migrations, by their names. They are imported, not read from a folder, so that the published package contains them. */
 export const migrations: Readonly<Record<(typeof migrationNames)[number], Migration>> = {
@@ -32,6 +34,8 @@ export const migrations: Readonly<Record<(typeof migrationNames)[number], Migrat
   '012_no_consumer_indexes': noConsumerIndexes,
   '013_terms_gone_together': termsGoneTogether,
   '014_raised_by_claims': raisedByClaims,
+  '015_gone_providers': goneProviders,
+  '016_former_consumers': formerConsumers,
 };
 
 /** Changes of tables into which every request writes. They are made before the migrations begin. */

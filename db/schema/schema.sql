@@ -70,6 +70,12 @@ create table consumers (
   etag character varying(132)
 );
 
+create table former_consumers (
+  uuid character varying(36) collate "C" not null,
+  generations bigint not null,
+  removed_at timestamp with time zone default now() not null
+) with (vacuum_truncate=off);
+
 create table inventories (
   created_at timestamp without time zone,
   updated_at timestamp without time zone,
@@ -242,6 +248,8 @@ alter table consumer_types add constraint uniq_consumer_types0name UNIQUE (name)
 alter table consumers add constraint consumers_pkey PRIMARY KEY (id);
 
 alter table consumers add constraint uniq_consumers0uuid UNIQUE (uuid);
+
+alter table former_consumers add constraint former_consumers_pkey PRIMARY KEY (uuid);
 
 alter table inventories add constraint inventories_pkey PRIMARY KEY (id);
 
@@ -605,6 +613,16 @@ AS $function$begin
   return null;
 end$function$;
 
+CREATE OR REPLACE FUNCTION public.former_generations(uuids text[])
+ RETURNS json
+ LANGUAGE plpgsql
+AS $function$begin
+  return (
+    select json_object_agg(made.uuid, coalesce((select generations from former_consumers f where f.uuid = made.uuid), 0))
+    from unnest(uuids) as made (uuid)
+  );
+end$function$;
+
 CREATE OR REPLACE FUNCTION public.log_allocations_deleted()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -716,6 +734,7 @@ CREATE OR REPLACE FUNCTION public.log_provider_rows_deleted()
 AS $function$begin
   insert into provider_changes (provider_id, whole, uuid)
   select id, true, uuid from old_rows;
+  insert into inventory_changes (provider_id) select id from old_rows;
   return null;
 end$function$;
 
@@ -751,11 +770,23 @@ AS $function$begin
   return null;
 end$function$;
 
+CREATE OR REPLACE FUNCTION public.lost_race()
+ RETURNS boolean
+ LANGUAGE plpgsql
+AS $function$begin
+  raise exception 'A guarded row is not as it was when the statement began.'
+    using errcode = 'serialization_failure';
+end$function$;
+
 CREATE OR REPLACE FUNCTION public.terms_gone()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$begin
   delete from consumer_terms where consumer_id = any(array(select id from old_rows));
+  if current_setting('placement.former_consumers', true) is distinct from 'none' then
+    insert into former_consumers as f (uuid, generations) select uuid, greatest(generation, 0)::bigint + 1 from old_rows
+      on conflict (uuid) do update set generations = f.generations + excluded.generations, removed_at = excluded.removed_at;
+  end if;
   return null;
 end$function$;
 
@@ -764,6 +795,7 @@ CREATE OR REPLACE FUNCTION public.terms_truncated()
  LANGUAGE plpgsql
 AS $function$begin
   delete from consumer_terms;
+  delete from former_consumers;
   return null;
 end$function$;
 

@@ -35,11 +35,12 @@ async function statements({ kysely }: Database, query: typeof sequences): Promis
 async function tables({ kysely }: Database): Promise<readonly string[]> {
   const { rows } = await sql<{ readonly table: string; readonly columns: readonly string[]; readonly options: string }>`
     select c.relname as table, coalesce(' with (' || array_to_string(c.reloptions, ', ') || ')', '') as options, array_agg(
-      quote_ident(a.attname) || ' ' || format_type(a.atttypid, a.atttypmod)
+      quote_ident(a.attname) || ' ' || format_type(a.atttypid, a.atttypmod) || coalesce(' collate ' || quote_ident(l.collname), '')
         || coalesce(' default ' || pg_get_expr(d.adbin, d.adrelid), '') || case when a.attnotnull then ' not null' else '' end
       order by a.attnum) as columns
     from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
     left join pg_attrdef d on d.adrelid = c.oid and d.adnum = a.attnum
+    left join pg_collation l on l.oid = a.attcollation and l.collname <> 'default'
     where c.relkind = 'r' and c.relnamespace = 'public'::regnamespace group by c.oid`.execute(kysely);
   return rows
     .toSorted((a, b) => (a.table < b.table ? -1 : 1))

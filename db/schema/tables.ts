@@ -25,7 +25,8 @@ type External = Stamps & { readonly id: Generated<number>; readonly external_id:
 /**
  * The tables of the database. Names, columns and meaning are those of OpenStack Placement (revision a082b8bb98d0), so
  * that its databases are adopted in place. This service adds `provider_changes`, `provider_changes_horizon`,
- * `inventory_changes`, `consumer_terms`, `cells`, `services`, `resource_provider_etags` and the columns `etag`.
+ * `inventory_changes`, `consumer_terms`, `former_consumers`, `cells`, `services`, `resource_provider_etags` and the columns
+ * `etag`.
  */
 export type Tables = {
   readonly resource_providers: Stamps & {
@@ -114,6 +115,14 @@ export type Tables = {
     readonly consumer_id: number;
     readonly generation: number;
     readonly expires_at: Date;
+  };
+  /** The consumers that were removed, by their UUIDs; see migration 016. */
+  readonly former_consumers: {
+    readonly uuid: string;
+    /** How many generations all former consumers with this UUID had. */
+    readonly generations: number;
+    /** When the last one was removed. */
+    readonly removed_at: Date;
   };
   /** The groups that services belong to; see migration 003. */
   readonly cells: Stamps & {

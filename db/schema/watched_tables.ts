@@ -16,7 +16,8 @@ const logTriggers = {
 /**
  * Refuses a database in which tables lost the triggers that log changes, or have them disabled. A dump of upstream's
  * database that replaced tables does this, and so does an interrupted `pg_restore --disable-triggers`. The processes
- * would not see each other's writes.
+ * would not see each other's writes. The same is true where triggers do not run, because connections begin with
+ * `session_replication_role = replica`, which only a superuser can change.
  *
  * @throws Error with the tables and the remedy.
  */
@@ -36,7 +37,7 @@ export async function unwatchedTablesProblem({ kysely }: Pick<Database, 'kysely'
       select count(*) from pg_trigger g
       where g.tgrelid = to_regclass(name) and g.tgname like 'log\\_%' and g.tgenabled in ('O', 'A')
     )`.execute(kysely);
-  if (rows.length === 0) return undefined;
+  if (rows.length === 0) return (await isReplica(kysely)) ? noTriggers : undefined;
   // "all" includes the server's own triggers for foreign keys, which only a superuser can disable and enable.
   const enable = rows.map(({ name, disabled }) => `alter table ${name} enable trigger ${disabled};`).join(' ');
   const names = rows.map(({ name }) => name).join(', ');
@@ -46,3 +47,11 @@ export async function unwatchedTablesProblem({ kysely }: Pick<Database, 'kysely'
     '"placement-manage db sync" there.'
   );
 }
+
+const isReplica = async (kysely: Database['kysely']): Promise<boolean> =>
+  (await sql`select where current_setting('session_replication_role') = 'replica'`.execute(kysely)).rows.length > 0;
+
+const noTriggers =
+  'Changes would go unnoticed: session_replication_role is replica on connections of this role to this database, so that no ' +
+  'trigger runs. Reset it, as a superuser, where it was set: alter role ... reset session_replication_role; or alter ' +
+  'database ... reset session_replication_role;';

@@ -1,7 +1,6 @@
 import * as v from 'valibot';
 import { laterGeneration } from '../../db/statements/generation.ts';
 import { aggregatesTagOf } from '../fleet/entity_tags.ts';
-import type { Fleet } from '../fleet/fleet.ts';
 import type { Provider } from '../fleet/provider.ts';
 import { aggregatesTag } from '../placement/entity_tag.ts';
 import type { Answer, ApiRequest, Endpoint } from '../rest/endpoint.ts';
@@ -65,10 +64,9 @@ async function replace(request: ApiRequest, dependencies: Dependencies): Promise
   await writeJudged(dependencies, request, {
     match: (provider) =>
       requireMatch(request, `What resource provider ${provider.uuid} is a member of`, () => aggregatesTagOf(provider)),
-    judge: (provider, fleet) => {
+    judge: (provider) => {
       requireGeneration(provider, generation);
-      const seen = request.ifMatch && provider.aggregates;
-      return { write: { kind: 'aggregates', generation, seen, ...wanted(fleet, provider, body.aggregates) } };
+      return { write: { kind: 'aggregates', generation, ...wanted(provider, body.aggregates) } };
     },
     lostRace: () => conflict(`Update conflict: ${concurrentlyUpdated}`, errorCodes.concurrentUpdate),
   });
@@ -80,16 +78,15 @@ async function replaceUnguarded(request: ApiRequest, dependencies: Dependencies)
   const asked = await request.json(uuids);
   // It is not done where the provider was deleted, where another server took over, or where an aggregate was deleted,
   // which the next write makes again.
-  const { plan } = await writeUntilDone(dependencies, request, (provider, fleet) => ({
-    provider,
-    write: { kind: 'last aggregates', ...wanted(fleet, provider, asked) },
+  await writeUntilDone(dependencies, request, (provider) => ({
+    write: { kind: 'last aggregates', ...wanted(provider, asked) },
   }));
-  return answer(request, asked, plan.provider.generation);
+  return answer(request, asked, undefined);
 }
 
-const wanted = ({ serverRun }: Fleet, provider: Provider, uuids: readonly string[]) => ({
+const wanted = (provider: Provider, uuids: readonly string[]) => ({
   providerId: provider.id,
-  serverRun,
+  uuid: provider.uuid,
   uuids,
   tag: aggregatesTag(uuids),
   tagBefore: aggregatesTagOf(provider),
@@ -97,7 +94,8 @@ const wanted = ({ serverRun }: Fleet, provider: Provider, uuids: readonly string
 
 // Response shapes
 
-const answer = (request: ApiRequest, aggregates: readonly string[], generation: number): Answer => ({
+/** @param generation not shown at versions whose writes it does not guard */
+const answer = (request: ApiRequest, aggregates: readonly string[], generation: number | undefined): Answer => ({
   status: 200,
   ...tagged(
     request,

@@ -8,7 +8,6 @@ import { isUuidLike, normalUuid } from '../placement/uuid.ts';
 import { type Answer, type ApiRequest, type Endpoint, noContent } from '../rest/endpoint.ts';
 import { badRequest, notFound } from '../rest/errors.ts';
 import { since } from '../rest/microversions.ts';
-import { checkValue } from '../rest/schema_check.ts';
 import { bySince } from '../rest/versions.ts';
 import { besideDryRun, consumersBodies, placedConsumers, putBodies } from './allocation_bodies.ts';
 import {
@@ -21,11 +20,13 @@ import {
   writeClaim,
 } from './claim_requests.ts';
 import { contentOf } from './consumer_content.ts';
+import { generationOfRow, goesOn } from './consumer_generations.ts';
 import type { Dependencies } from './dependencies.ts';
 import { preconditionFailed, requireMatch, tagged, takesIfMatch } from './entity_tags.ts';
 import { newest } from './last_modified.ts';
 import { claimOf } from './placement_queries.ts';
 import { endText } from './terms.ts';
+import { untilWritten } from './until_written.ts';
 
 // Routes
 
@@ -55,7 +56,7 @@ const postBodies = consumersBodies(1);
 
 async function show(request: ApiRequest, { allocationReads, config }: Dependencies): Promise<Answer> {
   const uuid = request.param('consumer_uuid');
-  const rows = await allocationReads.ofConsumer(uuid);
+  const rows = await allocationReads.ofConsumer(uuid, { withFormer: goesOn(request.version) });
   const byProvider = new Map<string, { resources: Record<string, number>; generation: number }>();
   for (const { provider_uuid, provider_generation, class_name, used } of rows) {
     const entry = byProvider.get(provider_uuid) ?? { resources: {}, generation: provider_generation };
@@ -65,15 +66,16 @@ async function show(request: ApiRequest, { allocationReads, config }: Dependenci
   const allocations = Object.fromEntries(byProvider);
   const lastModified = newest(rows.map(({ modified }) => modified ?? undefined));
   const content = contentOf(rows, config);
+  const [first] = rows;
   // A consumer without allocations does not exist, so it has no tag.
-  if (content === undefined) return { status: 200, json: { allocations }, lastModified };
+  if (content === undefined || first === undefined) return { status: 200, json: { allocations }, lastModified };
   const { version } = request;
   const json = {
     allocations,
     ...(version >= since.allocationsByProvider ? { project_id: content.projectId, user_id: content.userId } : {}),
-    ...(version >= since.consumerGenerations ? { consumer_generation: rows[0]?.consumer_generation ?? null } : {}),
+    ...(version >= since.consumerGenerations ? { consumer_generation: generationOfRow(request, first) } : {}),
     ...(version >= since.consumerTypes ? { consumer_type: content.consumerType ?? unknownType } : {}),
-    ...(version >= since.terms ? { expires_at: endText(rows[0]?.expires ?? null) } : {}),
+    ...(version >= since.terms ? { expires_at: endText(first.expires) } : {}),
   };
   return { status: 200, ...tagged(request, json, () => allocationsTag(content)), lastModified };
 }
@@ -126,7 +128,7 @@ async function postBody(request: ApiRequest) {
   const { dry_run: dryRun, ...consumers } = await request.json(besideDryRun);
   return {
     isDryRun: asksForDryRun(request, { dry_run: dryRun }),
-    consumers: checkValue(consumers, bySince(placedConsumers, request.version)),
+    consumers: await request.check(consumers, bySince(placedConsumers, request.version)),
   };
 }
 
@@ -136,18 +138,17 @@ async function remove(request: ApiRequest, dependencies: Dependencies): Promise<
     request,
     'dry_run is a field of the body of PUT and POST; DELETE has no dry run. Nothing was deleted.',
   );
-  for (;;) {
+  return untilWritten(async () => {
     try {
-      if (request.ifMatch === undefined) {
-        await removeAny(uuid, dependencies);
-        return noContent;
-      }
-      if (await removeSeen(uuid, request, dependencies)) return noContent;
+      if (request.ifMatch === undefined) await removeAny(uuid, dependencies);
+      else if (!(await removeSeen(uuid, request, dependencies))) return undefined;
+      return noContent;
     } catch (error) {
       // A transaction that lost a race has deleted nothing.
-      if (failureKind(error) !== 'lost race') throw error;
+      if (failureKind(error) === 'lost race') return undefined;
+      throw error;
     }
-  }
+  });
 }
 
 const nothingToDelete = (uuid: string) => notFound(`No allocations for consumer '${uuid}'`);

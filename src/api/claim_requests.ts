@@ -13,6 +13,7 @@ import { ApiError, badRequest, conflict, type ErrorCode, errorCodes } from '../r
 import { since } from '../rest/microversions.ts';
 import type { ConsumerBody } from './allocation_bodies.ts';
 import { incompleteOwner } from './consumer_content.ts';
+import { goesOn } from './consumer_generations.ts';
 import type { Dependencies } from './dependencies.ts';
 import { preconditionFailed } from './entity_tags.ts';
 import { queriesOf } from './placement_queries.ts';
@@ -35,6 +36,7 @@ export function consumerClaim(
     ...termOf(uuid, body, config),
     uuid,
     knownGeneration: version >= since.consumerGenerations ? (body.consumer_generation ?? null) : undefined,
+    generationGoesOn: goesOn(version),
     // Before 1.8 the body has no project and user: the configured ones are written, even over others that the consumer
     // has.
     projectId: body.project_id ?? incomplete.projectId,

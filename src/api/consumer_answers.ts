@@ -4,6 +4,7 @@ import { allocationsTag, amountsByProvider, unknownType } from '../placement/ent
 import type { Answer, ApiRequest } from '../rest/endpoint.ts';
 import { since } from '../rest/microversions.ts';
 import { incompleteOwner } from './consumer_content.ts';
+import { generationFor } from './consumer_generations.ts';
 import { newest } from './last_modified.ts';
 import { endText } from './terms.ts';
 
@@ -27,7 +28,7 @@ export function represent(consumer: ConsumerRow, request: ApiRequest, config: Co
   return {
     uuid: consumer.uuid,
     ...ownerOf(consumer, config),
-    consumer_generation: consumer.generation,
+    consumer_generation: generationFor(request, consumer),
     created_at: timeText(consumer.created),
     updated_at: timeText(consumer.updated),
     etag: consumer.etag ?? tagOf(consumer, config),

@@ -11,6 +11,7 @@ import { findConsumer, requireConsumerGeneration, taggedAllocations } from './co
 import type { Dependencies } from './dependencies.ts';
 import { takesIfMatch } from './entity_tags.ts';
 import { checkTerm, endText } from './terms.ts';
+import { untilWritten } from './until_written.ts';
 
 // Routes
 
@@ -37,14 +38,14 @@ const newTerm = object({ expires_in: v.nullable(termSeconds), consumer_generatio
 /** Renews the term of a consumer, gives it one, or makes it lasting. The generation of the consumer stays. */
 async function change(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
   checkQuery(request.query(), noParameters);
-  const { expires_in: seconds, consumer_generation: generation } = await request.json(newTerm);
+  const { expires_in: seconds, consumer_generation: known } = await request.json(newTerm);
   if (seconds !== null) checkTerm(request.param('uuid'), seconds, dependencies.config);
-  for (;;) {
+  return untilWritten(async () => {
     const seen = await findConsumer(request, dependencies);
     const allocations = await taggedAllocations(request, dependencies, seen);
-    if (allocations === 'changed') continue;
-    requireConsumerGeneration(seen, generation);
-    const { uuid, id } = seen;
+    if (allocations === 'changed') return undefined;
+    requireConsumerGeneration(request, seen, known);
+    const { uuid, id, generation } = seen;
     if (id === null || generation === null) {
       throw conflict(
         `Consumer ${uuid} has no record, and so it cannot have a term. Complete it with PUT /consumers/${uuid} first.`,
@@ -54,9 +55,8 @@ async function change(request: ApiRequest, dependencies: Dependencies): Promise<
       setTerm(dependencies.database, { uuid, id, generation, allocations }, seconds),
     );
     // Another request has written or removed the consumer meanwhile: it is read again.
-    if (set !== 'changed') {
-      const json = { consumer_generation: generation, expires_at: endText(set.expires) };
-      return { status: 200, json, lastModified: new Date() };
-    }
-  }
+    if (set === 'changed') return undefined;
+    const json = { consumer_generation: known, expires_at: endText(set.expires) };
+    return { status: 200, json, lastModified: new Date() };
+  });
 }

@@ -6,9 +6,14 @@ import type { ConsumerAllocationRow } from '../../db/statements/claims/read_allo
 import { completeConsumer } from '../../db/statements/consumers/complete_consumer.ts';
 import type { ConsumerRow } from '../../db/statements/consumers/consumer_row.ts';
 import type { ConsumerOwner, ConsumerWritten } from '../../db/statements/consumers/consumer_write.ts';
-import { listConsumers } from '../../db/statements/consumers/list_consumers.ts';
+import {
+  type ConsumerQuery,
+  listConsumers,
+  listConsumersOfTree,
+} from '../../db/statements/consumers/list_consumers.ts';
 import { readConsumer } from '../../db/statements/consumers/read_consumer.ts';
 import { updateConsumer } from '../../db/statements/consumers/update_consumer.ts';
+import type { JudgedNode } from '../../db/statements/providers/judged_tree.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import { type Provider, treeOf } from '../fleet/provider.ts';
 import { allocationsTag, unknownType } from '../placement/entity_tag.ts';
@@ -22,11 +27,13 @@ import { bySince } from '../rest/versions.ts';
 import { echoedEnd, ownerId, shownConsumerType } from './allocation_bodies.ts';
 import { answerOf, consumerModifiedAtMs, consumersPath, ownerOf, represent } from './consumer_answers.ts';
 import { contentOf, incompleteOwner } from './consumer_content.ts';
+import { generationFor } from './consumer_generations.ts';
 import type { Dependencies } from './dependencies.ts';
 import { requireMatch, takesIfMatch } from './entity_tags.ts';
 import { newest } from './last_modified.ts';
 import { checkMarker, nextLink, pageParameters, usualLimit } from './pages.ts';
-import { findInAnySpelling } from './provider.ts';
+import { findInAnySpelling, judgedNodes } from './provider.ts';
+import { untilWritten } from './until_written.ts';
 
 // Routes
 
@@ -87,20 +94,22 @@ const changes = [
 async function list(request: ApiRequest, { config, database, fleet }: Dependencies): Promise<Answer> {
   const { limit = usualLimit, marker, ...asked } = checkQuery(request.query(), bySince(listQueries, request.version));
   refuseRepeated(request.query(), Object.keys(timedParameters));
-  await checkMarker(marker, async (uuid) => (await readRow(database, uuid)) !== undefined);
+  const isKnown = marker && !isUuidLike(marker) ? (await readRow(database, marker)) !== undefined : false;
+  checkMarker(marker, () => isKnown);
+  const query = {
+    projectId: asked.project_id,
+    userId: asked.user_id,
+    consumerType: asked.consumer_type,
+    expiringBefore: 'expiring_before' in asked ? asked.expiring_before : undefined,
+    providers: [],
+    marker,
+    limit,
+    incomplete: incompleteOwner(config),
+  };
   const namesProvider = asked.resource_provider !== undefined || asked.in_tree !== undefined;
-  const found = await repeatLostRaces(async () =>
-    listConsumers(database, {
-      projectId: asked.project_id,
-      userId: asked.user_id,
-      consumerType: asked.consumer_type,
-      expiringBefore: 'expiring_before' in asked ? asked.expiring_before : undefined,
-      providers: namesProvider ? providersOf(await fleet.fresh(), asked) : [],
-      marker,
-      limit,
-      incomplete: incompleteOwner(config),
-    }),
-  );
+  const found = namesProvider
+    ? await listOnProviders({ database, fleet }, query, asked)
+    : await repeatLostRaces(() => listConsumers(database, query));
   const page = found.slice(0, limit);
   const last = page.at(-1);
   return {
@@ -126,7 +135,7 @@ async function update(request: ApiRequest, dependencies: Dependencies): Promise<
   if (body.uuid !== undefined && !isSameUuid(body.uuid, uuid)) {
     throw badRequest(`The body is of consumer ${body.uuid}, and the path of ${uuid}; a UUID cannot be changed.`);
   }
-  for (;;) {
+  return untilWritten(async () => {
     const seen = await findConsumer(request, dependencies);
     const owner = {
       projectId: body.project_id,
@@ -143,7 +152,8 @@ async function update(request: ApiRequest, dependencies: Dependencies): Promise<
       const consumer = { ...seen, ...written, ...owner, allocations: null };
       return answerOf(consumer, request, dependencies.config);
     }
-  }
+    return undefined;
+  });
 }
 
 /**
@@ -163,11 +173,11 @@ async function writeOwner(
   const { uuid, id } = seen;
   const allocations = await taggedAllocations(request, dependencies, seen);
   if (allocations === 'changed') return 'changed';
-  requireConsumerGeneration(seen, generation);
+  requireConsumerGeneration(request, seen, generation);
   return repeatLostRaces(() =>
-    id === null || generation === null
+    id === null || seen.generation === null
       ? completeConsumer(dependencies.database, { uuid, seen: allocations }, owner)
-      : updateConsumer(dependencies.database, { uuid, id, generation, allocations }, owner),
+      : updateConsumer(dependencies.database, { uuid, id, generation: seen.generation, allocations }, owner),
   );
 }
 
@@ -192,10 +202,11 @@ export async function taggedAllocations(
 }
 
 /** @throws ApiError 409 where the client knows another generation of the consumer. */
-export function requireConsumerGeneration(seen: ConsumerRow, known: number | null): void {
-  if (known === seen.generation) return;
+export function requireConsumerGeneration(request: ApiRequest, seen: ConsumerRow, known: number | null): void {
+  const generation = generationFor(request, seen);
+  if (known === generation) return;
   throw conflict(
-    `consumer generation conflict - expected ${seen.generation ?? 'null'} but got ${known ?? 'null'}`,
+    `consumer generation conflict - expected ${generation ?? 'null'} but got ${known ?? 'null'}`,
     errorCodes.concurrentUpdate,
   );
 }
@@ -242,12 +253,30 @@ export async function findConsumer(
 const readRow = (database: Database, uuid: string): Promise<ConsumerRow | undefined> =>
   repeatLostRaces(() => readConsumer(database, uuid));
 
-/** The providers of which a consumer must have something: of one of each list. */
-function providersOf(
+type NamedProviders = { readonly resource_provider?: string | undefined; readonly in_tree?: string | undefined };
+
+/** The page of those that have something of the named providers; read anew if a tree changes meanwhile. */
+async function listOnProviders(
+  { database, fleet }: Pick<Dependencies, 'database' | 'fleet'>,
+  query: ConsumerQuery,
+  asked: NamedProviders,
+): Promise<readonly ConsumerRow[]> {
+  for (;;) {
+    const { providers, tree } = findNamed(await fleet.fresh(), asked);
+    const onThem = { ...query, providers };
+    const found = await repeatLostRaces(() =>
+      tree.length === 0 ? listConsumers(database, onThem) : listConsumersOfTree(database, onThem, tree),
+    );
+    if (found !== 'changed') return found;
+  }
+}
+
+/** The providers of which a consumer must have something, of one of each list, and the tree by whose shape they were found. */
+function findNamed(
   fleet: Fleet,
-  asked: { readonly resource_provider?: string | undefined; readonly in_tree?: string | undefined },
-): readonly (readonly number[])[] {
-  const found = (name: 'resource_provider' | 'in_tree'): Provider | undefined => {
+  asked: NamedProviders,
+): { readonly providers: ConsumerQuery['providers']; readonly tree: readonly JudgedNode[] } {
+  const find = (name: 'resource_provider' | 'in_tree'): Provider | undefined => {
     const sent = asked[name];
     if (sent === undefined) return undefined;
     const provider = findInAnySpelling(fleet, sent);
@@ -256,11 +285,15 @@ function providersOf(
     }
     return provider;
   };
-  const provider = found('resource_provider');
-  const inTree = found('in_tree');
-  const isInTree = provider !== undefined && provider.root === inTree?.root;
-  return [
-    ...(inTree === undefined || isInTree ? [] : [treeOf(inTree.root).map(({ id }) => id)]),
-    ...(provider === undefined ? [] : [[provider.id]]),
-  ];
+  const provider = find('resource_provider');
+  const inTree = find('in_tree');
+  const tree = inTree === undefined ? [] : treeOf(inTree.root);
+  const isInTree = provider !== undefined && tree.includes(provider);
+  return {
+    providers: [
+      ...(inTree === undefined || isInTree ? [] : [tree.map(({ id }) => id)]),
+      ...(provider === undefined ? [] : [[provider.id]]),
+    ],
+    tree: judgedNodes(tree),
+  };
 }

@@ -35,6 +35,7 @@ import {
 import { inventoriesWrite } from './inventory_writes.ts';
 import { deleteJudged, providerBody, writeJudged, writeUntilDone } from './judged_writes.ts';
 import { findProvider, findShownProvider } from './provider.ts';
+import { writtenNumbers } from './written_numbers.ts';
 
 // Routes
 
@@ -95,6 +96,7 @@ async function create(request: ApiRequest, dependencies: Dependencies): Promise<
   findProvider(await dependencies.fleet.fresh(), uuid);
   const body = await request.json(creation);
   const fields = inventoryFields(body);
+  const numbers = writtenNumbers(request.bodyText())();
   const refused = (reason: string) => badRequest(`Unable to create inventory for resource provider ${uuid}: ${reason}`);
   checkCapacity([[body.resource_class, fields]], uuid, request.version, refused);
   // The generation of the body is ignored, as in upstream: the current one guards the write.
@@ -108,7 +110,7 @@ async function create(request: ApiRequest, dependencies: Dependencies): Promise<
         errorCodes.concurrentUpdate,
       );
     }
-    const put = [{ classId, className: body.resource_class, ...fields }];
+    const put = [{ classId, className: body.resource_class, ...fields, numbers }];
     return { generation: provider.generation, put, write: inventoriesWrite(fleet, provider, put, []) };
   });
   const location = `/resource_providers/${encodeURIComponent(uuid)}/inventories/${body.resource_class}`;
@@ -119,6 +121,7 @@ async function replaceAll(request: ApiRequest, dependencies: Dependencies): Prom
   const uuid = request.param('uuid');
   const body = await providerBody(dependencies, request, bySince(providerInventoriesBodies, request.version));
   const put = Object.entries(body.inventories).map(([name, record]) => [name, inventoryFields(record)] as const);
+  const numbersOf = writtenNumbers(request.bodyText());
   const { plan, shown } = await writeJudged(dependencies, request, {
     match: (provider, fleet) => requireInventories(request, provider, fleet),
     judge: (provider, fleet) => {
@@ -131,7 +134,7 @@ async function replaceAll(request: ApiRequest, dependencies: Dependencies): Prom
         if (classId === undefined) {
           throw badRequest(`Unknown resource class in inventory for resource provider ${uuid}: ${noSuchClass(name)}`);
         }
-        return { classId, className: name, ...fields };
+        return { classId, className: name, ...fields, numbers: numbersOf(name) };
       });
       const kept = new Set(values.map(({ classId }) => classId));
       const removed = provider.inventories.filter(({ fields }) => !kept.has(fields.classId));
@@ -165,6 +168,7 @@ async function replaceOne(request: ApiRequest, dependencies: Dependencies): Prom
   const name = request.param('resource_class');
   const body = await providerBody(dependencies, request, bySince(replacementSchemas, request.version));
   const fields = inventoryFields(body);
+  const numbers = writtenNumbers(request.bodyText())();
   const { plan, shown } = await writeJudged(dependencies, request, {
     match: (provider, fleet) => requireInventory(request, provider, fleet),
     judge: (provider, fleet) => {
@@ -180,7 +184,7 @@ async function replaceOne(request: ApiRequest, dependencies: Dependencies): Prom
           `No inventory record with resource class for resource provider ${uuid}: No inventory of class ${name} found.`,
         );
       }
-      const put = [{ classId, className: name, ...fields }];
+      const put = [{ classId, className: name, ...fields, numbers }];
       return { put, write: inventoriesWrite(fleet, provider, put, []) };
     },
     lostRace: updateConflict,

@@ -5,23 +5,31 @@ import { nameOf } from '../fleet/names.ts';
 import { byClass, type FieldsOfClass, type Inventory, inventoryOf, type Provider } from '../fleet/provider.ts';
 import type { InventoryFields } from '../placement/inventory.ts';
 import type { Answer, ApiRequest } from '../rest/endpoint.ts';
-import { exactNumber } from '../rest/exact_number.ts';
+import { floatJson } from '../rest/python_numbers.ts';
 import { tagged } from './entity_tags.ts';
 import { newest } from './last_modified.ts';
+import type { WrittenNumbers } from './written_numbers.ts';
 
-/** The fields of one inventory in an answer. */
-export const inventoryShape = (fields: InventoryFields) => ({
-  total: fields.total,
-  reserved: fields.reserved,
-  min_unit: fields.minUnit,
-  max_unit: fields.maxUnit,
-  step_size: fields.stepSize,
-  allocation_ratio: exactNumber(fields.allocationRatio),
+/**
+ * The fields of one inventory in an answer.
+ *
+ * @param numbers those of a request, as it wrote them
+ */
+export const inventoryShape = (fields: InventoryFields, numbers: WrittenNumbers = {}) => ({
+  total: numbers.total ?? fields.total,
+  reserved: numbers.reserved ?? fields.reserved,
+  min_unit: numbers.min_unit ?? fields.minUnit,
+  max_unit: numbers.max_unit ?? fields.maxUnit,
+  step_size: numbers.step_size ?? fields.stepSize,
+  allocation_ratio: numbers.allocation_ratio ?? floatJson(fields.allocationRatio),
 });
+
+/** An inventory that a request puts. */
+type PutInventory = FieldsOfClass & { readonly numbers?: WrittenNumbers | undefined };
 
 /** Inventories of a provider in an answer, in the order of their classes. */
 type Shown = Pick<Provider, 'generation'> & { readonly inventories: readonly ShownInventory[] };
-type ShownInventory = Pick<Inventory, 'fields' | 'modifiedAtSeconds'>;
+type ShownInventory = Pick<Inventory, 'fields' | 'modifiedAtSeconds'> & { readonly numbers?: WrittenNumbers };
 
 /**
  * What a write left behind. Later writes are not in it: with their generation, a client that has not read them would
@@ -30,11 +38,12 @@ type ShownInventory = Pick<Inventory, 'fields' | 'modifiedAtSeconds'>;
  * @param shown has the write, and maybe later ones
  * @param generation the one that guarded the write
  */
-export function asWritten(shown: Fleet, uuid: string, generation: number, put: readonly FieldsOfClass[]): Shown {
+export function asWritten(shown: Fleet, uuid: string, generation: number, put: readonly PutInventory[]): Shown {
   const provider = shown.byUuid.get(uuid);
-  const inventories = put.map((fields) => {
+  const inventories = put.map(({ numbers, ...fields }) => {
     const present = provider && inventoryOf(provider, fields.classId);
-    return { fields, modifiedAtSeconds: present?.modifiedAtSeconds ?? Math.floor(Date.now() / 1000) };
+    const modifiedAtSeconds = present?.modifiedAtSeconds ?? Math.floor(Date.now() / 1000);
+    return { fields, modifiedAtSeconds, ...(numbers === undefined ? {} : { numbers }) };
   });
   return { generation: laterGeneration(generation, 1), inventories: inventories.sort(byClass) };
 }
@@ -50,7 +59,7 @@ export const oneAnswer = (
   ...tagged(
     request,
     {
-      ...inventoryShape(inventory.fields),
+      ...inventoryShape(inventory.fields, inventory.numbers),
       // Upstream leaves a generation of 0 out.
       ...(provider.generation === 0 ? {} : { resource_provider_generation: provider.generation }),
     },
@@ -69,7 +78,7 @@ export const listAnswer = (request: ApiRequest, provider: Shown, fleet: Fleet): 
       inventories: Object.fromEntries(
         provider.inventories.map((inventory) => [
           nameOf(fleet.classes, inventory.fields.classId),
-          tagged(request, inventoryShape(inventory.fields), () => inventoryTagOf(inventory)).json,
+          tagged(request, inventoryShape(inventory.fields, inventory.numbers), () => inventoryTagOf(inventory)).json,
         ]),
       ),
     },

@@ -6,6 +6,7 @@ import { type Answer, type ApiRequest, noContent } from '../rest/endpoint.ts';
 import { ApiError, conflict, errorCodes } from '../rest/errors.ts';
 import type { Dependencies } from './dependencies.ts';
 import { findProvider } from './provider.ts';
+import { untilWritten } from './until_written.ts';
 
 /** The write for a request, and what its answer needs. There is no write where nothing has to change. */
 export type Plan = { readonly write: ProviderWrite | undefined };
@@ -26,8 +27,7 @@ type Written<P extends Plan> = { readonly plan: P; readonly shown: Fleet };
 /**
  * Changes the provider of the path. The request is first judged by the fleet in memory, without a refresh, and the
  * guard of the write proves that this was not stale. Where the request is refused, needs no write, or the write loses
- * its guard, it is judged again after a refresh. A request with If-Match is judged after a refresh only: no guard
- * proves the names of what is removed.
+ * its guard, it is judged again after a refresh.
  *
  * @throws ApiError 404, what the judgement throws, or 412 or its `lostRace` where the write lost its guard twice.
  */
@@ -42,7 +42,7 @@ export async function writeJudged<P extends Plan>(
     match(provider, current);
     return judge(provider, current);
   };
-  const plan = request.ifMatch === undefined ? unlessRefused(() => planBy(fleet.known)) : undefined;
+  const plan = unlessRefused(() => planBy(fleet.known));
   if (plan?.write !== undefined) {
     const shown = await providerWrites.perform(plan.write);
     if (shown !== undefined) return { plan, shown };
@@ -57,11 +57,11 @@ export async function writeJudged<P extends Plan>(
 }
 
 /**
- * Deletes something of the provider of the path, judged after a refresh. Where the write loses its guard, a request
- * with If-Match is judged again: it says what it deletes, so another generation does not matter.
+ * Deletes something of the provider of the path, judged after a refresh. Where the write loses its guard, it is judged again after
+ * a refresh: with If-Match at any generation, since the request says what it deletes; else only at the same one.
  *
- * @throws ApiError 404, what `judge` throws, or `lostRace` where the write of a request without If-Match lost its
- *   guard.
+ * @throws ApiError 404, what `judge` throws, or `lostRace` where the provider of a request without If-Match has another generation
+ *   by then, and where the write has lost its guard each time.
  */
 export async function deleteJudged(
   { fleet, providerWrites }: Dependencies,
@@ -69,30 +69,37 @@ export async function deleteJudged(
   judge: (provider: Provider, fleet: Fleet) => ProviderWrite | undefined,
   lostRace: () => ApiError,
 ): Promise<Answer> {
-  for (;;) {
+  let first: number | undefined;
+  return untilWritten(async () => {
     const current = await fleet.fresh();
-    const write = judge(findProvider(current, request.param('uuid')), current);
+    const provider = findProvider(current, request.param('uuid'));
+    first ??= provider.generation;
+    if (request.ifMatch === undefined && provider.generation !== first) throw lostRace();
+    const write = judge(provider, current);
     if (write === undefined || (await providerWrites.perform(write)) !== undefined) return noContent;
-    if (request.ifMatch === undefined) throw lostRace();
-  }
+    return undefined;
+  }, lostRace);
 }
 
 /**
  * Changes the provider of the path at any generation. Where the write loses its guard, the request is judged again
  * after a refresh.
  *
- * @throws ApiError 404, or what `judge` throws.
+ * @throws ApiError 404, what `judge` throws, or 409 where the write lost its guard each time.
  */
 export async function writeUntilDone<P extends { readonly write: ProviderWrite }>(
   { fleet, providerWrites }: Dependencies,
   request: ApiRequest,
   judge: (provider: Provider, fleet: Fleet) => P,
 ): Promise<Written<P>> {
-  for (let current = fleet.known; ; current = await fleet.fresh()) {
+  let current: Fleet | undefined = fleet.known;
+  return untilWritten(async () => {
+    current ??= await fleet.fresh();
     const plan = judge(findProvider(current, request.param('uuid')), current);
+    current = undefined;
     const shown = await providerWrites.perform(plan.write);
-    if (shown !== undefined) return { plan, shown };
-  }
+    return shown && { plan, shown };
+  });
 }
 
 /**

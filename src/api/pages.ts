@@ -20,11 +20,8 @@ export const pageParameters = (maximum: number) => ({
  *
  * @param exists whether something has this text for its UUID
  */
-export async function checkMarker(
-  marker: string | undefined,
-  exists: (marker: string) => boolean | Promise<boolean>,
-): Promise<void> {
-  if (marker === undefined || isUuidLike(marker) || (marker !== '' && (await exists(marker)))) return;
+export function checkMarker(marker: string | undefined, exists: (marker: string) => boolean): void {
+  if (marker === undefined || isUuidLike(marker) || (marker !== '' && exists(marker))) return;
   throw badRequest(`Invalid query string parameters: Expected 'marker' parameter to be a UUID. Got: ${marker}`);
 }
 

@@ -1,3 +1,4 @@
+import type { JudgedNode } from '../../db/statements/providers/judged_tree.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import type { Provider } from '../fleet/provider.ts';
 import { isUuidLike, normalUuid } from '../placement/uuid.ts';
@@ -28,3 +29,7 @@ export function findShownProvider(fleet: Fleet, uuid: string, separator = ': '):
  */
 export const findInAnySpelling = (fleet: Fleet, uuid: string): Provider | undefined =>
   fleet.byUuid.get(uuid) ?? (isUuidLike(uuid) ? fleet.byUuid.get(normalUuid(uuid)) : undefined);
+
+/** The providers of whole trees by whose shape a request is judged. */
+export const judgedNodes = (trees: Iterable<Provider>): readonly JudgedNode[] =>
+  Array.from(trees, ({ id, uuid, parent }) => ({ id, uuid, parentId: parent?.id ?? null }));

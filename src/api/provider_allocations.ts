@@ -2,6 +2,7 @@ import type { Answer, ApiRequest, Endpoint } from '../rest/endpoint.ts';
 import { noSuchProvider, notFound } from '../rest/errors.ts';
 import { since } from '../rest/microversions.ts';
 import { changesToken } from './changes_token.ts';
+import { generationOfRow, goesOn } from './consumer_generations.ts';
 import type { Dependencies } from './dependencies.ts';
 import { newest } from './last_modified.ts';
 
@@ -25,15 +26,16 @@ async function show(request: ApiRequest, { allocationReads, fleet }: Dependencie
   // The token is of a moment before the allocations are read.
   if (request.version >= since.following) await fleet.fresh();
   const token = changesToken(request, fleet);
-  const rows = await allocationReads.onProvider(uuid);
+  const rows = await allocationReads.onProvider(uuid, { withFormer: goesOn(request.version) });
   const [first] = rows;
   if (first === undefined) throw notFound(`Resource provider '${uuid}' not found: ${noSuchProvider(uuid)}`);
   const allocations = new Map<string, { resources: Record<string, number>; consumer_generation?: number | null }>();
-  for (const { consumer_uuid, consumer_generation, class_name, used } of rows) {
+  for (const row of rows) {
+    const { consumer_uuid, class_name, used } = row;
     if (consumer_uuid === null || class_name === null || used === null) continue;
     const entry = allocations.get(consumer_uuid) ?? {
       resources: {},
-      ...(request.version >= since.consumerGenerations ? { consumer_generation } : {}),
+      ...(request.version >= since.consumerGenerations ? { consumer_generation: generationOfRow(request, row) } : {}),
     };
     entry.resources[class_name] = used;
     allocations.set(consumer_uuid, entry);

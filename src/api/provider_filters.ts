@@ -4,7 +4,7 @@ import type { Fleet } from '../fleet/fleet.ts';
 import { inventoryOf, type Provider, treeOf } from '../fleet/provider.ts';
 import { hasRoomFor } from '../placement/inventory.ts';
 import { badRequest, noSuchClass, noSuchTraits } from '../rest/errors.ts';
-import { object, text, uuidText } from '../rest/json_schema.ts';
+import { dashedUuidText, object, text } from '../rest/json_schema.ts';
 import { since } from '../rest/microversions.ts';
 import { checkQuery } from '../rest/query_schema.ts';
 import type { Query } from '../rest/query_string.ts';
@@ -12,7 +12,7 @@ import { parseMemberOf, parseRequired, parseResources } from '../rest/query_valu
 import { bySince } from '../rest/versions.ts';
 
 const string = v.optional(text());
-const uuid = v.optional(uuidText);
+const uuid = v.optional(dashedUuidText);
 const parameters = { name: string, uuid, member_of: string, resources: string, in_tree: uuid, required: string };
 
 /** The parameters of GET /resource_providers by version, newest first. */

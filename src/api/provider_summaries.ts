@@ -56,14 +56,14 @@ async function list(request: ApiRequest, { fleet }: Dependencies): Promise<Answe
   refuseRepeated(query, single);
   const filter = readFilter(query, request.version);
   const current = await fleet.fresh();
-  await checkMarker(marker, (uuid) => current.byUuid.has(uuid));
+  checkMarker(marker, (uuid) => current.byUuid.has(uuid));
   const found = pageBehind(current, filter(current), marker ?? '', limit + 1);
   const page = found.slice(0, limit);
   const last = page.at(-1);
   const links = found.length > limit && last !== undefined ? nextLink(request, path, last.uuid) : undefined;
   return {
     status: 200,
-    body: jsonBody(answerText(current, page, links)),
+    body: jsonBody(answerText(current, page, links), fleet.hold),
     lastModified: new Date(),
     ...changesToken(request, fleet),
   };
@@ -152,7 +152,7 @@ function pageBehind(fleet: Fleet, { among, isWanted }: Wanted, marker: string, c
 
 // Response shapes
 
-/** Each chunk shows its providers as they are when it is made. A provider that was deleted by then is left out. */
+/** Between two chunks the fleet may change, if its moment is held (src/fleet/held_moments.ts). */
 function* answerText(
   fleet: Fleet,
   page: readonly Provider[],
@@ -163,7 +163,6 @@ function* answerText(
   let separator = '';
   json.text('{"provider_summaries": [');
   for (const provider of page) {
-    if (fleet.byUuid.get(provider.uuid) !== provider) continue;
     json.text(separator + textOf(provider));
     separator = ', ';
     if (json.isFull()) yield json.take();

@@ -7,13 +7,13 @@ import { inventoryShape } from './inventory_answers.ts';
 
 /**
  * Writes whole providers as JSON. Many hosts have equal inventories, traits and aggregates. The fleet keeps each of these
- * lists once for all providers that have it, and so its text is made only once as well.
+ * lists once for all providers that have it, and so its text is made only once as well. The names are those of now, also when the fleet has changed.
  */
-export function summaryWriter(fleet: Fleet): (provider: Provider) => string {
+export function summaryWriter({ traits, classes }: Fleet): (provider: Provider) => string {
   const inventoryText = kept((fields: InventoryFields) => asciiJson(inventoryShape(fields)));
-  const traitsText = kept((ids: readonly number[]) => asciiJson(ids.map((id) => nameOf(fleet.traits, id))));
+  const traitsText = kept((ids: readonly number[]) => asciiJson(ids.map((id) => nameOf(traits, id))));
   const aggregatesText = kept((uuids: readonly string[]) => asciiJson(uuids));
-  const className = kept((id: number) => asciiJson(nameOf(fleet.classes, id)));
+  const className = kept((id: number) => asciiJson(nameOf(classes, id)));
   return (provider) => {
     let inventories = '';
     let usages = '';

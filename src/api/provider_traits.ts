@@ -2,12 +2,14 @@ import { laterGeneration } from '../../db/statements/generation.ts';
 import type { ProviderWrite } from '../../db/statements/providers/provider_write.ts';
 import { traitsTagOf } from '../fleet/entity_tags.ts';
 import type { Fleet } from '../fleet/fleet.ts';
-import { nameOf } from '../fleet/names.ts';
+import { type Name, nameOf } from '../fleet/names.ts';
 import type { Provider } from '../fleet/provider.ts';
+import { traitsTag } from '../placement/entity_tag.ts';
 import type { Answer, ApiRequest, Endpoint } from '../rest/endpoint.ts';
 import { badRequest, concurrentlyUpdated, conflict, errorCodes } from '../rest/errors.ts';
 import { integer, list, object, text } from '../rest/json_schema.ts';
 import { since } from '../rest/microversions.ts';
+import { namesText } from '../rest/schema_complaint.ts';
 import { bySince } from '../rest/versions.ts';
 import { changesToken } from './changes_token.ts';
 import type { Dependencies } from './dependencies.ts';
@@ -43,26 +45,30 @@ const replacementSchemas = [
 async function show(request: ApiRequest, { fleet }: Dependencies): Promise<Answer> {
   const current = await fleet.fresh();
   const provider = findShownProvider(current, request.param('uuid'));
-  return { ...answer(request, current, provider.traitIds, provider.generation), ...changesToken(request, fleet) };
+  return {
+    ...answer(request, traitsOf(current, provider.traitIds), provider.generation),
+    ...changesToken(request, fleet),
+  };
 }
 
 async function replace(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
   // Here upstream checks the body before the provider.
   const body = await request.json(bySince(replacementSchemas, request.version));
   const generation = body.resource_provider_generation;
-  const { plan, shown } = await writeJudged(dependencies, request, {
+  const { plan } = await writeJudged(dependencies, request, {
     match: (provider, fleet) => requireTraits(request, provider, fleet),
     judge: (provider, fleet) => {
       requireGeneration(provider, generation);
       const unknown = new Set(body.traits.filter((name) => !fleet.traits.byName.has(name)));
-      if (unknown.size > 0) throw badRequest(`No such trait ${[...unknown].join(', ')}`);
+      if (unknown.size > 0) throw badRequest(`No such trait ${namesText([...unknown], String)}`);
       const wanted = new Set(body.traits.flatMap((name) => fleet.traits.byName.get(name)?.id ?? []));
       const traitIds = [...wanted].sort((a, b) => a - b);
-      return { traitIds, write: isSame(traitIds, provider.traitIds) ? undefined : write(fleet, provider, traitIds) };
+      const traits = traitsOf(fleet, traitIds);
+      return { traits, write: isSame(traitIds, provider.traitIds) ? undefined : write(fleet, provider, traitIds) };
     },
     lostRace: concurrentUpdate,
   });
-  return answer(request, shown, plan.traitIds, plan.write === undefined ? generation : laterGeneration(generation, 1));
+  return answer(request, plan.traits, plan.write === undefined ? generation : laterGeneration(generation, 1));
 }
 
 function remove(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
@@ -80,9 +86,10 @@ function remove(request: ApiRequest, dependencies: Dependencies): Promise<Answer
 const write = (fleet: Fleet, provider: Provider, traitIds: readonly number[]): ProviderWrite => ({
   kind: 'traits',
   providerId: provider.id,
+  uuid: provider.uuid,
   generation: provider.generation,
-  serverRun: fleet.serverRun,
   traits: traitIds.map((id) => ({ id, name: nameOf(fleet.traits, id) })),
+  present: provider.traitIds.flatMap((id) => fleet.traits.byId.get(id) ?? []),
   tag: traitsTagOf(fleet, traitIds),
   tagBefore: traitsTagOf(fleet, provider.traitIds),
 });
@@ -97,12 +104,14 @@ const concurrentUpdate = () => conflict(concurrentlyUpdated, errorCodes.concurre
 
 // Response shapes
 
-function answer(request: ApiRequest, fleet: Fleet, traitIds: readonly number[], generation: number): Answer {
-  const traits = traitIds.flatMap((id) => fleet.traits.byId.get(id) ?? []);
+const traitsOf = (fleet: Fleet, ids: readonly number[]): readonly Name[] =>
+  ids.flatMap((id) => fleet.traits.byId.get(id) ?? []);
+
+function answer(request: ApiRequest, traits: readonly Name[], generation: number): Answer {
   return {
     status: 200,
     ...tagged(request, { traits: traits.map(({ name }) => name), resource_provider_generation: generation }, () =>
-      traitsTagOf(fleet, traitIds),
+      traitsTag(traits.map(({ name }) => name)),
     ),
     lastModified: newest(traits.map(modifiedAtMs)),
   };

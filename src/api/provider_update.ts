@@ -9,7 +9,9 @@ import { badRequest, conflict, errorCodes } from '../rest/errors.ts';
 import { since } from '../rest/microversions.ts';
 import type { Dependencies } from './dependencies.ts';
 import { requireMatch } from './entity_tags.ts';
-import { findProvider } from './provider.ts';
+import { findProvider, judgedNodes } from './provider.ts';
+import { providerAsWritten, type ShownProvider } from './provider_answers.ts';
+import { untilWritten } from './until_written.ts';
 
 type Change = { readonly name: string; readonly parent_provider_uuid?: string | null | undefined };
 
@@ -18,7 +20,7 @@ type Change = { readonly name: string; readonly parent_provider_uuid?: string | 
  * the trees. It is written only where the trees still have this shape, and judged again otherwise; the same holds for
  * If-Match.
  *
- * @returns the provider as it is now, and when it had been updated before.
+ * @returns the provider as it was written, and when it had been updated before
  * @throws ApiError 400 for a move that is not allowed, 404, 409 for a name that is taken, or 412.
  */
 export async function saveProvider(
@@ -26,23 +28,28 @@ export async function saveProvider(
   uuid: string,
   change: Change,
   request: ApiRequest,
-): Promise<{ provider: Provider; previouslyUpdatedAtSeconds: number | undefined }> {
-  for (;;) {
+): Promise<{ provider: ShownProvider; previouslyUpdatedAtSeconds: number | undefined }> {
+  return untilWritten(async () => {
     const current = await fleet.fresh();
     const provider = findProvider(current, uuid);
     const previouslyUpdatedAtSeconds = provider.updatedAtSeconds;
+    const { generation } = provider;
     requireMatch(request, `Resource provider ${uuid}`, () => providerTagOf(provider));
     const row = judgedRow(current, provider, request);
+    // Where the request names the parent that the provider has, a move by another request must not come in between.
+    const seenParent = { parentUuid: provider.parent?.uuid ?? null, ...row.seen };
     const parent = judgeParent(current, provider, change, request.version);
     const outcome =
       parent === provider.parent
-        ? await renameProvider(database, row, change.name)
+        ? await renameProvider(database, namesParent(change) ? { ...row, seen: seenParent } : row, change.name)
         : await moveProvider(database, { ...row, name: change.name, ...placeBelow(parent, provider) });
     if (outcome === 'name taken') {
       throw conflict(`Conflicting resource provider ${change.name} already exists.`, errorCodes.duplicateName);
     }
-    if (outcome === 'done') return { provider: findProvider(await fleet.fresh(), uuid), previouslyUpdatedAtSeconds };
-  }
+    if (outcome !== 'done') return undefined;
+    const written = providerAsWritten(await fleet.fresh(), { uuid, name: change.name, generation, parent });
+    return { provider: written, previouslyUpdatedAtSeconds };
+  });
 }
 
 /** The new place of a provider, and the trees by which the move was judged. */
@@ -53,7 +60,7 @@ function placeBelow(parent: Provider | undefined, provider: Provider) {
     parentId: parent?.id ?? null,
     rootId: root.id,
     subtreeIds: allBelow(provider).map(({ id }) => id),
-    judged: [...judged].map((node) => ({ id: node.id, parentId: node.parent?.id ?? null })),
+    judged: judgedNodes(judged),
   };
 }
 
@@ -63,13 +70,16 @@ function placeBelow(parent: Provider | undefined, provider: Provider) {
  */
 export const judgedRow = (
   { serverRun }: Fleet,
-  { id, name, parent }: Provider,
+  { id, uuid, name, parent }: Provider,
   { ifMatch }: Pick<ApiRequest, 'ifMatch'>,
-): JudgedRow => ({ id, serverRun, seen: ifMatch && { name, parentId: parent?.id ?? null } });
+): JudgedRow => ({ id, uuid, serverRun, seen: ifMatch && { name, parentUuid: parent?.uuid ?? null } });
+
+const namesParent = (change: Change): change is Change & { readonly parent_provider_uuid: string | null } =>
+  change.parent_provider_uuid !== undefined;
 
 /** The parent that the provider is to have. @throws ApiError 400 where it may not have it. */
 function judgeParent(fleet: Fleet, provider: Provider, change: Change, version: number): Provider | undefined {
-  if (!('parent_provider_uuid' in change) || change.parent_provider_uuid === undefined) return provider.parent;
+  if (!namesParent(change)) return provider.parent;
   const refuse = (action: string, reason: string) =>
     badRequest(`Unable to save resource provider ${provider.uuid}: Object action ${action} failed because: ${reason}`);
   if (change.parent_provider_uuid === null) {

@@ -1,3 +1,4 @@
+import type { Database } from '../../db/engine/connect.ts';
 import {
   createResourceClass,
   deleteResourceClass,
@@ -15,6 +16,7 @@ import { checkValue } from '../rest/schema_check.ts';
 import type { Dependencies } from './dependencies.ts';
 import { headerTag, requireMatch, tagged, takesIfMatch } from './entity_tags.ts';
 import { modifiedAtMs, newest } from './last_modified.ts';
+import { untilWritten } from './until_written.ts';
 
 // Routes
 
@@ -65,24 +67,31 @@ async function show(request: ApiRequest, { fleet }: Dependencies): Promise<Answe
 
 async function create(request: ApiRequest, { database }: Dependencies): Promise<Answer> {
   const { name } = await request.json(custom);
-  if (!(await createResourceClass(database, name))) {
+  if (!(await isCreated(database, name))) {
     throw conflict(`Conflicting resource class already exists: ${name}`);
   }
   return { status: 201, location: `/resource_classes/${name}` };
 }
 
+/** Creates a class. @returns false if there is one with this name */
+const isCreated = (database: Database, name: string): Promise<boolean> =>
+  untilWritten(async () => {
+    const outcome = await createResourceClass(database, name);
+    return outcome === 'id taken' ? undefined : outcome === 'created';
+  });
+
 /** PUT up to 1.6 gives a class another name, which its inventories follow. */
 async function rename(request: ApiRequest, { database, fleet }: Dependencies): Promise<Answer> {
   const name = request.param('name');
   const body = await request.json(custom);
-  for (;;) {
+  return untilWritten(async () => {
     const resourceClass = findClass(await fleet.fresh(), name);
     if (resourceClass.id < firstCustomClassId) throw badRequest(`Cannot update standard resource class ${name}`);
     const outcome = await renameResourceClass(database, resourceClass, body.name);
     if (outcome === 'name taken') throw conflict(`Resource class already exists: ${body.name}`);
     if (outcome === 'renamed') return { status: 200, json: shape(body.name, request) };
-    // Another request deleted or renamed the class, which the next look shows, or made it again with another id.
-  }
+    return undefined; // another request deleted or renamed the class, which the next look shows, or made it again with another id
+  });
 }
 
 /** PUT from 1.7 makes sure that a class exists, and ignores any body. */
@@ -93,7 +102,7 @@ async function ensure(request: ApiRequest, { database, fleet }: Dependencies): P
   requireMatch(request, `Resource class ${name}`, () => (exists ? nameTag(name) : undefined));
   const answer = { location, ...headerTag(request, () => nameTag(name)) };
   if (exists) return { ...answer, status: 204 };
-  return { ...answer, status: (await createResourceClass(database, name)) ? 201 : 204 };
+  return { ...answer, status: (await isCreated(database, name)) ? 201 : 204 };
 }
 
 async function remove(request: ApiRequest, { database, fleet }: Dependencies): Promise<Answer> {

@@ -7,17 +7,19 @@ import type { FleetKeeper } from '../fleet/keeper.ts';
 import type { Provider } from '../fleet/provider.ts';
 import { isSameUuid, normalUuid } from '../placement/uuid.ts';
 import { type Answer, type ApiRequest, type Endpoint, noContent } from '../rest/endpoint.ts';
-import { badRequest, concurrentlyUpdated, conflict, errorCodes, notFound } from '../rest/errors.ts';
+import { badRequest, conflict, errorCodes, notFound } from '../rest/errors.ts';
 import { integer, list as listOf, object, text, uuidText } from '../rest/json_schema.ts';
 import { since } from '../rest/microversions.ts';
 import { bySince } from '../rest/versions.ts';
 import { changesToken } from './changes_token.ts';
 import type { Dependencies } from './dependencies.ts';
-import { echoedTag, requireMatch, tagged, takesIfMatch } from './entity_tags.ts';
+import { echoedTag, requireMatch, takesIfMatch } from './entity_tags.ts';
 import { modifiedAtMs, newest } from './last_modified.ts';
 import { findProvider } from './provider.ts';
+import { providerAsWritten, represent, shownProvider } from './provider_answers.ts';
 import { filterProviders } from './provider_filters.ts';
 import { judgedRow, saveProvider } from './provider_update.ts';
+import { untilWritten } from './until_written.ts';
 
 // Routes
 
@@ -65,7 +67,7 @@ async function list(request: ApiRequest, { fleet }: Dependencies): Promise<Answe
   const providers = filter(await fleet.fresh());
   return {
     status: 200,
-    json: { resource_providers: providers.map((provider) => represent(provider, request).json) },
+    json: { resource_providers: providers.map((provider) => represent(shownProvider(provider), request).json) },
     lastModified: newest(providers.map(modifiedAtMs)),
     ...changesToken(request, fleet),
   };
@@ -75,14 +77,11 @@ async function show(request: ApiRequest, { fleet }: Dependencies): Promise<Answe
   const provider = findProvider(await fleet.fresh(), request.param('uuid'));
   return {
     status: 200,
-    ...represent(provider, request),
+    ...represent(shownProvider(provider), request),
     lastModified: newest([modifiedAtMs(provider)]),
     ...changesToken(request, fleet),
   };
 }
-
-/** How often a provider is created again, each time since another one that was in the way was deleted meanwhile. */
-const mostAttempts = 5;
 
 async function create(request: ApiRequest, { fleet, providerWrites }: Dependencies): Promise<Answer> {
   const body = await request.json<typeof creation | typeof nestedCreation>(
@@ -108,23 +107,22 @@ async function create(request: ApiRequest, { fleet, providerWrites }: Dependenci
     parent === undefined
       ? { kind: 'root', uuid, name: body.name, tags }
       : { kind: 'child', uuid, name: body.name, tags, parent };
-  let shown = await providerWrites.perform(write);
-  for (let attempt = 1; shown === undefined; attempt += 1) {
+  const shown = await untilWritten(async () => {
+    const written = await providerWrites.perform(write);
+    if (written !== undefined) return written;
     const { byName, byUuid } = await fleet.fresh();
     if (parentUuid !== null && !byUuid.has(parentUuid)) throw noParent();
     // Where both are taken the error names the name, as upstream's does on PostgreSQL.
     const clash = byName.has(body.name) ? `name: ${body.name}` : byUuid.has(uuid) ? `uuid: ${uuid}` : undefined;
-    if (clash !== undefined) {
-      throw conflict(`Conflicting resource provider ${clash} already exists.`, errorCodes.duplicateName);
-    }
-    // The provider that was in the way has been deleted meanwhile.
-    if (attempt === mostAttempts) throw conflict(concurrentlyUpdated, errorCodes.concurrentUpdate);
-    shown = await providerWrites.perform(write);
-  }
+    if (clash === undefined) return undefined; // the provider that was in the way has been deleted meanwhile
+    throw conflict(`Conflicting resource provider ${clash} already exists.`, errorCodes.duplicateName);
+  });
   const location = `/resource_providers/${uuid}`;
   if (request.version < since.createdProviderShown) return { status: 201, location };
-  const provider = findProvider(shown, uuid);
-  return { status: 200, location, ...represent(provider, request), lastModified: newest([modifiedAtMs(provider)]) };
+  const present = shown.byUuid.get(uuid);
+  const made = providerAsWritten(shown, { uuid, name: body.name, generation: 0, parent });
+  const lastModified = newest(present === undefined ? [] : [modifiedAtMs(present)]);
+  return { status: 200, location, ...represent(made, request), lastModified };
 }
 
 /**
@@ -153,7 +151,7 @@ async function update(request: ApiRequest, dependencies: Dependencies): Promise<
 
 async function remove(request: ApiRequest, { database, fleet }: Dependencies): Promise<Answer> {
   const uuid = request.param('uuid');
-  for (;;) {
+  return untilWritten(async () => {
     const current = await fleet.fresh();
     const provider = current.byUuid.get(uuid);
     if (provider === undefined) throw nothingToDelete(uuid);
@@ -174,40 +172,9 @@ async function remove(request: ApiRequest, { database, fleet }: Dependencies): P
       case 'deleted':
         return noContent;
       case 'changed':
-        continue;
+        return undefined;
     }
-  }
+  });
 }
 
 const nothingToDelete = (uuid: string) => notFound(`No resource provider with uuid ${uuid} found for delete`);
-
-// Response shapes
-
-/** The links of a provider, each with the version that brought the resource behind it. */
-const links: readonly (readonly [rel: string, since: number])[] = [
-  ['inventories', since.firstVersion],
-  ['usages', since.firstVersion],
-  ['aggregates', since.aggregates],
-  ['traits', since.traits],
-  ['allocations', since.allocationLinks],
-];
-
-const represent = (provider: Provider, request: ApiRequest) =>
-  tagged(request, shape(provider, request), () => providerTagOf(provider));
-
-function shape(provider: Provider, request: ApiRequest) {
-  // The API takes UUIDs only; other programs may have written texts that must be escaped in a URL.
-  const self = `${request.prefix}/resource_providers/${encodeURIComponent(provider.uuid)}`;
-  return {
-    uuid: provider.uuid,
-    name: provider.name,
-    generation: provider.generation,
-    links: [
-      { rel: 'self', href: self },
-      ...links.filter(([, brought]) => brought <= request.version).map(([rel]) => ({ rel, href: `${self}/${rel}` })),
-    ],
-    ...(request.version >= since.nestedProviders
-      ? { parent_provider_uuid: provider.parent?.uuid ?? null, root_provider_uuid: provider.root.uuid }
-      : {}),
-  };
-}

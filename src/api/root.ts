@@ -11,6 +11,7 @@ export const rootEndpoints: readonly Endpoint<Dependencies>[] = [
     method: 'GET',
     path: '/',
     since: since.firstVersion,
+    answersHead: true,
     handle: (_request, { service }) => {
       const min = versionText(service, service.minMinor);
       return {

@@ -2,35 +2,48 @@ import { repeatLostRaces } from '../../db/engine/lost_race.ts';
 import { type ConsumerState, readConsumers } from '../../db/statements/claims/read_consumers.ts';
 import { type AllowedTrees, allowedTreesOf, allTrees, heldTrees } from '../candidates/allowed_trees.ts';
 import type { CandidateRequest } from '../candidates/request.ts';
+import { haveTheSame } from '../claims/give_refusals.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import { normalUuid } from '../placement/uuid.ts';
+import type { Answer } from '../rest/endpoint.ts';
 import type { Dependencies } from './dependencies.ts';
 
 /**
- * The fleet as it is now, and the trees that `with` and `apart_from` of a request leave: what the consumers hold is read
- * while the fleet is refreshed.
+ * Answers a request by the fleet as it is now, and by the trees that its `with` and `apart_from` leave. What the consumers hold is
+ * read before the fleet and after it: only where it is the same both were true at one moment; otherwise the request is answered anew.
+ *
+ * @param answer must not await anything
  */
-export async function freshTrees(
+export async function answerAtOneMoment(
   request: Pick<CandidateRequest, 'with' | 'apartFrom'>,
   { database, fleet }: Pick<Dependencies, 'database' | 'fleet'>,
-): Promise<{ readonly current: Fleet; readonly allowed: AllowedTrees }> {
+  answer: (current: Fleet, allowed: AllowedTrees) => Answer,
+): Promise<Answer> {
   // In each spelling that the database may have.
-  const named = [...request.with, ...request.apartFrom].flatMap((uuid) => [uuid, normalUuid(uuid)]);
-  if (named.length === 0) return { current: await fleet.fresh(), allowed: allTrees };
-  const [states] = await Promise.all([
-    repeatLostRaces(() => readConsumers(database, [...new Set(named)])),
-    fleet.fresh(),
-  ]);
-  // Not what the refresh returned: the fleet may have been loaded anew since, and the token of the answer is of the new one.
-  const { known } = fleet;
-  const knowsAll = [...states.values()].every(({ allocations }) =>
-    allocations.every(({ providerId }) => known.byId.get(providerId) !== undefined),
-  );
-  // A provider that was made after the refresh; one that is still unknown after another refresh is gone.
-  const current = knowsAll ? known : await fleet.fresh();
-  const treesOf = (uuid: string) => heldTrees(current, providersOf(current, states.get(uuid)));
-  const allowed = allowedTreesOf(request, (uuid) => treesOf(uuid).union(treesOf(normalUuid(uuid))));
-  return { current, allowed };
+  const named = [...new Set([...request.with, ...request.apartFrom].flatMap((uuid) => [uuid, normalUuid(uuid)]))];
+  if (named.length === 0) return answer(await fleet.fresh(), allTrees);
+  const read = () => repeatLostRaces(() => readConsumers(database, named));
+  for (let before = await read(); ; ) {
+    const current = await fleet.fresh();
+    const treesOf = (uuid: string) => heldTrees(current, providersOf(current, before.get(uuid)));
+    const allowed = allowedTreesOf(request, (uuid) => treesOf(uuid).union(treesOf(normalUuid(uuid))));
+    const made = answer(current, allowed);
+    let isSent = false;
+    try {
+      const after = await read();
+      isSent = haveTheSame(named, before, after);
+      if (isSent) return made;
+      before = after;
+    } finally {
+      if (!isSent) discard(made);
+    }
+  }
+}
+
+/** Frees what is kept for an answer that is not sent. */
+function discard({ body, release }: Answer): void {
+  release?.();
+  if (body !== undefined && !(body instanceof Uint8Array)) body.return();
 }
 
 const providersOf = ({ byId }: Fleet, state: ConsumerState | undefined) =>

@@ -31,7 +31,7 @@ async function serve({ hosts, port }: Flags): Promise<void> {
     api: { ...api, authStrategy: 'noauth2' },
     placementDatabase: { ...placementDatabase, embeddedPath: 'memory://' },
   });
-  const server = await listen(service.app, { host: api.host, port });
+  const server = await listen(service.app, { host: api.host, port, onRefused: service.onRefused });
   const ended = new AbortController();
   onStopSignal(async () => {
     ended.abort();

@@ -9,8 +9,8 @@ import { type Candidate, takenByProvider } from './candidate.ts';
 export type CandidateForm = (candidate: Candidate) => readonly (string | Provider)[];
 
 /** How candidates are written at a microversion. */
-export function candidateForm(fleet: Fleet, version: number): CandidateForm {
-  const takenOf = (candidate: Candidate) => takenTexts(fleet, candidate);
+export function candidateForm(names: Pick<Fleet, 'classes'>, version: number): CandidateForm {
+  const takenOf = (candidate: Candidate) => takenTexts(names, candidate);
   // Up to 1.11 a list, in the form that PUT /allocations had then.
   if (version < since.allocationsByProvider) {
     return (candidate) => [
@@ -41,10 +41,13 @@ export function candidateForm(fleet: Fleet, version: number): CandidateForm {
 }
 
 /** What a candidate takes of each provider, as members of a JSON object. */
-const takenTexts = (fleet: Fleet, candidate: Candidate): readonly (readonly [Provider, string])[] =>
+const takenTexts = (
+  { classes }: Pick<Fleet, 'classes'>,
+  candidate: Candidate,
+): readonly (readonly [Provider, string])[] =>
   Array.from(takenByProvider(candidate), ([provider, ofProvider]) => [
     provider,
-    Array.from(ofProvider, ([classId, amount]) => `${asciiJson(nameOf(fleet.classes, classId))}: ${amount}`).join(', '),
+    Array.from(ofProvider, ([classId, amount]) => `${asciiJson(nameOf(classes, classId))}: ${amount}`).join(', '),
   ]);
 
 /** The pieces of all items, with a comma between one and the next. */

@@ -11,6 +11,8 @@ import { summaryText, treeSummary } from './summary.ts';
 /**
  * Generates the JSON of the answer in chunks: the candidates as they are found, then the summaries of the providers
  * that they use. It is written as bytes and not as strings, since most of it is copied from what was written before.
+ *
+ * Between two chunks the fleet may change, if its moment is held (src/fleet/held_moments.ts).
  */
 export function* candidatesJson(
   fleet: Fleet,
@@ -19,34 +21,40 @@ export function* candidatesJson(
   version: number,
 ): Generator<Uint8Array<ArrayBuffer>> {
   const json = jsonWriter();
-  // From 1.29 on: the trees that candidates use, each with its summaries as they were when it was found. While chunks
-  // are sent, a provider may be deleted or move to another tree: a changed tree has another list of its providers.
-  const trees = new Map<Provider | Provider['tree'], Buffer>();
+  const names = { traits: fleet.traits, classes: fleet.classes };
+  // From 1.29 on: the trees that candidates use, by their roots. In the first chunk each with its summaries, which are at hand
+  // when its candidates are found; later they are not kept, since a slow client may leave them in memory for long.
+  const trees = new Map<Provider, Buffer | undefined>();
+  let keepsSummaries = true;
   const providers = new Set<Provider>();
-  let noted: Provider | Provider['tree'] | undefined;
+  let noted: Provider | undefined;
   const noteTree = ({ root }: Provider): void => {
-    const tree = root.tree.length === 0 ? root : root.tree;
-    if (tree !== noted && !trees.has(tree)) trees.set(tree, treeSummary(fleet, root));
-    noted = tree;
+    if (root !== noted && !trees.has(root))
+      trees.set(root, keepsSummaries ? treeSummary(fleet, names, root) : undefined);
+    noted = root;
   };
   const note = version >= since.nestedCandidates ? noteTree : (provider: Provider) => providers.add(provider);
-  const bytesOf = candidatePatterns(candidateForm(fleet, version), note);
+  const bytesOf = candidatePatterns(candidateForm(names, version), note);
   let skipped: number = separator.length;
   json.text('{"allocation_requests": [');
   for (const candidate of candidates) {
     json.bytes(bytesOf(candidate), skipped);
     skipped = 0;
-    if (json.isFull()) yield json.take();
+    if (!json.isFull()) continue;
+    yield json.take();
+    if (!keepsSummaries) continue;
+    keepsSummaries = false;
+    for (const root of trees.keys()) trees.set(root, undefined);
   }
   json.text('], "provider_summaries": {');
   skipped = separator.length;
-  for (const summaries of trees.values()) {
-    json.bytes(summaries, skipped);
+  for (const [root, summaries] of trees) {
+    json.bytes(summaries ?? treeSummary(fleet, names, root), skipped);
     skipped = 0;
     if (json.isFull()) yield json.take();
   }
   for (const provider of providers) {
-    json.text(separator.slice(skipped) + summaryText(fleet, provider, request, version));
+    json.text(separator.slice(skipped) + summaryText(names, provider, request, version));
     skipped = 0;
     if (json.isFull()) yield json.take();
   }

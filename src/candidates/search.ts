@@ -22,28 +22,49 @@ export type SearchOptions = {
   readonly allowed?: AllowedTrees;
 };
 
+/** A search for the allocation candidates of a request. */
+export type Search = {
+  /** The candidates, one by one: the search stops when the caller takes no more. No candidate comes twice. */
+  readonly candidates: Iterable<Candidate>;
+  /**
+   * Lists the trees that are still to be visited. It must be called before anything is awaited while the search goes on, and the
+   * moment must be held (src/fleet/held_moments.ts): then all candidates are of this moment.
+   */
+  settle(): void;
+};
+
 /**
- * Generates the allocation candidates of a request one by one: the search stops when the caller takes no more. No
- * candidate comes twice.
+ * Searches for the allocation candidates of a request.
  *
  * @throws ApiError 400 for classes and traits that do not exist
  */
-export function search(fleet: Fleet, request: CandidateRequest, options: SearchOptions): Iterable<Candidate> {
+export function openSearch(fleet: Fleet, request: CandidateRequest, options: SearchOptions): Search {
   const sharing = sharingIn(fleet);
   const resolved = resolveForSearch(fleet, request, sharing);
-  if (resolved === 'nothing') return [];
+  if (resolved === 'nothing') return { candidates: [], settle: () => {} };
   const { randomize, limited, strategy, allowed = allTrees } = options;
   const order: Order = randomize ? (limited ? 'random' : 'rotated') : 'steady';
   // A random sample must not come from a few anchors only.
   const roundRobin = resolved.order === undefined && ((randomize && limited) || strategy === 'breadth-first');
-  // When a root is removed from the fleet, another root moves to its place in the list. An answer with all candidates
-  // may be sent in parts, and the list may change between them. With a copy, the search misses no root that was there
-  // all the time.
-  const { anchors, within, tally } = visitTrees(fleet, resolved, sharing, { ties: order, allowed, wholly: !limited });
+  const { anchors, within, tally } = visitTrees(fleet, resolved, sharing, { ties: order, allowed });
+  const found = Iterator.from(anchors);
+  const listed: Provider[] = [];
   const candidatesAt = candidatesOf(resolved, sharing, within);
-  const candidates = roundRobin ? interleave(anchors, candidatesAt, tally) : chain(anchors, candidatesAt, tally);
-  return sharing.exists ? withoutRepetition(candidates, sharing) : candidates;
+  const candidates = (roundRobin ? interleave : chain)([found, listed], candidatesAt, tally);
+  return {
+    candidates: sharing.exists ? withoutRepetition(candidates, sharing) : candidates,
+    settle: () => {
+      for (const anchor of found) listed.push(anchor);
+    },
+  };
 }
+
+/** The candidates of a search during which nothing is awaited. */
+export const search = (fleet: Fleet, request: CandidateRequest, options: SearchOptions): Iterable<Candidate> =>
+  openSearch(fleet, request, options).candidates;
+
+/** The roots of trees that are found one by one, and behind them those that were listed instead. */
+type Anchors = readonly [found: IteratorObject<Provider>, listed: readonly Provider[]];
 
 /** Looks up the names of a request, of which one that does not exist is an error where all before it can be satisfied. */
 export const resolveForSearch = (fleet: Fleet, request: CandidateRequest, sharing: Sharing): Resolution =>
@@ -53,19 +74,21 @@ export const resolveForSearch = (fleet: Fleet, request: CandidateRequest, sharin
     ),
   );
 
-function* chain(anchors: Iterable<Provider>, candidatesAt: CandidatesAt, tally: Tally): Generator<Candidate> {
-  for (const anchor of anchors) {
-    const candidates = candidatesAt(anchor);
-    // An array has one candidate at most. To iterate over it would take longer than to find that candidate.
-    if (!Array.isArray(candidates)) {
-      let found = 0;
-      for (const candidate of candidates) {
-        if (found++ === 0) tally.fitting += 1;
-        yield candidate;
+function* chain(anchors: Anchors, candidatesAt: CandidatesAt, tally: Tally): Generator<Candidate> {
+  for (const some of anchors) {
+    for (const anchor of some) {
+      const candidates = candidatesAt(anchor);
+      // An array has one candidate at most. To iterate over it would take longer than to find that candidate.
+      if (!Array.isArray(candidates)) {
+        let found = 0;
+        for (const candidate of candidates) {
+          if (found++ === 0) tally.fitting += 1;
+          yield candidate;
+        }
+      } else if (candidates.length > 0) {
+        tally.fitting += 1;
+        yield candidates[0];
       }
-    } else if (candidates.length > 0) {
-      tally.fitting += 1;
-      yield candidates[0];
     }
   }
 }
@@ -74,23 +97,25 @@ function* chain(anchors: Iterable<Provider>, candidatesAt: CandidatesAt, tally: 
  * The first candidate of each anchor, then the second of each, and so on. An anchor is searched only when its turn
  * comes.
  */
-function* interleave(anchors: Iterable<Provider>, candidatesAt: CandidatesAt, tally: Tally): Generator<Candidate> {
+function* interleave(anchors: Anchors, candidatesAt: CandidatesAt, tally: Tally): Generator<Candidate> {
   let left: Iterator<Candidate>[] = [];
-  for (const anchor of anchors) {
-    const candidates = candidatesAt(anchor);
-    if (Array.isArray(candidates)) {
-      // An array has one candidate at most, so the anchor gets no second turn.
-      if (candidates.length === 0) continue;
+  for (const some of anchors) {
+    for (const anchor of some) {
+      const candidates = candidatesAt(anchor);
+      if (Array.isArray(candidates)) {
+        // An array has one candidate at most, so the anchor gets no second turn.
+        if (candidates.length === 0) continue;
+        tally.fitting += 1;
+        yield candidates[0];
+        continue;
+      }
+      const iterator = candidates[Symbol.iterator]();
+      const { done, value } = iterator.next();
+      if (done) continue;
       tally.fitting += 1;
-      yield candidates[0];
-      continue;
+      yield value;
+      left.push(iterator);
     }
-    const iterator = candidates[Symbol.iterator]();
-    const { done, value } = iterator.next();
-    if (done) continue;
-    tally.fitting += 1;
-    yield value;
-    left.push(iterator);
   }
   while (left.length > 0) {
     const round = left;

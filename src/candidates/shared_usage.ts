@@ -1,5 +1,5 @@
 import { inventoryOf, type Provider } from '../fleet/provider.ts';
-import { capacity } from '../placement/inventory.ts';
+import { usableOf } from '../placement/inventory.ts';
 import { type Choice, providerOf } from './candidate.ts';
 import type { ResolvedRequest } from './resolve.ts';
 
@@ -58,7 +58,7 @@ export class SharedUsage {
     const inventory = inventoryOf(provider, classId);
     if (inventory === undefined) return 0;
     const taken = this.#taken?.get(provider)?.get(classId) ?? 0;
-    return Math.min(capacity(inventory.fields) - inventory.used, inventory.fields.maxUnit) - taken;
+    return Math.min(Math.floor(usableOf(inventory.fields)) - inventory.used, inventory.fields.maxUnit) - taken;
   }
 
   #add(choice: Choice, sign: 1 | -1): void {

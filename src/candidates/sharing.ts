@@ -17,10 +17,11 @@ export type Sharing = {
   readonly anchorsOf: (provider: Provider) => Iterable<Provider>;
 };
 
-/** Finds the sharing providers of a fleet. */
+/** Finds the sharing providers of a fleet. `usableBy` and `isSharing` still tell of the same moment after the fleet has changed. */
 export function sharingIn(fleet: Fleet): Sharing {
   const trait = fleet.traits.byName.get(sharingTrait)?.id ?? -1;
-  const providers = fleet.withTrait.of(trait);
+  const living = fleet.withTrait.of(trait);
+  const providers: ReadonlySet<Provider> = living.size === 0 ? none : new Set(living);
   const byAggregate = new Map<string, Provider[]>();
   for (const provider of providers) {
     for (const aggregate of provider.aggregates) {
@@ -56,3 +57,4 @@ export function sharingIn(fleet: Fleet): Sharing {
 }
 
 const noProviders: readonly Provider[] = [];
+const none: ReadonlySet<Provider> = new Set();

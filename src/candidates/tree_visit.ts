@@ -3,6 +3,7 @@ import type { Fleet } from '../fleet/fleet.ts';
 import type { Provider } from '../fleet/provider.ts';
 import type { TreeKey } from '../fleet/tree_keys.ts';
 import type { TreeOrder, TreeRun } from '../fleet/tree_order.ts';
+import type { Demand } from '../fleet/tree_room.ts';
 import type { AllowedTrees } from './allowed_trees.ts';
 import { anchorsFor, fewAnchors } from './anchors.ts';
 import { type Order, type ProviderOrder, visit, walk } from './order.ts';
@@ -23,23 +24,19 @@ export type VisitOptions = {
   /** The order of trees that are equal by all keys, and of providers of a tree; without keys all are equal. */
   readonly ties: Order;
   readonly allowed: AllowedTrees;
-  /**
-   * Whether all roots are listed before the first one is visited, so that none is left out or comes twice if the fleet
-   * changes meanwhile. Otherwise nothing may be awaited while the anchors of a request with `order` are taken.
-   */
-  readonly wholly?: boolean;
 };
 
 /**
  * The order in which trees are tried for a request. Some anchors have no candidate; the first one that has is the first
  * tree by `order` that fits. Anchors are found one by one, so that a search that stops early saves the work for the rest.
- * The order is that of the fleet when the first anchor is taken, with its suppositions (src/fleet/supposed.ts).
+ * They are those of the fleet as it is while they are taken, with its suppositions (src/fleet/supposed.ts), so nothing may be awaited
+ * meanwhile.
  */
 export function visitTrees(
   fleet: Fleet,
   request: Pick<ResolvedRequest, 'groups' | 'rootTraits' | 'order'>,
   sharing: Sharing,
-  { ties, allowed, wholly = false }: VisitOptions,
+  { ties, allowed }: VisitOptions,
 ): TreeVisit {
   const tally: Tally = { fitting: 0 };
   const { keys = [], isRandom = false } = request.order ?? {};
@@ -47,15 +44,13 @@ export function visitTrees(
   const hasKeys = keys.length > 0;
   const { only, not } = allowed;
   const listed = only === undefined ? undefined : withRootTraits(only, request);
-  // The order `rotated` has a copy of its own.
-  const copied = wholly && equals !== 'rotated';
   const anchors = hasKeys
     ? inKeyOrder(fleet, keys, request, sharing, equals, listed, tally)
     : listed === undefined
-      ? anchorsFor(copied ? { ...fleet, roots: fleet.roots.slice() } : fleet, request, sharing, equals, tally)
+      ? anchorsFor(fleet, request, sharing, equals, tally)
       : walk(listed, equals);
   const visited = not.size === 0 ? anchors : Iterator.from(anchors).filter((anchor) => !not.has(anchor));
-  return { anchors: wholly && hasKeys ? [...visited] : visited, within: hasKeys ? { keys, equals } : equals, tally };
+  return { anchors: visited, within: hasKeys ? { keys, equals } : equals, tally };
 }
 
 const withRootTraits = (
@@ -97,11 +92,46 @@ function inKeyOrderOfAll(
   tally: Tally,
 ): Iterable<Provider> {
   const demands = demandsOf(request, sharing);
-  return passingFullTrees(fleet, visitRuns(order.runs(demands), equals), tally, () => {
+  const runs = fleet.tolerating.size === 0 ? order.runs(demands) : withTolerating(fleet.tolerating, order, demands);
+  return passingFullTrees(fleet, visitRuns(runs, equals), tally, () => {
     const roomy = fleet.treeRoom.meeting(demands, Math.min(mostSortedLater, fleet.roots.length / 8));
     return roomy === undefined ? undefined : visitRuns(runsOf(roomy, order), equals);
   });
 }
+
+/**
+ * The runs of an order, and in them all trees in which usage beyond the capacity is tolerated: by the demands, the order alone would
+ * leave these out as full.
+ */
+function* withTolerating(
+  tolerating: ReadonlySet<Provider>,
+  order: TreeOrder,
+  demands: readonly Demand[],
+): Generator<TreeRun> {
+  const others = [...runsOf([...tolerating], order)];
+  const unlessTolerating = (root: Provider | undefined) =>
+    root !== undefined && tolerating.has(root) ? undefined : root;
+  for (const run of order.runs(demands)) {
+    const first = run.at(0);
+    let whole: TreeRun = { length: run.length, at: (number) => unlessTolerating(run.at(number)) };
+    for (let [next] = others; next !== undefined; [next] = others) {
+      const other = next.at(0);
+      if (first === undefined || other === undefined) break; // no run is empty
+      const areEqual = order.areEqual(first, other);
+      if (!areEqual && order.compare(first, other) < 0) break;
+      others.shift();
+      if (areEqual) whole = joined(whole, next);
+      else yield next;
+    }
+    yield whole;
+  }
+  yield* others;
+}
+
+const joined = (one: TreeRun, other: TreeRun): TreeRun => ({
+  length: one.length + other.length,
+  at: (number) => (number < one.length ? one.at(number) : other.at(number - one.length)),
+});
 
 /** The roots of each run, those that are equal by all keys in another order. */
 function* visitRuns(runs: Iterable<TreeRun>, equals: Order): Generator<Provider> {

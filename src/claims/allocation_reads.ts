@@ -11,10 +11,13 @@ import { inBatches } from '../batching/batches.ts';
 /** Reads allocations from the database. Reads that are requested while one is under way share the next statement. */
 export type AllocationReads = {
   /** The allocations of a consumer, in the order in which they were written. */
-  ofConsumer(uuid: string): Promise<readonly ConsumerAllocationRow[]>;
+  ofConsumer(uuid: string, options?: ReadOptions): Promise<readonly ConsumerAllocationRow[]>;
   /** The allocations of a provider, in the order in which they were written; none if there is no such provider. */
-  onProvider(uuid: string): Promise<readonly ProviderAllocationRow[]>;
+  onProvider(uuid: string, options?: ReadOptions): Promise<readonly ProviderAllocationRow[]>;
 };
+
+/** Whether to read the generations of former consumers as well, which costs a look-up for each row. */
+type ReadOptions = { readonly withFormer: boolean };
 
 /**
  * How many consumers or providers one statement reads. A provider may have thousands of allocations, and the whole
@@ -33,12 +36,15 @@ export function openAllocationReads(database: Database): AllocationReads {
 /** Reads in batches. A read that lost a deadlock, as with a migration, is repeated. */
 function readTogether<Row>(
   database: Database,
-  read: (database: Database, uuids: readonly string[]) => Promise<readonly Row[]>,
+  read: (database: Database, uuids: readonly string[], withFormer: boolean) => Promise<readonly Row[]>,
   uuidOf: (row: Row) => string,
-): (uuid: string) => Promise<readonly Row[]> {
-  return inBatches<string, readonly Row[]>(database, { limit: batchLimit }, async (batch) => {
-    const uuids = [...new Set(batch.map(({ item }) => item))].filter(isStorable);
-    const rows = Map.groupBy(await repeatLostRaces(() => read(database, uuids)), uuidOf);
-    for (const { item, resolve } of batch) resolve(rows.get(item) ?? []);
-  });
+): (uuid: string, options?: ReadOptions) => Promise<readonly Row[]> {
+  const reading = (withFormer: boolean) =>
+    inBatches<string, readonly Row[]>(database, { limit: batchLimit }, async (batch) => {
+      const uuids = [...new Set(batch.map(({ item }) => item))].filter(isStorable);
+      const rows = Map.groupBy(await repeatLostRaces(() => read(database, uuids, withFormer)), uuidOf);
+      for (const { item, resolve } of batch) resolve(rows.get(item) ?? []);
+    });
+  const [plainly, withFormer] = [reading(false), reading(true)];
+  return (uuid, options) => (options?.withFormer === true ? withFormer : plainly)(uuid);
 }

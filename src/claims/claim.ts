@@ -12,6 +12,8 @@ export type ConsumerClaim = {
    * above). Undefined if the client cannot send it: then the allocations are replaced whatever the generation is.
    */
   readonly knownGeneration: number | null | undefined;
+  /** Whether that goes on after the generations of former consumers with the same UUID (microversion 1.40 and above). */
+  readonly generationGoesOn?: boolean;
   readonly projectId: string;
   readonly userId: string;
   /** Undefined keeps the type that the consumer has (before microversion 1.38). */

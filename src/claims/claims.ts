@@ -11,13 +11,13 @@ import { giveRefusals } from './give_refusals.ts';
 import { openJudgeAhead } from './judge_ahead.ts';
 import { judgeBatch } from './judge_batch.ts';
 import { awaitLock, consumerLock, findLocked, providerLock, relationLock, tablesOfClaimsLock } from './locks.ts';
+import { judgeAgain, type LostRaceOptions } from './lost_races.ts';
 import type { ClaimOutcome } from './outcome.ts';
 import { openOwners } from './owners.ts';
 import {
   avoidLocked,
   type BatchedClaim,
   consumersOf,
-  isByTag,
   needsOwner,
   onFreshFleet,
   type PendingClaim,
@@ -28,7 +28,7 @@ import {
 } from './pending_claim.ts';
 import { watchForStaleness } from './staleness.ts';
 import { tryOut } from './try_out.ts';
-import { type BatchWriterOptions, openBatchWriter } from './write_batch.ts';
+import { openBatchWriter } from './write_batch.ts';
 
 /** Writes claims. Claims that arrive while a write is under way share the next statement. */
 export type Claims = {
@@ -61,7 +61,7 @@ const placedAsOne = 2;
  * No two claims of a batch are for the same consumer: the later one must see what the earlier one wrote. A claim that
  * replaces inventories is a batch by itself, since other claims are judged by the inventories of the fleet.
  */
-export function openClaims(database: Database, fleet: FleetKeeper, options: BatchWriterOptions): Claims {
+export function openClaims(database: Database, fleet: FleetKeeper, options: LostRaceOptions): Claims {
   const staleness = watchForStaleness(fleet);
   const writeBatch = openBatchWriter(database, fleet, staleness, openOwners(database), options);
 
@@ -83,8 +83,7 @@ export function openClaims(database: Database, fleet: FleetKeeper, options: Batc
     // For a refusal the fleet must be newer than the consumers that were read: see giveRefusals.
     const mayRefuse = batch.some(({ item }) => item.judgedOn === 'fresh fleet');
     if (mayRefuse) await reading;
-    // An entity tag contains names, such as those of resource classes, which no guard proves.
-    const mustBeFresh = staleness.isSuspected() || mayRefuse || batch.some(({ item }) => isByTag(item));
+    const mustBeFresh = staleness.isSuspected() || mayRefuse;
     const [states] = await Promise.all([reading, mustBeFresh ? staleness.bringUpToDate() : undefined]);
     const { judged, refused, again, failed, isFleetSuspected } = judgeBatch(fleet.known, batch, states);
     if (isFleetSuspected) staleness.suspect();
@@ -93,7 +92,7 @@ export function openClaims(database: Database, fleet: FleetKeeper, options: Batc
     const refuse = async (): Promise<void> => {
       const changed = await giveRefusals(refused, states, readStates);
       if (changed.length > 0) staleness.suspect();
-      for (const { again, item } of changed) again(onFreshFleet(item));
+      for (const entry of changed) judgeAgain(entry, onFreshFleet(entry.item), options);
     };
     const isWhole = judged.length === batch.length;
     const results = await Promise.allSettled([writeJudged(judged, isWhole, wait), refuse()]);
@@ -122,6 +121,6 @@ export function openClaims(database: Database, fleet: FleetKeeper, options: Batc
   );
   return {
     write: (claim) => write(pending(claim)),
-    tryOut: (claim) => tryOut(database, fleet, claim),
+    tryOut: (claim) => tryOut(database, fleet, claim, options),
   };
 }

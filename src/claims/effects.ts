@@ -1,7 +1,8 @@
 import type { ClaimWrite } from '../../db/statements/claims/claim_write.ts';
 import type { Leeway } from '../../db/statements/claims/others_claims.ts';
+import type { Fleet } from '../fleet/fleet.ts';
 import type { Effect } from '../fleet/own_writes.ts';
-import type { Inventory } from '../fleet/provider.ts';
+import { type Inventory, inventoryOf } from '../fleet/provider.ts';
 import { exactCapacity } from '../placement/inventory.ts';
 import type { UsageChange } from './judge_capacity.ts';
 import type { BatchedClaim } from './pending_claim.ts';
@@ -54,10 +55,14 @@ export function effectsByProvider() {
 
 /**
  * How much capacity the claims leave in the inventories that they take from. Other transactions may take it meanwhile.
+ *
+ * @param fleet as it is now: claims that were judged ahead have inventories of that time
  */
-export function roomsOf(judged: readonly Judged[]): Leeway['rooms'] {
+export function roomsOf(fleet: Fleet, judged: readonly Pick<Judged, 'usageChanges'>[]): Leeway['rooms'] {
   const rooms = new Map<Inventory, { providerId: number; classId: number; room: number }>();
-  for (const { provider, classId, inventory, freed, wanted } of judged.flatMap(({ usageChanges }) => usageChanges)) {
+  for (const { provider, classId, freed, wanted } of judged.flatMap(({ usageChanges }) => usageChanges)) {
+    const present = fleet.byId.get(provider.id);
+    const inventory = present && inventoryOf(present, classId);
     if (inventory === undefined || wanted === 0) continue;
     const known = rooms.get(inventory);
     const room = known?.room ?? exactCapacity(inventory.fields) - inventory.used;

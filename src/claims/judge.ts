@@ -2,18 +2,20 @@ import {
   type ClaimWrite,
   type ConsumerWrite,
   isAbsent,
+  type NamedId,
   type ProviderGuard,
 } from '../../db/statements/claims/claim_write.ts';
 import type { ConsumerState } from '../../db/statements/claims/read_consumers.ts';
 import type { Fleet } from '../fleet/fleet.ts';
-import { nameOf } from '../fleet/names.ts';
+import { isCustom } from '../fleet/names.ts';
 import type { Inventory, Provider } from '../fleet/provider.ts';
+import { shownGeneration } from '../placement/consumer_generation.ts';
 import { allocationsTag } from '../placement/entity_tag.ts';
 import { noSuchClass } from '../rest/errors.ts';
 import { type Claim, ClaimRefused, type ConsumerClaim, isByQuery } from './claim.ts';
 import { checkExpectations } from './expectations.ts';
 import { type AllocationIds, judgeCapacity, type UsageChange } from './judge_capacity.ts';
-import { checkNothingLeft, judgeInventories } from './judge_inventories.ts';
+import { checkNothingLeft, judgeInventories, type NewInventories } from './judge_inventories.ts';
 import { relatedConsumers } from './neighbours.ts';
 import { onCertainFleet, type Placement, type PlacingOptions, placeConsumers } from './placing.ts';
 
@@ -33,7 +35,7 @@ export function judge(
   promised: ReadonlyMap<Inventory, number>,
   options: PlacingOptions = onCertainFleet,
 ): ClaimWrite & { readonly usageChanges: readonly UsageChange[]; readonly placement: Placement | undefined } {
-  checkExpectations(fleet, asked, states);
+  checkExpectations(fleet, asked, states, options.isCertain);
   const newInventories = judgeInventories(fleet, asked.inventories);
   for (const consumer of asked.consumers) checkGeneration(consumer, states.get(consumer.uuid));
   const placement = isByQuery(asked) ? placeConsumers(fleet, asked, states, options) : undefined;
@@ -72,8 +74,9 @@ export function judge(
       put: [...inventories].map(([classId, fields]) => ({ classId, ...fields })),
       remove: removed,
     })),
-    customClasses: customClassesOf(fleet, allocations.flat()),
+    ...nameGuards(fleet, asked, { allocated: allocations.flat(), newInventories, states, placement }),
     ...(placement === undefined ? {} : placementGuards(asked, placement)),
+    ...relied(asked, states, placement),
     usageChanges,
     placement,
   };
@@ -81,18 +84,74 @@ export function judge(
 
 const placementGuards = (
   claim: Claim,
-  { reliedOn, neighbours }: Placement,
-): Pick<ClaimWrite, 'reliedOn' | 'neighbours' | 'relatedConsumers'> => ({
-  reliedOn,
+  { neighbours }: Placement,
+): Pick<ClaimWrite, 'neighbours' | 'relatedConsumers'> => ({
   neighbours,
   relatedConsumers: relatedConsumers(claim),
 });
 
-/** The custom classes of allocations, with the names that the claim uses for them. */
-const customClassesOf = (fleet: Fleet, allocations: readonly AllocationIds[]): { classId: number; name: string }[] =>
-  [...new Set(allocations.map(({ classId }) => classId))]
-    .map((classId) => ({ classId, name: nameOf(fleet.classes, classId) }))
-    .filter(({ name }) => name.startsWith('CUSTOM_'));
+/** The providers that must be as they are, but for their usage: also those whose UUIDs are in the entity tags of an If-Match. */
+function relied(
+  claim: Claim,
+  states: ReadonlyMap<string, ConsumerState>,
+  placement: Placement | undefined,
+): Pick<ClaimWrite, 'reliedOn'> {
+  const seen = seenAllocations(claim, states);
+  if (seen.length === 0) return placement === undefined ? {} : { reliedOn: placement.reliedOn };
+  return { reliedOn: [...new Set([...(placement?.reliedOn ?? []), ...seen.map(({ providerId }) => providerId)])] };
+}
+
+/** The allocations that an If-Match describes. */
+const seenAllocations = ({ consumers }: Claim, states: ReadonlyMap<string, ConsumerState>) =>
+  consumers.filter(({ expected }) => expected !== undefined).flatMap(({ uuid }) => states.get(uuid)?.allocations ?? []);
+
+/** The classes and traits that a claim names, and by whose ids it is written. */
+function nameGuards(
+  fleet: Fleet,
+  claim: Claim,
+  {
+    allocated,
+    newInventories,
+    states,
+    placement,
+  }: {
+    readonly allocated: readonly AllocationIds[];
+    readonly newInventories: NewInventories;
+    readonly states: ReadonlyMap<string, ConsumerState>;
+    readonly placement: Placement | undefined;
+  },
+): Pick<ClaimWrite, 'customClasses' | 'customTraits' | 'keptClasses'> {
+  const allocatedClasses = customOf(classesOf(fleet, allocated));
+  const put = [...newInventories.values()].flatMap(({ inventories }) =>
+    Array.from(inventories.keys(), (classId) => ({ classId })),
+  );
+  const seen = customOf(classesOf(fleet, seenBy(fleet, claim, states)));
+  return {
+    ...(placement === undefined
+      ? { customClasses: allocatedClasses }
+      : {
+          customClasses: [...new Set([...allocatedClasses, ...placement.names.classes])],
+          customTraits: placement.names.traits,
+        }),
+    ...(put.length + seen.length === 0 ? {} : { keptClasses: [...new Set([...classesOf(fleet, put), ...seen])] }),
+  };
+}
+
+type OfClass = { readonly classId: number };
+
+const classesOf = ({ classes }: Fleet, rows: readonly OfClass[]): NamedId[] =>
+  [...new Set(rows.map(({ classId }) => classId))].flatMap((id) => classes.byId.get(id) ?? []);
+
+const customOf = (classes: readonly NamedId[]): NamedId[] => classes.filter(({ name }) => isCustom(name));
+
+/** What an If-Match of the claim describes: its entity tag is made of the names of these classes. */
+const seenBy = (fleet: Fleet, claim: Claim, states: ReadonlyMap<string, ConsumerState>): readonly OfClass[] => [
+  ...claim.inventories
+    .filter(({ ifMatch }) => ifMatch !== undefined)
+    .flatMap(({ providerUuid }) => fleet.byUuid.get(providerUuid)?.inventories ?? [])
+    .map(({ fields }) => fields),
+  ...seenAllocations(claim, states),
+];
 
 const guardOf = (provider: Provider, bump: number): ProviderGuard => ({
   providerId: provider.id,
@@ -102,8 +161,8 @@ const guardOf = (provider: Provider, bump: number): ProviderGuard => ({
 
 /** A generation that the client sent must be the consumer's. A consumer without a record has none (`null`). */
 function checkGeneration(consumer: ConsumerClaim, state: ConsumerState | undefined): void {
-  const { knownGeneration } = consumer;
-  const generation = state?.generation ?? null;
+  const { knownGeneration, generationGoesOn = false } = consumer;
+  const generation = state === undefined ? null : shownGeneration(state, generationGoesOn);
   if (knownGeneration === undefined || knownGeneration === generation) return;
   throw new ClaimRefused(
     'consumer generation',
@@ -142,6 +201,7 @@ function consumerWrite(
   return {
     uuid: consumer.uuid,
     generation,
+    formerGenerations: state?.formerGenerations ?? 0,
     recordId: state?.id ?? undefined,
     hasOldAllocations,
     projectExternalId: consumer.projectId,

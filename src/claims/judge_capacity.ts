@@ -1,7 +1,7 @@
 import type { Fleet } from '../fleet/fleet.ts';
 import { nameOf } from '../fleet/names.ts';
 import { type Inventory, inventoryOf, type Provider } from '../fleet/provider.ts';
-import { exactCapacity, fitsUnits, type InventoryFields } from '../placement/inventory.ts';
+import { fitsUnits, type InventoryFields, mayBeUsed } from '../placement/inventory.ts';
 import { ClaimRefused, type InventoryFault } from './claim.ts';
 import type { NewInventories } from './judge_inventories.ts';
 
@@ -75,8 +75,7 @@ export function judgeCapacity(
     change.wanted += amount;
     const before = change.inventory === undefined ? 0 : change.inventory.used + (promised.get(change.inventory) ?? 0);
     const after = before - change.freed + change.wanted;
-    if (after > exactCapacity(fields) && !(before > 0 && after <= before))
-      throw refuse('exceed the capacity', 'capacity');
+    if (!mayBeUsed(fields, after, before)) throw refuse('exceed the capacity', 'capacity');
   }
   return [...usageChanges.values()];
 }

@@ -16,6 +16,11 @@ export type Neighbours = {
   allowedTrees(place: number, request: CandidateRequest): AllowedTrees;
   /** Notes that a consumer of the claim is placed by a query. */
   note(place: number, placed: ConsumerClaim, request: CandidateRequest): void;
+  /**
+   * The ids of the providers by which these trees were found: those that the consumers have something of, and all that are above
+   * them. While none of them gets another parent, they are in the same trees.
+   */
+  readonly reliedOn: ReadonlySet<number>;
 };
 
 /**
@@ -62,13 +67,24 @@ export function neighboursOf(
 ): Neighbours {
   if (!consumers.some(namesOthers)) return noNeighbours;
   const places = new Map(consumers.map(({ uuid }, place) => [normalUuid(uuid), place]));
+  const reliedOn = new Set<number>();
+  const treesOfProviders = (providers: readonly Provider[]): ReadonlySet<Provider> => {
+    for (const provider of providers) {
+      // By the parent itself, so that of a loop of parents all are among them.
+      for (
+        let node: Provider | undefined = provider;
+        node !== undefined && !reliedOn.has(node.id);
+        node = node.parent
+      ) {
+        reliedOn.add(node.id);
+      }
+    }
+    return heldTrees(fleet, providers);
+  };
   /** What consumers of the claim have after it, by their place. */
   const after = new Map<number, ReadonlySet<Provider>>();
   const treesAfter = ({ allocations }: ConsumerClaim): ReadonlySet<Provider> =>
-    heldTrees(
-      fleet,
-      [...allocations.keys()].flatMap((uuid) => fleet.byUuid.get(uuid) ?? none),
-    );
+    treesOfProviders([...allocations.keys()].flatMap((uuid) => fleet.byUuid.get(uuid) ?? none));
   for (const [place, consumer] of consumers.entries()) {
     if (consumer.queries === undefined) after.set(place, treesAfter(consumer));
   }
@@ -76,7 +92,7 @@ export function neighboursOf(
     const held = states.get(uuid)?.allocations ?? none;
     const providers = held.flatMap(({ providerId }) => fleet.byId.get(providerId) ?? none);
     if (providers.length < held.length && !isCertain) throw new ClaimRefused('no candidates', uuid);
-    return heldTrees(fleet, providers);
+    return treesOfProviders(providers);
   };
   const treesOf = (uuid: string, asking: number): Iterable<Provider> => {
     const place = places.get(normalUuid(uuid));
@@ -100,9 +116,10 @@ export function neighboursOf(
         avoidedBy.set(other, trees.union(avoidedBy.get(other) ?? new Set()));
       }
     },
+    reliedOn,
   };
 }
 
-const noNeighbours: Neighbours = { allowedTrees: () => allTrees, note: () => {} };
+const noNeighbours: Neighbours = { allowedTrees: () => allTrees, note: () => {}, reliedOn: new Set() };
 
 const none: readonly never[] = [];

@@ -12,6 +12,7 @@ export type ConsumerOutcome = Pick<ConsumerClaim, 'uuid' | 'allocations' | 'proj
   readonly mappings: Mappings | undefined;
   /** Null for one without a type. */
   readonly consumerType: string | null;
+  /** As clients know it from 1.40 on: claims by query are of later versions. */
   readonly generation: number;
   /** Null for one that has nothing. */
   readonly etag: EntityTag | null;
@@ -38,17 +39,27 @@ export const generationsAfter = ({ providers }: Judged['write']): ReadonlyMap<nu
  *
  * @param generations of the providers, by their ids, as they were written
  * @param expiresAtMs when the terms of the consumers end, by their UUIDs
+ * @param formerGenerations how many generations the former consumers of new ones had, by their UUIDs
  */
 export function outcomeOf(
   { write, usageChanges, placement }: Pick<Judged, 'write' | 'usageChanges' | 'placement'>,
-  { generations, expiresAtMs }: Pick<WrittenClaims, 'generations' | 'expiresAtMs'>,
+  {
+    generations,
+    expiresAtMs,
+    formerGenerations,
+  }: Pick<WrittenClaims, 'generations' | 'expiresAtMs' | 'formerGenerations'>,
 ): ClaimOutcome {
   if (placement === undefined) return empty;
   const present = write.consumers.filter((consumer) => !isAbsent(consumer));
   const written = new Map(present.map((consumer) => [consumer.uuid, consumer]));
   return {
     consumers: placement.claim.consumers.map(({ uuid, allocations, projectId, userId }) => {
-      const { generation = null, consumerType = null, etag = null } = written.get(uuid) ?? {};
+      const {
+        generation = null,
+        formerGenerations: former = 0,
+        consumerType = null,
+        etag = null,
+      } = written.get(uuid) ?? {};
       return {
         uuid,
         allocations,
@@ -58,7 +69,8 @@ export function outcomeOf(
         consumerType,
         etag,
         expiresAtMs: expiresAtMs.get(uuid) ?? null,
-        generation: generation === null ? 1 : laterGeneration(generation, 1),
+        generation:
+          generation === null ? 1 + (formerGenerations.get(uuid) ?? 0) : laterGeneration(generation, 1) + former,
       };
     }),
     generations: new Map(

@@ -25,7 +25,7 @@ const batchLimit = 256;
 export function openOwners(database: Database): Owners {
   const ensure = inBatches<OwnerName, void>(
     database,
-    { limit: batchLimit, orderOf: ({ kind, name }) => [`${kind} ${name}`], isOfOne: isUnstorable },
+    { limit: batchLimit, orderOf: (owner) => [keyOf(owner)], isOfOne: isUnstorable },
     async (batch, wait) => {
       const namesOf = (kind: OwnerName['kind']) =>
         batch.filter(({ item }) => item.kind === kind).map(({ item }) => item.name);
@@ -35,15 +35,18 @@ export function openOwners(database: Database): Owners {
     },
   );
   return {
-    ensure: ({ consumers }) =>
-      Promise.all(
-        consumers
-          .flatMap(({ projectExternalId, userExternalId, consumerType }): OwnerName[] => [
-            { kind: 'projects', name: projectExternalId },
-            { kind: 'users', name: userExternalId },
-            ...(consumerType === null ? [] : [{ kind: 'types', name: consumerType } as const]),
-          ])
-          .map(ensure),
-      ),
+    ensure: ({ consumers }) => Promise.all(namedBy(consumers).map(ensure)),
   };
+}
+
+const keyOf = ({ kind, name }: OwnerName): string => `${kind} ${name}`;
+
+/** Each name once: names that are equal would go one after the other, a round trip for each. */
+function namedBy(consumers: readonly NamedOwner[]): readonly OwnerName[] {
+  const names = consumers.flatMap(({ projectExternalId, userExternalId, consumerType }): OwnerName[] => [
+    { kind: 'projects', name: projectExternalId },
+    { kind: 'users', name: userExternalId },
+    ...(consumerType === null ? [] : [{ kind: 'types', name: consumerType } as const]),
+  ]);
+  return [...new Map(names.map((name) => [keyOf(name), name])).values()];
 }

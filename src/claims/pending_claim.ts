@@ -14,8 +14,10 @@ export type PendingClaim = {
    * The fleet to judge it on. If the known fleet does not allow it, it is judged on a fresh one, which may refuse it.
    */
   readonly judgedOn: 'known fleet' | 'fresh fleet';
-  /** How often it lost a guard. */
+  /** How often it lost a race. */
   readonly lostRaces: number;
+  /** Whether it has waited until its project, user and types were made. */
+  readonly hadOwnersMade: boolean;
   /** The consumers that its queries name and that it does not write. They are read together with those that it writes. */
   readonly neighbours: readonly string[];
   /** Its consumers that name others, and those that are named. Two claims with one in common go in different batches. */
@@ -40,6 +42,7 @@ export function pending(claim: Claim): PendingClaim {
       ),
     judgedOn: 'known fleet',
     lostRaces: 0,
+    hadOwnersMade: false,
     neighbours: namedOutside(claim),
     related,
     tried: { chosen: [], avoided: new Set() },
@@ -89,10 +92,6 @@ export const rowsOf = (claims: readonly PendingClaim[]): LockedRows => ({
   providers: [...new Set(claims.flatMap(providersOf))],
   consumers: [...new Set(claims.flatMap(consumersOf))],
 });
-
-/** Whether a claim has an `If-Match` for the allocations of a consumer. */
-export const isByTag = ({ claim }: PendingClaim): boolean =>
-  claim.consumers.some(({ expected }) => expected !== undefined);
 
 /**
  * Whether the owner and type of a consumer must be read: the claim keeps its type, which the entity tag contains, or

@@ -1,14 +1,14 @@
-import type { NeighbourGuard } from '../../db/statements/claims/claim_write.ts';
+import type { NamedId, NeighbourGuard } from '../../db/statements/claims/claim_write.ts';
 import type { ConsumerState } from '../../db/statements/claims/read_consumers.ts';
 import { type AllowedTrees, allTrees } from '../candidates/allowed_trees.ts';
 import { type Candidate, takenByProvider } from '../candidates/candidate.ts';
-import { requireKnownNames } from '../candidates/known_names.ts';
+import { customNamesOf, requireKnownNames } from '../candidates/known_names.ts';
 import { findPlace, firstUnmet, type Place } from '../candidates/place.ts';
 import type { CandidateRequest } from '../candidates/request.ts';
 import { type Resolution, resolveOrder } from '../candidates/resolve.ts';
 import type { Work } from '../candidates/work.ts';
 import type { Fleet } from '../fleet/fleet.ts';
-import { nameOf } from '../fleet/names.ts';
+import { type Names, nameOf } from '../fleet/names.ts';
 import type { Effect } from '../fleet/own_writes.ts';
 import { type Provider, treeOf } from '../fleet/provider.ts';
 import { suppose } from '../fleet/supposed.ts';
@@ -29,6 +29,8 @@ export type Placement = {
   readonly reliedOn: readonly number[];
   /** The consumers that its queries name in `with` and `apart_from`, and where they were. */
   readonly neighbours: readonly NeighbourGuard[];
+  /** The custom classes and traits that its queries name. */
+  readonly names: { readonly classes: readonly NamedId[]; readonly traits: readonly NamedId[] };
 };
 
 /** What a search for places depends on besides the fleet. */
@@ -76,7 +78,7 @@ export function placeConsumers(
   const reliedOn = new Set<number>();
   const neighbours = neighboursOf(fleet, claim, states, options.isCertain);
   try {
-    supposition.add(claim.consumers.flatMap(({ uuid }) => freedOf(states.get(uuid))));
+    supposition.free(claim.consumers.flatMap(({ uuid }) => freedOf(states.get(uuid))));
     supposition.add(claim.consumers.flatMap((consumer) => takenByPlain(fleet, consumer)));
     for (const place of claim.placing ?? []) {
       const consumer = claim.consumers[place];
@@ -95,15 +97,26 @@ export function placeConsumers(
     supposition.end();
     options.onLooks?.(workOfAll.spent);
   }
-  const named = namedOutside(claim);
-  for (const uuid of named) for (const { providerId } of states.get(uuid)?.allocations ?? []) reliedOn.add(providerId);
   return {
     claim: { ...claim, consumers },
     mappings,
-    reliedOn: [...reliedOn],
-    neighbours: named.map((uuid) => ({ uuid, providerIds: providersOf(states.get(uuid)) })),
+    reliedOn: [...reliedOn.union(neighbours.reliedOn)],
+    neighbours: namedOutside(claim).map((uuid) => ({ uuid, providerIds: providersOf(states.get(uuid)) })),
+    names: namesIn(fleet, claim),
   };
 }
+
+function namesIn(fleet: Fleet, { consumers }: Claim): Placement['names'] {
+  const requests = new Set(consumers.flatMap(({ queries = [] }) => queries.map(({ request }) => request)));
+  const named = [...requests].map(customNamesOf);
+  return {
+    classes: idsOf(fleet.classes, new Set(named.flatMap(({ classes }) => classes))),
+    traits: idsOf(fleet.traits, new Set(named.flatMap(({ traits }) => traits))),
+  };
+}
+
+const idsOf = ({ byName }: Names, names: Iterable<string>): readonly NamedId[] =>
+  Array.from(names).flatMap((name) => byName.get(name) ?? []);
 
 const providersOf = (state: ConsumerState | undefined): readonly number[] => [
   ...new Set((state?.allocations ?? []).map(({ providerId }) => providerId)),

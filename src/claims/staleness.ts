@@ -13,10 +13,10 @@ export type Staleness = {
 };
 
 /** At first the fleet is not suspected. */
-export function watchForStaleness(fleet: Pick<FleetKeeper, 'fresh'>): Staleness {
+export function watchForStaleness(fleet: Pick<FleetKeeper, 'fresh' | 'isInDoubt'>): Staleness {
   let suspected = false;
   return {
-    isSuspected: () => suspected,
+    isSuspected: () => suspected || fleet.isInDoubt(),
     suspect: () => {
       suspected = true;
     },

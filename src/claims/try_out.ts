@@ -4,25 +4,33 @@ import { readClock } from '../../db/engine/read_clock.ts';
 import { type ConsumerState, readConsumers } from '../../db/statements/claims/read_consumers.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import type { FleetKeeper } from '../fleet/keeper.ts';
+import { concurrentlyUpdated } from '../rest/errors.ts';
 import { type Claim, ClaimRefused } from './claim.ts';
 import { haveTheSame } from './give_refusals.ts';
 import { judge } from './judge.ts';
+import type { LostRaceOptions } from './lost_races.ts';
 import { type ClaimOutcome, generationsAfter, outcomeOf } from './outcome.ts';
 import { needsOwner, pending, readBy } from './pending_claim.ts';
 
 /**
  * Judges a claim on a fresh fleet, and writes nothing. What the consumers have is read before the fleet and after it: only where it
- * is the same both were true at one moment; otherwise the claim is judged again.
+ * is the same both were true at one moment; otherwise the claim is judged again, as often as one that is written.
  *
  * @returns what the claim would come to
  * @throws ClaimRefused
  */
-export async function tryOut(database: Database, fleet: FleetKeeper, claim: Claim): Promise<ClaimOutcome> {
+export async function tryOut(
+  database: Database,
+  fleet: FleetKeeper,
+  claim: Claim,
+  { conflictRetryCount }: Pick<LostRaceOptions, 'conflictRetryCount'>,
+): Promise<ClaimOutcome> {
   const asked = pending(claim);
   const consumers = readBy(asked);
   const readStates = () => repeatLostRaces(() => readConsumers(database, consumers, needsOwner(asked)));
   const expiresAtMs = await endsOfTerms(database, claim);
-  for (let before = await readStates(); ; ) {
+  let before = await readStates();
+  for (let lostRaces = 0; lostRaces <= conflictRetryCount; lostRaces += 1) {
     const outcome = judgeOn(await fleet.fresh(), claim, before, expiresAtMs);
     const after = await readStates();
     if (haveTheSame(consumers, before, after)) {
@@ -31,6 +39,7 @@ export async function tryOut(database: Database, fleet: FleetKeeper, claim: Clai
     }
     before = after;
   }
+  throw new ClaimRefused('concurrent update', concurrentlyUpdated);
 }
 
 /** The ends of the terms that a claim would give, by the clock of the database. */
@@ -49,7 +58,9 @@ function judgeOn(
 ): ClaimOutcome | ClaimRefused {
   try {
     const { usageChanges, placement, ...write } = judge(fleet, claim, states, new Map());
-    return outcomeOf({ write, usageChanges, placement }, { generations: generationsAfter(write), expiresAtMs });
+    const formerGenerations = new Map([...states].map(([uuid, state]) => [uuid, state.formerGenerations]));
+    const written = { generations: generationsAfter(write), expiresAtMs, formerGenerations };
+    return outcomeOf({ write, usageChanges, placement }, written);
   } catch (error) {
     if (error instanceof ClaimRefused) return error;
     throw error;

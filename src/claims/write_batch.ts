@@ -3,20 +3,11 @@ import { isLockRefused, type LockWait } from '../../db/engine/slow_lane.ts';
 import { hasSqlstate, isLostRace, isUnstorable, sqlstate } from '../../db/engine/sqlstate.ts';
 import { type WriteOptions, type WrittenClaims, writeClaims } from '../../db/statements/claims/write_claims.ts';
 import type { FleetKeeper } from '../fleet/keeper.ts';
-import { concurrentlyUpdated } from '../rest/errors.ts';
-import { ClaimRefused } from './claim.ts';
 import { effectsOf, isForeseeable, type Judged, roomsOf } from './effects.ts';
+import { judgeAgain, type LostRaceOptions } from './lost_races.ts';
 import { outcomeOf } from './outcome.ts';
 import type { Owners } from './owners.ts';
 import type { Staleness } from './staleness.ts';
-
-/** How claims are repeated that lost a guard. */
-export type BatchWriterOptions = {
-  /** How often a claim that lost a guard is judged again before it is refused. */
-  readonly conflictRetryCount: number;
-  /** Called for each repetition. */
-  readonly onRetry?: () => void;
-};
 
 /**
  * The age at which the fleet is refreshed while other transactions claim on the same providers. Each batch reads in the
@@ -41,7 +32,7 @@ export function openBatchWriter(
   fleet: FleetKeeper,
   staleness: Staleness,
   owners: Owners,
-  { conflictRetryCount, onRetry }: BatchWriterOptions,
+  options: LostRaceOptions,
 ): (judged: readonly Judged[], wait: LockWait) => Promise<boolean> {
   /**
    * For how many more batches it is expected that other transactions change the same providers: they are written with
@@ -56,7 +47,7 @@ export function openBatchWriter(
     judgedOn: fleet.moment,
     leeway:
       expectingOthers > 0 && judged.every(isForeseeable)
-        ? { since: fleet.moment, known: fleet.foreseen, rooms: roomsOf(judged) }
+        ? { since: fleet.moment, known: fleet.foreseen, rooms: roomsOf(fleet.known, judged) }
         : undefined,
   });
 
@@ -93,17 +84,15 @@ export function openBatchWriter(
   /** Puts a claim back to be judged again; refuses it if it has lost too often. */
   const afterLostRace = ({ entry }: Judged, { readsConsumers }: { readonly readsConsumers: boolean }): void => {
     const { item } = entry;
-    if (item.lostRaces >= conflictRetryCount) {
-      entry.reject(new ClaimRefused('concurrent update', concurrentlyUpdated));
-      return;
-    }
-    onRetry?.();
-    entry.again({
-      ...item,
-      readsConsumers: item.readsConsumers || readsConsumers,
-      lostRaces: item.lostRaces + 1,
-      judgedOn: 'known fleet',
-    });
+    const again = { ...item, readsConsumers: item.readsConsumers || readsConsumers, judgedOn: 'known fleet' } as const;
+    judgeAgain(entry, again, options);
+  };
+
+  /** Lets the owners of a claim be made, and judges it again. That happens once, unless another program removes them again. */
+  const afterMissingOwner = ({ entry, write }: Judged): void => {
+    const { item } = entry;
+    if (item.hadOwnersMade) judgeAgain(entry, item, options, () => owners.ensure(write));
+    else entry.again({ ...item, hadOwnersMade: true }, owners.ensure(write));
   };
 
   /** Shows in the known fleet what was written, and notes whether other transactions change the same providers. */
@@ -130,11 +119,11 @@ export function openBatchWriter(
     }
     const isAsForeseen = learn(judged, written);
     judged.forEach((each, place) => {
-      const { entry, write } = each;
+      const { entry } = each;
       const guard = written.lost[place];
       if (guard === undefined) entry.resolve(outcomeOf(each, written));
       // Its owners are created beside the batches of claims; only this claim waits for them.
-      else if (guard === 'owner') entry.again(entry.item, owners.ensure(write));
+      else if (guard === 'owner') afterMissingOwner(each);
       else afterLostRace(each, { readsConsumers: guard === 'consumer' });
     });
     return isAsForeseen;

@@ -2,7 +2,7 @@ import type { Dialect } from '../http/dialect.ts';
 import { askedVersion, versionHeader } from '../http/microversion.ts';
 import { ApiError } from '../rest/errors.ts';
 import { type Service, versionText } from '../rest/versions.ts';
-import { checkBody } from './validation.ts';
+import { invalidBody } from './validation.ts';
 
 const novaVersionHeader = 'x-openstack-nova-api-version';
 
@@ -22,7 +22,7 @@ export const computeDialect: Dialect = {
   },
   tooEarly: () => '',
   malformedBody: () => 'Malformed request body',
-  checkBody,
+  invalidBody,
   forbidden: (rule) => `Policy doesn't allow ${rule} to be performed.`,
   renderError: (error) => {
     const fault = { code: error.status, message: error.message || (explanations[error.status] ?? '') };

@@ -4,63 +4,67 @@ import type { Hypervisor } from './hypervisor.ts';
 import { since } from './microversions.ts';
 import { serviceId, stateOf, statusOf } from './service_view.ts';
 
-/** What a view shows beside the hypervisor itself. */
+/** What the database has of a hypervisor. */
 export type Hosted = {
   /** UUIDs of consumers with allocations in the tree; undefined where the client did not ask for them. */
   readonly servers: readonly string[] | undefined;
+  /** How many consumers have allocations in the tree. */
+  readonly runningVms: number;
 };
 
+/** A view of what the fleet had when it was asked for. It may be completed after something was awaited. */
+export type HypervisorView = (hosted: Hosted) => object;
+
 /** A hypervisor as lists show it. */
-export const hypervisorView = ({ root, service }: Hypervisor, { servers }: Hosted, version: number) => ({
-  id: version >= since.uuids ? root.uuid : root.id,
-  hypervisor_hostname: root.name,
-  state: stateOf(service),
-  status: statusOf(service),
-  // Consumers have no names here, so the UUID stands for the name.
-  ...(servers !== undefined && (servers.length > 0 || version >= since.emptyServers)
-    ? { servers: servers.map((uuid) => ({ name: uuid, uuid })) }
-    : {}),
-});
+export function hypervisorView({ root: { id, uuid, name }, service }: Hypervisor, version: number): HypervisorView {
+  return ({ servers }) => ({
+    id: version >= since.uuids ? uuid : id,
+    hypervisor_hostname: name,
+    state: stateOf(service),
+    status: statusOf(service),
+    // Consumers have no names here, so the UUID stands for the name.
+    ...(servers !== undefined && (servers.length > 0 || version >= since.emptyServers)
+      ? { servers: servers.map((uuid) => ({ name: uuid, uuid })) }
+      : {}),
+  });
+}
 
 /**
  * A hypervisor with its figures. They come from the inventories of the whole tree; reserved amounts count as used, as
  * in Nova. Providers have no type, version, address or processor: these fields have Nova's values for unknown.
- *
- * @param runningVms how many consumers have allocations in the tree
  */
-export function hypervisorDetail(
-  fleet: Fleet,
-  hypervisor: Hypervisor,
-  { runningVms, ...hosted }: Hosted & { readonly runningVms: number },
-  version: number,
-) {
+export function hypervisorDetail(fleet: Fleet, hypervisor: Hypervisor, version: number): HypervisorView {
   const { service } = hypervisor;
-  return {
-    ...hypervisorView(hypervisor, hosted, version),
+  const view = hypervisorView(hypervisor, version);
+  const shown = figures(fleet, [hypervisor]);
+  return (hosted) => ({
+    ...view(hosted),
     hypervisor_type: 'unknown',
     hypervisor_version: 0,
     host_ip: null,
     service: { id: serviceId(service, version), host: service.host, disabled_reason: service.disabledReason },
-    ...figures(fleet, [hypervisor]),
+    ...shown,
     disk_available_least: null,
     current_workload: 0,
-    running_vms: runningVms,
+    running_vms: hosted.runningVms,
     cpu_info: version >= since.cpuInfoObject ? {} : '',
-  };
+  });
 }
 
-/**
- * The figures of some hypervisors together.
- *
- * @param runningVms how many consumers have allocations in each of the trees, summed
- */
-export const hypervisorStatistics = (fleet: Fleet, hypervisors: readonly Hypervisor[], runningVms: number) => ({
-  count: hypervisors.length,
-  ...figures(fleet, hypervisors),
-  current_workload: 0,
-  running_vms: runningVms,
-  disk_available_least: 0,
-});
+/** The figures of some hypervisors together. `runningVms` is the sum of those of each. */
+export function hypervisorStatistics(
+  fleet: Fleet,
+  hypervisors: readonly Hypervisor[],
+): (hosted: Pick<Hosted, 'runningVms'>) => object {
+  const shown = figures(fleet, hypervisors);
+  return ({ runningVms }) => ({
+    count: hypervisors.length,
+    ...shown,
+    current_workload: 0,
+    running_vms: runningVms,
+    disk_available_least: 0,
+  });
+}
 
 function figures(fleet: Fleet, hypervisors: readonly Hypervisor[]) {
   const vcpus = figure(fleet, hypervisors, 'VCPU', 'PCPU');

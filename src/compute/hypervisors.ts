@@ -45,7 +45,14 @@ export const hypervisorEndpoints: readonly Endpoint<Dependencies>[] = [
 // Request schemas
 
 const paging = { limit: text({ pattern: /^[0-9]*$/, minLength: 1 }), marker: text() };
-const listQuery = { ...paging, hypervisor_hostname_pattern: hostName, with_servers: truth };
+/** The specification of 2.53 names the parameter without `_pattern`, Nova with it. Both are the same search. */
+const searchNames = ['hypervisor_hostname_pattern', 'hypervisor_hostname'] as const;
+const listQuery = {
+  ...paging,
+  hypervisor_hostname_pattern: hostName,
+  hypervisor_hostname: hostName,
+  with_servers: truth,
+};
 const showQuery = { with_servers: truth };
 
 const strict = { repeatable: false, others: 'refused' } as const;
@@ -71,11 +78,12 @@ function list(detailed: boolean): Endpoint<Dependencies>['handle'] {
   return async (request, dependencies) => {
     const { version } = request;
     const query: QueryValues = readQuery(request.query(), bySince(listQueries, version));
-    const { limit, marker, hypervisor_hostname_pattern: pattern, with_servers: withServers = false } = query;
+    const { limit, marker, with_servers: withServers = false } = query;
+    const [searchName, other] = searchNames.filter((name) => query[name] !== undefined);
+    if (other !== undefined) throw badRequest(`${other} and ${searchName} are the same search. Give one of them.`);
+    const pattern = searchName === undefined ? undefined : query[searchName];
     if (pattern !== undefined && (limit !== undefined || marker !== undefined)) {
-      throw badRequest(
-        'Paging over hypervisors with the hypervisor_hostname_pattern query parameter is not supported.',
-      );
+      throw badRequest(`Paging over hypervisors with the ${searchName} query parameter is not supported.`);
     }
     const found = await readHypervisors(dependencies);
     const isPaged = version >= since.paging && pattern === undefined;
@@ -105,9 +113,10 @@ function search(withServers: boolean): Endpoint<Dependencies>['handle'] {
 async function statistics(_: ApiRequest, dependencies: Dependencies): Promise<Answer> {
   const { fleet, hypervisors } = await readHypervisors(dependencies);
   const enabled = hypervisors.filter(({ service }) => !service.disabled);
+  const statistics = hypervisorStatistics(fleet, enabled);
   const counts = await countHostedConsumers(dependencies.database, membersOf(enabled));
   const runningVms = [...counts.values()].reduce((sum, count) => sum + count, 0);
-  return { status: 200, json: { hypervisor_statistics: hypervisorStatistics(fleet, enabled, runningVms) } };
+  return { status: 200, json: { hypervisor_statistics: statistics({ runningVms }) } };
 }
 
 async function show(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
@@ -130,7 +139,7 @@ async function uptime(request: ApiRequest, dependencies: Dependencies): Promise<
   const [hypervisor] = (await findHypervisor(request, dependencies)).hypervisors;
   const { service } = hypervisor;
   if (service.uptime === null || !service.up) throw new ApiError(501, 'The requested functionality is not supported.');
-  const view = hypervisorView(hypervisor, { servers: undefined }, request.version);
+  const view = hypervisorView(hypervisor, request.version)({ servers: undefined, runningVms: 0 });
   return { status: 200, json: { hypervisor: { ...view, uptime: service.uptime } } };
 }
 
@@ -175,19 +184,21 @@ function matching(hypervisors: readonly Hypervisor[], pattern: string): readonly
 
 // Response shapes
 
+/** The fleet is read before the database, all of it at one moment. */
 async function views(
   { fleet, hypervisors }: { readonly fleet: Fleet; readonly hypervisors: readonly Hypervisor[] },
   { detailed, withServers }: { readonly detailed: boolean; readonly withServers: boolean },
   { version }: ApiRequest,
   { database }: Dependencies,
-) {
+): Promise<readonly object[]> {
+  const shown = hypervisors.map((hypervisor) => ({
+    id: hypervisor.root.id,
+    view: detailed ? hypervisorDetail(fleet, hypervisor, version) : hypervisorView(hypervisor, version),
+  }));
   const members = detailed || withServers ? membersOf(hypervisors) : [];
   const servers = withServers ? await readHostedConsumers(database, members) : undefined;
   const counts = detailed ? await countHostedConsumers(database, members) : undefined;
-  return hypervisors.map((hypervisor) => {
-    const hosted = { servers: servers && (servers.get(hypervisor.root.id) ?? []) };
-    if (counts === undefined) return hypervisorView(hypervisor, hosted, version);
-    const runningVms = counts.get(hypervisor.root.id) ?? 0;
-    return hypervisorDetail(fleet, hypervisor, { ...hosted, runningVms }, version);
-  });
+  return shown.map(({ id, view }) =>
+    view({ servers: servers && (servers.get(id) ?? []), runningVms: counts?.get(id) ?? 0 }),
+  );
 }

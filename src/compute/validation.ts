@@ -1,7 +1,7 @@
 import * as v from 'valibot';
 import { maxInteger } from '../placement/inventory.ts';
 import { isUuidLike, normalUuid } from '../placement/uuid.ts';
-import { badRequest } from '../rest/errors.ts';
+import { type ApiError, badRequest } from '../rest/errors.ts';
 import { text } from '../rest/json_schema.ts';
 import type { Query } from '../rest/query_string.ts';
 import { parseInteger } from '../rest/query_values.ts';
@@ -32,9 +32,10 @@ export const truth = v.pipe(
   v.transform((value) => value === true || (typeof value === 'string' && truths.includes(value))),
 );
 
-/** Checks a body against a schema. @throws ApiError 400 in Nova's words. */
-export const checkBody = <Schema extends v.GenericSchema>(body: unknown, schema: Schema): v.InferOutput<Schema> =>
-  checkInput(body, schema, 'field/attribute');
+/** The error for a body with which something is wrong, in Nova's words. */
+export const invalidBody = (issues: Issues): ApiError => invalidInput(issues, 'field/attribute');
+
+type Issues = Parameters<typeof chiefFault>[0];
 
 /** What a query may have at a version: its parameters, whether they may be repeated, and how others are treated. */
 export type QuerySchema = {
@@ -83,12 +84,16 @@ function checkInput<Schema extends v.GenericSchema>(
 ): v.InferOutput<Schema> {
   const result = v.safeParse(schema, input);
   if (result.success) return result.output;
-  const { path, sentence, value } = chiefFault(result.issues);
+  throw invalidInput(result.issues, what);
+}
+
+function invalidInput(issues: Issues, what: string): ApiError {
+  const { path, sentence, value } = chiefFault(issues);
   const [message] = sentence.split('\n\nFailed validating ');
   const place = path.at(-1);
-  if (place === undefined) throw badRequest(message ?? sentence);
+  if (place === undefined) return badRequest(message ?? sentence);
   const shown = typeof value === 'string' ? value : pythonRepr(value);
-  throw badRequest(`Invalid input for ${what} ${place}. Value: ${shown}. ${message}`);
+  return badRequest(`Invalid input for ${what} ${place}. Value: ${shown}. ${message}`);
 }
 
 /** The UUID in a path, in the usual spelling. @throws ApiError 400 in Nova's words where it is none. */

@@ -73,6 +73,8 @@ export type Config = {
     readonly allocationCandidatesGenerationStrategy: 'depth-first' | 'breadth-first';
     /** The largest number of seconds of a term. */
     readonly maxTerm: number;
+    /** Seconds for which a removed consumer is remembered, at least. */
+    readonly keepFormerConsumers: number;
   };
   readonly compute: {
     /** Serve services and hypervisors under `/compute`. */

@@ -51,6 +51,7 @@ export const defaultConfig: Config = deepFreeze({
     maxAllocationCandidates: -1,
     allocationCandidatesGenerationStrategy: 'depth-first',
     maxTerm: 31_536_000,
+    keepFormerConsumers: 86_400,
   },
   compute: { enabled: false, serviceDownTime: 60, retireAfter: 0, maxLimit: 1000 },
   changes: { keep: 600, lookEveryMs: 100, maxFollowers: 5000 },
@@ -72,7 +73,7 @@ export const defaultConfig: Config = deepFreeze({
     enforceScope: true,
     enforceNewDefaults: true,
   },
-  osloMiddleware: { enableProxyHeadersParsing: false, maxRequestBodySize: 114_688 },
+  osloMiddleware: { enableProxyHeadersParsing: false, maxRequestBodySize: 10 * 1024 * 1024 },
   cors: {
     allowedOrigin: [],
     allowCredentials: true,

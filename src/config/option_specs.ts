@@ -60,7 +60,7 @@ export const optionSpecs: {
     port: { type: integer(0, 65_535), help: 'The port to listen on; 0 for any free one.' },
     allowedHosts: {
       type: list,
-      help: 'With noauth2 on loopback, host names besides localhost that requests may have; * for any.',
+      help: 'With noauth2, host names besides localhost that requests may have; * for any. On other addresses than loopback any, unless it is set.',
     },
     workers: { type: integer(1, 256), help: 'How many processes serve the port; more than one on PostgreSQL only.' },
     clientTimeout: {
@@ -127,6 +127,10 @@ export const optionSpecs: {
     maxTerm: {
       type: integer(1, 2_147_483_647),
       help: 'Seconds that a claim which ends by itself may last at most (expires_in); a year by default.',
+    },
+    keepFormerConsumers: {
+      type: integer(60, 31_536_000),
+      help: 'Seconds for which the generations of a removed consumer are not used again, at least; a day by default.',
     },
   },
   compute: {

@@ -7,7 +7,7 @@ import type { Changes } from '../../db/fleet/read_changes.ts';
 import type { LivingFleet } from './fleet.ts';
 
 /** A change of very many providers, which was read. `apply` puts it into the fleet. */
-export type CaughtUp = Pick<Changes, 'snapshot' | 'lastXid'> & { apply(): void };
+export type CaughtUp = Pick<Changes, 'snapshot' | 'lastXid' | 'lastInventoryXid'> & { apply(): void };
 
 /** How long a statement waits for a lock, in milliseconds. It has no other time limit, and all requests wait for it. */
 const lockTimeoutMs = 5_000;
@@ -31,13 +31,13 @@ export function catchUp({ patient }: Database, living: LivingFleet, since: Momen
       await sql`set local enable_seqscan = off`.execute(trx);
       const most = Math.max(usualPage, living.fleet.byId.size * worthwhile);
       if (await didMostChange(trx, since, most)) return undefined;
-      const { snapshot, lastXid, reload, ids, areNamesChanged } = await readChangedIds(trx, since);
+      const { reload, ids, areNamesChanged, ...read } = await readChangedIds(trx, since);
       if (reload) return undefined;
       const changed = ids ?? [];
       const change = living.gather();
       for await (const rows of readPages(trx, inPages(changed))) change.add(rows);
       const names = areNamesChanged ? await readNames(trx) : { traitNames: null, classNames: null };
-      return { snapshot, lastXid, apply: () => change.apply(changed, names) };
+      return { ...read, apply: () => change.apply(changed, names) };
     });
 }
 

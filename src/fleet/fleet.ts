@@ -1,12 +1,14 @@
 import type { Changes } from '../../db/fleet/read_changes.ts';
 import { type FleetPage, type NameRows, type ProviderRow, pageOf } from '../../db/fleet/rows.ts';
 import { asciiJson } from '../text/ascii_json.ts';
+import { createHeldMoments, type HeldMoment, type HeldMoments } from './held_moments.ts';
 import { type Names, namesOf } from './names.ts';
 import { type ProviderParts, partsReader } from './parts.ts';
 import { createPlaces, nowhere } from './places.ts';
 import { Postings } from './postings.ts';
 import { blankProvider, type Inventory, type Provider } from './provider.ts';
 import { createProvidersById, type ProvidersById } from './providers_by_id.ts';
+import { replaceTree } from './tree_copies.ts';
 import { createTreeOrders, type TreeOrders } from './tree_orders.ts';
 import { createTreeRoom, type TreeRoom } from './tree_room.ts';
 import { linkTrees } from './trees.ts';
@@ -33,6 +35,8 @@ export type Fleet = {
   readonly inAggregate: Postings<string>;
   readonly treeOrders: TreeOrders;
   readonly treeRoom: TreeRoom;
+  /** The roots of the trees in which usage beyond the capacity is tolerated while a claim is judged (supposed.ts). */
+  readonly tolerating: Set<Provider>;
   readonly traits: Names;
   readonly classes: Names;
 };
@@ -43,6 +47,10 @@ export type LivingFleet = {
   apply(changes: Changes): void;
   /** Begins a change of very many providers, whose rows are added page by page. */
   gather(): GatheredChange;
+  /** Holds the present moment (held_moments.ts). */
+  hold(giveUp: () => void): HeldMoment;
+  /** Makes the trees of some providers changeable: must be called before the fleet shows effects until a refresh. */
+  detach(providers: Iterable<{ readonly providerId: number }>): void;
 };
 
 /** A change whose rows are being collected. The fleet does not show it until it is applied. */
@@ -60,8 +68,18 @@ export type GatheredChange = {
 /** A fleet that is being loaded: providers are added page by page; when all are there, `finish` links them to trees. */
 export type GrowingFleet = { add(page: FleetPage): void; finish(): LivingFleet };
 
-/** Creates a fleet without providers. */
-export function buildFleet({ traitNames, classNames }: NameRows, serverRun: string): GrowingFleet {
+/**
+ * How many providers are kept for held moments in a small fleet. In a larger one as many as it has: so one answer is always sent to
+ * its end, however slowly its client reads.
+ */
+const fewestKept = 50_000;
+
+/** Creates a fleet without providers. @param moments those of the process, which may be of former fleets */
+export function buildFleet(
+  { traitNames, classNames }: NameRows,
+  serverRun: string,
+  moments: HeldMoments = createHeldMoments(),
+): GrowingFleet {
   const byId = createProvidersById();
   const byUuid = new Map<string, Provider>();
   const byName = new Map<string, Provider>();
@@ -82,8 +100,22 @@ export function buildFleet({ traitNames, classNames }: NameRows, serverRun: stri
     inAggregate: new Postings<string>(places),
     treeOrders,
     treeRoom,
+    tolerating: new Set<Provider>(),
     traits: namesOf(traitNames),
     classes: namesOf(classNames),
+  };
+
+  /** @returns the provider as it may be changed: if a held moment shows its tree, the fleet has a copy of the tree from now on */
+  const changeable = (provider: Provider): Provider => {
+    const { root } = provider;
+    if (!moments.shows(root)) return provider;
+    const copies = replaceTree(fleet, places, root);
+    moments.noteCopy(copies.get(root) ?? root, copies.size, Math.max(fewestKept, byId.size));
+    return copies.get(provider) ?? provider;
+  };
+  const changeableById = (id: number): Provider | undefined => {
+    const provider = byId.get(id);
+    return provider === undefined ? undefined : changeable(provider);
   };
 
   const setRoot = (provider: Provider, isRoot: boolean): void => {
@@ -95,7 +127,8 @@ export function buildFleet({ traitNames, classNames }: NameRows, serverRun: stri
       return;
     }
     if (place === nowhere) return;
-    // The last root moves to the place of the removed one, so that the cost does not depend on the size of the fleet.
+    // The last root moves to the place of the removed one, so that the cost does not depend on the size of the fleet. (A held
+    // moment may show that root: no answer reads its place.)
     provider.rootPlace = nowhere;
     const last = roots.pop();
     if (last === undefined || last === provider) return;
@@ -173,6 +206,9 @@ export function buildFleet({ traitNames, classNames }: NameRows, serverRun: stri
 
   /** Adds new providers, replaces changed ones, and removes those of the ids that have no row. */
   const takeWhole = (ids: readonly number[], rows: readonly ProviderRow[], parts: Iterable<ProviderParts>): void => {
+    // All trees that linkTrees will change: the former and the new ones of these providers.
+    for (const id of ids) changeableById(id);
+    for (const { parent } of rows) if (parent !== null) changeableById(parent);
     const gone = new Set(ids);
     for (const { id } of rows) gone.delete(id);
     const goneProviders = [...gone].flatMap((id) => byId.get(id) ?? []);
@@ -211,7 +247,7 @@ export function buildFleet({ traitNames, classNames }: NameRows, serverRun: stri
       takeWhole(changes.whole, providers, partsOf(pageOf(rows)));
     }
     for (const { provider: id, classes, deltas } of changes.moved ?? none) {
-      const provider = byId.get(id);
+      const provider = changeableById(id);
       if (provider === undefined) continue;
       for (const inventory of provider.inventories) {
         const place = classes.indexOf(inventory.fields.classId);
@@ -220,7 +256,7 @@ export function buildFleet({ traitNames, classNames }: NameRows, serverRun: stri
       noteChange(fleet, provider);
     }
     for (const { id, generation, created, updated } of changes.touched ?? none) {
-      const provider = byId.get(id);
+      const provider = changeableById(id);
       if (provider === undefined) continue;
       provider.generation = generation;
       provider.createdAtSeconds = created ?? undefined;
@@ -256,7 +292,15 @@ export function buildFleet({ traitNames, classNames }: NameRows, serverRun: stri
     },
     finish: () => {
       linkTrees(byId, unlinked, new Set(unlinked.flatMap(({ id }) => byId.get(id) ?? [])), [], setRoot);
-      return { fleet, apply, gather };
+      return {
+        fleet,
+        apply,
+        gather,
+        hold: (giveUp) => moments.hold(byId.size, giveUp),
+        detach: (effects) => {
+          for (const { providerId } of effects) changeableById(providerId);
+        },
+      };
     },
   };
 }

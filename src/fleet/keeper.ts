@@ -1,7 +1,8 @@
+import { sql } from 'kysely';
 import type { Database } from '../../db/engine/connect.ts';
 import { repeatLostRaces } from '../../db/engine/lost_race.ts';
 import { isTimedOut, isUnavailable } from '../../db/engine/sqlstate.ts';
-import type { Moment } from '../../db/fleet/change_log.ts';
+import { isRead, type Moment, newestXid } from '../../db/fleet/change_log.ts';
 import { forgetForeignChanges } from '../../db/fleet/foreign_changes.ts';
 import { lookForChanges } from '../../db/fleet/look_for_changes.ts';
 import { type Changes, readChanges } from '../../db/fleet/read_changes.ts';
@@ -9,8 +10,9 @@ import type { Outages } from '../log/outages.ts';
 import { type CaughtUp, catchUp } from './catch_up.ts';
 import { createRecentChanges, type RecentChanges } from './changes/recent_changes.ts';
 import type { Fleet } from './fleet.ts';
+import { createHeldMoments, type HeldMoment, type HeldMoments } from './held_moments.ts';
 import { loadFleet } from './load.ts';
-import { type OwnWrite, sees, showEffects } from './own_writes.ts';
+import { type OwnWrite, showEffects } from './own_writes.ts';
 import { shareRefreshes } from './shared_refreshes.ts';
 
 /** Keeps one fleet in step with the database. */
@@ -32,10 +34,23 @@ export type FleetKeeper = {
    *   must come before the next judgement.
    */
   foresee(write: OwnWrite): boolean;
+  /**
+   * Holds the present moment of `known` for an answer that is sent while it is computed (held_moments.ts).
+   *
+   * @param giveUp called if too much would be kept for held moments
+   */
+  readonly hold: (giveUp: () => void) => HeldMoment;
+  /** How many moments are held, and how many providers are kept for them. */
+  readonly heldMoments: HeldMoments['counts'];
   /** The moment of the last refresh, as of which `known` is. */
   readonly moment: Moment;
   /** The transactions of the writes that `known` shows in addition. */
   readonly foreseen: readonly string[];
+  /**
+   * Whether a connection broke since the last refresh, so that the server may have crashed, or another one may answer. Then `known` may
+   * show what no server has, with generations that now belong to something else.
+   */
+  isInDoubt(): boolean;
   /** Which parts of providers changed lately, and the position of what `known` shows, for clients that follow changes. */
   readonly recent: RecentChanges;
   /** How often the fleet was refreshed, and how often it was loaded as a whole. */
@@ -72,9 +87,13 @@ const quietRefreshes = 2;
  */
 export async function openFleet(database: Database, outages?: Outages): Promise<FleetKeeper> {
   const counts = { refreshes: 0, loads: 0 };
+  const moments = createHeldMoments();
+  const { breaks } = database;
   const load = async () => {
+    const broken = breaks.count;
     await forgetForeignChanges(database);
-    const loaded = await repeatLostRaces(() => loadFleet(database)); // it may deadlock with a TRUNCATE
+    const loaded = await repeatLostRaces(() => loadFleet(database, { moments })); // it may deadlock with a TRUNCATE
+    breaks.settle(broken);
     counts.loads++;
     return loaded;
   };
@@ -82,8 +101,12 @@ export async function openFleet(database: Database, outages?: Outages): Promise<
   let { living, moment, log } = await load();
   const recent = createRecentChanges({ snapshot: moment.snapshot, log });
 
-  /** The writes that `known` shows and that its moment does not see. */
+  /** The writes that `known` shows in addition to what was read as of its moment. */
   let foreseen: OwnWrite[] = [];
+  const show = (write: OwnWrite, sign: 1 | -1): void => {
+    living.detach(write.effects);
+    showEffects(living.fleet, write, sign);
+  };
 
   /**
    * Whether the fleet must be loaded again. Either the database was away, and now may be a standby that lacks changes
@@ -108,7 +131,7 @@ export async function openFleet(database: Database, outages?: Outages): Promise<
   const readWhatChanged = async (): Promise<(CaughtUp & Partial<Pick<Changes, 'told'>>) | undefined> => {
     if (quiet >= quietRefreshes && !tookTooLong && !mustLoad) {
       const { snapshot, hasChanged } = await repeatLostRaces(() => lookForChanges(database, moment));
-      if (!hasChanged) return { snapshot, lastXid: null, told: null, apply: () => {} };
+      if (!hasChanged) return { snapshot, lastXid: null, lastInventoryXid: null, told: null, apply: () => {} };
     }
     const tellsParts = recent.isRecording();
     const changes = tookTooLong
@@ -116,29 +139,39 @@ export async function openFleet(database: Database, outages?: Outages): Promise<
       : await repeatLostRaces(() => readChanges(database, moment, { tellsParts }));
     if (changes?.reload || mustLoad) return undefined;
     if (changes === undefined || changes.isMuch) return repeatLostRaces(() => catchUp(database, living, moment));
-    const { snapshot, lastXid, told } = changes;
-    return { snapshot, lastXid, ...(tellsParts ? { told } : {}), apply: () => living.apply(changes) };
+    const { snapshot, lastXid, lastInventoryXid, told } = changes;
+    return { snapshot, lastXid, lastInventoryXid, ...(tellsParts ? { told } : {}), apply: () => living.apply(changes) };
+  };
+  /** Whether the server may not be the one that the fleet was read from, although it says that it is. */
+  const mayBeAnother = async (): Promise<boolean> => {
+    // If a connection is left that is older than the break, this statement probably uses it, and ends the doubt.
+    if (breaks.isInDoubt()) await sql`select`.execute(database.kysely);
+    return breaks.isInDoubt();
   };
   const bringUpToDate = async (): Promise<Fleet> => {
     const startedMs = performance.now();
     const changes = await readWhatChanged();
+    mustLoad ||= await mayBeAnother();
     counts.refreshes++;
     quiet = changes?.lastXid === null ? quiet + 1 : 0;
     if (changes === undefined || mustLoad) {
       // Writes that were committed before the load are either loaded, or were lost in a failover.
       const committed = new Set(foreseen);
-      ({ living, moment, log } = await load());
+      const loaded = await load();
+      moments.leaveFleet(living.fleet.byId.size);
+      ({ living, moment, log } = loaded);
       recent.restart({ snapshot: moment.snapshot, log });
       foreseen = foreseen.filter((write) => !committed.has(write));
     } else {
       mustLoad = true;
-      for (const write of foreseen) showEffects(living.fleet, write, -1);
+      for (const write of foreseen) show(write, -1);
       changes.apply();
-      moment = { ...moment, snapshot: changes.snapshot };
+      const { snapshot, lastXid, lastInventoryXid } = changes;
+      moment = { ...moment, snapshot, lastXid: newestXid(moment.lastXid, lastXid, lastInventoryXid) };
       recent.note(changes);
     }
-    foreseen = foreseen.filter(({ xid }) => !sees(moment.snapshot, xid));
-    for (const write of foreseen) showEffects(living.fleet, write, 1);
+    foreseen = foreseen.filter(({ xid }) => !isRead(moment, xid));
+    for (const write of foreseen) show(write, 1);
     mustLoad = false;
     tookTooLong = false;
     trueAtMs = startedMs;
@@ -151,16 +184,23 @@ export async function openFleet(database: Database, outages?: Outages): Promise<
   return {
     fresh: refreshes.next,
     foresee: (write) => {
-      if (sees(moment.snapshot, write.xid)) return true;
+      // The next refresh does not look first whether something has changed. Where the write lost its guards, what it lost them to may be
+      // in the log of inventory changes alone, which only `readChanges` reads.
+      quiet = 0;
+      if (write.effects.length === 0 || isRead(moment, write.xid)) return true;
       const isShown = foreseen.length < mostForeseen;
       if (isShown) {
         foreseen.push(write);
-        showEffects(living.fleet, write, 1);
+        show(write, 1);
       }
       // No request waits for this refresh. If the database is away, the next request for a refresh gets the error.
       const isDue = foreseen.length >= foreseenLimit || performance.now() - trueAtMs >= refreshAfterMs;
       if (isDue && !refreshes.isRunning()) refreshes.next().catch(() => {});
       return isShown;
+    },
+    hold: (giveUp) => living.hold(giveUp),
+    get heldMoments() {
+      return moments.counts;
     },
     recent,
     get known() {
@@ -172,6 +212,7 @@ export async function openFleet(database: Database, outages?: Outages): Promise<
     get foreseen() {
       return foreseen.map(({ xid }) => xid);
     },
+    isInDoubt: breaks.isInDoubt,
     counts,
     ageSeconds: () => (performance.now() - trueAtMs) / 1000,
   };

@@ -6,6 +6,7 @@ import { readPages, usualPage } from '../../db/fleet/pages.ts';
 import { type Ids, selectClassNames, selectTraitNames } from '../../db/fleet/rows.ts';
 import type { Tables } from '../../db/schema/tables.ts';
 import { buildFleet, type LivingFleet } from './fleet.ts';
+import type { HeldMoments } from './held_moments.ts';
 
 /** The whole fleet, as one snapshot of the database shows it. */
 export type Loaded = {
@@ -17,8 +18,14 @@ export type Loaded = {
 /**
  * Reads the whole fleet in one transaction, in which every statement has the same snapshot. Each page is added to the
  * fleet as soon as it is read: all rows at once would need more memory than the fleet itself.
+ *
+ * @param options.moments those of the process, if it has had another fleet before
  */
-export function loadFleet({ patient }: Database, providersPerPage = usualPage): Promise<Loaded> {
+export function loadFleet(
+  { patient }: Database,
+  options: { readonly providersPerPage?: number; readonly moments?: HeldMoments } = {},
+): Promise<Loaded> {
+  const { providersPerPage = usualPage, moments } = options;
   return patient
     .transaction()
     .setIsolationLevel('repeatable read')
@@ -30,7 +37,7 @@ export function loadFleet({ patient }: Database, providersPerPage = usualPage): 
         traitNames: (await selectTraitNames.execute(trx)).rows,
         classNames: (await selectClassNames.execute(trx)).rows,
       };
-      const builder = buildFleet(names, moment.serverRun);
+      const builder = buildFleet(names, moment.serverRun, moments);
       for await (const page of readPages(trx, await pagesOfAll(trx, providersPerPage))) builder.add(page);
       return { living: builder.finish(), moment, log };
     });

@@ -33,3 +33,6 @@ export function namesOf(rows: readonly NameRow[]): Names {
 
 /** The name of an id that a row refers to. Foreign keys and in-use checks prevent the deletion of such a name. */
 export const nameOf = (names: Names, id: number): string => names.byId.get(id)?.name ?? `unknown id ${id}`;
+
+/** Whether a trait or a class is a custom one: clients may delete it and make it again, or rename it. Standard ones stay as they are. */
+export const isCustom = (name: string): boolean => name.startsWith('CUSTOM_');

@@ -1,4 +1,3 @@
-import { partsOf } from '../../db/fleet/change_log.ts';
 import { earlierGeneration, laterGeneration } from '../../db/statements/generation.ts';
 import { type Fleet, noteChange } from './fleet.ts';
 import { inventoryOf } from './provider.ts';
@@ -29,14 +28,4 @@ export function showEffects(fleet: Fleet, { effects }: Pick<OwnWrite, 'effects'>
       if (inventory !== undefined) inventory.used += sign * delta;
     }
   }
-}
-
-/**
- * Whether a snapshot sees a committed transaction.
- *
- * @param snapshot PostgreSQL's text form of `pg_snapshot`
- */
-export function sees(snapshot: string, xid: string): boolean {
-  const { xmax, underWay } = partsOf(snapshot);
-  return BigInt(xid) < BigInt(xmax) && !underWay.includes(xid);
 }

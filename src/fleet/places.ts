@@ -8,6 +8,8 @@ export type Places = {
   readonly providers: readonly (Provider | undefined)[];
   take(provider: Provider): void;
   free(provider: Provider): void;
+  /** Puts a copy of a provider, which has its place, where the provider was. */
+  replace(copy: Provider): void;
 };
 
 /** Creates an empty list of places. */
@@ -24,6 +26,9 @@ export function createPlaces(): Places {
       providers[provider.place] = undefined;
       free.push(provider.place);
       provider.place = nowhere;
+    },
+    replace: (copy) => {
+      providers[copy.place] = copy;
     },
   };
 }

@@ -51,6 +51,14 @@ export class Postings<Key> {
     for (const key of to) this.#add(key, provider);
   }
 
+  /** Puts a copy of a provider where the provider was. A dense set has its place, which is that of the copy. */
+  replace(provider: Provider, copy: Provider, keys: readonly Key[]): void {
+    for (const key of keys) {
+      const set = this.#sets.get(key);
+      if (set instanceof Set && set.delete(provider)) set.add(copy);
+    }
+  }
+
   #add(key: Key, provider: Provider): void {
     const set = this.#sets.get(key);
     if (set === undefined) {

@@ -1,4 +1,4 @@
-import { capacity, type InventoryFields } from '../placement/inventory.ts';
+import { capacity, type InventoryFields, type JudgedFields } from '../placement/inventory.ts';
 import { nowhere } from './places.ts';
 
 /** The fields of an inventory, and its resource class. */
@@ -6,8 +6,8 @@ export type FieldsOfClass = InventoryFields & { readonly classId: number };
 
 /** An inventory in memory, with its usage: the sum of all allocations of its class on its provider. */
 export type Inventory = {
-  /** Equal inventories share one object: most hosts have the same as others. */
-  readonly fields: FieldsOfClass;
+  /** Equal inventories share one object: most hosts have the same as others. Only a supposition replaces it, for its own time. */
+  fields: FieldsOfClass & JudgedFields;
   /** Changes with every claim. For any other change the whole inventory is replaced. */
   used: number;
   /** When it was last written, in seconds since 1970. */
@@ -16,7 +16,8 @@ export type Inventory = {
 
 /**
  * A resource provider in memory. Its fields change only when a refresh is applied, in one step: code that does not
- * await between its reads sees one state.
+ * await between its reads sees one state. Code that awaits looks the provider up again by its id: it may have been replaced by a
+ * copy (held_moments.ts).
  */
 export type Provider = {
   readonly id: number;

@@ -49,7 +49,8 @@ export function orderTrees(
 ): LivingTreeOrder {
   /** By place of the root, what its tree is ordered by: the values of the keys, then its index among the roots. */
   const values = [...keys, undefined].map(() => new Float64Array(providers.length).fill(nowhere));
-  const dirty = new Set<Provider>();
+  /** By place, since a provider may be replaced by a copy. */
+  const dirty = new Set<number>();
 
   const compareUpTo = (one: number, other: number, count: number): number => {
     for (let number = 0; number < count; number++) {
@@ -121,22 +122,23 @@ export function orderTrees(
   return {
     compare: (one, other) => compareUpTo(one.place, other.place, keys.length + 1),
     areEqual: (one, other) => compareUpTo(one.place, other.place, keys.length) === 0,
-    note: (provider) => {
-      dirty.add(provider);
+    note: ({ place }) => {
+      dirty.add(place);
       return dirty.size <= Math.max(fewChanges, roots.length / 4);
     },
     bringUpToDate: () => {
-      for (const provider of dirty) {
-        unlist(provider.place);
-        if (provider.rootPlace === nowhere) continue;
+      for (const place of dirty) {
+        unlist(place);
+        const provider = providers[place];
+        if (provider === undefined || provider.rootPlace === nowhere) continue;
         readTree(provider);
-        raiseMostFree(sorted.add(provider.place), treeOf(provider));
+        raiseMostFree(sorted.add(place), treeOf(provider));
       }
       dirty.clear();
     },
-    forget: (provider) => {
-      dirty.delete(provider);
-      unlist(provider.place);
+    forget: ({ place }) => {
+      dirty.delete(place);
+      unlist(place);
     },
     *runs(demands) {
       const { blocks } = sorted;

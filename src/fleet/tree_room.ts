@@ -1,4 +1,4 @@
-import { exactCapacity, maxInteger } from '../placement/inventory.ts';
+import { maxInteger, usableOf } from '../placement/inventory.ts';
 import { nowhere } from './places.ts';
 import { inventoryOf, type Provider, treeOf } from './provider.ts';
 
@@ -192,8 +192,8 @@ function roomOf(provider: Provider, classId: number): number {
   const inventory = inventoryOf(provider, classId);
   if (inventory === undefined) return 0;
   const { fields, used } = inventory;
-  const capacity = exactCapacity(fields);
+  const usable = usableOf(fields);
   // Beyond the safe integers a sum is rounded, so that a difference says nothing.
-  const free = capacity > Number.MAX_SAFE_INTEGER ? maxInteger : Math.floor(capacity) - used;
+  const free = usable > Number.MAX_SAFE_INTEGER ? maxInteger : Math.floor(usable) - used;
   return Math.max(0, Math.min(free, fields.maxUnit, maxInteger));
 }

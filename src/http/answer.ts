@@ -74,9 +74,17 @@ function pastDate(time: Date): string {
   return new Date(Number.isNaN(timeMs) ? nowMs : Math.max(0, Math.min(timeMs, nowMs))).toUTCString();
 }
 
-/** Releases the memory of a body once Node.js has handed all of it to the kernel, or the connection broke. */
-export function releaseWhenSent({ release }: Answer, outgoing: ServerResponse | undefined): void {
+/**
+ * Once Node.js has handed all of an answer to the kernel, or the connection broke: releases the memory of the body, and ends the
+ * making of one that comes in chunks.
+ */
+export function releaseWhenSent({ release, body }: Answer, outgoing: ServerResponse | undefined): void {
   if (release !== undefined) outgoing?.once('close', release);
+  if (body === undefined || body instanceof Uint8Array) return;
+  const end = () => body.return();
+  // The client may have left while its request waited for the database.
+  if (outgoing?.closed) end();
+  else outgoing?.once('close', end);
 }
 
 /** An answer with the length of its body, which the log shows as well. */

@@ -16,9 +16,9 @@ import { allowOrigins } from './cors.ts';
 import { mountEndpoints } from './dispatch.ts';
 import type { HonoEnv } from './exchange.ts';
 import { type MetricsOptions, metricsAddress, mountMetrics } from './metrics_endpoint.ts';
-import { onlyOwnHosts, trustsItsMachine } from './own_hosts.ts';
+import { checksHosts, onlyOwnHosts } from './own_hosts.ts';
 import { incomingOf, routedPath, targetOf } from './path.ts';
-import { mountProbes, observing, type Probed } from './probes.ts';
+import { answerOptions, mountProbes, observing, type Probed } from './probes.ts';
 import { typeForHead } from './render_error.ts';
 import type { ServedApi } from './served_api.ts';
 
@@ -46,8 +46,10 @@ export type AppOptions = {
 export function createApp(apis: Apis, options: AppOptions): Hono<HonoEnv> {
   const { config, authentication, policy, probed, metrics, logger } = options;
   const app = emptyApp(apis, config.api, options);
+  mountProbes(app, probed, 'OPTIONS');
   if (config.cors.allowedOrigin.length > 0) app.use(allowOrigins(config.cors));
-  mountProbes(app, probed);
+  mountProbes(app, probed, 'GET');
+  answerOptions(app, '/');
   if (metrics !== undefined) {
     app.use(observing(metrics));
     if (metricsAddress(config) === undefined) mountMetrics(app, metricsOptions(metrics, options));
@@ -83,12 +85,12 @@ const metricsOptions = (metrics: Metrics, { config, authentication, policy }: Ap
 });
 
 /** An app with the middleware of every request: its id, the log, the check of the host, and the answers to errors. */
-function emptyApp(apis: Apis, address: Config['api'], { config, outages, logger }: AppOptions): Hono<HonoEnv> {
+function emptyApp(apis: Apis, address: Config['api'], { config, metrics, outages, logger }: AppOptions): Hono<HonoEnv> {
   const app = new Hono<HonoEnv>({
     getPath: (request, options) => routedPath(targetOf(request.url, incomingOf(options?.env))),
   });
   app.use(identifyAndLog(apis, logger, config.osloMiddleware));
-  if (trustsItsMachine(address)) app.use(onlyOwnHosts(address));
+  if (checksHosts(address)) app.use(onlyOwnHosts(address, () => metrics?.refused('other host')));
   app.onError((error, c) => {
     const exchange = c.get('exchange');
     const { service, dialect } = exchange.api;

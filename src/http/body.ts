@@ -1,29 +1,81 @@
-import type * as v from 'valibot';
+import * as v from 'valibot';
+import { checkInPieces } from '../rest/check_in_pieces.ts';
 import { ApiError, badRequest } from '../rest/errors.ts';
+import { parseLongJson } from '../rest/long_json.ts';
+import { inPieces } from '../rest/pieces.ts';
 import { messageOf } from '../text/message_of.ts';
 import { decodeUtf8 } from '../text/utf8.ts';
 import type { Dialect } from './dialect.ts';
 
-/**
- * Reads a request body as JSON and checks it against a schema.
- *
- * @throws ApiError 400 if it is not JSON or does not validate, with the text of the dialect; 413 if it is longer than
- *   `limitBytes`.
- */
-export async function readJson<Schema extends v.GenericSchema>(
+/** The JSON body of a request. */
+export type JsonBody = {
+  /**
+   * Reads the body, and checks it against a schema.
+   *
+   * @throws ApiError 400 if it is not JSON or does not validate, with the text of the dialect; 413 if it is longer than `limitBytes`.
+   */
+  read<Schema extends v.GenericSchema>(schema: Schema): Promise<v.InferOutput<Schema>>;
+  /** The text that `read` has read. */
+  text(): string;
+  /** Checks what was made of the body. @throws ApiError 400 as `read` */
+  check<Schema extends v.GenericSchema>(value: unknown, schema: Schema): Promise<v.InferOutput<Schema>>;
+};
+
+/** A body up to this length is parsed and checked at once, which takes some milliseconds at most; a longer one in pieces. */
+const shortBytes = 16 * 1024;
+
+/** @param options.gone a signal that is aborted where the client leaves: then a long body is worked on no more */
+export function openJsonBody(
   request: Request,
-  schema: Schema,
-  limitBytes: number,
-  { malformedBody, checkBody }: Dialect,
-): Promise<v.InferOutput<Schema>> {
-  const bytes = await readBody(request, limitBytes);
-  let value: unknown;
+  options: { readonly limitBytes: number; readonly dialect: Dialect; readonly gone: () => AbortSignal },
+): JsonBody {
+  const { limitBytes, dialect, gone } = options;
+  /** The long parts of a long body; undefined for a short one. */
+  let long: Set<unknown> | undefined;
+  let text = '';
+  const check = async <Schema extends v.GenericSchema>(
+    value: unknown,
+    schema: Schema,
+  ): Promise<v.InferOutput<Schema>> => {
+    const { output, issues } =
+      long === undefined
+        ? v.safeParse(schema, value)
+        : await whileThere(inPieces(checkInPieces(schema, value, long.add(value)), gone()));
+    const [first, ...others] = issues ?? [];
+    if (first !== undefined) throw dialect.invalidBody([first, ...others], schema);
+    return output;
+  };
+  return {
+    check,
+    text: () => text,
+    read: async (schema) => {
+      const bytes = await readBody(request, limitBytes);
+      let value: unknown;
+      try {
+        text = textOf(bytes);
+        if (bytes.length <= shortBytes) value = JSON.parse(text);
+        else {
+          const parsed = await whileThere(inPieces(parseLongJson(text), gone()));
+          value = parsed.value;
+          long = new Set(parsed.long);
+        }
+      } catch (error) {
+        if (error instanceof ApiError) throw error;
+        throw badRequest(dialect.malformedBody(messageOf(error)));
+      }
+      return check(value, schema);
+    },
+  };
+}
+
+/** Waits for work of a request. @throws ApiError if the client has left; this error is not sent */
+async function whileThere<Result>(work: Promise<Result>): Promise<Result> {
   try {
-    value = parseJson(bytes);
+    return await work;
   } catch (error) {
-    throw badRequest(malformedBody(messageOf(error)));
+    if (error instanceof DOMException && error.name === 'AbortError') throw badRequest('The client has left.');
+    throw error;
   }
-  return checkBody(value, schema);
 }
 
 async function readBody(request: Request, limitBytes: number): Promise<Uint8Array> {
@@ -49,13 +101,11 @@ async function readBody(request: Request, limitBytes: number): Promise<Uint8Arra
   }
 }
 
-/** @throws an error whose message says why the bytes are not JSON */
-function parseJson(bytes: Uint8Array): unknown {
-  let text: string;
+/** @throws an error whose message says why the bytes are no text */
+function textOf(bytes: Uint8Array): string {
   try {
-    text = decodeUtf8(bytes);
+    return decodeUtf8(bytes);
   } catch {
     throw new Error('the body is not valid UTF-8.');
   }
-  return JSON.parse(text);
 }

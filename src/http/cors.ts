@@ -38,7 +38,7 @@ export const allowOrigins = (settings: Settings): MiddlewareHandler<HonoEnv> =>
     const vary = answer.get('vary');
     answer.set('vary', vary === null ? 'Origin' : `${vary},Origin`);
     answer.set('access-control-allow-origin', origin);
-    if (settings.allowCredentials) answer.set('access-control-allow-credentials', 'true');
+    if (mayHaveCredentials(origin, settings)) answer.set('access-control-allow-credentials', 'true');
     if (settings.exposeHeaders.length > 0) {
       answer.set('access-control-expose-headers', settings.exposeHeaders.join(','));
     }
@@ -57,12 +57,16 @@ function preflightHeaders(headers: Headers, settings: Settings): Readonly<Record
   return {
     vary: 'Origin',
     'access-control-allow-origin': origin,
-    ...(settings.allowCredentials ? { 'access-control-allow-credentials': 'true' } : {}),
+    ...(mayHaveCredentials(origin, settings) ? { 'access-control-allow-credentials': 'true' } : {}),
     ...(settings.maxAge === 0 ? {} : { 'access-control-max-age': String(settings.maxAge) }),
     'access-control-allow-methods': method,
     ...(requested.length === 0 ? {} : { 'access-control-allow-headers': requested.join(',') }),
   };
 }
+
+/** Browsers refuse credentials where every origin is allowed, and an answer must not offer them there. */
+const mayHaveCredentials = (origin: string, { allowCredentials }: Settings): boolean =>
+  allowCredentials && origin !== '*';
 
 /** How the answer names the origin; undefined where it may not call. */
 function permitted(origin: string | null, { allowedOrigin }: Settings): string | undefined {

@@ -2,7 +2,7 @@ import type * as v from 'valibot';
 import type { Route } from '../rest/endpoint.ts';
 import { ApiError } from '../rest/errors.ts';
 import { since } from '../rest/microversions.ts';
-import { checkValue } from '../rest/schema_check.ts';
+import { invalidValue } from '../rest/schema_check.ts';
 import { type Service, versionText } from '../rest/versions.ts';
 import type { Rendered } from './answer.ts';
 import { olderVersionHeader, requestedMinor, versionHeader } from './microversion.ts';
@@ -20,8 +20,11 @@ export type Dialect = {
   readonly tooEarly: (endpoint: Route, service: Service, minor: number) => string;
   /** The error text for a body that is not JSON. @param why what the parser says */
   readonly malformedBody: (why: string) => string;
-  /** Checks a body against the schema of an endpoint. @throws ApiError 400 naming the place and the value. */
-  readonly checkBody: <Schema extends v.GenericSchema>(body: unknown, schema: Schema) => v.InferOutput<Schema>;
+  /** The error for a body that the schema of an endpoint does not allow. It names the place and the value. */
+  readonly invalidBody: (
+    issues: readonly [v.BaseIssue<unknown>, ...v.BaseIssue<unknown>[]],
+    schema: v.GenericSchema,
+  ) => ApiError;
   /** The error text where the policy does not allow a request. */
   readonly forbidden: (rule: string) => string;
   readonly renderError: (error: ApiError, context: ErrorContext) => Rendered;
@@ -46,7 +49,7 @@ export const placementDialect: Dialect = {
       : `${method} ${path.replace(/:([a-z_]+)/g, '{$1}')} needs microversion ${versionText(service, first)}; this request is for ` +
         `${versionText(service, minor)}.`,
   malformedBody: (why) => `Malformed JSON: ${why}`,
-  checkBody: checkValue,
+  invalidBody: (issues, schema) => invalidValue(issues, schema),
   forbidden: (rule) => `Policy does not allow ${rule} to be performed.`,
   renderError,
 };

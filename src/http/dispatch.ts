@@ -7,7 +7,7 @@ import { parseQuery, type Query } from '../rest/query_string.ts';
 import { accepts, bestOffer } from './accept.ts';
 import { eventStream, releaseWhenSent, renderAnswer, renderEvents, respond } from './answer.ts';
 import { authorize } from './authorize.ts';
-import { readJson } from './body.ts';
+import { type JsonBody, openJsonBody } from './body.ts';
 import type { Exchange, HonoEnv } from './exchange.ts';
 import { readIfMatch } from './if_match.ts';
 import type { ServedApi } from './served_api.ts';
@@ -26,12 +26,14 @@ export function mountEndpoints(
   const byPath = Map.groupBy(endpoints, (endpoint) => endpoint.path);
   for (const [path, ofPath] of byPath) {
     const byMethod = Map.groupBy(ofPath, (endpoint): string => endpoint.method);
+    const answeringHead = byMethod.get('GET')?.filter(({ answersHead }) => answersHead);
     const allow = [...byMethod.keys()].join(', ');
     app.all(path, async (c) => {
       const exchange = c.get('exchange');
-      // Hono would answer HEAD by the handler of GET; upstream has no HEAD.
-      const candidates = byMethod.get(c.req.raw.method);
-      if (candidates === undefined) {
+      const { method } = c.req.raw;
+      // Hono would answer every HEAD by the handler of GET.
+      const candidates = byMethod.get(method) ?? (method === 'HEAD' ? answeringHead : undefined);
+      if (candidates === undefined || candidates.length === 0) {
         throw new ApiError(405, 'The method specified is not allowed for this resource.', { headers: { allow } });
       }
       const endpoint = select(candidates, exchange);
@@ -117,6 +119,11 @@ function apiRequest(
   }: Pick<ApiRequest, 'ifMatch' | 'param' | 'requireRule' | 'gone'> & { readonly limitBytes: number },
 ): ApiRequest {
   let query: Query | undefined;
+  let body: JsonBody | undefined;
+  const bodyOf = (): JsonBody => {
+    body ??= openJsonBody(raw, { limitBytes, dialect: exchange.api.dialect, gone: more.gone });
+    return body;
+  };
   return {
     version: exchange.version,
     identity: exchange.identity,
@@ -127,7 +134,9 @@ function apiRequest(
       query ??= parseQuery(exchange.search);
       return query;
     },
-    json: (schema) => readJson(raw, schema, limitBytes, exchange.api.dialect),
+    json: (schema) => bodyOf().read(schema),
+    bodyText: () => bodyOf().text(),
+    check: (value, schema) => bodyOf().check(value, schema),
     prefers: (offers) => bestOffer(exchange.accept, offers),
     header: (name) => raw.headers.get(name) ?? undefined,
     origin: exchange.origin,

@@ -6,6 +6,7 @@ import type { Metrics } from '../metrics/metrics.ts';
 import type { Authentication } from './authentication.ts';
 import { authorize } from './authorize.ts';
 import type { HonoEnv } from './exchange.ts';
+import { answerOptions } from './probes.ts';
 import type { Address } from './server/bind.ts';
 
 /**
@@ -28,6 +29,7 @@ export type MetricsOptions = {
 
 /** Mounts `/metrics`. Successes are logged at level debug only. */
 export function mountMetrics(app: Hono<HonoEnv>, { metrics, authentication, policy }: MetricsOptions): void {
+  answerOptions(app, '/metrics');
   if (authentication !== undefined) {
     app.use('/metrics', authentication);
     app.use('/metrics', authorized(policy));

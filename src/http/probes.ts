@@ -16,8 +16,11 @@ const checkTimeoutMs = 2_000;
 /**
  * Mounts the probes of load balancers and Kubernetes, which need no token: `/healthcheck` as oslo.middleware answers it
  * (200 `OK`, HEAD 204, 503), and `/readyz` with the same meaning. Successes are logged at level debug only.
+ *
+ * @param method HAProxy asks by OPTIONS unless it is told otherwise. That is mounted before CORS, which answers 200 to every OPTIONS,
+ *   whatever the probe says; GET and HEAD after it. A preflight of a page is no probe.
  */
-export function mountProbes(app: Hono<HonoEnv>, { check }: Probed): void {
+export function mountProbes(app: Hono<HonoEnv>, { check }: Probed, method: 'GET' | 'OPTIONS'): void {
   const health: Handler<HonoEnv> = async (c) => {
     c.get('exchange').quiet = true;
     const trouble = await Promise.race([check().then(() => undefined, reasonOf), late()]);
@@ -27,9 +30,22 @@ export function mountProbes(app: Hono<HonoEnv>, { check }: Probed): void {
     const wantsJson = c.req.header('accept')?.includes('application/json') ?? false;
     return wantsJson ? c.json({ detailed: false, reasons: [reason] }, status) : c.text(reason, status);
   };
-  app.get('/healthcheck', health);
-  app.get('/readyz', health);
+  app.on(method, ['/healthcheck', '/readyz'], method === 'OPTIONS' ? unlessPreflight(health) : health);
 }
+
+/** Answers OPTIONS for a path which health checks may ask: 200, and which methods there are. */
+export function answerOptions(app: Hono<HonoEnv>, path: string): void {
+  const allow = { allow: 'GET, HEAD, OPTIONS', 'content-length': '0' };
+  app.options(
+    path,
+    unlessPreflight((c) => c.body(null, 200, allow)),
+  );
+}
+
+const unlessPreflight =
+  (answer: Handler<HonoEnv>): MiddlewareHandler<HonoEnv> =>
+  async (c, next) =>
+    c.req.raw.headers.has('access-control-request-method') ? next() : answer(c, next);
 
 /** The reason names no host, user or database, since probes need no token. The log has the details. */
 const reasonOf = (): string => 'The database cannot be reached';

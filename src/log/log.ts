@@ -9,6 +9,8 @@ import { terminalLine } from './terminal_line.ts';
 /** Where a process logs to. */
 export type Log = {
   readonly logger: Logger;
+  /** Whether it is a file, and not standard error. */
+  readonly isFile: boolean;
   /** Opens the log file by its name again, after it was renamed. @returns whether there is a log file */
   reopen(): boolean;
 };
@@ -70,6 +72,7 @@ export function openLog(settings: Config['default'], worker?: number, sharesOutp
   );
   return {
     logger,
+    isFile: file !== undefined,
     reopen: () => {
       if (file === undefined) return false;
       gathered.flush();

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import type { Database } from '../../db/engine/connect.ts';
+import type { KeystoneObserver } from '../access/keystone/authenticate.ts';
 import { parseShapes } from '../candidates/shapes.ts';
 import { ClaimRefused } from '../claims/claim.ts';
 import type { Claims } from '../claims/claims.ts';
@@ -10,6 +11,9 @@ import type { FleetKeeper } from '../fleet/keeper.ts';
 import { atIntervals } from './at_intervals.ts';
 import { capacityText } from './capacity.ts';
 import { type Gathering, textOf } from './gathering.ts';
+import { registerKeystone } from './keystone.ts';
+import { processMetrics } from './process_metrics.ts';
+import { type RefusalReason, refusalReasons } from './refusal_reasons.ts';
 import { shapeCapacityText } from './shape_capacity.ts';
 import { registerState } from './state.ts';
 
@@ -31,6 +35,10 @@ export type ObservedRequest = {
 export type Metrics = {
   readonly contentType: string;
   observe(request: ObservedRequest): void;
+  /** Counts a request that was refused before it had an endpoint. */
+  refused(reason: RefusalReason): void;
+  /** Counts what is asked of Keystone, from now on. */
+  ofKeystone(): KeystoneObserver;
   /** Wraps claims so that they are counted by their outcome: `written`, the reason of a refusal, or `error`. */
   counting(claims: Claims): Claims;
   /** Counts a claim whose guard failed and that is judged again, as `retried`. */
@@ -63,11 +71,13 @@ export function openMetrics(
   const { gathering } = options;
   const shapes = parseShapes(options.shapes);
   const countShapes = (current: Fleet): Promise<string> => shapeCapacityText(current, shapes);
+  const labels = gathering?.labels ?? {};
+  const ofProcess = processMetrics(labels);
   const register = new Registry();
-  register.setDefaultLabels(gathering?.labels ?? {});
+  register.setDefaultLabels(labels);
   gathering?.offer({
     figures: async () => {
-      const figures = await register.getMetricsAsJSON();
+      const figures = [...(await ofProcess.getMetricsAsJSON()), ...(await register.getMetricsAsJSON())];
       // The process that is scraped refreshes its own fleet. The others refresh theirs after they have reported its age.
       if (underWay === undefined) fleet.fresh().catch(() => {});
       return figures;
@@ -81,10 +91,6 @@ export function openMetrics(
   let underWay: Promise<string> | undefined;
   /** How old the fleet was before that scrape. */
   let ageBeforeScrape: number | undefined;
-  collectDefaultMetrics({ register });
-  // These are sums of series that also exist by type. They are gauges with names of counters, which promtool reports as
-  // errors.
-  for (const sum of ['handles', 'requests', 'resources']) register.removeSingleMetric(`nodejs_active_${sum}_total`);
 
   new Gauge({
     name: 'placement_build_info',
@@ -105,6 +111,14 @@ export function openMetrics(
     buckets: [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
     registers,
   });
+  const refused = new Counter({
+    name: 'placement_refused_requests_total',
+    help: 'Requests and connections that were refused before they were authenticated, by the reason.',
+    labelNames: ['reason'],
+    registers,
+  });
+  // So that the first one is a growth, which queries see.
+  for (const reason of refusalReasons) refused.inc({ reason }, 0);
   const claimed = new Counter({
     name: 'placement_claims_total',
     help: 'Writes of allocations, by how they ended; retried: each time that one lost a race and was judged again.',
@@ -126,7 +140,8 @@ export function openMetrics(
     const current = await Promise.race([fleet.fresh().catch(() => undefined), late]);
     const capacity = current === undefined ? '' : capacityText(current, options.providerLimit);
     if (gathering === undefined) {
-      return (await register.metrics()) + capacity + (current === undefined ? '' : await shapesNow(current));
+      const figures = `${await ofProcess.metrics()}\n${await register.metrics()}`;
+      return figures + capacity + (current === undefined ? '' : await shapesNow(current));
     }
     const gathered = await gathering.gather();
     return (await textOf(gathered.figures)) + capacity + gathered.shapes;
@@ -138,6 +153,8 @@ export function openMetrics(
       requests.inc({ method, route, status, microversion });
       durations.observe({ method, route }, seconds);
     },
+    ofKeystone: () => registerKeystone(register),
+    refused: (reason) => refused.inc({ reason }),
     counting: (claims) => ({
       ...claims,
       write: async (claim) => {

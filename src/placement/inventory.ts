@@ -43,8 +43,24 @@ export const capacity = (inventory: InventoryFields): number => Math.trunc(exact
 export const fitsUnits = (inventory: InventoryFields, amount: number): boolean =>
   amount >= inventory.minUnit && amount <= inventory.maxUnit && amount % inventory.stepSize === 0;
 
-/** Whether this amount fits into the free capacity and fits the units, so that the provider is a candidate. */
+/**
+ * Whether a claim may bring the usage to this: it is within the capacity, or not more than before the claim (upstream, since
+ * March 2025).
+ */
+export const mayBeUsed = (inventory: InventoryFields, usage: number, before: number): boolean =>
+  usage <= exactCapacity(inventory) || usage <= before;
+
+/** The fields of an inventory while a claim is judged. */
+export type JudgedFields = InventoryFields & {
+  /** The usage before the claim, where that is beyond the capacity and consumers of the claim are part of it. */
+  readonly tolerated?: number;
+};
+
+/** Whether this amount has room beside what is used, and fits the units, so that the provider is a candidate. */
 export const hasRoomFor = (
-  { fields, used }: { readonly fields: InventoryFields; readonly used: number },
+  { fields, used }: { readonly fields: JudgedFields; readonly used: number },
   amount: number,
-): boolean => used + amount <= exactCapacity(fields) && fitsUnits(fields, amount);
+): boolean => mayBeUsed(fields, used + amount, fields.tolerated ?? 0) && fitsUnits(fields, amount);
+
+/** The most that may be used, by `hasRoomFor`. */
+export const usableOf = (fields: JudgedFields): number => Math.max(exactCapacity(fields), fields.tolerated ?? 0);

@@ -20,8 +20,12 @@ export type ApiRequest = {
   readonly query: () => Query;
   /** The condition of If-Match on the resource, where the client sends one and the endpoint takes it. */
   readonly ifMatch: IfMatch | undefined;
-  /** The body, checked against a schema; see readJson. */
+  /** Reads the body, and checks it against a schema; see openJsonBody. */
   json<Schema extends v.GenericSchema>(schema: Schema): Promise<v.InferOutput<Schema>>;
+  /** The text of the body that `json` has read. */
+  bodyText(): string;
+  /** Checks what was made of the body. @throws ApiError 400 as `json` */
+  check<Schema extends v.GenericSchema>(value: unknown, schema: Schema): Promise<v.InferOutput<Schema>>;
   /** Which of these media types the client prefers, of equal ones the first; undefined where it accepts none. */
   readonly prefers: <T extends string>(offers: readonly T[]) => T | undefined;
   /** A header of the request; undefined where it has none. */
@@ -66,6 +70,8 @@ export type Route = {
   readonly ifMatchSince?: number;
   /** Whether media types are checked before the version, as upstream does for some paths. */
   readonly mediaTypesFirst?: boolean;
+  /** Whether HEAD is answered as GET, without the body; else it is a 405, as upstream's. */
+  readonly answersHead?: boolean;
   /** Whether successes are logged at level debug only: for requests that come by the thousand. */
   readonly quiet?: boolean;
 };

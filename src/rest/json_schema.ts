@@ -102,60 +102,122 @@ function isTime(text: string): boolean {
   return !Number.isNaN(Date.parse(day)) && new Date(day).toISOString().startsWith(day);
 }
 
+const noUuid = failed('format', (value) => `${value} is not a 'uuid'`);
+
 /** A UUID in any spelling; see isUuidLike. */
 export const uuidText = v.pipe(
   v.string(wrongType('string')),
-  v.check(
-    (value) => isUuidLike(value),
-    failed('format', (value) => `${value} is not a 'uuid'`),
-  ),
+  v.check((value) => isUuidLike(value), noUuid),
 );
+
+/** A UUID with its dashes: upstream's library checks queries so, and bodies as `uuidText`. */
+export const dashedUuidText = v.pipe(
+  uuidText,
+  v.check((value) => [8, 13, 18, 23].every((place) => value[place] === '-'), noUuid),
+);
+
+/** What a schema of an object or an array is made of, to check a long one in pieces. */
+export type Parts =
+  | { readonly kind: 'object'; readonly entries: v.ObjectEntries }
+  | {
+      readonly kind: 'keyed';
+      /** The schema for some of the members: a limit of their number has no meaning there. */
+      readonly some: v.GenericSchema;
+      /** The schema for their keys alone. */
+      readonly keys: v.GenericSchema;
+      readonly schemaOf: (key: string) => v.GenericSchema;
+      /** Keys that no member may have. */
+      readonly refused: readonly string[];
+    }
+  | { readonly kind: 'list'; readonly item: v.GenericSchema; readonly unique: boolean };
+
+const parts = new WeakMap<object, Parts>();
+
+/** The parts of a schema that `object`, `keyed`, `partlyKeyed` or `list` has made; undefined for another one. */
+export const partsOf = (schema: v.GenericSchema): Parts | undefined => parts.get(schema);
+
+function withParts<Schema extends v.GenericSchema>(schema: Schema, its: Parts): Schema {
+  parts.set(schema, its);
+  return schema;
+}
 
 /** An object with just these keys; optional ones are marked with valibot's `optional`. */
 export const object = <Entries extends v.ObjectEntries>(entries: Entries) =>
-  v.pipe(
-    v.custom<Record<string, unknown>>(isObject, wrongType('object')),
-    // Valibot reports the first unexpected key only.
-    v.strictObject(entries, ({ path }) => {
-      const keys = Object.keys(Object(path?.at(-1)?.input)).filter((key) => !Object.hasOwn(entries, key));
-      return unexpectedKeys(keys);
-    }),
+  withParts(
+    v.pipe(
+      v.custom<Record<string, unknown>>(isObject, wrongType('object')),
+      // Valibot reports the first unexpected key only.
+      v.strictObject(entries, ({ path }) => {
+        const keys = Object.keys(Object(path?.at(-1)?.input)).filter((key) => !Object.hasOwn(entries, key));
+        return unexpectedKeys(keys);
+      }),
+    ),
+    { kind: 'object', entries },
   );
+
+type MemberLimits = { readonly minProperties?: number };
 
 /** An object whose keys match one of some patterns. */
 export const keyed = <Value extends v.GenericSchema>(
   patterns: RegExp | readonly RegExp[],
   value: Value,
-  limits: { readonly minProperties?: number } = {},
+  limits: MemberLimits = {},
 ) => {
+  const some = members(patterns, value, {});
+  const keys = members(patterns, v.unknown(), {});
+  return withParts(members(patterns, value, limits), {
+    kind: 'keyed',
+    some,
+    keys,
+    schemaOf: () => value,
+    refused: refusedKeys,
+  });
+};
+
+/** Valibot's record would drop these keys without an error. */
+const refusedKeys = ['__proto__', 'constructor', 'prototype'];
+
+function members<Value extends v.GenericSchema>(
+  patterns: RegExp | readonly RegExp[],
+  value: Value,
+  { minProperties = 0 }: MemberLimits,
+) {
   const each = patterns instanceof RegExp ? [patterns] : patterns;
   const message = each.map(({ source }) => pythonRepr(source)).join(', ');
   const key = v.check<string, string>((name) => each.some((pattern) => pattern.test(name)), message);
   return v.pipe(
     v.custom<Record<string, unknown>>(isObject, wrongType('object')),
-    // Valibot's record would drop these keys without an error.
     v.rawCheck(({ dataset, addIssue }) => {
       if (!dataset.typed) return;
       const input = dataset.value;
-      for (const name of ['__proto__', 'constructor', 'prototype']) {
+      for (const name of refusedKeys) {
         if (!Object.hasOwn(input, name)) continue;
         addIssue({ message, path: [{ type: 'object', origin: 'key', input, key: name, value: input[name] }] });
       }
     }),
     v.record(v.pipe(v.string(), key), value),
-    v.check((record) => Object.keys(record).length >= (limits.minProperties ?? 0), tooFew),
+    v.check((record) => Object.keys(record).length >= minProperties, tooFew),
   );
-};
+}
 
 /** An object in which only the values of keys that match a pattern are checked; other keys may have any value. */
-export const partlyKeyed = <Value extends v.GenericSchema>(
+export const partlyKeyed = <Value extends v.GenericSchema>(pattern: RegExp, value: Value, limits: MemberLimits = {}) =>
+  withParts(partOfMembers(pattern, value, limits), {
+    kind: 'keyed',
+    some: partOfMembers(pattern, value, {}),
+    keys: v.unknown(),
+    schemaOf: (key) => (pattern.test(key) ? value : v.unknown()),
+    refused: [],
+  });
+
+const partOfMembers = <Value extends v.GenericSchema>(
   pattern: RegExp,
   value: Value,
-  limits: { readonly minProperties?: number } = {},
+  { minProperties = 0 }: MemberLimits,
 ) =>
   v.pipe(
     v.custom<Record<string, unknown>>(isObject, wrongType('object')),
-    v.check((record) => Object.keys(record).length >= (limits.minProperties ?? 0), tooFew),
+    v.check((record) => Object.keys(record).length >= minProperties, tooFew),
     v.rawCheck(({ dataset, addIssue }) => {
       if (!dataset.typed) return;
       for (const [name, item] of Object.entries(dataset.value)) {
@@ -173,17 +235,23 @@ export const list = <Item extends v.GenericSchema>(
   item: Item,
   limits: { readonly minItems?: number; readonly unique?: boolean } = {},
 ) =>
-  v.pipe(
-    v.array(item, wrongType('array')),
-    v.check(
-      (items) => items.length >= (limits.minItems ?? 0),
-      failed('minItems', (value) => `${value} is too short`),
+  withParts(
+    v.pipe(
+      v.array(item, wrongType('array')),
+      v.check(
+        (items) => items.length >= (limits.minItems ?? 0),
+        failed('minItems', (value) => `${value} is too short`),
+      ),
+      v.check(
+        (items) => !limits.unique || new Set(items.map((entry) => pythonRepr(entry))).size === items.length,
+        notUnique,
+      ),
     ),
-    v.check(
-      (items) => !limits.unique || new Set(items.map((entry) => pythonRepr(entry))).size === items.length,
-      failed('uniqueItems', (value) => `${value} has non-unique elements`),
-    ),
+    { kind: 'list', item, unique: limits.unique ?? false },
   );
+
+/** The message for a list in which an item is there twice. */
+export const notUnique = failed('uniqueItems', (value) => `${value} has non-unique elements`);
 
 /** A value of the first form if it is an object with the field, else of the second form. */
 export const either = <First extends v.GenericSchema, Second extends v.GenericSchema>(

@@ -10,10 +10,16 @@ export function checkValue<Schema extends v.GenericSchema>(
 ): v.InferOutput<Schema> {
   const result = v.safeParse(schema, value);
   if (result.success) return result.output;
-  throw new ApiError(400, `${what}: ${complaintOf(result.issues)}`, {
-    sentence: `${what}: ${complaintSentence(result.issues, namesOf(schema))}`,
-  });
+  throw invalidValue(result.issues, schema, what);
 }
+
+/** The error for a value with which something is wrong. */
+export const invalidValue = (issues: Issues, schema: v.GenericSchema, what = 'JSON does not validate'): ApiError =>
+  new ApiError(400, `${what}: ${complaintOf(issues)}`, {
+    sentence: `${what}: ${complaintSentence(issues, namesOf(schema))}`,
+  });
+
+type Issues = Parameters<typeof complaintOf>[0];
 
 /** The names that an object may have at its top level; none for anything but an object. */
 function namesOf(schema: v.GenericSchema): readonly string[] {

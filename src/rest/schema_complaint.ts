@@ -99,16 +99,22 @@ const sameKind = (a: Issue, b: Issue): boolean => isUnknownKey(a) === isUnknownK
 
 /** What is wrong with an object that has unexpected keys, in upstream's words. */
 export const unexpectedText = (keys: readonly string[]): string =>
-  `Additional properties are not allowed (${keys.map(pythonRepr).join(', ')} ${keys.length === 1 ? 'was' : 'were'} unexpected)`;
+  `Additional properties are not allowed (${namesText(keys)} ${keys.length === 1 ? 'was' : 'were'} unexpected)`;
+
+/** Names, separated by commas; cut where they are long, as values are. */
+export function namesText(names: readonly string[], each: (name: string) => string = pythonRepr): string {
+  const text = joined(names, maxReprLength, each);
+  return text.length > maxReprLength ? `${text.slice(0, maxReprLength)}...` : text;
+}
 
 /** The message of a schema for an object with unexpected keys. */
 export const unexpectedKeys = (keys: readonly string[]): string =>
   `${unexpectedText(keys)}\n\nFailed validating 'additionalProperties'`;
 
 function sentenceOf(issue: Issue, siblings: readonly Issue[]): string {
-  const keys = siblings.map(keyOf).join(', ');
   if (isMissingKey(issue)) return `${keyOf(issue)} is a required property\n\nFailed validating 'required'`;
   if (isBadKey(issue)) {
+    const keys = namesText(siblings.map((sibling) => String(sibling.path?.at(-1)?.key)));
     const verb = siblings.length === 1 ? 'does' : 'do';
     return `${keys} ${verb} not match any of the regexes: ${issue.message}\n\nFailed validating 'additionalProperties'`;
   }
@@ -134,10 +140,10 @@ export function pythonRepr(value: unknown): string {
 function repr(value: unknown, room: number): string {
   if (value === null || value === undefined) return 'None';
   if (typeof value === 'boolean') return value ? 'True' : 'False';
-  if (typeof value === 'string') return quoted(value);
+  if (typeof value === 'string') return quoted(value, room);
   if (Array.isArray(value)) return `[${joined(value, room, (item, left) => repr(item, left))}]`;
   if (typeof value === 'object') {
-    return `{${joined(Object.entries(value), room, ([key, item], left) => `${quoted(key)}: ${repr(item, left)}`)}}`;
+    return `{${joined(Object.entries(value), room, ([key, item], left) => `${quoted(key, left)}: ${repr(item, left)}`)}}`;
   }
   return String(value);
 }
@@ -152,7 +158,10 @@ function joined<Item>(items: readonly Item[], room: number, each: (item: Item, r
   return text;
 }
 
-const quoted = (text: string): string => {
-  const escaped = JSON.stringify(text).slice(1, -1).replaceAll('\\"', '"');
+/** @param room how many characters are needed; the result may be longer, and has no more of a long text than that. */
+const quoted = (text: string, room: number): string => {
+  const escaped = JSON.stringify(text.slice(0, room + 1))
+    .slice(1, -1)
+    .replaceAll('\\"', '"');
   return text.includes("'") && !text.includes('"') ? `"${escaped}"` : `'${escaped.replaceAll("'", "\\'")}'`;
 };

@@ -3,11 +3,13 @@
  * later with a stack, because they lack features that the other files need. So this file may use no new features.
  */
 
-/** The oldest major version that the tests run on. */
-const oldest = 22;
+/** The first version with all that is used. */
+const oldest = '22.13';
+const [oldestMajor = 0, oldestMinor = 0] = oldest.split('.').map(Number);
+const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
 
 const program = (process.argv[1] ?? 'placement').replace(/^.*[/\\]|\.[jt]s$/g, '');
-if (Number(process.versions.node.split('.')[0]) < oldest) {
+if (major < oldestMajor || (major === oldestMajor && minor < oldestMinor)) {
   console.error(
     `${program}: This is Node.js ${process.versions.node}, which is too old. Use ${oldest} or newer, such as the one that ` +
       '"npm ci" brings into a checkout, node_modules/.bin/node.',

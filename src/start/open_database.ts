@@ -13,6 +13,7 @@ import { isRefusedLogin } from './exit_code.ts';
  * Opens the database that the configuration names: a PostgreSQL server or the embedded database. If the server cannot
  * be reached, it is tried again, as `max_retries` and `retry_interval` say.
  *
+ * @param options.embeddedStopped as `stopped` of `EmbeddedSettings`
  * @param options.warn receives a message for each failed attempt
  * @param options.statementTimeoutMs 0, the default, means no limit: the statements of commands may take long
  * @throws Error with the remedy if the server cannot be reached, or if another process uses the embedded database
@@ -24,6 +25,7 @@ export async function openConfiguredDatabase(
     readonly warn?: (line: string) => void;
     readonly onStatement?: OnStatement | undefined;
     readonly statementTimeoutMs?: number;
+    readonly embeddedStopped?: (error: Error) => void;
   } = {},
 ): Promise<Database> {
   const onStatement = options.onStatement === undefined ? {} : { onStatement: options.onStatement };
@@ -31,10 +33,11 @@ export async function openConfiguredDatabase(
     config.placementDatabase;
   const { preparedStatements } = config.placementDatabase;
   if (connection === undefined) {
-    const { embeddedTemplate: template, warn } = options;
+    const { embeddedTemplate: template, embeddedStopped: stopped, warn } = options;
     return openDatabase({
       embeddedPath,
       ...(template === undefined ? {} : { template }),
+      ...(stopped === undefined ? {} : { stopped }),
       ...(warn === undefined ? {} : { warn }),
       ...onStatement,
     });

@@ -15,7 +15,9 @@ import { databaseWarning } from './database_warning.ts';
 import { describeDatabase } from './describe_database.ts';
 import { exitCodeOf } from './exit_code.ts';
 import { giveBackMemory } from './give_back_memory.ts';
+import { renew } from './renew.ts';
 import { openService } from './service.ts';
+import { startLines } from './start_lines.ts';
 import { checkAuthentication, checkWorkers, exposureWarning, unconfiguredNotice } from './startup.ts';
 import { onStopSignal } from './stop_signal.ts';
 import { tellSystemd } from './systemd.ts';
@@ -34,9 +36,6 @@ const workerProgram = path.join(
   'bin',
   `placement-api-worker${path.extname(import.meta.filename)}`,
 );
-
-/** What SIGHUP leaves alone, for the log. */
-const unread = 'Policy files are read without a signal when they change; other options only at the next start.';
 
 /** The program placement-api: reads the command line of this process, and serves. */
 export async function placementApi(): Promise<void> {
@@ -75,39 +74,39 @@ async function serve(flags: Flags): Promise<void> {
   await checkAddresses([[config.api, 'api'], ...(forMetrics === undefined ? [] : [[forMetrics, 'metrics'] as const])]);
   const tls = await readTls(config.ssl);
 
-  const { logger, reopen } = openLog(config.default, undefined, config.api.workers > 1);
+  const log = openLog(config.default, undefined, config.api.workers > 1);
+  const { logger } = log;
+  const say = startLines(log);
   let close = async (): Promise<void> => {};
   onStopSignal(async (signal) => {
     logger.info({ signal }, 'Ending: no new requests are accepted, and the current ones are answered');
     await close();
   });
-  if (unconfigured) console.log(unconfiguredNotice(config));
-  printWarnings(warnings);
+  if (unconfigured) say.line(unconfiguredNotice(config));
+  say.warnings(warnings, loaded.warnings);
 
-  const server = await (config.api.workers === 1 ? serveAlone : serveTogether)(config, tls, logger);
+  const server = await (config.api.workers === 1 ? serveAlone : serveTogether)(config, tls, logger).catch(say.failure);
   close = server.close;
-  process.on('SIGHUP', () => {
-    const log = reopen() ? 'the log file was opened again' : 'there is no log file to open again';
-    server.reopenLogs?.();
-    renewTls(server, config.ssl).then(
-      (renewed) => {
-        const tls = renewed ? 'the TLS certificate was read again' : 'there is no TLS certificate to read again';
-        logger.info(`SIGHUP: ${log}, and ${tls}. ${unread}`);
-      },
-      (err) => logger.error({ err }, `SIGHUP: ${log}, and the TLS certificate stays as it was. ${unread}`),
-    );
-  });
-  console.log(`placement-api serves the ${describeDatabase(config.placementDatabase)}`);
-  if (server.metricsUrl !== undefined) console.log(`placement-api serves /metrics on ${server.metricsUrl}`);
+  const readAgain = (): Config => loadConfig(flags, overrides).config;
+  process.on('SIGHUP', () => void renew(server, config, { log, readAgain }));
+  say.line(`placement-api serves the ${describeDatabase(config.placementDatabase)}`);
+  if (server.metricsUrl !== undefined) say.line(`placement-api serves /metrics on ${server.metricsUrl}`);
   const listens = `placement-api ${version} listens on ${server.url}`;
-  console.log(listens);
+  say.line(listens);
   tellSystemd(listens, logger);
 }
 
 async function serveAlone(config: Config, tls: Tls | undefined, logger: Logger): Promise<Listening> {
-  const service = await openService(config, { logger });
+  const service = await openService(config, {
+    logger,
+    embeddedStopped: (err) => {
+      logger.fatal({ err }, 'The process ends, since its embedded database cannot write to its files');
+      process.exit(1);
+    },
+  });
   const { host, port, clientTimeout } = config.api;
-  const options = { clientTimeoutMs: clientTimeout * 1000, ...(tls === undefined ? {} : { tls }) };
+  const { onRefused } = service;
+  const options = { clientTimeoutMs: clientTimeout * 1000, onRefused, ...(tls === undefined ? {} : { tls }) };
   const forMetrics = metricsAddress(config);
   const servers: Listening[] = [];
   const close = async () => {
@@ -129,6 +128,7 @@ async function serveAlone(config: Config, tls: Tls | undefined, logger: Logger):
       renewTls: (renewed) => {
         for (const server of servers) server.renewTls(renewed);
       },
+      renewServiceUser: service.renewServiceUser,
       close,
     };
   } catch (error) {
@@ -141,11 +141,4 @@ async function serveTogether(config: Config, tls: Tls | undefined, logger: Logge
   // Imported only here, since a process that serves alone does not need it.
   const { serveByWorkers } = await import('../workers/serve.ts');
   return serveByWorkers(config, { tls, program: workerProgram, logger });
-}
-
-/** Reads the files of `[ssl]` again. @returns whether there are any */
-async function renewTls(server: Listening, ssl: Config['ssl']): Promise<boolean> {
-  const tls = await readTls(ssl);
-  if (tls !== undefined) server.renewTls(tls);
-  return tls !== undefined;
 }

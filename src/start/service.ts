@@ -2,12 +2,14 @@ import type { Hono } from 'hono';
 import { type Logger, pino } from 'pino';
 import type { Database } from '../../db/engine/connect.ts';
 import type { Keystone } from '../access/keystone/authenticate.ts';
+import { publicAddress } from '../access/keystone/settings.ts';
 import { openPolicy } from '../access/policy/policy.ts';
 import { routes } from '../api/routes.ts';
 import { openAllocationReads } from '../claims/allocation_reads.ts';
 import { openClaims } from '../claims/claims.ts';
 import { openDeletions } from '../claims/deletions.ts';
 import { removeEndedConsumers } from '../claims/ended_terms.ts';
+import { forgetFromTimeToTime } from '../claims/former_consumers.ts';
 import { openOwners } from '../claims/owners.ts';
 import type { Config } from '../config/config.ts';
 import { type Followers, openFollowers } from '../fleet/changes/followers.ts';
@@ -19,6 +21,8 @@ import { type Authentication, byKeystone, withoutKeystone } from '../http/authen
 import { servesConsole } from '../http/console_setting.ts';
 import { placementDialect } from '../http/dialect.ts';
 import type { HonoEnv } from '../http/exchange.ts';
+import { noteRefused } from '../http/note_refused.ts';
+import type { Refused } from '../http/server/refusal.ts';
 import { openOutages } from '../log/outages.ts';
 import { logSlowStatements } from '../log/slow_statements.ts';
 import type { Gathering } from '../metrics/gathering.ts';
@@ -39,10 +43,14 @@ export type PlacementService = {
   readonly app: Hono<HonoEnv>;
   /** The app for `[metrics] host` and `port`; undefined if `/metrics` has no separate address. */
   readonly metricsApp: Hono<HonoEnv> | undefined;
+  /** Logs and counts a request that a server refuses before the app gets it. */
+  readonly onRefused: (refused: Refused) => void;
   readonly database: Database;
   readonly fleet: FleetKeeper;
   /** The clients that follow changes. */
   readonly followers: Pick<Followers, 'size'>;
+  /** Uses another service user, or another password, for Keystone. @throws Error where settings are missing */
+  renewServiceUser(settings: Config['keystoneAuthtoken']): void;
   /** Ends the streams of clients that follow changes, and answers requests that wait, before the server ends. */
   endFollowers(): void;
   close(): Promise<void>;
@@ -54,6 +62,7 @@ export type PlacementService = {
  *
  * @param options.embeddedTemplate a dump of an embedded database; a new embedded database starts from it
  * @param options.gathering given if this process is one of several that serve one port
+ * @param options.embeddedStopped called when the embedded database has stopped by itself; then the process has to end
  * @param options.speaks the microversions that are offered; default: all up to [api] max_microversion
  * @throws Error with the remedy if the schema is missing or old and may not be migrated, if an import is unfinished, or
  *   if the policy files or the settings of Keystone cannot be used
@@ -65,6 +74,7 @@ export async function openService(
     readonly logger?: Logger;
     readonly gathering?: Gathering;
     readonly speaks?: Service;
+    readonly embeddedStopped?: (error: Error) => void;
   } = {},
 ): Promise<PlacementService> {
   const logger = options.logger ?? pino({ level: 'silent' });
@@ -80,6 +90,7 @@ export async function openService(
       : undefined;
   const database = await openConfiguredDatabase(config, {
     ...(options.embeddedTemplate === undefined ? {} : { embeddedTemplate: options.embeddedTemplate }),
+    ...(options.embeddedStopped === undefined ? {} : { embeddedStopped: options.embeddedStopped }),
     warn: (line) => logger.warn(line),
     onStatement: logSlowStatements(logger, config.placementDatabase.slowStatementMs),
     statementTimeoutMs: config.placementDatabase.statementTimeout * 1000,
@@ -89,9 +100,11 @@ export async function openService(
     const outages = openOutages(logger);
     const fleet = await openFleet(database, outages);
     const stopPruning = pruneFromTimeToTime(database, logger, config.changes.keep * 1000);
+    const stopForgetting = forgetFromTimeToTime(database, logger, config.placement.keepFormerConsumers);
     const followers = openFollowers(database, fleet, config.changes);
     const { gathering } = options;
     const metrics = config.metrics.enabled ? openMetrics(database, fleet, { ...config.metrics, gathering }) : undefined;
+    if (metrics !== undefined) keystone?.observe(metrics.ofKeystone());
     const uncounted = openClaims(database, fleet, {
       conflictRetryCount: config.placement.allocationConflictRetryCount,
       ...(metrics === undefined ? {} : { onRetry: metrics.claimRetried }),
@@ -139,13 +152,16 @@ export async function openService(
     return {
       app: createApp(apis, appOptions),
       metricsApp: createMetricsApp(apis, appOptions),
+      onRefused: noteRefused(logger, metrics),
       database,
       fleet,
       followers,
+      renewServiceUser: (settings) => keystone?.renewServiceUser(settings),
       endFollowers: followers.end,
       close: async () => {
         followers.end();
         await stopPruning();
+        await stopForgetting();
         await compute?.close();
         await stopRemoving();
         keystone?.close();
@@ -161,7 +177,7 @@ export async function openService(
 function authenticationBy(keystone: Keystone | undefined, settings: Config['keystoneAuthtoken']): Authentication {
   if (keystone === undefined) return withoutKeystone;
   return byKeystone(keystone, {
-    wwwAuthenticateUri: settings.wwwAuthenticateUri ?? settings.authUrl ?? '',
+    wwwAuthenticateUri: publicAddress(settings),
     delayed: settings.delayAuthDecision,
   });
 }

@@ -10,7 +10,9 @@ const costOfReplacing = (name: string): number => (name.length < 4 ? 2 : 1);
  * letters.
  */
 export function nearName(written: string, known: Iterable<string>): string | undefined {
-  const distances = [...known].map((name) => ({
+  // A text that is much longer or shorter is not near, and to compare it would take long.
+  const comparable = [...known].filter((name) => Math.abs(written.length - name.length) <= forgiven(name));
+  const distances = comparable.map((name) => ({
     name,
     distance: editDistance(written.toLowerCase(), name.toLowerCase(), costOfReplacing(name)),
   }));

@@ -17,6 +17,7 @@ export type ToWorker =
   /** Sent together with the socket. */
   | { readonly kind: 'connection'; readonly id: number; readonly door: Door }
   | { readonly kind: 'renewTls'; readonly tls: Tls }
+  | { readonly kind: 'renewServiceUser'; readonly settings: Config['keystoneAuthtoken'] }
   /** The log file was moved away. */
   | { readonly kind: 'reopenLog' }
   | { readonly kind: 'tellFigures'; readonly id: number }

@@ -48,6 +48,7 @@ export async function serveByWorkers(
       url: await accept(config.api, 'api'),
       metricsUrl,
       renewTls: workers.renewTls,
+      renewServiceUser: workers.renewServiceUser,
       reopenLogs: workers.reopenLogs,
       close: async () => {
         await sleep(acceptMs);

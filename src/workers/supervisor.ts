@@ -10,6 +10,8 @@ import type { FromWorker, ToWorker } from './messages.ts';
 export type Workers = {
   /** Uses another certificate for new connections, in the present workers and in later ones. */
   renewTls(tls: Tls): void;
+  /** Uses another service user for Keystone, in the present workers and in later ones. */
+  renewServiceUser(settings: Config['keystoneAuthtoken']): void;
   /** Makes every worker open its log file again by its name. */
   reopenLogs(): void;
   /** Makes every worker finish its requests and end. Resolves when all have ended; none is replaced any more. */
@@ -38,7 +40,8 @@ const endPatienceMs = 27_000;
  * @throws Error if all of them failed; each of them has logged why.
  */
 export async function startWorkers(options: WorkersOptions): Promise<Workers> {
-  const { config, handOver, logger, program } = options;
+  const { handOver, logger, program } = options;
+  let { config } = options;
   const count = config.api.workers;
   let { tls } = options;
   let ending = false;
@@ -108,6 +111,10 @@ export async function startWorkers(options: WorkersOptions): Promise<Workers> {
     renewTls: (renewed) => {
       tls = renewed;
       for (const child of running) send(child, { kind: 'renewTls', tls });
+    },
+    renewServiceUser: (settings) => {
+      config = { ...config, keystoneAuthtoken: settings };
+      for (const child of running) send(child, { kind: 'renewServiceUser', settings });
     },
     reopenLogs: () => {
       for (const child of running) send(child, { kind: 'reopenLog' });

@@ -1,3 +1,4 @@
+import type { Config } from '../config/config.ts';
 import { type ApiServer, createApiServer } from '../http/server/server.ts';
 import { openLog } from '../log/log.ts';
 import { giveBackMemory } from '../start/give_back_memory.ts';
@@ -12,9 +13,12 @@ import type { Door, FromWorker, ToWorker } from './messages.ts';
  * says so or has ended.
  */
 export async function serveAsWorker(): Promise<void> {
-  const { config, worker, ...first } = await firstMessage();
-  let { tls } = first;
+  const { worker, ...first } = await firstMessage();
+  let { tls, config } = first;
   let renewTls = (_tls: NonNullable<typeof tls>): void => {};
+  let renewServiceUser = (settings: Config['keystoneAuthtoken']): void => {
+    config = { ...config, keystoneAuthtoken: settings };
+  };
   let reopenLog: () => void = () => {};
   let close = async (): Promise<void> => {};
   let ending = false;
@@ -36,6 +40,7 @@ export async function serveAsWorker(): Promise<void> {
     if (message.kind === 'tellFigures') gathering.tellOwn(message.id);
     if (message.kind === 'tellShapes') gathering.tellShapes(message.id);
     if (message.kind === 'reopenLog') reopenLog();
+    if (message.kind === 'renewServiceUser') renewServiceUser(message.settings);
     if (message.kind !== 'renewTls') return;
     tls = message.tls;
     renewTls(tls);
@@ -49,8 +54,12 @@ export async function serveAsWorker(): Promise<void> {
   const { logger, reopen } = openLog(config.default, worker);
   reopenLog = reopen;
   const service = await openService(config, { logger, gathering });
+  service.renewServiceUser(config.keystoneAuthtoken); // it may have come while the service was opened
+  renewServiceUser = service.renewServiceUser;
   await giveBackMemory();
-  const options = { clientTimeoutMs: config.api.clientTimeout * 1000, ...(tls === undefined ? {} : { tls }) };
+  const { onRefused } = service;
+  const clientTimeoutMs = config.api.clientTimeout * 1000;
+  const options = { clientTimeoutMs, onRefused, ...(tls === undefined ? {} : { tls }) };
   const doors = new Map<Door, ApiServer>([['api', createApiServer(service.app, options)]]);
   if (service.metricsApp !== undefined) doors.set('metrics', createApiServer(service.metricsApp, options));
   takeConnections(new Map([...doors].map(([door, { server }]) => [door, server])), tell);

@@ -1,67 +1,223 @@
+/** Answers that are sent while they are computed, and while the fleet changes: each is of the moment at which it began. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Changes } from '../../db/fleet/read_changes.ts';
+import { setImmediate } from 'node:timers/promises';
+import v8 from 'node:v8';
+import vm from 'node:vm';
+import fc from 'fast-check';
 import { parseCandidateRequest } from '../../src/candidates/query.ts';
+import type { CandidateRequest } from '../../src/candidates/request.ts';
 import { candidatesJson } from '../../src/candidates/response.ts';
-import { search } from '../../src/candidates/search.ts';
+import { openSearch, type SearchOptions, search } from '../../src/candidates/search.ts';
 import type { LivingFleet } from '../../src/fleet/fleet.ts';
+import { showEffects } from '../../src/fleet/own_writes.ts';
+import { streamedBody } from '../../src/http/streamed_body.ts';
+import { ApiError } from '../../src/rest/errors.ts';
+import { jsonBody } from '../../src/rest/json_body.ts';
 import { parseQuery } from '../../src/rest/query_string.ts';
-import { createFleet } from '../fleet/made_up_fleet.ts';
-import { type Node, nodeAt, providerUuid, rowsOf, stockOf } from './topology.ts';
+import { changeFleet } from '../fleet/change_fleet.ts';
+import { type AllRows, createFleet } from '../fleet/made_up_fleet.ts';
+import { requestOf } from './plain_request.ts';
+import { anyChange, type Change, noChanges } from './random_change.ts';
+import { anyRequest } from './random_request.ts';
+import { anyTopology } from './random_topology.ts';
+import { type Node, nodeAt, rowsOf, stockOf } from './topology.ts';
 
-/** So many hosts that the answer is more than one chunk. */
-const hostCount = 60_000;
+type AnswerText = { readonly allocation_requests: readonly unknown[]; readonly provider_summaries: object };
 
-const host = (_: unknown, place: number): Node => nodeAt(place, { stock: { VCPU: stockOf(8) } });
-
-/** The change of the fleet while an answer is sent. */
-type Change = Pick<Changes, 'whole' | 'providers' | 'inventories'>;
-
-/** The answer to a query for all hosts. The fleet changes after its first chunk was sent. */
-function answerOf({ fleet, apply }: LivingFleet, change: Change) {
-  const request = parseCandidateRequest(parseQuery('resources=VCPU:1'), 39);
-  const candidates = search(fleet, request, { strategy: 'depth-first', randomize: false, limited: false });
-  let text = '';
-  let chunkCount = 0;
-  for (const chunk of candidatesJson(fleet, request, candidates, 39)) {
-    text += chunk;
-    if (chunkCount++ > 0) continue;
-    const rest = { moved: null, touched: null, traits: null, aggregates: null, traitNames: null, classNames: null };
-    apply({ ...rest, ...change, snapshot: '', lastXid: null, told: null, reload: false, isMuch: false });
-  }
-  assert.ok(chunkCount > 1, 'or this test proves nothing');
-  const { allocation_requests: requests, provider_summaries: summaries } = JSON.parse(text);
-  return { requests, summaries };
+/** A search may visit what is left of the trees in another order once it has listed them, unless an order is asked for. */
+function comparable(text: string, request: CandidateRequest): AnswerText {
+  const answer: AnswerText = JSON.parse(text);
+  if (request.order.length > 0) return answer;
+  return { ...answer, allocation_requests: answer.allocation_requests.map((each) => JSON.stringify(each)).sort() };
 }
 
-test('if a host is deleted or gets a parent while an answer is sent, it has all other hosts and is JSON', () => {
-  const rows = rowsOf(Array.from({ length: hostCount }, host));
-  const [gone, child, parent] = [1, hostCount - 1, hostCount];
-  const { requests, summaries } = answerOf(createFleet(rows), {
-    whole: [gone, child],
-    providers: rows.providers.filter(({ id }) => id === child).map((row) => ({ ...row, parent })),
-    inventories: rows.inventories.filter(({ provider }) => provider === child),
-  });
-  assert.equal(requests.length, hostCount, 'the first was told of before it went');
-  const uuid = providerUuid(child - 1);
-  assert.equal(summaries[uuid].parent_provider_uuid, providerUuid(parent - 1));
-  assert.equal(Object.keys(summaries).length, hostCount);
+const textOf = (chunks: Iterable<Uint8Array>): string => Buffer.concat([...chunks]).toString();
+
+/** The text of an answer, before whose every candidate but the first the fleet changes. Undefined if the request is refused. */
+function answerDuringChanges(
+  { fleet, hold }: LivingFleet,
+  request: CandidateRequest,
+  options: SearchOptions,
+  version: number,
+  change: () => void,
+): string | undefined {
+  try {
+    const { candidates, settle } = openSearch(fleet, request, options);
+    const changing = function* () {
+      let isFirst = true;
+      for (const candidate of candidates) {
+        yield candidate;
+        if (isFirst) {
+          settle();
+          hold(() => assert.fail('so little must be kept to the end'));
+        }
+        isFirst = false;
+        change();
+      }
+    };
+    return textOf(candidatesJson(fleet, request, changing(), version));
+  } catch (error) {
+    if (error instanceof ApiError) return undefined;
+    throw error;
+  }
+}
+
+const strategies = fc.constantFrom('depth-first' as const, 'breadth-first' as const);
+const orders = fc.constantFrom<CandidateRequest['order'][]>(
+  [],
+  [],
+  [{ kind: 'free', className: 'VCPU', mostFirst: true }],
+  [{ kind: 'prefer', traitName: 'HW_CPU_X86_AVX2' }],
+);
+
+test('whatever changes between two candidates, the answer is that of the moment of the first', () => {
+  const seen = { several: 0, changed: 0 };
+  fc.assert(
+    fc.property(
+      anyTopology,
+      anyRequest,
+      fc.record({
+        strategy: strategies,
+        limited: fc.boolean(),
+        order: orders,
+        version: fc.constantFrom(12, 28, 29, 39),
+      }),
+      fc.array(anyChange, { minLength: 1, maxLength: 12 }),
+      (topology, asked, { strategy, limited, order, version }, list) => {
+        const request = { ...asked, order };
+        const options = { strategy, limited, randomize: false };
+        let rows = rowsOf(topology);
+        const still = createFleet(rows);
+        const living = createFleet(rows);
+        const left = [...list];
+        let changed = 0;
+        const change = (): void => {
+          const next = left.shift();
+          if (next === undefined) return;
+          changed += 1;
+          rows = changeFleet(living, rows, next);
+        };
+        const text = answerDuringChanges(living, request, options, version, change);
+        if (text === undefined) return;
+        const expected = textOf(candidatesJson(still.fleet, request, search(still.fleet, request, options), version));
+        assert.deepEqual(comparable(text, request), comparable(expected, request));
+        if (changed > 1) seen.several += 1;
+        seen.changed += changed;
+      },
+    ),
+    { numRuns: 1000 },
+  );
+  assert.ok(seen.several > 100, JSON.stringify(seen));
 });
 
-test('a provider that moves to another tree after its candidate was sent still has its summary', () => {
-  const [child, formerParent, parent] = [2, 1, 3];
-  const hosts = Array.from({ length: hostCount }, host);
-  const rows = rowsOf(
-    hosts.map((node, place) => ({
-      ...node,
-      ...(place === child - 1 ? { parent: formerParent - 1 } : {}),
-      ...(place === parent - 1 ? { stock: { ...node.stock, VCPU: undefined } } : {}),
-    })),
-  );
-  const { summaries } = answerOf(createFleet(rows), {
-    whole: [child],
-    providers: rows.providers.filter(({ id }) => id === child).map((row) => ({ ...row, parent })),
-    inventories: rows.inventories.filter(({ provider }) => provider === child),
+const host = (_: unknown, place: number): Node =>
+  nodeAt(place, { stock: { VCPU: stockOf(8) }, ...(place % 4 === 1 ? { parent: place - 1 } : {}) });
+
+const kinds: readonly Change['kind'][] = ['claim', 'remove', 'ownClaim', 'renameClass', 'inventory', 'traits'];
+
+/** Moves one of the hosts below another one, both given by their place in the rows. */
+function moveBelow({ apply }: LivingFleet, rows: AllRows, place: number, parentPlace: number): AllRows {
+  const [moved, parent] = [rows.providers[place], rows.providers[parentPlace]];
+  if (moved === undefined || parent === undefined) return rows;
+  const row = { ...moved, parent: parent.id };
+  const inventories = rows.inventories.filter(({ provider }) => provider === row.id);
+  apply({ ...noChanges, whole: [row.id], providers: [row], inventories });
+  return { ...rows, providers: rows.providers.with(place, row) };
+}
+
+// So many hosts that each answer has more than ten chunks.
+for (const [version, hostCount] of [
+  [28, 60_000],
+  [39, 30_000],
+] as const) {
+  test(`an answer of many chunks at 1.${version} is of the moment of its first one, though the fleet changes after each`, () => {
+    const rows = rowsOf(Array.from({ length: hostCount }, host));
+    const query = version === 39 ? parseQuery('resources=VCPU:1') : parseQuery('resources=VCPU:1&limit=39000');
+    const request = parseCandidateRequest(query, version);
+    const options = { strategy: 'depth-first', randomize: false, limited: version !== 39 } as const;
+    const still = createFleet(rows).fleet;
+    const expected = textOf(candidatesJson(still, request, search(still, request, options), version));
+    const living = createFleet(rows);
+    const { candidates, settle } = openSearch(living.fleet, request, options);
+    let isHeld = false;
+    const body = jsonBody(candidatesJson(living.fleet, request, candidates, version), (giveUp) => {
+      settle();
+      isHeld = true;
+      const moment = living.hold(giveUp);
+      return {
+        end: () => {
+          isHeld = false;
+          moment.end();
+        },
+      };
+    });
+    assert.ok(!(body instanceof Uint8Array), 'or this test proves nothing');
+    let now = rows;
+    const read: Uint8Array[] = [];
+    for (const chunk of body) {
+      read.push(chunk);
+      // Hosts of which the candidates were told already, and hosts that the search has not reached.
+      for (const start of [10 * read.length, hostCount - 2 - 10 * read.length]) {
+        for (const [place, kind] of kinds.entries()) {
+          now = changeFleet(living, now, { kind, at: start - place, what: read.length });
+        }
+        now = moveBelow(living, now, start - kinds.length, start + 1);
+      }
+    }
+    assert.ok(read.length > 5, `${read.length} chunks`);
+    assert.equal(isHeld, false);
+    assert.ok(textOf(read) === expected, 'the answer is of another moment');
+    const request2 = requestOf(request.groups, { nested: request.nested });
+    const later = textOf(candidatesJson(living.fleet, request2, search(living.fleet, request2, options), version));
+    const reloaded = createFleet(now).fleet;
+    assert.deepEqual(
+      comparable(later, request2),
+      comparable(textOf(candidatesJson(reloaded, request2, search(reloaded, request2, options), version)), request2),
+    );
   });
-  assert.ok(providerUuid(child - 1) in summaries);
+}
+
+test('if too much would be kept for answers, the oldest one breaks off, and what was kept for it is free', async () => {
+  v8.setFlagsFromString('--expose-gc');
+  const collect: () => void = vm.runInNewContext('gc');
+  const count = 30_000;
+  const living = createFleet(rowsOf(Array.from({ length: count }, host)));
+  const request = parseCandidateRequest(parseQuery('resources=VCPU:1'), 39);
+  const options = { strategy: 'depth-first', randomize: false, limited: false } as const;
+  const open = () => {
+    const { candidates, settle } = openSearch(living.fleet, request, options);
+    const body = jsonBody(candidatesJson(living.fleet, request, candidates, 39), (giveUp) => {
+      settle();
+      return living.hold(giveUp);
+    });
+    return body instanceof Uint8Array ? assert.fail('or this test proves nothing') : body;
+  };
+  const changeAll = () => {
+    for (const { id: providerId } of [...living.fleet.byId.values()]) {
+      const effects = [{ providerId, bump: 1, used: [] }];
+      living.detach(effects);
+      showEffects(living.fleet, { effects }, 1);
+    }
+  };
+  const shown = Array.from(living.fleet.byId.values(), (provider) => new WeakRef(provider));
+  const expected = textOf(candidatesJson(living.fleet, request, search(living.fleet, request, options), 39));
+  const first = open();
+  changeAll();
+  const second = open();
+  let isCutOff = false;
+  const stream = streamedBody(first, () => {
+    isCutOff = true;
+  }).getReader();
+  for (let chunk = 0; chunk < 3; chunk++) assert.ok((await stream.read()).value);
+  // The fleet has fewer than 50,000 providers, and so two moments cannot keep all of them.
+  changeAll();
+  let more = await stream.read();
+  for (; !more.done; more = await stream.read());
+  assert.ok(isCutOff);
+  assert.ok(textOf(second) === expected, 'the other answer comes to its end');
+  await setImmediate();
+  collect();
+  const left = shown.filter((each) => each.deref() !== undefined).length;
+  assert.equal(left, 0, `${left} of ${count} providers are still in memory`);
 });

@@ -7,9 +7,11 @@ import { aggregates } from './topology.ts';
 /** A change to one provider of the deployment, as two numbers say: which provider, and what exactly. */
 export type Change = { readonly kind: keyof typeof changes; readonly at: number; readonly what: number };
 
-const noChanges: Changes = {
+/** Of a refresh that finds nothing. */
+export const noChanges: Changes = {
   snapshot: '',
   lastXid: null,
+  lastInventoryXid: null,
   told: null,
   reload: false,
   isMuch: false,

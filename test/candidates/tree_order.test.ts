@@ -10,7 +10,7 @@ import { ApiError } from '../../src/rest/errors.ts';
 import { type AllRows, createFleet } from '../fleet/made_up_fleet.ts';
 import { candidateKey } from './candidate_key.ts';
 import { groupOf, requestOf } from './plain_request.ts';
-import { anyChange, changes } from './random_change.ts';
+import { anyChange, changes, noChanges } from './random_change.ts';
 import { anyRequest } from './random_request.ts';
 import { anyTopology } from './random_topology.ts';
 import { classNames, type Node, nodeAt, rowsOf, type Stock, stockOf, traitNames } from './topology.ts';
@@ -278,4 +278,22 @@ test('trees that are equal come in random order where that is asked for', () => 
   assert.deepEqual([...firsts([least, { kind: 'random' }, fast], false)].sort(), [0, 1, 2, 3, 4, 5], 'random before');
   assert.deepEqual([...firsts([least, fast], true)].sort(), [0, 2, 4], 'as configured');
   assert.deepEqual([...firsts([least, fast], false)], [0], 'not random');
+});
+
+test('a tree whose one provider gets more room is found, though the tree has as much as before', () => {
+  const treeOf = (root: number, amounts: readonly [number, number]) => [
+    nodeAt(root),
+    nodeAt(root + 1, { parent: root, stock: { VCPU: stockOf(amounts[0]) } }),
+    nodeAt(root + 2, { parent: root, stock: { VCPU: stockOf(amounts[1]) } }),
+  ];
+  const rowsWith = (amounts: readonly [number, number]) => rowsOf([...treeOf(0, amounts), ...treeOf(3, [2, 2])]);
+  const order = [{ kind: 'free', className: 'VCPU', mostFirst: true }] as const;
+  const request = { ...requestOf([groupOf('', { VCPU: 3 })]), order };
+  const { fleet, apply } = createFleet(rowsWith([2, 2]));
+  const find = () => keysOf(fleet, request, { ...steady, limited: true });
+  assert.deepEqual(find(), []);
+  const rows = rowsWith([1, 3]);
+  const changed = rows.providers.map(({ id }) => id);
+  apply({ ...noChanges, ...rows, whole: changed, traitNames: null, classNames: null });
+  assert.equal(find().length, 1);
 });

@@ -64,6 +64,7 @@ const having = (used: number, generation: number | null = 3): ReadonlyMap<string
         uuid: 'c1',
         id: generation === null ? null : 1,
         generation,
+        formerGenerations: 0,
         projectId: 'p',
         userId: 'u',
         consumerType: null,

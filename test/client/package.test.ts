@@ -114,7 +114,10 @@ test('with Node.js 20 each command names the version that it needs', { timeout: 
       (ended) => ended,
     );
     assert.equal(refused.code, name === 'placement-status' ? 255 : 2);
-    assert.match(refused.stderr, new RegExp(`^${name}: This is Node\\.js 20\\..* too old\\. Use 22 or newer.*\n$`));
+    assert.match(
+      refused.stderr,
+      new RegExp(`^${name}: This is Node\\.js 20\\..* too old\\. Use 22\\.13 or newer.*\n$`),
+    );
   }
 });
 
@@ -124,7 +127,7 @@ test('npm with Node.js 20 warns that the packages need a newer Node.js', { timeo
   for (const name of ['placement', 'placement-client']) {
     const flags = ['--dry-run', '--prefer-offline', '--no-audit', '--no-fund', '--loglevel=warn'];
     const { stderr } = await exec(nodes['20'], [npmProgram, 'install', packed(name), ...flags], { cwd: place });
-    assert.match(stderr, new RegExp(`EBADENGINE[\\s\\S]*package: '${name}@[\\s\\S]*node: '>=22'`));
+    assert.match(stderr, new RegExp(`EBADENGINE[\\s\\S]*package: '${name}@[\\s\\S]*node: '>=22\\.13'`));
   }
 });
 

@@ -6,8 +6,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Database } from '../../db/engine/connect.ts';
 import { onlineMigrations } from '../../db/online/run.ts';
+import { readServices } from '../../db/statements/services/read_services.ts';
 import { runOnlineDataMigrations } from '../../src/manage/online_data_migrations.ts';
 import { engines } from '../engines.ts';
+import { untilWaiting, withTwoConnections } from '../races/two_connections.ts';
 import { at } from '../requests.ts';
 import { withTestService } from '../services.ts';
 import { asNova, services, withRegistry } from './nova.ts';
@@ -49,6 +51,23 @@ for (const engine of engines) {
     });
   });
 }
+
+test('readers lock old services in one order, so that two of them do not wait for each other in a circle', async () => {
+  await withTwoConnections(async ({ database, other }) => {
+    // The order of the rows in the table is not that of their keys.
+    await other.query(`insert into cells (id, uuid, name) values (1, 'cell', 'cell')`);
+    await other.query(`insert into services (cell_id, id, host, "binary")
+      select 1, id, 'host' || id, 'nova-compute' from generate_series(9, 1, -1) as id`);
+    await other.query('begin');
+    await other.query('select from services where id = 1 for update');
+    const reading = readServices(database, {}, 60);
+    await untilWaiting(other);
+    const free = await other.query('select from services for update skip locked');
+    assert.equal(free.rowCount, 9, 'it holds no other lock while it waits for the first');
+    await other.query('commit');
+    assert.equal((await reading).length, 9);
+  });
+});
 
 async function insertOldServices({ kysely }: Database, count: number): Promise<void> {
   const cell = await kysely

@@ -3,13 +3,16 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { suite, test } from 'node:test';
 import pg from 'pg';
+import { pino } from 'pino';
 import { openService } from '../../src/start/service.ts';
 import { postgresqlServer, withFreshDatabase } from '../engines.ts';
 import { carriesPreparedStatements, hasPgbouncer, type Pgbouncer, startPgbouncer } from '../pgbouncer.ts';
 import { createDatabase, execute } from '../postgresql.ts';
+import { openSwitch } from '../races/switch.ts';
 import { untilWaitingFor } from '../races/two_connections.ts';
 import { accepted, at, makeProvider, newClaim, requestsTo, type Send } from '../requests.ts';
 import { testConfig } from '../services.ts';
+import { until } from '../until.ts';
 
 const clients = 8;
 const rounds = 12;
@@ -105,6 +108,60 @@ suite('behind PgBouncer in transaction mode', { skip: hasPgbouncer() ? false : '
         await service.close();
       } finally {
         await other.end();
+        await pgbouncer.stop();
+      }
+    }));
+
+  test('a process that starts before PgBouncer has reached the database tries again, and then serves', async () => {
+    const database = await createDatabase(await postgresqlServer());
+    const url = new URL(database.url);
+    const serverPort = Number(url.port);
+    const address = await openSwitch(1);
+    url.port = String(address.port);
+    const pgbouncer = await startPgbouncer(url.href, { query_wait_timeout: 1 }, 'pooler');
+    const attempts: string[] = [];
+    const logger = pino({}, { write: (line: string) => attempts.push(line) });
+    const retried = { preparedStatements: false, syncOnStartup: true, maxRetries: 60, retryInterval: 1 };
+    try {
+      const opening = openService(testConfig({ placementDatabase: { connection: pgbouncer.url, ...retried } }), {
+        logger,
+      });
+      opening.catch(() => {});
+      await until('an attempt has failed', () =>
+        attempts.some((line) => /The next attempt, 1 of 60, is in 1 s/.test(line)),
+      );
+      assert.match(attempts.join(''), /cannot be reached: query_wait_timeout/);
+      address.lead(serverPort);
+      const service = await opening;
+      assert.equal((await requestsTo(service)('GET', '/resource_providers')).status, 200);
+      // The same while it serves: PgBouncer closes its connections, lets nothing in, and then reaches the database again.
+      address.lead(1);
+      const isRefused = async () => (await requestsTo(service)('GET', '/resource_providers')).status === 503;
+      await until('requests are refused', isRefused);
+      address.lead(serverPort);
+      await until('requests are served', async () => !(await isRefused()));
+      await service.close();
+    } finally {
+      await pgbouncer.stop();
+      address.close();
+      await database.drop();
+    }
+  });
+
+  test('a start with a wrong password or database, which PgBouncer refuses for good, ends at once', () =>
+    withFreshDatabase('postgresql', async ({ config: { connection = '' } }) => {
+      const pgbouncer = await startPgbouncer(connection, {});
+      try {
+        for (const [url, reason] of [
+          [pgbouncer.url.replace(':secret@', ':wrong@'), 'authentication failed'],
+          [pgbouncer.url.replace('/placement', '/another'), 'no such database: another'],
+        ] as const) {
+          const startedMs = performance.now();
+          const placementDatabase = { connection: url, maxRetries: 10, retryInterval: 10 };
+          await assert.rejects(openService(testConfig({ placementDatabase })), new RegExp(reason));
+          assert.ok(performance.now() - startedMs < 10_000, reason);
+        }
+      } finally {
         await pgbouncer.stop();
       }
     }));

@@ -5,6 +5,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { sql, type Transaction } from 'kysely';
+import pg from 'pg';
 import { type Database, openDatabase } from '../../db/engine/connect.ts';
 import { onlyRow } from '../../db/engine/only_row.ts';
 import { inventoryChangesSince, type Moment, partsOf, readMoment } from '../../db/fleet/change_log.ts';
@@ -26,34 +27,43 @@ const reads: Readonly<Record<string, Read>> = {
   },
 };
 
+/** The number of rows that one read of the log looks at in the table. */
+function looksAt(database: Database, { table, read }: Read, moment: Moment): Promise<Reads> {
+  const lookedAt = (transaction: Transaction<Tables>): Promise<Reads> =>
+    onlyRow(
+      transaction,
+      sql<Reads>`select seq_scan::integer as scans, (seq_tup_read + idx_tup_fetch)::integer as rows
+        from pg_stat_xact_user_tables where relname = ${table}`,
+    );
+  return database.kysely.transaction().execute(async (transaction) => {
+    const before = await lookedAt(transaction);
+    await read({ ...database, kysely: transaction }, moment);
+    const after = await lookedAt(transaction);
+    return { scans: after.scans - before.scans, rows: after.rows - before.rows };
+  });
+}
+
+/** Adds rows to a log. @param xid of which transaction they are; default: of their own */
+const grow = ({ kysely }: Database, { table }: Read, rows: number, xid?: string) => {
+  const [columns, values] = table === 'provider_changes' ? [sql`, whole`, sql`, false`] : [sql``, sql``];
+  return sql`insert into ${sql.table(table)} (xid${columns})
+    select coalesce(${xid ?? null}::xid8, pg_current_xact_id())${values} from generate_series(1, ${rows}::integer)`.execute(
+    kysely,
+  );
+};
+
 for (const engine of engines) {
-  for (const [what, { table, read }] of Object.entries(reads)) {
+  for (const [what, asked] of Object.entries(reads)) {
+    const { table, read } = asked;
     test(`${what} on ${engine}`, async () => {
       await withFreshDatabase(engine, async ({ settings }) => {
         // One connection, which keeps its plans.
         const database = await openDatabase({ ...settings, maxPoolSize: 1 });
         const { kysely } = database;
-        const grow = (rows: number) =>
-          sql`insert into ${sql.table(table)} ${table === 'provider_changes' ? sql`(whole) select false` : sql`select`}
-            from generate_series(1, ${rows}::integer)`.execute(kysely);
-        const lookedAt = (transaction: Transaction<Tables>): Promise<Reads> =>
-          onlyRow(
-            transaction,
-            sql<Reads>`select seq_scan::integer as scans, (seq_tup_read + idx_tup_fetch)::integer as rows
-              from pg_stat_xact_user_tables where relname = ${table}`,
-          );
-        /** The number of rows that one read of the log looks at in the table. */
-        const looksAt = (moment: Moment): Promise<Reads> =>
-          kysely.transaction().execute(async (transaction) => {
-            const before = await lookedAt(transaction);
-            await read({ ...database, kysely: transaction }, moment);
-            const after = await lookedAt(transaction);
-            return { scans: after.scans - before.scans, rows: after.rows - before.rows };
-          });
         try {
           // The moment is as if a transaction was running when the log was short, and has ended.
           const early = await onlyRow(kysely, sql<{ xid: string }>`select pg_current_xact_id()::text as xid`);
-          await grow(60);
+          await grow(database, asked, 60);
           await sql`vacuum analyze ${sql.table(table)}`.execute(kysely);
           // The moment has no running transactions of other databases, because the statement would then have another
           // text.
@@ -64,14 +74,14 @@ for (const engine of engines) {
             return { open, closed: { ...moment, snapshot: `${xmax}:${xmax}:` } };
           };
           const planned = await now();
-          for (const moment of Object.values(planned)) await looksAt(moment);
-          await grow(20_000);
+          for (const moment of Object.values(planned)) await looksAt(database, asked, moment);
+          await grow(database, asked, 20_000);
           for (const when of ['as it was planned', 'with fresh statistics'] as const) {
             if (when === 'with fresh statistics') await sql`analyze ${sql.table(table)}`.execute(kysely);
             const { open, closed } = await now();
-            await grow(3);
+            await grow(database, asked, 3);
             for (const moment of [open, closed]) {
-              const { scans, rows } = await looksAt(moment);
+              const { scans, rows } = await looksAt(database, asked, moment);
               assert.equal(scans, 0, when);
               // Whether there is a change is known by one row. A plan that is made after autovacuum looks at the ends of the index.
               assert.ok(rows >= (read === lookForChanges ? 1 : 3) && rows < 20, `${when} it looked at ${rows} rows`);
@@ -83,4 +93,32 @@ for (const engine of engines) {
       });
     });
   }
+}
+
+for (const [what, asked] of Object.entries(reads)) {
+  test(`${what}, while a transaction with many rows is under way that is newer than all that have ended`, async () => {
+    await withFreshDatabase('postgresql', async ({ settings }) => {
+      if (!('connection' in settings)) throw new Error('Transactions at the same time need a PostgreSQL server.');
+      const database = await openDatabase(settings);
+      const other = new pg.Client({ connectionString: settings.connection });
+      await other.connect();
+      try {
+        await other.query('begin');
+        const xid: string = (await other.query('select pg_current_xact_id()::text as xid')).rows[0].xid;
+        // The statistics count rows that are visible, so these are.
+        await grow(database, asked, 20_000, xid);
+        const moment = await readMoment(database.kysely);
+        const { xmax } = partsOf(moment.snapshot);
+        const before = String(BigInt(xid) - 3n); // so that there is a gap as well
+        const open = { ...moment, snapshot: `${xid}:${xmax}:${xid}`, lastXid: before };
+        await grow(database, asked, 3);
+        const { scans, rows } = await looksAt(database, asked, open);
+        assert.equal(scans, 0);
+        assert.ok(rows >= (asked.read === lookForChanges ? 1 : 3) && rows < 20, `it looked at ${rows} rows`);
+      } finally {
+        await other.end();
+        await database.close();
+      }
+    });
+  });
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { sql } from 'kysely';
-import { vacuumTables } from '../../db/engine/embedded_upkeep.ts';
+import { shortenLog, vacuumTables } from '../../db/engine/embedded_upkeep.ts';
 import { freshDatabase } from '../engines.ts';
 import { openServiceOn } from '../services.ts';
 
@@ -28,6 +28,34 @@ test('on the embedded database, dead rows are vacuumed, and unchanged tables are
     assert.deepEqual(await counts(), { dead: 0, vacuums: 1 });
     await vacuumTables(kysely);
     assert.deepEqual(await counts(), { dead: 0, vacuums: 1 });
+  } finally {
+    await service.close();
+  }
+});
+
+test('on the embedded database, the log is shortened when it is longer than it may be', async () => {
+  const database = await freshDatabase('embedded');
+  const service = await openServiceOn(database);
+  const { kysely } = service.database;
+  const logBegins = async () =>
+    (await sql<{ at: string }>`select redo_lsn::text as at from pg_control_checkpoint()`.execute(kysely)).rows[0]?.at;
+  const files = async () =>
+    (await sql<{ name: string }>`select name from pg_ls_waldir() order by name`.execute(kysely)).rows.map(
+      ({ name }) => name,
+    );
+  try {
+    const [began, first] = [await logBegins(), (await files())[0]];
+    await sql`create table filled as select repeat('x', 1000) as text from generate_series(1, 3000)`.execute(kysely);
+    await sql`select pg_switch_wal()`.execute(kysely); // the next file of the log begins
+    await shortenLog(kysely, 2 ** 30);
+    assert.equal(await logBegins(), began);
+    assert.ok((await files()).includes(first ?? ''));
+    await shortenLog(kysely, 2 ** 20);
+    const begins = await logBegins();
+    assert.notEqual(begins, began);
+    assert.ok(!(await files()).includes(first ?? ''));
+    await shortenLog(kysely, 2 ** 20);
+    assert.equal(await logBegins(), begins);
   } finally {
     await service.close();
   }

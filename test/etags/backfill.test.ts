@@ -3,9 +3,10 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { sql } from 'kysely';
 import { openDatabase } from '../../db/engine/connect.ts';
 import { backfillEtags } from '../../db/online/backfill_etags.ts';
-import { engines, withFreshDatabase } from '../engines.ts';
+import { anyEngine, engines, withFreshDatabase } from '../engines.ts';
 import { startCommand, withCommands } from '../manage/commands.ts';
 import { requestsTo } from '../requests.ts';
 import { openServiceOn } from '../services.ts';
@@ -117,3 +118,25 @@ for (const engine of engines) {
     });
   });
 }
+
+test('rows that come without a tag in a table that was passed already get one in the same run', async () => {
+  await withFreshDatabase(anyEngine, async (fresh) => {
+    const service = await openServiceOn(fresh);
+    const database = 'connection' in fresh.settings ? await openDatabase(fresh.settings) : service.database;
+    await insertOldRows(database, { providers: 10, consumers: 25 });
+    const migration = backfillEtags(database);
+    const first = await migration.runBatch(35);
+    assert.equal(first.done, 35, 'inventories and some consumers');
+    // As a program of a release before entity tags would write them.
+    await database.transaction([
+      sql`select set_config('placement.etags', 'only', true)`,
+      sql`update inventories set etag = null where resource_provider_id = 1001`,
+    ]);
+    let done: number;
+    do ({ done } = await migration.runBatch(20));
+    while (done > 0);
+    assert.equal(await countLacking(database), 0);
+    if (database !== service.database) await database.close();
+    await service.close();
+  });
+});

@@ -49,9 +49,17 @@ for (const engine of engines) {
         await write({ kind: 'child', uuid: 'child', name: 'child', parent: { id, uuid: 'rp' }, tags: newTags });
         assert.deepEqual(await stored(database, 'child'), { ...newTags, inventory: null });
 
-        const guard = (generation: number) => ({ providerId: id, generation });
+        const guard = (generation: number) => ({ providerId: id, uuid: 'rp', generation });
         const both = [inventory(0, 'VCPU', 'vcpu 1'), inventory(1, 'MEMORY_MB', 'memory')];
-        await write({ kind: 'inventories', ...guard(0), put: both, remove: [], kept: [], tag: 'i1', tagBefore: 'i' });
+        await write({
+          kind: 'inventories',
+          ...guard(0),
+          put: both,
+          remove: [],
+          present: [],
+          tag: 'i1',
+          tagBefore: 'i',
+        });
         assert.deepEqual(await stored(database, 'rp'), { ...newTags, inventories: 'i1', inventory: 'vcpu 1 memory' });
         const vcpu = { ...inventory(0, 'VCPU', 'vcpu 2'), total: 11 };
         await write({
@@ -59,22 +67,37 @@ for (const engine of engines) {
           ...guard(1),
           put: [vcpu],
           remove: [1],
-          kept: [],
+          present: [],
           tag: 'i2',
           tagBefore: 'i1',
         });
         assert.deepEqual(await stored(database, 'rp'), { ...newTags, inventories: 'i2', inventory: 'vcpu 2' });
-        await write({ kind: 'inventories', ...guard(2), put: [], remove: [0], kept: [], tag: 'i3', tagBefore: 'i2' });
+        await write({
+          kind: 'inventories',
+          ...guard(2),
+          put: [],
+          remove: [0],
+          present: [],
+          tag: 'i3',
+          tagBefore: 'i2',
+        });
 
         const traits = await database.kysely.selectFrom('traits').select(['id', 'name']).limit(2).execute();
         for (const [place, tag] of ['t1', 't2', 't3'].entries()) {
           const tagBefore = place === 0 ? 't' : `t${place}`;
-          await write({ kind: 'traits', ...guard(3 + place), traits: traits.slice(place), tag, tagBefore });
+          await write({
+            kind: 'traits',
+            ...guard(3 + place),
+            traits: traits.slice(place),
+            present: [],
+            tag,
+            tagBefore,
+          });
           assert.equal((await stored(database, 'rp'))?.traits, tag);
         }
         await write({ kind: 'aggregates', ...guard(6), uuids: ['one', 'other'], tag: 'a1', tagBefore: 'a' });
         assert.equal((await stored(database, 'rp'))?.aggregates, 'a1');
-        await write({ kind: 'last aggregates', providerId: id, uuids: [], tag: 'a2', tagBefore: 'a1' });
+        await write({ kind: 'last aggregates', providerId: id, uuid: 'rp', uuids: [], tag: 'a2', tagBefore: 'a1' });
         const last = { provider: 'p', inventories: 'i3', inventory: null, traits: 't3', aggregates: 'a2' };
         assert.deepEqual(await stored(database, 'rp'), last);
 

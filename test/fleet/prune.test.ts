@@ -1,8 +1,10 @@
 /** On the embedded engine: on PostgreSQL the open transactions of other tests, in other databases, delay pruning. */
 import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
 import { sql } from 'kysely';
 import { pruneChanges } from '../../db/fleet/prune_changes.ts';
+import { accepted, makeProvider, newClaim, requestsTo } from '../requests.ts';
 import { withTestService } from '../services.ts';
 
 test('a log that grew for months while upstream used the database is pruned in full and in parts', async () => {
@@ -50,5 +52,24 @@ test('each pruned part of the inventory log leaves a row that means all provider
       [null],
     );
     assert.notEqual(second[0]?.xid, first[0]?.xid);
+  });
+});
+
+test('a process that has found no changes for some time writes claims after the inventory log was pruned', async () => {
+  await withTestService('embedded', {}, async (service) => {
+    const { database, fleet } = service;
+    const send = requestsTo(service);
+    const host = randomUUID();
+    await makeProvider(send, host, { VCPU: { total: 8 } });
+    const claim = async () =>
+      accepted(await send('PUT', `/allocations/${randomUUID()}`, newClaim({ [host]: { VCPU: 1 } })));
+    await claim();
+    for (let refreshes = 0; refreshes < 4; refreshes += 1) await fleet.fresh();
+    const { loads } = fleet.counts;
+    await pruneChanges(database, await pruneChanges(database, undefined));
+    const { rows } = await sql`select provider_id from inventory_changes`.execute(database.kysely);
+    assert.deepEqual(rows, [{ provider_id: null }], 'the row for all providers is in no other log');
+    await claim();
+    assert.equal(fleet.counts.loads, loads);
   });
 });

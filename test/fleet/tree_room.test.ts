@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import { pageOf } from '../../db/fleet/rows.ts';
 import type { LivingFleet } from '../../src/fleet/fleet.ts';
 import { showEffects } from '../../src/fleet/own_writes.ts';
 import type { Demand } from '../../src/fleet/tree_room.ts';
@@ -125,6 +126,30 @@ test('they are so among thousands of trees, with more changes than are taken in 
     ),
     { numRuns: 6 },
   );
+});
+
+test('a tree that has room is found while the fleet grows beyond what a list was made for', () => {
+  const full: Stock = { ...stockOf(8), used: 8 };
+  const rows = rowsOf(
+    Array.from({ length: 3000 }, (_, place) => nodeAt(place, { stock: { VCPU: place === 7 ? stockOf(8) : full } })),
+  );
+  const between = (start: number, end: number): AllRows => ({
+    ...rows,
+    providers: rows.providers.slice(start, end),
+    inventories: rows.inventories.slice(start, end),
+  });
+  const living = createFleet(between(0, 1800));
+  for (let length = 1800; length < rows.providers.length; length += 200) {
+    check(living, between(0, length), [{ classId: 1, ofOne: 8, total: 8 }], `${length} trees`);
+    const added = between(length, length + 200);
+    const growing = living.gather();
+    growing.add(pageOf(added));
+    growing.apply(
+      added.providers.map(({ id }) => id),
+      { traitNames: null, classNames: null },
+    );
+  }
+  assert.equal(living.fleet.treeRoom.made, 1, 'the list grew');
 });
 
 test('a list is made once, and no more than sixteen are kept', () => {

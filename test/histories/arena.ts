@@ -2,18 +2,32 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Random } from '../races/random.ts';
 import { randomUuid } from '../races/random.ts';
 import type { Action } from './action.ts';
+import { ensureClass } from './class_actions.ts';
 import type { Connection } from './connection.ts';
-import { setAggregates, stock } from './provider_actions.ts';
-import type { Inventory, State } from './state.ts';
+import { setAggregates, setTraits, stock } from './provider_actions.ts';
+import type { Inventory, ProviderState, State } from './state.ts';
+import { anyTime } from './terms.ts';
+import { make } from './tree_actions.ts';
+
+/**
+ * What a history is about: hosts without children; trees that move, and claims by query in them; classes that get other names,
+ * and the reshaper; or consumers that are made again.
+ */
+export const scenes = ['hosts', 'trees', 'classes', 'again'] as const;
+export type Scene = (typeof scenes)[number];
 
 /** A few providers and consumers of one history, which no other client uses. */
 export type Arena = {
+  readonly scene: Scene;
+  /** Also those that do not exist at first. */
   readonly providers: readonly string[];
   readonly consumers: readonly string[];
   /** The projects of its consumers. */
   readonly projects: readonly string[];
-  /** All providers are in the first one at first. */
+  /** All hosts are in the first one at first. */
   readonly aggregates: readonly [string, string];
+  /** The names that its custom classes may have. No other history has them, so that no provider of another one fits a query for them. */
+  readonly classes: readonly string[];
   readonly initial: State;
 };
 
@@ -26,56 +40,108 @@ const inventory = (total: number, allocation_ratio = 1): Inventory => ({
   allocation_ratio,
 });
 
+/** A provider to make. */
+type Planned = Pick<ProviderState, 'inventories'> & {
+  /** The place of its parent in the list; undefined for a root. */
+  readonly below?: number;
+  readonly traits?: readonly string[];
+  readonly isMember?: boolean;
+};
+
+/** What is there at first; parents come before their children. */
+type Plan = {
+  readonly providers: readonly Planned[];
+  /** How many more providers may be made. */
+  readonly spare: number;
+  readonly consumers: number;
+};
+
+const plans: Readonly<Record<Scene, (classes: readonly string[]) => Plan>> = {
+  hosts: () => ({
+    providers: Array.from({ length: 3 }, () => ({
+      inventories: { VCPU: inventory(4, 2), MEMORY_MB: inventory(6) },
+      isMember: true,
+    })),
+    spare: 0,
+    consumers: 5,
+  }),
+  // Two hosts with a part each, a part that moves between them, and one without anything, which comes and goes.
+  trees: ([first = '', second = '']) => ({
+    providers: [
+      { inventories: { [second]: inventory(5) }, isMember: true, traits: ['COMPUTE_NODE'] },
+      { inventories: { [second]: inventory(5) }, isMember: true },
+      { inventories: { [first]: inventory(3) }, below: 0, traits: ['HW_CPU_X86_AVX'] },
+      { inventories: { [first]: inventory(3) }, below: 1 },
+      { inventories: { [first]: inventory(4) } },
+      { inventories: {}, below: 0 },
+    ],
+    spare: 1,
+    consumers: 4,
+  }),
+  classes: ([first = '', second = '']) => ({
+    providers: [
+      { inventories: { VCPU: inventory(4), [first]: inventory(4), [second]: inventory(6) }, isMember: true },
+      { inventories: { [first]: inventory(3) }, below: 0 },
+      { inventories: { [second]: inventory(3) } },
+    ],
+    spare: 0,
+    consumers: 3,
+  }),
+  again: () => ({
+    providers: [{ inventories: { VCPU: inventory(8) }, isMember: true }],
+    spare: 0,
+    consumers: 2,
+  }),
+};
+
 /**
- * Makes the providers.
+ * Makes the providers and classes.
  *
  * @param pauseMs the time between two requests
  * @returns undefined if one of the requests failed: what it did is unknown, so the arena is of no use
  */
-export async function makeArena({ send }: Connection, random: Random, pauseMs = 0): Promise<Arena | undefined> {
+export async function makeArena(
+  { send }: Connection,
+  random: Random,
+  scene: Scene = 'hosts',
+  pauseMs = 0,
+): Promise<Arena | undefined> {
   const uuids = (count: number) => Array.from({ length: count }, () => randomUuid(random));
-  const providers = uuids(3);
+  const own = randomUuid(random).slice(0, 8).toUpperCase();
+  const ends = { hosts: [], trees: ['A', 'B'], classes: ['A', 'B', 'C'], again: [] }[scene];
+  const classes = ends.map((end) => `CUSTOM_${own}_${end}`);
+  const plan = plans[scene](classes);
+  const made = uuids(plan.providers.length);
   const aggregates = [randomUuid(random), randomUuid(random)] as const;
-  const inventories = { VCPU: inventory(4, 2), MEMORY_MB: inventory(6) };
-  const initial: Record<string, State['providers'][string]> = {};
-  for (const uuid of providers) {
-    const name = `${uuid} 0`;
-    const steps = [
-      { method: 'POST', path: '/resource_providers', minor: 20, body: { uuid, name } },
-      stock(28, uuid, 0, inventories),
-      setAggregates(28, uuid, 1, [aggregates[0]]),
-    ] as const;
-    for (const step of steps) {
-      if (pauseMs > 0) await sleep(pauseMs);
-      if ((await send(step))?.status !== 200) return undefined;
-    }
-    initial[uuid] = { name, generation: 2, inventories, traits: [], aggregates: [aggregates[0]] };
+  const steps: Action[] = classes.slice(0, 2).map((name) => ensureClass(28, name));
+  let state: State = { providers: {}, consumers: {}, classes: [], former: {} };
+  for (const [place, { inventories, below, traits = [], isMember = false }] of plan.providers.entries()) {
+    const uuid = made[place] ?? '';
+    const parent = below === undefined ? null : (made[below] ?? null);
+    steps.push(make(20, uuid, `${uuid} 0`, parent));
+    const parts = [
+      ...(Object.keys(inventories).length === 0
+        ? []
+        : [(generation: number) => stock(28, uuid, generation, inventories)]),
+      ...(traits.length === 0 ? [] : [(generation: number) => setTraits(28, uuid, generation, traits)]),
+      ...(isMember ? [(generation: number) => setAggregates(28, uuid, generation, [aggregates[0]])] : []),
+    ];
+    steps.push(...parts.map((write, generation) => write(generation)));
   }
-  const projects = uuids(2);
-  return { providers, consumers: uuids(5), projects, aggregates, initial: { providers: initial, consumers: {} } };
-}
-
-/** What clients of an arena have seen last. It may be outdated. */
-export type Notes = {
-  readonly generations: Map<string, number | null>;
-  readonly tags: Map<string, string>;
-};
-
-/** Notes what an answer shows. */
-export function takeNotes(
-  { generations, tags }: Notes,
-  { method, path }: Action,
-  reply: { readonly status: number; readonly etag: string | undefined; readonly body: unknown },
-): void {
-  const [, kind = '', uuid = ''] = path.split(/[/?]/);
-  if (reply.etag !== undefined) tags.set(path, reply.etag);
-  else if (method !== 'GET') tags.delete(path);
-  const body = (reply.body ?? {}) as Readonly<Record<string, unknown>>;
-  const shown = body.consumer_generation ?? body.resource_provider_generation ?? body.generation;
-  if (typeof shown === 'number') generations.set(uuid, shown);
-  else if (kind === 'allocations' && (reply.status === 404 || method === 'DELETE' || method === 'GET')) {
-    generations.set(uuid, null);
-  } else if (reply.status === 204 && method === 'PUT') {
-    generations.delete(uuid);
+  for (const step of steps) {
+    if (pauseMs > 0) await sleep(pauseMs);
+    const reply = await send(step);
+    const [after] = reply === undefined || reply.status >= 300 ? [] : step.after(state, reply, anyTime);
+    if (after === undefined) return undefined;
+    state = after;
   }
+  return {
+    scene,
+    providers: [...made, ...uuids(plan.spare)],
+    consumers: uuids(plan.consumers),
+    projects: uuids(2),
+    aggregates,
+    classes,
+    initial: state,
+  };
 }

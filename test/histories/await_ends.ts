@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Random } from '../races/random.ts';
 import type { Action } from './action.ts';
-import { setTerm } from './claim_actions.ts';
+import { newest } from './chooser.ts';
+import { setTerm } from './consumer_actions.ts';
 import type { Reply } from './history.ts';
-import { newest } from './random_action.ts';
 import { readAllocations } from './read_actions.ts';
 
 /** A term that ends later than this is not waited for. */

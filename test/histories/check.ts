@@ -1,10 +1,12 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Action } from './action.ts';
+import { withoutConsumer } from './consumer_generations.ts';
 import type { Operation } from './history.ts';
 import { linearize, type Order } from './linearize.ts';
 import type { Life } from './live.ts';
-import { type State, sortedJson, withConsumer } from './state.ts';
+import { keyOf, type ProviderState, type State, sortedJson, usagesOf } from './state.ts';
 import { afterRemovals, anyTime, type Moment } from './terms.ts';
+import { rootOf } from './trees.ts';
 
 /**
  * What is wrong with a history. Without an order that explains it, the kind is that of the request at which the search ends: `stale`
@@ -43,7 +45,7 @@ export function check(
   );
   const specification = {
     initial: arena.initial,
-    keyOf: sortedJson,
+    keyOf,
     after: (state: State, operation: Operation<Action>, until: number) =>
       stepsFrom(state, operation, circumstances, until).map(({ after }) => after),
   };
@@ -88,26 +90,31 @@ function stepsFrom(
 const withoutMore = (state: State, more: State, less: State): State =>
   Object.keys(more.consumers)
     .filter((uuid) => less.consumers[uuid] === undefined)
-    .reduce((rest, uuid) => withConsumer(rest, uuid, undefined), state);
+    .reduce((rest, uuid) => withoutConsumer(rest, uuid), state);
 
 const described = ({ client, action, invoked, completed, reply }: Operation<Action>): string =>
   `client ${client}, ${invoked} to ${completed}: ${action.method} ${action.path} at 1.${action.minor}` +
   `${action.ifMatch === undefined ? '' : `, If-Match ${action.ifMatch.slice(0, 16)}`} ${sortedJson(action.body) ?? ''}` +
   `\n  answered ${reply?.status} ${sortedJson(reply?.body) ?? ''} ${reply?.etag?.slice(0, 16) ?? ''}`;
 
+const isMove = ({ method, body }: Action): boolean =>
+  method === 'PUT' && typeof body === 'object' && body !== null && 'parent_provider_uuid' in body;
+
+/** A part of a provider that exists. */
+const part =
+  <Part>(of: (provider: ProviderState, state: State, uuid: string) => Part) =>
+  (state: State, uuid: string): Part | undefined => {
+    const provider = state.providers[uuid];
+    return provider && of(provider, state, uuid);
+  };
+
 /** The parts of a provider that GET /changes tells of, and what they are. */
 const parts = {
-  provider: (state: State, uuid: string) => state.providers[uuid]?.name,
-  inventories: (state: State, uuid: string) => state.providers[uuid]?.inventories,
-  traits: (state: State, uuid: string) => state.providers[uuid]?.traits.toSorted(),
-  aggregates: (state: State, uuid: string) => state.providers[uuid]?.aggregates.toSorted(),
-  usages: (state: State, uuid: string) => {
-    const used: Record<string, number> = {};
-    for (const { allocations } of Object.values(state.consumers)) {
-      for (const [name, amount] of Object.entries(allocations[uuid] ?? {})) used[name] = (used[name] ?? 0) + amount;
-    }
-    return used;
-  },
+  provider: part(({ name, parent }, state, uuid) => ({ name, parent, root: rootOf(state, uuid) })),
+  inventories: part(({ inventories }) => inventories),
+  traits: part(({ traits }) => traits.toSorted()),
+  aggregates: part(({ aggregates }) => aggregates.toSorted()),
+  usages: part((_, { consumers }, uuid) => usagesOf(consumers)[uuid] ?? {}),
 } as const;
 
 /**
@@ -145,23 +152,38 @@ function untold(
         // By a clock that jumps, an end says nothing about when the removal was.
         return [circumstances.isClockSteady ? term.earliest : Number.NEGATIVE_INFINITY];
       });
+  /**
+   * When a provider may have got its present place in a tree: a move to it that is under way at the same time, or has no answer, may
+   * have been done first, although the order has another one first.
+   */
+  const movesBeside = ({ invoked, completed = 0 }: Operation<Action>): readonly number[] =>
+    operations
+      .filter(({ action }) => isMove(action))
+      .flatMap((each) => {
+        if (each.completed === undefined) return [Number.NEGATIVE_INFINITY];
+        return each.completed >= invoked && each.invoked <= completed ? [each.invoked] : [];
+      });
   let present = initial;
   for (const { step: operation, state } of order) {
     const seen = present;
     present = state;
     if (operation.completed === undefined) continue;
-    const key = sortedJson(state);
-    const before = stepsFrom(seen, operation, circumstances).find(({ after }) => sortedJson(after) === key)?.before;
+    const key = keyOf(state);
+    const before = stepsFrom(seen, operation, circumstances).find(({ after }) => keyOf(after) === key)?.before;
     for (const [from, to, changedMs, what] of [
       [seen, before ?? seen, Number.POSITIVE_INFINITY, 'a removal that is seen by'],
       [before ?? seen, state, operation.invoked, ''],
     ] as const) {
       if (from === to) continue;
-      for (const uuid of Object.keys(state.providers)) {
+      for (const uuid of Object.keys({ ...from.providers, ...to.providers })) {
         for (const [part, of] of Object.entries(parts)) {
           if (isDeepStrictEqual(of(from, uuid), of(to, uuid))) continue;
-          const ofPart = told.changes.filter((each) => each.uuid === uuid && each.parts.includes(part));
-          const sinceMs = part === 'usages' ? Math.min(changedMs, ...lossesBefore(from, to, uuid)) : changedMs;
+          const ofPart = told.changes.filter(
+            (each) => each.uuid === uuid && (each.parts.includes(part) || each.parts.includes('deleted')),
+          );
+          const earlier =
+            part === 'usages' ? lossesBefore(from, to, uuid) : part === 'provider' ? movesBeside(operation) : [];
+          const sinceMs = Math.min(changedMs, ...earlier);
           if (sinceMs < since || ofPart.some(({ completed }) => completed > sinceMs)) continue;
           const times = ofPart.map(({ completed }) => completed).join(', ');
           const text =

@@ -2,11 +2,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type Random, randomUuid } from '../races/random.ts';
 import type { Action } from './action.ts';
 import type { Arena } from './arena.ts';
+import { newest } from './chooser.ts';
 import type { Connection } from './connection.ts';
 import type { History } from './history.ts';
-import { newest } from './random_action.ts';
 
-/** What GET /changes told of the providers of an arena, and when. */
+/** What GET /changes told of the providers of an arena, and when. Of a deleted provider it is `deleted` instead of parts. */
 export type Told = { readonly uuid: string; readonly parts: readonly string[]; readonly completed: number };
 
 /** A client that follows changes. */
@@ -22,7 +22,11 @@ export type Follower = {
 
 type Answer = {
   readonly next: string;
-  readonly changes: readonly { readonly resource_provider?: string; readonly parts?: readonly string[] }[];
+  readonly changes: readonly {
+    readonly resource_provider?: string;
+    readonly parts?: readonly string[];
+    readonly deleted?: true;
+  }[];
 };
 
 const isToldOf = (answer: Answer | undefined, uuid: string): boolean =>
@@ -53,9 +57,9 @@ export async function startFollower(
     token = answer.next;
     const completed = history.now();
     told.since ??= completed;
-    for (const { resource_provider: uuid, parts } of answer.changes) {
-      if (uuid !== undefined && parts !== undefined && arena.providers.includes(uuid)) {
-        changes.push({ uuid, parts, completed });
+    for (const { resource_provider: uuid, parts = [], deleted } of answer.changes) {
+      if (uuid !== undefined && arena.providers.includes(uuid)) {
+        changes.push({ uuid, parts: deleted ? ['deleted'] : parts, completed });
       }
     }
     return answer;

@@ -2,12 +2,14 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Random } from '../races/random.ts';
 import { succeedsWithin } from '../until.ts';
 import type { Action } from './action.ts';
-import { type Arena, type Notes, takeNotes } from './arena.ts';
+import type { Arena } from './arena.ts';
 import { awaitEnd } from './await_ends.ts';
 import type { Connection } from './connection.ts';
 import { type Follower, startFollower } from './follower.ts';
 import { type History, openHistory } from './history.ts';
-import { randomActions, readAll } from './random_action.ts';
+import { noNotes, takeNotes } from './notes.ts';
+import { randomRequests, readAll } from './random_action.ts';
+import { serves } from './serves.ts';
 
 /** What happened in an arena. */
 export type Life = {
@@ -29,35 +31,55 @@ export type Work = {
 
 /** Many requests in a short time. */
 export const dense: Work = { clients: 6, steps: 25 };
+/** So few that the search for an order stays short, also where an answer says little about the state. */
+export const small: Work = { clients: 4, steps: 15 };
 /** So few that terms end meanwhile. */
 export const paced: Work = { clients: 4, steps: 15, pauseMs: 60, patienceMs: 30_000 };
 
 /**
  * Lets clients work in an arena at the same time, each request to any of the servers. Then all of it is read by each
  * server, so that what was lost shows.
+ *
+ * @param beside what happens to the servers meanwhile; its argument tells whether the clients have done their work. Clients without an
+ *   answer then wait until the server serves
  */
 export async function live(
   arena: Arena,
   servers: readonly Connection[],
   random: Random,
   { clients, steps, pauseMs = 0, patienceMs = 0 }: Work,
+  beside?: (isOver: () => boolean) => Promise<void>,
 ): Promise<Life> {
   const history = openHistory<Action>();
-  const notes: Notes = { generations: new Map(), tags: new Map() };
+  const notes = noNotes();
   const follower = await startFollower(arena, history, servers, random.fork());
   const work = async (client: number): Promise<void> => {
     const choice = random.fork();
-    const next = randomActions(arena, notes, choice);
-    for (let step = 0; step < steps; step += 1) {
+    const next = randomRequests(arena, notes, choice);
+    for (let step = 0; step < steps; ) {
       if (pauseMs > 0) await sleep(choice.below(2 * pauseMs));
-      const action = next();
-      const reply = await history.record(client, action, () => choice.pick(servers).send(action));
-      if (reply !== undefined) takeNotes(notes, action, reply);
-      // The request may still be done, and is one more order to try for each step that follows.
-      else if (history.operations.filter(({ completed }) => completed === undefined).length > mostUnknown) break;
+      const first = choice.pick(servers);
+      const others = servers.filter((server) => server !== first);
+      const second = others.length > 0 ? choice.pick(others) : first;
+      const requests = next();
+      for (const [place, make] of requests.entries()) {
+        const action = make();
+        const server = place === 0 || place === requests.length - 1 ? first : second;
+        const reply = await history.record(client, action, () => server.send(action));
+        step += 1;
+        if (reply !== undefined) takeNotes(notes, action, reply);
+        // The request may still be done, and is one more order to try for each step that follows.
+        else if (history.operations.filter(({ completed }) => completed === undefined).length > mostUnknown) return;
+        else if (beside !== undefined) await succeedsWithin(mostAwayMs, () => serves(server));
+      }
     }
   };
-  await Promise.all(Array.from({ length: clients }, (_, client) => work(client)));
+  let isOver = false;
+  const working = Array.from({ length: clients }, (_, client) => work(client));
+  const worked = Promise.all(working).finally(() => {
+    isOver = true;
+  });
+  await Promise.all([worked, beside?.(() => isOver)]);
   const removedAfterMs: number[] = [];
   const awaitEnds = async (uuid: string, place: number): Promise<void> => {
     const send = (action: Action) =>

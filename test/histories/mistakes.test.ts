@@ -9,17 +9,26 @@ import { pathToFileURL } from 'node:url';
 import { withPlace } from '../races/place.ts';
 import { type Random, randomFrom, seedFor } from '../races/random.ts';
 import { startServer } from '../races/server_process.ts';
-import { makeArena } from './arena.ts';
+import { makeArena, type Scene } from './arena.ts';
 import { check, type Finding } from './check.ts';
 import { connectTo } from './connection.ts';
-import { dense, live, paced, type Work } from './live.ts';
-import { type Mistake, mistakes, withMistake } from './mistakes.ts';
+import { withCrashingService } from './crashing_service.ts';
+import { dense, type Life, live, paced, small, type Work } from './live.ts';
+import { type Mistake, withMistake } from './mistake.ts';
+import { mistakes } from './mistakes.ts';
 
 /** On an idle machine most are found within 10 s, and each within a minute; beside other tests it takes several times as long. */
 const patienceMs = 420_000;
 const plantedInOneRun = 5;
 /** Between the requests that prepare a history: longer than a mistake about the time of reads lasts. */
 const pauseMs = 60;
+/** What happens at the same time, until a mistake is found. */
+const looks: Readonly<Record<Scene, readonly Work[]>> = {
+  hosts: [dense, paced, paced],
+  trees: [small, small, { ...small, pauseMs: 20 }],
+  classes: [small, small, { ...small, pauseMs: 20 }],
+  again: [dense, { ...small, pauseMs: 60 }],
+};
 
 test('each mistake can be planted into the present source', () => {
   for (const mistake of mistakes) withMistake(mistake);
@@ -47,28 +56,43 @@ test('each planted mistake is found', { concurrency: 2 }, async (t) => {
   );
 });
 
-async function findMistake({ name, processes = 1 }: Mistake, random: ReturnType<typeof randomFrom>) {
+async function findMistake(mistake: Mistake, random: Random): Promise<Finding | undefined> {
   const plant = pathToFileURL(path.join(import.meta.dirname, 'plant.ts'));
-  plant.searchParams.set('mistake', name);
+  plant.searchParams.set('mistake', mistake.name);
+  const nodeArguments = ['--import', plant.href];
+  const end = performance.now() + patienceMs;
+  const findingOf = (life: Life | undefined): Finding | undefined => {
+    const verdict = life === undefined ? undefined : check(life);
+    return typeof verdict === 'object' ? verdict : undefined;
+  };
+  if (mistake.needsCrash) {
+    return withCrashingService(nodeArguments, async (service) => {
+      let found: Finding | undefined;
+      while (found === undefined && performance.now() < end) {
+        found = findingOf(await service.live('hosts', random.fork(), true));
+      }
+      return found;
+    });
+  }
+  const { processes = 1, scene = 'hosts', statements = [] } = mistake;
   return withPlace(processes === 1 ? 'embedded' : 'postgresql', async (config): Promise<Finding | undefined> => {
-    const start = () => startServer(config, ['--import', plant.href]);
+    const start = () => startServer(config, nodeArguments);
     const servers = await Promise.all(Array.from({ length: processes }, start));
     const connections = servers.map(({ url }) => connectTo(url));
     const [first] = connections;
     assert.ok(first);
     try {
-      const end = performance.now() + patienceMs;
+      for (const statement of statements) await servers[0]?.query(statement);
       let found: Finding | undefined;
       const look = async (work: Work, choice: Random): Promise<void> => {
         while (found === undefined && performance.now() < end) {
           // With a mistake in reads this may fail. That shows the mistake as well, but not to the checker.
-          const arena = await makeArena(first, choice, pauseMs);
+          const arena = await makeArena(first, choice, scene, scene === 'hosts' ? pauseMs : 0);
           if (arena === undefined) continue;
-          const verdict = check(await live(arena, connections, choice, work));
-          if (typeof verdict === 'object') found ??= verdict;
+          found ??= findingOf(await live(arena, connections, choice, work));
         }
       };
-      await Promise.all([dense, paced, paced].map((work) => look(work, random.fork())));
+      await Promise.all(looks[scene].map((work) => look(work, random.fork())));
       return found;
     } finally {
       for (const connection of connections) connection.close();

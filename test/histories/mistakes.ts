@@ -1,18 +1,6 @@
-import { readFileSync } from 'node:fs';
-import path from 'node:path';
-
-/** A text of a file, and what stands in its place. */
-type Change = { readonly from: string; readonly to: string };
-
-/** One deliberate mistake in the service: a change of one file. */
-export type Mistake = Change & {
-  readonly name: string;
-  readonly file: string;
-  /** More changes of the file. */
-  readonly more?: readonly Change[];
-  /** On how many processes of one database it shows. */
-  readonly processes?: number;
-};
+import type { Mistake } from './mistake.ts';
+import { reliedMistakes } from './relied_mistakes.ts';
+import { treeMistakes } from './tree_mistakes.ts';
 
 /** Mistakes that the checker of histories must find. */
 export const mistakes: readonly Mistake[] = [
@@ -44,8 +32,8 @@ export const mistakes: readonly Mistake[] = [
   {
     name: 'one unit more than the capacity is given',
     file: 'src/claims/judge_capacity.ts',
-    from: 'after > exactCapacity(fields) &&',
-    to: 'after > exactCapacity(fields) + 1 &&',
+    from: 'if (!mayBeUsed(fields, after, before))',
+    to: 'if (!mayBeUsed(fields, after - 1, before))',
   },
   {
     name: 'a claim by another process is overlooked when the room is judged again',
@@ -57,8 +45,8 @@ export const mistakes: readonly Mistake[] = [
   {
     name: 'memory survives the DELETE of a claim',
     file: 'db/statements/claims/delete_allocations.ts',
-    from: ' is not null\n      and (consumer_id',
-    to: ' is not null and a.resource_class_id = 0\n      and (consumer_id',
+    from: ' is not null\n        and (consumer_id',
+    to: ' is not null and a.resource_class_id = 0\n        and (consumer_id',
   },
   {
     name: 'the entity tag of an inventory leaves max_unit out',
@@ -105,7 +93,7 @@ export const mistakes: readonly Mistake[] = [
   {
     name: 'what this process wrote is counted again after it was read',
     file: 'src/fleet/keeper.ts',
-    from: 'foreseen = foreseen.filter(({ xid }) => !sees(moment.snapshot, xid));',
+    from: 'foreseen = foreseen.filter(({ xid }) => !isRead(moment, xid));',
     to: '',
   },
   {
@@ -161,17 +149,20 @@ export const mistakes: readonly Mistake[] = [
     from: 't.generation = c.generation as holds',
     to: 'true as holds',
   },
+  {
+    name: 'a claim by a client of the former consumer is written on the one that was made again',
+    scene: 'again',
+    file: 'src/claims/judge.ts',
+    from: 'knownGeneration === undefined || knownGeneration === generation',
+    to: 'knownGeneration === undefined || knownGeneration === generation || knownGeneration === state?.generation',
+  },
+  {
+    name: 'the term or owner of a consumer that was made again is changed by a client of the former one',
+    scene: 'again',
+    file: 'src/api/consumers.ts',
+    from: 'if (known === generation) return;',
+    to: 'if (known === generation || known === seen.generation) return;',
+  },
+  ...reliedMistakes,
+  ...treeMistakes,
 ];
-
-/** The absolute path of the file of a mistake. */
-export const fileOf = ({ file }: Mistake): string => path.join(import.meta.dirname, '..', '..', file);
-
-/** The text of that file with the mistake in it. @throws Error if the file does not have each replaced text exactly once */
-export const withMistake = (mistake: Mistake): string =>
-  [mistake, ...(mistake.more ?? [])].reduce(
-    (source, { from, to }) => {
-      if (source.split(from).length !== 2) throw new Error(`${mistake.file} does not have once: ${from}`);
-      return source.replace(from, () => to);
-    },
-    readFileSync(fileOf(mistake), 'utf8'),
-  );

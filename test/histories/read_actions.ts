@@ -1,8 +1,9 @@
 import type { Action } from './action.ts';
+import { withShown } from './consumer_actions.ts';
+import { withShownGeneration } from './consumer_generations.ts';
 import type { Reply } from './history.ts';
 import {
   type Amounts,
-  capacityOf,
   type ProviderState,
   providerOf,
   type State,
@@ -11,10 +12,11 @@ import {
   tags,
   usedOf,
 } from './state.ts';
-import { isFound, isNotFound, type Moment, terms, withShownEnd } from './terms.ts';
+import { isFound, isNotFound, type Moment } from './terms.ts';
+import { rootOf, treeOf } from './trees.ts';
 
 /** A GET, whose answer is right in some states. */
-const read = (
+export const read = (
   minor: number,
   path: string,
   isRight: (state: State, reply: Reply, moment: Moment) => boolean,
@@ -25,8 +27,8 @@ const read = (
   after: (state, reply, moment) => (reply === undefined || isRight(state, reply, moment) ? [state] : []),
 });
 
-/** A GET that shows the end of a consumer's term from 1.45 on. */
-const readWithEnd = (
+/** A GET that shows the generation of a consumer, and from 1.45 on the end of its term. */
+const readOfConsumer = (
   minor: number,
   path: string,
   uuid: string,
@@ -37,8 +39,8 @@ const readWithEnd = (
     ...action,
     after: (state, reply, moment) =>
       after(state, reply, moment).flatMap((each) => {
-        if (reply?.status !== 200 || minor < terms || each.consumers[uuid] === undefined) return [each];
-        return withShownEnd(each, uuid, reply.body) ?? [];
+        if (reply?.status !== 200 || each.consumers[uuid] === undefined) return [each];
+        return withShown(each, uuid, minor, reply.body) ?? [];
       }),
   };
 };
@@ -51,13 +53,30 @@ const ofProvider = (
   tagOf?: (provider: ProviderState) => string,
 ): Action =>
   read(minor, `/resource_providers/${uuid}${part}`, (state, { status, body, etag }) => {
-    const provider = providerOf(state, uuid);
+    const provider = state.providers[uuid];
+    if (provider === undefined) return status === 404;
     const hasTag = tagOf === undefined || minor < 40 || etag === tagOf(provider);
     return status === 200 && hasTag && shows(body, content(provider, state));
   });
 
 const usagesOf = (state: State, uuid: string): Amounts =>
   Object.fromEntries(Object.keys(providerOf(state, uuid).inventories).map((name) => [name, usedOf(state, uuid, name)]));
+
+/** Where a provider is in its tree, as answers show it from 1.14 on. */
+export const placeOf = (state: State, uuid: string, parent: string | null) => ({
+  parent_provider_uuid: parent,
+  root_provider_uuid: rootOf(state, uuid),
+});
+
+/** GET /resource_providers/{uuid}/inventories. */
+export const readInventories = (minor: number, uuid: string): Action =>
+  ofProvider(
+    minor,
+    uuid,
+    '/inventories',
+    ({ generation, inventories }) => ({ resource_provider_generation: generation, inventories }),
+    tags.inventories,
+  );
 
 /** The reads of one provider, from 1.28 on. */
 export const providerReads: readonly ((minor: number, uuid: string) => Action)[] = [
@@ -66,17 +85,10 @@ export const providerReads: readonly ((minor: number, uuid: string) => Action)[]
       minor,
       uuid,
       '',
-      ({ name, generation }) => ({ uuid, name, generation }),
+      ({ name, generation, parent }, state) => ({ uuid, name, generation, ...placeOf(state, uuid, parent) }),
       (provider) => tags.provider(uuid, provider),
     ),
-  (minor, uuid) =>
-    ofProvider(
-      minor,
-      uuid,
-      '/inventories',
-      ({ generation, inventories }) => ({ resource_provider_generation: generation, inventories }),
-      tags.inventories,
-    ),
+  readInventories,
   (minor, uuid) =>
     ofProvider(
       minor,
@@ -101,29 +113,43 @@ export const providerReads: readonly ((minor: number, uuid: string) => Action)[]
 ];
 
 /** GET /resource_providers/{uuid}/allocations: all consumers of a provider. */
-export const readHolders = (minor: number, uuid: string): Action =>
-  read(minor, `/resource_providers/${uuid}/allocations`, (state, { status, body }) => {
-    const holders = Object.entries(state.consumers).flatMap(([consumer, { allocations, generation }]) => {
+export function readHolders(minor: number, uuid: string): Action {
+  const { after, ...action } = read(minor, `/resource_providers/${uuid}/allocations`, (state, { status, body }) => {
+    const holders = Object.entries(state.consumers).flatMap(([consumer, { allocations }]) => {
       const resources = allocations[uuid];
-      return resources === undefined ? [] : [[consumer, { resources, consumer_generation: generation }] as const];
+      return resources === undefined ? [] : [[consumer, { resources }] as const];
     });
+    const provider = state.providers[uuid];
+    if (provider === undefined) return status === 404;
     const { allocations } = body as { readonly allocations?: unknown };
-    const { generation } = providerOf(state, uuid);
+    const { generation } = provider;
     return (
       status === 200 &&
       showsExactly(allocations, Object.fromEntries(holders)) &&
       shows(body, { resource_provider_generation: generation })
     );
   });
+  return {
+    ...action,
+    after: (state, reply, moment) => {
+      const { allocations = {} } = (reply?.body ?? {}) as { readonly allocations?: Readonly<Record<string, unknown>> };
+      return Object.entries(allocations).reduce<readonly State[]>(
+        (states, [consumer, shown]) =>
+          states.flatMap((each) => withShownGeneration(each, consumer, minor, shown) ?? []),
+        after(state, reply, moment),
+      );
+    },
+  };
+}
 
 /** GET /allocations/{consumer}, from 1.28 on. */
 export const readAllocations = (minor: number, uuid: string): Action =>
-  readWithEnd(minor, `/allocations/${uuid}`, uuid, (state, { status, body, etag }) => {
+  readOfConsumer(minor, `/allocations/${uuid}`, uuid, (state, { status, body, etag }) => {
     const consumer = state.consumers[uuid];
     if (status !== 200) return false;
     const { allocations } = body as { readonly allocations?: unknown };
     if (consumer === undefined) return showsExactly(allocations, {});
-    const { generation, project, user, type } = consumer;
+    const { project, user, type } = consumer;
     const expected = Object.fromEntries(
       Object.entries(consumer.allocations).map(([provider, resources]) => [
         provider,
@@ -138,7 +164,6 @@ export const readAllocations = (minor: number, uuid: string): Action =>
       shows(body, {
         project_id: project,
         user_id: user,
-        consumer_generation: generation,
         ...(minor >= 38 ? { consumer_type: type } : {}),
       }) &&
       (minor < 40 || etag === tags.consumer(consumer))
@@ -147,15 +172,14 @@ export const readAllocations = (minor: number, uuid: string): Action =>
 
 /** GET /consumers/{consumer}, from 1.41 on. */
 export const readConsumer = (minor: number, uuid: string): Action =>
-  readWithEnd(minor, `/consumers/${uuid}`, uuid, (state, { status, body }, moment) => {
+  readOfConsumer(minor, `/consumers/${uuid}`, uuid, (state, { status, body }, moment) => {
     const consumer = state.consumers[uuid];
     if (status === 404) return isNotFound(consumer, minor, moment);
     if (consumer === undefined || !isFound(consumer, minor, moment)) return false;
-    const { generation, project, user, type } = consumer;
+    const { project, user, type } = consumer;
     return shows(body, {
       project_id: project,
       user_id: user,
-      consumer_generation: generation,
       consumer_type: type,
       etag: tags.consumer(consumer),
     });
@@ -174,48 +198,50 @@ export const readProjectUsages = (minor: number, project: string): Action =>
     return status === 200 && showsExactly((body as { readonly usages?: unknown }).usages, usages);
   });
 
-/** GET /allocation_candidates for an amount of VCPU in an aggregate, from 1.29 on: what fits, and all of it at one time. */
-export const readCandidates = (minor: number, amount: number, aggregate: string): Action =>
-  read(minor, `/allocation_candidates?resources=VCPU:${amount}&member_of=${aggregate}`, (state, { status, body }) => {
-    if (status !== 200) return false;
-    const fitting = Object.entries(state.providers).filter(([uuid, { inventories, aggregates }]) => {
-      const { VCPU: inventory } = inventories;
-      return (
-        aggregates.includes(aggregate) &&
-        inventory !== undefined &&
-        amount >= inventory.min_unit &&
-        amount <= inventory.max_unit &&
-        amount % inventory.step_size === 0 &&
-        usedOf(state, uuid, 'VCPU') + amount <= capacityOf(inventory)
-      );
-    });
-    const summaries = fitting.map(([uuid, { inventories, traits }]) => {
-      const resources = Object.entries(inventories).map(([name, inventory]) => [
-        name,
-        { capacity: capacityOf(inventory), used: usedOf(state, uuid, name) },
-      ]);
-      return [uuid, { resources: Object.fromEntries(resources), traits }] as const;
-    });
-    const answer = body as {
-      readonly allocation_requests?: readonly { readonly allocations: object }[];
-      readonly provider_summaries?: unknown;
-    };
-    const chosen = answer.allocation_requests?.map(({ allocations }) => allocations);
-    const expected = fitting.map(([uuid]) => ({ [uuid]: { resources: { VCPU: amount } } }));
-    return shows(chosen, expected) && showsExactly(answer.provider_summaries, Object.fromEntries(summaries));
-  });
-
 /** GET /provider_summaries of all providers of the history, from 1.41 on. */
 export const readSummaries = (minor: number, uuids: readonly string[]): Action =>
   read(minor, `/provider_summaries?uuid=in:${uuids}`, (state, { status, body }) => {
-    const shown = (body as { readonly provider_summaries?: readonly { readonly uuid: string }[] }).provider_summaries;
+    const { provider_summaries: shown = [] } = body as {
+      readonly provider_summaries?: readonly { readonly uuid: string }[];
+    };
+    const present = uuids.filter((uuid) => state.providers[uuid] !== undefined);
     return (
       status === 200 &&
-      uuids.every((uuid) => {
-        const { name, generation, inventories, traits, aggregates } = providerOf(state, uuid);
+      shown.length === present.length &&
+      present.every((uuid) => {
+        const { name, generation, parent, inventories, traits, aggregates } = providerOf(state, uuid);
         const usages = usagesOf(state, uuid);
-        const summary = shown?.find((each) => each.uuid === uuid);
-        return shows(summary, { name, generation, inventories, usages, traits, aggregates });
+        const summary = shown.find((each) => each.uuid === uuid);
+        const place = placeOf(state, uuid, parent);
+        return shows(summary, { name, generation, ...place, inventories, usages, traits, aggregates });
       })
     );
   });
+
+/** GET /resource_providers of the tree that a provider is in, from 1.14 on. */
+export const readTree = (minor: number, uuid: string): Action =>
+  read(minor, `/resource_providers?in_tree=${uuid}`, (state, { status, body }) => {
+    const { resource_providers: shown = [] } = body as {
+      readonly resource_providers?: readonly { readonly uuid: string }[];
+    };
+    const tree = state.providers[uuid] === undefined ? [] : treeOf(state, rootOf(state, uuid));
+    return (
+      status === 200 &&
+      shown.length === tree.length &&
+      tree.every((each) => {
+        const { name, generation, parent } = providerOf(state, each);
+        return shows(
+          shown.find((one) => one.uuid === each),
+          { name, generation, ...placeOf(state, each, parent) },
+        );
+      })
+    );
+  });
+
+/** GET /resource_classes/{name}. */
+export const readClass = (minor: number, name: string): Action =>
+  read(
+    minor,
+    `/resource_classes/${name}`,
+    ({ classes }, { status }) => status === (classes.includes(name) ? 200 : 404),
+  );

@@ -1,17 +1,30 @@
-/** What several clients saw of the service at once is explained by one order of their requests. */
+/**
+ * What several clients saw of the service at once is explained by one order of their requests. `HISTORIES=10` tries ten times as many
+ * histories of each scene.
+ */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { engines } from '../engines.ts';
+import { type Engine, engines } from '../engines.ts';
 import { withPlace } from '../races/place.ts';
 import { type Random, randomFrom, seedFor } from '../races/random.ts';
 import { startServer } from '../races/server_process.ts';
-import { makeArena } from './arena.ts';
+import { makeArena, type Scene, scenes } from './arena.ts';
 import { check } from './check.ts';
 import { connectTo } from './connection.ts';
-import { dense, live, paced, type Work } from './live.ts';
+import { dense, type Life, live, paced, small, type Work } from './live.ts';
+
+const { HISTORIES = '1' } = process.env;
+
+/** How many histories there are, and how much happens in each. */
+const plans: Readonly<Record<Scene, { readonly work: Work; readonly lives: Readonly<Record<Engine, number>> }>> = {
+  hosts: { work: dense, lives: { embedded: 8, postgresql: 10 } },
+  trees: { work: small, lives: { embedded: 6, postgresql: 12 } },
+  classes: { work: small, lives: { embedded: 6, postgresql: 12 } },
+  again: { work: paced, lives: { embedded: 2, postgresql: 4 } },
+};
 
 for (const engine of engines) {
-  test(`one order explains all answers, on ${engine}`, async (t) => {
+  test(`one order explains all answers, on ${engine}`, { concurrency: true }, async (t) => {
     const random = randomFrom(seedFor(t));
     await withPlace(engine, async (config) => {
       const servers = await Promise.all((engine === 'embedded' ? [1] : [1, 2]).map(() => startServer(config)));
@@ -20,31 +33,43 @@ for (const engine of engines) {
       const connections = servers.map(({ url }) => connectTo(url, { watch }));
       const [first] = connections;
       assert.ok(first);
+      let operations = 0;
+      const liveOnce = async (scene: Scene, work: Work, choice: Random): Promise<Life> => {
+        const arena = await makeArena(first, choice, scene);
+        assert.ok(arena);
+        const life = await live(arena, connections, choice, work);
+        operations += life.history.operations.length;
+        const found = check(life);
+        assert.equal(typeof found === 'object' ? found.text : found, undefined);
+        assert.ok(life.told.changes.length > 0);
+        return life;
+      };
+      const manyRequests = (scene: Scene, random: Random) =>
+        t.test(`${scene}, on ${engine}`, async () => {
+          const { work, lives } = plans[scene];
+          for (let left = lives[engine] * Number(HISTORIES); left > 0; left -= 1) {
+            await liveOnce(scene, work, random.fork());
+          }
+        });
+      /** Goes on until some consumers were removed while a client waited for it; most histories have one. */
+      const someEnds = (random: Random) =>
+        t.test(`terms that end, on ${engine}`, async (t) => {
+          const removedAfterMs: number[] = [];
+          const lookOn = async (choice: Random): Promise<void> => {
+            for (let lives = 0; lives < 30 && removedAfterMs.length < 4; lives += 1) {
+              removedAfterMs.push(...(await liveOnce('hosts', paced, choice)).removedAfterMs);
+            }
+          };
+          // All of them end before the servers do.
+          const looks = await Promise.allSettled(Array.from({ length: 3 }, () => lookOn(random.fork())));
+          for (const look of looks) if (look.status === 'rejected') throw look.reason;
+          assert.ok(removedAfterMs.length >= 4);
+          t.diagnostic(
+            `${removedAfterMs.length} consumers were removed, ${Math.max(...removedAfterMs)} ms after the end at most`,
+          );
+        });
       try {
-        let operations = 0;
-        const removedAfterMs: number[] = [];
-        const liveOnce = async (work: Work, choice: Random): Promise<void> => {
-          const arena = await makeArena(first, choice);
-          assert.ok(arena);
-          const life = await live(arena, connections, choice, work);
-          removedAfterMs.push(...life.removedAfterMs);
-          operations += life.history.operations.length;
-          const found = check(life);
-          assert.equal(typeof found === 'object' ? found.text : found, undefined);
-          assert.ok(life.told.changes.length > 0);
-        };
-        const manyRequests = async (choice: Random): Promise<void> => {
-          for (let lives = 0; lives < 16; lives += 1) await liveOnce(dense, choice);
-        };
-        /** Goes on until some consumers were removed while a client waited for it; most runs have one. */
-        const someEnds = async (choice: Random): Promise<void> => {
-          for (let lives = 0; lives < 30 && removedAfterMs.length < 4; lives += 1) await liveOnce(paced, choice);
-        };
-        await Promise.all([manyRequests, someEnds, someEnds, someEnds].map((work) => work(random.fork())));
-        assert.ok(removedAfterMs.length >= 4);
-        t.diagnostic(
-          `${removedAfterMs.length} consumers were removed, ${Math.max(...removedAfterMs)} ms after the end at most`,
-        );
+        await Promise.all([...scenes.map((scene) => manyRequests(scene, random.fork())), someEnds(random.fork())]);
         t.diagnostic(`${operations} operations: ${JSON.stringify([...statuses])}`);
       } finally {
         for (const connection of connections) connection.close();

@@ -22,13 +22,18 @@ export type Amounts = Readonly<Record<string, number>>;
 export type ProviderState = {
   readonly name: string;
   readonly generation: number;
+  /** Null for the root of a tree. */
+  readonly parent: string | null;
   readonly inventories: Readonly<Record<string, Inventory>>;
   readonly traits: readonly string[];
   readonly aggregates: readonly string[];
 };
 
 export type ConsumerState = {
+  /** How often it was written: what answers below 1.40 show. */
   readonly generation: number;
+  /** What is added to it in answers from 1.40 on; undefined as long as none has shown it. */
+  readonly shift: number | undefined;
   readonly project: string;
   readonly user: string;
   readonly type: string;
@@ -38,10 +43,14 @@ export type ConsumerState = {
   readonly term: Term | undefined;
 };
 
-/** All that the clients of one history can see and change. A consumer that does not exist is absent. */
+/** All that the clients of one history can see and change. A provider or consumer that does not exist is absent. */
 export type State = {
   readonly providers: Readonly<Record<string, ProviderState>>;
   readonly consumers: Readonly<Record<string, ConsumerState>>;
+  /** The custom resource classes, which only this history uses. */
+  readonly classes: readonly string[];
+  /** By consumer, the generations that answers from 1.40 on showed of former consumers with this UUID. */
+  readonly former: Readonly<Record<string, readonly number[]>>;
 };
 
 /** JSON with sorted keys, in which equal content is equal text. */
@@ -52,9 +61,51 @@ export const sortedJson = (value: unknown): string =>
       : each,
   );
 
+/** Computes something once for each object. What is in a state never changes, and most states share most of it. */
+export function once<Key extends object, Value>(compute: (key: Key) => Value): (key: Key) => Value {
+  const known = new WeakMap<Key, { readonly value: Value }>();
+  return (key) => {
+    let found = known.get(key);
+    if (found === undefined) {
+      found = { value: compute(key) };
+      known.set(key, found);
+    }
+    return found.value;
+  };
+}
+
+const textOf = once(sortedJson);
+const textOfAll = once((all: Readonly<Record<string, object>>): string =>
+  Object.keys(all)
+    .sort()
+    .map((uuid) => `${uuid}${textOf(all[uuid] ?? {})}`)
+    .join(),
+);
+
+/** Equal states have equal keys. */
+export const keyOf = ({ providers, consumers, classes, former }: State): string =>
+  `${textOfAll(providers)} ${textOfAll(consumers)} ${classes.toSorted()} ${textOfAll(former)}`;
+
+/** What all consumers together have of each provider. */
+export const usagesOf = once(
+  (consumers: State['consumers']): Readonly<Record<string, Amounts>> => sumOf(Object.values(consumers)),
+);
+
+function sumOf(consumers: readonly ConsumerState[]): Readonly<Record<string, Amounts>> {
+  const sums: Record<string, Record<string, number>> = {};
+  for (const { allocations } of consumers) {
+    for (const [provider, amounts] of Object.entries(allocations)) {
+      sums[provider] ??= {};
+      const sum = sums[provider];
+      for (const [name, amount] of Object.entries(amounts)) sum[name] = (sum[name] ?? 0) + amount;
+    }
+  }
+  return sums;
+}
+
 /** How much of a class the consumers of a state have of a provider. */
 export const usedOf = ({ consumers }: State, provider: string, resourceClass: string): number =>
-  Object.values(consumers).reduce((sum, { allocations }) => sum + (allocations[provider]?.[resourceClass] ?? 0), 0);
+  usagesOf(consumers)[provider]?.[resourceClass] ?? 0;
 
 /** How much of an inventory consumers may have together. */
 export const capacityOf = ({ total, reserved, allocation_ratio }: Inventory): number =>
@@ -66,12 +117,22 @@ export function withProvider(state: State, uuid: string, change: Partial<Provide
   return { ...state, providers: { ...state.providers, [uuid]: { ...provider, ...change } } };
 }
 
-/** A provider of the history; all of them exist throughout. */
+/** A provider that exists in this state. */
 export function providerOf({ providers }: State, uuid: string): ProviderState {
   const provider = providers[uuid];
   if (provider === undefined) throw new Error(`The history has no provider ${uuid}.`);
   return provider;
 }
+
+/** The same state without a provider. */
+export function withoutProvider(state: State, uuid: string): State {
+  const { [uuid]: _, ...providers } = state.providers;
+  return { ...state, providers };
+}
+
+/** Whether inventories and allocations may name a class. The standard ones always exist. */
+export const isClass = ({ classes }: State, name: string): boolean =>
+  !name.startsWith('CUSTOM_') || classes.includes(name);
 
 /** Sets the record of a consumer, or removes it. */
 export function withConsumer(state: State, uuid: string, consumer: ConsumerState | undefined): State {
@@ -84,18 +145,19 @@ const tagOf = (content: unknown): string => `W/"${createHash('sha512').update(so
 
 /** The entity tags of the documents, by what they are of. */
 export const tags = {
-  provider: (uuid: string, { name }: ProviderState) => tagOf({ name, parent_provider_uuid: null, uuid }),
-  inventory: tagOf,
-  inventories: ({ inventories }: ProviderState) => tagOf(inventories),
-  traits: ({ traits }: ProviderState) => tagOf(traits.toSorted()),
-  aggregates: ({ aggregates }: ProviderState) => tagOf(aggregates.toSorted()),
-  consumer: ({ allocations, project, user, type }: ConsumerState) =>
+  provider: (uuid: string, { name, parent }: ProviderState) => tagOf({ name, parent_provider_uuid: parent, uuid }),
+  inventory: once(tagOf),
+  inventories: once(({ inventories }: ProviderState) => tagOf(inventories)),
+  traits: once(({ traits }: ProviderState) => tagOf(traits.toSorted())),
+  aggregates: once(({ aggregates }: ProviderState) => tagOf(aggregates.toSorted())),
+  consumer: once(({ allocations, project, user, type }: ConsumerState) =>
     tagOf({
       allocations: Object.fromEntries(Object.entries(allocations).map(([uuid, resources]) => [uuid, { resources }])),
       consumer_type: type,
       project_id: project,
       user_id: user,
     }),
+  ),
 } as const;
 
 /** Whether an answer has all of this content; what it has in addition does not matter, nor the order of plain lists. */

@@ -3,7 +3,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Action } from './action.ts';
 import { type Circumstances, check } from './check.ts';
-import { claim, release, setTerm } from './claim_actions.ts';
+import { claim } from './claim_actions.ts';
+import { release, setTerm } from './consumer_actions.ts';
 import { readAllocations, readConsumer } from './read_actions.ts';
 import { type State, tags } from './state.ts';
 
@@ -13,10 +14,19 @@ const otherHost = '00000000-0000-4000-8000-0000000000bb';
 const inventory = { total: 4, reserved: 0, min_unit: 1, max_unit: 4, step_size: 1, allocation_ratio: 1 };
 const initial: State = {
   providers: {
-    [host]: { name: 'host', generation: 1, inventories: { VCPU: inventory }, traits: [], aggregates: [] },
-    [otherHost]: { name: 'other host', generation: 1, inventories: { VCPU: inventory }, traits: [], aggregates: [] },
+    [host]: { name: 'host', generation: 1, parent: null, inventories: { VCPU: inventory }, traits: [], aggregates: [] },
+    [otherHost]: {
+      name: 'other host',
+      generation: 1,
+      parent: null,
+      inventories: { VCPU: inventory },
+      traits: [],
+      aggregates: [],
+    },
   },
   consumers: {},
+  classes: [],
+  former: {},
 };
 const wish = {
   uuid,
@@ -70,7 +80,7 @@ const notFound = (atMs: number): Event => ({ atMs, action: readConsumer(45, uuid
 
 /** @param toldAtMs when a client that follows was told of usages of the host; undefined if none follows */
 function isExplained(events: readonly Event[], circumstances = steady, toldAtMs?: readonly number[]): boolean {
-  const etag = tags.consumer({ ...wish, generation: 1, term: undefined });
+  const etag = tags.consumer({ ...wish, generation: 1, shift: 0, term: undefined });
   const operations = events.map(({ atMs, action, status, body }) => ({
     client: 0,
     action,
@@ -80,7 +90,15 @@ function isExplained(events: readonly Event[], circumstances = steady, toldAtMs?
   }));
   const found = check(
     {
-      arena: { providers: [host], consumers: [uuid], projects: [], aggregates: ['', ''], initial },
+      arena: {
+        scene: 'hosts',
+        classes: [],
+        providers: [host],
+        consumers: [uuid],
+        projects: [],
+        aggregates: ['', ''],
+        initial,
+      },
       history: { operations, now: Date.now, record: async () => undefined },
       told: {
         changes: [
@@ -106,8 +124,8 @@ test('a consumer is removed after its end, which was one second after the claim,
 });
 
 test('a renewal before the end is kept, and one after it is refused', () => {
-  assert.ok(isExplained([claimed, renewed(900, 1905), there(1500, 1905), gone(2000)]));
-  assert.ok(!isExplained([claimed, renewed(900, 1905), gone(1500)]), 'the renewal is lost');
+  assert.ok(isExplained([claimed, there(100, 1005), renewed(900, 1905), there(1500, 1905), gone(2000)]));
+  assert.ok(!isExplained([claimed, there(100, 1005), renewed(900, 1905), gone(1500)]), 'the renewal is lost');
   assert.ok(!isExplained([claimed, there(800, 1005), renewed(1100, 2105)]), 'it is renewed too late');
   assert.ok(
     isExplained([claimed, notFound(1100), there(1200, 1005), gone(1500)]),

@@ -1,3 +1,4 @@
+import { withoutConsumer } from './consumer_generations.ts';
 import { type ConsumerState, type State, withConsumer } from './state.ts';
 
 /*
@@ -65,7 +66,7 @@ export function afterRemovals(state: State, moment: Moment, patienceMs: number):
   let states: readonly State[] = [state];
   for (const [uuid, { term }] of Object.entries(state.consumers)) {
     if (term === undefined || term.earliest > moment.until) continue;
-    const removed = states.map((each) => withConsumer(each, uuid, undefined));
+    const removed = states.map((each) => withoutConsumer(each, uuid));
     states = term.latest + patienceMs < moment.since ? removed : [...states, ...removed];
   }
   return states;

@@ -39,7 +39,10 @@ suite('OpenStack-API-Version is parsed as upstream does', () => {
   test('the newest version, and latest', () => {
     const { maxMinor } = placementService;
     assert.equal(requestedMinor(placementService, `placement 1.${maxMinor}`), maxMinor);
-    assert.equal(requestedMinor(placementService, 'placement latest'), maxMinor);
+    for (const spelling of [`1.+${maxMinor}`, `01.0${maxMinor}`, `+1.${maxMinor}`, 'latest']) {
+      assert.equal(requestedMinor(placementService, `placement ${spelling}`), maxMinor, spelling);
+    }
+    assert.equal(requestedMinor(placementService, null, `1.${maxMinor}`), maxMinor, 'by the older header');
     assert.throws(() => requestedMinor(placementService, `placement 1.${maxMinor + 1}`), /Unacceptable version header/);
   });
 });

@@ -3,8 +3,11 @@
  * them out.
  */
 import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
 import http from 'node:http';
+import path from 'node:path';
 import { suite, test } from 'node:test';
+import { parse } from 'yaml';
 import { listen } from '../../src/http/server/listen.ts';
 import { anyEngine } from '../engines.ts';
 import { settingsFor } from '../keystone/stand_in.ts';
@@ -48,6 +51,9 @@ const loopback = [
   '[::1]',
   '[::1]:8778',
   '[::ffff:7f00:1]:8778',
+  'localhost:',
+  '[0:0:0:0:0:0:0:1]:8778',
+  '[::ffff:127.0.0.1]',
 ];
 const others = [
   'rebound.example.com',
@@ -88,9 +94,23 @@ suite('noauth2 on a loopback address', () => {
 
   test('also answers requests to the hosts of [api] allowed_hosts', () =>
     withAsk(
-      { api: { authStrategy: 'noauth2', allowedHosts: ['Placement.example.com', '[2001:db8::1]'] } },
+      {
+        api: {
+          authStrategy: 'noauth2',
+          allowedHosts: ['Placement.example.com', '[2001:db8::1]', '2001:0db8::2', '[::ffff:c000:201]'],
+        },
+      },
       async (ask) => {
-        for (const host of ['localhost', 'placement.example.com:80', 'PLACEMENT.EXAMPLE.COM.', '[2001:db8::1]:8778']) {
+        for (const host of [
+          'localhost',
+          'placement.example.com:80',
+          'placement.example.com:',
+          'PLACEMENT.EXAMPLE.COM.',
+          '[2001:db8::1]:8778',
+          '[2001:0DB8::0:1]',
+          '[2001:db8::2]:8778',
+          '[::ffff:192.0.2.1]',
+        ]) {
           assert.equal((await ask(host)).status, 200, host);
         }
         for (const host of ['example.com', 'sub.placement.example.com', 'rebound.example.com']) {
@@ -114,7 +134,22 @@ suite('noauth2 on a loopback address', () => {
     }));
 });
 
-test('on another address, or with Keystone, the host is not checked', async () => {
+test('the service of deploy/compose.yaml, on all addresses, answers to its names only', async () => {
+  const text = await readFile(path.join(import.meta.dirname, '../../deploy/compose.yaml'), 'utf8');
+  const { environment, ports } = parse(text).services.api;
+  assert.equal(environment.OS_API__AUTH_STRATEGY, 'noauth2');
+  for (const port of ports) assert.match(port, /^127\.0\.0\.1:/);
+  const allowedHosts = String(environment.OS_API__ALLOWED_HOSTS).split(',');
+  for (const host of ['0.0.0.0', '::', '192.0.2.1']) {
+    await withAsk({ api: { authStrategy: 'noauth2', host, allowedHosts } }, async (ask) => {
+      for (const name of [...loopback, 'api:8778']) assert.equal((await ask(name)).status, 200, name);
+      for (const name of others) assert.equal((await ask(name)).status, 421, name);
+      assert.equal((await ask('rebound.example.com', { path: '/healthcheck' })).status, 421);
+    });
+  }
+});
+
+test('on another address without allowed_hosts, or with Keystone, the host is not checked', async () => {
   await withAsk({ api: { authStrategy: 'noauth2', host: '0.0.0.0' } }, async (ask) => {
     for (const host of others) assert.equal((await ask(host)).status, 200, host);
   });

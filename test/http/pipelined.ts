@@ -74,7 +74,9 @@ export async function serving(secure: boolean, use: (served: Served) => Promise<
     const made = function* () {
       for (let chunk = 0; chunk < chunks; chunk += 1) yield new Uint8Array(chunkBytes).fill(0x20);
     };
-    return bareResponse(renderAnswer({ status: 200, body: jsonBody(made()) }, 39, '', () => {}));
+    return bareResponse(
+      renderAnswer({ status: 200, body: jsonBody(made(), () => ({ end: () => {} })) }, 39, '', () => {}),
+    );
   });
   const api = createApiServer(app, { clientTimeoutMs, ...(secure ? { tls: selfSigned() } : {}) });
   await new Promise<void>((resolve) => api.server.listen(0, '127.0.0.1', resolve));

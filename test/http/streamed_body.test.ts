@@ -9,6 +9,9 @@ import { jsonBody } from '../../src/rest/json_body.ts';
 
 const failure = new Error('The rest cannot be made.');
 
+/** Nothing must be held for these chunks. */
+const hold = () => ({ end: () => {} });
+
 /** @param fails whether an error follows the last chunk */
 function* chunksOf(count: number, bytes: number, fails: boolean): Generator<Uint8Array<ArrayBuffer>> {
   for (let made = 0; made < count; made += 1) yield new Uint8Array(bytes).fill(0x20);
@@ -27,7 +30,7 @@ for (const [count, bytes] of [
       const app = new Hono<HonoEnv>();
       app.get('/', (c) =>
         bareResponse(
-          renderAnswer({ status: 200, body: jsonBody(chunksOf(count, bytes, fails)) }, 39, '', (error) => {
+          renderAnswer({ status: 200, body: jsonBody(chunksOf(count, bytes, fails), hold) }, 39, '', (error) => {
             told.push(error);
             c.env.outgoing?.destroy();
           }),

@@ -9,7 +9,7 @@ import path from 'node:path';
 import { after, before, suite, test } from 'node:test';
 import { sql } from 'kysely';
 import { type Database, openDatabase } from '../../db/engine/connect.ts';
-import { isImportUnfinished } from '../../db/schema/unfinished_import.ts';
+import { isImportUnfinished, readUnfinishedImport } from '../../db/schema/unfinished_import.ts';
 import { type Imported, importDeployment } from '../../src/manage/import/import_deployment.ts';
 import { openSource, type Source } from '../../src/manage/import/source.ts';
 import { type Engine, engines, withFreshDatabase } from '../engines.ts';
@@ -32,12 +32,17 @@ const servers: Readonly<
  * Two rows a page, so that most tables have several pages. `breakAt`: after how many rows of which table the import
  * breaks.
  */
-type ImportOptions = { readonly breakAt?: { readonly table: string; readonly rows: number }; readonly name?: string };
+type ImportOptions = {
+  readonly breakAt?: { readonly table: string; readonly rows: number };
+  readonly name?: string;
+  /** Something that is done when the target is empty, before the first table is copied. */
+  readonly whenEmpty?: () => Promise<unknown>;
+};
 
 type Ended = { readonly imported: Imported | undefined; readonly error: string; readonly notes: readonly string[] };
 
 /** Imports in this process. If it is to break, the connection to the source is lost after a page. */
-async function run(cloud: Cloud, database: Database, { breakAt, name }: ImportOptions = {}): Promise<Ended> {
+async function run(cloud: Cloud, database: Database, { breakAt, name, whenEmpty }: ImportOptions = {}): Promise<Ended> {
   const notes: string[] = [];
   const opened = await openSource(settingsOf(cloud.url));
   let cut: Promise<void> | undefined;
@@ -46,6 +51,7 @@ async function run(cloud: Cloud, database: Database, { breakAt, name }: ImportOp
     ...(name === undefined ? {} : { name }),
     query: async (statement, values) => {
       await cut;
+      if (statement.startsWith('select count(*) from traits t ')) await whenEmpty?.();
       return opened.query(statement, values);
     },
   };
@@ -103,7 +109,7 @@ async function assertCopied(database: Database, generationOfLast = 2): Promise<v
     [3, generationOfLast, 1],
   ]);
   const consumer = (last: string) => `30000000-0000-4000-8000-00000000000${last}`;
-  // Allocations with their consumer in capitals now have the UUID in the spelling of the consumer record.
+  // Allocations with their consumer in capitals now have the UUID as the consumer record has it.
   assert.deepEqual(await rowsOf(database, 'allocations', 'id, consumer_id, used'), [
     [1, consumer('a'), 2],
     [2, consumer('a'), 1024],
@@ -120,6 +126,14 @@ async function assertCopied(database: Database, generationOfLast = 2): Promise<v
     union all select tgname from pg_trigger where tgenabled <> 'O'`.execute(database.kysely);
   assert.deepEqual(loose.rows, [], 'foreign keys and triggers are as before');
 }
+
+/** What is reported of cloud.sql. */
+const capitalsOfCloud =
+  'Warning: allocations: 2 rows have capital letters in consumer_id (such as 30000000-0000-4000-8000-00000000000B). They are ' +
+  'copied in small letters.';
+const capitalsInNames =
+  'Warning: resource_providers: 1 row has capital letters in name (such as Speicher für alle). MySQL finds them in any spelling, ' +
+  'this service only in that one.';
 
 for (const [name, { start, into }] of Object.entries(servers)) {
   suite(`import from ${name}`, () => {
@@ -146,6 +160,8 @@ for (const [name, { start, into }] of Object.entries(servers)) {
           assert.equal(error, '');
           assert.deepEqual([imported?.resource_providers, imported?.allocations, imported?.traits], [3, 5, 2]);
           assert.deepEqual(notes.slice(1), [
+            capitalsOfCloud,
+            capitalsInNames,
             ...[0, 2, 4, 5].map((done) => `allocations: ${done} of 5`),
             'Comparing all tables with the source.',
             'Verified: every table has the same number of rows and the same checksum in source and target.',
@@ -177,8 +193,8 @@ for (const [name, { start, into }] of Object.entries(servers)) {
 
           const { error, notes } = await run(cloud, database);
           assert.equal(error, '');
-          assert.match(notes[1] ?? '', /^Continuing the import that was begun 2.*Z\.$/);
-          assert.equal(notes[2], `allocations: ${stored.length} of 5`);
+          assert.match(notes[3] ?? '', /^Continuing the import that was begun 2.*Z\.$/);
+          assert.equal(notes[4], `allocations: ${stored.length} of 5`);
           assert.deepEqual((await rowsOf(database, 'allocations', 'id, xmin::text')).slice(0, stored.length), stored);
           await assertCopied(database);
         }));
@@ -187,30 +203,78 @@ for (const [name, { start, into }] of Object.entries(servers)) {
         withTarget(async (database, cloud) => {
           await run(cloud, database, { breakAt: { table: 'allocations', rows: 2 } });
           await cloud.change('changed.sql');
-          const { error, notes } = await run(cloud, database);
+          // The embedded database has no second connection to look at it meanwhile.
+          let copied: unknown;
+          const whenEmpty = async () => {
+            if (engine === 'postgresql') copied = (await readUnfinishedImport(database))?.copied;
+          };
+          const { error, notes } = await run(cloud, database, { whenEmpty });
           assert.equal(error, '');
           assert.ok(notes.includes('What was copied of consumers is not what the source holds now: starting over.'));
+          if (engine === 'postgresql') assert.deepEqual(copied, {}, 'what the first import had copied is forgotten');
           await assertCopied(database, 3);
         }));
 
-      test(`a copy that another program has written to is refused, and made again, on ${engine}`, () =>
+      for (const [what, written, complaint] of [
+        [
+          'added a row to',
+          "insert into projects (id, external_id) values (100, 'stranger') on conflict do nothing",
+          /^The copy is not what the source holds\. .*\nprojects: 2 rows .*, 3 with \d+ here$/,
+        ],
+        [
+          'changed a row of',
+          "update projects set external_id = 'stranger' where id = 1",
+          /^The copy is not what the source holds\. .*\nprojects: 2 rows with checksum \d+ in the source, 2 with \d+ here$/,
+        ],
+      ] as const) {
+        test(`a copy that another program has ${what} is refused, and made again, on ${engine}`, () =>
+          withTarget(async (database, cloud) => {
+            await run(cloud, database, { breakAt: { table: 'allocations', rows: 2 } });
+            await sql`create function write_too() returns trigger language plpgsql as $$ begin
+              ${sql.raw(written)}; return null; end $$`.execute(database.kysely);
+            await sql`create trigger write_too after update on unfinished_import
+              for each statement execute function write_too()`.execute(database.kysely);
+            const failed = await run(cloud, database);
+            assert.match(failed.error, complaint);
+            await sql`drop function write_too cascade`.execute(database.kysely);
+            const { error } = await run(cloud, database);
+            assert.equal(error, '');
+            await assertCopied(database);
+          }));
+      }
+
+      test(`a source is imported without a revision, if it is not Nova's, on ${engine}`, () =>
         withTarget(async (database, cloud) => {
-          await run(cloud, database, { breakAt: { table: 'allocations', rows: 2 } });
-          await sql`create function write_too() returns trigger language plpgsql as $$ begin
-            insert into projects (id, external_id) values (100, 'stranger') on conflict do nothing; return null; end $$`.execute(
-            database.kysely,
-          );
-          await sql`create trigger write_too after update on unfinished_import
-            for each statement execute function write_too()`.execute(database.kysely);
-          const failed = await run(cloud, database);
+          await cloud.change('unstamped.sql');
+          await cloud.change('nova.sql');
           assert.match(
-            failed.error,
-            /^The copy is not what the source holds\. .*\nprojects: 2 rows .*, 3 with \d+ here$/,
+            (await run(cloud, database)).error,
+            /is the database of Nova's API\. Name a database of Placement/,
           );
-          await sql`drop function write_too cascade`.execute(database.kysely);
-          const { error } = await run(cloud, database);
+          const plain = await server.createCloud();
+          await plain.change('unstamped.sql');
+          const { error, notes } = await run(plain, database);
           assert.equal(error, '');
+          assert.match(
+            notes[0] ?? '',
+            / has no revision in alembic_version\. It has all tables of OpenStack Placement\.$/,
+          );
           await assertCopied(database);
+        }));
+
+      test(`UUIDs that differ only by case are refused where the source tells them apart, on ${engine}`, () =>
+        withTarget(async (database, cloud) => {
+          await cloud.change('told_apart.sql');
+          const { error } = await run(cloud, database);
+          const [, ...problems] = error.split('\n');
+          const remedy =
+            'and this service takes them for one. Mend the source: delete all but one of them by OpenStack Placement.';
+          assert.deepEqual(problems, [
+            `consumers: several values of uuid differ only by upper and lower case (such as 30000000-0000-4000-8000-00000000000a), ${remedy}`,
+            'allocations: consumers without a record differ from others only by upper and lower case (such as ' +
+              `30000000-0000-4000-8000-00000000000a), ${remedy}`,
+          ]);
+          assert.deepEqual(await rowsOf(database, 'resource_providers', 'id, uuid'), []);
         }));
 
       test(`all data that cannot be stored is reported, and nothing is copied, on ${engine}`, () =>
@@ -230,6 +294,88 @@ for (const [name, { start, into }] of Object.entries(servers)) {
           assert.deepEqual(await rowsOf(database, 'resource_providers', 'id, uuid'), []);
         }));
     }
+
+    test('consumers, aggregates and providers whose UUIDs have capital letters are found in the copy, and names are reported', async () => {
+      await withFreshDatabase('postgresql', async (target) => {
+        const cloud = await server.createCloud();
+        await cloud.change('letter_case.sql');
+        const database = await openDatabase(target.settings);
+        try {
+          const { error, notes } = await run(cloud, database);
+          assert.equal(error, '');
+          assert.deepEqual(
+            notes.filter((note) => note.startsWith('Warning: ')).sort(),
+            [
+              capitalsOfCloud,
+              ...[
+                'consumers: 1 row has capital letters in uuid (such as 30000000-0000-4000-8000-00000000000A). They are copied in small letters.',
+                'placement_aggregates: 1 row has capital letters in uuid (such as AB000000-0000-4000-8000-0000000000CD). They are copied in small letters.',
+                'projects: 1 row has capital letters in external_id (such as Projet-É). MySQL finds them in any spelling, this service only in that one.',
+                'resource_providers: 1 row has capital letters in name (such as Host-2). MySQL finds them in any spelling, this service only in that one.',
+                'resource_providers: 1 row has capital letters in uuid (such as AB000000-0000-4000-8000-000000000002). They are copied in small letters.',
+              ].map((line) => `Warning: ${line}`),
+            ].sort(),
+          );
+        } finally {
+          await database.close();
+        }
+        const service = await openServiceOn(target);
+        try {
+          const send = requestsTo(service);
+          const consumer = '30000000-0000-4000-8000-00000000000a';
+          const { json } = await send('GET', `/allocations/${consumer}`);
+          assert.equal(at(json, 'consumer_generation'), 1);
+          const allocations = at(json, 'allocations');
+          const owner = { project_id: 'Projet-É', user_id: 'ада', consumer_type: 'INSTANCE' };
+          const second = await send('PUT', `/allocations/${consumer}`, {
+            allocations,
+            ...owner,
+            consumer_generation: null,
+          });
+          assert.equal(second.status, 409, second.text);
+          const again = { allocations, ...owner, consumer_generation: 1 };
+          // PUT takes every spelling.
+          assert.equal((await send('PUT', `/allocations/${consumer.toUpperCase()}`, again)).status, 204);
+          const usages = await send('GET', `/usages?project_id=${encodeURIComponent('Projet-É')}`);
+          assert.deepEqual(at(usages.json, 'usages', 'INSTANCE', 'VCPU'), 2);
+          const members = await send('GET', '/resource_providers?member_of=ab000000-0000-4000-8000-0000000000cd');
+          assert.deepEqual(at(members.json, 'resource_providers', 1, 'name'), 'Host-2');
+          for (const uuid of ['AB000000-0000-4000-8000-000000000002', 'ab000000-0000-4000-8000-000000000002']) {
+            assert.equal((await send('GET', `/resource_providers/${uuid}`)).status, uuid.startsWith('a') ? 200 : 404);
+          }
+        } finally {
+          await service.close();
+        }
+      });
+    });
+
+    test('a process that serves the empty target shows the copy as soon as the import has ended', async () => {
+      await withFreshDatabase('postgresql', async (target) => {
+        const service = await openServiceOn(target);
+        const database = await openDatabase(target.settings);
+        try {
+          const tree = async () => {
+            const { json } = await requestsTo(service)(
+              'GET',
+              '/resource_providers?in_tree=10000000-0000-4000-8000-000000000001',
+            );
+            return at(json, 'resource_providers');
+          };
+          // The service reads in its log that all rows are gone, and needs one more row there to read the copy.
+          const seenMeanwhile: unknown[] = [];
+          const whenEmpty = async () => seenMeanwhile.push(await tree());
+          assert.deepEqual(await tree(), []);
+          const { error } = await run(await server.createCloud(), database, { whenEmpty });
+          assert.equal(error, '');
+          assert.deepEqual(seenMeanwhile.at(-1), []);
+          const found = await tree();
+          assert.ok(Array.isArray(found) && found.length === 2, JSON.stringify(found));
+        } finally {
+          await database.close();
+          await service.close();
+        }
+      });
+    });
 
     test('the command imports into the embedded database, and a service serves the copy', async () => {
       const folder = await mkdtemp(path.join(os.tmpdir(), 'placement-import-'));

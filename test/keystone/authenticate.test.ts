@@ -250,6 +250,20 @@ suite('service tokens', () => {
     }
   });
 
+  test('an identity ends with its token, or later with that of a service that has the role', async () => {
+    await withKeystone({ serviceTokenRolesRequired: false }, async ({ standIn, outcome }) => {
+      const short = standIn.issue({ user: 'alice', lifetime: 100 });
+      const endOf = async (roles: readonly string[]): Promise<number> => {
+        const service = standIn.issue({ user: 'nova', roles, lifetime: 5_000 });
+        return identityOf(await outcome(short, { 'x-service-token': service })).expiresAtMs ?? 0;
+      };
+      const own = identityOf(await outcome(short)).expiresAtMs ?? 0;
+      assert.ok(own > Date.now());
+      assert.equal(await endOf(['member']), own);
+      assert.ok((await endOf(['service'])) > own + 4_000_000);
+    });
+  });
+
   test('the roles can be configured', async () => {
     await withKeystone({ serviceTokenRoles: ['robot', 'service'] }, async ({ standIn, outcome }) => {
       const service = { 'x-service-token': standIn.issue({ roles: ['robot'] }) };

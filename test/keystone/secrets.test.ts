@@ -47,7 +47,7 @@ transport_url = rabbit://openstack:${mark}-queue@127.0.0.1:5672//
 [api]
 port = 0
 [keystone_authtoken]
-auth_url = ${standIn.url}/v3
+auth_url = ${standIn.url.replace('://', `://placement:${mark}-url@`)}/v3
 username = ${username}
 password = ${password}
 user_domain_name = ${userDomainName}
@@ -152,7 +152,7 @@ async function sendSecrets(url: string, token: string): Promise<void> {
     await send('DELETE', '/resource_providers/8ca5d4a0-3f40-4a53-a2e4-4b4e9b8f0f11', ''),
     await send('POST', '/resource_providers', `{"password": "${mark}"}`),
     await send('POST', '/resource_providers', `${mark} is no JSON`),
-    await send('POST', '/resource_providers', mark.repeat(20_000)),
+    await send('POST', '/resource_providers', mark.repeat(900_000)),
     await send('POST', '/resource_providers', '{}', { 'content-type': `text/${mark}` }),
     await send('POST', '/resource_providers', '{}', { 'openstack-api-version': `placement ${mark}` }),
     await send('POST', '/resource_providers', '{}', { accept: `text/${mark}` }),

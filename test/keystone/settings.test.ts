@@ -60,7 +60,7 @@ test('a certificate must be signed by a trusted authority, unless insecure is se
     await withStandIn(async (standIn) => {
       const cases: readonly (readonly [more: Partial<KeystoneSettings>, outcome: string, log: RegExp])[] = [
         [{ cafile }, 'alice', /^$/],
-        [{ insecure: true }, 'alice', /^$/],
+        [{ insecure: true }, 'alice', /^With \[keystone_authtoken\] insecure = true/],
         [{}, 'Keystone is unavailable', /self-signed certificate/],
         [{ cafile: foreign }, 'Keystone is unavailable', /self-signed certificate/],
       ];

@@ -1,6 +1,7 @@
 /** Keystone is down, slow, or sends broken answers. */
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
+import { until } from '../until.ts';
 import { userOf, withKeystone } from './keystones.ts';
 
 const unavailable = 'Keystone is unavailable';
@@ -46,6 +47,34 @@ suite('Keystone in trouble', () => {
       assert.match(logged.join(), /did not answer within 1 s \(\[keystone_authtoken\] http_connect_timeout\)/);
       standIn.behaviour.delayMs = 0;
       assert.equal(userOf(await outcome(fresh)), 'fresh');
+    });
+  });
+
+  test('while it is frozen, a request waits 10 s for all tries together, also one with the token of a service', async () => {
+    await withKeystone({ httpRequestMaxRetries: 3 }, async ({ standIn, outcome, logged }) => {
+      await outcome(standIn.issue());
+      standIn.behaviour.delayMs = 120_000;
+      const startedMs = performance.now();
+      const waiting = [outcome(standIn.issue()), outcome(standIn.issue(), { 'x-service-token': standIn.issue() })];
+      assert.deepEqual(await Promise.all(waiting), [unavailable, unavailable]);
+      const tookMs = performance.now() - startedMs;
+      // Four tries of ten seconds would take 43.5 s.
+      assert.ok(tookMs >= 9_900 && tookMs < 20_000, `${tookMs} ms`);
+      assert.match(logged.join(), /did not answer within 10 s \(\[keystone_authtoken\] http_connect_timeout\)/);
+    });
+  });
+
+  test('while it is frozen, there is time for another try where http_connect_timeout is short', async () => {
+    await withKeystone({ httpRequestMaxRetries: 3, httpConnectTimeout: 1 }, async ({ standIn, outcome }) => {
+      await outcome(standIn.issue());
+      standIn.asked();
+      const token = standIn.issue({ user: 'alice' });
+      standIn.behaviour.delayMs = 120_000;
+      const waiting = outcome(token);
+      await until('it was asked twice', () => standIn.asked().length > 0);
+      await until('it was asked again', () => standIn.asked().length > 0);
+      standIn.behaviour.delayMs = 0;
+      assert.equal(userOf(await waiting), 'alice');
     });
   });
 

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { readFile, rename } from 'node:fs/promises';
+import { readFile, rename, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { suite, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -89,6 +89,9 @@ suite('the log of a running service', () => {
         throw new Error(`${text} is not in the log.`);
       };
       const first = await answerTo(`${url}/resource_providers`);
+      const started = await lineWith('placement-api serves the embedded database');
+      assert.match(started, / INFO placement \[-\] placement-api serves the embedded database/);
+      assert.match(await lineWith(' listens on '), / INFO placement \[-\] placement-api \d\S* listens on http:/);
       const line = await lineWith(first.requestId);
       const expected =
         `INFO placement.requestlog [${globalRequestId} ${first.requestId} ada web - - - -] 127.0.0.1 ` +
@@ -110,6 +113,31 @@ suite('the log of a running service', () => {
         assert.equal((await fetch(`${url}/resource_providers`, { headers })).status, 200);
       }
       await end(server);
+    }));
+
+  test('has what a start says in its file as well, also one that fails', () =>
+    withCommands('embedded', 'migrated', async ({ folder }) => {
+      const configFile = path.join(folder, 'failing.conf');
+      await writeFile(
+        configFile,
+        `[DEFAULT]\nlog_file = ${folder}/failing.log\nuse_json = true\n[api]\nauth_strategy = noauth2\nport = 0\nwrkers = 2\n` +
+          '[placement_database]\nconnection = postgresql://127.0.0.1:1/nowhere\nmax_retries = 0\n',
+      );
+      const { code, stderr } = await runToEnd('placement-api', ['--config-file', configFile], folder);
+      assert.equal(code, 69);
+      const lines = (await readFile(`${folder}/failing.log`, 'utf8'))
+        .trimEnd()
+        .split('\n')
+        .map((line) => JSON.parse(line));
+      const [warning, failure] = lines;
+      assert.equal(lines.length, 2);
+      assert.equal(warning.level, 'warn');
+      assert.match(warning.msg, /wrkers/);
+      assert.ok(stderr.includes(`Warning: ${warning.msg}\n`));
+      assert.deepEqual([failure.level, failure.msg], ['fatal', 'The start failed']);
+      const [, said = ''] = /^placement-api: (.+)$/m.exec(stderr) ?? [];
+      // The log also has the cause.
+      assert.ok(said !== '' && failure.err.message.startsWith(said), stderr);
     }));
 
   test('ends the start with one line if it cannot be opened', () =>

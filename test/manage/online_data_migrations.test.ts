@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { engines } from '../engines.ts';
+import { openDatabase } from '../../db/engine/connect.ts';
+import { createIncompleteConsumers } from '../../db/online/create_incomplete_consumers.ts';
+import { anyEngine, engines, withFreshDatabase } from '../engines.ts';
 import { withCommands } from './commands.ts';
 import { countStrays, insertOldAllocations, insertOldProvider, newUuids } from './old_data.ts';
 
@@ -100,3 +102,22 @@ for (const engine of engines) {
     });
   });
 }
+
+test('an old allocation that comes before those which were searched already gets its consumer in the same run', () =>
+  withFreshDatabase(anyEngine, async ({ settings }) => {
+    const database = await openDatabase(settings);
+    try {
+      const { id } = await insertOldProvider(database, 'old');
+      const uuidOf = (first: string) => `${first}0000000-0000-4000-8000-000000000001`;
+      await insertOldAllocations(database, id, ['5', '9'].map(uuidOf));
+      const migration = createIncompleteConsumers(database, { projectId: 'old-project', userId: 'old-user' });
+      assert.deepEqual(await migration.runBatch(1), { found: 1, done: 1 });
+      await insertOldAllocations(database, id, [uuidOf('1')]);
+      let done = 0;
+      for (let last = 1; last > 0; done += last) ({ done: last } = await migration.runBatch(50));
+      assert.equal(done, 2);
+      assert.deepEqual(await countStrays(database), { allocations: 0, consumers: 0 });
+    } finally {
+      await database.close();
+    }
+  }));

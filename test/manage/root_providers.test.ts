@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import { type Database, openDatabase } from '../../db/engine/connect.ts';
 import { setRootProviderIds } from '../../db/online/set_root_provider_ids.ts';
 import { engines, withFreshDatabase } from '../engines.ts';
+import { untilWaiting, withTwoConnections } from '../races/two_connections.ts';
 import { insertOldProvider } from './old_data.ts';
 
 const rootOf = async (database: Database, id: number) =>
@@ -45,3 +46,23 @@ for (const engine of engines) {
     });
   });
 }
+
+test('a provider that is moved while its batch waits for its lock gets the root of its new place in the same run', () =>
+  withTwoConnections(async ({ database, other }) => {
+    const [first, second, third] = [1, 2, 3];
+    await other.query('update resource_providers set root_provider_id = null');
+    await other.query('begin');
+    await other.query(`update resource_providers set parent_provider_id = ${second} where id = ${third}`);
+    const migration = setRootProviderIds(database);
+    const done = migration.runBatch(50);
+    await untilWaiting(other);
+    await other.query('commit');
+    assert.deepEqual(await done, { found: 3, done: 3 });
+    for (const [id, root] of [
+      [first, first],
+      [second, second],
+      [third, second],
+    ] as const) {
+      assert.equal(await rootOf(database, id), root);
+    }
+  }));

@@ -113,6 +113,7 @@ suite('the Grafana dashboard', () => {
     for (const metric of [
       'placement_requests_total',
       'placement_request_duration_seconds_bucket',
+      'placement_refused_requests_total',
       'placement_claims_total',
       'placement_terms_ended_total',
       'placement_build_info',

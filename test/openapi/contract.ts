@@ -95,6 +95,19 @@ function elsewhere(refusal: Readonly<Record<string, string>>, minor: number, roo
   return Object.fromEntries(responses);
 }
 
+/** The answers to load balancers that ask `/` by a method which the document does not list, as its introduction says. */
+const answersOfRoot = (item: JsonObject, root: JsonObject): Readonly<Record<string, JsonObject>> => ({
+  HEAD: objectAt(objectAt(objectAt(item, 'get'), 'responses'), '200'),
+  OPTIONS: {
+    headers: Object.fromEntries(
+      [
+        ['Allow', 'Allow'],
+        ['X-OpenStack-Request-Id', 'RequestId'],
+      ].map(([header, name]) => [header, referenced(`#/components/headers/${name}`, root)]),
+    ),
+  },
+});
+
 /**
  * The part of the document about a request line.
  *
@@ -112,7 +125,11 @@ export function contractFor(method: string, path: string, minor: number, root: J
   if (match === undefined) return outside({ '404': 'Error' });
   const item = objectAt(objectAt(root, 'paths'), match.template);
   const written = METHODS.includes(method.toLowerCase()) ? item[method.toLowerCase()] : undefined;
-  if (!isObject(written)) return outside({ '405': 'MethodNotAllowed' });
+  if (!isObject(written)) {
+    const refused = outside({ '405': 'MethodNotAllowed' });
+    const answered = match.template === '/' ? answersOfRoot(item, root)[method] : undefined;
+    return answered === undefined ? refused : { ...refused, responses: { ...refused.responses, '200': answered } };
+  }
   if (!exists(written, minor)) {
     const below = objectAt(written, 'x-openstack').below;
     // Without Allow, because that header would have to name the method.

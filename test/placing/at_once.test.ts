@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { execute } from '../postgresql.ts';
 import { type Client, detailOf, type Reply, succeed } from '../races/client.ts';
 import { withPlace } from '../races/place.ts';
 import { type ServerProcess, startServer } from '../races/server_process.ts';
@@ -23,8 +24,17 @@ async function makeHosts(client: Client, count: number, vcpus: number, parent?: 
   return hosts;
 }
 
-async function withServers(count: number, use: (servers: readonly ServerProcess[]) => Promise<void>): Promise<void> {
+/** @param settings of the database, for all its connections, such as `{ work_mem: '8MB' }` */
+async function withServers(
+  count: number,
+  use: (servers: readonly ServerProcess[]) => Promise<void>,
+  settings: Readonly<Record<string, string>> = {},
+): Promise<void> {
   await withPlace('postgresql', async (config) => {
+    for (const [name, value] of Object.entries(settings)) {
+      const database = new URL(config.connection ?? '').pathname.slice(1);
+      await execute(config.connection ?? '', `alter database ${database} set ${name} = '${value}'`);
+    }
     const servers: ServerProcess[] = [];
     try {
       for (let number = 0; number < count; number++) servers.push(await startServer(config));
@@ -108,29 +118,32 @@ test('gangs are whole or absent, also where a process is killed, and no host is 
   });
 });
 
-test('consumers that name each other never share a tree, whichever process places them', async () => {
-  await withServers(2, async ([first, second]) => {
-    assert.ok(first && second);
-    const treeOf = new Map<string, string>();
-    for (let number = 0; number < 4; number++) {
-      const root = randomUUID();
-      await succeed(first.client, 'POST', '/resource_providers', minor, { name: root, uuid: root });
-      // Two that take from one tree seldom take from one provider, whose row they would lock.
-      for (const uuid of await makeHosts(first.client, 5, 1000, root)) treeOf.set(uuid, root);
-    }
-    for (let round = 0; round < 60; round++) {
-      const group = Array.from({ length: 4 }, () => randomUUID());
-      const replies: readonly Reply[] = await Promise.all(
-        group.map((uuid, place) => {
-          const others = group.filter((other) => other !== uuid).join(',');
-          const query = `resources=VCPU:1&apart_from=${others}`;
-          const { client }: ServerProcess = place % 2 === 0 ? first : second;
-          return client.send('PUT', `/allocations/${uuid}`, minor, placed(query));
-        }),
-      );
-      for (const reply of replies) assert.equal(reply.status, 200, detailOf(reply));
-      const trees = replies.flatMap(({ body }) => providersOf(body).map((uuid) => treeOf.get(uuid)));
-      assert.equal(new Set(trees).size, 4, `two of round ${round} share a tree`);
-    }
-  });
-});
+for (const isolation of ['read committed', 'repeatable read', 'serializable']) {
+  test(`consumers that name each other never share a tree, by two processes, where ${isolation} is the default`, () =>
+    withServers(2, neverShareATree, { default_transaction_isolation: isolation }));
+}
+
+async function neverShareATree([first, second]: readonly ServerProcess[]): Promise<void> {
+  assert.ok(first && second);
+  const treeOf = new Map<string, string>();
+  for (let number = 0; number < 4; number++) {
+    const root = randomUUID();
+    await succeed(first.client, 'POST', '/resource_providers', minor, { name: root, uuid: root });
+    // Two that take from one tree seldom take from one provider, whose row they would lock.
+    for (const uuid of await makeHosts(first.client, 5, 1000, root)) treeOf.set(uuid, root);
+  }
+  for (let round = 0; round < 60; round++) {
+    const group = Array.from({ length: 4 }, () => randomUUID());
+    const replies: readonly Reply[] = await Promise.all(
+      group.map((uuid, place) => {
+        const others = group.filter((other) => other !== uuid).join(',');
+        const query = `resources=VCPU:1&apart_from=${others}`;
+        const { client }: ServerProcess = place % 2 === 0 ? first : second;
+        return client.send('PUT', `/allocations/${uuid}`, minor, placed(query));
+      }),
+    );
+    for (const reply of replies) assert.equal(reply.status, 200, detailOf(reply));
+    const trees = replies.flatMap(({ body }) => providersOf(body).map((uuid) => treeOf.get(uuid)));
+    assert.equal(new Set(trees).size, 4, `two of round ${round} share a tree`);
+  }
+}

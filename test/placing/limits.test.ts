@@ -6,6 +6,8 @@ import path from 'node:path';
 import { test } from 'node:test';
 import { allTrees } from '../../src/candidates/allowed_trees.ts';
 import { findPlace } from '../../src/candidates/place.ts';
+import { ClaimRefused } from '../../src/claims/claim.ts';
+import { onCertainFleet, placeConsumers } from '../../src/claims/placing.ts';
 import { groupOf, requestOf } from '../candidates/plain_request.ts';
 import { nodeAt, rowsOf, stockOf } from '../candidates/topology.ts';
 import { anyEngine } from '../engines.ts';
@@ -67,6 +69,53 @@ test('claims by query need the rule of GET /allocation_candidates as well, and o
   } finally {
     await rm(folder, { recursive: true });
   }
+});
+
+test('the searches of a claim have a budget together, which many that are nearly too wide use up', () => {
+  // Each search passes 95 trees of 100 providers, none of which a group may take, before it comes to the last one.
+  const nodes = Array.from({ length: 96 * 100 }, (_, place) => {
+    const tree = Math.floor(place / 100);
+    const isRoot = place % 100 === 0;
+    const amount = tree === 95 ? 1000 : 10;
+    return nodeAt(place, {
+      stock: { VCPU: stockOf(amount) },
+      traits: tree === 95 ? [] : ['CUSTOM_RARE'],
+      ...(isRoot ? {} : { parent: tree * 100 }),
+    });
+  });
+  const { fleet } = createFleet(rowsOf(nodes));
+  const traits = { required: [], forbidden: ['CUSTOM_RARE'] };
+  const groups = Array.from({ length: 8 }, (_, place) => groupOf(`${place}`, { VCPU: 1 }, { traits }));
+  const request = requestOf(groups, { order: [{ kind: 'free', className: 'VCPU', mostFirst: false }] });
+  const place = (count: number) => {
+    let looks = 0;
+    const consumers = Array.from({ length: count }, (_, number) => ({
+      uuid: `consumer ${number}`,
+      knownGeneration: null,
+      projectId: 'p',
+      userId: 'u',
+      consumerType: undefined,
+      allocations: new Map(),
+      queries: [{ request, conditions: [] }],
+    }));
+    const claim = { consumers, inventories: [], placing: [...consumers.keys()] };
+    const onLooks = (taken: number) => {
+      looks = taken;
+    };
+    try {
+      return { placed: placeConsumers(fleet, claim, new Map(), { ...onCertainFleet, onLooks }).mappings.size, looks };
+    } catch (error) {
+      assert.ok(error instanceof ClaimRefused);
+      return { refused: error.reason, message: error.message, looks };
+    }
+  };
+  const { placed, looks } = place(1);
+  assert.ok(placed === 1 && looks > 360_000, `${looks} looks for one`);
+  assert.equal(place(10).placed, 10);
+  const { refused, message, looks: all } = place(11);
+  assert.equal(refused, 'query too wide');
+  assert.match(message ?? '', /consumer 10 was given up/);
+  assert.ok(all < 4_100_000, `${all} looks for all`);
 });
 
 test('the list of an order is counted once, and leaves the budget of the search as it is', () => {

@@ -1,6 +1,17 @@
 /** Policy files: how they are combined, and that they are read again when they change. */
 import assert from 'node:assert/strict';
-import { mkdirSync, mkdtempSync, renameSync, rmdirSync, rmSync, unlinkSync, utimesSync, writeFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import {
+  mkdirSync,
+  mkdtempSync,
+  renameSync,
+  rmdirSync,
+  rmSync,
+  symlinkSync,
+  unlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { suite, test } from 'node:test';
@@ -143,6 +154,44 @@ suite('the rules in effect', () => {
     );
   });
 
+  test('behind not, what cannot be evaluated allows no request, also with a default rule and in a printed policy', () => {
+    const broken = [
+      'not http://a/b',
+      'not badcheck',
+      'not rule:nothing',
+      'not absent:x',
+      'not (role:a or',
+      'not rule:two',
+    ];
+    inPlace(
+      ({ settings, log, write, folder }) => {
+        for (const rule of broken) {
+          for (const fallback of ['', 'fallback: "!"\n', 'fallback: "role:x"\n']) {
+            const text = (own: string): string => `${fallback}two: badcheck\n"${listing}": ${JSON.stringify(own)}\n`;
+            write('policy.yaml', text(rule));
+            const { check } = loadRules(settings, log).byName.get(listing) ?? assert.fail(folder);
+            for (const own of [rule, printCheck(check)]) {
+              write('policy.yaml', text(own));
+              const policy = openPolicy(settings, log, 0);
+              for (const roles of [[], ['reader'], ['admin', 'service']]) {
+                assert.equal(allows(policy, roles), false, `${own} with ${fallback}`);
+              }
+            }
+          }
+        }
+      },
+      { policyDefaultRule: 'fallback' },
+    );
+  });
+
+  test('a token without a scope for the system is not of the system, which a rule may ask for', () => {
+    inPlace(({ settings, log, write }) => {
+      write('policy.yaml', `"${listing}": not system:all\n"placement:traits:show": system:None\n`);
+      const policy = openPolicy(settings, log, 0);
+      assert.deepEqual([allows(policy, []), allows(policy, [], 'placement:traits:show')], [true, false]);
+    });
+  });
+
   test('a circle of rules denies and is reported, and so is a malformed rule', () => {
     inPlace(({ settings, log, write, logged }) => {
       write('policy.yaml', 'a: "rule:b"\nb: "not rule:a"\n"placement:traits:list": "rule:a"\nc: "role:x and"\n');
@@ -208,9 +257,68 @@ suite('changes', () => {
       unlinkSync(policyFile);
       assert.deepEqual([allows(policy, ['admin']), allows(policy, ['x']), allows(policy, ['x'])], [false, true, true]);
       assert.deepEqual(logged(), ['error: The policy file policy.yaml is gone. The policy rules stay as they were.']);
-      write('policy.yaml', '');
+      write('policy.yaml', '{}');
       assert.deepEqual([allows(policy, ['x']), allows(policy, ['z'])], [false, true]);
       assert.deepEqual(logged(), ['info: The policy rules were read again: policy.yaml, policy.d/a.yaml.']);
+    });
+  });
+
+  test('an empty file, a folder that is gone and a link to nothing leave the last good rules in force', () => {
+    inPlace(({ settings, log, write, logged, folder }) => {
+      const rule = `"${listing}": role:x\n`;
+      const only = (policy: Policy, why: string) =>
+        assert.deepEqual([allows(policy, ['admin']), allows(policy, ['x'])], [false, true], why);
+      write('policy.yaml', rule);
+      write('policy.d/a.yaml', '"placement:traits:show": role:x\n');
+      const policy = openPolicy(settings, log, 0);
+      const stays = (break_: () => void, mend: () => void, line: RegExp) => {
+        logged();
+        break_();
+        only(policy, String(line));
+        assert.equal(allows(policy, ['admin'], 'placement:traits:show'), false, String(line));
+        assert.match(logged().join(), line);
+        mend();
+        only(policy, 'mended');
+        assert.match(logged().join(), /read again/);
+      };
+      const inFolder = path.join(folder, 'policy.d');
+      const folderRule = () => write('policy.d/a.yaml', '"placement:traits:show": role:x\n');
+      stays(
+        () => write('policy.yaml', ' \n'),
+        () => write('policy.yaml', rule),
+        /policy\.yaml is empty\. Write \{\}/,
+      );
+      stays(() => write('policy.d/a.yaml', ''), folderRule, /a\.yaml is empty/);
+      stays(() => rmSync(inFolder, { recursive: true }), folderRule, /policy folder policy\.d is gone/);
+      const dangling = path.join(inFolder, 'a.yaml');
+      stays(
+        () => {
+          unlinkSync(dangling);
+          symlinkSync(path.join(folder, 'nothing.yaml'), dangling);
+        },
+        () => {
+          unlinkSync(dangling);
+          folderRule();
+        },
+        /a\.yaml is a link to a file that does not exist/,
+      );
+      unlinkSync(dangling);
+      symlinkSync(path.join(folder, 'nothing.yaml'), dangling);
+      assert.throws(() => openPolicy(settings, log, 0), { name: 'ConfigError', message: /a\.yaml is a link/ });
+    });
+  });
+
+  test('a change that could not be read, since too many files were open, is read afterwards', () => {
+    inPlace(({ write, folder, policyFile }) => {
+      write('policy.yaml', `"${listing}": role:x\n`);
+      const script = path.join(import.meta.dirname, 'too_many_open_files.ts');
+      const limited = 'ulimit -n 64 && exec "$0" "$@"';
+      const { stdout, stderr } = spawnSync('/bin/sh', ['-c', limited, process.execPath, script, folder, policyFile], {
+        encoding: 'utf8',
+      });
+      const { during, after, errors } = JSON.parse(stdout || assert.fail(stderr)) as Record<string, unknown>; // below
+      assert.deepEqual([during, after], [['x'], ['y']]);
+      assert.match(String(errors), /EMFILE/);
     });
   });
 

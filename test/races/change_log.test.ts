@@ -31,6 +31,7 @@ const step = fc.oneof(
   { weight: 3, arbitrary: fc.record({ does: fc.constantFrom('commit' as const, 'rollback' as const), writer }) },
   { weight: 3, arbitrary: fc.record({ does: fc.constant('look' as const) }) },
   { weight: 2, arbitrary: fc.record({ does: fc.constant('prune' as const) }) },
+  { weight: 3, arbitrary: fc.record({ does: fc.constantFrom('lose' as const, 'give again' as const) }) },
 );
 
 /**
@@ -43,18 +44,22 @@ type Told = {
   readonly isTooShort: boolean;
 };
 
-const compare = (log: RawBuilder<unknown>, name: string, isTooShort: RawBuilder<boolean>, { snapshot }: Moment) =>
+/** A moment, and how many were read before it. */
+type Read = Moment & { readonly place: number };
+
+const compare = (log: RawBuilder<unknown>, name: string, isTooShort: RawBuilder<boolean>, { snapshot, place }: Read) =>
   sql<Told>`select array(select provider_id from (${log}) as since order by 1) as told,
-    array(select number from written where log = ${name} and not pg_visible_in_snapshot(xid, ${snapshot}::pg_snapshot)
-      order by 1) as written,
+    array(select number from written where log = ${name}
+      and coalesce(${place} < moments, not pg_visible_in_snapshot(xid, ${snapshot}::pg_snapshot)) order by 1) as written,
     ${isTooShort} as "isTooShort"`;
 
-test('the log returns exactly what a snapshot does not see, or says that it is too short', async (t) => {
+test('the log returns exactly what was not read at a moment, or says that it is too short', async (t) => {
   await withFreshDatabase('postgresql', async ({ settings }) => {
     if (!('connection' in settings)) throw new Error('Transactions at the same time need a PostgreSQL server.');
     const { connection } = settings;
     const database = await openDatabase(settings);
-    await sql`create table written (xid xid8 default pg_current_xact_id(), log text, number integer)`.execute(
+    // `moments`: how many moments had been read when a number was given again.
+    await sql`create table written (xid xid8 default pg_current_xact_id(), log text, number integer, moments integer)`.execute(
       database.kysely,
     );
     const clients = await Promise.all(
@@ -64,19 +69,51 @@ test('the log returns exactly what a snapshot does not see, or says that it is t
         return client;
       }),
     );
-    const seen = { whole: 0, underWay: 0, short: 0 };
+    const third = new pg.Client({ connectionString: connection });
+    await third.connect();
+    const seen = { whole: 0, underWay: 0, short: 0, again: 0 };
     let number = 0;
+    let taken = 0;
+    const logs = [
+      ['provider_changes', 'whole, provider_id', 'false, '],
+      ['inventory_changes', 'provider_id', ''],
+    ] as const;
     const log = async (client: pg.Client): Promise<void> => {
-      for (const [table, columns] of [
-        ['provider_changes', 'whole, provider_id) values (false, '],
-        ['inventory_changes', 'provider_id) values ('],
-      ] as const) {
+      for (const [table, columns, values] of logs) {
         number += 1;
-        await client.query(`insert into ${table} (${columns}${number})`);
+        await client.query(`insert into ${table} (${columns}) values (${values}${number})`);
         await client.query(`insert into written (log, number) values ('${table}', ${number})`);
       }
     };
-    const check = async (moment: Moment): Promise<void> => {
+    /** Rolls back a transaction. @returns its number */
+    const lose = async (): Promise<string> => {
+      await third.query('begin');
+      const { rows } = await third.query('select pg_current_xact_id()::text as xid');
+      await third.query('rollback');
+      return rows[0].xid;
+    };
+    /**
+     * Logs as transactions would to which the server, after a crash, gives the numbers of some that were rolled back: of those that are
+     * newer than all that are logged.
+     */
+    const giveAgain = async (xids: readonly string[]): Promise<void> => {
+      const newest = await third.query(`select max(xid::text::bigint)::text as xid from (
+        select xid from provider_changes union all select xid from inventory_changes
+        union all select xid from provider_changes_horizon) as logged`);
+      for (const xid of xids.filter((each) => BigInt(each) > BigInt(newest.rows[0].xid))) {
+        seen.again += 1;
+        await third.query('begin');
+        for (const [table, columns, values] of logs) {
+          number += 1;
+          await third.query(`insert into ${table} (xid, ${columns}) values ('${xid}', ${values}${number})`);
+          await third.query(
+            `insert into written (xid, log, number, moments) values ('${xid}', '${table}', ${number}, ${taken})`,
+          );
+        }
+        await third.query('commit');
+      }
+    };
+    const check = async (moment: Read): Promise<void> => {
       const mayHaveAll = sql<boolean>`exists (select from (${inventoryChangesSince(moment)}) as since where provider_id is null)`;
       for (const query of [
         compare(changesSince(moment), 'provider_changes', isLogTooShort(moment), moment),
@@ -98,11 +135,19 @@ test('the log returns exactly what a snapshot does not see, or says that it is t
       await fc.assert(
         fc.asyncProperty(fc.array(step, { minLength: 10, maxLength: 40 }), async (steps) => {
           const open = new Set<pg.Client>();
-          const moments = [await readMoment(database.kysely)];
+          const lost: string[] = [];
+          const moments: Read[] = [];
+          const look = async () => {
+            moments.push({ ...(await readMoment(database.kysely)), place: taken });
+            taken += 1;
+          };
+          await look();
           for (const { does, ...which } of steps) {
             const client = 'writer' in which ? clients[which.writer] : undefined;
-            if (does === 'look') moments.push(await readMoment(database.kysely));
+            if (does === 'look') await look();
             else if (does === 'prune') await pruneChanges(database, await pruneChanges(database, undefined));
+            else if (does === 'lose') lost.push(await lose());
+            else if (does === 'give again') await giveAgain(lost.splice(0));
             else if (client !== undefined && does === 'log') {
               if (!open.has(client)) await client.query('begin');
               open.add(client);
@@ -119,7 +164,7 @@ test('the log returns exactly what a snapshot does not see, or says that it is t
       for (const [kind, count] of Object.entries(seen))
         assert.ok(count >= 10, `only ${count} answers were of kind ${kind}`);
     } finally {
-      await Promise.all(clients.map((client) => client.end()));
+      await Promise.all([...clients, third].map((client) => client.end()));
       await database.close();
     }
   });
@@ -135,7 +180,7 @@ test('a log is not too short for a transaction that began before the horizon and
       await other.query('begin; select pg_current_xact_id()');
       await sql`update provider_changes_horizon set xid = pg_current_xact_id()`.execute(database.kysely);
       // Other tests use the server, too: only this transaction must be under way, since another one may end at any time.
-      let moment: Moment = { snapshot: '', serverRun: '' };
+      let moment: Moment = { snapshot: '', lastXid: '0', serverRun: '' };
       await until('no other transaction is under way', async () => {
         moment = await readMoment(database.kysely);
         return partsOf(moment.snapshot).underWay.length === 1;
@@ -152,6 +197,48 @@ test('a log is not too short for a transaction that began before the horizon and
   });
 });
 
+test('a number that is given again is read, also between newer ones that are under way', async () => {
+  await withFreshDatabase('postgresql', async ({ settings }) => {
+    if (!('connection' in settings)) throw new Error('Transactions at the same time need a PostgreSQL server.');
+    const database = await openDatabase(settings);
+    const others = [1, 2].map(() => new pg.Client({ connectionString: settings.connection }));
+    const begin = async (client: pg.Client): Promise<string> => {
+      await client.query('begin');
+      return (await client.query('select pg_current_xact_id()::text as xid')).rows[0].xid;
+    };
+    try {
+      for (const other of others) await other.connect();
+      const [first, second] = others as [pg.Client, pg.Client]; // as made above
+      const lost = [await begin(first)];
+      await first.query('rollback');
+      const earlier = await begin(first);
+      lost.push(await begin(second));
+      await second.query('rollback');
+      const later = await begin(second);
+      const moment = await readMoment(database.kysely);
+      for (const other of others) await other.query('insert into provider_changes (whole) values (true)');
+      await sql`insert into provider_changes (xid, whole) select *, true from unnest(${lost}::xid8[])`.execute(
+        database.kysely,
+      );
+      const told = async () => {
+        const { rows } = await sql<{ xid: string }>`select xid::text from (${changesSince(moment)}) as since`.execute(
+          database.kysely,
+        );
+        return rows.map(({ xid }) => xid).sort();
+      };
+      assert.deepEqual(await told(), lost.toSorted());
+      await second.query('commit');
+      assert.deepEqual(await told(), [...lost, later].sort());
+      await first.query('commit');
+      assert.deepEqual(await told(), [...lost, earlier, later].sort());
+      assert.equal((await lookForChanges(database, moment)).hasChanged, true);
+    } finally {
+      for (const other of others) await other.end();
+      await database.close();
+    }
+  });
+});
+
 test('the newest transaction is found by its number, also where that has a digit more than another', async () => {
   await withFreshDatabase('postgresql', async ({ settings }) => {
     const database = await openDatabase(settings);
@@ -160,7 +247,7 @@ test('the newest transaction is found by its number, also where that has a digit
       await sql`insert into provider_changes (xid, provider_id, whole) values ('99', 1, true), ('100', 2, true)`.execute(
         database.kysely,
       );
-      const since = { ...(await readMoment(database.kysely)), snapshot: '98:98:' };
+      const since = { ...(await readMoment(database.kysely)), snapshot: '98:98:', lastXid: '97' };
       assert.equal((await readChanges(database, since)).lastXid, '100');
       const changed = await database.patient.transaction().execute((trx) => readChangedIds(trx, since));
       assert.deepEqual([changed.lastXid, changed.ids], ['100', [1, 2]]);

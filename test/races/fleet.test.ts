@@ -43,7 +43,7 @@ async function refreshUntilQuiet({ fleet }: Service): Promise<void> {
 async function assertTrue({ database, fleet }: Service, what: string): Promise<void> {
   const refreshed = formOf(await fleet.fresh());
   // In pages so small that a parent and its child are on different pages, in either order.
-  const loaded = formOf((await loadFleet(database, 3)).living.fleet);
+  const loaded = formOf((await loadFleet(database, { providersPerPage: 3 })).living.fleet);
   assert.deepEqual(refreshed, loaded, what);
 }
 

@@ -58,7 +58,7 @@ test('a provider is not deleted if a claim on it or a child of it was just writt
   await withTwoConnections(async (connections) => {
     const claimed = [bump.replace('id = 1', 'id = 2'), madeByOther[1] ?? ''];
     assert.equal(
-      await whileOther(connections, claimed, () => deleteProvider(connections.database, { id: 2 })),
+      await whileOther(connections, claimed, () => deleteProvider(connections.database, { id: 2, uuid: 'rp2' })),
       'in use',
     );
     const child = [
@@ -66,7 +66,7 @@ test('a provider is not deleted if a claim on it or a child of it was just writt
       `insert into resource_providers (uuid, name, generation, parent_provider_id, root_provider_id) values ('x', 'x', 0, 3, 1)`,
     ];
     assert.equal(
-      await whileOther(connections, child, () => deleteProvider(connections.database, { id: 3 })),
+      await whileOther(connections, child, () => deleteProvider(connections.database, { id: 3, uuid: 'rp3' })),
       'has children',
     );
   });
@@ -75,12 +75,12 @@ test('a provider is not deleted if a claim on it or a child of it was just writt
 test('a provider that is only the root of another is deleted at the second attempt', async () => {
   await withTwoConnections(async ({ database, other }) => {
     await other.query('update resource_providers set parent_provider_id = null where id = 3');
-    assert.equal(await deleteProvider(database, { id: 1 }), 'changed');
+    assert.equal(await deleteProvider(database, { id: 1, uuid: 'rp1' }), 'changed');
     const { rows } = await other.query(
       'select root_provider_id as root from resource_providers where id in (1, 3) order by id',
     );
     assert.deepEqual(rows, [{ root: 1 }, { root: null }]);
-    assert.equal(await deleteProvider(database, { id: 1 }), 'deleted');
+    assert.equal(await deleteProvider(database, { id: 1, uuid: 'rp1' }), 'deleted');
   });
 });
 
@@ -165,10 +165,11 @@ test('a write of inventories fails after a claim on their provider, or the delet
       isWritten(database, {
         kind: 'inventories',
         providerId: 1,
+        uuid: 'rp1',
         generation: 5,
         put,
         remove: [0],
-        kept: [],
+        present: [],
         tag,
         tagBefore: tag,
       });
@@ -204,8 +205,10 @@ test('a class or trait that another transaction is about to use is not deleted',
     const write: ProviderWrite = {
       kind: 'traits',
       providerId: 2,
+      uuid: 'rp2',
       generation: 5,
       traits,
+      present: [],
       tag: traitsTag(['CUSTOM_T']),
       tagBefore: traitsTag([]),
     };
@@ -226,7 +229,14 @@ test('below 1.19 the last writer of aggregates wins, with all its aggregates', a
     ];
     const tag = aggregatesTag(['ours']);
     const ours = () =>
-      isWritten(database, { kind: 'last aggregates', providerId: 1, uuids: ['ours'], tag, tagBefore: tag });
+      isWritten(database, {
+        kind: 'last aggregates',
+        providerId: 1,
+        uuid: 'rp1',
+        uuids: ['ours'],
+        tag,
+        tagBefore: tag,
+      });
     assert.equal(await whileOther(connections, theirs, ours), true);
     const { rows } = await other.query(`select uuid from resource_provider_aggregates m
       join placement_aggregates a on a.id = m.aggregate_id where m.resource_provider_id = 1`);
@@ -234,11 +244,11 @@ test('below 1.19 the last writer of aggregates wins, with all its aggregates', a
   });
 });
 
-const move = { id: 1, name: 'rp1', parentId: 2, rootId: 2, subtreeIds: [1, 3] };
+const move = { id: 1, uuid: 'rp1', name: 'rp1', parentId: 2, rootId: 2, subtreeIds: [1, 3] };
 const judged = [
-  { id: 1, parentId: null },
-  { id: 2, parentId: null },
-  { id: 3, parentId: 1 },
+  { id: 1, uuid: 'rp1', parentId: null },
+  { id: 2, uuid: 'rp2', parentId: null },
+  { id: 3, uuid: 'rp3', parentId: 1 },
 ];
 const roots = async ({ other }: TwoConnections) =>
   (await other.query('select uuid, root_provider_id as root from resource_providers order by id')).rows;
@@ -252,7 +262,7 @@ test('the move of a provider takes a child into account that was just added to i
     ];
     const ours = () => moveProvider(connections.database, { ...move, judged });
     assert.equal(await whileOther(connections, child, ours), 'changed');
-    const again = { ...move, subtreeIds: [1, 3, 4], judged: [...judged, { id: 4, parentId: 3 }] };
+    const again = { ...move, subtreeIds: [1, 3, 4], judged: [...judged, { id: 4, uuid: 'rp4', parentId: 3 }] };
     assert.equal(await moveProvider(connections.database, again), 'done');
     assert.deepEqual(
       (await roots(connections)).map(({ root }) => root),

@@ -6,9 +6,13 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type Moment, partsOf, readMoment } from '../../db/fleet/change_log.ts';
 import { pruneChanges } from '../../db/fleet/prune_changes.ts';
+import { readConsumers } from '../../db/statements/claims/read_consumers.ts';
 import { writeClaims } from '../../db/statements/claims/write_claims.ts';
 import { openClaims } from '../../src/claims/claims.ts';
+import { roomsOf } from '../../src/claims/effects.ts';
+import { judge } from '../../src/claims/judge.ts';
 import { openFleet } from '../../src/fleet/keeper.ts';
+import { byQuery } from '../placing/by_query.ts';
 import { claimOn } from './claim_on.ts';
 import { claim } from './judged_claim.ts';
 import { type TwoConnections, whileOther, withTwoConnections } from './two_connections.ts';
@@ -153,6 +157,34 @@ test('it fails if the provider was deleted, and in another run of the server', a
     assert.equal(written.lost, 'provider');
   });
 });
+
+for (const how of ['by query', 'as allocations']) {
+  test(`a claim that keeps more than the capacity is not written beside one that takes something: ${how}`, async () => {
+    await withTwoConnections(async (connections) => {
+      const { database, other } = connections;
+      await other.query(`update inventories set total = 6 where resource_provider_id = 1;
+        delete from inventories where resource_provider_id = 2;
+        insert into consumers (uuid, project_id, user_id, generation) values ('ours', 1, 1, 1);
+        insert into allocations (resource_provider_id, resource_class_id, consumer_id, used)
+          values (1, 0, 'ours', 4), (1, 0, 'theirs', 1), (1, 0, 'others', 3)`);
+      const keeping = how === 'by query' ? byQuery(['ours'], 'resources=VCPU:4') : claimOn('rp1', 'ours', 4);
+      const asked = { ...keeping, consumers: keeping.consumers.map((each) => ({ ...each, knownGeneration: 1 })) };
+      const fleet = await openFleet(database);
+      const states = await readConsumers(database, ['ours'], false);
+      const { usageChanges, ...write } = judge(fleet.known, asked, states, new Map());
+      const leeway = { since: fleet.moment, known: fleet.foreseen, rooms: roomsOf(fleet.known, [{ usageChanges }]) };
+      const lostBeside = async (statement: string) => {
+        const writing = () => writeClaims(database, [write], { judgedOn: fleet.moment, leeway });
+        return (await whileOther(connections, [bump, statement], writing)).lost;
+      };
+      const taken = `update allocations set used = used + 1 where consumer_id = 'theirs'`;
+      assert.deepEqual(await lostBeside(taken), ['provider']);
+      const freed = `delete from allocations where consumer_id in ('theirs', 'others')`;
+      assert.deepEqual(await lostBeside(freed), [undefined]);
+      assert.equal(await usage(connections), 4);
+    });
+  });
+}
 
 test('two processes that claim on one provider lose no race, and fill it to the last unit', async () => {
   await withTwoConnections(async ({ database, other }) => {

@@ -11,8 +11,10 @@ const child = (name: string) => newChild(name, { id: 2, uuid: 'rp2' });
 const traitsOf = (providerId: number): ProviderWrite => ({
   kind: 'traits',
   providerId,
+  uuid: `rp${providerId}`,
   generation: 5,
   traits: [],
+  present: [],
   tag: traitsTag([]),
   tagBefore: traitsTag([]),
 });

@@ -8,10 +8,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
 import { type RawBuilder, sql } from 'kysely';
 import { openDatabase } from '../../db/engine/connect.ts';
+import { isRead } from '../../db/fleet/change_log.ts';
 import { openClaims } from '../../src/claims/claims.ts';
 import { openFleet } from '../../src/fleet/keeper.ts';
 import { loadFleet } from '../../src/fleet/load.ts';
-import { type OwnWrite, sees } from '../../src/fleet/own_writes.ts';
+import type { OwnWrite } from '../../src/fleet/own_writes.ts';
 import { engines, withFreshDatabase } from '../engines.ts';
 import { claimOn } from './claim_on.ts';
 import { formOf } from './fleet_form.ts';
@@ -54,7 +55,7 @@ for (const engine of engines) {
               if (step === 'own') {
                 const before = usage();
                 const write = await own();
-                if (!sees(fleet.moment.snapshot, write.xid)) shown += 1;
+                if (!isRead(fleet.moment, write.xid)) shown += 1;
                 fleet.foresee(write);
                 assert.equal(usage(), before + 1);
               } else if (step === 'own, told later') untold.push(await own());
@@ -178,12 +179,12 @@ test('while refreshes fail claims are written, until too many expected effects n
   });
 });
 
-test('a snapshot sees what was committed before it, and nothing that was open or came later', () => {
-  const snapshot = '100:200:120,150';
+test('read is what was committed before the newest transaction with rows, and nothing that was open or came later', () => {
+  const moment = { snapshot: '100:200:120,150', lastXid: '180' };
   assert.deepEqual(
-    ['99', '100', '119', '120', '150', '199', '200', '9999999999999'].map((xid) => sees(snapshot, xid)),
-    [true, true, true, false, false, true, false, false],
+    ['99', '100', '119', '120', '150', '180', '181', '199', '200', '9999999999999'].map((xid) => isRead(moment, xid)),
+    [true, true, true, false, false, true, false, false, false, false],
   );
-  assert.equal(sees('100:100:', '99'), true);
-  assert.equal(sees('100:100:', '100'), false);
+  assert.equal(isRead({ snapshot: '100:100:', lastXid: '99' }, '99'), true);
+  assert.equal(isRead({ snapshot: '100:100:', lastXid: '99' }, '100'), false);
 });

@@ -150,8 +150,10 @@ test('a write that succeeded, but whose result cannot be read, is not repeated',
     const bare = (providerId: number, generation: number): ProviderWrite => ({
       kind: 'traits',
       providerId,
+      uuid: `rp${providerId}`,
       generation,
       traits: [],
+      present: [],
       tag: traitsTag([]),
       tagBefore: traitsTag([]),
     });

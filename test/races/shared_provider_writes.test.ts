@@ -15,7 +15,14 @@ const child = (name: string, parent: { readonly id: number; readonly uuid: strin
   parent,
   tags,
 });
-const guard = (providerId: number, generation = 0) => ({ providerId, generation, tag: 'new', tagBefore: 'old' });
+const guard = (providerId: number, generation = 0) => ({
+  providerId,
+  uuid: `rp${providerId}`,
+  generation,
+  tag: 'new',
+  tagBefore: 'old',
+});
+const judgedOn = { snapshot: '1000000:1000000:', lastXid: '999999', serverRun: 'another run' };
 
 for (const engine of engines) {
   const withRoots = (use: (database: Database) => Promise<void>) =>
@@ -74,18 +81,18 @@ for (const engine of engines) {
         return { classId, className, total, tag: `${total}`, ...values };
       };
       const [vcpu, memory] = [inventory(0, 'VCPU', 8), inventory(1, 'MEMORY_MB', 64)];
-      const put = { kind: 'inventories', remove: [], kept: [] } as const;
+      const put = { kind: 'inventories', remove: [], present: [] } as const;
       const inventories: ProviderWrite[] = [
         { ...put, ...guard(1), put: [vcpu, memory] },
         { ...put, ...guard(2, 7), put: [vcpu] },
         { ...put, ...guard(3), put: [{ ...vcpu, className: 'RENAMED' }] },
         { ...put, ...guard(4), put: [memory] },
-        { ...put, ...guard(5), put: [vcpu], serverRun: 'another run' },
+        { ...put, ...guard(5), put: [vcpu], judgedOn },
       ];
       assert.deepEqual(await done(database, inventories), [0, 3]);
       const again: ProviderWrite[] = [
         { ...put, ...guard(1, 1), put: [inventory(0, 'VCPU', 9)], remove: [1] },
-        { ...put, ...guard(4, 1), put: [], remove: [0], kept: [{ id: 1, name: 'MEMORY_MB' }] },
+        { ...put, ...guard(4, 1), put: [], remove: [0], present: [{ id: 1, name: 'MEMORY_MB' }] },
       ];
       assert.deepEqual(await done(database, again), [0, 1]);
       const totals = `select resource_provider_id as provider, resource_class_id as class, total, etag from inventories order by 1, 2`;
@@ -100,16 +107,17 @@ for (const engine of engines) {
       );
       assert.ok(first !== undefined && second !== undefined);
       const traits: ProviderWrite[] = [
-        { kind: 'traits', ...guard(1, 2), traits: [first, second] },
-        { kind: 'traits', ...guard(2), traits: [first] },
-        { kind: 'traits', ...guard(3), traits: [second, { id: first.id, name: 'RENAMED' }] },
-        { kind: 'traits', ...guard(5), traits: [] },
+        { kind: 'traits', ...guard(1, 2), traits: [first, second], present: [] },
+        { kind: 'traits', ...guard(2), traits: [first], present: [] },
+        { kind: 'traits', ...guard(3), traits: [second, { id: first.id, name: 'RENAMED' }], present: [] },
+        { kind: 'traits', ...guard(5), traits: [], present: [] },
+        { kind: 'traits', ...guard(4, 2), traits: [], present: [{ id: first.id, name: 'RENAMED' }] },
       ];
       assert.deepEqual(await done(database, traits), [0, 1, 3]);
       assert.deepEqual(
         await done(database, [
-          { kind: 'traits', ...guard(1, 3), traits: [second] },
-          { kind: 'traits', ...guard(2, 1), traits: [] },
+          { kind: 'traits', ...guard(1, 3), traits: [second], present: [first, second] },
+          { kind: 'traits', ...guard(2, 1), traits: [], present: [first] },
         ]),
         [0, 1],
       );
@@ -118,15 +126,16 @@ for (const engine of engines) {
 
       const aggregates: ProviderWrite[] = [
         { kind: 'aggregates', ...guard(1, 4), uuids: ['x', 'y'] },
-        { kind: 'aggregates', ...guard(2, 2), uuids: ['y'], seen: [] },
-        { kind: 'aggregates', ...guard(3), uuids: ['x'], seen: ['y'] },
-        { kind: 'last aggregates', providerId: 4, tag: 'new', tagBefore: 'old', uuids: ['z', 'x'] },
-        { kind: 'last aggregates', providerId: 99, tag: 'new', tagBefore: 'old', uuids: ['z'] },
+        { kind: 'aggregates', ...guard(2, 2), uuids: ['y'] },
+        { kind: 'aggregates', ...guard(3), uuids: ['x'], uuid: 'another' },
+        { kind: 'last aggregates', ...guard(4, 9), uuids: ['z', 'x'] },
+        { kind: 'last aggregates', ...guard(99), uuids: ['z'] },
+        { kind: 'last aggregates', ...guard(5), uuids: ['z'], uuid: 'another' },
       ];
       assert.deepEqual(await done(database, aggregates), [0, 1, 3]);
       assert.deepEqual(
         await done(database, [
-          { kind: 'aggregates', ...guard(1, 5), uuids: ['z'], seen: ['y', 'x'] },
+          { kind: 'aggregates', ...guard(1, 5), uuids: ['z'] },
           { kind: 'aggregates', ...guard(2, 3), uuids: ['x'] },
         ]),
         [0, 1],

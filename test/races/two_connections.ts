@@ -25,7 +25,7 @@ export async function withTwoConnections(use: (connections: TwoConnections) => P
 }
 
 /** Providers 1 and 2 with 10 VCPU (class 0) each, child 3 of provider 1, and the owners in claims. */
-const providersAndOwners = `
+export const providersAndOwners = `
   insert into resource_providers (id, uuid, name, generation, root_provider_id, parent_provider_id)
     values (1, 'rp1', 'rp1', 5, 1, null), (2, 'rp2', 'rp2', 5, 2, null), (3, 'rp3', 'rp3', 5, 1, 1);
   select setval(pg_get_serial_sequence('resource_providers', 'id'), 100);

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { newest } from '../histories/chooser.ts';
 import type { Connection } from '../histories/connection.ts';
-import { newest } from '../histories/random_action.ts';
 import { type Random, randomUuid } from '../races/random.ts';
 
 /** Reads and writes of endpoints that no history has, at all versions, until it is told to end. */

@@ -4,8 +4,8 @@ import { inventoryChangesSince, type Moment } from '../../fleet/change_log.ts';
 import { limitLockWait } from '../lock_timeout.ts';
 import {
   type ClaimWrite,
-  customClasses,
   inventoriesToRemove,
+  namedIds,
   namedNeighbours,
   newInventories,
   reliedProviders,
@@ -18,10 +18,10 @@ import { seenRows } from './seen_allocations.ts';
  */
 
 /** Locks the records of the consumers whose generation is guarded. */
-export const lockedConsumers = sql`
+export const lockedConsumers = (areClassesLocked: boolean): RawBuilder<unknown> => sql`
     locked_consumer as materialized (
       select id, uuid, generation from consumers where uuid in (select uuid from consumer where generation is not null)
-        and (select count(*) from locked_provider) is not null -- after the providers
+        and (select count(*) from ${areClassesLocked ? sql`locked_class` : sql`locked_provider`}) is not null -- after these
       order by uuid for update
     ),`;
 
@@ -55,7 +55,7 @@ const seenConsumers = (claims: readonly ClaimWrite[]) =>
 /**
  * Locks the allocations of these consumers, after all other rows, and adds a table of the allocations that were seen.
  */
-export function lockedAllocations(claims: readonly ClaimWrite[], areClassesLocked: boolean): RawBuilder<unknown> {
+export function lockedAllocations(claims: readonly ClaimWrite[]): RawBuilder<unknown> {
   const consumers = seenConsumers(claims);
   if (consumers.length === 0) return sql``;
   const uuids = consumers.flatMap(({ uuid, seen }) => seen.map(() => uuid));
@@ -64,7 +64,6 @@ export function lockedAllocations(claims: readonly ClaimWrite[], areClassesLocke
       select id, consumer_id, resource_provider_id as provider_id, resource_class_id as class_id, used from allocations
       where consumer_id = any(${consumers.map(({ uuid }) => uuid)}::text[])
         and (select count(*) from locked_consumer) is not null
-        ${areClassesLocked ? sql`and (select count(*) from locked_class) is not null` : sql``}
       order by id for update
     ),
     seen_allocation as materialized (
@@ -90,26 +89,37 @@ export function lostSeenAllocations(claims: readonly ClaimWrite[]): RawBuilder<u
 }
 
 /**
- * Tables of the inventories to write and to remove. Locks the classes of those to write, so that they cannot be deleted
- * meanwhile.
+ * Locks classes, so that they cannot be deleted or renamed meanwhile. A rename locks the class and then the consumers that have it,
+ * so that their entity tags are made anew: so classes are locked after the providers and before the consumers.
  */
 export const lockedClasses = (claims: readonly ClaimWrite[]): RawBuilder<unknown> => sql`
-    inventory as (${newInventories(claims)}),
-    inventory_to_remove as (${inventoriesToRemove(claims)}),
+    kept_class as materialized (${namedIds(claims, 'keptClasses')}),
     locked_class as materialized (
-      select id from resource_classes where id in (select class_id from inventory) order by id for key share
+      select id, name from resource_classes where id in (select id from kept_class)
+        and (select count(*) from locked_provider) is not null -- after these
+      order by id for key share
     ),`;
 
-/** Claims with allocations of classes that have another name by now. */
-export const lostNames = (claims: readonly ClaimWrite[]): RawBuilder<unknown> => sql`
-      union all
-      select c.claim, 'class' from (${customClasses(claims)}) as c
-      where not exists (select from resource_classes r where r.id = c.class_id and r.name = c.name)`;
-
-/** Claims with inventories of classes that were deleted. */
+/** Claims that rely on the names of classes which have other names, or were deleted, by now. */
 export const lostClasses = sql`
       union all
-      select i.claim, 'class' from inventory i where i.class_id not in (select id from locked_class)`;
+      select claim, 'name' from kept_class where (id, name) not in (select id, name from locked_class)`;
+
+/** As `lostClasses`, without a lock: a change that this statement does not see is as if it had come after the claim. */
+export const lostNames = (
+  claims: readonly ClaimWrite[],
+  of: 'customClasses' | 'customTraits',
+): RawBuilder<unknown> => sql`
+      union all
+      select n.claim, 'name' from (${namedIds(claims, of)}) as n
+      where not exists (
+        select from ${sql.table(of === 'customTraits' ? 'traits' : 'resource_classes')} r where r.id = n.id and r.name = n.name
+      )`;
+
+/** Tables of the inventories to write and to remove. */
+export const inventoryTables = (claims: readonly ClaimWrite[]): RawBuilder<unknown> => sql`
+    inventory as (${newInventories(claims)}),
+    inventory_to_remove as (${inventoriesToRemove(claims)}),`;
 
 /**
  * Claims that relied on providers which have changed since, but for their usage. Their rows need no lock: a change that this

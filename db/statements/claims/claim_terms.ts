@@ -9,12 +9,8 @@ import type { ClaimWrite, ConsumerWrite } from './claim_write.ts';
 
 /** The parts of the statement, and the statements after it in the same transaction. */
 export type TermParts = {
-  /**
-   * The `returning` of the parts that write the records of consumers.
-   *
-   * @param record the name of the records in that part
-   */
-  readonly returning: (record: 'c' | 'consumers') => RawBuilder<unknown>;
+  /** The `returning` of the part that makes the records of new consumers. */
+  readonly returning: RawBuilder<unknown>;
   /** The table `termed`: the terms that the claims give. */
   readonly written: RawBuilder<unknown>;
   /** Columns of the result: the ends of the terms by the UUIDs of the consumers, in milliseconds since 1970. */
@@ -22,7 +18,7 @@ export type TermParts = {
   readonly after: readonly RawBuilder<unknown>[];
 };
 
-const noTerms: TermParts = { returning: () => sql``, written: sql``, columns: sql``, after: [] };
+const noTerms: TermParts = { returning: sql``, written: sql``, columns: sql``, after: [] };
 
 /** @param known whether the statement has the table `updated` */
 export function termParts(claims: readonly ClaimWrite[], known: boolean): TermParts {
@@ -31,8 +27,7 @@ export function termParts(claims: readonly ClaimWrite[], known: boolean): TermPa
   const carries = known && consumers.some(({ term }) => term === 'carried over');
   if (given.length === 0 && !carries) return noTerms;
   return {
-    returning: (record) =>
-      sql`returning ${sql.table(record)}.id, ${sql.table(record)}.uuid, ${sql.table(record)}.generation`,
+    returning: sql`returning id, uuid, generation`,
     written: given.length === 0 ? sql`` : sql`, ${writtenTerms(given, known)}`,
     columns: sql`${given.length === 0 ? sql`` : toldTerms} ${carries ? sql`, ${noteRewritten(carriedOver(consumers))}` : sql``}`,
     after: carries ? [carryTermsOver] : [],

@@ -11,6 +11,8 @@ export type ConsumerWrite = {
   readonly uuid: string;
   /** The generation that the consumer must still have; null if it must have no record. */
   readonly generation: number | null;
+  /** Of a consumer with a record: how many generations the former consumers with its UUID had. For the answer. */
+  readonly formerGenerations?: number;
   /**
    * The id of the record that must have this generation; absent for any record. A record that was deleted and
    * created again has the same generation as at first.
@@ -62,6 +64,9 @@ export type InventoryWrite = {
   readonly remove: readonly number[];
 };
 
+/** A class or a trait, and the name by which a claim found it. */
+export type NamedId = { readonly id: number; readonly name: string };
+
 /** A consumer that a claim by query names, and the ids of the providers of which it had something when the claim was judged. */
 export type NeighbourGuard = { readonly uuid: string; readonly providerIds: readonly number[] };
 
@@ -71,13 +76,19 @@ export type ClaimWrite = {
   readonly consumers: readonly ConsumerWrite[];
   readonly inventories: readonly InventoryWrite[];
   /**
-   * The custom classes of the allocations, which must still have these names: upstream lets them be renamed (before
-   * 1.7).
+   * The custom classes of the allocations and of the queries, and the custom traits of the queries, which must still have these
+   * names: clients can delete them, and rename classes (before 1.7).
    */
-  readonly customClasses?: readonly { readonly classId: number; readonly name: string }[];
+  readonly customClasses?: readonly NamedId[];
+  readonly customTraits?: readonly NamedId[];
+  /**
+   * The classes that must have these names until the claim is written: those of the inventories to put, and those in what If-Match
+   * describes.
+   */
+  readonly keptClasses?: readonly NamedId[];
   /**
    * The ids of the providers whose inventories, traits, aggregates, UUIDs and parents must be as they were judged: of a claim
-   * by query also those that it takes nothing from.
+   * by query also those that it takes nothing from, and with If-Match those of which its consumers have something.
    */
   readonly reliedOn?: readonly number[];
   /** The consumers that its queries name, which must have something of the same providers. */
@@ -139,11 +150,14 @@ export function newAllocations(claims: readonly ClaimWrite[]): RawBuilder<unknow
     ) as a (claim, consumer_uuid, provider_id, class_id, used)`;
 }
 
-/** Rows (claim, class_id, name): the custom classes of the allocations, by the names that the clients know. */
-export function customClasses(claims: readonly ClaimWrite[]): RawBuilder<unknown> {
-  const { place, column } = numbered(claims, (write) => write.customClasses ?? []);
-  return sql`select * from unnest(${place}::integer[], ${column((c) => c.classId)}::integer[],
-    ${column((c) => c.name)}::text[]) as c (claim, class_id, name)`;
+/** Rows (claim, id, name): classes or traits, by the names that the clients know. */
+export function namedIds(
+  claims: readonly ClaimWrite[],
+  of: 'customClasses' | 'customTraits' | 'keptClasses',
+): RawBuilder<unknown> {
+  const { place, column } = numbered(claims, (write) => write[of] ?? []);
+  return sql`select * from unnest(${place}::integer[], ${column(({ id }) => id)}::integer[],
+    ${column(({ name }) => name)}::text[]) as n (claim, id, name)`;
 }
 
 /** Table `inventory`: the inventories to write. */

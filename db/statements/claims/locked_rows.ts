@@ -1,6 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { Database } from '../../engine/connect.ts';
 import { briefWait, isLockRefused, type LockWait } from '../../engine/slow_lane.ts';
+import { leavesNoFormer } from '../consumers/former_generations.ts';
 
 /** Rows that writes lock. */
 export type LockedRows = {
@@ -109,7 +110,7 @@ export const awaitConsumer = (uuid: string): Waits =>
     // If there is no record, this inserts and deletes one. The insert waits for a transaction that has inserted the
     // same uncommitted.
     sql`insert into consumers (uuid, project_id, user_id, generation) values (${uuid}, 0, 0, -1) on conflict do nothing`,
-    sql`delete from consumers where uuid = ${uuid} and generation = -1`,
+    sql`delete from consumers where uuid = ${uuid} and generation = -1 and ${leavesNoFormer}`,
     sql`select from consumers where uuid = ${uuid} for update`,
     sql`select from allocations where consumer_id = ${uuid} for update`,
   );

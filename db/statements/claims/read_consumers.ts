@@ -1,5 +1,6 @@
 import { sql } from 'kysely';
 import type { Database } from '../../engine/connect.ts';
+import { formerGenerations } from '../consumers/former_generations.ts';
 import type { SeenAllocation } from './seen_allocations.ts';
 
 /** A consumer as the database has it. */
@@ -9,6 +10,8 @@ export type ConsumerState = {
   readonly id: number | null;
   /** Null if there is no consumer record: the consumer does not exist, or has only old allocations. */
   readonly generation: number | null;
+  /** How many generations the former consumers with this UUID had. */
+  readonly formerGenerations: number;
   /**
    * The names of its owner and type; null if there is no record, if the record has none, or if they were not asked for.
    */
@@ -38,7 +41,7 @@ export async function readConsumers(
       left join consumer_types t on t.id = c.consumer_type_id`
     : sql``;
   const { rows } = await sql<ConsumerState>`
-    select wanted.uuid, c.id, c.generation, ${owner}, coalesce((
+    select wanted.uuid, c.id, c.generation, ${formerGenerations(sql`wanted.uuid`)} as "formerGenerations", ${owner}, coalesce((
       select json_agg(json_build_object('id', a.id, 'providerId', a.resource_provider_id, 'classId', a.resource_class_id, 'used', a.used)
         order by a.id)
       from allocations a where a.consumer_id = wanted.uuid

@@ -27,7 +27,8 @@ $22::integer[], $23::integer[]
 ),
 lost as materialized (
   select claim, 'provider' as what from guard
-  where present is null or (select extract(epoch from pg_postmaster_start_time())::text <> $24)
+  where present is null or (select concat_ws(' ', extract(epoch from pg_postmaster_start_time()), case when current_setting('server_version_num')::integer >= 150000
+  then extract(epoch from pg_stat_get_bgwriter_stat_reset_time()) end) <> $24)
     or (provider_id = any(array(select provider_id from inventory_changes where xid >= $25::xid8 and xid < pg_snapshot_xmax(pg_current_snapshot())))) is not false
     or present <> generation
   union all
@@ -38,11 +39,13 @@ lost as materialized (
     and (project_id is null or user_id is null or (type_name is not null and type_id is null))
 ),
 won as (select * from consumer where claim <> all(array(select claim from lost))),
+to_bump as materialized (
+  select provider_id, present, sum(bump)::integer as bump from guard where claim <> all(array(select claim from lost)) group by 1, 2
+),
 bumped as (
   update resource_providers p set generation = ((coalesce(p.generation, 0)::bigint + g.bump) % 2147483648)::integer, updated_at = (now() at time zone 'utc')
-  from (
-    select provider_id, sum(bump)::integer as bump from guard where claim <> all(array(select claim from lost)) group by 1
-  ) as g where p.id = g.provider_id
+  from to_bump g where p.id = g.provider_id and coalesce(p.generation, 0) = g.present
+  returning p.id, p.generation
 ),
 created as (
   insert into consumers (uuid, project_id, user_id, consumer_type_id, generation, created_at, etag)
@@ -57,4 +60,7 @@ inserted as (
 )
 select pg_current_xact_id()::text as xid, lost.claim, lost.what,
   exists (select from guard where present <> generation) as "isContested"
-from (select set_config('placement.etags', 'written', true), set_config('placement.generations', 'logged', true)) as told left join lost on true;
+from (select set_config('placement.etags', 'written', true), set_config('placement.generations', 'logged', true)) as told left join lost on true
+where
+  case when (select count(*) from bumped) = (select count(*) from to_bump)
+  then true else lost_race() end;

@@ -4,11 +4,12 @@ import { serverRun } from '../../engine/server_run.ts';
 import type { LockWait } from '../../engine/slow_lane.ts';
 import { utcNow } from '../../engine/utc_now.ts';
 import { inventoryChangesSince, type Moment } from '../../fleet/change_log.ts';
-import { raised } from '../generation.ts';
+import { leavesNoFormer } from '../consumers/former_generations.ts';
 import { lockProviders, lockProvidersFirst } from '../lock_providers.ts';
 import { andLimitLockWait } from '../lock_timeout.ts';
 import { consumerTagsAreWritten } from '../written_tags.ts';
 import {
+  inventoryTables,
   lockedAllocations,
   lockedClasses,
   lockedConsumers,
@@ -34,12 +35,20 @@ import {
   takesFromEach,
 } from './claim_write.ts';
 import { type Leeway, overtakenProviders } from './others_claims.ts';
+import {
+  lostClaims,
+  orLostRace,
+  raisedProviders,
+  removedConsumers,
+  rewrittenConsumers,
+  writtenInventories,
+} from './written_rows.ts';
 
 /**
  * The guard that a claim failed; undefined if the claim was written. `owner`: a project, user or consumer type does not
  * exist yet.
  */
-export type LostGuard = 'provider' | 'consumer' | 'class' | 'owner' | undefined;
+export type LostGuard = 'provider' | 'consumer' | 'name' | 'owner' | undefined;
 
 /** The outcome of the claims of a batch. */
 export type WrittenClaims = {
@@ -53,6 +62,11 @@ export type WrittenClaims = {
   readonly generations: ReadonlyMap<number, number>;
   /** The ends of the terms that the claims gave, by the UUIDs of the consumers, in milliseconds since 1970. */
   readonly expiresAtMs: ReadonlyMap<string, number>;
+  /**
+   * By the UUIDs of the consumers that were made: how many generations the former consumers had; only told where claims
+   * rely on more than the providers of their allocations.
+   */
+  readonly formerGenerations: ReadonlyMap<string, number>;
 };
 
 /** What the claims were judged by, and how they are written. */
@@ -82,6 +96,7 @@ type WrittenRow = {
   readonly what: LostGuard;
   readonly generations?: Readonly<Record<string, number>> | null;
   readonly expiresAtMs?: Readonly<Record<string, number>> | null;
+  readonly formerGenerations?: Readonly<Record<string, number>> | null;
 };
 
 /**
@@ -98,7 +113,8 @@ type WrittenRow = {
  * before the statement began.
  *
  * @throws a unique violation if a consumer that should be new exists; `lockNotAvailable` if another transaction holds a
- *   lock that one of the claims needs. Then nothing was written.
+ *   lock that one of the claims needs; a serialization failure if a row is not the one that was compared. Then nothing was
+ *   written.
  */
 export async function writeClaims(
   { transaction }: Pick<Database, 'transaction'>,
@@ -112,6 +128,8 @@ export async function writeClaims(
   const parts = {
     inventories: claims.some(({ inventories }) => inventories.length > 0),
     customClasses: claims.some((claim) => (claim.customClasses ?? []).length > 0),
+    customTraits: claims.some((claim) => (claim.customTraits ?? []).length > 0),
+    keptClasses: claims.some((claim) => (claim.keptClasses ?? []).length > 0),
     known: consumers.some(({ generation, hasOldAllocations }) => generation !== null || hasOldAllocations),
     recorded: consumers.some(({ generation, seen }) => generation !== null || seen !== undefined),
     emptied: emptied.length > 0,
@@ -131,9 +149,10 @@ export async function writeClaims(
     guard as materialized (
       select g.*, p.generation as present from (${providerGuards(claims)}) as g left join locked_provider p on p.id = g.provider_id
     ),
-    ${parts.recorded ? lockedConsumers : sql``}
-    ${parts.inventories ? lockedClasses(claims) : sql``}
-    ${lockedAllocations(claims, parts.inventories)}
+    ${parts.inventories ? inventoryTables(claims) : sql``}
+    ${parts.keptClasses ? lockedClasses(claims) : sql``}
+    ${parts.recorded ? lockedConsumers(parts.keptClasses) : sql``}
+    ${lockedAllocations(claims)}
     ${leeway === undefined ? sql`` : overtakenProviders(leeway)}
     lost as materialized (
       select claim, 'provider' as what from guard
@@ -148,29 +167,24 @@ export async function writeClaims(
       union all
       select claim, 'owner' from consumer where not emptied
         and (project_id is null or user_id is null or (type_name is not null and type_id is null))
-      ${parts.customClasses ? lostNames(claims) : sql``}
-      ${parts.inventories ? lostClasses : sql``}
+      ${parts.customClasses ? lostNames(claims, 'customClasses') : sql``}
+      ${parts.customTraits ? lostNames(claims, 'customTraits') : sql``}
+      ${parts.keptClasses ? lostClasses : sql``}
       ${lostSeenAllocations(claims)}
       ${parts.neighbours ? lostNeighbours(claims) : sql``}
       ${parts.reliedOn && judgedOn !== null ? lostReliedOn(claims, judgedOn) : sql``}
     ),
     won as (select * from consumer where claim <> all(${lostClaims})),
-    bumped as (
-      update resource_providers p set generation = ${raised(sql`p.generation`, sql`g.bump`)}, updated_at = ${utcNow}
-      from (
-        select provider_id, sum(bump)::integer as bump from guard where claim <> all(${lostClaims}) group by 1
-      ) as g where p.id = g.provider_id
-      ${parts.reliedOn ? sql`returning p.id, p.generation` : sql``}
-    ),
+    ${raisedProviders}
     ${parts.inventories ? writtenInventories : sql``}
-    ${parts.known ? rewrittenConsumers(terms.returning('c')) : sql``}
+    ${parts.known ? rewrittenConsumers : sql``}
     ${parts.removed ? removedConsumers : sql``}
     created as (
       insert into consumers (uuid, project_id, user_id, consumer_type_id, generation, created_at, etag)
       select uuid, ${absent.length > 0 ? sql`coalesce(project_id, 0), coalesce(user_id, 0)` : sql`project_id, user_id`}, type_id, 1, ${utcNow}, etag
       from won where generation is null and not (emptied and has_old)
       order by uuid collate "C" -- so that two statements that make the same ones do not wait for each other in a circle
-      ${terms.returning('consumers')}
+      ${parts.reliedOn ? sql`returning id, uuid, generation` : terms.returning}
     ),
     inserted as (
       insert into allocations (resource_provider_id, resource_class_id, consumer_id, used, created_at)
@@ -179,8 +193,14 @@ export async function writeClaims(
     )${terms.written}
     select pg_current_xact_id()::text as xid, lost.claim, lost.what,
       exists (select from guard where present <> generation) as "isContested"
-      ${parts.reliedOn ? sql`, (select json_object_agg(id, generation) from bumped) as generations` : sql``}${terms.columns}
-    from (${consumerTagsAreWritten}${claims.every(takesFromEach) ? generationsAreLogged : sql``}) as told left join lost on true`;
+      ${
+        parts.reliedOn
+          ? sql`, (select json_object_agg(id, generation) from bumped) as generations,
+      former_generations(array(select uuid from created)) as "formerGenerations"`
+          : sql``
+      }${terms.columns}
+    from (${consumerTagsAreWritten}${claims.every(takesFromEach) ? generationsAreLogged : sql``}) as told left join lost on true
+    where ${orLostRace(parts)}`;
   const providers = providerIds(claims);
   const locksFirst = lockProvidersFirst(providers, wait);
   const ownLocks = leeway === undefined || locksFirst.length > 0 ? locksFirst : [lockProviders(providers, wait)];
@@ -204,6 +224,7 @@ export async function writeClaims(
     isContested: first?.isContested ?? false,
     generations,
     expiresAtMs: new Map(Object.entries(first?.expiresAtMs ?? {})),
+    formerGenerations: new Map(Object.entries(first?.formerGenerations ?? {})),
   };
 }
 
@@ -221,9 +242,6 @@ const mayHaveOtherInventories = (
  * row more for each takes 4 to 6 % of the database's CPU time for a claim.
  */
 const generationsAreLogged = sql`, set_config('placement.generations', 'logged', true)`;
-
-/** As ARRAY the lost claims are read once for each part. A hashed subquery would cost more for a small batch. */
-const lostClaims = sql`array(select claim from lost)`;
 
 const isEmptiedOldOne = (consumer: ConsumerWrite): boolean =>
   consumer.generation === null && consumer.hasOldAllocations && consumer.allocations.length === 0;
@@ -251,37 +269,4 @@ const removeLateConsumers = (uuids: readonly string[]) => [
  * one at the same time: nothing else of such a consumer could be locked.
  */
 const removeAbsent = (uuids: readonly string[]) => sql`
-  delete from consumers where uuid = any(${uuids}::text[]) and xmin = pg_current_xact_id()::xid`;
-
-const writtenInventories = sql`
-    removed_inventories as (
-      delete from inventories i using inventory_to_remove r
-      where i.resource_provider_id = r.provider_id and i.resource_class_id = r.class_id
-        and r.claim not in (select claim from lost)
-    ),
-    put_inventories as (
-      insert into inventories (resource_provider_id, resource_class_id, total, reserved, min_unit, max_unit, step_size,
-        allocation_ratio, created_at)
-      select provider_id, class_id, total, reserved, min_unit, max_unit, step_size, allocation_ratio, ${utcNow}
-      from inventory where claim not in (select claim from lost)
-      on conflict (resource_provider_id, resource_class_id) do update set total = excluded.total,
-        reserved = excluded.reserved, min_unit = excluded.min_unit, max_unit = excluded.max_unit,
-        step_size = excluded.step_size, allocation_ratio = excluded.allocation_ratio, updated_at = ${utcNow}
-    ),`;
-
-/** Writes the consumers that exist already, or have old allocations. */
-const rewrittenConsumers = (returning: RawBuilder<unknown>) => sql`
-    replaced as (
-      delete from allocations a using won where a.consumer_id = won.uuid and (won.generation is not null or won.has_old)
-    ),
-    updated as (
-      update consumers c set generation = ${raised(sql`c.generation`)}, project_id = won.project_id, user_id = won.user_id,
-        consumer_type_id = coalesce(won.type_id, c.consumer_type_id), updated_at = ${utcNow},
-        etag = case when coalesce(won.type_id, c.consumer_type_id) is not distinct from won.type_id then won.etag end
-      from won where c.uuid = won.uuid and won.generation is not null and not won.emptied ${returning}
-    ),`;
-
-const removedConsumers = sql`
-    removed as (
-      delete from consumers c using won where c.uuid = won.uuid and won.generation is not null and won.emptied
-    ),`;
+  delete from consumers where uuid = any(${uuids}::text[]) and xmin = pg_current_xact_id()::xid and ${leavesNoFormer}`;

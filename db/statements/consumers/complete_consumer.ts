@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import type { Database } from '../../engine/connect.ts';
 import { utcNow } from '../../engine/utc_now.ts';
-import { hasSeen, type SeenAllocation } from '../claims/seen_allocations.ts';
+import { hasSeen, type NamedAllocation } from '../claims/seen_allocations.ts';
 import {
   type ConsumerOwner,
   type ConsumerWritten,
@@ -21,7 +21,7 @@ import {
  */
 export async function completeConsumer(
   { write }: Pick<Database, 'write'>,
-  { uuid, seen }: { readonly uuid: string; readonly seen: readonly SeenAllocation[] | undefined },
+  { uuid, seen }: { readonly uuid: string; readonly seen: readonly NamedAllocation[] | undefined },
   owner: ConsumerOwner,
 ): Promise<ConsumerWritten> {
   // A separate statement, so that the next one sees what other transactions did to the allocations before the lock.

@@ -1,4 +1,5 @@
 import { type RawBuilder, sql } from 'kysely';
+import { formerGenerations } from './former_generations.ts';
 
 /** A consumer: its record, or for an old consumer without one, what is known from its allocations. */
 export type ConsumerRow = {
@@ -6,6 +7,8 @@ export type ConsumerRow = {
   /** The id of the record; null if there is none. Then generation and times are null as well. */
   readonly id: number | null;
   readonly generation: number | null;
+  /** How many generations the former consumers with this UUID had. */
+  readonly formerGenerations: number;
   /** Null if there is no record, or the owner in the record does not exist. */
   readonly projectId: string | null;
   readonly userId: string | null;
@@ -31,7 +34,7 @@ export type ConsumerRow = {
  * looked up separately for each row, so that no plan reads a whole table of projects or users for a page.
  */
 export const selectConsumerRows = (from: RawBuilder<unknown>): RawBuilder<ConsumerRow> => sql<ConsumerRow>`
-    select c.uuid, c.id, c.generation, c.created_at as created, c.updated_at as updated, c.etag,
+    select c.uuid, c.id, c.generation, ${formerGenerations(sql`c.uuid`)} as "formerGenerations", c.created_at as created, c.updated_at as updated, c.etag,
       t.expires_at as expires, coalesce(t.expires_at <= clock_timestamp(), false) as "hasEnded",
       (select external_id from projects where id = c.project_id) as "projectId",
       (select external_id from users where id = c.user_id) as "userId",

@@ -1,5 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { Database } from '../../engine/connect.ts';
+import { changedNodes, type JudgedNode } from '../providers/judged_tree.ts';
 import { type ConsumerRow, selectConsumerRows } from './consumer_row.ts';
 
 /** The filter of a list of consumers; all conditions must hold. */
@@ -36,17 +37,36 @@ const lengths: readonly number[] = [10, 100, 1000];
  * @returns one consumer more than `limit`, if there are more
  */
 export async function listConsumers({ kysely }: Database, query: ConsumerQuery): Promise<readonly ConsumerRow[]> {
+  const { rows } = await sql<ConsumerRow>`with ${pageOf(query)}
+    ${selectConsumerRows(sql`page as c`)} order by c.uuid`.execute(kysely);
+  return rows.slice(0, query.limit + 1);
+}
+
+/**
+ * The same where the providers of the query were found by the shape of a tree.
+ *
+ * @param tree all providers of the tree, as they were when those of the query were found
+ * @returns `changed` if the tree has another shape in the snapshot that the page is of
+ */
+export async function listConsumersOfTree(
+  { kysely }: Database,
+  query: ConsumerQuery,
+  tree: readonly JudgedNode[],
+): Promise<readonly ConsumerRow[] | 'changed'> {
+  type Listed = { readonly isChanged: boolean } & (ConsumerRow | { readonly uuid: null });
+  const { rows } = await sql<Listed>`with ${changedNodes(tree)}, ${pageOf(query)},
+    listed as (${selectConsumerRows(sql`page as c`)})
+    select shape.*, listed.* from (select exists (select from changed) as "isChanged") as shape left join listed on true
+    order by listed.uuid`.execute(kysely);
+  if (rows.some(({ isChanged }) => isChanged)) return 'changed';
+  return rows.flatMap((row) => (row.uuid === null ? [] : row)).slice(0, query.limit + 1);
+}
+
+function pageOf(query: ConsumerQuery): RawBuilder<unknown> {
   const { limit, marker = '' } = query;
   const length = sql.lit((lengths.find((each) => each >= limit) ?? limit) + 1);
-  const page =
-    query.providers.length > 0
-      ? onProviders(query, marker, length)
-      : query.expiringBefore === undefined
-        ? anywhere(query, marker, length)
-        : withTerms(query, marker, length);
-  const { rows } = await sql<ConsumerRow>`with ${page}
-    ${selectConsumerRows(sql`page as c`)} order by c.uuid`.execute(kysely);
-  return rows.slice(0, limit + 1);
+  if (query.providers.length > 0) return onProviders(query, marker, length);
+  return query.expiringBefore === undefined ? anywhere(query, marker, length) : withTerms(query, marker, length);
 }
 
 const columns = sql`c.id, c.uuid, c.project_id, c.user_id, c.consumer_type_id, c.generation, c.created_at, c.updated_at, c.etag`;

@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import type { Database } from '../../engine/connect.ts';
-import { hasSeen, type SeenAllocation } from '../claims/seen_allocations.ts';
+import { hasSeen, type NamedAllocation } from '../claims/seen_allocations.ts';
 
 /** A consumer as the caller has read it. */
 export type TermHolder = {
@@ -9,7 +9,7 @@ export type TermHolder = {
   readonly id: number;
   readonly generation: number;
   /** The exact allocations that it must still have, if the client named what it has seen. */
-  readonly allocations: readonly SeenAllocation[] | undefined;
+  readonly allocations: readonly NamedAllocation[] | undefined;
 };
 
 /**

@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import type { Database } from '../../engine/connect.ts';
 import { utcNow } from '../../engine/utc_now.ts';
-import { hasSeen, type SeenAllocation } from '../claims/seen_allocations.ts';
+import { hasSeen, type NamedAllocation } from '../claims/seen_allocations.ts';
 import { raised } from '../generation.ts';
 import { carryTermsOver, noteRewritten } from './carry_terms_over.ts';
 import {
@@ -24,7 +24,7 @@ export type SeenConsumer = {
    * The exact allocations that it must still have, if the client named what it has seen: some writes do not raise the
    * generation.
    */
-  readonly allocations: readonly SeenAllocation[] | undefined;
+  readonly allocations: readonly NamedAllocation[] | undefined;
 };
 
 /**

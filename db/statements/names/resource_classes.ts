@@ -1,6 +1,7 @@
 import { sql } from 'kysely';
 import type { Database } from '../../engine/connect.ts';
 import { failureKind } from '../../engine/failure_kind.ts';
+import { repeatLostRaces } from '../../engine/lost_race.ts';
 import { utcNow } from '../../engine/utc_now.ts';
 
 /** The first id of a custom class; standard classes have lower ids. Upstream's MIN_CUSTOM_RESOURCE_CLASS_ID. */
@@ -15,29 +16,29 @@ const nextClassId = sql`case when last < 2147483647 then greatest(last + 1, ${sq
     ) as candidate where not exists (select from resource_classes c where c.id = candidate.id)
   ) end`;
 
+/** With this advisory lock only one process at a time chooses an id. The lock ends with the transaction. */
+const idLock = 1_020_000;
+
 /**
  * Creates a custom resource class with the next free id.
  *
- * @returns false if the name is taken.
+ * @returns `id taken` if another program, which does not know the lock, has taken the id for another name.
  */
-export async function createResourceClass({ kysely, write }: Database, name: string): Promise<boolean> {
-  for (;;) {
-    try {
-      await write([
-        sql`insert into resource_classes (id, name, created_at)
-          select ${nextClassId}, ${name}::text, ${utcNow} from (select max(id) as last from resource_classes) as ids`,
-      ]);
-      return true;
-    } catch (error) {
-      if (failureKind(error) !== 'taken') throw error;
-      const taken = await kysely
-        .selectFrom('resource_classes')
-        .select('id')
-        .where('name', '=', name)
-        .executeTakeFirst();
-      if (taken !== undefined) return false;
-      // Another transaction has taken the id for another name. Retry with the next id.
-    }
+export async function createResourceClass(
+  { kysely, write }: Database,
+  name: string,
+): Promise<'created' | 'name taken' | 'id taken'> {
+  try {
+    await write([
+      sql`select pg_advisory_xact_lock(${sql.lit(idLock)})`,
+      sql`insert into resource_classes (id, name, created_at)
+        select ${nextClassId}, ${name}::text, ${utcNow} from (select max(id) as last from resource_classes) as ids`,
+    ]);
+    return 'created';
+  } catch (error) {
+    if (failureKind(error) !== 'taken') throw error;
+    const taken = await kysely.selectFrom('resource_classes').select('id').where('name', '=', name).executeTakeFirst();
+    return taken === undefined ? 'id taken' : 'name taken';
   }
 }
 
@@ -53,17 +54,13 @@ export async function renameResourceClass(
 ): Promise<'renamed' | 'changed' | 'name taken'> {
   const rename = sql`update resource_classes set name = ${name}, updated_at = ${utcNow}
     where id = ${seen.id} and name = ${seen.name} returning id`;
-  for (;;) {
-    try {
-      const [renamed] = await write([rename]);
-      return renamed.length > 0 ? 'renamed' : 'changed';
-    } catch (error) {
-      const kind = failureKind(error);
-      if (kind === 'taken') return 'name taken';
-      // Retry after a deadlock: the triggers also write the entity tags of everything that contains the name, as claims
-      // do.
-      if (kind !== 'lost race') throw error;
-    }
+  try {
+    // The triggers also write the entity tags of everything that contains the name, as claims do, and may deadlock with them.
+    const [renamed] = await repeatLostRaces(() => write([rename]));
+    return renamed.length > 0 ? 'renamed' : 'changed';
+  } catch (error) {
+    if (failureKind(error) === 'taken') return 'name taken';
+    throw error;
   }
 }
 

@@ -2,10 +2,8 @@ import { sql } from 'kysely';
 import type { Database } from '../../engine/connect.ts';
 import { utcNow } from '../../engine/utc_now.ts';
 import { type ChangeOutcome, changeOutcome } from './change_outcome.ts';
+import { changedNodes, type JudgedNode } from './judged_tree.ts';
 import { isAsJudged, type JudgedRow } from './seen_provider.ts';
-
-/** A provider of the trees that a move was judged by. */
-export type JudgedNode = { readonly id: number; readonly parentId: number | null };
 
 /**
  * Gives a provider another parent or none, and a name, and gives its whole subtree the new root.
@@ -30,15 +28,7 @@ export function moveProvider(
   const ids = move.judged.map((node) => node.id);
   const lock = sql`select id from resource_providers where id = any(${ids}::integer[]) order by id for no key update`;
   const change = sql`
-    with judged as (
-      select * from unnest(${ids}::integer[], ${move.judged.map((node) => node.parentId)}::integer[]) as node (id, parent_id)
-    ), present as (
-      select id, parent_provider_id as parent_id from resource_providers
-      where id = any(${ids}::integer[]) or parent_provider_id = any(${ids}::integer[])
-    ), changed as (
-      select from judged full join present using (id)
-      where present.id is null or judged.id is null or judged.parent_id is distinct from present.parent_id
-    )
+    with ${changedNodes(move.judged)}
     update resource_providers set
       name = case when id = ${move.id} then ${move.name}::text else name end,
       parent_provider_id = case when id = ${move.id} then ${move.parentId}::integer else parent_provider_id end,

@@ -8,25 +8,18 @@ import { askedWrites, isAsked, type JudgedProvider, raisedGenerations } from './
 export type WantedAggregates = Omit<JudgedProvider, 'generation'> & PartTags & { readonly uuids: readonly string[] };
 
 /** The same for a provider that must be as it was judged. */
-export type GuardedAggregates = WantedAggregates &
-  Pick<JudgedProvider, 'generation'> & {
-    /**
-     * The aggregates that the provider must still be in. The generation alone does not prove this, since writes below
-     * microversion 1.19 do not raise it. Without them it is not checked.
-     */
-    readonly seen?: readonly string[] | undefined;
-  };
+export type GuardedAggregates = WantedAggregates & Pick<JudgedProvider, 'generation'>;
 
 /**
  * Sets the aggregates of providers. Aggregates that do not exist are created. Each provider must still have its generation, which
  * is raised by one.
  *
- * Nothing is written for a provider with another generation or other aggregates than were seen, or if an aggregate was deleted. A
- * statement before must have locked the providers, so that the aggregates are compared with what earlier transactions wrote.
+ * Nothing is written for a provider that is not as it was judged, or if an aggregate was deleted. A statement before must have locked the
+ * providers, so that this one sees what earlier transactions wrote.
  */
 export const setAggregates = (writes: readonly GuardedAggregates[]): readonly RawBuilder<unknown>[] => [
   createMissing(writes),
-  setBy(writes, raisedGenerations(areAsSeen(writes))),
+  setBy(writes, raisedGenerations(writes)),
 ];
 
 /**
@@ -51,22 +44,6 @@ const allUuids = (writes: readonly WantedAggregates[]): readonly string[] => [
 const createMissing = (writes: readonly WantedAggregates[]) => sql`
   insert into placement_aggregates (uuid, created_at)
   select uuid, ${utcNow} from unnest(${allUuids(writes)}::text[]) as uuid order by uuid on conflict (uuid) do nothing`;
-
-function areAsSeen(writes: readonly GuardedAggregates[]): RawBuilder<unknown> {
-  const compared = writes.flatMap(({ seen }, place) => (seen === undefined ? [] : [place]));
-  if (compared.length === 0) return sql`true`;
-  const { place, column } = numbered(writes, ({ seen = [] }) => seen);
-  return sql`(asked.place <> all(${compared}::integer[]) or not exists (
-          select from (
-            select a.uuid::text as uuid from resource_provider_aggregates m join placement_aggregates a on a.id = m.aggregate_id
-            where m.resource_provider_id = asked.provider_id
-          ) as present full join (
-            select uuid from unnest(${place}::integer[], ${column((uuid) => uuid)}::text[]) as s (place, uuid)
-            where s.place = asked.place
-          ) as seen using (uuid)
-          where present.uuid is null or seen.uuid is null
-        ))`;
-}
 
 /** @param guard table `guard`: the writes to be done */
 function setBy(writes: readonly WantedAggregates[], guard: RawBuilder<unknown>): RawBuilder<unknown> {

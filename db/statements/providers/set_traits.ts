@@ -4,26 +4,31 @@ import { numbered } from '../numbered_rows.ts';
 import { type PartTags, providerTagsAreWritten, writtenTags } from '../written_tags.ts';
 import { askedWrites, type JudgedProvider, raisedGenerations } from './judged_provider.ts';
 
-/** The traits that a provider is to have. */
+type Trait = { readonly id: number; readonly name: string };
+
+/** The traits that a provider is to have, and those that it has. */
 export type WantedTraits = JudgedProvider &
-  PartTags & { readonly traits: readonly { readonly id: number; readonly name: string }[] };
+  PartTags & { readonly traits: readonly Trait[]; readonly present: readonly Trait[] };
 
 /**
  * Sets the traits of providers. Each provider must still have its generation, which is raised by one.
  *
- * Nothing is written for a provider with another generation, or if there is no trait with one of these ids and names.
+ * Nothing is written for a provider that is not as it was judged, or if there is no trait with one of these ids and names.
  */
 export function setTraits(writes: readonly WantedTraits[]): readonly RawBuilder<unknown>[] {
-  const { place, column } = numbered(writes, ({ traits }) => traits);
+  const wanted = numbered(writes, ({ traits }) => traits);
+  const named = numbered(writes, ({ traits, present }) => [...traits, ...present]);
   const set = sql`
     with ${askedWrites(writes)}, wanted as materialized (
-      select * from unnest(${place}::integer[], ${column(({ id }) => id)}::integer[], ${column(({ name }) => name)}::text[]
-      ) as w (place, id, name)
+      select * from unnest(${wanted.place}::integer[], ${wanted.column(({ id }) => id)}::integer[]) as w (place, id)
+    ), named as materialized (
+      select * from unnest(${named.place}::integer[], ${named.column(({ id }) => id)}::integer[],
+        ${named.column(({ name }) => name)}::text[]) as n (place, id, name)
     ), trait as materialized (
-      select id, name from traits where (id, name) in (select id, name from wanted) for key share
+      select id, name from traits where (id, name) in (select id, name from named) for key share
     ), missing as materialized (
-      select place from wanted where (id, name) not in (select id, name from trait)
-    ), ${raisedGenerations()}, removed as (
+      select place from named where (id, name) not in (select id, name from trait)
+    ), ${raisedGenerations(writes)}, removed as (
       delete from resource_provider_traits t using guard
       where t.resource_provider_id = guard.id
         and not exists (select from wanted where wanted.place = guard.place and wanted.id = t.trait_id)

@@ -21,8 +21,8 @@ export type WantedInventories = JudgedProvider &
     readonly put: readonly (InventoryValues & { readonly className: string; readonly tag: string })[];
     /** The ids of classes. */
     readonly remove: readonly number[];
-    /** The classes of the inventories that stay as they are. */
-    readonly kept: readonly { readonly id: number; readonly name: string }[];
+    /** The classes of the inventories that the provider has. */
+    readonly present: readonly { readonly id: number; readonly name: string }[];
   };
 
 /**
@@ -31,12 +31,12 @@ export type WantedInventories = JudgedProvider &
  * write that raises a usage also raises the generation. The classes are locked, so that they cannot be deleted or
  * renamed meanwhile.
  *
- * Nothing is written for a provider with another generation, or if there is no class with one of these ids and names.
+ * Nothing is written for a provider that is not as it was judged, or if there is no class with one of these ids and names.
  */
 export function writeInventories(writes: readonly WantedInventories[]): readonly RawBuilder<unknown>[] {
-  const classes = numbered(writes, ({ put, kept }) => [
+  const classes = numbered(writes, ({ put, present }) => [
     ...put.map(({ classId, className }) => ({ id: classId, name: className })),
-    ...kept,
+    ...present,
   ]);
   const removed = numbered(writes, ({ remove }) => remove);
   const put = numbered(writes, (write) => write.put);
@@ -54,7 +54,7 @@ export function writeInventories(writes: readonly WantedInventories[]): readonly
       select id, name from resource_classes where (id, name) in (select id, name from needed) for key share
     ), missing as materialized (
       select place from needed where (id, name) not in (select id, name from class)
-    ), ${raisedGenerations()}, ${removed.place.length > 0 ? removal : sql``} put as (
+    ), ${raisedGenerations(writes)}, ${removed.place.length > 0 ? removal : sql``} put as (
       insert into inventories (resource_provider_id, resource_class_id, total, reserved, min_unit, max_unit, step_size,
         allocation_ratio, etag, created_at)
       select guard.id, class_id, total, reserved, min_unit, max_unit, step_size, allocation_ratio, etag, ${utcNow}

@@ -1,5 +1,7 @@
 import { sql } from 'kysely';
 import type { Database } from '../../engine/connect.ts';
+import { repeatLostRaces } from '../../engine/lost_race.ts';
+import { giveUuids } from './give_uuids.ts';
 import { hasUuid, type KnownService, type ServiceRow, serviceColumns } from './service_row.ts';
 
 /** Which services are read. A field that is absent is not compared. */
@@ -24,7 +26,7 @@ export async function readServices(
     const rows = await select(database, filter, downTimeSeconds);
     const whole = rows.filter(hasUuid);
     if (whole.length === rows.length) return whole;
-    await mendUuids(database, filter);
+    await repeatLostRaces(() => giveUuids(condition(filter)).execute(database.kysely));
   }
 }
 
@@ -32,13 +34,6 @@ async function select({ kysely }: Database, filter: ServiceFilter, downTimeSecon
   const { rows } = await sql<ServiceRow>`select ${serviceColumns(downTimeSeconds)} from services s
     where ${condition(filter)} order by s.cell_id, s.id`.execute(kysely);
   return rows;
-}
-
-/** If two processes do this at the same time, the second one waits for the first, and changes nothing. */
-async function mendUuids({ kysely }: Database, filter: ServiceFilter): Promise<void> {
-  await sql`update services s set uuid = gen_random_uuid()::text where s.uuid is null and ${condition(filter)}`.execute(
-    kysely,
-  );
 }
 
 function condition({ host, binary, uuid, id }: ServiceFilter) {

@@ -4,7 +4,7 @@ import { openServiceToken } from './service_token.ts';
 import { identityUrl, type KeystoneSettings, keystoneProblems, tlsOptions } from './settings.ts';
 import { KeystoneFault, type Token } from './token.ts';
 import { openTokenCache } from './token_cache.ts';
-import { KeystoneUnreachable, openTransport } from './transport.ts';
+import { type KeystoneAttempt, KeystoneUnreachable, openTransport } from './transport.ts';
 import { tokenValidation } from './validate.ts';
 
 /** The identity of a request, or why it is unknown. */
@@ -13,7 +13,18 @@ export type Outcome = Identity | 'unauthorized' | 'Keystone is unavailable';
 /** Finds the identity of requests by asking Keystone. */
 export type Keystone = {
   authenticate(headers: Headers, access: Access): Promise<Outcome>;
+  /** Calls this observer from now on. */
+  observe(observer: KeystoneObserver): void;
+  /** Uses another user, or another password, to ask Keystone for the next token of this service. @throws Error where settings are missing */
+  renewServiceUser(settings: KeystoneSettings): void;
   close(): void;
+};
+
+/** Counts what is asked of Keystone. */
+export type KeystoneObserver = {
+  attempted(attempt: KeystoneAttempt): void;
+  /** A request with a token was authenticated, or was not. */
+  decided(outcome: 'accepted' | 'unauthorized' | 'unavailable'): void;
 };
 
 /** The log for tokens that could not be validated, and for unsafe settings. */
@@ -22,7 +33,8 @@ export type KeystoneLog = {
   readonly error: (line: string) => void;
 };
 
-const defaultTimeoutSeconds = 10;
+/** How long a request waits for Keystone altogether, unless one attempt may take longer. */
+const patienceSeconds = 10;
 const maxCachedTokens = 20_000;
 const maxInvalidTokens = 10_000;
 /**
@@ -38,17 +50,21 @@ const invalidSeconds = 10;
  * @throws Error where settings are missing.
  */
 export function openKeystone(settings: KeystoneSettings, log: KeystoneLog): Keystone {
-  const problems = keystoneProblems(settings);
-  if (settings.authUrl === undefined || problems.length > 0) throw new Error(problems.join(' '));
+  const url = usableUrl(settings);
+  const timeoutMs = (settings.httpConnectTimeout || patienceSeconds) * 1000;
+  const patienceMs = Math.max(patienceSeconds * 1000, timeoutMs);
+  let observer: KeystoneObserver | undefined;
   const transport = openTransport({
-    url: identityUrl(settings.authUrl),
+    url,
     tls: tlsOptions(settings),
-    timeoutMs: (settings.httpConnectTimeout || defaultTimeoutSeconds) * 1000,
+    timeoutMs,
     maxRetries: settings.httpRequestMaxRetries,
+    onAttempt: (attempt) => observer?.attempted(attempt),
   });
+  const serviceToken = openServiceToken(settings, transport);
   const validate = tokenValidation({
     transport,
-    serviceToken: openServiceToken(settings, transport),
+    serviceToken,
     cache: openTokenCache<Token>({ seconds: settings.tokenCacheTime, limit: maxCachedTokens }),
     invalid: openTokenCache<true>({
       seconds: Math.min(invalidSeconds, settings.tokenCacheTime),
@@ -56,11 +72,20 @@ export function openKeystone(settings: KeystoneSettings, log: KeystoneLog): Keys
     }),
     wantsCatalog: settings.includeServiceCatalog && settings.serviceType !== undefined,
   });
+  if (settings.insecure && url.startsWith('https:')) {
+    log.warn(
+      'With [keystone_authtoken] insecure = true any program on the way to Keystone can read the password of the service ' +
+        'user and say who a user is. Set cafile to the certificate authority of Keystone instead.',
+    );
+  }
   let warned = false;
 
   /** The service of a service token; undefined where the token is invalid or lacks a role that is required. */
-  async function serviceOf(token: string): Promise<{ identity: Identity; mayExpire: boolean } | undefined> {
-    const valid = await validate(token, false);
+  async function serviceOf(
+    token: string,
+    deadlineMs: number,
+  ): Promise<{ identity: Identity; mayExpire: boolean } | undefined> {
+    const valid = await validate(token, false, deadlineMs);
     if (valid === undefined) return undefined;
     const { identity } = valid;
     const hasRole = identity.roles.some((role) => settings.serviceTokenRoles.includes(role));
@@ -76,16 +101,17 @@ export function openKeystone(settings: KeystoneSettings, log: KeystoneLog): Keys
   }
 
   async function identify(headers: Headers, access: Access): Promise<Outcome> {
-    const serviceToken = headers.get('x-service-token')?.trim();
-    const service = serviceToken ? await serviceOf(serviceToken) : undefined;
+    const ofService = headers.get('x-service-token')?.trim();
+    const deadlineMs = performance.now() + patienceMs;
+    const service = ofService ? await serviceOf(ofService, deadlineMs) : undefined;
     const userToken = (headers.get('x-auth-token') ?? headers.get('x-storage-token'))?.trim();
     if (!userToken) return 'unauthorized';
-    const token = await validate(userToken, service?.mayExpire ?? false);
+    const token = await validate(userToken, service?.mayExpire ?? false, deadlineMs);
     if (token === undefined || !isAccessAllowed(token, access, settings.serviceType, service !== undefined)) {
       return 'unauthorized';
     }
     // With delay_auth_decision such a service token is ignored.
-    if (serviceToken && service === undefined && !settings.delayAuthDecision) return 'unauthorized';
+    if (ofService && service === undefined && !settings.delayAuthDecision) return 'unauthorized';
     if (service === undefined) return token.identity;
     // The token of a service may keep an expired token of a user valid.
     const ends = [token.expiresAtMs, ...(service.mayExpire ? [service.identity.expiresAtMs ?? 0] : [])];
@@ -95,15 +121,32 @@ export function openKeystone(settings: KeystoneSettings, log: KeystoneLog): Keys
   return {
     authenticate: async (headers, access) => {
       try {
-        return await identify(headers, access);
+        const outcome = await identify(headers, access);
+        observer?.decided(outcome === 'unauthorized' ? outcome : 'accepted');
+        return outcome;
       } catch (error) {
         if (!(error instanceof KeystoneFault || error instanceof KeystoneUnreachable)) throw error;
+        observer?.decided('unavailable');
         log.error(`A token could not be validated: ${error.message}`);
         return settings.delayAuthDecision ? 'unauthorized' : 'Keystone is unavailable';
       }
     },
+    observe: (given) => {
+      observer = given;
+    },
+    renewServiceUser: (renewed) => {
+      usableUrl(renewed);
+      serviceToken.renew(renewed);
+    },
     close: () => transport.close(),
   };
+}
+
+/** The address of Keystone's API. @throws Error where settings are missing or cannot be used */
+function usableUrl(settings: KeystoneSettings): string {
+  const problems = keystoneProblems(settings);
+  if (settings.authUrl === undefined || problems.length > 0) throw new Error(problems.join(' '));
+  return identityUrl(settings.authUrl);
 }
 
 const asService = ({ userId, userDomainId, projectId, projectDomainId, roles }: Identity): ServiceIdentity => ({

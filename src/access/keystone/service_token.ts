@@ -8,11 +8,14 @@ export type ServiceToken = {
   /**
    * Obtains a token where there is none, or where it expires soon. All calls that wait share one request.
    *
+   * @param deadlineMs by `performance.now()`, if it is the first of them
    * @throws KeystoneFault
    */
-  get(): Promise<string>;
+  get(deadlineMs: number): Promise<string>;
   /** Forgets a token that Keystone does not accept any more, so that the next `get` obtains a new one. */
   discard(token: string): void;
+  /** Uses another user, or another password, for the next token. */
+  renew(settings: KeystoneSettings): void;
 };
 
 /** The token is replaced this long before it expires, as Keystone's libraries do. */
@@ -21,21 +24,24 @@ const renewBeforeMs = 30_000;
 const answerSchema = v.object({ token: v.object({ expires_at: v.string() }) });
 
 /** @throws KeystoneUnreachable from `get` */
-export function openServiceToken(settings: KeystoneSettings, transport: Transport): ServiceToken {
+export function openServiceToken(first: KeystoneSettings, transport: Transport): ServiceToken {
+  let settings = first;
   let current: { readonly token: string; readonly expiresAtMs: number } | undefined;
   let obtaining: Promise<string> | undefined;
 
-  async function obtain(): Promise<string> {
-    const { status, headers, text } = await transport.send({
+  async function obtain(deadlineMs: number): Promise<string> {
+    const request = {
       method: 'POST',
       path: '/auth/tokens?nocatalog',
       headers: {},
       json: credentialsBody(settings),
-    });
+    } as const;
+    const { status, headers, text } = await transport.send(request, deadlineMs);
     const token = headers['x-subject-token'];
     if (status === 401) {
       throw new KeystoneFault(
-        'Keystone does not take the service user. Correct username, password and domains in [keystone_authtoken].',
+        'Keystone does not take the service user. Correct username, password and domains in [keystone_authtoken], ' +
+          'and send SIGHUP to placement-api.',
       );
     }
     const parsed = v.safeParse(answerSchema, parseJson(text));
@@ -47,16 +53,19 @@ export function openServiceToken(settings: KeystoneSettings, transport: Transpor
   }
 
   return {
-    get: () => {
+    get: (deadlineMs) => {
       if (current !== undefined && current.expiresAtMs - Date.now() > renewBeforeMs)
         return Promise.resolve(current.token);
-      obtaining ??= obtain().finally(() => {
+      obtaining ??= obtain(deadlineMs).finally(() => {
         obtaining = undefined;
       });
       return obtaining;
     },
     discard: (token) => {
       if (current?.token === token) current = undefined;
+    },
+    renew: (renewed) => {
+      settings = renewed;
     },
   };
 }

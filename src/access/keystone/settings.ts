@@ -52,6 +52,16 @@ export function identityUrl(authUrl: string): string {
   return `${url.origin}${path}/v3`;
 }
 
+/** The address of Keystone that clients are told, without the user and the password that it may be written with. */
+export function publicAddress({ wwwAuthenticateUri, authUrl }: KeystoneSettings): string {
+  const address = wwwAuthenticateUri ?? authUrl ?? '';
+  const url = URL.parse(address);
+  if (url === null || (url.username === '' && url.password === '')) return address;
+  url.username = '';
+  url.password = '';
+  return url.href;
+}
+
 /** How the TLS of connections to Keystone is set up, as `node:tls` has it. */
 export type TlsOptions = {
   readonly ca?: string;

@@ -22,10 +22,16 @@ export type KeystoneAnswer = {
 
 /** Sends requests to Keystone over connections that are kept open. */
 export type Transport = {
-  /** @throws KeystoneUnreachable */
-  send(request: KeystoneRequest): Promise<KeystoneAnswer>;
+  /**
+   * @param deadlineMs by `performance.now()`: until then a request may be repeated
+   * @throws KeystoneUnreachable
+   */
+  send(request: KeystoneRequest, deadlineMs: number): Promise<KeystoneAnswer>;
   close(): void;
 };
+
+/** A request to Keystone, and how it ended. */
+export type KeystoneAttempt = { readonly status: number | undefined; readonly seconds: number };
 
 /** Keystone did not answer, after all retries. */
 export class KeystoneUnreachable extends Error {}
@@ -39,6 +45,8 @@ export type TransportOptions = {
   readonly timeoutMs: number;
   /** How often a request without an answer is repeated: after half a second, one second, two ... */
   readonly maxRetries: number;
+  /** Called after each attempt. */
+  readonly onAttempt: (attempt: KeystoneAttempt) => void;
 };
 
 const firstDelayMs = 500;
@@ -48,7 +56,8 @@ const maxConnections = 64;
 const maxAnswerBytes = 8 * 1024 * 1024;
 
 /** Opens no connection before the first request. */
-export function openTransport({ url, tls: tlsSettings, timeoutMs, maxRetries }: TransportOptions): Transport {
+export function openTransport(options: TransportOptions): Transport {
+  const { url, tls: tlsSettings, timeoutMs, maxRetries, onAttempt } = options;
   const settings = { keepAlive: true, maxSockets: maxConnections };
   const secure = url.startsWith('https:');
   const agent = secure
@@ -56,13 +65,13 @@ export function openTransport({ url, tls: tlsSettings, timeoutMs, maxRetries }: 
     : new http.Agent(settings);
   const open = secure ? https.request : http.request;
 
-  function attempt({ method, path, headers, json }: KeystoneRequest): Promise<KeystoneAnswer> {
+  function attempt({ method, path, headers, json }: KeystoneRequest, withinMs: number): Promise<KeystoneAnswer> {
     const body = json === undefined ? undefined : JSON.stringify(json);
     return new Promise((resolve, reject) => {
       const request = open(`${url}${path}`, {
         method,
         agent,
-        signal: AbortSignal.timeout(timeoutMs),
+        signal: AbortSignal.timeout(withinMs),
         headers: {
           accept: 'application/json',
           ...(body === undefined
@@ -96,13 +105,22 @@ export function openTransport({ url, tls: tlsSettings, timeoutMs, maxRetries }: 
     });
   }
 
-  async function send(request: KeystoneRequest): Promise<KeystoneAnswer> {
+  async function send(request: KeystoneRequest, deadlineMs: number): Promise<KeystoneAnswer> {
     for (let retries = 0, delayMs = firstDelayMs; ; ) {
+      const startedMs = performance.now();
+      const withinMs = Math.max(1, Math.ceil(Math.min(timeoutMs, deadlineMs - startedMs)));
+      const ended = (status: number | undefined) =>
+        onAttempt({ status, seconds: (performance.now() - startedMs) / 1000 });
       try {
-        return await attempt(request);
+        const answer = await attempt(request, withinMs);
+        ended(answer.status);
+        return answer;
       } catch (error) {
         if (error instanceof StaleConnection) continue;
-        if (retries === maxRetries) throw new KeystoneUnreachable(describe(error, url, timeoutMs), { cause: error });
+        ended(undefined);
+        if (retries === maxRetries || performance.now() + delayMs >= deadlineMs) {
+          throw new KeystoneUnreachable(describe(error, url, withinMs), { cause: error });
+        }
         await sleep(delayMs);
         retries += 1;
         delayMs = Math.min(delayMs * 2, longestDelayMs);
@@ -115,11 +133,11 @@ export function openTransport({ url, tls: tlsSettings, timeoutMs, maxRetries }: 
 
 class StaleConnection extends Error {}
 
-function describe(error: unknown, url: string, timeoutMs: number): string {
+function describe(error: unknown, url: string, withinMs: number): string {
   const { name, code, message } = error as NodeJS.ErrnoException; // what node:http emits
   const reason =
     name === 'AbortError' || name === 'TimeoutError'
-      ? `it did not answer within ${timeoutMs / 1000} s ([keystone_authtoken] http_connect_timeout)`
+      ? `it did not answer within ${Math.ceil(withinMs / 100) / 10} s ([keystone_authtoken] http_connect_timeout)`
       : message || code || 'no reason was given'; // an AggregateError has a code only
   return `Keystone cannot be reached at ${url}: ${reason}.`;
 }

@@ -21,9 +21,10 @@ export type ValidateOptions = {
  * What Keystone says about a token; undefined where it is not valid.
  *
  * @param allowExpired whether the token may have expired, because a service sends it with a valid token of its own.
+ * @param deadlineMs by `performance.now()`: until then Keystone is asked, if it must be
  * @throws KeystoneFault or KeystoneUnreachable where it is not known whether the token is valid.
  */
-export type ValidateToken = (token: string, allowExpired: boolean) => Promise<Token | undefined>;
+export type ValidateToken = (token: string, allowExpired: boolean, deadlineMs: number) => Promise<Token | undefined>;
 
 /**
  * Keystone's answer about a token is cached under a hash of the token. Requests with the same token that is not in the
@@ -38,22 +39,20 @@ export function tokenValidation({
 }: ValidateOptions): ValidateToken {
   const asking = new Map<string, Promise<Token | undefined>>();
 
-  async function ask(token: string, allowExpired: boolean): Promise<KeystoneAnswer> {
-    const own = await serviceToken.get();
+  async function ask(token: string, allowExpired: boolean, deadlineMs: number): Promise<KeystoneAnswer> {
+    const own = await serviceToken.get(deadlineMs);
     const query = [...(wantsCatalog ? [] : ['nocatalog']), ...(allowExpired ? ['allow_expired=1'] : [])].join('&');
-    const answer = await transport.send({
-      method: 'GET',
-      path: query === '' ? '/auth/tokens' : `/auth/tokens?${query}`,
-      // Without the last header Keystone refuses tokens with access rules.
-      headers: { 'x-auth-token': own, 'x-subject-token': token, 'openstack-identity-access-rules': '1' },
-    });
+    // Without the last header Keystone refuses tokens with access rules.
+    const headers = { 'x-auth-token': own, 'x-subject-token': token, 'openstack-identity-access-rules': '1' };
+    const path = query === '' ? '/auth/tokens' : `/auth/tokens?${query}`;
+    const answer = await transport.send({ method: 'GET', path, headers }, deadlineMs);
     if (answer.status === 401) serviceToken.discard(own);
     return answer;
   }
 
-  async function validate(token: string, allowExpired: boolean): Promise<Token | undefined> {
-    let answer = await ask(token, allowExpired);
-    if (answer.status === 401) answer = await ask(token, allowExpired);
+  async function validate(token: string, allowExpired: boolean, deadlineMs: number): Promise<Token | undefined> {
+    let answer = await ask(token, allowExpired, deadlineMs);
+    if (answer.status === 401) answer = await ask(token, allowExpired, deadlineMs);
     if (answer.status === 404) return undefined;
     if (answer.status === 200) return readToken(answer.text);
     throw new KeystoneFault(
@@ -63,7 +62,7 @@ export function tokenValidation({
     );
   }
 
-  return async (token, allowExpired) => {
+  return async (token, allowExpired, deadlineMs) => {
     const key = createHash('sha256').update(token).digest('base64');
     const known = cache.get(key);
     if (known !== undefined) return isCurrent(known, allowExpired) ? known : undefined;
@@ -72,7 +71,7 @@ export function tokenValidation({
     if (invalid.get(question)) return undefined;
     let answer = asking.get(question);
     if (answer === undefined) {
-      answer = validate(token, allowExpired).finally(() => asking.delete(question));
+      answer = validate(token, allowExpired, deadlineMs).finally(() => asking.delete(question));
       asking.set(question, answer);
     }
     const valid = await answer;

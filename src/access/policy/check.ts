@@ -4,6 +4,8 @@ export type Check =
   | { readonly type: 'allow' }
   /** `!` */
   | { readonly type: 'deny' }
+  /** What cannot be evaluated, as it was written: a malformed check, or a rule that cannot be parsed. */
+  | { readonly type: 'broken'; readonly text: string }
   /** `kind:match`, such as `role:admin`, `rule:admin_api`, `project_id:%(project_id)s`. */
   | { readonly type: 'match'; readonly kind: string; readonly match: string }
   | { readonly type: 'not'; readonly check: Check }
@@ -27,6 +29,8 @@ export function printCheck(check: Check): string {
       return '!';
     case 'match':
       return `${check.kind}:${check.match}`;
+    case 'broken':
+      return check.text;
     case 'not':
       return `not ${printCheck(check.check)}`;
     default:

@@ -4,14 +4,18 @@ import type { Values } from './template.ts';
 /** The kinds of tokens that rules may be for. */
 export type Scope = 'project' | 'domain' | 'system';
 
-/** The values of an identity that rules may use: oslo.context's policy values. */
+/**
+ * The values of an identity that rules may use: oslo.context's policy values. Each name is always there: a check that
+ * asks for another one cannot be evaluated.
+ */
 export function credentialsOf(identity: Identity): Values {
   const { service } = identity;
   return {
     user_id: identity.userId,
     user_domain_id: identity.userDomainId ?? null,
     system_scope: identity.systemScope ?? null,
-    ...(identity.systemScope ? { system: identity.systemScope } : {}),
+    // Without a scope for the system it equals nothing, not even None.
+    system: identity.systemScope ? identity.systemScope : [],
     domain_id: identity.domainId ?? null,
     project_id: identity.projectId ?? null,
     project_domain_id: identity.projectDomainId ?? null,

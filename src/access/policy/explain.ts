@@ -3,7 +3,7 @@ import { type Check, printCheck } from './check.ts';
 import { scopeOf } from './credentials.ts';
 import { CircularRules, type Circumstances, evaluate } from './evaluate.ts';
 import { circumstancesOf, decide, findRule, type Rule, type Rules } from './rules.ts';
-import { fillTemplate, pythonText, type Values } from './template.ts';
+import { fillTemplate, literalText, pythonText, type Values } from './template.ts';
 
 /** What a rule decides, and lines of text that say why. */
 export type Explanation = { readonly allowed: boolean; readonly lines: readonly string[] };
@@ -74,6 +74,8 @@ function explainCheck(
   if (check.type === 'not') {
     return [mark(met, depth, 'not'), ...explainCheck(check.check, rules, circumstances, depth + 1, within)];
   }
+  if (check.type === 'broken')
+    return [mark(met, depth, `${check.text} (malformed: it allows nothing, also behind not)`)];
   if (check.type !== 'match') return [mark(met, depth, printCheck(check))];
   if (check.kind !== 'rule') return [mark(met, depth, `${printCheck(check)} ${explainMatch(check, circumstances)}`)];
   const referred = findRule(rules, check.match);
@@ -84,7 +86,7 @@ function explainCheck(
 
 function isMet(check: Check, circumstances: Circumstances, within: readonly string[]): boolean {
   try {
-    return evaluate(check, circumstances, within);
+    return evaluate(check, circumstances, within) === true;
   } catch (error) {
     if (error instanceof CircularRules) return false;
     throw error;
@@ -93,7 +95,7 @@ function isMet(check: Check, circumstances: Circumstances, within: readonly stri
 
 /** The two values that a check compares. */
 function explainMatch({ kind, match }: { readonly kind: string; readonly match: string }, of: Circumstances): string {
-  const wanted = fillTemplate(match, of.target);
+  const wanted = fillTemplate(match, of.target, literalText(kind) === undefined);
   if (wanted === undefined) return '(the request is about nothing of that name)';
   const own = of.credentials[kind === 'role' ? 'roles' : kind];
   const shown = Array.isArray(own)

@@ -5,8 +5,8 @@ import { isTemplate } from './template.ts';
 export type ParsedRule = {
   readonly check: Check;
   /**
-   * What is malformed, one sentence for each problem. A malformed check denies, and a rule that cannot be parsed denies
-   * every request.
+   * What is malformed, one sentence for each problem. A malformed check allows nothing, also behind `not`, and a rule
+   * that cannot be parsed denies every request.
    */
   readonly problems: readonly string[];
 };
@@ -39,7 +39,7 @@ function parseText(text: string, problems: string[]): Check {
     `The rule ${JSON.stringify(text)} cannot be parsed, so it denies: write checks such as role:admin, joined by ` +
       'and, or and not, and close every parenthesis.',
   );
-  return deny;
+  return { type: 'broken', text };
 }
 
 /** The words of the rule; parentheses at the ends of a word stand for themselves. */
@@ -134,5 +134,5 @@ function parseCheck(text: string, problems: string[]): Check {
           : undefined;
   if (problem === undefined) return { type: 'match', kind, match };
   problems.push(`The check ${JSON.stringify(text)} denies, since ${problem}.`);
-  return deny;
+  return { type: 'broken', text };
 }

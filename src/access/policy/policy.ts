@@ -23,14 +23,17 @@ const checkEveryMs = 100;
 
 /**
  * The policy of the defaults and the policy files. Before a decision it checks whether files have changed, unless it has
- * done so in the last `everyMs`, and reads them again if so. While they are broken, or the policy file has disappeared,
- * the last good rules hold, and the log says why.
+ * done so in the last `everyMs`, and reads them again if so. While they are broken or cannot be read, or the policy file
+ * or a folder has disappeared, or a file with rules is empty, the last good rules hold, and the log says why.
  *
  * @throws ConfigError if they are broken at the start.
  */
 export function openPolicy(settings: PolicySettings, log: PolicyLog, everyMs = checkEveryMs): Policy {
   let seen: PolicyFiles = findOrThrow(settings);
-  let rules = firstRules(seen, settings, log);
+  const first = readFirst(seen, settings, log);
+  let { rules } = first;
+  /** What the rules were read from. */
+  let inForce = { files: seen.files, folders: seen.folders, empty: first.empty };
   let complaint = '';
   let checkedAtMs = performance.now();
 
@@ -50,17 +53,26 @@ export function openPolicy(settings: PolicySettings, log: PolicyLog, everyMs = c
     }
     if (found.fingerprint === seen.fingerprint && !seen.unsettled) return;
     const isNews = found.fingerprint !== seen.fingerprint || complaint !== '';
-    if (seen.files.includes(settings.policyFile) && !found.files.includes(settings.policyFile)) {
-      keep([`The policy file ${settings.policyFile} is gone.`]);
+    const gone = goneOf(inForce, found, settings);
+    if (gone.length > 0) {
+      keep(gone);
       return;
     }
-    seen = found;
     const read = readRules(found.files, settings);
+    // A file that could not be read for a moment, since too many files were open, is read again without a change.
+    if (!('problems' in read && read.isUnread)) seen = found;
     if ('problems' in read) {
       keep(read.problems);
       return;
     }
+    // A program that writes a file empties it first.
+    const emptied = read.empty.filter((file) => inForce.files.includes(file) && !inForce.empty.includes(file));
+    if (emptied.length > 0) {
+      keep(emptied.map((file) => `The policy file ${file} is empty. Write {} into it if it is to have no rules.`));
+      return;
+    }
     rules = read.rules;
+    inForce = { files: found.files, folders: found.folders, empty: read.empty };
     complaint = '';
     if (!isNews) return;
     for (const warning of read.warnings) log.warn(warning);
@@ -79,9 +91,23 @@ export function openPolicy(settings: PolicySettings, log: PolicyLog, everyMs = c
   };
 }
 
+/** The policy file and the folders that are no longer there, one sentence for each. */
+function goneOf(
+  before: Pick<PolicyFiles, 'files' | 'folders'>,
+  found: PolicyFiles,
+  { policyFile }: PolicySettings,
+): readonly string[] {
+  const isGone = before.files.includes(policyFile) && !found.files.includes(policyFile);
+  const folders = before.folders.filter((folder) => !found.folders.includes(folder));
+  return [
+    ...(isGone ? [`The policy file ${policyFile} is gone.`] : []),
+    ...folders.map((folder) => `The policy folder ${folder} is gone.`),
+  ];
+}
+
 /** The rules that hold now. @throws ConfigError */
 export function loadRules(settings: PolicySettings, log: PolicyLog): Rules {
-  return firstRules(findOrThrow(settings), settings, log);
+  return readFirst(findOrThrow(settings), settings, log).rules;
 }
 
 function findOrThrow(settings: PolicySettings): PolicyFiles {
@@ -92,9 +118,13 @@ function findOrThrow(settings: PolicySettings): PolicyFiles {
   }
 }
 
-function firstRules({ files }: PolicyFiles, settings: PolicySettings, log: PolicyLog): Rules {
+function readFirst(
+  { files }: PolicyFiles,
+  settings: PolicySettings,
+  log: PolicyLog,
+): { readonly rules: Rules; readonly empty: readonly string[] } {
   const read = readRules(files, settings);
   if ('problems' in read) throw new ConfigError(read.problems);
   for (const warning of read.warnings) log.warn(warning);
-  return read.rules;
+  return read;
 }

@@ -82,7 +82,7 @@ export function decide(rules: Rules, name: string, identity: Identity, target: V
     return { allowed: false, because: 'scope' };
   }
   try {
-    const allowed = evaluate(rule.check, circumstancesOf(rules, identity, target), [name]);
+    const allowed = evaluate(rule.check, circumstancesOf(rules, identity, target), [name]) === true;
     return { allowed, because: 'check' };
   } catch (error) {
     if (error instanceof CircularRules) return { allowed: false, because: 'circle' };
@@ -94,8 +94,17 @@ export function decide(rules: Rules, name: string, identity: Identity, target: V
 export const circumstancesOf = (rules: Rules, identity: Identity, target: Values): Circumstances => ({
   credentials: credentialsOf(identity),
   target,
-  rule: (name) => findRule(rules, name)?.check,
+  rule: (name) => rules.byName.get(name)?.check ?? standIn(rules),
 });
+
+/**
+ * The check for a rule that does not exist: what `policy_default_rule` allows. What that denies stays unknown, since
+ * otherwise `not rule:unknown` would be allowed.
+ */
+function standIn({ byName, settings }: Rules): Check | undefined {
+  const fallback = byName.get(settings.policyDefaultRule);
+  return fallback && { type: 'or', checks: [fallback.check, { type: 'broken', text: 'unknown' }] };
+}
 
 /** Whether the rule of this name allows tokens of the scope. The scopes of rules that it refers to do not matter. */
 function isInScope(rules: Rules, name: string, scope: Scope): boolean {

@@ -9,13 +9,18 @@ const reference = /%(?:(%)|\(([^()]*)\)s)/g;
 /** Whether every percent sign belongs to a `%(name)s` or `%%`. */
 export const isTemplate = (text: string): boolean => !text.replaceAll(reference, '').includes('%');
 
-/** Fills in a template such as `%(project_id)s`; undefined where the values lack a name of the template. */
-export function fillTemplate(template: string, values: Values): string | undefined {
+/**
+ * Fills in a template such as `%(project_id)s`; undefined where the values lack a name of the template.
+ *
+ * @param nullIsMissing whether null is no value; else it is `None`.
+ */
+export function fillTemplate(template: string, values: Values, nullIsMissing = false): string | undefined {
   if (!template.includes('%')) return template;
   let complete = true;
   const filled = template.replaceAll(reference, (_match, percent: string | undefined, name: string) => {
     if (percent !== undefined) return '%';
-    if (Object.hasOwn(values, name)) return pythonText(values[name] ?? null);
+    const value = Object.hasOwn(values, name) ? (values[name] ?? null) : undefined;
+    if (value !== undefined && !(nullIsMissing && value === null)) return pythonText(value);
     complete = false;
     return '';
   });

@@ -15,9 +15,14 @@ import { type Take, takesOf, timesAt, timesOf, timesOfGroup, withRaisedUsage } f
 export type TreeCounter = {
   /** How many fit into a tree if nothing is placed in other trees. The search for more may stop at `max`. */
   alone(anchor: Provider, max: number): Bounded;
-  /** Places consumers in a tree until none fits any more. @returns how many */
-  fill(anchor: Provider, max: number, raise: Raise): number;
+  /** Places as many consumers as fit in the first way that is found, then in the next one, and so on. */
+  readonly fill: Filling;
+  /** Places consumers one by one, each in the way for which the providers have most room. */
+  readonly spread: Filling;
 };
+
+/** Places consumers in a tree, up to `max`, until it finds no place for one more. @returns how many */
+export type Filling = (anchor: Provider, max: number, raise: Raise) => number;
 
 /** Raises the usages of what consumers take, this number of times. */
 type Raise = (takes: readonly Take[], times: number) => void;
@@ -27,7 +32,7 @@ const mostLooksAtTree = 300_000;
 /** When consumers are placed one by one, this number of ways is compared for each of them. */
 const mostWays = 16;
 /** If `fill` does not reach the upper bound, and the bound is not above this, `spread` is tried as well. */
-const mostOneByOne = 200;
+export const mostOneByOne = 200;
 
 /** @param work how many looks all trees may take together */
 export function treeCounter(request: ResolvedRequest, sharing: Sharing, work: Work): TreeCounter {
@@ -46,11 +51,7 @@ export function treeCounter(request: ResolvedRequest, sharing: Sharing, work: Wo
     return found;
   };
 
-  /**
-   * Places as many consumers as fit in the first way that is found, then in the next one, and so on.
-   *
-   * @param first the first way, if it is known
-   */
+  /** @param first the first way, if it is known */
   const fillFrom = (anchor: Provider, max: number, raise: Raise, first?: readonly Take[]): number => {
     let placed = 0;
     let takes = first;
@@ -65,8 +66,7 @@ export function treeCounter(request: ResolvedRequest, sharing: Sharing, work: Wo
     return placed;
   };
 
-  /** Places consumers one by one, each in the way for which the providers have most room. */
-  const spread = (anchor: Provider, max: number, raise: Raise): number => {
+  const spread: Filling = (anchor, max, raise) => {
     let placed = 0;
     while (placed < max && work.looks > 0) {
       let best: { readonly takes: readonly Take[]; readonly left: number } | undefined;
@@ -96,6 +96,7 @@ export function treeCounter(request: ResolvedRequest, sharing: Sharing, work: Wo
 
   return {
     fill: (anchor, max, raise) => fillFrom(anchor, max, raise),
+    spread,
     alone: (anchor, max) => {
       const usable = sharing.usableBy(anchor);
       if (group === undefined) return bySearch(anchor, max);

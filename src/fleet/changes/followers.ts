@@ -4,7 +4,7 @@ import type { ChangedParts } from '../../../db/fleet/changed_parts.ts';
 import { readChangedParts } from '../../../db/fleet/changed_parts_since.ts';
 import type { FleetKeeper } from '../keeper.ts';
 import { type ChangeSet, changeSetOf } from './change_set.ts';
-import { type Position, snapshotText } from './position.ts';
+import { type Position, pointOf } from './position.ts';
 
 /** Changes for a client that follows, and the position in the log up to which it has been told with them. */
 export type Told = { readonly changes: ChangeSet; readonly position: Position };
@@ -64,12 +64,13 @@ export function openFollowers(
   const readLog = async (position: Position, bits: number): Promise<Told | 'expired'> => {
     for (let attempt = 1; attempt <= attempts; attempt += 1) {
       if (!recent.hasReached(position)) return 'expired';
-      const until = { position: recent.position, moment: fleet.moment };
+      const until = recent.position;
+      const moment = { ...fleet.moment, ...pointOf(until) };
       const { isOtherRun, isGone, told } = await repeatLostRaces(() =>
-        readChangedParts(database, snapshotText(position), until.moment, { bits, most: 2 * mostEntries }),
+        readChangedParts(database, pointOf(position), moment, { bits, most: 2 * mostEntries }),
       );
       if (isOtherRun) await fleet.fresh();
-      else return isGone ? 'expired' : toldOf(told ?? [], until.position);
+      else return isGone ? 'expired' : toldOf(told ?? [], until);
     }
     return 'expired';
   };

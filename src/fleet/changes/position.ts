@@ -1,4 +1,4 @@
-import { partsOf } from '../../../db/fleet/change_log.ts';
+import { type LogPoint, partsOf } from '../../../db/fleet/change_log.ts';
 
 /**
  * A point of a change log. The client has been told all rows of the transactions before `next`, but none of the transactions in
@@ -24,9 +24,11 @@ export function parseSnapshot(text: string): Snapshot {
   return { xmax: Number(xmax), underWay: new Set(underWay.map(Number)) };
 }
 
-/** The text form of a snapshot that sees what was told at a position, and nothing else of the log. */
-export const snapshotText = ({ next, underWay }: Position): string =>
-  `${underWay[0] ?? next}:${next}:${underWay.join()}`;
+/** The point of the log at which exactly what was told at a position was read. Its snapshot sees nothing else of the log. */
+export const pointOf = ({ next, underWay }: Position): LogPoint => ({
+  snapshot: `${underWay[0] ?? next}:${next}:${underWay.join()}`,
+  lastXid: String(next - 1),
+});
 
 /**
  * How many transactions under way a position has at most, so that its token is short. With more of them it is taken to be before
@@ -46,9 +48,9 @@ export function positionOf(log: string, { underWay }: Snapshot, lastXid: number)
 /** Whether the rows of a transaction have been told at a position. */
 export const isTold = ({ next, underWay }: Position, xid: number): boolean => xid < next && !underWay.includes(xid);
 
-/** Whether at a position something has been told that a snapshot does not see. */
-export function isAhead({ next, underWay }: Position, snapshot: Snapshot): boolean {
-  if (next > snapshot.xmax) return true;
+/** Whether at a position something has been told that was not read. @param lastXid the newest transaction of which rows were read */
+export function isAhead({ next, underWay }: Position, snapshot: Snapshot, lastXid: number): boolean {
+  if (next > lastXid + 1) return true;
   for (const xid of snapshot.underWay) if (xid < next && !underWay.includes(xid)) return true;
   return false;
 }

@@ -84,7 +84,7 @@ export function createRecentChanges(loaded: Loaded, mostRows = usualRows): Recen
     get position() {
       return present;
     },
-    hasReached: (position) => position.log === log && !isAhead(position, snapshot),
+    hasReached: (position) => position.log === log && !isAhead(position, snapshot, lastXid),
     isRecording: () => performance.now() < recordUntilMs,
     record: () => {
       recordUntilMs = performance.now() + recordMs;

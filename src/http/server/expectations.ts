@@ -1,6 +1,5 @@
 import type { IncomingMessage, RequestListener, Server } from 'node:http';
 import type { Refusals } from './refusals.ts';
-import { refusal } from './unparsed.ts';
 
 /**
  * Answers what requests expect by `Expect` (RFC 9110, 10.1.1): with 100 Continue before a request is carried out, and with 417 if it is
@@ -26,8 +25,15 @@ export function meetExpectations(server: Server, refusals: Refusals, listener: R
     if (what === 'something unknown') {
       // The client may never send the body that its headers announce, so the connection ends.
       const value = request.headers.expect?.slice(0, 100);
-      const problem = `A request may expect 100-continue, and nothing else: Expect is ${JSON.stringify(value)}`;
-      refusals.refuse(request.socket, refusal(417, 'Expectation Failed', problem, request.method), response);
+      const detail = `A request may expect 100-continue, and nothing else: Expect is ${JSON.stringify(value)}`;
+      const refusal = {
+        reason: 'unknown expectation',
+        status: 417,
+        title: 'Expectation Failed',
+        detail,
+        request,
+      } as const;
+      refusals.refuse(request.socket, refusal, response);
       return;
     }
     const carryOut = (): void => {

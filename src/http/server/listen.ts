@@ -1,6 +1,7 @@
 import net from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Hono } from 'hono';
+import type { Config } from '../../config/config.ts';
 import type { HonoEnv } from '../exchange.ts';
 import { type Address, type AddressSection, bind } from './bind.ts';
 import { type ApiServerOptions, createApiServer } from './server.ts';
@@ -14,6 +15,8 @@ export type Listening = {
   readonly metricsUrl?: string | undefined;
   /** Uses another certificate for new connections. @throws Error on plain HTTP. */
   renewTls(tls: Tls): void;
+  /** Uses another service user, or another password, for Keystone, where it is used. @throws Error where settings are missing */
+  renewServiceUser?(settings: Config['keystoneAuthtoken']): void;
   /** Opens the log files of other processes again, where there are any. */
   reopenLogs?(): void;
   /** Stops accepting, answers what was accepted, and ends within `drainMs`. */

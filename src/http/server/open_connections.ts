@@ -1,8 +1,11 @@
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
+import type { TLSSocket } from 'node:tls';
 
 /** The connections of a server. */
 export type OpenConnections = {
+  /** The TCP connection below a TLS connection; undefined if it has ended. */
+  below(secure: TLSSocket): Socket | undefined;
   /** Ends the connections on which no data ever arrived: Node's server does not count them as idle. */
   endSilent(): void;
   endAll(): void;
@@ -26,6 +29,8 @@ export function trackConnections(server: Server): OpenConnections {
     });
   });
   return {
+    below: ({ remoteAddress, remotePort }) =>
+      [...open].find((socket) => socket.remotePort === remotePort && socket.remoteAddress === remoteAddress),
     endSilent: () => {
       for (const socket of open) if (socket.bytesRead === 0) socket.destroy();
     },

@@ -1,18 +1,22 @@
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import { newRequestId } from '../request_id.ts';
+import { answerTo, type Refusal, type Refused } from './refusal.ts';
 import type { Unanswered } from './unanswered.ts';
 
 /** Refuses requests, and ends their connections. */
 export type Refusals = {
   /**
-   * Stops reading from a connection, sends this answer, and ends the connection. Clients may send requests without
+   * Stops reading from a connection, answers the refused request, and ends the connection. Clients may send requests without
    * waiting for answers, and match answers to requests by their order: so the answers to all earlier requests are sent
    * first.
    *
    * @param own the response object of the refused request, where there is one already. It is not waited for; but where
    *   a handler has begun to send it, the client gets that answer instead.
    */
-  refuse(socket: Socket, answer: string, own?: ServerResponse): void;
+  refuse(socket: Socket, refusal: Refusal, own?: ServerResponse): void;
+  /** Does the same where the request has its answer already, so that there is nothing to say. */
+  end(socket: Socket): void;
   /**
    * Whether a request was refused on a connection. A later request on it gets no answer, so it must not be carried out.
    */
@@ -25,21 +29,44 @@ export type Refusals = {
  */
 const readingMs = 1_000;
 
-/** Refusals on the connections of a server. */
-export function openRefusals(unanswered: Unanswered): Refusals {
+/**
+ * Refusals on the connections of a server.
+ *
+ * @param report called once for each refusal
+ */
+export function openRefusals(unanswered: Unanswered, report: (refused: Refused) => void): Refusals {
   const refused = new WeakSet<Socket>();
+  const stop = (socket: Socket, own: ServerResponse | undefined, answerLast: () => void): void => {
+    refused.add(socket);
+    stopReading(socket);
+    const before = unanswered.on(socket).filter((response) => response !== own);
+    whenClosed(before, answerLast);
+  };
   return {
     isRefused: (socket) => refused.has(socket),
-    refuse: (socket, answer, own) => {
-      refused.add(socket);
-      stopReading(socket);
-      const before = unanswered.on(socket).filter((response) => response !== own);
-      whenClosed(before, () => {
-        if (own?.headersSent) whenClosed([own], () => endWith(socket, ''));
-        else endWith(socket, answer);
+    end: (socket) => stop(socket, undefined, () => endWith(socket, '')),
+    refuse: (socket, refusal, own) => {
+      const client = socket.remoteAddress;
+      stop(socket, own, () => {
+        if (own?.headersSent) {
+          whenClosed([own], () => endWith(socket, ''));
+          return;
+        }
+        const requestId = newRequestId();
+        const { reason, status, detail, cause, request } = refusal;
+        report({ reason, status, detail, cause, requestId, client, method: request?.method, url: request?.url });
+        endWith(socket, textOf(refusal, requestId));
       });
     },
   };
+}
+
+/** The answer as it is sent. The answer to HEAD has no body. */
+function textOf(refusal: Refusal, requestId: string): string {
+  const { headers, body } = answerTo(refusal, requestId);
+  const lines = Object.entries({ ...headers, connection: 'close' }).map(([name, value]) => `${name}: ${value}\r\n`);
+  const head = `HTTP/1.1 ${refusal.status} ${refusal.title}\r\n${lines.join('')}\r\n`;
+  return refusal.request?.method === 'HEAD' ? head : head + body;
 }
 
 /**

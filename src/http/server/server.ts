@@ -4,12 +4,14 @@ import { getRequestListener } from '@hono/node-server';
 import type { Hono } from 'hono';
 import type { HonoEnv } from '../exchange.ts';
 import { meetExpectations } from './expectations.ts';
+import { refuseHandshakes } from './handshakes.ts';
 import { trackConnections } from './open_connections.ts';
+import type { Refused } from './refusal.ts';
 import { openRefusals } from './refusals.ts';
 import { cutSlowReaders, slowSenders } from './slow_clients.ts';
 import type { Tls } from './tls_files.ts';
 import { trackUnanswered, type Unanswered } from './unanswered.ts';
-import { answerUnparsed, answerWithoutUrl, maxHeaderBytes, refuseAmbiguous, refuseTunnels } from './unparsed.ts';
+import { answerUnparsed, maxHeaderBytes, refuseAmbiguous, refuseTunnels, refuseWithoutUrl } from './unparsed.ts';
 
 /** Node's HTTP server with the app, which does not listen yet. */
 export type ApiServer = {
@@ -39,11 +41,13 @@ export type ApiServerOptions = {
   readonly drainMs?: number;
   /** How long a client may take to send a request, and to take its answer. */
   readonly clientTimeoutMs?: number;
+  /** Called for each request that the app does not get because it is refused before. */
+  readonly onRefused?: (refused: Refused) => void;
 };
 
 /** Puts the app behind a server that cuts off slow clients and can be drained. */
 export function createApiServer(app: Hono<HonoEnv>, options: ApiServerOptions): ApiServer {
-  const { tls, drainMs = 25_000, clientTimeoutMs = 60_000 } = options;
+  const { tls, drainMs = 25_000, clientTimeoutMs = 60_000, onRefused = () => {} } = options;
   const settings = {
     ...slowSenders(clientTimeoutMs),
     maxHeaderSize: maxHeaderBytes,
@@ -58,13 +62,14 @@ export function createApiServer(app: Hono<HonoEnv>, options: ApiServerOptions): 
   // A client that has closed its side may still wait for answers. (Under TLS, a side that closes ends both directions.)
   if (tls === undefined) Object.assign(server, { httpAllowHalfOpen: true });
   const unanswered = trackUnanswered(server);
-  const refusals = openRefusals(unanswered);
-  const carryOut = getRequestListener(app.fetch, { errorHandler: answerWithoutUrl });
+  const refusals = openRefusals(unanswered, onRefused);
+  const carryOut = refuseWithoutUrl(onRefused, (errorHandler) => getRequestListener(app.fetch, { errorHandler }));
   server.on('request', refuseAmbiguous(refusals, meetExpectations(server, refusals, carryOut)));
   server.on('clientError', answerUnparsed(unanswered, refusals));
   server.on('connect', refuseTunnels(unanswered, refusals));
   cutSlowReaders(server, unanswered, clientTimeoutMs);
   const connections = trackConnections(server);
+  if (server instanceof TlsServer) refuseHandshakes(server, connections, { refusals, report: onRefused });
   return {
     server,
     scheme: tls === undefined ? 'http' : 'https',

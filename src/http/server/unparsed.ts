@@ -1,9 +1,11 @@
 import type { IncomingMessage, RequestListener } from 'node:http';
 import type { Socket } from 'node:net';
 import { RequestError } from '@hono/node-server';
-import { newRequestId, requestIdHeader } from '../request_id.ts';
+import { newRequestId } from '../request_id.ts';
+import { answerTo, type Refusal, type Refused } from './refusal.ts';
 import type { Refusals } from './refusals.ts';
 import type { Unanswered } from './unanswered.ts';
+import { giveUsableUrl } from './usable_url.ts';
 
 /**
  * The limit for the request line and the headers. Query strings of candidate requests can be long, and upstream's
@@ -17,74 +19,88 @@ const maxHeaders = 1000;
 /** Answers requests that Node's parser refuses, in the form of the API. */
 export const answerUnparsed =
   (unanswered: Unanswered, refusals: Refusals) =>
-  (error: NodeJS.ErrnoException, socket: Socket): void => {
+  (error: UnparsedError, socket: Socket): void => {
     if (socket.destroyed || refusals.isRefused(socket)) return;
     if (error.code === 'ECONNRESET') {
       socket.destroy();
       return;
     }
-    const [status, title, detail] = problems[error.code ?? ''] ?? [
-      400,
-      'Bad Request',
-      'The request could not be parsed',
-    ];
+    if (unanswered.isAnsweredEarly(socket)) {
+      refusals.end(socket);
+      return;
+    }
     // The error may be in the body of a request whose headers were correct.
     const own = unanswered.on(socket).find(({ req }) => !req.complete);
-    const answer = unanswered.isAnsweredEarly(socket) ? '' : refusal(status, title, detail, own?.req.method);
-    refusals.refuse(socket, answer, own);
+    const problem = own === undefined && isTls(error) ? tlsOnPlainHttp : (problems[error.code ?? ''] ?? malformed);
+    refusals.refuse(socket, { ...problem, request: own?.req, cause: error.code }, own);
   };
 
-/**
- * The text of an answer with its headers, after which the connection ends.
- *
- * @param method of the request, where it is known: the answer to HEAD has no body
- */
-export function refusal(status: number, title: string, detail: string, method?: string): string {
-  const { requestId, body } = problemBody(status, title, detail);
-  return (
-    `HTTP/1.1 ${status} ${title}\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n` +
-    `${requestIdHeader}: ${requestId}\r\nConnection: close\r\n\r\n${method === 'HEAD' ? '' : body}`
-  );
-}
+/** An error of Node's parser, with what arrived. */
+type UnparsedError = NodeJS.ErrnoException & { readonly rawPacket?: Uint8Array };
 
-function problemBody(
-  status: number,
-  title: string,
-  detail: string,
-): { readonly requestId: string; readonly body: string } {
-  const requestId = newRequestId();
-  const explanation =
-    status === 400
-      ? 'The server could not comply with the request since it is either malformed or otherwise incorrect.'
-      : title;
-  const body = JSON.stringify({
-    errors: [{ status, title, detail: `${explanation}\n\n ${detail}  `, request_id: requestId }],
-  });
-  return { requestId, body };
-}
+/** Whether a connection began with a TLS handshake. */
+const isTls = ({ rawPacket }: UnparsedError): boolean => rawPacket?.[0] === 0x16 && rawPacket[1] === 0x03;
 
-/** The answer to a request whose Host header or target is no part of a URL, so that the app cannot get it. */
-export function answerWithoutUrl(error: unknown): Response {
-  if (!(error instanceof RequestError)) return new Response(null, { status: 500 }); // as without this function
-  const { requestId, body } = problemBody(
-    400,
-    'Bad Request',
-    `The Host header or the target is invalid: ${error.message}`,
-  );
-  const length = `${Buffer.byteLength(body)}`;
-  const headers = { 'content-type': 'application/json', 'content-length': length, [requestIdHeader]: requestId };
-  return new Response(body, { status: 400, headers });
-}
+type Problem = Omit<Refusal, 'request'>;
 
-const problems: Readonly<Record<string, readonly [status: number, title: string, detail: string]>> = {
-  HPE_INVALID_CONTENT_LENGTH: [400, 'Bad Request', 'content-length header must be an integer'],
-  HPE_HEADER_OVERFLOW: [
-    431,
-    'Request Header Fields Too Large',
-    `The request line and headers may have ${maxHeaderBytes} bytes, and there may be ${maxHeaders} headers`,
-  ],
-  ERR_HTTP_REQUEST_TIMEOUT: [408, 'Request Timeout', 'The request did not arrive in time'],
+const malformed: Problem = {
+  reason: 'malformed',
+  status: 400,
+  title: 'Bad Request',
+  detail: 'The request could not be parsed',
 };
+
+const tlsOnPlainHttp: Problem = {
+  ...malformed,
+  reason: 'TLS on plain HTTP',
+  detail: 'This port speaks plain HTTP, and the client speaks TLS: call it by http://, or configure [ssl] cert_file',
+};
+
+const problems: Readonly<Record<string, Problem>> = {
+  HPE_INVALID_CONTENT_LENGTH: { ...malformed, detail: 'content-length header must be an integer' },
+  HPE_HEADER_OVERFLOW: {
+    reason: 'head too long',
+    status: 431,
+    title: 'Request Header Fields Too Large',
+    detail: `The request line and headers may have ${maxHeaderBytes} bytes, and there may be ${maxHeaders} headers`,
+  },
+  ERR_HTTP_REQUEST_TIMEOUT: {
+    reason: 'late',
+    status: 408,
+    title: 'Request Timeout',
+    detail: 'The request did not arrive in time',
+  },
+};
+
+/**
+ * Lets the app have requests of which node-server can make a URL, and answers the others: their Host header or target is no part of
+ * one.
+ *
+ * @param serve makes node-server's listener, whose errors another function answers
+ */
+export function refuseWithoutUrl(
+  report: (refused: Refused) => void,
+  serve: (answerError: (error: unknown) => Response) => RequestListener,
+): RequestListener {
+  let current: IncomingMessage | undefined;
+  const listener = serve((error) => {
+    if (!(error instanceof RequestError)) return new Response(null, { status: 500 }); // as without this function
+    const detail = `The Host header or the target is invalid: ${error.message}`;
+    const requestId = newRequestId();
+    const { headers, body } = answerTo({ ...malformed, detail }, requestId);
+    const { method, url, socket } = current ?? {};
+    const reason = 'host or target invalid';
+    report({ reason, status: 400, detail, requestId, client: socket?.remoteAddress, method, url });
+    return new Response(body, { status: 400, headers });
+  });
+  return (request, response) => {
+    giveUsableUrl(request);
+    // node-server makes the URL, and calls the function above, before its listener returns.
+    current = request;
+    listener(request, response);
+    current = undefined;
+  };
+}
 
 /**
  * Refuses a request that a proxy in front may understand differently from Node.js: with several Host headers, or with
@@ -99,8 +115,9 @@ export const refuseAmbiguous =
     if (refusals.isRefused(request.socket)) return;
     const count = hosts(request.rawHeaders);
     if (count === 1 || (count === 0 && request.httpVersion === '1.0')) return void listener(request, response);
-    const problem = `The request has ${count === 0 ? 'no Host header' : 'several Host headers'}`;
-    refusals.refuse(request.socket, refusal(400, 'Bad Request', problem, request.method), response);
+    const detail = `The request has ${count === 0 ? 'no Host header' : 'several Host headers'}`;
+    const reason = count === 0 ? 'host missing' : 'several hosts';
+    refusals.refuse(request.socket, { ...malformed, reason, detail, request }, response);
   };
 
 /**
@@ -108,14 +125,15 @@ export const refuseAmbiguous =
  */
 export const refuseTunnels =
   (unanswered: Unanswered, refusals: Refusals) =>
-  (_request: IncomingMessage, socket: Socket): void => {
+  (request: IncomingMessage, socket: Socket): void => {
     const before = unanswered.on(socket);
     socket.on('error', () => {});
     // Node.js does not emit `drain` on the response that is being sent any more.
     socket.on('drain', () => {
       for (const response of before) if (response.socket === socket) response.emit('drain');
     });
-    refusals.refuse(socket, refusal(400, 'Bad Request', 'This server is no proxy: CONNECT is not understood'));
+    const detail = 'This server is no proxy: CONNECT is not understood';
+    refusals.refuse(socket, { ...malformed, reason: 'tunnel', detail, request });
   };
 
 /** The number of Host headers. @param rawHeaders names and values in turn. */

@@ -19,7 +19,9 @@ export async function findBadData(source: Source, { has }: SourceSchema): Promis
     if (orphans !== undefined) (reference.foreignKey === undefined ? warnings : problems).push(orphans);
   }
   for (const { name, columns } of copiedTables) {
-    const texts = Object.keys(columns).filter((column) => columns[column] === 'text' && has(name, column));
+    const texts = Object.keys(columns).filter(
+      (column) => ['text', 'uuid'].includes(columns[column] ?? '') && has(name, column),
+    );
     for (const column of texts) problems.push(...(await findNuls(source, name, column)));
   }
   return { problems, warnings };
@@ -49,5 +51,6 @@ async function findNuls(source: Source, table: string, column: string): Promise<
   return [`${rowsOf(table, row)} a NUL in ${column}, which cannot be stored. Mend the source: ${mend}`];
 }
 
-const rowsOf = (table: string, row: SourceRow | undefined): string =>
+/** The beginning of a sentence about the rows that a statement counted. */
+export const rowsOf = (table: string, row: SourceRow | undefined): string =>
   row?.[0] === '1' ? `${table}: 1 row has` : `${table}: ${row?.[0]} rows have`;

@@ -1,7 +1,7 @@
 import type { Tables } from '../../../db/schema/tables.ts';
 
-/** The kind of a column's values. It decides how the column is read, written and compared. */
-export type ColumnKind = 'integer' | 'text' | 'ratio' | 'time';
+/** The kind of a column's values. It decides how the column is read, written and compared. UUIDs are copied in small letters. */
+export type ColumnKind = 'integer' | 'text' | 'uuid' | 'ratio' | 'time';
 
 /** A table of upstream that is copied. */
 export type CopiedTable = {
@@ -34,9 +34,9 @@ export const copiedTables: readonly CopiedTable[] = [
   table('consumer_types', { name: 'text' }),
   table('projects', { external_id: 'text' }),
   table('users', { external_id: 'text' }),
-  table('placement_aggregates', { uuid: 'text' }),
+  table('placement_aggregates', { uuid: 'uuid' }),
   table('resource_providers', {
-    uuid: 'text',
+    uuid: 'uuid',
     name: 'text',
     generation: 'integer',
     root_provider_id: 'integer',
@@ -55,7 +55,7 @@ export const copiedTables: readonly CopiedTable[] = [
   membership('resource_provider_traits', 'trait_id', 'resource_provider_id'),
   membership('resource_provider_aggregates', 'resource_provider_id', 'aggregate_id'),
   table('consumers', {
-    uuid: 'text',
+    uuid: 'uuid',
     project_id: 'integer',
     user_id: 'integer',
     generation: 'integer',
@@ -63,7 +63,7 @@ export const copiedTables: readonly CopiedTable[] = [
   }),
   table('allocations', {
     resource_provider_id: 'integer',
-    consumer_id: 'text',
+    consumer_id: 'uuid',
     resource_class_id: 'integer',
     used: 'integer',
   }),

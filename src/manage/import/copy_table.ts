@@ -67,6 +67,7 @@ async function writePage(target: Target, { name, columns }: CopiedTable, { rows,
 const sqlTypes: Readonly<Record<ColumnKind, string>> = {
   integer: 'integer',
   text: 'text',
+  uuid: 'text',
   ratio: 'double precision',
   time: 'timestamp',
 };

@@ -52,6 +52,7 @@ const thousandths = {
 const inTarget: Readonly<Record<ColumnKind, (column: RawBuilder<unknown>) => RawBuilder<unknown>>> = {
   integer: (column) => sql`${column}::text`,
   text: (column) => column,
+  uuid: (column) => column,
   ratio: thousandths.postgresql,
   time: (column) => sql`to_char(${column}, 'YYYY-MM-DD HH24:MI:SS.US')`,
 };

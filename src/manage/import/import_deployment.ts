@@ -13,6 +13,7 @@ import {
   type UnfinishedImport,
 } from '../../../db/schema/unfinished_import.ts';
 import { findBadData } from './bad_data.ts';
+import { findCaseTrouble } from './case_trouble.ts';
 import { copyTable } from './copy_table.ts';
 import { fingerprintSource, fingerprintTarget } from './fingerprint.ts';
 import type { ImportReport } from './import_report.ts';
@@ -98,8 +99,14 @@ const otherSource = ({ source, startedAt }: UnfinishedImport, { name }: Source):
 
 async function inspect(source: Source, report: ImportReport): Promise<readonly SourceTable[]> {
   const schema = await readSourceSchema(source);
-  report.note(`The source ${source.name} is at revision ${schema.revision}.`);
-  const { problems, warnings } = await findBadData(source, schema);
+  report.note(
+    schema.revision === undefined
+      ? `The source ${source.name} has no revision in alembic_version. It has all tables of OpenStack Placement.`
+      : `The source ${source.name} is at revision ${schema.revision}.`,
+  );
+  const bad = [await findBadData(source, schema), await findCaseTrouble(source, schema)];
+  const problems = bad.flatMap((each) => each.problems);
+  const warnings = bad.flatMap((each) => each.warnings);
   if (problems.length > 0) throw new Error([`The source holds data that cannot be imported:`, ...problems].join('\n'));
   for (const warning of warnings) report.note(`Warning: ${warning}`);
   return schema.tables;

@@ -1,15 +1,16 @@
-import type { Tables } from '../../../db/schema/tables.ts';
 import type { ColumnKind } from './copied_tables.ts';
 
 /** The SQL expression that reads a column from MySQL as text. The table has the alias `t`. */
-export function readColumn(table: keyof Tables, column: string, kind: ColumnKind): string {
-  if (table === 'allocations' && column === 'consumer_id') return text(consumerAsItsRecord);
+export function readColumn(column: string, kind: ColumnKind): string {
   const name = `t.${column}`;
   switch (kind) {
     case 'integer':
       return name;
     case 'text':
       return text(name);
+    // MySQL finds a UUID in any case, PostgreSQL only as it is spelt, and the API writes small letters.
+    case 'uuid':
+      return `lower(${text(name)})`;
     // MySQL prints a FLOAT with six digits. Upstream reads these digits, so they are the value that counts.
     case 'ratio':
       return `concat(${name})`;
@@ -20,10 +21,4 @@ export function readColumn(table: keyof Tables, column: string, kind: ColumnKind
 }
 
 /** Converts a text to Unicode from any character set. */
-const text = (expression: string): string => `convert(${expression} using utf8mb4)`;
-
-/**
- * The consumer UUID in the spelling of the table consumers. MySQL matches UUIDs that differ only in upper and lower
- * case; PostgreSQL does not.
- */
-const consumerAsItsRecord = 'coalesce((select c.uuid from consumers c where c.uuid = t.consumer_id), t.consumer_id)';
+export const text = (expression: string): string => `convert(${expression} using utf8mb4)`;

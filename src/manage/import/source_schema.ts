@@ -14,10 +14,12 @@ export type SourceTable = {
 
 /** The revision and the tables of a source. */
 export type SourceSchema = {
-  /** Upstream's revision, from the table alembic_version. */
-  readonly revision: string;
+  /** Upstream's revision, from the table alembic_version; undefined if it was never written there. */
+  readonly revision: string | undefined;
   readonly tables: readonly SourceTable[];
   has(table: string, column: string): boolean;
+  /** Whether the source takes texts of a column that differ only by upper and lower case for different ones. */
+  tellsCase(table: string, column: string): boolean;
 };
 
 /**
@@ -28,10 +30,10 @@ export type SourceSchema = {
  */
 export async function readSourceSchema(source: Source): Promise<SourceSchema> {
   const found = await source.query(
-    'select lower(table_name), lower(column_name) from information_schema.columns where table_schema = database()',
+    'select lower(table_name), lower(column_name), collation_name from information_schema.columns where table_schema = database()',
   );
-  const columns = new Set(found.map(([table, column]) => `${table}.${column}`));
-  const has = (table: string, column: string): boolean => columns.has(`${table}.${column}`);
+  const collations = new Map(found.map(([table, column, collation]) => [`${table}.${column}`, collation]));
+  const has = (table: string, column: string): boolean => collations.has(`${table}.${column}`);
   const revision = await readRevision(source, has);
   const cameLater = (table: string, column: string): boolean =>
     !has('consumers', 'consumer_type_id') && (table === 'consumer_types' || column === 'consumer_type_id');
@@ -51,20 +53,36 @@ export async function readSourceSchema(source: Source): Promise<SourceSchema> {
       table,
       exists: table.key.every((column) => has(table.name, column)),
       expressions: Object.entries(table.columns).map(([column, kind]) =>
-        has(table.name, column) ? readColumn(table.name, column, kind) : 'null',
+        has(table.name, column) ? readColumn(column, kind) : 'null',
       ),
     }),
   );
-  return { revision, tables, has };
+  return {
+    revision,
+    tables,
+    has,
+    // A column without a collation has bytes.
+    tellsCase: (table, column) => /^binary$|_bin$|_cs(_|$)/.test(collations.get(`${table}.${column}`) ?? 'binary'),
+  };
 }
 
-async function readRevision(source: Source, has: SourceSchema['has']): Promise<string> {
+/** @throws Error if it is a database of another service, or of a newer Placement */
+async function readRevision(source: Source, has: SourceSchema['has']): Promise<string | undefined> {
   const [row] = has('alembic_version', 'version_num')
     ? await source.query('select version_num from alembic_version')
     : [];
   const revision = row?.[0] ?? undefined;
   if (revision !== undefined && isKnownRevision(revision)) return revision;
-  const what = revision === undefined ? 'no database of OpenStack Placement' : `at the unknown revision ${revision}`;
+  // Placement's first tables were copied from Nova's database by a script, which writes no revision. They are imported if they are
+  // complete, as a PostgreSQL database without a revision is adopted.
+  const isNova = has('cell_mappings', 'id');
+  if (revision === undefined && has('resource_providers', 'id') && !isNova) return undefined;
+  const what =
+    revision !== undefined
+      ? `at the unknown revision ${revision}`
+      : isNova
+        ? "the database of Nova's API"
+        : 'no database of OpenStack Placement';
   throw new Error(
     `The source ${source.name} is ${what}. Name a database of Placement (not Nova's) at one of the revisions ` +
       `${revisions.join(', ')}.`,

@@ -12,6 +12,7 @@ import { anyTopology } from '../random_topology.ts';
 import { aggregates, nodeAt, rowsOf, sharingTrait, stockOf, type Topology } from '../topology.ts';
 import { naiveCount } from './naive_count.ts';
 import { scarce } from './scarce.ts';
+import { sharedStock } from './shared_stock.ts';
 
 /** How many random cases are tried; a long run may set more. */
 const numRuns = Number(process.env.COUNT_CASES ?? 400);
@@ -29,15 +30,16 @@ suite('how many consumers can be claimed', () => {
     const note = (what: string, isSo = true): void => {
       seen.set(what, (seen.get(what) ?? 0) + Number(isSo));
     };
+    const ofOneGroup = anyRequest.map((request) => ({
+      ...request,
+      groups: request.groups.slice(0, 1),
+      sameSubtrees: [],
+    }));
     const cases = fc.oneof(
       { weight: 3, arbitrary: fc.tuple(anyTopology.map(scarce), anyRequest) },
-      {
-        weight: 2,
-        arbitrary: fc.tuple(
-          anyTopology.map(scarce),
-          anyRequest.map((request) => ({ ...request, groups: request.groups.slice(0, 1), sameSubtrees: [] })),
-        ),
-      },
+      { weight: 2, arbitrary: fc.tuple(anyTopology.map(scarce), ofOneGroup) },
+      { weight: 3, arbitrary: fc.tuple(sharedStock, anyRequest) },
+      { weight: 2, arbitrary: fc.tuple(sharedStock, ofOneGroup) },
       { weight: 1, arbitrary: fc.tuple(crowdedTree, crowdedRequest) },
     );
     fc.assert(
@@ -56,6 +58,7 @@ suite('how many consumers can be claimed', () => {
         if (others.length === 0 && (group?.suffix !== '' || !shares)) assert.equal(exact, true, 'one group');
 
         for (const { root, count: alone } of trees) {
+          assert.ok(alone <= count, `${count}, and ${alone} at ${root.name} alone`);
           const ofTree = naiveCount(
             topology,
             request,
@@ -64,6 +67,7 @@ suite('how many consumers can be claimed', () => {
           if (ofTree !== undefined) assert.ok(alone <= ofTree && (!exact || shares || alone === ofTree));
         }
         note('one group', others.length === 0);
+        note('several fit into trees that share', shares && most > 1 && trees.length > 1);
         note('one group with sharing', others.length === 0 && shares && group?.suffix === '');
         note('several groups', others.length > 0);
         note('something fits', most > 0);
@@ -74,9 +78,35 @@ suite('how many consumers can be claimed', () => {
       { numRuns },
     );
     t.diagnostic(JSON.stringify(Object.fromEntries(seen)));
-    for (const what of ['one group with sharing', 'several groups fit', 'exact with several groups, which fit']) {
+    for (const what of [
+      'one group with sharing',
+      'several fit into trees that share',
+      'several groups fit',
+      'exact with several groups, which fit',
+    ]) {
       assert.ok((seen.get(what) ?? 0) > numRuns / 200, `${what}: ${seen.get(what)} of ${numRuns} cases`);
     }
+  });
+
+  test('a count that takes too much work is not called exact', () => {
+    let notExact = 0;
+    fc.assert(
+      fc.property(
+        fc.tuple(crowdedTree, crowdedRequest),
+        fc.integer({ min: 0, max: 300 }),
+        ([topology, asked], looks) => {
+          const request = { ...asked, nested: true };
+          fc.pre(request.groups.some(({ resources }) => resources.size > 0));
+          const most = naiveCount(topology, request);
+          fc.pre(most !== undefined);
+          const { count, exact } = countPlacements(fleetOf(topology), request, { ...unlimited, looks });
+          assert.ok(exact ? count === most : count <= (most ?? 0), `${count}, exact ${exact}; naive ${most}`);
+          notExact += Number(!exact);
+        },
+      ),
+      { numRuns },
+    );
+    assert.ok(notExact > numRuns / 20, `${notExact} of ${numRuns} counts are not exact`);
   });
 
   test('mostTeams finds the largest number of teams that cover all needs', () => {
@@ -87,6 +117,17 @@ suite('how many consumers can be claimed', () => {
           (each): Kinds => new Map(Object.entries(each).map(([kind, count]) => [Number(kind) & needs, count])),
         );
         assert.deepEqual(mostTeams(counted, needs), { count: naiveTeams(counted, needs), exact: true });
+      }),
+      { numRuns },
+    );
+  });
+
+  test('mostTeams pairs two lists with many kinds, though pairs that were made first must be dissolved for it', () => {
+    const kinds = fc.array(fc.tuple(fc.integer({ min: 1, max: 15 }), fc.integer({ min: 1, max: 3 })), { maxLength: 6 });
+    fc.assert(
+      fc.property(kinds, kinds, (left, right) => {
+        const lists = [new Map(left), new Map(right)] as const;
+        assert.deepEqual(mostTeams(lists, 15), { count: naivePairs(lists, 15), exact: true });
       }),
       { numRuns },
     );
@@ -141,16 +182,23 @@ suite('how many consumers can be claimed', () => {
     );
   });
 
-  test('two isolated groups are spread over three devices', () => {
-    const devices = [1, 2, 3].map((place) => nodeAt(place, { parent: 0, stock: { SRIOV_NET_VF: stockOf(2) } }));
-    const groups = [groupOf('1', { SRIOV_NET_VF: 1 }), groupOf('2', { SRIOV_NET_VF: 1 })];
-    const { count, exact } = countPlacements(
-      fleetOf([nodeAt(0), ...devices]),
-      requestOf(groups, { isolate: true }),
-      unlimited,
-    );
-    assert.deepEqual({ count, exact }, { count: 3, exact: true });
-  });
+  for (const [what, shared] of Object.entries({
+    'beside nothing': [],
+    'beside a disk that is shared, and that is not asked for': [
+      nodeAt(4, { stock: { DISK_GB: stockOf(50) }, traits: [sharingTrait], aggregates: [aggregates[0]] }),
+    ],
+  })) {
+    test(`two isolated groups are spread over three devices, ${what}`, () => {
+      const devices = [1, 2, 3].map((place) => nodeAt(place, { parent: 0, stock: { SRIOV_NET_VF: stockOf(2) } }));
+      const groups = [groupOf('1', { SRIOV_NET_VF: 1 }), groupOf('2', { SRIOV_NET_VF: 1 })];
+      const { count, exact } = countPlacements(
+        fleetOf([nodeAt(0, { aggregates: [aggregates[0]] }), ...devices, ...shared]),
+        requestOf(groups, { isolate: true }),
+        unlimited,
+      );
+      assert.deepEqual({ count, exact }, { count: 3, exact: true });
+    });
+  }
 });
 
 function naiveTeams(lists: readonly Kinds[], needs: number): number {
@@ -177,4 +225,21 @@ function naiveTeams(lists: readonly Kinds[], needs: number): number {
   };
   descend([new Map(first), ...rest.map((kinds) => new Map(kinds))], 0, '');
   return best;
+}
+
+/** The same for two lists, member by member: a member may take the partner of another one, if that one finds another partner. */
+function naivePairs([left, right]: readonly [Kinds, Kinds], needs: number): number {
+  const membersOf = (kinds: Kinds): readonly number[] => [...kinds].flatMap(([kind, count]) => Array(count).fill(kind));
+  const [first, second] = [membersOf(left), membersOf(right)];
+  const partners = new Map<number, number>();
+  const pair = (member: number, asked: Set<number>): boolean =>
+    second.some((kind, other) => {
+      if (asked.has(other) || (((first[member] ?? 0) | kind) & needs) !== needs) return false;
+      asked.add(other);
+      const former = partners.get(other);
+      if (former !== undefined && !pair(former, asked)) return false;
+      partners.set(other, member);
+      return true;
+    });
+  return first.filter((_, member) => pair(member, new Set())).length;
 }

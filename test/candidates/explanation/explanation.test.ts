@@ -147,6 +147,25 @@ suite('explanation of a query', () => {
     );
   });
 
+  test('an explanation is complete only if it was enough to look for the nearest trees', () => {
+    const fleet = fleetOf([0, 1, 2].map((place) => nodeAt(place, { stock: { VCPU: stockOf(1) } })));
+    const text = 'resources=VCPU:2&required=CUSTOM_RARE';
+    const whole = explained(fleet, text);
+    assert.equal(whole.nearest.length, 3);
+    let lacking = 0;
+    for (let looks = 0; ; looks += 1) {
+      assert.ok(looks < 1000);
+      const { complete, nearest, fitting, conditions } = explained(fleet, text, { looks });
+      if (complete) break;
+      const numbers = [
+        fitting,
+        ...conditions.flatMap(({ alone, left, without, largest }) => [alone, left, without, largest]),
+      ];
+      lacking += Number(!numbers.includes(undefined) && nearest.length < whole.nearest.length);
+    }
+    assert.ok(lacking > 0, 'with some budgets all numbers are known, and not all of the nearest trees');
+  });
+
   test('eight groups on eight children, which do not fit but seem to, take no more work than granted', (t) => {
     const children = Array.from({ length: 8 }, (_, place) =>
       nodeAt(1 + place, { parent: 0, stock: { SRIOV_NET_VF: stockOf(4) } }),

@@ -1,12 +1,19 @@
 /** Which answers with candidates are right in a state. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { readCandidates } from './read_actions.ts';
+import { readCandidates } from './candidate_reads.ts';
 import type { State } from './state.ts';
 import { anyTime } from './terms.ts';
 
 const inventory = { total: 4, reserved: 0, min_unit: 1, max_unit: 4, step_size: 1, allocation_ratio: 1 };
-const host = { name: 'host', generation: 1, inventories: { VCPU: inventory }, traits: ['A'], aggregates: ['rack'] };
+const host = {
+  name: 'host',
+  generation: 1,
+  parent: null,
+  inventories: { VCPU: inventory },
+  traits: ['A'],
+  aggregates: ['rack'],
+};
 const holder = {
   generation: 1,
   project: 'web',
@@ -14,21 +21,35 @@ const holder = {
   type: 'INSTANCE',
   allocations: { full: { VCPU: 3 } },
   term: undefined,
+  shift: 0,
 };
 const state: State = {
   providers: { free: host, full: host, elsewhere: { ...host, aggregates: [] } },
   consumers: { holder },
+  classes: [],
+  former: {},
 };
 
 test('candidates are those with room, for the amount that was asked, beside what is used at the same moment', () => {
   const isRight = (uuids: readonly string[], amount: number, used: number): boolean => {
     const body = {
-      allocation_requests: uuids.map((uuid) => ({ allocations: { [uuid]: { resources: { VCPU: amount } } } })),
+      allocation_requests: uuids.map((uuid) => ({
+        allocations: { [uuid]: { resources: { VCPU: amount } } },
+        mappings: { '': [uuid] },
+      })),
       provider_summaries: Object.fromEntries(
-        uuids.map((uuid) => [uuid, { resources: { VCPU: { capacity: 4, used } }, traits: ['A'] }]),
+        uuids.map((uuid) => [
+          uuid,
+          {
+            resources: { VCPU: { capacity: 4, used } },
+            traits: ['A'],
+            parent_provider_uuid: null,
+            root_provider_uuid: uuid,
+          },
+        ]),
       ),
     };
-    const { after } = readCandidates(36, 2, 'rack');
+    const { after } = readCandidates(36, { groups: [{ suffix: '', resources: { VCPU: 2 }, memberOf: 'rack' }] });
     return after(state, { status: 200, etag: undefined, body }, anyTime).length > 0;
   };
   assert.ok(isRight(['free'], 2, 0));

@@ -1,0 +1,115 @@
+import { type Provider, treeOf } from '../../fleet/provider.ts';
+import { granularProviders } from '../choices.ts';
+import type { ResolvedRequest } from '../resolve.ts';
+import type { Sharing } from '../sharing.ts';
+import { mostAt } from './bound.ts';
+import type { Bounded } from './pairing.ts';
+import { timesOfGroup, withRaisedUsage } from './room.ts';
+import { type Filling, mostOneByOne, type TreeCounter } from './tree_count.ts';
+
+/** A tree, and how many consumers fit there if nothing is placed in other trees. */
+export type CountedTree = { readonly root: Provider; readonly alone: Bounded };
+
+/** Which trees take from others what a request asks for. */
+export type TakingFromOthers = {
+  /** Whether a tree takes nothing from other trees, and they take nothing from it. */
+  isApart(root: Provider): boolean;
+  /** Trees in parts, such that no tree of a part takes from the same provider as one of another part. */
+  parts(trees: readonly CountedTree[]): Iterable<readonly CountedTree[]>;
+};
+
+/** A provider that shares counts only if it has a class that some group asks for. */
+export function takingFromOthers({ groups }: Pick<ResolvedRequest, 'groups'>, sharing: Sharing): TakingFromOthers {
+  const classIds = new Set(groups.flatMap(({ resources }) => resources.map(({ classId }) => classId)));
+  const hasSome = ({ inventories }: Provider): boolean =>
+    inventories.some(({ fields }) => classIds.has(fields.classId));
+  return {
+    isApart: (root) =>
+      !sharing.exists ||
+      !(
+        sharing.usableBy(root).some(hasSome) ||
+        treeOf(root).some((provider) => sharing.isSharing(provider) && hasSome(provider))
+      ),
+    parts: (trees) => {
+      /** By the root of a tree another one, which belongs to the same part; the last one stands for all of them. */
+      const joined = new Map<Provider, Provider>();
+      const lastOf = (root: Provider): Provider => {
+        let last = root;
+        for (let next = joined.get(last); next !== undefined; next = joined.get(last)) last = next;
+        // So that the next way is short.
+        if (last !== root) joined.set(root, last);
+        return last;
+      };
+      for (const { root } of trees) {
+        for (const provider of sharing.usableBy(root)) {
+          if (!hasSome(provider)) continue;
+          const [one, other] = [lastOf(root), lastOf(provider.root)];
+          if (one !== other) joined.set(one, other);
+        }
+      }
+      return Map.groupBy(trees, ({ root }) => lastOf(root)).values();
+    },
+  };
+}
+
+/** After the first way to place consumers in a part, others are tried for so many trees in all parts together. */
+const mostTreesAgain = 4000;
+
+/**
+ * Counts consumers in the trees of a part, all of them together. There is no rule for it: consumers are placed tree by tree, and
+ * where that does not reach an upper bound, in other orders and ways. A tree in which few fit may need what the others share, and
+ * one in which many fit may be the best use of it, so both come first once.
+ */
+export function partCounter(
+  request: ResolvedRequest,
+  sharing: Sharing,
+  counter: TreeCounter,
+  max: number,
+): (trees: readonly CountedTree[]) => Bounded {
+  const [only, another] = request.groups;
+  let treesAgain = mostTreesAgain;
+
+  const byPlacing = (trees: readonly CountedTree[]): Bounded => {
+    const roots = trees.map(({ root }) => root);
+    const byAlone = trees.toSorted((one, other) => other.alone.count - one.alone.count);
+    const bound = Math.min(mostAt(roots, request, sharing), mostOfAll(trees));
+    const enough = Math.min(max, bound);
+    let count = byAlone[0]?.alone.count ?? 0;
+    const fillings = bound <= mostOneByOne ? [counter.fill, counter.spread] : [counter.fill];
+    const mostFirst = byAlone.map(({ root }) => root);
+    const attempts = fillings.flatMap((filling) =>
+      [roots, mostFirst, mostFirst.toReversed()].map((order) => ({ filling, order })),
+    );
+    for (const [number, { filling, order }] of attempts.entries()) {
+      if (count >= enough || (number > 0 && treesAgain < trees.length)) break;
+      if (number > 0) treesAgain -= trees.length;
+      count = Math.max(count, placedBy(filling, order, enough));
+    }
+    return { count, exact: count >= bound };
+  };
+
+  return (trees) => {
+    const [first, second] = trees;
+    if (first === undefined || second === undefined) return first?.alone ?? { count: 0, exact: true };
+    if (!only?.granular || another !== undefined) return byPlacing(trees);
+    const options = trees.flatMap(({ root }) => granularProviders(only, root, sharing.usableBy(root), 'steady'));
+    return { count: [...new Set(options)].reduce((sum, each) => sum + timesOfGroup(each, only), 0), exact: true };
+  };
+}
+
+/** How many fit into trees at most: where each of them is counted exactly, their sum. */
+const mostOfAll = (trees: readonly CountedTree[]): number =>
+  trees.every(({ alone }) => alone.exact)
+    ? trees.reduce((sum, { alone }) => sum + alone.count, 0)
+    : Number.POSITIVE_INFINITY;
+
+/** How many consumers are placed in trees one after the other, up to `enough`. */
+const placedBy = (filling: Filling, roots: readonly Provider[], enough: number): number =>
+  withRaisedUsage((raise) => {
+    let placed = 0;
+    for (const root of roots) {
+      if (placed >= enough) break;
+      placed += filling(root, enough - placed, raise);
+    }
+    return placed;
+  });

@@ -1,0 +1,18 @@
+/** The generation of a consumer in the database, and what came before it. */
+export type ConsumerGenerations = {
+  /** The generation of its record; null if there is none. A consumer that is made again begins at 1 again. */
+  readonly generation: number | null;
+  /** How many generations the former consumers with its UUID had together. */
+  readonly formerGenerations: number;
+};
+
+/**
+ * The generation by which clients know a consumer; null without a record.
+ *
+ * @param goesOn whether it goes on after the generations of former consumers with the same UUID (microversion 1.40 and
+ *   above). Then a client that knows only a former consumer has another generation.
+ */
+export const shownGeneration = (
+  { generation, formerGenerations }: ConsumerGenerations,
+  goesOn: boolean,
+): number | null => (generation === null ? null : goesOn ? generation + formerGenerations : generation);

@@ -1,0 +1,182 @@
+import * as v from 'valibot';
+import { notUnique, object, type Parts, partsOf } from './json_schema.ts';
+import type { LongJson } from './long_json.ts';
+import type { Pieces } from './pieces.ts';
+import { pythonRepr } from './schema_complaint.ts';
+
+type Issue = v.BaseIssue<unknown>;
+type Long = LongJson['long'];
+type Members = Readonly<Record<string, unknown>>;
+
+/** What a schema makes of a value, and what is wrong with it. Where something is wrong, the output may be anything. */
+export type Checked = { readonly output: unknown; readonly issues: readonly Issue[] };
+
+/** After so many issues no others are looked for: each takes time, and one is reported. */
+const enoughIssues = 1000;
+
+/** How many members or items that are not long themselves are checked in one piece. */
+const pieceMembers = 10;
+
+/** How many items of a list are compared with all others in one piece. */
+const pieceItems = 1000;
+
+/** Checks a JSON value as valibot does, but long objects and arrays in pieces. */
+export function* checkInPieces(schema: v.GenericSchema, value: unknown, long: Long): Pieces<Checked> {
+  const inner = withoutNull(schema);
+  const parts = partsOf(inner);
+  yield;
+  if (!long.has(value) || parts === undefined) return plainly(schema, value);
+  if (parts.kind === 'list') return Array.isArray(value) ? yield* checkList(value, parts, long) : plainly(inner, value);
+  if (!isMembers(value)) return plainly(inner, value);
+  return yield* parts.kind === 'object' ? checkObject(value, parts.entries, long) : checkMembers(value, parts, long);
+}
+
+const isMembers = (value: unknown): value is Members =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/** The schema of a value that is there, of one for a value that may be missing, or null. */
+function withoutNull(schema: v.GenericSchema): v.GenericSchema {
+  const { wrapped } = schema as { readonly wrapped?: v.GenericSchema }; // valibot's optional and nullable have it
+  return wrapped ?? schema;
+}
+
+/** `typed` says whether all types are right. A text that does not match its pattern still has the right type. */
+function plainly(schema: v.GenericSchema, value: unknown): Checked & { readonly typed: boolean } {
+  const { output, issues = [], typed } = v.safeParse(schema, value);
+  return { output, issues, typed };
+}
+
+/** An object with certain keys. Its long members are checked for themselves, and the rest without them. */
+function* checkObject(members: Members, entries: v.ObjectEntries, long: Long): Pieces<Checked> {
+  const longOnes = Object.entries(entries).filter(([key]) => Object.hasOwn(members, key) && long.has(members[key]));
+  const unchecked = Object.fromEntries(longOnes.map(([key]) => [key, v.unknown()]));
+  const rest = plainly(object({ ...entries, ...unchecked }), members);
+  const issues = [...rest.issues];
+  const output = { ...Object(rest.output) };
+  for (const [key, entry] of longOnes) {
+    // The cast is right: each entry is a schema, since those of request bodies have no default values.
+    const checked = yield* checkInPieces(entry as v.GenericSchema, members[key], long);
+    issues.push(...within(members, key, checked.issues));
+    output[key] = checked.output;
+  }
+  // In the order of the entries, as valibot has them: of equal ones the first is reported.
+  const keys = Object.keys(entries);
+  const placeOf = ({ path }: Issue): number => {
+    const place = keys.indexOf(String(path?.[0]?.key));
+    return place === -1 ? keys.length : place;
+  };
+  return { output, issues: issues.toSorted((one, other) => placeOf(one) - placeOf(other)) };
+}
+
+/** An object with any number of members. */
+function* checkMembers(
+  members: Members,
+  { some, keys, schemaOf, refused }: Extract<Parts, { kind: 'keyed' }>,
+  long: Long,
+): Pieces<Checked> {
+  // Where there are such members, they are all that is reported.
+  const refusedOnes = refused.filter((key) => Object.hasOwn(members, key)).map((key) => [key, members[key]]);
+  if (refusedOnes.length > 0) {
+    const { output, issues: found } = plainly(keys, Object.fromEntries(refusedOnes));
+    return { output, issues: found.map((issue) => at(issue, 0, { input: members })) };
+  }
+  const issues: Issue[] = [];
+  const outputs: (readonly [key: string, output: unknown])[] = [];
+  let few: (readonly [key: string, value: unknown])[] = [];
+  const checkFew = (schema: v.GenericSchema): Checked => {
+    const checked = plainly(schema, Object.fromEntries(few));
+    for (const issue of checked.issues) issues.push(at(issue, 0, { input: members }));
+    few = [];
+    return checked;
+  };
+  const checkSome = (): void => {
+    for (const entry of Object.entries(Object(checkFew(some).output))) outputs.push(entry);
+  };
+  for (const entry of Object.entries(members)) {
+    const [key, value] = entry;
+    if (issues.length >= enoughIssues) break;
+    if (!long.has(value)) {
+      few.push(entry);
+      if (few.length < pieceMembers) continue;
+      checkSome();
+      yield;
+      continue;
+    }
+    if (few.length > 0) checkSome();
+    few.push(entry);
+    checkFew(keys);
+    const checked = yield* checkInPieces(schemaOf(key), value, long);
+    issues.push(...within(members, key, checked.issues));
+    outputs.push([key, checked.output]);
+  }
+  if (few.length > 0) checkSome();
+  return { output: Object.fromEntries(outputs), issues };
+}
+
+function* checkList(
+  items: readonly unknown[],
+  { item, unique }: Extract<Parts, { kind: 'list' }>,
+  long: Long,
+): Pieces<Checked> {
+  const issues: Issue[] = [];
+  const output: unknown[] = [];
+  // As valibot does, items are compared where their types are right, whatever else is wrong with them.
+  let areComparable = unique;
+  for (const [place, value] of items.entries()) {
+    if (issues.length >= enoughIssues) {
+      areComparable = false;
+      break;
+    }
+    if (long.has(value) && !unique) {
+      const checked = yield* checkInPieces(item, value, long);
+      issues.push(...within(items, place, checked.issues));
+      output.push(checked.output);
+    } else {
+      const checked = plainly(item, value);
+      issues.push(...within(items, place, checked.issues));
+      output.push(checked.output);
+      areComparable &&= checked.typed;
+    }
+    if (place % pieceMembers === 0) yield;
+  }
+  if (areComparable && (yield* hasEqualItems(output))) {
+    const { issues: found } = plainly(
+      v.pipe(
+        v.unknown(),
+        v.check(() => false, notUnique),
+      ),
+      output,
+    );
+    issues.push(...found);
+  }
+  return { output, issues };
+}
+
+function* hasEqualItems(items: readonly unknown[]): Pieces<boolean> {
+  const seen = new Set<string>();
+  for (const [place, item] of items.entries()) {
+    seen.add(pythonRepr(item));
+    if (seen.size <= place) return true;
+    if (place % pieceItems === 0) yield;
+  }
+  return false;
+}
+
+/** The issues of a member or an item, as issues of what it is in. */
+function within(around: unknown, key: string | number, issues: readonly Issue[]): Issue[] {
+  if (issues.length === 0) return [];
+  const step = {
+    type: typeof key === 'number' ? 'array' : 'object',
+    origin: 'value',
+    input: around,
+    key,
+    value: Object(around)[key],
+  };
+  return issues.map((issue) => ({ ...issue, path: [step, ...(issue.path ?? [])] }) as Issue); // as valibot makes them
+}
+
+/** An issue with a change of one step of its path. */
+function at(issue: Issue, place: number, change: { readonly input: unknown }): Issue {
+  const path = issue.path?.map((step, each) => (each === place ? { ...step, ...change } : step));
+  return path === undefined ? issue : ({ ...issue, path } as Issue); // the path is as long as before
+}

@@ -1,0 +1,57 @@
+declare global {
+  interface JSON {
+    /** With the text of each number in the source (ECMAScript's JSON.parse source text access, in Node.js since 21). */
+    parse(
+      text: string,
+      reviver: (this: unknown, key: string, value: unknown, context: { readonly source?: string }) => unknown,
+    ): unknown;
+  }
+}
+
+/*
+ * Numbers in JSON as Python writes them. A client that prints an answer shows `16.0` where the server is upstream's, and `16` where it
+ * is not.
+ */
+
+/** How many numbers are remembered as JSON text: allocation ratios are few. */
+const maxRemembered = 1000;
+
+const remembered = new Map<number, unknown>();
+
+/** A floating-point number for JSON.stringify, which is written as Python writes it: with a decimal point, or an exponent. */
+export function floatJson(value: number): unknown {
+  if (Object.is(value, -0)) return JSON.rawJSON('-0.0'); // to a Map it is 0
+  const known = remembered.get(value);
+  if (known !== undefined) return known;
+  const json = JSON.rawJSON(pythonFloat(value));
+  if (remembered.size < maxRemembered) remembered.set(value, json);
+  return json;
+}
+
+/** The text of a finite number as Python's repr has it: the fewest digits that tell it from others. */
+export function pythonFloat(value: number): string {
+  const sign = value < 0 || Object.is(value, -0) ? '-' : '';
+  const [mantissa = '', exponent = ''] = Math.abs(value).toExponential().split('e');
+  const digits = mantissa.replace('.', '');
+  /** The place of the decimal point, counted from before the first digit. */
+  const point = Number(exponent) + 1;
+  if (point <= -4 || point > 16) {
+    const power = `${Math.abs(point - 1)}`.padStart(2, '0');
+    return `${sign}${mantissa}e${point > 0 ? '+' : '-'}${power}`;
+  }
+  if (point <= 0) return `${sign}0.${'0'.repeat(-point)}${digits}`;
+  if (digits.length <= point) return `${sign}${digits.padEnd(point, '0')}.0`;
+  return `${sign}${digits.slice(0, point)}.${digits.slice(point)}`;
+}
+
+/**
+ * JSON text as a value in which each number is what Python makes of it, for JSON.stringify: `16` is an integer and `1.6e1` is `16.0`.
+ *
+ * @param text is valid JSON
+ */
+export const numbersAsWritten = (text: string): unknown =>
+  JSON.parse(text, (_key, value, { source = '' }) =>
+    typeof value === 'number'
+      ? JSON.rawJSON(/[.e]/i.test(source) ? pythonFloat(value) : BigInt(source).toString())
+      : value,
+  );

@@ -1,0 +1,82 @@
+/** Long JSON texts are parsed in pieces, by the rules of JSON.parse. */
+import assert from 'node:assert/strict';
+import { suite, test } from 'node:test';
+import fc from 'fast-check';
+import { type LongJson, parseLongJson } from '../../src/rest/long_json.ts';
+import { inPieces } from '../../src/rest/pieces.ts';
+
+const parse = (text: string, longFrom?: number): Promise<LongJson> =>
+  inPieces(parseLongJson(text, longFrom === undefined ? {} : { longFrom }));
+
+suite('a long JSON text', () => {
+  test('has the value that JSON.parse gives it, or is refused where that refuses it', () =>
+    fc.assert(
+      fc.asyncProperty(
+        fc.jsonValue({ maxDepth: 5, noUnicodeString: false }),
+        fc.nat(3),
+        fc.option(fc.tuple(fc.nat(), fc.constantFrom(...'[]{},:"\\ \n0e.-tn\u0001'.split(''), '')), { nil: undefined }),
+        async (value, indent, mutation) => {
+          let text = JSON.stringify(value, undefined, indent);
+          if (mutation !== undefined) {
+            const [at, by] = mutation;
+            const place = at % (text.length + 1);
+            text = text.slice(0, place) + by + text.slice(place + 1);
+          }
+          let expected: unknown;
+          try {
+            expected = JSON.parse(text);
+          } catch {
+            await assert.rejects(parse(text), /unexpected (character|end of the body)/, text);
+            return;
+          }
+          assert.deepEqual((await parse(text)).value, expected);
+        },
+      ),
+      { numRuns: 3000 },
+    ));
+
+  test('may have keys that are there twice, or that objects have already', async () => {
+    const text = '{"b": 1, "__proto__": {"x": 1}, "a": 2, "constructor": 3, "b": 4, "1": 5, "\\u0061": 6}';
+    const { value } = await parse(text);
+    assert.equal(JSON.stringify(value), JSON.stringify(JSON.parse(text)));
+    assert.ok(Object.hasOwn(Object(value), '__proto__'));
+  });
+
+  test('tells which objects and arrays have many values, at any depth', async () => {
+    const { value, long } = await parse('{"short": [1, 2], "long": {"in": [1, 2, 3]}, "last": 1}', 4);
+    const names = (found: unknown): readonly string[] =>
+      typeof found !== 'object' || found === null
+        ? []
+        : Object.entries(found).flatMap(([name, each]) => [...(long.has(each) ? [name] : []), ...names(each)]);
+    assert.ok(long.has(value));
+    assert.deepEqual(names(value), ['long']);
+  });
+
+  test('is refused where it is nested deep, or has very many values or members', async () => {
+    const members = (count: number): string => `{${Array.from({ length: count }, (_, n) => `"${n}":0`).join(',')}}`;
+    await parse('['.repeat(100) + ']'.repeat(100));
+    await parse(members(100_000));
+    await assert.rejects(parse('['.repeat(101) + ']'.repeat(101)), /nested deeper than 100 levels/);
+    await assert.rejects(parse('['.repeat(5_000_000)), /nested deeper than 100 levels/);
+    await assert.rejects(parse(`[${'0,'.repeat(1_000_000)}0]`), /more than 1000000 values/);
+    await assert.rejects(parse(members(100_001)), /more than 100000 members/);
+  });
+
+  test('takes time in proportion to its length', async () => {
+    const length = 4_000_000;
+    const startedUs = process.cpuUsage();
+    for (const text of [
+      `"${'\\n'.repeat(length / 2)}"`,
+      `["${'\\"'.repeat(length / 2)}"]`,
+      `[${'"a",'.repeat(length / 4)}""]`,
+      `"${'\\\\'.repeat(length / 2)}"`,
+      ' '.repeat(length),
+      `${'9'.repeat(length)}`,
+    ]) {
+      await parse(text).catch(() => {});
+    }
+    const { user } = process.cpuUsage(startedUs);
+    // In proportion it takes a second or so; by the square, hours.
+    assert.ok(user < 60e6, `${user / 1e6} s`);
+  });
+});

@@ -1,0 +1,23 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { allTrees } from '../../src/candidates/allowed_trees.ts';
+import { conditionsOf } from '../../src/candidates/conditions.ts';
+import { firstUnmet } from '../../src/candidates/place.ts';
+import { parseCandidateRequest } from '../../src/candidates/query.ts';
+import { parseQuery } from '../../src/rest/query_string.ts';
+import { createFleet } from '../fleet/made_up_fleet.ts';
+import { latest } from './explanation/explained.ts';
+import { nodeAt, rowsOf, stockOf } from './topology.ts';
+
+const { fleet } = createFleet(rowsOf([0, 1].map((place) => nodeAt(place, { stock: { VCPU: stockOf(4) } }))));
+const query = parseQuery('resources=VCPU:1&required=CUSTOM_RARE');
+const conditions = conditionsOf(query, parseCandidateRequest(query, latest));
+const unmetWith = (looks: number) => firstUnmet(fleet, conditions, { allowed: allTrees, work: { looks, forLists: 0 } });
+
+test('the first condition that leaves no tree is named', () => {
+  assert.equal(unmetWith(1_000_000)?.value, 'CUSTOM_RARE');
+});
+
+test('no condition is named where the budget is used up at an earlier one', () => {
+  assert.equal(unmetWith(0), undefined);
+});

@@ -1,0 +1,134 @@
+/** Claims of a batch that are judged beside claims which may still lose their guards. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { ConsumerState } from '../../db/statements/claims/read_consumers.ts';
+import type { Claim, ConsumerClaim } from '../../src/claims/claim.ts';
+import { judgeBatch } from '../../src/claims/judge_batch.ts';
+import { type BatchedClaim, onFreshFleet, type PendingClaim, pending } from '../../src/claims/pending_claim.ts';
+import { groupOf, requestOf } from '../candidates/plain_request.ts';
+import { nodeAt, providerUuid, rowsOf, stockOf } from '../candidates/topology.ts';
+import { createFleet } from '../fleet/made_up_fleet.ts';
+
+const [fast, slow] = [0, 1].map(providerUuid) as [string, string];
+
+/** A fast host with room for `capacity`, and a slow one with room for many. */
+const makeFleet = (capacity = 2) =>
+  createFleet(
+    rowsOf([
+      nodeAt(0, { stock: { VCPU: stockOf(capacity) }, traits: ['CUSTOM_FAST'] }),
+      nodeAt(1, { stock: { VCPU: stockOf(20) } }),
+    ]),
+  ).fleet;
+
+const consumer = (uuid: string, more: Partial<ConsumerClaim>): ConsumerClaim => ({
+  uuid,
+  knownGeneration: null,
+  projectId: 'p',
+  userId: 'u',
+  consumerType: 'INSTANCE',
+  allocations: new Map(),
+  ...more,
+});
+
+const plain = (uuid: string, amount: number): Claim => ({
+  consumers: [consumer(uuid, { allocations: new Map([[fast, new Map([['VCPU', amount]])]]) })],
+  inventories: [],
+});
+
+/** A claim of a fast host, or else of any. */
+const byQueries = (uuid: string): Claim => {
+  const traits = { required: [['CUSTOM_FAST']], forbidden: [] };
+  const requests = [requestOf([groupOf('', { VCPU: 2 }, { traits })]), requestOf([groupOf('', { VCPU: 2 })])];
+  return {
+    consumers: [consumer(uuid, { queries: requests.map((request) => ({ request, conditions: [] })) })],
+    inventories: [],
+    placing: [0],
+  };
+};
+
+const entryOf = (item: PendingClaim): BatchedClaim => {
+  const fail = (error: unknown) => {
+    throw error;
+  };
+  return { item, resolve: fail, reject: fail, again: fail };
+};
+
+const providersOf = ({ write }: ReturnType<typeof judgeBatch>['judged'][number]): readonly number[] =>
+  write.providers.map(({ providerId }) => providerId);
+
+test('a claim is placed by its first query if the claim before it, which took the last place for that, is not written', () => {
+  const fleet = makeFleet();
+  for (const before of [byQueries('first'), plain('first', 2)]) {
+    const batch = [before, byQueries('second')].map((claim) => entryOf(onFreshFleet(pending(claim))));
+    const together = judgeBatch(fleet, batch, new Map());
+    assert.deepEqual(together.judged.map(providersOf), [[1]]);
+    assert.deepEqual(together.refused, []);
+    // The first one loses a guard. What comes next for the second one is judged without it.
+    const next = together.again.map(({ item }) => entryOf(item));
+    const alone = judgeBatch(fleet, next, new Map());
+    assert.deepEqual(alone.judged.map(providersOf), [[1]]);
+    // And if it is written, the second query counts.
+    const inventory = fleet.byUuid.get(fast)?.inventories[0];
+    assert.ok(inventory);
+    inventory.used += 2;
+    const after = judgeBatch(fleet, next, new Map());
+    assert.deepEqual(after.judged.map(providersOf), [[fleet.byUuid.get(slow)?.id]]);
+    inventory.used -= 2;
+  }
+});
+
+test('a claim that only fits without the one before it is not refused while that one may not be written', () => {
+  const fleet = makeFleet();
+  const batch = ['first', 'second'].map((uuid) => entryOf(onFreshFleet(pending(plain(uuid, 2)))));
+  const together = judgeBatch(fleet, batch, new Map());
+  assert.deepEqual(together.judged.map(providersOf), [[1]]);
+  assert.deepEqual(together.refused, []);
+  const next = together.again.map(({ item }) => entryOf(item));
+  assert.deepEqual(
+    next.map(({ item }) => item.claim.consumers.map(({ uuid }) => uuid)),
+    [['second']],
+  );
+  assert.deepEqual(judgeBatch(fleet, next, new Map()).judged.map(providersOf), [[1]]);
+  // A claim that does not fit by itself is refused at once where nothing is promised.
+  const tooLarge = judgeBatch(fleet, [entryOf(onFreshFleet(pending(plain('third', 3))))], new Map());
+  assert.equal(tooLarge.refused.length, 1);
+});
+
+test('a claim that raises what its consumer has promises only what it adds', () => {
+  const fleet = makeFleet(4);
+  const provider = fleet.byUuid.get(fast);
+  const classId = fleet.classes.byName.get('VCPU')?.id;
+  const inventory = provider?.inventories[0];
+  assert.ok(provider && inventory && classId !== undefined);
+  inventory.used = 1;
+  const grown = consumer('first', { knownGeneration: 3, allocations: new Map([[fast, new Map([['VCPU', 2]])]]) });
+  const state: ConsumerState = {
+    uuid: 'first',
+    id: 1,
+    generation: 3,
+    formerGenerations: 0,
+    projectId: 'p',
+    userId: 'u',
+    consumerType: 'INSTANCE',
+    allocations: [{ id: 1, providerId: provider.id, classId, used: 1 }],
+  };
+  for (const second of [plain('second', 2), byQueries('second')]) {
+    const batch = [{ consumers: [grown], inventories: [] }, second].map((claim) =>
+      entryOf(onFreshFleet(pending(claim))),
+    );
+    const { judged } = judgeBatch(fleet, batch, new Map([['first', state]]));
+    assert.deepEqual(judged.map(providersOf), [[provider.id], [provider.id]]);
+  }
+});
+
+test('on a fleet that is not fresh a claim is not placed by its second query', () => {
+  const fleet = makeFleet(1);
+  const { judged, again, isFleetSuspected } = judgeBatch(fleet, [entryOf(pending(byQueries('first')))], new Map());
+  assert.deepEqual([judged, isFleetSuspected], [[], true]);
+  const fresh = judgeBatch(
+    fleet,
+    again.map(({ item }) => entryOf(item)),
+    new Map(),
+  );
+  assert.deepEqual(fresh.judged.map(providersOf), [[fleet.byUuid.get(slow)?.id]]);
+});

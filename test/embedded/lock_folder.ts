@@ -1,0 +1,21 @@
+/*
+ * A process that locks the folder of an embedded database when it is told to, and tells whether it could. The test of the lock
+ * starts many of them.
+ */
+import { lockFolder } from '../../db/engine/embedded_lock.ts';
+
+const [folder = ''] = process.argv.slice(2);
+process.once('message', async () => {
+  try {
+    const unlock = await lockFolder(folder);
+    process.send?.('locked');
+    process.once('message', () => {
+      unlock();
+      process.disconnect();
+    });
+  } catch (error) {
+    process.send?.(String(error));
+    process.disconnect();
+  }
+});
+process.send?.('ready');

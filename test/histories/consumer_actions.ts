@@ -1,0 +1,71 @@
+import { type Action, isLostRace, isOldGeneration } from './action.ts';
+import { isMatch, type Wish } from './claim_rules.ts';
+import { isUpToDate, withoutConsumer, withShownGeneration } from './consumer_generations.ts';
+import { type State, tags, withConsumer } from './state.ts';
+import { isFound, isNotFound, termFrom, terms, withShownEnd } from './terms.ts';
+
+/** DELETE /allocations/{consumer}. */
+export const release = (minor: number, uuid: string, ifMatch?: string): Action => ({
+  method: 'DELETE',
+  path: `/allocations/${uuid}`,
+  minor,
+  ifMatch,
+  after: (state, reply) => {
+    const consumer = state.consumers[uuid];
+    const exists = consumer !== undefined;
+    if (exists && !isMatch(ifMatch, tags.consumer(consumer))) return reply?.status === 412 ? [state] : [];
+    if (reply !== undefined && reply.status !== (exists ? 204 : 404)) return isLostRace(reply) ? [state] : [];
+    return exists || reply !== undefined ? [withoutConsumer(state, uuid)] : [];
+  },
+});
+
+/** PUT /consumers/{consumer}: another owner. */
+export const giveTo = (minor: number, wish: Omit<Wish, 'allocations'>): Action => ({
+  method: 'PUT',
+  path: `/consumers/${wish.uuid}`,
+  minor,
+  body: {
+    project_id: wish.project,
+    user_id: wish.user,
+    consumer_type: wish.type,
+    consumer_generation: wish.generation,
+  },
+  after: (state, reply, moment) => {
+    const consumer = state.consumers[wish.uuid];
+    if (reply !== undefined && isLostRace(reply)) return [state];
+    if (reply?.status === 404) return isNotFound(consumer, minor, moment) ? [state] : [];
+    if (consumer === undefined || !isFound(consumer, minor, moment)) return [];
+    if (!isUpToDate(state, wish, minor)) return reply !== undefined && isOldGeneration(reply) ? [state] : [];
+    const { project, user, type } = wish;
+    const next = { ...consumer, project, user, type, generation: consumer.generation + 1 };
+    if (reply !== undefined && !(reply.status === 200 && reply.etag === tags.consumer(next))) return [];
+    const after = withConsumer(state, wish.uuid, next);
+    return reply === undefined ? [after] : [withShown(after, wish.uuid, minor, reply.body) ?? []].flat();
+  },
+});
+
+/** PUT /consumers/{consumer}/term. @param seconds null makes the consumer lasting */
+export const setTerm = (minor: number, uuid: string, generation: number | null, seconds: number | null): Action => ({
+  method: 'PUT',
+  path: `/consumers/${uuid}/term`,
+  minor,
+  body: { expires_in: seconds, consumer_generation: generation },
+  after: (state, reply, moment) => {
+    const consumer = state.consumers[uuid];
+    if (reply?.status === 404) return isNotFound(consumer, minor, moment) ? [state] : [];
+    if (consumer === undefined || !isFound(consumer, minor, moment)) return [];
+    if (!isUpToDate(state, { uuid, generation }, minor)) {
+      return reply !== undefined && isOldGeneration(reply) ? [state] : [];
+    }
+    const term = seconds === null ? undefined : termFrom(moment, seconds);
+    const after = withConsumer(state, uuid, { ...consumer, term });
+    if (reply === undefined) return [after];
+    return reply.status === 200 ? [withShown(after, uuid, minor, reply.body) ?? []].flat() : [];
+  },
+});
+
+/** The state in which the generation of a consumer and the end of its term are what an answer shows. */
+export function withShown(state: State, uuid: string, minor: number, answer: unknown): State | undefined {
+  const known = withShownGeneration(state, uuid, minor, answer);
+  return known === undefined || minor < terms ? known : withShownEnd(known, uuid, answer);
+}

@@ -1,0 +1,64 @@
+import type { Mistake } from './mistake.ts';
+
+/** Mistakes by which something is taken for unchanged that has changed. */
+export const reliedMistakes: readonly Mistake[] = [
+  {
+    name: 'one change of five is logged under a number that processes have seen already',
+    statements: ['provider_changes', 'inventory_changes'].map(
+      (table) => `alter table ${table} alter column xid set default
+        case when random() < 0.2 then (pg_current_xact_id()::text::bigint - 20)::text::xid8 else pg_current_xact_id() end`,
+    ),
+    processes: 2,
+  },
+  {
+    name: 'after the crash of a backend, processes go on with numbers of transactions that were lost',
+    file: 'db/fleet/change_log.ts',
+    from: 'const next = BigInt(lastXid) + 1n;',
+    to: 'const next = BigInt(partsOf(snapshot).xmax);',
+    also: [
+      {
+        file: 'db/engine/server_run.ts',
+        from: 'then extract(epoch from pg_stat_get_bgwriter_stat_reset_time()) end',
+        to: 'then 0 end',
+      },
+      { file: 'db/engine/breaks.ts', from: 'isInDoubt: () => count > settled,', to: 'isInDoubt: () => false,' },
+    ],
+    processes: 2,
+    needsCrash: true,
+  },
+  {
+    name: 'what is above the providers of a neighbour may move while a claim by query is written',
+    file: 'src/claims/neighbours.ts',
+    from: 'node = node.parent\n',
+    to: 'node = undefined\n',
+    processes: 2,
+    scene: 'trees',
+  },
+  {
+    name: 'a provider that is deleted does not fail the claims that relied on it',
+    statements: [
+      `create function planted() returns trigger language plpgsql as $$begin
+        return case when exists (select from resource_providers where id = new.provider_id) then new end;
+      end$$`,
+      'create trigger planted before insert on inventory_changes for each row execute function planted()',
+    ],
+    processes: 2,
+    scene: 'trees',
+  },
+  {
+    name: 'the reshaper writes inventories to classes that have other names by now',
+    file: 'db/statements/claims/claim_guards.ts',
+    from: "select claim, 'name' from kept_class where (id, name) not in (select id, name from locked_class)",
+    to: "select claim, 'name' from kept_class where id not in (select id from locked_class)",
+    processes: 2,
+    scene: 'classes',
+  },
+  {
+    name: 'a consumer that is made again has the generations of the former one',
+    statements: [
+      "create function planted() returns trigger language plpgsql as 'begin return null; end'",
+      'create trigger planted before insert on former_consumers for each row execute function planted()',
+    ],
+    scene: 'again',
+  },
+];

@@ -1,0 +1,1 @@
+create table cell_mappings (id int primary key)

@@ -1,0 +1,1 @@
+delete from alembic_version

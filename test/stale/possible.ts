@@ -1,0 +1,177 @@
+import type { ConsumerState } from '../../db/statements/claims/read_consumers.ts';
+import { type Candidate, takenByProvider } from '../../src/candidates/candidate.ts';
+import { requireKnownNames } from '../../src/candidates/known_names.ts';
+import type { CandidateRequest } from '../../src/candidates/request.ts';
+import { resolveOrder } from '../../src/candidates/resolve.ts';
+import { search } from '../../src/candidates/search.ts';
+import { type Claim, ClaimRefused, type ConsumerClaim } from '../../src/claims/claim.ts';
+import { judge } from '../../src/claims/judge.ts';
+import { type Neighbours, neighboursOf } from '../../src/claims/neighbours.ts';
+import type { ClaimOutcome } from '../../src/claims/outcome.ts';
+import type { Fleet } from '../../src/fleet/fleet.ts';
+import { nameOf } from '../../src/fleet/names.ts';
+import type { Effect } from '../../src/fleet/own_writes.ts';
+import { suppose } from '../../src/fleet/supposed.ts';
+import { ApiError } from '../../src/rest/errors.ts';
+
+/*
+ * What may come of a claim on a fleet that was loaded from the database right before it. Equal trees are chosen at random, so
+ * all candidates are gone through.
+ */
+
+type States = ReadonlyMap<string, ConsumerState>;
+type Allocations = ConsumerClaim['allocations'];
+
+/** A way to place a consumer by one of its queries. */
+type Way = {
+  readonly key: string;
+  readonly request: CandidateRequest;
+  readonly allocations: Allocations;
+  readonly effects: readonly Effect[];
+};
+
+/** What is wrong with the outcome of a claim; undefined if it is one of those that are possible. */
+export function complaintAbout(
+  fleet: Fleet,
+  claim: Claim,
+  states: States,
+  outcome: ClaimOutcome | ClaimRefused,
+): string | undefined {
+  if (outcome instanceof ClaimRefused) {
+    if (mayBeRefused(fleet, claim, states, outcome)) return undefined;
+    return `it was refused, ${outcome.reason}: ${outcome.message}`;
+  }
+  const placed = new Map(outcome.consumers.map((consumer) => [consumer.uuid, consumer]));
+  const path: Way[] = [];
+  for (const place of claim.placing ?? []) {
+    const { uuid = '' } = claim.consumers[place] ?? {};
+    const { allocations = new Map(), mappings = new Map() } = placed.get(uuid) ?? {};
+    const key = keyOf(allocations, mappings);
+    const ways = waysOf(fleet, claim, states, path);
+    const way = typeof ways === 'string' ? undefined : ways.find((each) => each.key === key);
+    if (way === undefined) {
+      return `consumer ${uuid} was placed by ${key}, but possible is ${typeof ways === 'string' ? ways : ways.map((each) => each.key).join('; ') || 'nothing'}`;
+    }
+    path.push(way);
+  }
+  // With these allocations, it must be possible as a plain claim.
+  const consumers = claim.consumers.map((each) => ({
+    ...each,
+    allocations: placed.get(each.uuid)?.allocations ?? each.allocations,
+  }));
+  const refusal = refusalOf(fleet, { consumers, inventories: [] }, states);
+  return refusal && `with its allocations it is refused: ${refusal.message}`;
+}
+
+/** Whether some choice of places ends in such a refusal. */
+function mayBeRefused(fleet: Fleet, claim: Claim, states: States, { reason }: ClaimRefused): boolean {
+  // By chance one of these may choose the same places.
+  for (let attempt = 0; attempt < 5; attempt += 1) {
+    if (refusalOf(fleet, claim, states)?.reason === reason) return true;
+  }
+  return reason === 'no candidates' && mayFitNowhere(fleet, claim, states, [], { left: 2000 });
+}
+
+function mayFitNowhere(
+  fleet: Fleet,
+  claim: Claim,
+  states: States,
+  path: readonly Way[],
+  work: { left: number },
+): boolean {
+  if (path.length === (claim.placing ?? []).length) return false;
+  const ways = waysOf(fleet, claim, states, path);
+  if (typeof ways === 'string' || ways.length === 0) return true;
+  work.left -= ways.length;
+  if (work.left < 0) throw new Error('The claim has too many candidates for a test.');
+  return ways.some((way) => mayFitNowhere(fleet, claim, states, [...path, way], work));
+}
+
+function refusalOf(fleet: Fleet, claim: Claim, states: States): ClaimRefused | undefined {
+  try {
+    judge(fleet, claim, states, new Map());
+    return undefined;
+  } catch (error) {
+    if (error instanceof ClaimRefused) return error;
+    throw error;
+  }
+}
+
+/** All ways to place the next consumer, by the first of its queries that has any, or why it is refused. */
+function waysOf(fleet: Fleet, claim: Claim, states: States, path: readonly Way[]): readonly Way[] | string {
+  const placing = claim.placing ?? [];
+  const place = placing[path.length] ?? 0;
+  const neighbours = neighboursOf(fleet, claim, states, true);
+  const supposition = suppose(fleet);
+  try {
+    for (const { uuid, allocations } of claim.consumers) {
+      supposition.add(
+        (states.get(uuid)?.allocations ?? []).map((held) => effect(held.providerId, held.classId, -held.used)),
+      );
+      supposition.add(effectsOf(fleet, allocations));
+    }
+    for (const [index, way] of path.entries()) {
+      supposition.add(way.effects);
+      const consumer = claim.consumers[placing[index] ?? 0];
+      if (consumer !== undefined) {
+        neighbours.note(placing[index] ?? 0, { ...consumer, allocations: way.allocations }, way.request);
+      }
+    }
+    const queries = claim.consumers[place]?.queries ?? [];
+    for (const { request, conditions } of queries) {
+      requireKnownNames(fleet, conditions);
+      resolveOrder(fleet, request.order);
+    }
+    for (const { request } of queries) {
+      const ways = waysBy(fleet, request, neighbours, place);
+      if (ways.length > 0) return ways;
+    }
+    return [];
+  } catch (error) {
+    if (error instanceof ApiError) return error.message;
+    throw error;
+  } finally {
+    supposition.end();
+  }
+}
+
+function waysBy(fleet: Fleet, request: CandidateRequest, neighbours: Neighbours, place: number): readonly Way[] {
+  const allowed = neighbours.allowedTrees(place, request);
+  const options = { strategy: 'depth-first', randomize: false, limited: false, allowed } as const;
+  return Array.from(search(fleet, request, options), (candidate) => wayOf(fleet, request, candidate));
+}
+
+function wayOf(fleet: Fleet, request: CandidateRequest, candidate: Candidate): Way {
+  const taken = takenByProvider(candidate);
+  const allocations = new Map(
+    Array.from(taken, ([{ uuid }, amounts]) => [
+      uuid,
+      new Map(Array.from(amounts, ([classId, amount]) => [nameOf(fleet.classes, classId), amount])),
+    ]),
+  );
+  const mappings = new Map(candidate.map(({ group, providers }) => [group.suffix, providers.map(({ uuid }) => uuid)]));
+  const effects = Array.from(taken, ([{ id }, amounts]) =>
+    Array.from(amounts, ([classId, amount]) => effect(id, classId, amount)),
+  ).flat();
+  return { key: keyOf(allocations, mappings), request, allocations, effects };
+}
+
+const effect = (providerId: number, classId: number, delta: number): Effect => ({
+  providerId,
+  bump: 0,
+  used: [{ classId, delta }],
+});
+
+const effectsOf = (fleet: Fleet, allocations: Allocations): readonly Effect[] =>
+  Array.from(allocations, ([uuid, amounts]) =>
+    Array.from(amounts, ([name, amount]) =>
+      effect(fleet.byUuid.get(uuid)?.id ?? 0, fleet.classes.byName.get(name)?.id ?? -1, amount),
+    ),
+  ).flat();
+
+/** The same text for the same allocations and groups, in whatever order they are. */
+function keyOf(allocations: Allocations, mappings: ReadonlyMap<string, readonly string[]>): string {
+  const amounts = Array.from(allocations, ([uuid, of]) => `${uuid} ${[...of].sort().join(' ')}`);
+  const groups = Array.from(mappings, ([suffix, uuids]) => `${suffix}=${[...new Set(uuids)].sort().join(',')}`);
+  return `${amounts.sort().join(' and ')} for ${groups.sort().join(' ')}`;
+}

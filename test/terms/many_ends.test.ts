@@ -1,0 +1,71 @@
+/** More terms end together than one transaction removes. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { pino } from 'pino';
+import { removeEndedConsumers } from '../../src/claims/ended_terms.ts';
+import { type TwoConnections, withTwoConnections } from '../races/two_connections.ts';
+import { until } from '../until.ts';
+
+/** Consumers whose terms have ended, a millisecond apart, the first one first. */
+const ended = (count: number) => `
+  with made as (
+    insert into consumers (id, uuid, project_id, user_id, generation)
+    select n, gen_random_uuid(), 1, 1, 1 from generate_series(1, ${count}) as n returning id
+  )
+  insert into consumer_terms (consumer_id, generation, expires_at)
+  select id, 1, now() - interval '1 hour' + id * interval '1 ms' from made`;
+
+const countLeft = async ({ other }: TwoConnections): Promise<number> => {
+  const { rows } = await other.query('select count(*)::integer as count from consumers');
+  return rows[0].count;
+};
+
+/** Removes consumers while `use` runs, and counts the searches for ended terms. */
+async function whileRemoving(
+  { database }: TwoConnections,
+  use: (counts: { searches: number; readonly removed: number[] }) => Promise<void>,
+): Promise<void> {
+  const counts = { searches: 0, removed: [] as number[] };
+  const stop = removeEndedConsumers(database, {
+    logger: pino({ level: 'silent' }),
+    outages: {
+      answered: () => {
+        counts.searches += 1;
+      },
+      notice: () => false,
+    },
+    onRemoved: (count) => counts.removed.push(count),
+  });
+  try {
+    await use(counts);
+  } finally {
+    await stop();
+  }
+}
+
+test('all consumers whose terms have ended are removed by one search, in several transactions', () =>
+  withTwoConnections(async (connections) => {
+    await connections.other.query(ended(600));
+    await whileRemoving(connections, async (counts) => {
+      await until('all are removed', () => counts.removed.reduce((sum, count) => sum + count, 0) === 600);
+      assert.equal(counts.searches, 1);
+      assert.deepEqual(counts.removed.slice(0, 3), [256, 256, 88]);
+    });
+    assert.equal(await countLeft(connections), 0);
+  }));
+
+test('consumers that another program has locked do not keep those whose terms ended later', () =>
+  withTwoConnections(async (connections) => {
+    const { other } = connections;
+    await other.query(ended(600));
+    await other.query('begin');
+    await other.query('select from consumers where id <= 300 for update');
+    await whileRemoving(connections, async (counts) => {
+      const removed = () => counts.removed.reduce((sum, count) => sum + count, 0);
+      await until('the later ones are removed', () => removed() === 300);
+      assert.equal(await countLeft(connections), 300);
+      await other.query('commit');
+      await until('the others are removed', () => removed() === 600);
+    });
+    assert.equal(await countLeft(connections), 0);
+  }));
