@@ -39,18 +39,18 @@ test('transactions that hold other locks while they wait go one at a time, with 
   seen.isReleased = true;
   const releasedMs = performance.now();
   await Promise.all(waiting);
-  assert.ok(performance.now() - releasedMs < 1_000);
+  // With rests they would take 6 s.
+  assert.ok(performance.now() - releasedMs < 4_000);
 });
 
 test('a transaction is given up when its time is over, however many are ahead of it', async () => {
   for (const holdsOthers of [true, false]) {
     const { attempt } = openSlowLane();
     const { seen, attempt: transaction } = locked();
-    const others = Array.from({ length: 300 }, () => attempt(transaction, { holdsOthers, refusal: refused() }));
-    const startedMs = performance.now();
-    const late = attempt(transaction, { holdsOthers, endsAtMs: startedMs + 50, refusal: refused() });
-    await assert.rejects(late, isLockRefused);
-    assert.ok(performance.now() - startedMs < 500);
+    const others = Array.from({ length: 3_000 }, () => attempt(transaction, { holdsOthers, refusal: refused() }));
+    const endsAtMs = performance.now() + 50;
+    await assert.rejects(attempt(transaction, { holdsOthers, endsAtMs, refusal: refused() }), isLockRefused);
+    assert.ok(seen.attempts < others.length, 'it is given up before all those ahead of it were tried');
     seen.isReleased = true;
     await Promise.all(others);
   }

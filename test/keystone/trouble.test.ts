@@ -39,10 +39,11 @@ suite('Keystone in trouble', () => {
       const [known, fresh] = [standIn.issue({ user: 'known' }), standIn.issue({ user: 'fresh' })];
       await outcome(known);
       standIn.behaviour.delayMs = 3000;
-      const waiting = Array.from({ length: 100 }, () => outcome(fresh));
-      const started = performance.now();
+      let answered = 0;
+      const ask = () => outcome(fresh).finally(() => (answered += 1));
+      const waiting = Array.from({ length: 100 }, ask);
       assert.equal(userOf(await outcome(known)), 'known');
-      assert.ok(performance.now() - started < 500);
+      assert.equal(answered, 0);
       assert.deepEqual(new Set(await Promise.all(waiting)), new Set([unavailable]));
       assert.match(logged.join(), /did not answer within 1 s \(\[keystone_authtoken\] http_connect_timeout\)/);
       standIn.behaviour.delayMs = 0;

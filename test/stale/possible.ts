@@ -104,12 +104,9 @@ function waysOf(fleet: Fleet, claim: Claim, states: States, path: readonly Way[]
   const neighbours = neighboursOf(fleet, claim, states, true);
   const supposition = suppose(fleet);
   try {
-    for (const { uuid, allocations } of claim.consumers) {
-      supposition.add(
-        (states.get(uuid)?.allocations ?? []).map((held) => effect(held.providerId, held.classId, -held.used)),
-      );
-      supposition.add(effectsOf(fleet, allocations));
-    }
+    const held = claim.consumers.flatMap(({ uuid }) => states.get(uuid)?.allocations ?? []);
+    supposition.free(held.map(({ providerId, classId, used }) => effect(providerId, classId, -used)));
+    for (const { allocations } of claim.consumers) supposition.add(effectsOf(fleet, allocations));
     for (const [index, way] of path.entries()) {
       supposition.add(way.effects);
       const consumer = claim.consumers[placing[index] ?? 0];
