@@ -6,7 +6,7 @@ import { type Provider, treeOf } from '../fleet/provider.ts';
 import { isUuidLike, normalUuid } from '../placement/uuid.ts';
 import type { Answer, ApiRequest, Endpoint } from '../rest/endpoint.ts';
 import { badRequest, noSuchProvider } from '../rest/errors.ts';
-import { jsonBody } from '../rest/json_body.ts';
+import { type ChunkMaker, jsonBody } from '../rest/json_body.ts';
 import { object, text, uuidText } from '../rest/json_schema.ts';
 import { since } from '../rest/microversions.ts';
 import { checkQuery, refuseRepeated } from '../rest/query_schema.ts';
@@ -63,7 +63,7 @@ async function list(request: ApiRequest, { fleet }: Dependencies): Promise<Answe
   const links = found.length > limit && last !== undefined ? nextLink(request, path, last.uuid) : undefined;
   return {
     status: 200,
-    body: jsonBody(answerText(current, page, links), fleet.hold),
+    body: await jsonBody(answerText(current, page, links), fleet.hold, request.turns()),
     lastModified: new Date(),
     ...changesToken(request, fleet),
   };
@@ -157,7 +157,7 @@ function* answerText(
   fleet: Fleet,
   page: readonly Provider[],
   links: ReturnType<typeof nextLink> | undefined,
-): Generator<Uint8Array<ArrayBuffer>> {
+): ChunkMaker {
   const json = jsonWriter();
   const textOf = summaryWriter(fleet);
   let separator = '';

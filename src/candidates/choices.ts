@@ -1,26 +1,27 @@
 import { hasAnyTrait } from '../fleet/filters.ts';
 import { isAloneInTree, type Provider } from '../fleet/provider.ts';
+import type { Turns } from '../rest/pieces.ts';
 import { type Choice, granularChoice } from './candidate.ts';
 import { optionsByClass, satisfiesAlone, satisfiesGroup } from './options.ts';
 import { inOrder, type ProviderOrder } from './order.ts';
 import type { ResolvedGroup } from './resolve.ts';
 import { treeOptions } from './tree_options.ts';
-import { overspends, type Work } from './work.ts';
+import { type Limits, overspends, type Work } from './work.ts';
 
 /**
  * The choices of one group at an anchor, whatever the other groups take. They are a list for a granular group, and if
  * there is at most one. Otherwise they are generated, since there may be very many.
  *
  * @param usable the sharing providers of other trees that this one may use
- * @param work a budget of the caller: when it is used up, no more choices come
+ * @param limits when the work is used up, no more choices come; where a turn is over, undefined comes instead of a choice
  */
 export function choicesFor(
   group: ResolvedGroup,
   anchor: Provider,
   usable: readonly Provider[],
   order: ProviderOrder,
-  work?: Work,
-): Iterable<Choice> {
+  { work, turns }: Limits = {},
+): Iterable<Choice | undefined> {
   if (group.granular) {
     return granularProviders(group, anchor, usable, order).map((provider) => granularChoice(group, provider));
   }
@@ -33,7 +34,7 @@ export function choicesFor(
   const only = onlyProduct(options);
   if (only === undefined) {
     const canSucceed = mayHaveTraits(options, group);
-    return products(group, options, order, work === undefined ? canSucceed : bounded(canSucceed, work));
+    return products(group, options, order, work === undefined ? canSucceed : bounded(canSucceed, work), turns);
   }
   return haveTraits(only, group) ? [{ group, providers: only }] : none;
 }
@@ -104,11 +105,14 @@ function* products(
   lists: readonly (readonly Provider[])[],
   order: ProviderOrder,
   canSucceed: ((taken: readonly Provider[]) => boolean) | undefined,
-): Generator<Choice> {
+  turns: Turns | undefined,
+): Generator<Choice | undefined> {
+  const roundsOfStep = 1 + group.traits.required.length;
   const ordered = order === 'steady' ? lists : lists.map((list) => inOrder(list, order));
   const nextPlaces = ordered.map(() => 0);
   const taken: Provider[] = [];
   for (;;) {
+    if (turns?.isOver(roundsOfStep)) yield undefined;
     const depth = taken.length;
     const next = nextPlaces[depth] ?? 0;
     const provider = ordered[depth]?.[next];

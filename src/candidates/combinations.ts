@@ -1,4 +1,4 @@
-import type { Provider } from '../fleet/provider.ts';
+import { type Provider, treeOf } from '../fleet/provider.ts';
 import { type ApiError, badRequest } from '../rest/errors.ts';
 import type { Candidate } from './candidate.ts';
 import { openCheckPace } from './check_pace.ts';
@@ -10,8 +10,8 @@ import type { ProviderOrder } from './order.ts';
 import type { ResolvedGroup, ResolvedRequest } from './resolve.ts';
 import { classesOfSeveral, SharedUsage } from './shared_usage.ts';
 import type { Sharing } from './sharing.ts';
-import { choiceAt, depthsOf, type Step, stepsAt } from './steps.ts';
-import { overspends, type Work } from './work.ts';
+import { choiceAt, depthsOf, type Step, stepsAt, stepsInPieces } from './steps.ts';
+import { type Limits, overspends } from './work.ts';
 
 /**
  * After this number of looks without a candidate, a few seconds, the search at an anchor fails with an error. To
@@ -26,34 +26,39 @@ const mostLooks = 50_000_000;
  */
 const manyGroups = 6;
 
-/** Finds all candidates of an anchor. An array has one at most; otherwise they are generated. */
-export type CandidatesAt = (anchor: Provider) => Iterable<Candidate>;
+/**
+ * Finds all candidates of an anchor. An array has one at most; otherwise they are generated, and undefined comes instead of one where
+ * a turn is over.
+ */
+export type CandidatesAt = (anchor: Provider) => Iterable<Candidate | undefined>;
 
 /**
  * The search for the candidates of a request, for any anchor.
  *
- * @param work a budget of the caller: when it is used up, the search at an anchor ends without an error, and `work` is
- *   below zero
+ * @param limits when the work is used up, the search at an anchor ends without an error, and the work is below zero
  */
 export function candidatesOf(
   request: ResolvedRequest,
   sharing: Sharing,
   order: ProviderOrder,
-  work?: Work,
+  limits: Limits = {},
 ): CandidatesAt {
   const { groups } = request;
   const [only] = groups;
   if (only === undefined || groups.length > 1) {
     const sharedClasses = classesOfSeveral(request);
     return (anchor) => {
-      const steps = stepsAt(anchor, request, sharing, order, work);
-      return steps === undefined ? none : combinationsOf(anchor, steps, request, sharedClasses, work);
+      if (limits.turns !== undefined && groups.length * treeOf(anchor).length > mostAtOnce) {
+        return combinationsInPieces(anchor, request, sharing, order, sharedClasses, limits);
+      }
+      const steps = stepsAt(anchor, request, sharing, order, limits);
+      return steps === undefined ? none : combinationsOf(anchor, steps, request, sharedClasses, limits);
     };
   }
   // With one group there is nothing to combine: half of all queries. For a flat host no generator is needed either.
   return (anchor) => {
     if (only.granular || !isAlone(anchor, sharing.usableBy(anchor))) {
-      return loneChoicesAt(anchor, only, request, sharing, order, work);
+      return loneChoicesAt(anchor, only, request, sharing, order, limits);
     }
     const choice = choiceAlone(only, anchor);
     return choice === undefined ? none : [[choice]];
@@ -68,11 +73,27 @@ function* loneChoicesAt(
   { nested }: ResolvedRequest,
   sharing: Sharing,
   order: ProviderOrder,
-  work: Work | undefined,
-): Generator<Candidate> {
-  for (const choice of choicesFor(group, anchor, sharing.usableBy(anchor), order, work)) {
-    if (nested || usesEachTreeOnce(choice)) yield [choice];
+  limits: Limits,
+): Generator<Candidate | undefined> {
+  for (const choice of choicesFor(group, anchor, sharing.usableBy(anchor), order, limits)) {
+    if (choice === undefined) yield undefined;
+    else if (nested || usesEachTreeOnce(choice)) yield [choice];
   }
+}
+
+/** For so many groups times providers, some milliseconds, the steps at an anchor are found at once. */
+const mostAtOnce = 50_000;
+
+function* combinationsInPieces(
+  anchor: Provider,
+  request: ResolvedRequest,
+  sharing: Sharing,
+  order: ProviderOrder,
+  sharedClasses: ReadonlySet<number>,
+  limits: Limits,
+): Generator<Candidate | undefined> {
+  const steps = yield* stepsInPieces(anchor, request, sharing, order, limits);
+  if (steps !== undefined) yield* combinationsOf(anchor, steps, request, sharedClasses, limits);
 }
 
 /**
@@ -92,8 +113,8 @@ function* combinationsOf(
   steps: readonly Step[],
   request: ResolvedRequest,
   sharedClasses: ReadonlySet<number>,
-  work: Work | undefined,
-): Generator<Candidate> {
+  { work, turns }: Limits,
+): Generator<Candidate | undefined> {
   const depths = depthsOf(steps);
   const combination: Combination = {
     steps,
@@ -111,18 +132,24 @@ function* combinationsOf(
   const looksForCheck = steps.reduce((sum, { providers }) => sum + providers.length, 0);
   if (steps.length >= manyGroups) {
     if (overspends(work, looksForCheck * steps.length)) return;
-    if (isDeadEnd(combination)) return;
+    if (yield* isDeadEnd(combination, turns)) return;
   }
   const pace = openCheckPace();
+  const roundsOfStep = 1 + combination.subtrees.reduce((sum, depths) => sum + depths.length, 0);
   let looksSinceCandidate = 0;
   for (;;) {
     if (++looksSinceCandidate > mostLooks) throw tooManyWays(anchor, steps.length);
     if (overspends(work, 1)) return;
+    if (turns?.isOver(roundsOfStep)) yield undefined;
     const depth = chosen.length;
     const choice = choiceAt(steps[depth], nextPlaces, depth);
     if (choice === undefined) {
       nextPlaces[depth] = 0;
       if (!giveBack(combination)) return;
+      continue;
+    }
+    if (choice === 'pause') {
+      yield undefined;
       continue;
     }
     if (!isPossible(combination, choice)) continue;
@@ -138,7 +165,7 @@ function* combinationsOf(
     } else if (pace.step()) {
       looksSinceCandidate += looksForCheck;
       if (overspends(work, looksForCheck * steps.length)) return;
-      const mustGoBack = isDeadEnd(combination);
+      const mustGoBack = yield* isDeadEnd(combination, turns);
       pace.checked(mustGoBack);
       if (!mustGoBack) continue;
       // Choices are taken back until those that remain are not a dead end.
@@ -147,7 +174,7 @@ function* combinationsOf(
         if (overspends(work, looksForCheck * steps.length)) return;
         nextPlaces[chosen.length] = 0;
         giveBack(combination);
-      } while (chosen.length > 0 && isDeadEnd(combination));
+      } while (chosen.length > 0 && (yield* isDeadEnd(combination, turns)));
     }
   }
 }

@@ -1,12 +1,17 @@
 import type { Provider } from '../fleet/provider.ts';
+import type { Pieces, Turns } from '../rest/pieces.ts';
 import type { Choice } from './candidate.ts';
 import { type Combination, isPossible } from './combination.ts';
 import type { SharedUsage } from './shared_usage.ts';
 import { listed } from './steps.ts';
 import { canBeOneSubtree, providersAt } from './subtrees.ts';
 
-/** Whether a combination cannot be completed, as far as can be told without trying: true is certain, false is not. */
-export function isDeadEnd(combination: Combination): boolean {
+/**
+ * Whether a combination cannot be completed, as far as can be told without trying: true is certain, false is not.
+ *
+ * @param turns those after which the work pauses
+ */
+export function* isDeadEnd(combination: Combination, turns: Turns | undefined): Pieces<boolean> {
   const { steps, chosen, subtrees, usage, isolate } = combination;
   const open: (readonly Choice[] | undefined)[] = [];
   const openAt = (depth: number): readonly Choice[] => {
@@ -20,12 +25,16 @@ export function isDeadEnd(combination: Combination): boolean {
     const alternatives = set
       .filter((depth) => depth >= chosen.length)
       .map((depth) => ({ [Symbol.iterator]: () => providersOf(openAt(depth)).values() }));
-    if (!canBeOneSubtree(inside, alternatives, possibleTops(combination, place, set))) return true;
+    const tops = possibleTops(combination, place, set);
+    if (!(yield* canBeOneSubtree(inside, alternatives, tops, turns))) return true;
   }
-  const undecided = steps.flatMap(({ group }, depth) =>
-    depth >= chosen.length && group.granular ? [openAt(depth)] : [],
-  );
-  return !canBeServed(undecided, usage, isolate);
+  const undecided: (readonly Choice[])[] = [];
+  for (let depth = chosen.length; depth < steps.length; depth += 1) {
+    if (steps[depth]?.group.granular !== true) continue;
+    undecided.push(openAt(depth));
+    if (turns?.isOver(openAt(depth).length)) yield undefined;
+  }
+  return !(yield* canBeServed(undecided, usage, isolate, turns));
 }
 
 /** All providers that may be the top of a set of groups. Computed when first needed: for most anchors it is not. */
@@ -43,10 +52,15 @@ function possibleTops({ steps, tops }: Combination, place: number, set: readonly
  *
  * @param groups for each group its choices that are still possible
  */
-function canBeServed(groups: readonly (readonly Choice[])[], usage: SharedUsage, isolate: boolean): boolean {
+function* canBeServed(
+  groups: readonly (readonly Choice[])[],
+  usage: SharedUsage,
+  isolate: boolean,
+  turns: Turns | undefined,
+): Pieces<boolean> {
   if (groups.some((choices) => choices.length === 0)) return false;
-  if (isolate) return canMatch(groups.map(providersOf), () => 1);
-  return [...usage.classes].every((classId) => {
+  if (isolate) return yield* canMatch(groups.map(providersOf), () => 1, turns);
+  for (const classId of usage.classes) {
     const amounts: number[] = [];
     const asking = groups.filter(([choice]) => {
       const amount = choice?.group.resources.find((resource) => resource.classId === classId)?.amount;
@@ -54,8 +68,10 @@ function canBeServed(groups: readonly (readonly Choice[])[], usage: SharedUsage,
       return amount !== undefined;
     });
     const least = Math.min(...amounts);
-    return canMatch(asking.map(providersOf), (provider) => Math.floor(usage.left(provider, classId) / least));
-  });
+    const mostAt = (provider: Provider): number => Math.floor(usage.left(provider, classId) / least);
+    if (!(yield* canMatch(asking.map(providersOf), mostAt, turns))) return false;
+  }
+  return true;
 }
 
 const providersOf = (choices: readonly Choice[]): readonly Provider[] => choices.flatMap(({ providers }) => providers);
@@ -68,7 +84,11 @@ const providersOf = (choices: readonly Choice[]): readonly Provider[] => choices
  * @param options for each group its possible providers
  * @param mostAt how many groups a provider takes
  */
-function canMatch(options: readonly (readonly Provider[])[], mostAt: (provider: Provider) => number): boolean {
+function* canMatch(
+  options: readonly (readonly Provider[])[],
+  mostAt: (provider: Provider) => number,
+  turns: Turns | undefined,
+): Pieces<boolean> {
   const groupsAt = new Map<Provider, Set<number>>();
   const providerAt = new Map<number, Provider>();
   /** @param movers the group that moves to each provider, if the provider gets room */
@@ -85,11 +105,13 @@ function canMatch(options: readonly (readonly Provider[])[], mostAt: (provider: 
       provider = left;
     }
   };
-  const match = (added: number): boolean => {
+  const match = function* (added: number): Pieces<boolean> {
     const movers = new Map<Provider, number>();
     const toMove = [added];
     for (const group of toMove) {
-      for (const provider of options[group] ?? []) {
+      const providers = options[group] ?? [];
+      if (turns?.isOver(providers.length)) yield undefined;
+      for (const provider of providers) {
         if (movers.has(provider)) continue;
         movers.set(provider, group);
         const there = groupsAt.get(provider);
@@ -102,5 +124,6 @@ function canMatch(options: readonly (readonly Provider[])[], mostAt: (provider: 
     }
     return false;
   };
-  return options.every((_, group) => match(group));
+  for (const group of options.keys()) if (!(yield* match(group))) return false;
+  return true;
 }

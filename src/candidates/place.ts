@@ -1,6 +1,7 @@
 import { satisfiesTraits } from '../fleet/filters.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import { type Provider, treeOf } from '../fleet/provider.ts';
+import { atOnce } from '../rest/pieces.ts';
 import type { AllowedTrees } from './allowed_trees.ts';
 import type { Candidate } from './candidate.ts';
 import { candidatesOf } from './combinations.ts';
@@ -56,7 +57,7 @@ function resolved(
 ): Resolution {
   const before = known?.get(request);
   if (before !== undefined) return before;
-  const resolution = resolveForSearch(fleet, request, sharing);
+  const resolution = atOnce(resolveForSearch(fleet, request, sharing));
   // Whether there is nothing may depend on what is free.
   if (resolution !== 'nothing') known?.set(request, resolution);
   return resolution;
@@ -77,12 +78,12 @@ function firstPlace(
 ): Place | 'nowhere' | 'too wide' {
   if (resolved === 'nothing') return 'nowhere';
   const { anchors, within } = visitTrees(fleet, resolved, sharing, { ties: 'random', allowed });
-  const candidatesAt = candidatesOf(resolved, sharing, within, work);
+  const candidatesAt = candidatesOf(resolved, sharing, within, { work });
   const isOrdered = resolved.order !== undefined || allowed.only !== undefined;
   for (const some of isOrdered ? [anchors] : [anyRoots(fleet, resolved, allowed), anchors]) {
     for (const anchor of some) {
       if (overspends(work, looksAt(anchor, resolved.groups.length))) return 'too wide';
-      for (const candidate of candidatesAt(anchor)) return { anchor, candidate };
+      for (const candidate of candidatesAt(anchor)) if (candidate !== undefined) return { anchor, candidate };
       if (work.looks < 0) return 'too wide';
     }
   }

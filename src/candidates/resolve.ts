@@ -4,6 +4,7 @@ import { interning } from '../fleet/interned.ts';
 import type { Provider } from '../fleet/provider.ts';
 import type { TreeKey } from '../fleet/tree_keys.ts';
 import { badRequest, noSuchClass, noSuchTraits } from '../rest/errors.ts';
+import { atOnce, type Pieces, type Turns } from '../rest/pieces.ts';
 import type { CandidateRequest, OrderKey, RequestGroup } from './request.ts';
 import { keptGroups } from './tree_options.ts';
 
@@ -45,6 +46,16 @@ export type ResolvedRequest = {
 /** A query with its names looked up, or that it has no candidates. */
 export type Resolution = ResolvedRequest | 'nothing';
 
+/** How names are looked up. */
+type LookUp = {
+  /** Whether a group by itself has a result; without it every group counts as if it had one. */
+  readonly isSatisfiable?: ((group: ResolvedGroup, rootTraits: TraitIds) => Pieces<boolean>) | undefined;
+  /** Whether trees cache their options for these groups; false for variants of a query, which come only once. */
+  readonly keeps?: boolean;
+  /** The turns after which the work pauses. */
+  readonly turns?: Turns | undefined;
+};
+
 /**
  * Looks up the names of a query.
  *
@@ -52,16 +63,13 @@ export type Resolution = ResolvedRequest | 'nothing';
  * before the names of later groups are looked up. So an unknown name is an error only if everything before it can be
  * satisfied. Names in `order`, which upstream does not have, are looked up first.
  *
- * @param isSatisfiable whether a group by itself has a result
- * @param keeps whether trees cache their options for these groups; false for variants of a query, which come only once
  * @throws ApiError 400 for an unknown class or trait
  */
-export function resolveRequest(
+export function* resolveRequest(
   fleet: Fleet,
   request: CandidateRequest,
-  isSatisfiable: (group: ResolvedGroup, rootTraits: TraitIds) => boolean,
-  keeps = true,
-): Resolution {
+  { isSatisfiable, keeps = true, turns }: LookUp,
+): Pieces<Resolution> {
   const order = resolveOrder(fleet, request.order);
   const rootTraits = {
     required: request.rootTraits.required.map((name) => [traitId(fleet, name)]),
@@ -72,11 +80,17 @@ export function resolveRequest(
   for (const group of request.groups) {
     let resolved: ResolvedGroup | 'nothing';
     try {
-      resolved = resolveGroup(fleet, group, keeps && request.groups.length <= keptGroups);
+      resolved = yield* resolveGroup(fleet, group, {
+        isSatisfiable,
+        keeps: keeps && request.groups.length <= keptGroups,
+        turns,
+      });
     } catch (error) {
-      const hasRoots = !filtersRoots || fleet.roots.some((root) => satisfiesTraits(root.traitIds, rootTraits));
-      if (hasRoots && groups.every((earlier) => isSatisfiable(earlier, rootTraits))) throw error;
-      return 'nothing';
+      if (filtersRoots && !fleet.roots.some((root) => satisfiesTraits(root.traitIds, rootTraits))) return 'nothing';
+      for (const earlier of groups) {
+        if (isSatisfiable !== undefined && !(yield* isSatisfiable(earlier, rootTraits))) return 'nothing';
+      }
+      throw error;
     }
     if (resolved === 'nothing') return 'nothing';
     groups.push(resolved);
@@ -94,7 +108,17 @@ export function resolveRequest(
 
 /** Looks up the names of a variant, of which trees keep nothing: it would push out what they keep for plain queries. */
 export const resolveVariant = (fleet: Fleet, request: CandidateRequest): Resolution =>
-  resolveRequest(fleet, request, () => true, false);
+  atOnce(resolveRequest(fleet, request, { keeps: false }));
+
+/** Whether some provider is in all aggregates that a group requires. */
+function* hasMember(fleet: Fleet, memberOf: ResolvedGroup['memberOf'], turns: Turns | undefined): Pieces<boolean> {
+  if (memberOf.length === 0) return true;
+  for (const provider of fleet.inAggregate.smallest(memberOf)) {
+    if (isMemberOf(provider, memberOf)) return true;
+    if (turns?.isOver(memberOf.length)) yield undefined;
+  }
+  return false;
+}
 
 /**
  * Looks up the names of `order`. Keys behind `random` have no effect, since it leaves no equal trees.
@@ -125,7 +149,11 @@ const wrongKey = (key: string, problem: string) =>
   badRequest(`Invalid query string parameters: order=${key}: ${problem}`);
 
 /** The steps come in upstream's order: the first one that fails decides between an error and an empty answer. */
-function resolveGroup(fleet: Fleet, group: RequestGroup, keeps: boolean): ResolvedGroup | 'nothing' {
+function* resolveGroup(
+  fleet: Fleet,
+  group: RequestGroup,
+  { isSatisfiable, keeps, turns }: LookUp,
+): Pieces<ResolvedGroup | 'nothing'> {
   const resources = [...group.resources].map(([name, amount]) => {
     const resourceClass = fleet.classes.byName.get(name);
     if (resourceClass === undefined) {
@@ -134,10 +162,7 @@ function resolveGroup(fleet: Fleet, group: RequestGroup, keeps: boolean): Resolv
     return { classId: resourceClass.id, amount };
   });
   const memberOf = group.aggregates.required;
-  if (memberOf.length > 0) {
-    const members = Iterator.from(fleet.inAggregate.smallest(memberOf));
-    if (!members.some((provider) => isMemberOf(provider, memberOf))) return 'nothing';
-  }
+  if (isSatisfiable !== undefined && !(yield* hasMember(fleet, memberOf, turns))) return 'nothing';
   const traits = {
     required: group.traits.required.map((anyOf) => anyOf.map((name) => traitId(fleet, name))),
     forbidden: group.traits.forbidden.map((name) => traitId(fleet, name)),

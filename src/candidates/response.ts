@@ -1,5 +1,6 @@
 import type { Fleet } from '../fleet/fleet.ts';
 import type { Provider } from '../fleet/provider.ts';
+import type { ChunkMaker } from '../rest/json_body.ts';
 import { since } from '../rest/microversions.ts';
 import type { Candidate } from './candidate.ts';
 import { candidateForm } from './candidate_form.ts';
@@ -17,9 +18,9 @@ import { summaryText, treeSummary } from './summary.ts';
 export function* candidatesJson(
   fleet: Fleet,
   request: CandidateRequest,
-  candidates: Iterable<Candidate>,
+  candidates: Iterable<Candidate | undefined>,
   version: number,
-): Generator<Uint8Array<ArrayBuffer>> {
+): ChunkMaker {
   const json = jsonWriter();
   const names = { traits: fleet.traits, classes: fleet.classes };
   // From 1.29 on: the trees that candidates use, by their roots. In the first chunk each with its summaries, which are at hand
@@ -38,6 +39,10 @@ export function* candidatesJson(
   let skipped: number = separator.length;
   json.text('{"allocation_requests": [');
   for (const candidate of candidates) {
+    if (candidate === undefined) {
+      yield undefined;
+      continue;
+    }
     json.bytes(bytesOf(candidate), skipped);
     skipped = 0;
     if (!json.isFull()) continue;

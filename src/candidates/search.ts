@@ -1,5 +1,6 @@
 import type { Fleet } from '../fleet/fleet.ts';
-import type { Provider } from '../fleet/provider.ts';
+import { type Provider, treeOf } from '../fleet/provider.ts';
+import { atOnce, type Pieces, type Turns } from '../rest/pieces.ts';
 import { type AllowedTrees, allTrees } from './allowed_trees.ts';
 import { anchorsFor } from './anchors.ts';
 import type { Candidate } from './candidate.ts';
@@ -20,12 +21,17 @@ export type SearchOptions = {
   readonly limited: boolean;
   /** All may be used unless it is said. */
   readonly allowed?: AllowedTrees;
+  /** The turns after which the search pauses; without them it goes on to its end. */
+  readonly turns?: Turns | undefined;
 };
 
 /** A search for the allocation candidates of a request. */
 export type Search = {
-  /** The candidates, one by one: the search stops when the caller takes no more. No candidate comes twice. */
-  readonly candidates: Iterable<Candidate>;
+  /**
+   * The candidates, one by one: the search stops when the caller takes no more. No candidate comes twice. Where a turn is over,
+   * undefined comes instead.
+   */
+  readonly candidates: Iterable<Candidate | undefined>;
   /**
    * Lists the trees that are still to be visited. It must be called before anything is awaited while the search goes on, and the
    * moment must be held (src/fleet/held_moments.ts): then all candidates are of this moment.
@@ -33,24 +39,19 @@ export type Search = {
   settle(): void;
 };
 
-/**
- * Searches for the allocation candidates of a request.
- *
- * @throws ApiError 400 for classes and traits that do not exist
- */
-export function openSearch(fleet: Fleet, request: CandidateRequest, options: SearchOptions): Search {
-  const sharing = sharingIn(fleet);
-  const resolved = resolveForSearch(fleet, request, sharing);
+/** Searches for the allocation candidates of a request whose names were looked up. */
+export function openSearch(fleet: Fleet, resolved: Resolution, options: SearchOptions): Search {
   if (resolved === 'nothing') return { candidates: [], settle: () => {} };
-  const { randomize, limited, strategy, allowed = allTrees } = options;
+  const { randomize, limited, strategy, allowed = allTrees, turns } = options;
+  const sharing = sharingIn(fleet);
   const order: Order = randomize ? (limited ? 'random' : 'rotated') : 'steady';
   // A random sample must not come from a few anchors only.
   const roundRobin = resolved.order === undefined && ((randomize && limited) || strategy === 'breadth-first');
   const { anchors, within, tally } = visitTrees(fleet, resolved, sharing, { ties: order, allowed });
   const found = Iterator.from(anchors);
   const listed: Provider[] = [];
-  const candidatesAt = candidatesOf(resolved, sharing, within);
-  const candidates = (roundRobin ? interleave : chain)([found, listed], candidatesAt, tally);
+  const candidatesAt = candidatesOf(resolved, sharing, within, { turns });
+  const candidates = (roundRobin ? interleave : chain)([found, listed], candidatesAt, tally, turns);
   return {
     candidates: sharing.exists ? withoutRepetition(candidates, sharing) : candidates,
     settle: () => {
@@ -59,30 +60,64 @@ export function openSearch(fleet: Fleet, request: CandidateRequest, options: Sea
   };
 }
 
-/** The candidates of a search during which nothing is awaited. */
-export const search = (fleet: Fleet, request: CandidateRequest, options: SearchOptions): Iterable<Candidate> =>
-  openSearch(fleet, request, options).candidates;
+/**
+ * The candidates of a search during which nothing is awaited.
+ *
+ * @throws ApiError 400 for classes and traits that do not exist
+ */
+export const search = (
+  fleet: Fleet,
+  request: CandidateRequest,
+  options: Omit<SearchOptions, 'turns'>,
+): Iterable<Candidate> =>
+  Iterator.from(openSearch(fleet, atOnce(resolveForSearch(fleet, request)), options).candidates).filter(
+    (candidate) => candidate !== undefined,
+  );
 
 /** The roots of trees that are found one by one, and behind them those that were listed instead. */
 type Anchors = readonly [found: IteratorObject<Provider>, listed: readonly Provider[]];
 
-/** Looks up the names of a request, of which one that does not exist is an error where all before it can be satisfied. */
-export const resolveForSearch = (fleet: Fleet, request: CandidateRequest, sharing: Sharing): Resolution =>
-  resolveRequest(fleet, request, (group, rootTraits) =>
-    anchorsFor(fleet, { groups: [group], rootTraits }, sharing, 'steady').some(
-      (anchor) => !choicesFor(group, anchor, sharing.usableBy(anchor), 'steady')[Symbol.iterator]().next().done,
-    ),
-  );
+type Found = Generator<Candidate | undefined>;
 
-function* chain(anchors: Anchors, candidatesAt: CandidatesAt, tally: Tally): Generator<Candidate> {
+/**
+ * Looks up the names of a request.
+ *
+ * @param turns those after which the work pauses: whether a name that does not exist is an error may take long to find out
+ * @throws ApiError 400 for a name that does not exist, where all before it can be satisfied
+ */
+export const resolveForSearch = (
+  fleet: Fleet,
+  request: CandidateRequest,
+  sharing: Sharing = sharingIn(fleet),
+  turns?: Turns,
+): Pieces<Resolution> =>
+  resolveRequest(fleet, request, {
+    turns,
+    *isSatisfiable(group, rootTraits) {
+      for (const anchor of anchorsFor(fleet, { groups: [group], rootTraits }, sharing, 'steady')) {
+        for (const choice of choicesFor(group, anchor, sharing.usableBy(anchor), 'steady', { turns })) {
+          if (choice !== undefined) return true;
+          yield undefined;
+        }
+        if (turns?.isOver(treeOf(anchor).length)) yield undefined;
+      }
+      return false;
+    },
+  });
+
+function* chain(anchors: Anchors, candidatesAt: CandidatesAt, tally: Tally, turns: Turns | undefined): Found {
   for (const some of anchors) {
     for (const anchor of some) {
+      if (turns?.isOver()) yield undefined;
       const candidates = candidatesAt(anchor);
       // An array has one candidate at most. To iterate over it would take longer than to find that candidate.
       if (!Array.isArray(candidates)) {
         let found = 0;
         for (const candidate of candidates) {
-          if (found++ === 0) tally.fitting += 1;
+          if (candidate !== undefined) {
+            if (found++ === 0) tally.fitting += 1;
+            turns?.noteResult();
+          }
           yield candidate;
         }
       } else if (candidates.length > 0) {
@@ -97,10 +132,11 @@ function* chain(anchors: Anchors, candidatesAt: CandidatesAt, tally: Tally): Gen
  * The first candidate of each anchor, then the second of each, and so on. An anchor is searched only when its turn
  * comes.
  */
-function* interleave(anchors: Anchors, candidatesAt: CandidatesAt, tally: Tally): Generator<Candidate> {
-  let left: Iterator<Candidate>[] = [];
+function* interleave(anchors: Anchors, candidatesAt: CandidatesAt, tally: Tally, turns: Turns | undefined): Found {
+  let left: Iterator<Candidate | undefined>[] = [];
   for (const some of anchors) {
     for (const anchor of some) {
+      if (turns?.isOver()) yield undefined;
       const candidates = candidatesAt(anchor);
       if (Array.isArray(candidates)) {
         // An array has one candidate at most, so the anchor gets no second turn.
@@ -110,22 +146,29 @@ function* interleave(anchors: Anchors, candidatesAt: CandidatesAt, tally: Tally)
         continue;
       }
       const iterator = candidates[Symbol.iterator]();
-      const { done, value } = iterator.next();
-      if (done) continue;
+      if (!(yield* nextOf(iterator, turns))) continue;
       tally.fitting += 1;
-      yield value;
       left.push(iterator);
     }
   }
   while (left.length > 0) {
     const round = left;
     left = [];
-    for (const iterator of round) {
-      const { done, value } = iterator.next();
-      if (done) continue;
-      yield value;
-      left.push(iterator);
-    }
+    for (const iterator of round) if (yield* nextOf(iterator, turns)) left.push(iterator);
+  }
+}
+
+/** The next candidate of an anchor, after the pauses before it. @returns false if there is none */
+function* nextOf(
+  candidates: Iterator<Candidate | undefined>,
+  turns: Turns | undefined,
+): Generator<Candidate | undefined, boolean> {
+  for (;;) {
+    const { done, value } = candidates.next();
+    if (done) return false;
+    if (value !== undefined) turns?.noteResult();
+    yield value;
+    if (value !== undefined) return true;
   }
 }
 
@@ -133,10 +176,10 @@ function* interleave(anchors: Anchors, candidatesAt: CandidatesAt, tally: Tally)
  * Leaves out candidates that came before. Two anchors give the same candidate only if all its providers are sharing
  * providers, so only such candidates are remembered.
  */
-function* withoutRepetition(candidates: Iterable<Candidate>, sharing: Sharing): Generator<Candidate> {
+function* withoutRepetition(candidates: Iterable<Candidate | undefined>, sharing: Sharing): Found {
   const seen = new Set<string>();
   for (const candidate of candidates) {
-    if (candidate.every(({ providers }) => providers.every(sharing.isSharing))) {
+    if (candidate?.every(({ providers }) => providers.every(sharing.isSharing))) {
       const key = candidate.map(({ providers }) => providers.map(({ id }) => id).join(',')).join(';');
       if (seen.has(key)) continue;
       seen.add(key);

@@ -1,10 +1,11 @@
-import type { Provider } from '../fleet/provider.ts';
+import { type Provider, treeOf } from '../fleet/provider.ts';
+import type { Pieces } from '../rest/pieces.ts';
 import { type Choice, granularChoice } from './candidate.ts';
 import { choicesFor, granularProviders } from './choices.ts';
 import type { ProviderOrder } from './order.ts';
 import type { ResolvedGroup, ResolvedRequest } from './resolve.ts';
 import type { Sharing } from './sharing.ts';
-import type { Work } from './work.ts';
+import type { Limits } from './work.ts';
 
 /** One step of the search at an anchor: a group of the request, for which a choice is made. */
 export type Step = {
@@ -23,7 +24,7 @@ export type Step = {
   /**
    * The choices of the group without suffix. They are tried once, since it is the first step; there may be very many.
    */
-  readonly generated: Iterator<Choice> | undefined;
+  readonly generated: Iterator<Choice | undefined> | undefined;
 };
 
 /**
@@ -35,19 +36,55 @@ export function stepsAt(
   { groups }: ResolvedRequest,
   sharing: Sharing,
   order: ProviderOrder,
-  work?: Work,
+  limits: Limits,
 ): readonly Step[] | undefined {
   const usable = sharing.usableBy(anchor);
   const steps: Step[] = [];
   for (const [place, group] of groups.entries()) {
-    const { granular } = group;
-    const providers = granular ? granularProviders(group, anchor, usable, order) : none;
-    if (granular && providers.length === 0) return undefined;
-    const generated = granular ? undefined : choicesFor(group, anchor, usable, order, work)[Symbol.iterator]();
-    steps.push({ place, group, providers, choices: [], generated });
+    const step = stepOf(place, group, anchor, usable, order, limits);
+    if (step === undefined) return undefined;
+    steps.push(step);
   }
-  return areSorted(steps) ? steps : steps.sort((a, b) => a.providers.length - b.providers.length);
+  return inSearchOrder(steps);
 }
+
+/** The same in pieces, for many groups and a large tree. */
+export function* stepsInPieces(
+  anchor: Provider,
+  { groups }: ResolvedRequest,
+  sharing: Sharing,
+  order: ProviderOrder,
+  limits: Limits,
+): Pieces<readonly Step[] | undefined> {
+  const usable = sharing.usableBy(anchor);
+  const steps: Step[] = [];
+  for (const [place, group] of groups.entries()) {
+    const step = stepOf(place, group, anchor, usable, order, limits);
+    if (step === undefined) return undefined;
+    steps.push(step);
+    if (limits.turns?.isOver(treeOf(anchor).length)) yield undefined;
+  }
+  return inSearchOrder(steps);
+}
+
+/** The step of a group; undefined for a granular group without a choice. */
+function stepOf(
+  place: number,
+  group: ResolvedGroup,
+  anchor: Provider,
+  usable: readonly Provider[],
+  order: ProviderOrder,
+  limits: Limits,
+): Step | undefined {
+  const { granular } = group;
+  const providers = granular ? granularProviders(group, anchor, usable, order) : none;
+  if (granular && providers.length === 0) return undefined;
+  const generated = granular ? undefined : choicesFor(group, anchor, usable, order, limits)[Symbol.iterator]();
+  return { place, group, providers, choices: [], generated };
+}
+
+const inSearchOrder = (steps: Step[]): readonly Step[] =>
+  areSorted(steps) ? steps : steps.sort((a, b) => a.providers.length - b.providers.length);
 
 /** Whether the steps are in order already. Then sorting is skipped, which takes as long as finding the choices. */
 function areSorted(steps: readonly Step[]): boolean {
@@ -63,12 +100,12 @@ function areSorted(steps: readonly Step[]): boolean {
 export const depthsOf = (steps: readonly Step[]): readonly number[] =>
   steps.map((_, place) => steps.findIndex((step) => step.place === place));
 
-/** The next choice at a depth, undefined after the last. */
-export function choiceAt(step: Step | undefined, nextPlaces: number[], depth: number): Choice | undefined {
+/** The next choice at a depth, undefined after the last; `pause` where others should have a turn before it. */
+export function choiceAt(step: Step | undefined, nextPlaces: number[], depth: number): Choice | 'pause' | undefined {
   if (step === undefined) return undefined;
   if (step.generated !== undefined) {
     const { done, value } = step.generated.next();
-    return done ? undefined : value;
+    return done ? undefined : (value ?? 'pause');
   }
   const place = nextPlaces[depth] ?? 0;
   nextPlaces[depth] = place + 1;

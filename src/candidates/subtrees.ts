@@ -1,4 +1,5 @@
 import { aboveOf, type Provider } from '../fleet/provider.ts';
+import type { Pieces, Turns } from '../rest/pieces.ts';
 import type { Choice } from './candidate.ts';
 
 /** Whether a provider is `top` or is below it. */
@@ -39,21 +40,32 @@ const none: readonly never[] = [];
  * @param chosen providers that are in the subtree
  * @param alternatives one provider of each list will be in the subtree; each list is visited up to twice
  * @param members all providers that may be the top
+ * @param turns those after which the work pauses
  */
-export function canBeOneSubtree(
+export function* canBeOneSubtree(
   chosen: readonly (readonly Provider[])[],
   alternatives: readonly Iterable<Provider>[],
   members: ReadonlySet<Provider>,
-): boolean {
+  turns?: Turns,
+): Pieces<boolean> {
   const inside = new Set(chosen.flat());
   let tops = members;
   for (const provider of inside) tops = tops.intersection(atOrAbove([provider]));
   for (const list of alternatives) {
     if (tops.size === 0) return false;
-    tops = tops.intersection(atOrAbove(list));
+    const reached = atOrAbove(list);
+    tops = tops.intersection(reached);
+    if (turns?.isOver(reached.size)) yield undefined;
   }
   for (const top of tops) if (inside.has(top)) return true;
-  for (const list of alternatives) for (const provider of list) if (tops.has(provider)) return true;
+  for (const list of alternatives) {
+    let passed = 1;
+    for (const provider of list) {
+      if (tops.has(provider)) return true;
+      passed += 1;
+    }
+    if (turns?.isOver(passed)) yield undefined;
+  }
   return false;
 }
 

@@ -2,7 +2,7 @@ import * as v from 'valibot';
 import { checkInPieces } from '../rest/check_in_pieces.ts';
 import { ApiError, badRequest } from '../rest/errors.ts';
 import { parseLongJson } from '../rest/long_json.ts';
-import { inPieces } from '../rest/pieces.ts';
+import { inPieces, type Turns } from '../rest/pieces.ts';
 import { messageOf } from '../text/message_of.ts';
 import { decodeUtf8 } from '../text/utf8.ts';
 import type { Dialect } from './dialect.ts';
@@ -24,12 +24,12 @@ export type JsonBody = {
 /** A body up to this length is parsed and checked at once, which takes some milliseconds at most; a longer one in pieces. */
 const shortBytes = 16 * 1024;
 
-/** @param options.gone a signal that is aborted where the client leaves: then a long body is worked on no more */
+/** @param options.turns those of the request, in which a long body is worked on */
 export function openJsonBody(
   request: Request,
-  options: { readonly limitBytes: number; readonly dialect: Dialect; readonly gone: () => AbortSignal },
+  options: { readonly limitBytes: number; readonly dialect: Dialect; readonly turns: () => Turns },
 ): JsonBody {
-  const { limitBytes, dialect, gone } = options;
+  const { limitBytes, dialect, turns } = options;
   /** The long parts of a long body; undefined for a short one. */
   let long: Set<unknown> | undefined;
   let text = '';
@@ -40,7 +40,7 @@ export function openJsonBody(
     const { output, issues } =
       long === undefined
         ? v.safeParse(schema, value)
-        : await whileThere(inPieces(checkInPieces(schema, value, long.add(value)), gone()));
+        : await inPieces(checkInPieces(schema, value, long.add(value)), turns());
     const [first, ...others] = issues ?? [];
     if (first !== undefined) throw dialect.invalidBody([first, ...others], schema);
     return output;
@@ -55,7 +55,7 @@ export function openJsonBody(
         text = textOf(bytes);
         if (bytes.length <= shortBytes) value = JSON.parse(text);
         else {
-          const parsed = await whileThere(inPieces(parseLongJson(text), gone()));
+          const parsed = await inPieces(parseLongJson(text), turns());
           value = parsed.value;
           long = new Set(parsed.long);
         }
@@ -66,16 +66,6 @@ export function openJsonBody(
       return check(value, schema);
     },
   };
-}
-
-/** Waits for work of a request. @throws ApiError if the client has left; this error is not sent */
-async function whileThere<Result>(work: Promise<Result>): Promise<Result> {
-  try {
-    return await work;
-  } catch (error) {
-    if (error instanceof DOMException && error.name === 'AbortError') throw badRequest('The client has left.');
-    throw error;
-  }
 }
 
 async function readBody(request: Request, limitBytes: number): Promise<Uint8Array> {

@@ -3,6 +3,7 @@ import type { Logger } from 'pino';
 import type { Policy } from '../access/policy/policy.ts';
 import type { ApiRequest, BoundEndpoint, Route } from '../rest/endpoint.ts';
 import { ApiError, notFound, notFoundWithoutVary } from '../rest/errors.ts';
+import { openTurns, type Turns } from '../rest/pieces.ts';
 import { parseQuery, type Query } from '../rest/query_string.ts';
 import { accepts, bestOffer } from './accept.ts';
 import { eventStream, releaseWhenSent, renderAnswer, renderEvents, respond } from './answer.ts';
@@ -120,14 +121,20 @@ function apiRequest(
 ): ApiRequest {
   let query: Query | undefined;
   let body: JsonBody | undefined;
+  let turns: Turns | undefined;
+  const turnsOf = (): Turns => {
+    turns ??= openTurns(more.gone);
+    return turns;
+  };
   const bodyOf = (): JsonBody => {
-    body ??= openJsonBody(raw, { limitBytes, dialect: exchange.api.dialect, gone: more.gone });
+    body ??= openJsonBody(raw, { limitBytes, dialect: exchange.api.dialect, turns: turnsOf });
     return body;
   };
   return {
     version: exchange.version,
     identity: exchange.identity,
     ...more,
+    turns: turnsOf,
     // Not a getter: V8 would make a hidden class for each request, and keep all that it refers to until the whole heap
     // is collected. Without a getter, the garbage collection takes a tenth of the time.
     query: () => {

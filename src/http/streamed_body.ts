@@ -8,9 +8,9 @@ import type { JsonChunks } from '../rest/json_body.ts';
  */
 export const streamedBody = (chunks: JsonChunks, cutOff: (error: unknown) => void): ReadableStream<Uint8Array> =>
   new ReadableStream({
-    pull: (controller) => {
+    pull: async (controller) => {
       try {
-        const { done, value } = chunks.next();
+        const { done, value } = await chunks.next();
         if (done) controller.close();
         else controller.enqueue(value);
       } catch (error) {

@@ -2,6 +2,7 @@ import type * as v from 'valibot';
 import type { EntityTag, IfMatch } from '../placement/entity_tag.ts';
 import type { Identity } from './identity.ts';
 import type { JsonChunks } from './json_body.ts';
+import type { Turns } from './pieces.ts';
 import type { Query } from './query_string.ts';
 
 /** The methods that endpoints have. */
@@ -35,6 +36,8 @@ export type ApiRequest = {
    * the beginning where the client has left already.
    */
   readonly gone: () => AbortSignal;
+  /** The turns in which all work of the request is done that may take long. */
+  readonly turns: () => Turns;
   /** Scheme and authority by which the client calls, for links that are absolute. */
   readonly origin: string;
   /** What links in answers begin with: the prefix under which a proxy publishes the service, mostly empty. */

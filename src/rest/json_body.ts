@@ -1,9 +1,17 @@
+import { ApiError } from './errors.ts';
+import type { TooWide, Turns } from './pieces.ts';
+
+type Chunk = Uint8Array<ArrayBuffer>;
+
+/** Makes the JSON text of an answer in chunks. It yields undefined where others may have a turn before it goes on. */
+export type ChunkMaker = Generator<Chunk | undefined, void>;
+
 /** JSON text in chunks, each made when it is asked for. */
-export type JsonChunks = Iterable<Uint8Array<ArrayBuffer>> & {
+export type JsonChunks = {
   /** @throws Error where the rest cannot be made, so that the client must not take the answer for complete */
-  next(): IteratorResult<Uint8Array<ArrayBuffer>, undefined>;
+  next(): IteratorResult<Chunk, undefined> | Promise<IteratorResult<Chunk, undefined>>;
   /** Ends the making of chunks. It must be called also where the client leaves before it asks for all of them. */
-  return(): IteratorResult<Uint8Array<ArrayBuffer>, undefined>;
+  return(): void;
 };
 
 /** Holds what chunks are made of, as it is now, until `end` is called; calls `giveUp` if it cannot be held any longer. */
@@ -12,52 +20,81 @@ type Hold = (giveUp: () => void) => { end(): void };
 /**
  * A JSON body from its chunks: the first chunk itself where it is the only one, otherwise all of them in turn.
  *
- * @param hold called at once where there is more than one chunk, since the others are made later
- * @throws what the generator throws for the first or the second chunk
+ * @param hold called where others get a turn before the answer is complete, and where there is more than one chunk
+ * @param tooWide the error where the chunks take too much work
+ * @throws what the generator throws for the first or the second chunk; what the turns throw before these
  */
-export function jsonBody(chunks: Generator<Uint8Array<ArrayBuffer>>, hold: Hold): Uint8Array<ArrayBuffer> | JsonChunks {
-  const first = chunks.next();
-  const second = chunks.next();
-  return second.done ? first.value : chunksOf([first.value, second.value], chunks, hold);
+export async function jsonBody(
+  chunks: ChunkMaker,
+  hold: Hold,
+  turns: Turns,
+  tooWide?: TooWide,
+): Promise<Chunk | JsonChunks> {
+  const held = heldChunks(chunks, hold, turns, tooWide);
+  // Where nothing was awaited nothing may be: the moment is not held yet.
+  let first = held.next();
+  if (first instanceof Promise) first = await first;
+  let second = held.next();
+  if (second instanceof Promise) second = await second;
+  if (first.done || second.done) {
+    held.return();
+    return first.value ?? new Uint8Array();
+  }
+  // From here on they are made while the client reads.
+  held.hold();
+  const made = [first, second];
+  return { next: () => made.shift() ?? held.next(), return: held.return };
 }
 
-const done = { done: true, value: undefined } as const;
-
-function chunksOf(made: Uint8Array<ArrayBuffer>[], others: Generator<Uint8Array<ArrayBuffer>>, hold: Hold): JsonChunks {
-  /** What makes the rest. It is forgotten at the end, however that comes: it refers to all that the chunks are made of. */
-  let rest: typeof others | undefined = others;
+/** Chunks of one moment: it is held as soon as anything may happen between two of them. */
+function heldChunks(chunks: ChunkMaker, hold: Hold, turns: Turns, tooWide: TooWide | undefined) {
+  /** What makes the chunks. It is forgotten at the end, however that comes: it refers to all that they are made of. */
+  let maker: ChunkMaker | undefined = chunks;
+  let moment: ReturnType<Hold> | undefined;
   let isLost = false;
   const forget = (): void => {
-    rest?.return(undefined);
-    rest = undefined;
-    moment.end();
+    maker?.return(undefined);
+    maker = undefined;
+    moment?.end();
   };
-  const moment = hold(() => {
-    isLost = true;
-    forget();
-  });
+  const holdNow = (): void => {
+    moment ??= hold(() => {
+      isLost = true;
+      forget();
+    });
+  };
   const next = (): ReturnType<JsonChunks['next']> => {
-    const value = made.shift();
-    if (value !== undefined) return { done: false, value };
-    if (isLost)
-      throw new Error('The client read its answer so slowly that too much of what it shows has changed meanwhile.');
+    if (isLost) throw changedTooMuch();
+    turns.begin();
     try {
-      const more = rest?.next() ?? done;
-      if (!more.done) return more;
+      const step = maker?.next() ?? done;
+      if (!step.done && step.value === undefined) return afterOthers();
+      turns.end();
+      if (!step.done && step.value !== undefined) return { done: false, value: step.value };
+      forget();
+      return done;
     } catch (error) {
       forget();
       throw error;
     }
-    forget();
-    return done;
   };
-  const chunks: JsonChunks = {
-    next,
-    return: () => {
+  const afterOthers = async (): Promise<IteratorResult<Chunk, undefined>> => {
+    try {
+      holdNow();
+      await turns.pass(tooWide);
+    } catch (error) {
       forget();
-      return done;
-    },
-    [Symbol.iterator]: () => chunks,
+      throw error;
+    }
+    return next();
   };
-  return chunks;
+  return { next, hold: holdNow, return: forget };
 }
+
+const changedTooMuch = (): ApiError =>
+  new ApiError(
+    503,
+    'Too much of what the answer shows has changed before it was complete. Try again, or ask for less at once.',
+  );
+
+const done = { done: true, value: undefined } as const;

@@ -1,23 +1,105 @@
 import { setImmediate as otherWork } from 'node:timers/promises';
+import { type ApiError, badRequest } from './errors.ts';
 
 /** Work in small pieces: it can stop at each `yield`, so that other requests are served meanwhile. */
 export type Pieces<Result> = Generator<undefined, Result>;
 
-/** How long work goes on before others have a turn, in milliseconds. */
+/** How long a request works before others have a turn, in milliseconds. */
 const turnMs = 10;
+
+/** How long a request may work without a result, in milliseconds of all its turns together. */
+export const mostWorkMs = 5_000;
+
+/** Makes the error for a request that works too long without a result, naming what the client can ask for less of. */
+export type TooWide = () => ApiError;
+
+/** The turns of one request at the process: all of its work that may take long is done in them. */
+export type Turns = {
+  /** Begins a turn: to be called where the work begins, or goes on after something was awaited. */
+  begin(): void;
+  /**
+   * Whether others should have a turn: to be asked in each round of a loop.
+   *
+   * @param rounds what was done since it was asked last, in rounds of some 100 ns; the clock is looked at after a thousand of them
+   */
+  isOver(rounds?: number): boolean;
+  /** Ends a turn without letting others have one: to be called where the work is done, or before anything is awaited. */
+  end(): void;
+  /**
+   * Ends a turn, lets others have theirs, and begins the next one.
+   *
+   * @throws ApiError 400 where there was no result for `mostWorkMs`, or where the client has left; then it is not sent
+   */
+  pass(tooWide?: TooWide): Promise<void>;
+  /** Notes that the work has come to a result, such as a candidate: the time without a result begins anew. */
+  noteResult(): void;
+};
+
+/** After so many rounds, some 0.1 ms, the clock is looked at. */
+const roundsPerLook = 1_000;
+
+/** The turns of a request. @param gone a signal that is aborted where the client leaves; the first `pass` asks for it */
+export function openTurns(gone?: () => AbortSignal): Turns {
+  let beganMs = performance.now();
+  let workedMs = 0;
+  let rounds = 0;
+  let isOver = false;
+  let hasResult = false;
+  let signal: AbortSignal | undefined;
+  const begin = (): void => {
+    beganMs = performance.now();
+    isOver = false;
+  };
+  const end = (): void => {
+    workedMs = hasResult ? 0 : workedMs + performance.now() - beganMs;
+    hasResult = false;
+  };
+  return {
+    begin,
+    end,
+    isOver: (more = 1) => {
+      if (isOver) return true;
+      rounds += more;
+      if (rounds < roundsPerLook) return false;
+      rounds = 0;
+      isOver = performance.now() - beganMs >= turnMs;
+      return isOver;
+    },
+    pass: async (tooWide = tooMuch) => {
+      end();
+      if (workedMs > mostWorkMs) throw tooWide();
+      signal ??= gone?.();
+      await otherWork();
+      if (signal?.aborted) throw badRequest('The client has left.');
+      begin();
+    },
+    noteResult: () => {
+      hasResult = true;
+    },
+  };
+}
+
+const tooMuch: TooWide = () =>
+  badRequest(`The request was given up after ${mostWorkMs / 1000} s of work. Ask for less at once.`);
 
 /**
  * Does work in pieces.
  *
- * @param signal ends the work early, such as where the client has left. @throws its reason then
+ * @returns the result itself where the work was done before its first turn was over: nothing else has happened meanwhile
+ * @throws what `pass` throws
  */
-export async function inPieces<Result>(work: Pieces<Result>, signal?: AbortSignal): Promise<Result> {
-  let turnEndsMs = performance.now() + turnMs;
+export function inPieces<Result>(work: Pieces<Result>, turns: Turns, tooWide?: TooWide): Result | Promise<Result> {
+  turns.begin();
   for (let step = work.next(); ; step = work.next()) {
-    if (step.done) return step.value;
-    if (performance.now() < turnEndsMs) continue;
-    await otherWork();
-    signal?.throwIfAborted();
-    turnEndsMs = performance.now() + turnMs;
+    if (step.done) {
+      turns.end();
+      return step.value;
+    }
+    if (turns.isOver(roundsPerLook)) return turns.pass(tooWide).then(() => inPieces(work, turns, tooWide));
   }
+}
+
+/** Does work in one piece: for what takes a few milliseconds, or must not be interrupted. */
+export function atOnce<Result>(work: Pieces<Result>): Result {
+  for (let step = work.next(); ; step = work.next()) if (step.done) return step.value;
 }

@@ -9,7 +9,7 @@ import { providerInventoriesBodies } from '../../src/api/inventory_body.ts';
 import { checkInPieces } from '../../src/rest/check_in_pieces.ts';
 import { integer, keyed, list, object, text } from '../../src/rest/json_schema.ts';
 import { parseLongJson } from '../../src/rest/long_json.ts';
-import { inPieces } from '../../src/rest/pieces.ts';
+import { inPieces, openTurns } from '../../src/rest/pieces.ts';
 import { complaintOf } from '../../src/rest/schema_complaint.ts';
 
 type Outcome = { readonly output: unknown } | { readonly complaint: string };
@@ -21,8 +21,8 @@ const outcomeOf = (output: unknown, issues: readonly v.BaseIssue<unknown>[] = []
 
 /** Checks a value in pieces, of which every object and array is one that has some values. */
 async function inPiecesOf(schema: v.GenericSchema, value: unknown, longFrom: number): Promise<Outcome> {
-  const { value: parsed, long } = await inPieces(parseLongJson(JSON.stringify(value), { longFrom }));
-  const { output, issues } = await inPieces(checkInPieces(schema, parsed, long));
+  const { value: parsed, long } = await inPieces(parseLongJson(JSON.stringify(value), { longFrom }), openTurns());
+  const { output, issues } = await inPieces(checkInPieces(schema, parsed, long), openTurns());
   return outcomeOf(output, issues);
 }
 

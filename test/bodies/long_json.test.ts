@@ -3,10 +3,10 @@ import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import fc from 'fast-check';
 import { type LongJson, parseLongJson } from '../../src/rest/long_json.ts';
-import { inPieces } from '../../src/rest/pieces.ts';
+import { inPieces, openTurns } from '../../src/rest/pieces.ts';
 
-const parse = (text: string, longFrom?: number): Promise<LongJson> =>
-  inPieces(parseLongJson(text, longFrom === undefined ? {} : { longFrom }));
+const parse = async (text: string, longFrom?: number): Promise<LongJson> =>
+  inPieces(parseLongJson(text, longFrom === undefined ? {} : { longFrom }), openTurns());
 
 suite('a long JSON text', () => {
   test('has the value that JSON.parse gives it, or is refused where that refuses it', () =>

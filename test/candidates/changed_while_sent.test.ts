@@ -8,13 +8,15 @@ import fc from 'fast-check';
 import { parseCandidateRequest } from '../../src/candidates/query.ts';
 import type { CandidateRequest } from '../../src/candidates/request.ts';
 import { candidatesJson } from '../../src/candidates/response.ts';
-import { openSearch, type SearchOptions, search } from '../../src/candidates/search.ts';
+import { openSearch, resolveForSearch, type SearchOptions, search } from '../../src/candidates/search.ts';
 import type { LivingFleet } from '../../src/fleet/fleet.ts';
 import { showEffects } from '../../src/fleet/own_writes.ts';
 import { streamedBody } from '../../src/http/streamed_body.ts';
 import { ApiError } from '../../src/rest/errors.ts';
 import { jsonBody } from '../../src/rest/json_body.ts';
+import { atOnce, openTurns } from '../../src/rest/pieces.ts';
 import { parseQuery } from '../../src/rest/query_string.ts';
+import { readChunks, textOfChunks, turnsThatEnd } from '../chunks.ts';
 import { changeFleet } from '../fleet/change_fleet.ts';
 import { type AllRows, createFleet } from '../fleet/made_up_fleet.ts';
 import { requestOf } from './plain_request.ts';
@@ -32,18 +34,22 @@ function comparable(text: string, request: CandidateRequest): AnswerText {
   return { ...answer, allocation_requests: answer.allocation_requests.map((each) => JSON.stringify(each)).sort() };
 }
 
-const textOf = (chunks: Iterable<Uint8Array>): string => Buffer.concat([...chunks]).toString();
-
-/** The text of an answer, before whose every candidate but the first the fleet changes. Undefined if the request is refused. */
+/**
+ * The text of an answer, before whose every candidate but the first the fleet changes, and in every pause of its search. Undefined if
+ * the request is refused.
+ */
 function answerDuringChanges(
   { fleet, hold }: LivingFleet,
   request: CandidateRequest,
   options: SearchOptions,
   version: number,
-  change: () => void,
+  { isOver, change }: { readonly isOver: () => boolean; readonly change: () => void },
 ): string | undefined {
   try {
-    const { candidates, settle } = openSearch(fleet, request, options);
+    const { candidates, settle } = openSearch(fleet, atOnce(resolveForSearch(fleet, request)), {
+      ...options,
+      turns: turnsThatEnd(isOver),
+    });
     const changing = function* () {
       let isFirst = true;
       for (const candidate of candidates) {
@@ -56,7 +62,7 @@ function answerDuringChanges(
         change();
       }
     };
-    return textOf(candidatesJson(fleet, request, changing(), version));
+    return textOfChunks(candidatesJson(fleet, request, changing(), version));
   } catch (error) {
     if (error instanceof ApiError) return undefined;
     throw error;
@@ -71,8 +77,8 @@ const orders = fc.constantFrom<CandidateRequest['order'][]>(
   [{ kind: 'prefer', traitName: 'HW_CPU_X86_AVX2' }],
 );
 
-test('whatever changes between two candidates, the answer is that of the moment of the first', () => {
-  const seen = { several: 0, changed: 0 };
+test('whatever changes between two candidates and in pauses of the search, the answer is that of the moment of the first', () => {
+  const seen = { several: 0, changed: 0, pauses: 0 };
   fc.assert(
     fc.property(
       anyTopology,
@@ -84,7 +90,8 @@ test('whatever changes between two candidates, the answer is that of the moment 
         version: fc.constantFrom(12, 28, 29, 39),
       }),
       fc.array(anyChange, { minLength: 1, maxLength: 12 }),
-      (topology, asked, { strategy, limited, order, version }, list) => {
+      fc.array(fc.boolean(), { minLength: 1, maxLength: 7 }),
+      (topology, asked, { strategy, limited, order, version }, list, pauses) => {
         const request = { ...asked, order };
         const options = { strategy, limited, randomize: false };
         let rows = rowsOf(topology);
@@ -98,9 +105,17 @@ test('whatever changes between two candidates, the answer is that of the moment 
           changed += 1;
           rows = changeFleet(living, rows, next);
         };
-        const text = answerDuringChanges(living, request, options, version, change);
+        const isOver = () => {
+          const [now = false] = pauses;
+          pauses.push(pauses.shift() ?? false);
+          if (now) seen.pauses += 1;
+          return now;
+        };
+        const text = answerDuringChanges(living, request, options, version, { isOver, change });
         if (text === undefined) return;
-        const expected = textOf(candidatesJson(still.fleet, request, search(still.fleet, request, options), version));
+        const expected = textOfChunks(
+          candidatesJson(still.fleet, request, search(still.fleet, request, options), version),
+        );
         assert.deepEqual(comparable(text, request), comparable(expected, request));
         if (changed > 1) seen.several += 1;
         seen.changed += changed;
@@ -108,7 +123,7 @@ test('whatever changes between two candidates, the answer is that of the moment 
     ),
     { numRuns: 1000 },
   );
-  assert.ok(seen.several > 100, JSON.stringify(seen));
+  assert.ok(seen.several > 100 && seen.pauses > 1000, JSON.stringify(seen));
 });
 
 const host = (_: unknown, place: number): Node =>
@@ -131,17 +146,17 @@ for (const [version, hostCount] of [
   [28, 60_000],
   [39, 30_000],
 ] as const) {
-  test(`an answer of many chunks at 1.${version} is of the moment of its first one, though the fleet changes after each`, () => {
+  test(`an answer of many chunks at 1.${version} is of the moment of its first one, though the fleet changes after each`, async () => {
     const rows = rowsOf(Array.from({ length: hostCount }, host));
     const query = version === 39 ? parseQuery('resources=VCPU:1') : parseQuery('resources=VCPU:1&limit=39000');
     const request = parseCandidateRequest(query, version);
     const options = { strategy: 'depth-first', randomize: false, limited: version !== 39 } as const;
     const still = createFleet(rows).fleet;
-    const expected = textOf(candidatesJson(still, request, search(still, request, options), version));
+    const expected = textOfChunks(candidatesJson(still, request, search(still, request, options), version));
     const living = createFleet(rows);
-    const { candidates, settle } = openSearch(living.fleet, request, options);
+    const { candidates, settle } = openSearch(living.fleet, atOnce(resolveForSearch(living.fleet, request)), options);
     let isHeld = false;
-    const body = jsonBody(candidatesJson(living.fleet, request, candidates, version), (giveUp) => {
+    const hold = (giveUp: () => void) => {
       settle();
       isHeld = true;
       const moment = living.hold(giveUp);
@@ -151,11 +166,12 @@ for (const [version, hostCount] of [
           moment.end();
         },
       };
-    });
+    };
+    const body = await jsonBody(candidatesJson(living.fleet, request, candidates, version), hold, openTurns());
     assert.ok(!(body instanceof Uint8Array), 'or this test proves nothing');
     let now = rows;
     const read: Uint8Array[] = [];
-    for (const chunk of body) {
+    for await (const chunk of readChunks(body)) {
       read.push(chunk);
       // Hosts of which the candidates were told already, and hosts that the search has not reached.
       for (const start of [10 * read.length, hostCount - 2 - 10 * read.length]) {
@@ -167,13 +183,18 @@ for (const [version, hostCount] of [
     }
     assert.ok(read.length > 5, `${read.length} chunks`);
     assert.equal(isHeld, false);
-    assert.ok(textOf(read) === expected, 'the answer is of another moment');
+    assert.ok(textOfChunks(read) === expected, 'the answer is of another moment');
     const request2 = requestOf(request.groups, { nested: request.nested });
-    const later = textOf(candidatesJson(living.fleet, request2, search(living.fleet, request2, options), version));
+    const later = textOfChunks(
+      candidatesJson(living.fleet, request2, search(living.fleet, request2, options), version),
+    );
     const reloaded = createFleet(now).fleet;
     assert.deepEqual(
       comparable(later, request2),
-      comparable(textOf(candidatesJson(reloaded, request2, search(reloaded, request2, options), version)), request2),
+      comparable(
+        textOfChunks(candidatesJson(reloaded, request2, search(reloaded, request2, options), version)),
+        request2,
+      ),
     );
   });
 }
@@ -185,12 +206,13 @@ test('if too much would be kept for answers, the oldest one breaks off, and what
   const living = createFleet(rowsOf(Array.from({ length: count }, host)));
   const request = parseCandidateRequest(parseQuery('resources=VCPU:1'), 39);
   const options = { strategy: 'depth-first', randomize: false, limited: false } as const;
-  const open = () => {
-    const { candidates, settle } = openSearch(living.fleet, request, options);
-    const body = jsonBody(candidatesJson(living.fleet, request, candidates, 39), (giveUp) => {
+  const open = async () => {
+    const { candidates, settle } = openSearch(living.fleet, atOnce(resolveForSearch(living.fleet, request)), options);
+    const hold = (giveUp: () => void) => {
       settle();
       return living.hold(giveUp);
-    });
+    };
+    const body = await jsonBody(candidatesJson(living.fleet, request, candidates, 39), hold, openTurns());
     return body instanceof Uint8Array ? assert.fail('or this test proves nothing') : body;
   };
   const changeAll = () => {
@@ -201,10 +223,10 @@ test('if too much would be kept for answers, the oldest one breaks off, and what
     }
   };
   const shown = Array.from(living.fleet.byId.values(), (provider) => new WeakRef(provider));
-  const expected = textOf(candidatesJson(living.fleet, request, search(living.fleet, request, options), 39));
-  const first = open();
+  const expected = textOfChunks(candidatesJson(living.fleet, request, search(living.fleet, request, options), 39));
+  const first = await open();
   changeAll();
-  const second = open();
+  const second = await open();
   let isCutOff = false;
   const stream = streamedBody(first, () => {
     isCutOff = true;
@@ -215,7 +237,7 @@ test('if too much would be kept for answers, the oldest one breaks off, and what
   let more = await stream.read();
   for (; !more.done; more = await stream.read());
   assert.ok(isCutOff);
-  assert.ok(textOf(second) === expected, 'the other answer comes to its end');
+  assert.ok(textOfChunks(await Array.fromAsync(readChunks(second))) === expected, 'the other answer comes to its end');
   await setImmediate();
   collect();
   const left = shown.filter((each) => each.deref() !== undefined).length;

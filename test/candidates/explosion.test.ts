@@ -7,6 +7,8 @@ import { candidatesJson } from '../../src/candidates/response.ts';
 import { search } from '../../src/candidates/search.ts';
 import type { Fleet } from '../../src/fleet/fleet.ts';
 import { jsonBody } from '../../src/rest/json_body.ts';
+import { openTurns } from '../../src/rest/pieces.ts';
+import { holdNothing, readChunks } from '../chunks.ts';
 import { anyEngine } from '../engines.ts';
 import { createFleet } from '../fleet/made_up_fleet.ts';
 import { at, makeProvider, requestsTo } from '../requests.ts';
@@ -189,10 +191,10 @@ suite('explosions of combinations', () => {
     collect();
     const before = process.memoryUsage().heapUsed;
     const candidates = search(fleet, request, { strategy: 'depth-first', randomize: false, limited: false });
-    const body = jsonBody(candidatesJson(fleet, request, candidates, 12), () => ({ end: () => {} }));
+    const body = await jsonBody(candidatesJson(fleet, request, candidates, 12), holdNothing, openTurns());
     assert.ok(!(body instanceof Uint8Array));
     let [bytes, chunks, most] = [0, 0, 0];
-    for (const chunk of body) {
+    for await (const chunk of readChunks(body)) {
       bytes += chunk.length;
       if (++chunks % 100 !== 0) continue;
       collect();

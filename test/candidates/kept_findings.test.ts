@@ -7,6 +7,7 @@ import { search } from '../../src/candidates/search.ts';
 import type { Fleet } from '../../src/fleet/fleet.ts';
 import { showEffects } from '../../src/fleet/own_writes.ts';
 import { ApiError } from '../../src/rest/errors.ts';
+import { textOfChunks } from '../chunks.ts';
 import { createFleet } from '../fleet/made_up_fleet.ts';
 import { groupOf, requestOf } from './plain_request.ts';
 import { anyChange, changes } from './random_change.ts';
@@ -27,7 +28,7 @@ function answerTo(fleet: Fleet, request: CandidateRequest): FoundOrRefused {
   try {
     const candidates = search(fleet, request, { strategy: 'depth-first', randomize: false, limited: false });
     const answer: { allocation_requests: unknown[] } = JSON.parse(
-      Buffer.concat([...candidatesJson(fleet, request, candidates, 39)]).toString(),
+      textOfChunks(candidatesJson(fleet, request, candidates, 39)),
     );
     // A fleet that was changed lists the same in another order than a new one.
     return { ...answer, allocation_requests: answer.allocation_requests.map((each) => JSON.stringify(each)).sort() };

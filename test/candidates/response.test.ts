@@ -7,6 +7,7 @@ import { candidatesJson } from '../../src/candidates/response.ts';
 import { search } from '../../src/candidates/search.ts';
 import type { Fleet } from '../../src/fleet/fleet.ts';
 import { parseQuery } from '../../src/rest/query_string.ts';
+import { textOfChunks } from '../chunks.ts';
 import { createFleet } from '../fleet/made_up_fleet.ts';
 import { naiveAnswer } from './naive_answer.ts';
 import { anyRequest } from './random_request.ts';
@@ -18,7 +19,7 @@ const versions = [10, 11, 12, 16, 17, 26, 27, 28, 29, 33, 34, 39];
 
 const textAt = (fleet: Fleet, request: CandidateRequest, version: number): string => {
   const candidates = search(fleet, request, { strategy: 'depth-first', randomize: false, limited: false });
-  return Buffer.concat([...candidatesJson(fleet, request, candidates, version)]).toString();
+  return textOfChunks(candidatesJson(fleet, request, candidates, version));
 };
 
 const host = (place: number, more: Partial<Omit<Node, 'stock'>>): Node =>
@@ -60,7 +61,7 @@ suite('answers to candidates queries', () => {
     const { fleet } = createFleet(rowsOf(topology));
     const all = search(fleet, request, { strategy: 'depth-first', randomize: false, limited: false });
     const some = [...all].filter((_, place) => place % 5 === 0);
-    const text = Buffer.concat([...candidatesJson(fleet, request, some, 39)]).toString();
+    const text = textOfChunks(candidatesJson(fleet, request, some, 39));
     assert.ok(withoutSpaces(text) === JSON.stringify(naiveAnswer(topology, request, some, 39)));
   });
 

@@ -6,6 +6,8 @@ import { bareResponse, renderAnswer } from '../../src/http/answer.ts';
 import type { HonoEnv } from '../../src/http/exchange.ts';
 import { createApiServer } from '../../src/http/server/server.ts';
 import { jsonBody } from '../../src/rest/json_body.ts';
+import { openTurns } from '../../src/rest/pieces.ts';
+import { holdNothing } from '../chunks.ts';
 import { selfSigned } from '../keystone/certificate.ts';
 
 /** A server whose slow requests wait until the test releases them, and the requests that reached it. */
@@ -74,9 +76,8 @@ export async function serving(secure: boolean, use: (served: Served) => Promise<
     const made = function* () {
       for (let chunk = 0; chunk < chunks; chunk += 1) yield new Uint8Array(chunkBytes).fill(0x20);
     };
-    return bareResponse(
-      renderAnswer({ status: 200, body: jsonBody(made(), () => ({ end: () => {} })) }, 39, '', () => {}),
-    );
+    const body = await jsonBody(made(), holdNothing, openTurns());
+    return bareResponse(renderAnswer({ status: 200, body }, 39, '', () => {}));
   });
   const api = createApiServer(app, { clientTimeoutMs, ...(secure ? { tls: selfSigned() } : {}) });
   await new Promise<void>((resolve) => api.server.listen(0, '127.0.0.1', resolve));

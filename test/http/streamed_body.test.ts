@@ -6,11 +6,10 @@ import { bareResponse, renderAnswer } from '../../src/http/answer.ts';
 import type { HonoEnv } from '../../src/http/exchange.ts';
 import { listen } from '../../src/http/server/listen.ts';
 import { jsonBody } from '../../src/rest/json_body.ts';
+import { openTurns } from '../../src/rest/pieces.ts';
+import { holdNothing } from '../chunks.ts';
 
 const failure = new Error('The rest cannot be made.');
-
-/** Nothing must be held for these chunks. */
-const hold = () => ({ end: () => {} });
 
 /** @param fails whether an error follows the last chunk */
 function* chunksOf(count: number, bytes: number, fails: boolean): Generator<Uint8Array<ArrayBuffer>> {
@@ -28,14 +27,14 @@ for (const [count, bytes] of [
     test(`${count} chunks of ${bytes} bytes ${fails ? 'and an error are cut off' : 'are sent to their end'}`, async () => {
       const told: unknown[] = [];
       const app = new Hono<HonoEnv>();
-      app.get('/', (c) =>
-        bareResponse(
-          renderAnswer({ status: 200, body: jsonBody(chunksOf(count, bytes, fails), hold) }, 39, '', (error) => {
-            told.push(error);
-            c.env.outgoing?.destroy();
-          }),
-        ),
-      );
+      app.get('/', async (c) => {
+        const body = await jsonBody(chunksOf(count, bytes, fails), holdNothing, openTurns());
+        const cutOff = (error: unknown) => {
+          told.push(error);
+          c.env.outgoing?.destroy();
+        };
+        return bareResponse(renderAnswer({ status: 200, body }, 39, '', cutOff));
+      });
       app.onError((_, c) => c.text('refused', 400));
       const { url, close } = await listen(app, { host: '127.0.0.1', port: 0, drainMs: 100 });
       try {

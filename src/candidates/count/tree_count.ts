@@ -37,7 +37,7 @@ export const mostOneByOne = 200;
 /** @param work how many looks all trees may take together */
 export function treeCounter(request: ResolvedRequest, sharing: Sharing, work: Work): TreeCounter {
   const atTree: Work = { looks: 0 };
-  const candidatesAt = candidatesOf(request, sharing, 'steady', atTree);
+  const candidatesAt = candidatesOf(request, sharing, 'steady', { work: atTree });
   const [only, another] = request.groups;
   const group = another === undefined ? only : undefined;
 
@@ -46,7 +46,7 @@ export function treeCounter(request: ResolvedRequest, sharing: Sharing, work: Wo
     atTree.looks = granted;
     const found: (readonly Take[])[] = [];
     const take = (candidate: Candidate): boolean => found.push(takesOf(candidate)) >= most;
-    for (const candidate of candidatesAt(anchor)) if (take(candidate)) break;
+    for (const candidate of candidatesAt(anchor)) if (candidate !== undefined && take(candidate)) break;
     work.looks -= granted - atTree.looks + request.groups.length * treeOf(anchor).length;
     return found;
   };

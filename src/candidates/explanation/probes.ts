@@ -33,7 +33,7 @@ export function createProbes(fleet: Fleet, sharing: Sharing, work: Work): Probes
   const atTree: Work = { looks: 0 };
   const ofResolved = (request: ResolvedRequest): Probe => {
     if (request.groups.length === 0) return () => true;
-    const candidatesAt = candidatesOf(request, sharing, 'steady', atTree);
+    const candidatesAt = candidatesOf(request, sharing, 'steady', { work: atTree });
     return (anchor) => {
       if (!satisfiesTraits(anchor.traitIds, request.rootTraits)) return false;
       const providers = treeOf(anchor).length + sharing.usableBy(anchor).length;
