@@ -98,14 +98,17 @@ function refuse(problem: string, names: readonly string[], rules: ReadonlyMap<st
 }
 
 /** Whether the check of a rule, or of a rule that it refers to, compares the project of the request. */
-function asksForProject(rule: Rule, rules: Rules, within: ReadonlySet<string> = new Set()): boolean {
-  if (printCheck(rule.check).includes('%(project_id)s')) return true;
-  const referred = referredRules(rule.check).filter((name) => !within.has(name));
-  const inside = new Set([...within, ...referred]);
-  return referred.some((name) => {
-    const other = findRule(rules, name);
-    return other !== undefined && asksForProject(other, rules, inside);
-  });
+function asksForProject(rule: Rule, rules: Rules): boolean {
+  const reached = new Set([rule]);
+  // The loop also goes through those that it adds.
+  for (const { check } of reached) {
+    if (printCheck(check).includes('%(project_id)s')) return true;
+    for (const name of referredRules(check)) {
+      const other = findRule(rules, name);
+      if (other !== undefined) reached.add(other);
+    }
+  }
+  return false;
 }
 
 /** Warnings go to standard error, so that they do not mix with the output. */

@@ -14,33 +14,33 @@ export function nearName(written: string, known: Iterable<string>): string | und
   const comparable = [...known].filter((name) => Math.abs(written.length - name.length) <= forgiven(name));
   const distances = comparable.map((name) => ({
     name,
-    distance: editDistance(written.toLowerCase(), name.toLowerCase(), costOfReplacing(name)),
+    distance: editDistance(written.toLowerCase(), name.toLowerCase(), costOfReplacing(name), forgiven(name)),
   }));
   const near = distances.filter(({ name, distance }) => distance <= forgiven(name));
   return near.toSorted((one, other) => one.distance - other.distance)[0]?.name;
 }
 
 /**
- * How many letters must be added, removed, replaced or swapped with the next letter to turn one text into the other.
+ * How many letters must be added, removed, replaced or swapped with the next letter to turn one text into the other;
+ * some larger number if they are more than `limit`.
  *
  * @param replacing the cost of one replaced letter
  */
-function editDistance(from: string, to: string, replacing: number): number {
-  // rows[i][j] is the distance between the first i letters of `from` and the first j letters of `to`.
-  const rows = [Array.from({ length: to.length + 1 }, (_, length) => length)];
+function editDistance(from: string, to: string, replacing: number, limit: number): number {
+  // rows[i][j] is the distance between the first i letters of `from` and the first j letters of `to`. If i and j differ
+  // by more than the limit, the distance is larger, and is left out.
+  const rows = [Array.from({ length: Math.min(to.length, limit) + 1 }, (_, length) => length)];
   const at = (i: number, j: number): number => rows[i]?.[j] ?? Number.POSITIVE_INFINITY;
   for (let i = 1; i <= from.length; i += 1) {
-    const row = [i];
+    const row: number[] = [];
     rows.push(row);
-    for (let j = 1; j <= to.length; j += 1) {
+    for (let j = Math.max(0, i - limit); j <= Math.min(to.length, i + limit); j += 1) {
       const swapped = i > 1 && j > 1 && from[i - 1] === to[j - 2] && from[i - 2] === to[j - 1];
-      row.push(
-        Math.min(
-          at(i - 1, j) + 1,
-          at(i, j - 1) + 1,
-          at(i - 1, j - 1) + (from[i - 1] === to[j - 1] ? 0 : replacing),
-          swapped ? at(i - 2, j - 2) + 1 : Number.POSITIVE_INFINITY,
-        ),
+      row[j] = Math.min(
+        at(i - 1, j) + 1,
+        at(i, j - 1) + 1,
+        at(i - 1, j - 1) + (from[i - 1] === to[j - 1] ? 0 : replacing),
+        swapped ? at(i - 2, j - 2) + 1 : Number.POSITIVE_INFINITY,
       );
     }
   }

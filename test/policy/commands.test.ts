@@ -129,6 +129,27 @@ test('policy check explains its result, and the exit code shows it', async () =>
   });
 });
 
+test('policy check explains a rule once, however often and however deep others refer to it', async () => {
+  const rules = (count: number, text: (next: string) => string) =>
+    Array.from({ length: count }, (_, index) => `r${index}: ${text(`rule:r${index + 1}`)}\n`).join('');
+  const policy =
+    `"placement:usages": rule:r0\n"placement:traits:list": rule:t0\n` +
+    `${rules(30, (next) => `${next} and ${next}`)}r30: project_id:%(project_id)s\n` +
+    `${rules(3000, (next) => next)
+      .replaceAll('r', 't')
+      .replaceAll('tule', 'rule')}t3000: role:x\n`;
+  await withPolicy(policy, async (run) => {
+    const doubled = await run('check', 'placement:usages', '--project', 'p1');
+    assert.equal(doubled.code, 0);
+    assert.match(doubled.stdout, /^yes +r30 \(see above\)$/m);
+    assert.equal(doubled.stdout.match(/project_id: p1/g)?.length, 1);
+    assert.equal((await run('check', 'placement:usages')).code, 2, 'it asks for the project');
+    const long = await run('check', 'placement:traits:list', '--roles', 'x');
+    assert.equal(long.code, 0);
+    assert.match(long.stdout, /^yes +t99 \(rules in it are left out\)\n$/m);
+  });
+});
+
 test('a rule that no request and no other rule uses is reported, with the rule that was probably meant', async () => {
   const policy =
     '"placement:trait:list": role:reader\nolder_api: role:x\nours: role:y\n"placement:usages": rule:ours\n' +

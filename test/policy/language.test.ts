@@ -5,8 +5,10 @@ import fc from 'fast-check';
 import { type Check, printCheck } from '../../src/access/policy/check.ts';
 import { CircularRules, evaluate } from '../../src/access/policy/evaluate.ts';
 import { parseRule } from '../../src/access/policy/parse.ts';
+import { assembleRules, circumstancesOf, decide } from '../../src/access/policy/rules.ts';
 import type { Values } from '../../src/access/policy/template.ts';
-import { naiveEvaluation } from './naive_evaluation.ts';
+import { noIdentity } from '../../src/rest/identity.ts';
+import { naiveEvaluation, naiveRuleEvaluation } from './naive_evaluation.ts';
 
 type Rule = Parameters<typeof parseRule>[0];
 
@@ -79,6 +81,28 @@ suite('parsing', () => {
       const { check, problems } = parseRule(rule);
       assert.deepEqual([check, problems.length], [{ type: 'broken', text: rule }, 1], rule);
       assert.match(problems[0] ?? '', /cannot be parsed, so it denies/);
+    }
+  });
+
+  test('a rule of very many words or parentheses is read, and one that is nested very deep denies', () => {
+    const many = Array.from({ length: 50_000 }, (_, index) => `a:${index}`);
+    assert.deepEqual(parseRule(`(${many.join(' or ')})`).problems, []);
+    const parentheses = ')'.repeat(100_000);
+    assert.deepEqual(parseRule(`a:${parentheses}b`).check, { type: 'match', kind: 'a', match: `${parentheses}b` });
+    const around = [
+      (depth: number) => `${'('.repeat(depth)}role:admin${')'.repeat(depth)}`,
+      (depth: number) => `${'not '.repeat(depth)}role:admin`,
+      (depth: number) => `${'not ( '.repeat(depth / 2)}role:admin${' )'.repeat(depth / 2)}`,
+    ];
+    for (const nest of around) {
+      assert.equal(holds(`role:nobody or ${nest(200)}`), true, nest(2));
+      for (const depth of [202, 100_000]) {
+        const { check, problems } = parseRule(nest(depth));
+        assert.equal(check.type, 'broken', nest(2));
+        assert.match(problems.join(), /cannot be parsed, so it denies: around one check are more than 200 parentheses/);
+        assert.ok(problems.join().length < 500, 'the message has the beginning of the rule only');
+      }
+      assert.equal(holds(`${`${nest(200)} and `.repeat(5)}role:admin`), true, 'beside each other there may be more');
     }
   });
 
@@ -162,6 +186,42 @@ suite('evaluation', () => {
     assert.throws(() => holds('rule:one', rules), CircularRules);
     assert.throws(() => holds('not rule:one', rules), CircularRules);
     assert.equal(holds('role:admin or rule:one', rules), true);
+  });
+});
+
+suite('rules that refer to many others', () => {
+  /** Evaluates `rule:0` and counts how often a rule is asked for. */
+  function evaluateRules(rules: ReadonlyMap<string, Check>): readonly [boolean | undefined, asked: number] {
+    let asked = 0;
+    const rule = (name: string) => {
+      asked += 1;
+      return rules.get(name);
+    };
+    return [evaluate(parseRule('rule:0').check, { credentials, target, rule }), asked];
+  }
+  const rulesOf = (count: number, text: (next: string) => string, last: string) =>
+    new Map(
+      Array.from({ length: count }, (_, index) => {
+        const own = index === count - 1 ? last : text(`rule:${index + 1}`);
+        return [String(index), parseRule(own).check] as const;
+      }),
+    );
+
+  test('a rule is evaluated once, however often others refer to it', () => {
+    for (const operator of ['and', 'or', 'and not']) {
+      for (const last of ['role:admin', 'role:nobody', 'rule:nothing']) {
+        const rules = rulesOf(18, (next) => `${next} ${operator} ${next}`, last);
+        const [, asked] = evaluateRules(rules);
+        assert.ok(asked <= 19, `${operator} ${last}: ${asked}`);
+      }
+    }
+  });
+
+  test('a chain of rules may be long, and a circle in it is found', () => {
+    const chain = (last: string) => evaluateRules(rulesOf(100_000, (next) => `role:nobody or ${next}`, last));
+    assert.deepEqual(chain('role:admin'), [true, 100_000]);
+    assert.deepEqual(chain('role:nobody'), [false, 100_000]);
+    assert.throws(() => chain('rule:50000'), CircularRules);
   });
 });
 
@@ -270,6 +330,55 @@ suite('properties', () => {
       { numRuns: 5000 },
     );
     assert.ok(opened > 100, 'some rules with unknown checks allow nevertheless');
+  });
+
+  test('rules that refer to each other have the results of an evaluator that goes through each of them anew', () => {
+    const names = ['one', 'two', 'three', 'four', 'fallback'];
+    const single = fc.oneof(
+      { weight: 3, arbitrary: fc.constantFrom('role:admin', 'role:none', 'badcheck') },
+      { weight: 2, arbitrary: fc.constantFrom(...names, 'nothing', 'nowhere').map((name) => `rule:${name}`) },
+    );
+    const { rule } = fc.letrec<{ rule: string }>((tie) => ({
+      rule: fc.oneof(
+        { maxDepth: 3, depthSize: 'small' },
+        single,
+        fc.tuple(tie('rule'), operator, tie('rule')).map((parts) => `( ${parts.join(' ')} )`),
+        tie('rule').map((inner) => `not ${inner}`),
+      ),
+    }));
+    const results = new Map<unknown, number>();
+    fc.assert(
+      fc.property(fc.array(rule, { minLength: names.length, maxLength: names.length }), fc.boolean(), (texts, last) => {
+        const written = names.map((name, index) => ({ name, check: parseRule(texts[index] ?? '').check, file: 'f' }));
+        const settings = { enforceScope: false, enforceNewDefaults: true, policyDefaultRule: 'fallback' };
+        const rules = assembleRules(last ? written : written.slice(0, -1), settings);
+        const own = (name: string) => rules.byName.get(name)?.check;
+        const unknown: Check = { type: 'broken', text: 'unknown' };
+        const standIn = own('fallback');
+        const leaf = (each: Check) => (each.type === 'match' ? each.match === 'admin' : undefined);
+        const identity = { ...noIdentity, roles: ['admin'] };
+        for (const name of [...names, 'nothing']) {
+          const check = own(name) ?? standIn;
+          if (check === undefined) continue;
+          const lookup = (each: string) =>
+            own(each) ?? (standIn && { type: 'or' as const, checks: [standIn, unknown] });
+          const expected = naiveRuleEvaluation(check, lookup, leaf, [name]);
+          results.set(expected, (results.get(expected) ?? 0) + 1);
+          let result: boolean | undefined | 'circle';
+          try {
+            result = evaluate(check, circumstancesOf(rules, identity, {}), [name]);
+          } catch (error) {
+            assert.ok(error instanceof CircularRules);
+            result = 'circle';
+          }
+          assert.equal(result, expected, `${name} of ${JSON.stringify(texts)}`);
+          const because = expected === 'circle' ? 'circle' : 'check';
+          assert.deepEqual(decide(rules, name, identity, {}), { allowed: expected === true, because });
+        }
+      }),
+      { numRuns: 5000 },
+    );
+    for (const each of [true, false, undefined, 'circle']) assert.ok((results.get(each) ?? 0) > 500, String(each));
   });
 
   test('whatever cannot be evaluated stays so behind any number of not', () => {

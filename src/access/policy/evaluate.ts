@@ -14,65 +14,105 @@ export type Circumstances = {
 /** Rules that refer to each other in a circle. They cannot be evaluated, so they deny. */
 export class CircularRules extends Error {}
 
+/** What rules that were evaluated before decide under the same circumstances, by name. */
+export type RuleResults = Map<string, boolean | undefined>;
+
+/** A check that is being evaluated. */
+type Begun = {
+  readonly check: Check;
+  /** What it joins or turns round, or the check of the rule that it refers to. */
+  readonly parts: readonly Check[];
+  /** How many of its parts need no evaluation any more. */
+  done: number;
+  /** By what is known so far. */
+  result: boolean | undefined;
+};
+
 /**
  * Whether a check holds; undefined where that cannot be told, since a check is malformed, or asks for a rule or a value
  * that does not exist. A request is allowed only by true. So what is unknown allows nothing behind a `not` either, and
  * takes nothing away where the other checks decide: `role:admin or rule:unknown` allows administrators.
  *
+ * Each rule is evaluated once. That is right since all evaluations of a rule take the same way: one that came to a result
+ * met no rule that it was within, so none does. It is a loop, because a chain of rules may be long.
+ *
  * @param within the names of the rules that are being evaluated already.
+ * @param results is completed.
  * @throws CircularRules where a rule refers to itself, directly or through other rules.
  */
 export function evaluate(
   check: Check,
   circumstances: Circumstances,
   within: readonly string[] = [],
+  results: RuleResults = new Map(),
 ): boolean | undefined {
-  switch (check.type) {
-    case 'allow':
-      return true;
-    case 'deny':
-      return false;
-    case 'broken':
-      return undefined;
-    case 'not': {
-      const result = evaluate(check.check, circumstances, within);
-      return result === undefined ? undefined : !result;
+  const inside = new Set(within);
+  const path: Begun[] = [];
+  let last = begin(check, circumstances, inside, results);
+  for (;;) {
+    const part = last.parts[last.done];
+    if (part !== undefined) {
+      path.push(last);
+      last = begin(part, circumstances, inside, results);
+      continue;
     }
-    case 'and':
-    case 'or':
-      return evaluateAll(check, circumstances, within);
-    default:
-      return evaluateMatch(check, circumstances, within);
+    if (last.check.type === 'match' && last.check.kind === 'rule') {
+      inside.delete(last.check.match);
+      results.set(last.check.match, last.result);
+    }
+    const around = path.pop();
+    if (around === undefined) return last.result;
+    addResult(around, last.result);
+    last = around;
   }
 }
 
-/** One check that is false decides an `and`, one that is true an `or`, also if others are unknown. */
-function evaluateAll(
-  { type, checks }: Extract<Check, { type: 'and' | 'or' }>,
-  circumstances: Circumstances,
-  within: readonly string[],
-): boolean | undefined {
-  const decisive = type === 'or';
-  let result: boolean | undefined = !decisive;
-  for (const check of checks) {
-    const each = evaluate(check, circumstances, within);
-    if (each === decisive) return decisive;
-    if (each === undefined) result = undefined;
+function begin(check: Check, circumstances: Circumstances, inside: Set<string>, results: RuleResults): Begun {
+  switch (check.type) {
+    case 'not':
+      return { check, parts: [check.check], done: 0, result: undefined };
+    case 'and':
+    case 'or':
+      return { check, parts: check.checks, done: 0, result: check.type === 'and' };
+    case 'match':
+      return check.kind === 'rule'
+        ? beginRule(check, circumstances, inside, results)
+        : { check, parts: [], done: 0, result: evaluateMatch(check, circumstances) };
+    default:
+      return { check, parts: [], done: 0, result: check.type === 'broken' ? undefined : check.type === 'allow' };
   }
-  return result;
+}
+
+function beginRule(
+  check: Extract<Check, { type: 'match' }>,
+  circumstances: Circumstances,
+  inside: Set<string>,
+  results: RuleResults,
+): Begun {
+  const name = check.match;
+  if (results.has(name)) return { check, parts: [], done: 0, result: results.get(name) };
+  if (inside.has(name)) throw new CircularRules([...inside, name].join(' -> '));
+  inside.add(name);
+  const own = circumstances.rule(name);
+  return { check, parts: own === undefined ? [] : [own], done: 0, result: undefined };
+}
+
+/** One check that is false decides an `and`, one that is true an `or`, also if others are unknown. */
+function addResult(around: Begun, result: boolean | undefined): void {
+  const { type } = around.check;
+  around.done += 1;
+  if (type === 'not') around.result = result === undefined ? undefined : !result;
+  else if (type === 'match') around.result = result;
+  else if (result === (type === 'or')) {
+    around.result = result;
+    around.done = around.parts.length;
+  } else if (result === undefined) around.result = undefined;
 }
 
 function evaluateMatch(
   { kind, match }: Extract<Check, { type: 'match' }>,
-  circumstances: Circumstances,
-  within: readonly string[],
+  { credentials, target }: Circumstances,
 ): boolean | undefined {
-  const { credentials, target } = circumstances;
-  if (kind === 'rule') {
-    if (within.includes(match)) throw new CircularRules([...within, match].join(' -> '));
-    const check = circumstances.rule(match);
-    return check === undefined ? undefined : evaluate(check, circumstances, [...within, match]);
-  }
   const literal = literalText(kind);
   // A request that is about no project is not about that of a token which has none.
   const wanted = fillTemplate(match, target, literal === undefined);

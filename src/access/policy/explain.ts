@@ -1,16 +1,28 @@
 import type { Identity } from '../../rest/identity.ts';
 import { type Check, printCheck } from './check.ts';
 import { scopeOf } from './credentials.ts';
-import { CircularRules, type Circumstances, evaluate } from './evaluate.ts';
+import { CircularRules, type Circumstances, evaluate, type RuleResults } from './evaluate.ts';
 import { circumstancesOf, decide, findRule, type Rule, type Rules } from './rules.ts';
 import { fillTemplate, literalText, pythonText, type Values } from './template.ts';
 
 /** What a rule decides, and lines of text that say why. */
 export type Explanation = { readonly allowed: boolean; readonly lines: readonly string[] };
 
+/** What is explained, and what was so far. */
+type Explained = {
+  readonly rules: Rules;
+  readonly circumstances: Circumstances;
+  readonly results: RuleResults;
+  /** The names of the rules that have their lines. */
+  readonly names: Set<string>;
+};
+
+/** So many rules may be inside of each other in an explanation, which is long enough then. */
+const maxRulesDeep = 100;
+
 /**
  * What a rule decides, and why: one line for each check, which says whether it holds, and if not, which value is
- * missing or different.
+ * missing or different. A rule that is referred to several times is explained where it is first.
  */
 export function explainDecision(rules: Rules, name: string, identity: Identity, target: Values): Explanation {
   const { allowed, because } = decide(rules, name, identity, target);
@@ -34,7 +46,8 @@ export function explainDecision(rules: Rules, name: string, identity: Identity, 
     );
   }
   const circumstances = circumstancesOf(rules, identity, target);
-  return { allowed, lines: [...lines, ...explainRule(rule, rules, circumstances, 1, [rule.name])] };
+  const explained: Explained = { rules, circumstances, results: new Map(), names: new Set() };
+  return { allowed, lines: [...lines, ...explainRule(rule, explained, 1, [rule.name])] };
 }
 
 /** Where a rule comes from, for people. */
@@ -43,50 +56,43 @@ export const originOf = ({ file }: Rule): string => file ?? 'default';
 const mark = (met: boolean, depth: number, text: string): string =>
   `${met ? 'yes' : 'no '} ${'  '.repeat(depth - 1)}${text}`;
 
-function explainRule(
-  rule: Rule,
-  rules: Rules,
-  circumstances: Circumstances,
-  depth: number,
-  within: readonly string[],
-): readonly string[] {
-  const met = isMet(rule.check, circumstances, within);
+function explainRule(rule: Rule, explained: Explained, depth: number, within: readonly string[]): readonly string[] {
+  const met = isMet(rule.check, explained, within);
+  if (explained.names.has(rule.name)) return [mark(met, depth, `${rule.name} (see above)`)];
+  if (within.length > maxRulesDeep) return [mark(met, depth, `${rule.name} (rules in it are left out)`)];
+  explained.names.add(rule.name);
   return [
     mark(met, depth, `${rule.name} = ${printCheck(rule.check)} (${originOf(rule)})`),
-    ...explainCheck(rule.check, rules, circumstances, depth + 1, within),
+    ...explainCheck(rule.check, explained, depth + 1, within),
   ];
 }
 
-function explainCheck(
-  check: Check,
-  rules: Rules,
-  circumstances: Circumstances,
-  depth: number,
-  within: readonly string[],
-): readonly string[] {
-  const met = isMet(check, circumstances, within);
+function explainCheck(check: Check, explained: Explained, depth: number, within: readonly string[]): readonly string[] {
+  const met = isMet(check, explained, within);
   if (check.type === 'and' || check.type === 'or') {
     return [
       mark(met, depth, check.type === 'and' ? 'all of' : 'any of'),
-      ...check.checks.flatMap((each) => explainCheck(each, rules, circumstances, depth + 1, within)),
+      ...check.checks.flatMap((each) => explainCheck(each, explained, depth + 1, within)),
     ];
   }
   if (check.type === 'not') {
-    return [mark(met, depth, 'not'), ...explainCheck(check.check, rules, circumstances, depth + 1, within)];
+    return [mark(met, depth, 'not'), ...explainCheck(check.check, explained, depth + 1, within)];
   }
   if (check.type === 'broken')
     return [mark(met, depth, `${check.text} (malformed: it allows nothing, also behind not)`)];
   if (check.type !== 'match') return [mark(met, depth, printCheck(check))];
-  if (check.kind !== 'rule') return [mark(met, depth, `${printCheck(check)} ${explainMatch(check, circumstances)}`)];
-  const referred = findRule(rules, check.match);
+  if (check.kind !== 'rule') {
+    return [mark(met, depth, `${printCheck(check)} ${explainMatch(check, explained.circumstances)}`)];
+  }
+  const referred = findRule(explained.rules, check.match);
   if (referred === undefined) return [mark(met, depth, `${printCheck(check)} (there is no such rule)`)];
   if (within.includes(check.match)) return [mark(met, depth, `${printCheck(check)} (the rule refers to itself)`)];
-  return explainRule(referred, rules, circumstances, depth, [...within, check.match]);
+  return explainRule(referred, explained, depth, [...within, check.match]);
 }
 
-function isMet(check: Check, circumstances: Circumstances, within: readonly string[]): boolean {
+function isMet(check: Check, { circumstances, results }: Explained, within: readonly string[]): boolean {
   try {
-    return evaluate(check, circumstances, within) === true;
+    return evaluate(check, circumstances, within, results) === true;
   } catch (error) {
     if (error instanceof CircularRules) return false;
     throw error;

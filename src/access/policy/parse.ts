@@ -24,6 +24,13 @@ export function parseRule(rule: string | readonly (string | readonly string[])[]
   return { check, problems };
 }
 
+/** A rule or a check in a message, which need not have all of it. */
+const shown = (text: string): string =>
+  text.length > 200 ? `${JSON.stringify(text.slice(0, 200))} (and so on)` : JSON.stringify(text);
+
+/** How many parentheses and `not` may be around a check: they are read and printed by recursion. */
+const maxDepth = 200;
+
 type Token =
   | { readonly type: 'and' | 'or' | 'not' | '(' | ')' }
   | { readonly type: 'check'; readonly check: Check }
@@ -33,20 +40,47 @@ type Token =
 function parseText(text: string, problems: string[]): Check {
   if (text === '') return allow;
   const tokens = tokenize(text, problems);
-  const parsed = parseOr(tokens, 0);
+  const isDeep = depthOf(tokens) > maxDepth;
+  const parsed = isDeep ? undefined : parseOr(tokens, 0);
   if (parsed !== undefined && parsed.next === tokens.length) return parsed.check;
   problems.push(
-    `The rule ${JSON.stringify(text)} cannot be parsed, so it denies: write checks such as role:admin, joined by ` +
-      'and, or and not, and close every parenthesis.',
+    `The rule ${shown(text)} cannot be parsed, so it denies: ` +
+      (isDeep
+        ? `around one check are more than ${maxDepth} parentheses and not.`
+        : 'write checks such as role:admin, joined by and, or and not, and close every parenthesis.'),
   );
   return { type: 'broken', text };
+}
+
+/** How many parentheses and `not` are around a check at most. */
+function depthOf(tokens: readonly Token[]): number {
+  let deepest = 0;
+  let depth = 0;
+  /** The depth of what comes next in the group, but for each `not` before it; and those of the groups around. */
+  let own = 0;
+  const around: number[] = [];
+  for (const { type } of tokens) {
+    if (type === 'not') depth += 1;
+    else if (type === '(') {
+      around.push(own);
+      depth += 1;
+      own = depth;
+    } else {
+      if (type === ')') own = around.pop() ?? 0;
+      depth = own;
+    }
+    deepest = Math.max(deepest, depth);
+  }
+  return deepest;
 }
 
 /** The words of the rule; parentheses at the ends of a word stand for themselves. */
 function tokenize(text: string, problems: string[]): readonly Token[] {
   return text.split(/\s+/).flatMap((word): Token[] => {
     const inner = word.replace(/^\(+/, '');
-    const core = inner.replace(/\)+$/, '');
+    let end = inner.length;
+    while (inner[end - 1] === ')') end -= 1; // an expression for it would begin anew at each parenthesis inside
+    const core = inner.slice(0, end);
     const opening = Array.from({ length: word.length - inner.length }, (): Token => ({ type: '(' }));
     const closing = Array.from({ length: inner.length - core.length }, (): Token => ({ type: ')' }));
     return [...opening, ...(core === '' ? [] : [tokenOf(core, inner, problems)]), ...closing];
@@ -133,6 +167,6 @@ function parseCheck(text: string, problems: string[]): Check {
           ? 'after a percent sign must come (name)s, or another percent sign'
           : undefined;
   if (problem === undefined) return { type: 'match', kind, match };
-  problems.push(`The check ${JSON.stringify(text)} denies, since ${problem}.`);
+  problems.push(`The check ${shown(text)} denies, since ${problem}.`);
   return { type: 'broken', text };
 }

@@ -1,5 +1,6 @@
 import { createRequire } from 'node:module';
 import type { Document, Node } from 'yaml';
+import { firstOf } from './first_of.ts';
 import { parseRule } from './parse.ts';
 import type { FileRule } from './rules.ts';
 import { sentenceOf } from './yaml_fault.ts';
@@ -53,27 +54,45 @@ export function parsePolicyFile(text: string, file: string): ParsedFile {
   }
 
   const problems: string[] = [];
-  const warnings: string[] = [];
+  const malformed: string[] = [];
   // If a name has several values, the last one counts, as in toJS.
   const nodes = new Map(contents.items.map(({ key, value }) => [String(isScalar(key) ? key.value : key), value]));
   // toJS resolves aliases and merges; the nodes are needed only to see how a value was written.
   const rules = Object.entries(document.toJS() as Readonly<Record<string, unknown>>).flatMap(([name, value]) => {
     const written = nodes.get(name);
-    const place = isNode(written) ? at(written.range?.[0]) : file;
+    const place = (): string => (isNode(written) ? at(written.range?.[0]) : file);
     if (isBareTag(written)) {
-      problems.push(`${place}: ${name} has an exclamation mark without quotes, which YAML ignores. Write "!" to deny.`);
+      problems.push(
+        `${place()}: ${name} has an exclamation mark without quotes, which YAML ignores. Write "!" to deny.`,
+      );
       return [];
     }
     const rule = value ?? '';
     if (!isRule(rule)) {
-      problems.push(`${place}: ${name} must be a rule in quotes, such as "role:admin", or a list of lists of checks.`);
+      problems.push(
+        `${place()}: ${name} must be a rule in quotes, such as "role:admin", or a list of lists of checks.`,
+      );
       return [];
     }
     const parsed = parseRule(rule);
-    warnings.push(...parsed.problems.map((problem) => `${file}: ${name}: ${problem}`));
+    for (const problem of parsed.problems) malformed.push(`${name}: ${problem}`);
     return [{ name, check: parsed.check, file }];
   });
-  return problems.length > 0 ? broken(problems) : { rules, problems, warnings };
+  if (problems.length > 0) {
+    return broken(
+      firstOf(
+        problems,
+        (problem) => problem,
+        (others) => `${file}: ${others} more rules are of these kinds.`,
+      ),
+    );
+  }
+  const warnings = firstOf(
+    malformed,
+    (problem) => `${file}: ${problem}`,
+    (others) => `${file}: ${others} more rules and checks are malformed, so they deny.`,
+  );
+  return { rules, problems, warnings };
 }
 
 type Rule = string | readonly (string | readonly string[])[];
@@ -92,10 +111,15 @@ const isBareTag = (node: unknown): boolean => yaml().isNode(node) && node.tag ==
 /** An alias whose anchor no value before it has. */
 function unknownAlias(document: Document): Node | undefined {
   const { visit } = yaml();
+  // The library's own search for an anchor goes through the whole document.
+  const anchors = new Set<string>();
   let found: Node | undefined;
   visit(document, {
+    Node: (_, node) => {
+      if ('anchor' in node && node.anchor !== undefined) anchors.add(node.anchor);
+    },
     Alias: (_, alias) => {
-      if (alias.resolve(document) !== undefined) return undefined;
+      if (anchors.has(alias.source)) return undefined;
       found = alias;
       return visit.BREAK;
     },

@@ -1,8 +1,9 @@
 import { lstatSync, readdirSync, readFileSync, type Stats, statSync } from 'node:fs';
 import path from 'node:path';
 import { messageOf } from '../../text/message_of.ts';
+import { ruleComplaints } from './complaints.ts';
 import { parsePolicyFile } from './parse_file.ts';
-import { assembleRules, type FileRule, type RuleSettings, type Rules, ruleComplaints } from './rules.ts';
+import { assembleRules, type FileRule, type RuleSettings, type Rules } from './rules.ts';
 
 /** `[oslo_policy]`, with absolute paths. */
 export type PolicySettings = RuleSettings & {

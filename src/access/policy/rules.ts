@@ -1,6 +1,5 @@
 import type { Identity } from '../../rest/identity.ts';
-import { nearName } from '../../text/near_name.ts';
-import { type Check, printCheck, referredRules } from './check.ts';
+import { type Check, printCheck } from './check.ts';
 import { computeRuleDefaults } from './compute_defaults.ts';
 import { credentialsOf, type Scope, scopeOf } from './credentials.ts';
 import { metricsRule, type RuleDefault, ruleDefaults } from './defaults.ts';
@@ -36,7 +35,7 @@ export type Rules = { readonly byName: ReadonlyMap<string, Rule>; readonly setti
 export type Decision = { readonly allowed: boolean; readonly because: 'check' | 'scope' | 'unknown rule' | 'circle' };
 
 /** Placement's rules, and then those of the services beside it. */
-const allDefaults: readonly RuleDefault[] = [...ruleDefaults, metricsRule, ...computeRuleDefaults];
+export const allDefaults: readonly RuleDefault[] = [...ruleDefaults, metricsRule, ...computeRuleDefaults];
 
 /** The defaults and the rules of the files. A later rule replaces an earlier one of the same name. */
 export function assembleRules(fileRules: readonly FileRule[], settings: RuleSettings): Rules {
@@ -102,62 +101,19 @@ export const circumstancesOf = (rules: Rules, identity: Identity, target: Values
  * otherwise `not rule:unknown` would be allowed.
  */
 function standIn({ byName, settings }: Rules): Check | undefined {
-  const fallback = byName.get(settings.policyDefaultRule);
-  return fallback && { type: 'or', checks: [fallback.check, { type: 'broken', text: 'unknown' }] };
+  const name = settings.policyDefaultRule;
+  if (!byName.has(name)) return undefined;
+  // Referred to by its name, it is evaluated once for all rules that do not exist.
+  return {
+    type: 'or',
+    checks: [
+      { type: 'match', kind: 'rule', match: name },
+      { type: 'broken', text: 'unknown' },
+    ],
+  };
 }
 
 /** Whether the rule of this name allows tokens of the scope. The scopes of rules that it refers to do not matter. */
 function isInScope(rules: Rules, name: string, scope: Scope): boolean {
   return rules.byName.get(name)?.default?.scopeTypes?.includes(scope) ?? true;
-}
-
-/** Problems of rules that refer to others, and rules without effect, one sentence for each. */
-export function ruleComplaints(rules: Rules): readonly string[] {
-  const { byName } = rules;
-  const complaints = [...unusedRules(rules)];
-  for (const { name, check } of byName.values()) {
-    const undefinedOnes = referredRules(check).filter((referred) => !byName.has(referred));
-    if (undefinedOnes.length > 0) {
-      complaints.push(`The policy rule ${name} refers to rules that do not exist: ${undefinedOnes.join(', ')}.`);
-    }
-    if (isInCircle(name, byName)) {
-      complaints.push(`The policy rule ${name} refers to itself, directly or through other rules, so it denies.`);
-    }
-  }
-  return complaints;
-}
-
-/**
- * Rules of files that no request and no other rule uses: their names are of older releases or misspelled, so that the
- * default holds instead.
- */
-function unusedRules({ byName, settings }: Rules): readonly string[] {
-  const used = new Set([
-    settings.policyDefaultRule,
-    ...allDefaults.flatMap(({ deprecated }) => deprecated?.name ?? []),
-    ...[...byName.values()].flatMap(({ check }) => referredRules(check)),
-  ]);
-  const unused = [...byName.values()].filter((rule) => rule.default === undefined && !used.has(rule.name));
-  return unused.map(({ name, file }) => {
-    const meant = nearName(
-      name,
-      allDefaults.map((rule) => rule.name),
-    );
-    const question = meant === undefined ? '' : ` Did you mean ${meant}?`;
-    return `The policy rule ${name} of ${file} has no effect: no request and no other rule asks for it.${question}`;
-  });
-}
-
-function isInCircle(name: string, byName: ReadonlyMap<string, Rule>): boolean {
-  const seen = new Set<string>();
-  const queue = [name];
-  for (let next = queue.pop(); next !== undefined; next = queue.pop()) {
-    const rule = byName.get(next);
-    for (const referred of rule === undefined ? [] : referredRules(rule.check)) {
-      if (referred === name) return true;
-      if (!seen.has(referred)) queue.push(referred);
-      seen.add(referred);
-    }
-  }
-  return false;
 }
