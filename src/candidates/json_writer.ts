@@ -9,8 +9,8 @@ export type JsonWriter = {
   /** Whether there is enough for a chunk. */
   isFull(): boolean;
   /**
-   * Everything since the last chunk. The first chunk is in lent memory (answer_memory.ts). All answers are written in
-   * the same buffer, so a caller must take what it wrote before it lets other code run.
+   * Everything since the last chunk. The first chunk is in lent memory (answer_memory.ts). Others may write meanwhile: what was
+   * written and not taken yet is in a buffer of its own.
    */
   take(): Uint8Array<ArrayBuffer>;
 };
@@ -27,45 +27,57 @@ const chunkBytes = 256 * 1024;
 const firstChunkBytes = 8 * 1024 * 1024 - chunkBytes;
 
 /**
- * The buffer in which all chunks are written. Growing buffers for each answer would cause collections of V8's whole
- * heap.
+ * The buffer in which the next chunk is written, unless a writer has it. Growing buffers for each answer would cause
+ * collections of V8's whole heap.
  */
-let scratch = lendMemory(chunkBytes);
+let scratch: Buffer<ArrayBuffer> | undefined;
+
+const nothing = Buffer.alloc(0);
 
 /**
  * Copying bytes takes a fifth of the time of joining strings: 0.09 ms instead of 0.46 for 1,000 flat hosts with
  * summaries.
  */
 export function jsonWriter(): JsonWriter {
+  /** What is written in, from the first text of a chunk until the chunk is taken. */
+  let own = nothing;
   let length = 0;
   let enough = firstChunkBytes;
   const makeRoomFor = (added: number): void => {
-    if (length + added <= scratch.length) return;
+    if (length + added <= own.length) return;
+    if (own === nothing) {
+      own = scratch ?? lendMemory(chunkBytes);
+      scratch = undefined;
+      if (added <= own.length) return;
+    }
     const larger = lendMemory(length + added);
-    larger.set(scratch.subarray(0, length));
-    takeBackMemory(scratch);
-    scratch = larger;
+    larger.set(own.subarray(0, length));
+    takeBackMemory(own);
+    own = larger;
   };
   return {
     text: (text) => {
       makeRoomFor(text.length);
-      length += scratch.write(text, length, 'latin1');
+      length += own.write(text, length, 'latin1');
     },
     bytes: (bytes, skipped = 0) => {
       makeRoomFor(bytes.length);
-      scratch.set(skipped === 0 ? bytes : bytes.subarray(skipped), length);
+      own.set(skipped === 0 ? bytes : bytes.subarray(skipped), length);
       length += bytes.length - skipped;
     },
     isFull: () => length >= enough,
     take: () => {
-      let taken = scratch.subarray(0, length);
-      if (length > scratch.length / 2) {
-        scratch = lendMemory(scratch.length);
+      let taken = own.subarray(0, length);
+      if (length > own.length / 2) {
+        scratch ??= lendMemory(own.length);
       } else {
         // Only an answer that is a single chunk is given back after it was sent.
         taken = enough === firstChunkBytes ? lendMemory(length).subarray(0, length) : Buffer.allocUnsafeSlow(length);
-        taken.set(scratch.subarray(0, length));
+        taken.set(own.subarray(0, length));
+        if (scratch === undefined && own !== nothing) scratch = own;
+        else takeBackMemory(own);
       }
+      own = nothing;
       length = 0;
       enough = chunkBytes;
       return taken;
