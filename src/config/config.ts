@@ -60,6 +60,8 @@ export type Config = {
     readonly statementTimeout: number;
     /** A statement that takes at least this many milliseconds is logged. -1 means never. */
     readonly slowStatementMs: number;
+    /** Seconds between two comparisons of the fleet with PostgreSQL. 0 means never. */
+    readonly compareEvery: number;
     /** Run the migrations at start. */
     readonly syncOnStartup: boolean;
   };

@@ -41,6 +41,7 @@ export const defaultConfig: Config = deepFreeze({
     preparedStatements: true,
     statementTimeout: 30,
     slowStatementMs: 1000,
+    compareEvery: 300,
     syncOnStartup: false,
   },
   placement: {

@@ -106,6 +106,10 @@ export const optionSpecs: {
       type: integer(-1),
       help: 'A statement that takes at least this many milliseconds is logged, without its values; -1 for never.',
     },
+    compareEvery: {
+      type: integer(0, 86_400),
+      help: 'Seconds between two comparisons of what is in memory with PostgreSQL, which find writes that nothing has logged; 0 for never.',
+    },
     syncOnStartup: { type: boolean, help: 'Migrate the database at start.' },
   },
   placement: {

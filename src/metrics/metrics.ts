@@ -45,6 +45,8 @@ export type Metrics = {
   readonly claimRetried: () => void;
   /** Counts consumers that were removed because their terms had ended. */
   readonly consumersRemoved: (count: number) => void;
+  /** Counts that the fleet differed from the database. */
+  readonly fleetDiffered: () => void;
   /** The text of a scrape: the metrics of each process that serves the port, and the capacity of the fleet. */
   scrape(): Promise<string>;
 };
@@ -130,6 +132,11 @@ export function openMetrics(
     help: 'Consumers that this process removed because their terms had ended.',
     registers,
   });
+  const differences = new Counter({
+    name: 'placement_fleet_differences_total',
+    help: 'How often a comparison found that the database was changed unnoticed, so that the fleet was loaded whole.',
+    registers,
+  });
   registerState(register, database, fleet, () => ageBeforeScrape ?? fleet.ageSeconds());
 
   const scrape = async (): Promise<string> => {
@@ -170,6 +177,7 @@ export function openMetrics(
     }),
     claimRetried: () => claimed.inc({ outcome: 'retried' }),
     consumersRemoved: (count) => ended.inc(count),
+    fleetDiffered: () => differences.inc(),
     scrape: () => {
       // Usually any client may scrape, so all requests that come during a scrape share its answer.
       underWay ??= scrape().finally(() => {

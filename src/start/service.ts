@@ -13,6 +13,7 @@ import { forgetFromTimeToTime } from '../claims/former_consumers.ts';
 import { openOwners } from '../claims/owners.ts';
 import type { Config } from '../config/config.ts';
 import { type Followers, openFollowers } from '../fleet/changes/followers.ts';
+import { compareFromTimeToTime } from '../fleet/comparison.ts';
 import { type FleetKeeper, openFleet } from '../fleet/keeper.ts';
 import { openProviderWrites } from '../fleet/provider_writes.ts';
 import { pruneFromTimeToTime } from '../fleet/prune.ts';
@@ -118,6 +119,12 @@ export async function openService(
       outages,
       ...(metrics === undefined ? {} : { onRemoved: metrics.consumersRemoved }),
     });
+    const stopComparing = compareFromTimeToTime(database, fleet, {
+      logger,
+      outages,
+      everyMs: config.placementDatabase.compareEvery * 1000,
+      ...(metrics === undefined ? {} : { onDifference: metrics.fleetDiffered }),
+    });
     const deletions = openDeletions(database);
     const allocationReads = openAllocationReads(database);
     const providerWrites = openProviderWrites(database, fleet);
@@ -160,6 +167,7 @@ export async function openService(
       endFollowers: followers.end,
       close: async () => {
         followers.end();
+        await stopComparing();
         await stopPruning();
         await stopForgetting();
         await compute?.close();

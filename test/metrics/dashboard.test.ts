@@ -122,6 +122,7 @@ suite('the Grafana dashboard', () => {
       'placement_fleet_age_seconds',
       'placement_fleet_refreshes_total',
       'placement_fleet_loads_total',
+      'placement_fleet_differences_total',
       'placement_database_connections',
       'placement_database_connections_idle',
       'placement_database_waiting',

@@ -1,0 +1,64 @@
+import { sql } from 'kysely';
+import type { Database } from '../engine/connect.ts';
+import { onlyRow } from '../engine/only_row.ts';
+import type { Moment } from './change_log.ts';
+import { readChangedIds, readNames } from './changed_ids.ts';
+import { readPages } from './pages.ts';
+import { areAmong, type FleetPage, type Ids, type NameRows } from './rows.ts';
+
+/** Providers as one snapshot has them, and which of them changed since an earlier moment as far as the log says. */
+export type ReadBeside = {
+  /** Undefined where there are more of them than were to be read: then only `ids` tells which. */
+  readonly page: FleetPage | undefined;
+  readonly ids: readonly number[];
+  /** All providers that changed, whether they were asked for or not. */
+  readonly changed: ReadonlySet<number>;
+};
+
+/** How long a statement waits for a lock, in milliseconds: a table that is locked is compared another time. */
+const lockTimeoutMs = 1_000;
+
+/**
+ * Reads providers, and what the log has since a moment, in one snapshot: all others of them must be as they were at that moment.
+ *
+ * @param options.most how many providers are read at most
+ * @returns undefined where the log lacks changes, or everything must be loaded
+ */
+export function readUnchanged(
+  { patient }: Database,
+  since: Moment,
+  { wanted, most }: { readonly wanted: Ids; readonly most: number },
+): Promise<ReadBeside | undefined> {
+  return patient
+    .transaction()
+    .setIsolationLevel('repeatable read')
+    .setAccessMode('read only')
+    .execute(async (trx) => {
+      await sql`set local lock_timeout = ${sql.lit(lockTimeoutMs)}`.execute(trx);
+      const { reload, ids: logged } = await readChangedIds(trx, since);
+      if (reload) return undefined;
+      const changed = new Set(logged ?? []);
+      const { ids } = await onlyRow(
+        trx,
+        sql<{
+          ids: number[];
+        }>`select coalesce(json_agg(id), '[]') as ids from resource_providers where id ${areAmong(wanted)}`,
+      );
+      let page: FleetPage | undefined;
+      if (ids.length <= most) for await (const only of readPages(trx, [wanted])) page = only;
+      return { page, ids, changed };
+    });
+}
+
+/** Reads all names; undefined where the log says that some changed since a moment, or lacks changes. */
+export function readUnchangedNames({ patient }: Database, since: Moment): Promise<NameRows | undefined> {
+  return patient
+    .transaction()
+    .setIsolationLevel('repeatable read')
+    .setAccessMode('read only')
+    .execute(async (trx) => {
+      await sql`set local lock_timeout = ${sql.lit(lockTimeoutMs)}`.execute(trx);
+      const { reload, areNamesChanged } = await readChangedIds(trx, since);
+      return reload || areNamesChanged ? undefined : readNames(trx);
+    });
+}
