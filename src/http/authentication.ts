@@ -1,9 +1,11 @@
 import type { MiddlewareHandler } from 'hono';
 import type { Keystone } from '../access/keystone/authenticate.ts';
 import type { Exchange, HonoEnv } from './exchange.ts';
+import { goneSignal } from './gone_signal.ts';
 import { versionHeader } from './microversion.ts';
+import { networkOf } from './network_of.ts';
 import { noauthIdentity } from './noauth.ts';
-import { authenticationRequired, keystoneUnavailable, unauthorized } from './unauthorized.ts';
+import { authenticationRequired, keystoneBusy, keystoneUnavailable, unauthorized } from './unauthorized.ts';
 
 /**
  * Finds the identity of a request, or refuses the request. `GET /` and the empty path need no token: clients discover
@@ -53,7 +55,9 @@ export const byKeystone = (
       const { method, headers } = c.req.raw;
       const asked = { method, accept: exchange.accept };
       const access = { method, path: exchange.prefix + encodeURI(exchange.path) };
-      const outcome = await keystone.authenticate(headers, access);
+      const caller = { client: networkOf(exchange.client), gone: () => goneSignal(c.env ?? {}) };
+      const outcome = await keystone.authenticate(headers, access, caller);
+      if (outcome === 'Keystone is busy') return keystoneBusy(asked);
       if (outcome === 'Keystone is unavailable') return keystoneUnavailable(asked);
       if (outcome === 'unauthorized') {
         const response = options.delayed ? unauthorized(asked) : authenticationRequired();

@@ -10,6 +10,7 @@ import { eventStream, releaseWhenSent, renderAnswer, renderEvents, respond } fro
 import { authorize } from './authorize.ts';
 import { type JsonBody, openJsonBody } from './body.ts';
 import type { Exchange, HonoEnv } from './exchange.ts';
+import { goneSignal } from './gone_signal.ts';
 import { readIfMatch } from './if_match.ts';
 import type { ServedApi } from './served_api.ts';
 
@@ -93,22 +94,6 @@ function checkMediaTypes(endpoint: Route, exchange: Exchange): void {
   if (endpoint.wantsJson && exchange.contentType.split(';')[0]?.trim() !== 'application/json') {
     throw new ApiError(415, `The media type ${exchange.contentType || 'None'} is not supported, use application/json`);
   }
-}
-
-/**
- * Aborted where the client leaves, or has left while its request waited for the database. One that closes its side of the connection
- * counts as gone: nothing else is heard of it until something is sent.
- */
-function goneSignal({ incoming, outgoing }: HonoEnv['Bindings']): AbortSignal {
-  const gone = new AbortController();
-  if (outgoing?.closed || incoming?.socket.readableEnded) gone.abort();
-  const leave = () => {
-    incoming?.socket.off('end', leave);
-    gone.abort();
-  };
-  incoming?.socket.once('end', leave);
-  outgoing?.once('close', leave);
-  return gone.signal;
 }
 
 function apiRequest(

@@ -49,6 +49,19 @@ export const keystoneUnavailable = (asked: Asked): Response =>
     'The Keystone service is temporarily unavailable.',
   );
 
+/** The same at once, since too many requests wait to ask Keystone. */
+export const keystoneBusy = (asked: Asked): Response => {
+  const response = frameworkError(
+    asked,
+    503,
+    'Service Unavailable',
+    'The server is currently unavailable. Please try again at a later time.',
+    'Too many requests wait for the Keystone service already.',
+  );
+  response.headers.set('retry-after', '5');
+  return response;
+};
+
 /** An error in the form of upstream's framework for errors of its middleware. */
 function frameworkError(
   { method, accept }: Asked,

@@ -1,7 +1,7 @@
-import { Counter, Histogram, type Registry } from 'prom-client';
+import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 import type { KeystoneObserver } from '../access/keystone/authenticate.ts';
 
-const outcomes = ['accepted', 'unauthorized', 'unavailable'] as const;
+const outcomes = ['accepted', 'unauthorized', 'unavailable', 'busy'] as const;
 
 /** Registers the metrics of a service that asks Keystone about tokens. */
 export function registerKeystone(register: Registry): KeystoneObserver {
@@ -33,5 +33,15 @@ export function registerKeystone(register: Registry): KeystoneObserver {
       durations.observe(seconds);
     },
     decided: (outcome) => decided.inc({ outcome }),
+    countQueued: (size) => {
+      new Gauge({
+        name: 'placement_keystone_queue_length',
+        help: 'Questions that wait for their turn to be asked of Keystone.',
+        registers,
+        collect() {
+          this.set(size());
+        },
+      });
+    },
   };
 }

@@ -1,5 +1,6 @@
 import { type Keystone, type Outcome, openKeystone } from '../../src/access/keystone/authenticate.ts';
 import type { KeystoneSettings } from '../../src/access/keystone/settings.ts';
+import type { Caller } from '../../src/access/keystone/validate.ts';
 import { defaultConfig } from '../../src/config/default_config.ts';
 import type { Identity } from '../../src/rest/identity.ts';
 import { type StandIn, settingsFor, withStandIn } from './stand_in.ts';
@@ -10,7 +11,7 @@ export type World = {
   /** The log, as `level: line`. */
   readonly logged: readonly string[];
   /** The outcome of a request with this token. */
-  outcome(token?: string, headers?: Readonly<Record<string, string>>): Promise<Outcome>;
+  outcome(token?: string, headers?: Readonly<Record<string, string>>, caller?: Caller): Promise<Outcome>;
 };
 
 export const completeSettings = (more: Partial<KeystoneSettings>): KeystoneSettings => ({
@@ -18,25 +19,30 @@ export const completeSettings = (more: Partial<KeystoneSettings>): KeystoneSetti
   ...more,
 });
 
-/** Calls back with a stand-in for Keystone, and a service that uses it. */
-export function withKeystone(more: Partial<KeystoneSettings>, use: (world: World) => Promise<void>): Promise<void> {
+/** Calls back with a stand-in for Keystone, and a service that uses it. @param limits other ones than those of the service */
+export function withKeystone(
+  more: Partial<KeystoneSettings>,
+  use: (world: World) => Promise<void>,
+  limits?: Parameters<typeof openKeystone>[2],
+): Promise<void> {
   return withStandIn(async (standIn) => {
     const logged: string[] = [];
     const at = (level: string) => (line: string) => void logged.push(`${level}: ${line}`);
     const settings = completeSettings({ ...settingsFor(standIn), ...more });
-    const keystone = openKeystone(settings, { warn: at('warn'), error: at('error') });
+    const keystone = openKeystone(settings, { warn: at('warn'), error: at('error') }, limits);
     try {
       await use({
         standIn,
         keystone,
         logged,
-        outcome: (token, headers = {}) =>
+        outcome: (token, headers = {}, caller = undefined) =>
           keystone.authenticate(
             new Headers({ ...(token === undefined ? {} : { 'x-auth-token': token }), ...headers }),
             {
               method: 'GET',
               path: '/resource_providers',
             },
+            caller,
           ),
       });
     } finally {

@@ -24,6 +24,7 @@ test('requests to Keystone are counted by their status, and requests of users by
       assert.equal(await ask('another'), 503);
       assert.deepEqual((await series()).toSorted(), [
         'placement_keystone_decisions_total{outcome="accepted"} 2',
+        'placement_keystone_decisions_total{outcome="busy"} 0',
         'placement_keystone_decisions_total{outcome="unauthorized"} 1',
         'placement_keystone_decisions_total{outcome="unavailable"} 1',
         'placement_keystone_request_duration_seconds_count 5',

@@ -87,7 +87,7 @@ export async function withStandIn<T>(
     const { method = '', url = '', headers } = request;
     const subject = String(headers['x-subject-token'] ?? '');
     log.push(subject === '' ? method : `${method} ${subject}`);
-    if (behaviour.delayMs > 0) await sleep(behaviour.delayMs);
+    if (behaviour.delayMs > 0) await sleep(behaviour.delayMs, undefined, { ref: false });
     const { pathname, searchParams } = new URL(url, 'http://stand-in');
     const respond = (status: number, json: unknown, more: Record<string, string> = {}): void => {
       response.writeHead(status, { 'content-type': 'application/json', ...more }).end(JSON.stringify(json));

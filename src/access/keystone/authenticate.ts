@@ -1,18 +1,19 @@
 import type { Identity, ServiceIdentity } from '../../rest/identity.ts';
 import { type Access, isAccessAllowed } from './access_rules.ts';
+import { KeystoneBusy, NobodyWaits, openKeystoneQueue } from './queue.ts';
 import { openServiceToken } from './service_token.ts';
 import { identityUrl, type KeystoneSettings, keystoneProblems, tlsOptions } from './settings.ts';
 import { KeystoneFault, type Token } from './token.ts';
 import { openTokenCache } from './token_cache.ts';
 import { type KeystoneAttempt, KeystoneUnreachable, openTransport } from './transport.ts';
-import { tokenValidation } from './validate.ts';
+import { type Caller, type Patience, tokenValidation } from './validate.ts';
 
 /** The identity of a request, or why it is unknown. */
-export type Outcome = Identity | 'unauthorized' | 'Keystone is unavailable';
+export type Outcome = Identity | 'unauthorized' | 'Keystone is unavailable' | 'Keystone is busy';
 
 /** Finds the identity of requests by asking Keystone. */
 export type Keystone = {
-  authenticate(headers: Headers, access: Access): Promise<Outcome>;
+  authenticate(headers: Headers, access: Access, caller?: Caller): Promise<Outcome>;
   /** Calls this observer from now on. */
   observe(observer: KeystoneObserver): void;
   /** Uses another user, or another password, to ask Keystone for the next token of this service. @throws Error where settings are missing */
@@ -24,7 +25,9 @@ export type Keystone = {
 export type KeystoneObserver = {
   attempted(attempt: KeystoneAttempt): void;
   /** A request with a token was authenticated, or was not. */
-  decided(outcome: 'accepted' | 'unauthorized' | 'unavailable'): void;
+  decided(outcome: 'accepted' | 'unauthorized' | 'unavailable' | 'busy'): void;
+  /** Takes a function that tells how many requests wait for their turn to ask Keystone. */
+  countQueued(size: () => number): void;
 };
 
 /** The log for tokens that could not be validated, and for unsafe settings. */
@@ -33,8 +36,11 @@ export type KeystoneLog = {
   readonly error: (line: string) => void;
 };
 
-/** How long a request waits for Keystone altogether, unless one attempt may take longer. */
+/** How long a request waits for Keystone altogether, once it is asked, unless one attempt may take longer. */
 const patienceSeconds = 10;
+/** How many questions Keystone is asked at a time, each by a connection of its own, and how many may wait for that. */
+const atATime = 64;
+const mostWaiting = 5_000;
 const maxCachedTokens = 20_000;
 const maxInvalidTokens = 10_000;
 /**
@@ -47,23 +53,32 @@ const invalidSeconds = 10;
  * Authentication as Keystone's own middleware (keystonemiddleware) does it. Keystone is not asked anything before the
  * first request with a token.
  *
+ * @param limits for tests: how long a request waits for Keystone, and how many requests may wait to ask it
  * @throws Error where settings are missing.
  */
-export function openKeystone(settings: KeystoneSettings, log: KeystoneLog): Keystone {
+export function openKeystone(
+  settings: KeystoneSettings,
+  log: KeystoneLog,
+  limits: { readonly patienceMs?: number; readonly mostWaiting?: number } = {},
+): Keystone {
   const url = usableUrl(settings);
-  const timeoutMs = (settings.httpConnectTimeout || patienceSeconds) * 1000;
-  const patienceMs = Math.max(patienceSeconds * 1000, timeoutMs);
+  const leastPatienceMs = limits.patienceMs ?? patienceSeconds * 1000;
+  const timeoutMs = settings.httpConnectTimeout ? settings.httpConnectTimeout * 1000 : leastPatienceMs;
+  const patienceMs = Math.max(leastPatienceMs, timeoutMs);
   let observer: KeystoneObserver | undefined;
   const transport = openTransport({
     url,
     tls: tlsOptions(settings),
     timeoutMs,
     maxRetries: settings.httpRequestMaxRetries,
+    maxConnections: atATime,
     onAttempt: (attempt) => observer?.attempted(attempt),
   });
+  const queue = openKeystoneQueue({ atATime, mostWaiting: limits.mostWaiting ?? mostWaiting });
   const serviceToken = openServiceToken(settings, transport);
   const validate = tokenValidation({
     transport,
+    queue,
     serviceToken,
     cache: openTokenCache<Token>({ seconds: settings.tokenCacheTime, limit: maxCachedTokens }),
     invalid: openTokenCache<true>({
@@ -83,9 +98,10 @@ export function openKeystone(settings: KeystoneSettings, log: KeystoneLog): Keys
   /** The service of a service token; undefined where the token is invalid or lacks a role that is required. */
   async function serviceOf(
     token: string,
-    deadlineMs: number,
+    caller: Caller,
+    patience: Patience,
   ): Promise<{ identity: Identity; mayExpire: boolean } | undefined> {
-    const valid = await validate(token, false, deadlineMs);
+    const valid = await validate(token, false, caller, patience);
     if (valid === undefined) return undefined;
     const { identity } = valid;
     const hasRole = identity.roles.some((role) => settings.serviceTokenRoles.includes(role));
@@ -100,13 +116,13 @@ export function openKeystone(settings: KeystoneSettings, log: KeystoneLog): Keys
     return { identity, mayExpire: hasRole };
   }
 
-  async function identify(headers: Headers, access: Access): Promise<Outcome> {
+  async function identify(headers: Headers, access: Access, caller: Caller): Promise<Outcome> {
     const ofService = headers.get('x-service-token')?.trim();
-    const deadlineMs = performance.now() + patienceMs;
-    const service = ofService ? await serviceOf(ofService, deadlineMs) : undefined;
+    const patience: Patience = { leftMs: patienceMs };
+    const service = ofService ? await serviceOf(ofService, caller, patience) : undefined;
     const userToken = (headers.get('x-auth-token') ?? headers.get('x-storage-token'))?.trim();
     if (!userToken) return 'unauthorized';
-    const token = await validate(userToken, service?.mayExpire ?? false, deadlineMs);
+    const token = await validate(userToken, service?.mayExpire ?? false, caller, patience);
     if (token === undefined || !isAccessAllowed(token, access, settings.serviceType, service !== undefined)) {
       return 'unauthorized';
     }
@@ -119,12 +135,19 @@ export function openKeystone(settings: KeystoneSettings, log: KeystoneLog): Keys
   }
 
   return {
-    authenticate: async (headers, access) => {
+    authenticate: async (headers, access, caller = anybody) => {
       try {
-        const outcome = await identify(headers, access);
+        const outcome = await identify(headers, access, caller);
         observer?.decided(outcome === 'unauthorized' ? outcome : 'accepted');
         return outcome;
       } catch (error) {
+        // The client has left: nobody gets this outcome.
+        if (error instanceof NobodyWaits) return 'Keystone is unavailable';
+        if (error instanceof KeystoneBusy) {
+          observer?.decided('busy');
+          log.error(`A token was not validated: ${error.message}`);
+          return settings.delayAuthDecision ? 'unauthorized' : 'Keystone is busy';
+        }
         if (!(error instanceof KeystoneFault || error instanceof KeystoneUnreachable)) throw error;
         observer?.decided('unavailable');
         log.error(`A token could not be validated: ${error.message}`);
@@ -133,6 +156,7 @@ export function openKeystone(settings: KeystoneSettings, log: KeystoneLog): Keys
     },
     observe: (given) => {
       observer = given;
+      given.countQueued(() => queue.size);
     },
     renewServiceUser: (renewed) => {
       usableUrl(renewed);
@@ -141,6 +165,8 @@ export function openKeystone(settings: KeystoneSettings, log: KeystoneLog): Keys
     close: () => transport.close(),
   };
 }
+
+const anybody: Caller = { client: '', gone: () => new AbortController().signal };
 
 /** The address of Keystone's API. @throws Error where settings are missing or cannot be used */
 function usableUrl(settings: KeystoneSettings): string {

@@ -45,19 +45,20 @@ export type TransportOptions = {
   readonly timeoutMs: number;
   /** How often a request without an answer is repeated: after half a second, one second, two ... */
   readonly maxRetries: number;
+  /** How many connections there are at most. */
+  readonly maxConnections: number;
   /** Called after each attempt. */
   readonly onAttempt: (attempt: KeystoneAttempt) => void;
 };
 
 const firstDelayMs = 500;
 const longestDelayMs = 60_000;
-const maxConnections = 64;
 /** The longest answer that is read. Catalogs of large clouds have some hundred kilobytes. */
 const maxAnswerBytes = 8 * 1024 * 1024;
 
 /** Opens no connection before the first request. */
 export function openTransport(options: TransportOptions): Transport {
-  const { url, tls: tlsSettings, timeoutMs, maxRetries, onAttempt } = options;
+  const { url, tls: tlsSettings, timeoutMs, maxRetries, maxConnections, onAttempt } = options;
   const settings = { keepAlive: true, maxSockets: maxConnections };
   const secure = url.startsWith('https:');
   const agent = secure

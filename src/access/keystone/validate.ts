@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import type { Asker, KeystoneQueue } from './queue.ts';
 import type { ServiceToken } from './service_token.ts';
 import { KeystoneFault, readToken, type Token } from './token.ts';
 import type { TokenCache } from './token_cache.ts';
@@ -7,6 +8,7 @@ import type { KeystoneAnswer, Transport } from './transport.ts';
 /** What the validation works with, and whether answers must have the catalog. */
 export type ValidateOptions = {
   readonly transport: Transport;
+  readonly queue: KeystoneQueue;
   readonly serviceToken: ServiceToken;
   readonly cache: TokenCache<Token>;
   /**
@@ -17,14 +19,36 @@ export type ValidateOptions = {
   readonly wantsCatalog: boolean;
 };
 
+/** How much time a request has left for Keystone, in milliseconds. The time in the queue does not count. */
+export type Patience = { leftMs: number };
+
+/** The client of a request; `gone` gives a signal that is aborted where it leaves, and is called only if Keystone must be asked. */
+export type Caller = { readonly client: string; readonly gone: () => AbortSignal };
+
 /**
  * What Keystone says about a token; undefined where it is not valid.
  *
  * @param allowExpired whether the token may have expired, because a service sends it with a valid token of its own.
- * @param deadlineMs by `performance.now()`: until then Keystone is asked, if it must be
- * @throws KeystoneFault or KeystoneUnreachable where it is not known whether the token is valid.
+ * @param patience for how long Keystone may be asked; it is reduced by the time that this took
+ * @throws KeystoneFault, KeystoneUnreachable or KeystoneBusy where it is not known whether the token is valid; NobodyWaits where the
+ *   caller has left
  */
-export type ValidateToken = (token: string, allowExpired: boolean, deadlineMs: number) => Promise<Token | undefined>;
+export type ValidateToken = (
+  token: string,
+  allowExpired: boolean,
+  caller: Caller,
+  patience: Patience,
+) => Promise<Token | undefined>;
+
+/** A question to Keystone, and those that wait for its answer. */
+type Question = {
+  readonly answer: Promise<Token | undefined>;
+  /** When it was asked, by `performance.now()`; undefined while it is in the queue. */
+  readonly askedMs: () => number | undefined;
+  /** Takes it out of the queue. */
+  readonly abandon: () => void;
+  askers: number;
+};
 
 /**
  * Keystone's answer about a token is cached under a hash of the token. Requests with the same token that is not in the
@@ -32,12 +56,13 @@ export type ValidateToken = (token: string, allowExpired: boolean, deadlineMs: n
  */
 export function tokenValidation({
   transport,
+  queue,
   serviceToken,
   cache,
   invalid,
   wantsCatalog,
 }: ValidateOptions): ValidateToken {
-  const asking = new Map<string, Promise<Token | undefined>>();
+  const asking = new Map<string, Question>();
 
   async function ask(token: string, allowExpired: boolean, deadlineMs: number): Promise<KeystoneAnswer> {
     const own = await serviceToken.get(deadlineMs);
@@ -62,20 +87,63 @@ export function tokenValidation({
     );
   }
 
-  return async (token, allowExpired, deadlineMs) => {
+  function begin(
+    key: string,
+    client: string,
+    validateUntil: (deadlineMs: number) => Promise<Token | undefined>,
+    leftMs: number,
+  ): Question {
+    let askedMs: number | undefined;
+    const abandoned = new AbortController();
+    const asker: Asker = { client, gone: abandoned.signal };
+    const ask = (): Promise<Token | undefined> => {
+      askedMs = performance.now();
+      return validateUntil(askedMs + leftMs);
+    };
+    const question: Question = {
+      answer: queue.ask(ask, asker).finally(() => {
+        if (asking.get(key) === question) asking.delete(key);
+      }),
+      askedMs: () => askedMs,
+      abandon: () => {
+        asking.delete(key);
+        abandoned.abort();
+      },
+      askers: 0,
+    };
+    asking.set(key, question);
+    return question;
+  }
+
+  /** Waits for the answer. Where all that wait have left before the question was asked, it is not asked. */
+  async function answerTo(question: Question, gone: AbortSignal): Promise<Token | undefined> {
+    question.askers += 1;
+    const leave = (): void => {
+      question.askers -= 1;
+      if (question.askers === 0 && question.askedMs() === undefined) question.abandon();
+    };
+    if (gone.aborted) leave();
+    else gone.addEventListener('abort', leave, { once: true });
+    try {
+      return await question.answer;
+    } finally {
+      gone.removeEventListener('abort', leave);
+    }
+  }
+
+  return async (token, allowExpired, { client, gone }, patience) => {
     const key = createHash('sha256').update(token).digest('base64');
     const known = cache.get(key);
     if (known !== undefined) return isCurrent(known, allowExpired) ? known : undefined;
     // An expired token is valid only where a service sends it with a valid token of its own.
-    const question = `${key} ${allowExpired}`;
-    if (invalid.get(question)) return undefined;
-    let answer = asking.get(question);
-    if (answer === undefined) {
-      answer = validate(token, allowExpired, deadlineMs).finally(() => asking.delete(question));
-      asking.set(question, answer);
-    }
-    const valid = await answer;
-    if (valid === undefined) invalid.set(question, true);
+    const name = `${key} ${allowExpired}`;
+    if (invalid.get(name)) return undefined;
+    const beganMs = performance.now();
+    const validateUntil = (deadlineMs: number) => validate(token, allowExpired, deadlineMs);
+    const question = asking.get(name) ?? begin(name, client, validateUntil, patience.leftMs);
+    const valid = await answerTo(question, gone());
+    patience.leftMs -= performance.now() - Math.max(beganMs, question.askedMs() ?? beganMs);
+    if (valid === undefined) invalid.set(name, true);
     if (valid === undefined || !isCurrent(valid, allowExpired)) return undefined;
     cache.set(key, valid);
     return valid;

@@ -1,0 +1,146 @@
+/** Many new tokens at once: they wait for their turn to be asked of Keystone. */
+import assert from 'node:assert/strict';
+import { suite, test } from 'node:test';
+import type { Outcome } from '../../src/access/keystone/authenticate.ts';
+import { networkOf } from '../../src/http/network_of.ts';
+import { anyEngine } from '../engines.ts';
+import { withTestService } from '../services.ts';
+import { until } from '../until.ts';
+import { userOf, type World, withKeystone } from './keystones.ts';
+import { settingsFor, withStandIn } from './stand_in.ts';
+
+const never = new AbortController().signal;
+const from = (client: string, gone: AbortSignal = never) => ({ client, gone: () => gone });
+
+/** Sends requests with invented tokens. */
+const flood = ({ outcome }: World, count: number, caller = from('attacker')): readonly Promise<Outcome>[] =>
+  Array.from({ length: count }, (_, n) => outcome(`invented ${caller.client} ${n}`, {}, caller));
+
+suite('the queue before Keystone', () => {
+  test('the time in the queue is not Keystone’s: a valid token behind 1,500 invented ones is accepted', () =>
+    withKeystone(
+      {},
+      async (world) => {
+        const { standIn, outcome } = world;
+        await outcome(standIn.issue());
+        // 64 at a time: the queue takes 3.5 s, more than a request waits for Keystone.
+        standIn.behaviour.delayMs = 150;
+        const startedMs = performance.now();
+        const invented = flood(world, 1500);
+        assert.equal(userOf(await outcome(standIn.issue({ user: 'alice' }), {}, from('attacker'))), 'alice');
+        assert.ok(performance.now() - startedMs > 2_000, 'it has waited for longer than Keystone may take');
+        assert.deepEqual(new Set(await Promise.all(invented)), new Set(['unauthorized']));
+      },
+      { patienceMs: 2_000 },
+    ));
+
+  test('clients take turns: another client’s token does not wait for the flood, and remembered tokens do not wait at all', () =>
+    withKeystone({}, async (world) => {
+      const { standIn, outcome } = world;
+      const known = standIn.issue({ user: 'known' });
+      await outcome(known);
+      standIn.behaviour.delayMs = 100;
+      let answered = 0;
+      const invented = flood(world, 1500).map((each) => each.finally(() => (answered += 1)));
+      assert.equal(userOf(await outcome(known, {}, from('attacker'))), 'known');
+      assert.equal(answered, 0);
+      const alice = standIn.issue({ user: 'alice' });
+      const service = standIn.issue({ user: 'nova', roles: ['service'] });
+      assert.equal(userOf(await outcome(alice, { 'x-service-token': service }, from('other'))), 'alice');
+      assert.ok(answered < 750, `${answered} of 1500 were answered before`);
+      standIn.behaviour.delayMs = 0;
+      await Promise.all(invented);
+    }));
+
+  test('a question whose clients have all left is not asked', () =>
+    withKeystone({}, async (world) => {
+      const { standIn, outcome } = world;
+      await outcome(standIn.issue());
+      standIn.behaviour.delayMs = 200;
+      const leaving = new AbortController();
+      const asked = flood(world, 64);
+      const shared = standIn.issue({ user: 'shared' });
+      const left = flood(world, 500, from('leaving', leaving.signal));
+      const first = outcome(shared, {}, from('leaving', leaving.signal));
+      const second = outcome(shared, {}, from('other'));
+      await until('64 questions are asked', () => standIn.asked().length > 0);
+      leaving.abort();
+      await Promise.all(left);
+      assert.equal(userOf(await second), 'shared');
+      await Promise.all([first, ...asked]);
+      const asks = standIn.asked();
+      assert.ok(!asks.some((ask) => ask.includes('invented leaving')), `${asks.length} questions`);
+      // One that comes after it had left is asked anew.
+      assert.equal(await outcome('invented leaving 1', {}, from('new')), 'unauthorized');
+      assert.deepEqual(standIn.asked(), ['GET invented leaving 1']);
+    }));
+
+  test('beyond its bound the queue refuses the client with most questions, at once', () =>
+    withKeystone(
+      {},
+      async (world) => {
+        const { standIn, outcome, logged } = world;
+        await outcome(standIn.issue());
+        standIn.behaviour.delayMs = 300;
+        const invented = flood(world, 64 + 100);
+        const beyond = [...flood(world, 20, from('other')), ...flood(world, 10, from('third'))];
+        const outcomes = await Promise.all(invented);
+        assert.equal(outcomes.filter((outcome) => outcome === 'Keystone is busy').length, 30);
+        // The youngest ones are those that were refused.
+        assert.deepEqual(new Set(outcomes.slice(0, 134)), new Set(['unauthorized']));
+        assert.deepEqual(new Set(await Promise.all(beyond)), new Set(['unauthorized']));
+        assert.match(logged.join(), /100 requests wait for Keystone already/);
+      },
+      { mostWaiting: 100 },
+    ));
+
+  test('while Keystone answers nobody, those in the queue wait no longer than those that were asked', () =>
+    withKeystone(
+      {},
+      async (world) => {
+        const { standIn, outcome } = world;
+        await outcome(standIn.issue());
+        standIn.behaviour.delayMs = 120_000;
+        assert.deepEqual(new Set(await Promise.all(flood(world, 1500))), new Set(['Keystone is unavailable']));
+        assert.ok(standIn.asked().length < 200);
+        standIn.behaviour.delayMs = 0;
+        assert.equal(userOf(await outcome(standIn.issue({ user: 'alice' }))), 'alice');
+      },
+      { patienceMs: 1_000 },
+    ));
+});
+
+test('clients are told apart by their address, those with IPv6 by their network', () => {
+  const same: readonly (readonly [string, string])[] = [
+    ['10.1.2.3', '::ffff:10.1.2.3'],
+    ['10.1.2.3', '10.1.2.3:4711'],
+    ['2001:db8:0:1::1', '2001:DB8:0:1:ffff::2'],
+    ['2001:db8::1', '[2001:db8:0:0:1::]:4711'],
+    ['fe80::1%eth0', 'fe80::2%eth0'],
+    ['1:2:3:4:5:6:7:8', '1:2:3:4::'],
+  ];
+  for (const [a, b] of same) assert.equal(networkOf(a), networkOf(b), `${a} ${b}`);
+  const others = ['10.1.2.3', '10.1.2.4', '2001:db8::1', '2001:db8:0:1::1', '::1', 'unknown', undefined];
+  assert.equal(new Set(others.map(networkOf)).size, others.length);
+});
+
+test('a request beyond the bound of the queue is a 503 with Retry-After, and the queue is in the metrics', () =>
+  withStandIn((standIn) => {
+    const keystoneAuthtoken = settingsFor(standIn);
+    return withTestService(anyEngine, { api: { authStrategy: 'keystone' }, keystoneAuthtoken }, async ({ app }) => {
+      const ask = async (token: string) => app.request('/resource_providers', { headers: { 'x-auth-token': token } });
+      await ask('first');
+      standIn.behaviour.delayMs = 300_000;
+      const leaving = Array.from({ length: 64 + 5_000 }, (_, n) => ask(`invented ${n}`));
+      const refused = await ask('one more');
+      assert.equal(refused.status, 503);
+      assert.match(refused.headers.get('retry-after') ?? '', /^\d+$/);
+      assert.match(await refused.text(), /Too many requests wait for the Keystone service already/);
+      const text = await (await app.request('/metrics')).text();
+      assert.match(text, /^placement_keystone_queue_length 5000$/m);
+      assert.match(text, /^placement_keystone_decisions_total\{outcome="busy"\} 1$/m);
+      await standIn.down();
+      const statuses = await Promise.all(leaving.map(async (answer) => (await answer).status));
+      assert.deepEqual(new Set(statuses), new Set([503]));
+    });
+  }));
