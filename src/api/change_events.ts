@@ -1,5 +1,5 @@
 import type { ChangeSet } from '../fleet/changes/change_set.ts';
-import type { Followers, Told } from '../fleet/changes/followers.ts';
+import type { FollowerPlace, Told } from '../fleet/changes/followers.ts';
 import { tokenOf } from '../fleet/changes/token.ts';
 import type { ApiRequest } from '../rest/endpoint.ts';
 import { ApiError, errorCodes } from '../rest/errors.ts';
@@ -7,7 +7,7 @@ import { ApiError, errorCodes } from '../rest/errors.ts';
 /** What a stream of changes works with. */
 export type EventStream = {
   readonly request: ApiRequest;
-  readonly followers: Pick<Followers, 'follow'>;
+  readonly place: FollowerPlace;
   readonly bits: number;
   /** What had changed when the request came. */
   readonly told: Told;
@@ -48,7 +48,7 @@ function eventOf({ changes, position }: Told, bits: number): Uint8Array<ArrayBuf
  */
 export function streamEvents({
   request,
-  followers,
+  place,
   bits,
   told,
   isNew,
@@ -100,7 +100,7 @@ export function streamEvents({
         if (next.changes.size(bits) > 0) send(eventOf(next, bits));
       }
     };
-    unfollow = followers.follow({ bits, tell }, position);
+    unfollow = place.follow({ bits, tell }, position);
     if (gone.aborted) end();
   };
   return new ReadableStream<Uint8Array<ArrayBuffer>>(

@@ -1,7 +1,7 @@
 import * as v from 'valibot';
 import { allParts } from '../../db/fleet/changed_parts.ts';
 import { bitsOf, type Part, partNames } from '../fleet/changes/change_set.ts';
-import { mostEntries, type Told } from '../fleet/changes/followers.ts';
+import { type FollowerPlace, mostEntries, type Told } from '../fleet/changes/followers.ts';
 import type { Position } from '../fleet/changes/position.ts';
 import { readToken, tokenOf } from '../fleet/changes/token.ts';
 import type { Answer, ApiRequest, Endpoint } from '../rest/endpoint.ts';
@@ -78,15 +78,15 @@ async function list(request: ApiRequest, dependencies: Dependencies): Promise<An
   if (told === 'expired') throw expired();
 
   if (wantsEvents) {
-    requirePlace(dependencies);
+    const place = takePlace(request, dependencies);
     const isNew = read === undefined;
-    return { status: 200, events: (cutOff) => streamEvents({ request, followers, bits, told, isNew, cutOff }) };
+    return { status: 200, events: (cutOff) => streamEvents({ request, place, bits, told, isNew, cutOff }) };
   }
   const applied = waitSeconds === undefined ? {} : { headers: { 'preference-applied': `wait=${waitSeconds}` } };
   if (told.changes.size(bits) > 0 || !waitSeconds) return { ...answerOf(told, bits), ...applied };
-  requirePlace(dependencies);
+  const place = takePlace(request, dependencies);
   return {
-    ...answerOf(await firstChange(request, dependencies, { told, bits, waitSeconds }), bits),
+    ...answerOf(await firstChange(request, place, { told, bits, waitSeconds }), bits),
     ...applied,
   };
 }
@@ -98,7 +98,7 @@ async function list(request: ApiRequest, dependencies: Dependencies): Promise<An
  */
 function firstChange(
   request: ApiRequest,
-  { followers }: Dependencies,
+  place: FollowerPlace,
   { told, bits, waitSeconds }: { readonly told: Told; readonly bits: number; readonly waitSeconds: number },
 ): Promise<Told> {
   const { promise, resolve, reject } = Promise.withResolvers<Told>();
@@ -108,7 +108,7 @@ function firstChange(
   const gone = request.gone();
   gone.addEventListener('abort', leave, { once: true });
   if (gone.aborted) leave();
-  const unfollow = followers.follow(
+  const unfollow = place.follow(
     {
       bits,
       tell: (next) => {
@@ -129,13 +129,23 @@ function firstChange(
   });
 }
 
-/** @throws ApiError 429 where so many clients follow already that this process takes no more */
-function requirePlace({ config, followers }: Dependencies): void {
-  const { maxFollowers } = config.changes;
-  if (followers.size < maxFollowers) return;
-  throw new ApiError(429, `${maxFollowers} clients follow changes by this process already; please retry later.`, {
-    headers: { 'retry-after': '5' },
-  });
+/**
+ * Takes a place among those that follow. Without Keystone a client can say that it is any user, so that clients are told apart by address.
+ *
+ * @throws ApiError 429 where all are taken, and no other user has more of them
+ */
+function takePlace(request: ApiRequest, { config, followers }: Dependencies): FollowerPlace {
+  const byKeystone = config.api.authStrategy === 'keystone';
+  const user = byKeystone ? request.identity.userId : request.network();
+  const place = followers.takePlace(user);
+  if (place !== undefined) return place;
+  const whose = byKeystone ? `user ${user}` : `the address ${user}`;
+  throw new ApiError(
+    429,
+    `${config.changes.maxFollowers} clients follow changes by this process already, as many as may, and no user has more of these places ` +
+      `than ${whose}, which has ${followers.placesOf(user)}. Please retry later.`,
+    { headers: { 'retry-after': '5' } },
+  );
 }
 
 const refuse = (name: string, token: string): never => {

@@ -157,7 +157,9 @@ export const optionSpecs: {
     },
     maxFollowers: {
       type: integer(0),
-      help: 'How many clients one process lets follow GET /changes at once, by streams or waiting requests.',
+      help:
+        'How many clients one process lets follow GET /changes at once, by streams or waiting requests. When all places are ' +
+        'taken, users with fewer of them go before those with more.',
     },
   },
   console: {

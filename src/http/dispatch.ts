@@ -12,6 +12,7 @@ import { type JsonBody, openJsonBody } from './body.ts';
 import type { Exchange, HonoEnv } from './exchange.ts';
 import { goneSignal } from './gone_signal.ts';
 import { readIfMatch } from './if_match.ts';
+import { networkOf } from './network_of.ts';
 import type { ServedApi } from './served_api.ts';
 
 /**
@@ -131,6 +132,7 @@ function apiRequest(
     check: (value, schema) => bodyOf().check(value, schema),
     prefers: (offers) => bestOffer(exchange.accept, offers),
     header: (name) => raw.headers.get(name) ?? undefined,
+    network: () => networkOf(exchange.client),
     origin: exchange.origin,
     prefix: exchange.prefix,
   };

@@ -38,6 +38,8 @@ export type ApiRequest = {
   readonly gone: () => AbortSignal;
   /** The turns in which all work of the request is done that may take long. */
   readonly turns: () => Turns;
+  /** What tells clients apart where they share something, and users cannot: the address of the client, or the network of an IPv6 one. */
+  readonly network: () => string;
   /** Scheme and authority by which the client calls, for links that are absolute. */
   readonly origin: string;
   /** What links in answers begin with: the prefix under which a proxy publishes the service, mostly empty. */

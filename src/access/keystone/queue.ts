@@ -1,3 +1,4 @@
+import { openFairPlaces } from '../../batching/fair_places.ts';
 import { KeystoneUnreachable } from './transport.ts';
 
 /** Who asks a question: clients take turns, however many questions each of them has. */
@@ -43,64 +44,18 @@ export function openKeystoneQueue({
   readonly atATime: number;
   readonly mostWaiting: number;
 }): KeystoneQueue {
-  /** The questions of each client that wait, the oldest first; the client whose turn is next is the first. */
-  const waitingOf = new Map<string, Set<Waiting>>();
-  let size = 0;
+  const waiting = openFairPlaces<Waiting>({ most: mostWaiting, takeAway: ({ refuse }) => refuse(busy(mostWaiting)) });
   let asked = 0;
   /** When Keystone answered last, by `performance.now()`. */
   let answeredMs = Number.NEGATIVE_INFINITY;
 
-  function put(client: string, question: Waiting): void {
-    const others = waitingOf.get(client);
-    if (others === undefined) waitingOf.set(client, new Set([question]));
-    else others.add(question);
-    size += 1;
-  }
-
-  /** Removes a question. @returns whether it was still waiting */
-  function remove(client: string, question: Waiting): boolean {
-    const others = waitingOf.get(client);
-    if (!others?.delete(question)) return false;
-    if (others.size === 0) waitingOf.delete(client);
-    size -= 1;
-    return true;
-  }
-
-  /** Makes room for a question of a client. @returns whether there is any */
-  function makeRoom(client: string): boolean {
-    if (size < mostWaiting) return true;
-    const own = (waitingOf.get(client)?.size ?? 0) + 1;
-    const [most, questions] = [...waitingOf].reduce((a, b) => (b[1].size > a[1].size ? b : a));
-    const youngest = [...questions].at(-1);
-    if (own >= questions.size || youngest === undefined) return false;
-    remove(most, youngest);
-    youngest.refuse(busy(mostWaiting));
-    return true;
-  }
-
   function beginNext(): void {
     while (asked < atATime) {
-      const [next] = waitingOf;
+      const next = waiting.next();
       if (next === undefined) return;
-      const [client, questions] = next;
-      const [oldest] = questions;
-      if (oldest === undefined) return;
-      remove(client, oldest);
-      // The client goes behind the others.
-      if (questions.size > 0) {
-        waitingOf.delete(client);
-        waitingOf.set(client, questions);
-      }
       asked += 1;
-      oldest.begin();
+      next.begin();
     }
-  }
-
-  function failAll(reason: unknown): void {
-    const all = [...waitingOf.values()].flatMap((questions) => [...questions]);
-    waitingOf.clear();
-    size = 0;
-    for (const { refuse } of all) refuse(reason);
   }
 
   async function run<T>(question: () => Promise<T>): Promise<T> {
@@ -111,7 +66,7 @@ export function openKeystoneQueue({
       return answer;
     } catch (error) {
       if (!(error instanceof KeystoneUnreachable)) answeredMs = performance.now();
-      else if (answeredMs < startedMs) failAll(error);
+      else if (answeredMs < startedMs) for (const { refuse } of waiting.clear()) refuse(error);
       throw error;
     } finally {
       asked -= 1;
@@ -121,14 +76,13 @@ export function openKeystoneQueue({
 
   async function turn({ client, gone }: Asker): Promise<void> {
     if (gone.aborted) throw new NobodyWaits();
-    if (!makeRoom(client)) throw busy(mostWaiting);
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const question: Waiting = { begin: resolve, refuse: reject };
+    if (!waiting.take(client, question)) throw busy(mostWaiting);
     const leave = (): void => {
-      if (remove(client, question)) reject(new NobodyWaits());
+      if (waiting.leave(client, question)) reject(new NobodyWaits());
     };
     gone.addEventListener('abort', leave, { once: true });
-    put(client, question);
     beginNext();
     try {
       await promise;
@@ -139,7 +93,7 @@ export function openKeystoneQueue({
 
   return {
     get size() {
-      return size;
+      return waiting.size;
     },
     ask: async (question, asker) => {
       await turn(asker);

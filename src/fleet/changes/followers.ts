@@ -2,6 +2,7 @@ import type { Database } from '../../../db/engine/connect.ts';
 import { repeatLostRaces } from '../../../db/engine/lost_race.ts';
 import type { ChangedParts } from '../../../db/fleet/changed_parts.ts';
 import { readChangedParts } from '../../../db/fleet/changed_parts_since.ts';
+import { openFairPlaces } from '../../batching/fair_places.ts';
 import type { FleetKeeper } from '../keeper.ts';
 import { type ChangeSet, changeSetOf } from './change_set.ts';
 import { type Position, pointOf } from './position.ts';
@@ -15,10 +16,16 @@ export type Follower = {
   readonly bits: number;
   /**
    * Called when something was logged, even if none of it is about these parts. `expired`: the client must read everything
-   * anew, since the log does not go back so far, PostgreSQL failed over, or too much has changed. `ended`: the process ends.
-   * After these two it is not called again.
+   * anew, since the log does not go back so far, PostgreSQL failed over, or too much has changed. `ended`: the process ends, or the
+   * place is given to another user. After these two it is not called again.
    */
   readonly tell: (told: Told | 'expired' | 'ended') => void;
+};
+
+/** A place among those that follow, which one request has. */
+export type FollowerPlace = {
+  /** Follows from a position that the fleet has shown; once. @returns a function that ends it, and gives back the place */
+  follow(follower: Follower, from: Position): () => void;
 };
 
 /** Tells clients what changed. All of them share the refreshes of the fleet. */
@@ -27,8 +34,14 @@ export type Followers = {
   readonly size: number;
   /** What was logged since a position, until the one that the fleet shows. */
   since(position: Position, bits: number): Promise<Told | 'expired'>;
-  /** Follows from a position that the fleet has shown. @returns a function that ends it */
-  follow(follower: Follower, from: Position): () => void;
+  /**
+   * Takes a place among those that follow. If there is none, the user with most of them loses the youngest one.
+   *
+   * @returns undefined where there is none, and no user has more than this one
+   */
+  takePlace(user: string): FollowerPlace | undefined;
+  /** How many places a user has. */
+  placesOf(user: string): number;
   /** Ends all, and from now on those that begin. */
   end(): void;
 };
@@ -44,19 +57,31 @@ const attempts = 3;
 
 type State = Follower & { position: Position };
 
+/** A place, which another user may get before a client follows there, or afterwards. */
+type Place = { state: State | undefined; isLost: boolean };
+
 /**
  * Opens it without clients.
  *
  * @param options.lookEveryMs how often the fleet is refreshed while clients follow, if no request does so; clients are told
  *   no more often than that
+ * @param options.maxFollowers how many places there are
  */
 export function openFollowers(
   database: Pick<Database, 'kysely'>,
   fleet: Pick<FleetKeeper, 'fresh' | 'known' | 'moment' | 'recent' | 'ageSeconds'>,
-  { lookEveryMs }: { readonly lookEveryMs: number },
+  { lookEveryMs, maxFollowers }: { readonly lookEveryMs: number; readonly maxFollowers: number },
 ): Followers {
   const { recent } = fleet;
   const following = new Set<State>();
+  const places = openFairPlaces<Place>({
+    most: maxFollowers,
+    takeAway: (place) => {
+      place.isLost = true;
+      if (place.state === undefined || !following.delete(place.state)) return;
+      place.state.tell('ended');
+    },
+  });
   let hasEnded = false;
   let timer: NodeJS.Timeout | undefined;
   let isLooking = false;
@@ -153,16 +178,29 @@ export function openFollowers(
       const told = rows === undefined ? await readLog(position, bits) : toldOf(rows, recent.position);
       return told === 'expired' || told.changes.size(bits) > mostEntries ? 'expired' : told;
     },
-    follow: (follower, from) => {
-      if (hasEnded) {
-        follower.tell('ended');
-        return () => {};
-      }
-      const state = { ...follower, position: from };
-      following.add(state);
-      lookLater(lookEveryMs);
-      return () => following.delete(state);
+    takePlace: (user) => {
+      const place: Place = { state: undefined, isLost: false };
+      if (!places.take(user, place)) return undefined;
+      const giveBack = (): void => void places.leave(user, place);
+      return {
+        follow: (follower, from) => {
+          if (hasEnded || place.isLost) {
+            giveBack();
+            follower.tell('ended');
+            return () => {};
+          }
+          const state = { ...follower, position: from };
+          place.state = state;
+          following.add(state);
+          lookLater(lookEveryMs);
+          return () => {
+            following.delete(state);
+            giveBack();
+          };
+        },
+      };
     },
+    placesOf: places.sizeOf,
     end: () => {
       hasEnded = true;
       clearTimeout(timer);

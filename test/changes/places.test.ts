@@ -1,0 +1,97 @@
+/** How users share the places of those that follow changes. */
+import assert from 'node:assert/strict';
+import { suite, test } from 'node:test';
+import { listen } from '../../src/http/server/listen.ts';
+import type { PlacementService } from '../../src/start/service.ts';
+import { anyEngine } from '../engines.ts';
+import { settingsFor, withStandIn } from '../keystone/stand_in.ts';
+import { at } from '../requests.ts';
+import { type ConfigOverrides, withTestService } from '../services.ts';
+import { until } from '../until.ts';
+import { openStream } from './stream.ts';
+
+type Headers = Readonly<Record<string, string>>;
+const version: Headers = { 'openstack-api-version': 'placement 1.44' };
+
+const serve = (overrides: ConfigOverrides, use: (url: string, service: PlacementService) => Promise<void>) =>
+  withTestService(anyEngine, overrides, async (service) => {
+    const server = await listen(service.app, { host: '127.0.0.1', port: 0, drainMs: 5_000 });
+    try {
+      await use(server.url, service);
+    } finally {
+      service.endFollowers();
+      await server.close();
+    }
+  });
+
+async function refusal(url: string, headers: Headers): Promise<string> {
+  const answer = await fetch(`${url}/changes`, { headers: { ...headers, accept: 'text/event-stream' } });
+  assert.equal(answer.status, 429);
+  assert.match(answer.headers.get('retry-after') ?? '', /^\d+$/);
+  return answer.text();
+}
+
+suite('the places of those that follow', () => {
+  test('one user takes all while there is room, and others get their share of them nevertheless', () =>
+    withStandIn((standIn) => {
+      const keystoneAuthtoken = settingsFor(standIn);
+      const overrides = { api: { authStrategy: 'keystone' as const }, keystoneAuthtoken, changes: { maxFollowers: 4 } };
+      return serve(overrides, async (url, service) => {
+        // A project more gives no place more.
+        const headersOf = (user: string, project: string) => ({
+          ...version,
+          'x-auth-token': standIn.issue({ user, roles: ['admin'], project }),
+        });
+        const ada = [headersOf('ada', 'one'), headersOf('ada', 'two')] as const;
+        const streams = [];
+        for (const headers of [ada[0], ada[1], ada[0]]) {
+          const stream = await openStream(`${url}/changes`, headers);
+          await stream.next();
+          streams.push(stream);
+        }
+        const present = await (await fetch(`${url}/changes`, { headers: ada[0] })).json();
+        const next = String(at(present, 'next'));
+        const waiting = fetch(`${url}/changes?since=${next}`, { headers: { ...ada[1], prefer: 'wait=60' } });
+        await until('all places are taken', () => service.followers.size === 4);
+        assert.match(await refusal(url, ada[1]), /4 clients follow .* no user has more .* than user ada, which has 4/);
+
+        const bob = headersOf('bob', 'one');
+        const first = await openStream(`${url}/changes`, bob);
+        await first.next();
+        assert.deepEqual(await (await waiting).json(), { changes: [], next });
+        const second = await openStream(`${url}/changes`, bob);
+        await second.next();
+        assert.equal(await streams[2]?.ended(), 'in order');
+        assert.match(await refusal(url, bob), /than user bob, which has 2/);
+        assert.match(await refusal(url, ada[0]), /than user ada, which has 2/);
+        assert.equal(service.followers.size, 4);
+        first.leave();
+        await until('there is a place', () => service.followers.size === 3);
+        await (await openStream(`${url}/changes`, ada[0])).next();
+      });
+    }));
+
+  test('requests that come at once take no more places than there are', () =>
+    serve({ changes: { maxFollowers: 3 } }, async (url, service) => {
+      const headers = { ...version, 'x-auth-token': 'admin' };
+      const opened = await Promise.allSettled(Array.from({ length: 20 }, () => openStream(`${url}/changes`, headers)));
+      assert.equal(opened.filter(({ status }) => status === 'fulfilled').length, 3);
+      assert.equal(service.followers.size, 3);
+    }));
+
+  test('without Keystone clients share them by address, whoever they say they are', () =>
+    serve({ changes: { maxFollowers: 2 }, osloMiddleware: { enableProxyHeadersParsing: true } }, async (url) => {
+      const from = (client: string, user: string) => ({
+        ...version,
+        'x-auth-token': user,
+        'x-roles': 'admin',
+        'x-forwarded-for': client,
+      });
+      await (await openStream(`${url}/changes`, from('2001:db8::1', 'ada'))).next();
+      const youngest = await openStream(`${url}/changes`, from('2001:db8::2', 'bob'));
+      await youngest.next();
+      assert.match(await refusal(url, from('2001:db8::3', 'eve')), /the address 2001:db8:0:0::\/64, which has 2/);
+      await (await openStream(`${url}/changes`, from('10.1.2.3', 'ada'))).next();
+      assert.equal(await youngest.ended(), 'in order');
+    }));
+});
