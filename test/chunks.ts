@@ -15,7 +15,7 @@ export const textOfChunks = (chunks: Iterable<Uint8Array | undefined>): string =
   Buffer.concat([...chunks].filter((chunk) => chunk !== undefined)).toString();
 
 /** Turns that are over whenever the test says so. */
-export const turnsThatEnd = (isOver: () => boolean): Turns => ({ ...openTurns(), isOver });
+export const turnsThatEnd = (isOver: Turns['isOver']): Turns => ({ ...openTurns(), isOver });
 
 /** For what is not to be held: nothing changes. */
 export const holdNothing = () => ({ end: () => {} });

@@ -58,17 +58,49 @@ const links: readonly (readonly [rel: string, since: number])[] = [
 export const represent = (provider: ShownProvider, request: ApiRequest) =>
   tagged(request, shape(provider, request), () => providerTag(provider));
 
+/**
+ * Writes providers as JSON, each as `represent` has it: a list has tens of thousands of them, and to make the text directly takes
+ * a third of the time.
+ */
+export function providerWriter({
+  prefix,
+  version,
+}: Pick<ApiRequest, 'prefix' | 'version'>): (provider: Provider) => string {
+  const path = JSON.stringify(pathOf(prefix, '')).slice(0, -1);
+  const rels = relsAt(version);
+  const isNested = version >= since.nestedProviders;
+  const isTagged = version >= since.entityTags;
+  return (provider) => {
+    // What is escaped for a URL needs no quotes nor escapes of JSON.
+    const self = path + encodeURIComponent(provider.uuid);
+    let text = `{"uuid":${quoted(provider)},"name":${JSON.stringify(provider.name)},"generation":${provider.generation}`;
+    text += `,"links":[{"rel":"self","href":${self}"}`;
+    for (const rel of rels) text += `,{"rel":"${rel}","href":${self}/${rel}"}`;
+    text += ']';
+    if (isNested) {
+      const { parent, root } = provider;
+      text += `,"parent_provider_uuid":${parent === undefined ? 'null' : quoted(parent)},"root_provider_uuid":${quoted(root)}`;
+    }
+    if (isTagged) text += `,"etag":${JSON.stringify(providerTag(shownProvider(provider)))}`;
+    return `${text}}`;
+  };
+}
+
+const quoted = ({ uuid }: Provider): string => JSON.stringify(uuid);
+
+/** The API takes UUIDs only; other programs may have written texts that must be escaped in a URL. */
+const pathOf = (prefix: string, uuid: string): string => `${prefix}/resource_providers/${encodeURIComponent(uuid)}`;
+
+const relsAt = (version: number): readonly string[] =>
+  links.filter(([, brought]) => brought <= version).map(([rel]) => rel);
+
 function shape(provider: ShownProvider, request: ApiRequest) {
-  // The API takes UUIDs only; other programs may have written texts that must be escaped in a URL.
-  const self = `${request.prefix}/resource_providers/${encodeURIComponent(provider.uuid)}`;
+  const self = pathOf(request.prefix, provider.uuid);
   return {
     uuid: provider.uuid,
     name: provider.name,
     generation: provider.generation,
-    links: [
-      { rel: 'self', href: self },
-      ...links.filter(([, brought]) => brought <= request.version).map(([rel]) => ({ rel, href: `${self}/${rel}` })),
-    ],
+    links: [{ rel: 'self', href: self }, ...relsAt(request.version).map((rel) => ({ rel, href: `${self}/${rel}` }))],
     ...(request.version >= since.nestedProviders
       ? { parent_provider_uuid: provider.parentUuid, root_provider_uuid: provider.rootUuid }
       : {}),

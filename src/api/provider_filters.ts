@@ -1,11 +1,22 @@
 import * as v from 'valibot';
-import { hasAnyTrait, hasRequiredTraits, isInAny, isMemberOf } from '../fleet/filters.ts';
+import {
+  aggregatesOf,
+  hasAnyTrait,
+  hasRequiredTraits,
+  isInAny,
+  isMemberOf,
+  onLists,
+  traitsOf,
+} from '../fleet/filters.ts';
 import type { Fleet } from '../fleet/fleet.ts';
+import type { Names } from '../fleet/names.ts';
+import type { ProviderSet } from '../fleet/postings.ts';
 import { inventoryOf, type Provider, treeOf } from '../fleet/provider.ts';
 import { hasRoomFor } from '../placement/inventory.ts';
 import { badRequest, noSuchClass, noSuchTraits } from '../rest/errors.ts';
 import { dashedUuidText, object, text } from '../rest/json_schema.ts';
 import { since } from '../rest/microversions.ts';
+import { mostWorkMs, type Pieces, type TooWide, type Turns } from '../rest/pieces.ts';
 import { checkQuery } from '../rest/query_schema.ts';
 import type { Query } from '../rest/query_string.ts';
 import { parseMemberOf, parseRequired, parseResources } from '../rest/query_values.ts';
@@ -28,13 +39,19 @@ const schemas = [
 ] as const;
 
 /**
+ * Finds the providers that satisfy the filters, by a fleet whose moment is held from the first pause on.
+ *
+ * @throws ApiError 400 for traits and classes that do not exist
+ */
+export type FindProviders = (fleet: Fleet, turns: Turns) => Pieces<readonly Provider[]>;
+
+/**
  * Reads the filters of GET /resource_providers and returns the function that applies them. Each provider must satisfy
  * all filters by itself, without others of its tree.
  *
- * @throws ApiError 400 for parameters that the version does not have, or bad values; the function throws it for traits
- *   and classes that do not exist.
+ * @throws ApiError 400 for parameters that the version does not have, or bad values
  */
-export function filterProviders(query: Query, version: number): (fleet: Fleet) => readonly Provider[] {
+export function filterProviders(query: Query, version: number): FindProviders {
   const values: { readonly [name in keyof typeof parameters]?: string | undefined } = checkQuery(
     query,
     bySince(schemas, version),
@@ -44,67 +61,98 @@ export function filterProviders(query: Query, version: number): (fleet: Fleet) =
   const resources = values.resources === undefined ? new Map<string, number>() : parseResources(values.resources);
 
   // The order of the steps is upstream's: an empty result ends the search before later names are looked up.
-  return (fleet) => {
+  return function* find(fleet, turns) {
+    const { traits: traitNames, classes } = fleet; // those of this moment, also after a pause
     // Undefined as long as all may be found: what few providers have need not be looked for among all.
     let found: readonly Provider[] | undefined;
-    const keep = (holds: (provider: Provider) => boolean): void => {
-      found = (found === undefined ? fleet.byId.values() : Iterator.from(found)).filter(holds).toArray();
-    };
-    const keepAmong = (some: readonly Provider[]): void => {
-      if (found === undefined) {
-        found = some.toSorted((one, other) => one.id - other.id);
-        return;
-      }
-      const wanted = new Set(some);
-      keep((provider) => wanted.has(provider));
+    const keepOnly = (provider: Provider | undefined): void => {
+      found = provider === undefined || found?.includes(provider) === false ? [] : [provider];
     };
     if (values.in_tree) {
       const node = fleet.byUuid.get(values.in_tree);
       if (node === undefined) return [];
       found = treeOf(node.root);
     }
-    if (values.name) keepAmong(listOf(fleet.byName.get(values.name)));
-    if (values.uuid) keepAmong(listOf(fleet.byUuid.get(values.uuid)));
-    const traitId = (name: string): number => requiredTraitId(fleet, name);
-    if (traits.required.length > 0) {
-      const required = traits.required.map((anyOf) => anyOf.map(traitId));
-      const having = [...fleet.withTrait.smallest(required)].filter(({ traitIds }) =>
-        hasRequiredTraits(traitIds, required),
-      );
+    if (values.name) keepOnly(fleet.byName.get(values.name));
+    if (values.uuid) keepOnly(fleet.byUuid.get(values.uuid));
+    const required = traits.required.map((anyOf) => anyOf.map((name) => requiredTraitId(traitNames, name)));
+    const isFiltered = required.length + aggregates.required.length > 0;
+    const all = found === undefined || isFiltered ? [...fleet.byId.values()] : [];
+    // The sets of the fleet change with it, so what is needed of them is copied before the first pause.
+    const mayHave = required.length === 0 ? [] : inOrder(fleet.withTrait.smallest(required), all);
+    const mayBeIn =
+      aggregates.required.length === 0 ? [] : inOrder(fleet.inAggregate.smallest(aggregates.required), all);
+
+    if (required.length > 0) {
+      const hasRequired = onLists(traitsOf, (traitIds) => hasRequiredTraits(traitIds, required));
+      const rounds = 1 + required.flat().length;
+      const having = yield* keep(mayHave, hasRequired, rounds, turns);
       if (having.length === 0) return [];
-      keepAmong(having);
+      found = found === undefined ? having : yield* keep(found, hasRequired, rounds, turns);
     }
     if (traits.forbidden.length > 0) {
-      const forbidden = traits.forbidden.map(traitId);
-      keep(({ traitIds }) => !hasAnyTrait(traitIds, forbidden));
+      const forbidden = traits.forbidden.map((name) => requiredTraitId(traitNames, name));
+      const hasNone = onLists(traitsOf, (traitIds) => !hasAnyTrait(traitIds, forbidden));
+      found = yield* keep(found ?? all, hasNone, 1 + forbidden.length, turns);
     }
     if (aggregates.required.length > 0) {
-      const members = [...fleet.inAggregate.smallest(aggregates.required)].filter((provider) =>
-        isMemberOf(provider, aggregates.required),
-      );
+      const isMember = onLists(aggregatesOf, (own) => isMemberOf({ aggregates: own }, aggregates.required));
+      const rounds = 1 + aggregates.required.flat().length;
+      const members = yield* keep(mayBeIn, isMember, rounds, turns);
       if (members.length === 0) return [];
-      keepAmong(members);
+      found = found === undefined ? members : yield* keep(found, isMember, rounds, turns);
     }
-    if (aggregates.forbidden.length > 0) keep((provider) => !isInAny(provider, aggregates.forbidden));
+    if (aggregates.forbidden.length > 0) {
+      const isInNone = onLists(aggregatesOf, (own) => !isInAny({ aggregates: own }, aggregates.forbidden));
+      found = yield* keep(found ?? all, isInNone, 1 + aggregates.forbidden.length, turns);
+    }
     for (const [name, amount] of resources) {
-      const resourceClass = fleet.classes.byName.get(name);
+      const resourceClass = classes.byName.get(name);
       if (resourceClass === undefined) {
         throw badRequest(`Invalid resource class in resources parameter: ${noSuchClass(name)}`);
       }
-      keep((provider) => {
+      const hasRoom = (provider: Provider): boolean => {
         const inventory = inventoryOf(provider, resourceClass.id);
         return inventory !== undefined && hasRoomFor(inventory, amount);
-      });
+      };
+      found = yield* keep(found ?? all, hasRoom, 1, turns);
     }
-    return found ?? [...fleet.byId.values()];
+    return found ?? all;
   };
 }
 
-const listOf = (provider: Provider | undefined): readonly Provider[] => (provider === undefined ? [] : [provider]);
+/** Those of some providers for which a condition holds. @param rounds what it takes to tell for one, for `Turns.isOver` */
+function* keep(
+  providers: readonly Provider[],
+  holds: (provider: Provider) => boolean,
+  rounds: number,
+  turns: Turns,
+): Pieces<readonly Provider[]> {
+  const kept: Provider[] = [];
+  for (const provider of providers) {
+    if (holds(provider)) kept.push(provider);
+    if (turns.isOver(rounds)) yield;
+  }
+  return kept;
+}
+
+/** If at least this share of all providers is in a set, it is faster to go through all than to sort the set. */
+const dense = 1 / 16;
+
+/** A list with all providers of a set, and maybe others, by ascending id. @param all in this order */
+const inOrder = (set: ProviderSet, all: readonly Provider[]): readonly Provider[] =>
+  set.size < dense * all.length ? [...set].sort((one, other) => one.id - other.id) : all;
+
+/** The error for filters that take too much work. */
+export const filtersTooWide: TooWide = () =>
+  badRequest(
+    `The search for resource providers was given up after ${mostWorkMs / 1000} s of work. Give fewer traits, aggregates or resource ` +
+      'classes, or name a tree.',
+  );
 
 /** The id of a trait of `required`. @throws ApiError 400 where there is no trait of this name. */
-export function requiredTraitId(fleet: Fleet, name: string): number {
-  const trait = fleet.traits.byName.get(name);
+export function requiredTraitId(traits: Names, name: string): number {
+  const trait = traits.byName.get(name);
   if (trait === undefined) throw badRequest(`Invalid trait(s) in "required" parameter: ${noSuchTraits([name])}`);
   return trait.id;
 }

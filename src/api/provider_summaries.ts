@@ -1,23 +1,33 @@
 import * as v from 'valibot';
 import { jsonWriter } from '../candidates/json_writer.ts';
-import { hasAnyTrait, hasRequiredTraits, isInAny, isMemberOf } from '../fleet/filters.ts';
+import {
+  aggregatesOf,
+  hasAnyTrait,
+  hasRequiredTraits,
+  isInAny,
+  isMemberOf,
+  onLists,
+  traitsOf,
+} from '../fleet/filters.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import { type Provider, treeOf } from '../fleet/provider.ts';
 import { isUuidLike, normalUuid } from '../placement/uuid.ts';
 import type { Answer, ApiRequest, Endpoint } from '../rest/endpoint.ts';
 import { badRequest, noSuchProvider } from '../rest/errors.ts';
-import { type ChunkMaker, jsonBody } from '../rest/json_body.ts';
+import type { ChunkMaker } from '../rest/json_body.ts';
 import { object, text, uuidText } from '../rest/json_schema.ts';
 import { since } from '../rest/microversions.ts';
+import type { Pieces, Turns } from '../rest/pieces.ts';
 import { checkQuery, refuseRepeated } from '../rest/query_schema.ts';
 import type { Query } from '../rest/query_string.ts';
 import { parseMemberOf, parseRequired } from '../rest/query_values.ts';
 import { asciiJson } from '../text/ascii_json.ts';
 import { changesToken } from './changes_token.ts';
 import type { Dependencies } from './dependencies.ts';
+import { madeInTurns, writeItems } from './made_in_turns.ts';
 import { checkMarker, nextLink, pageParameters, usualLimit } from './pages.ts';
 import { findInAnySpelling } from './provider.ts';
-import { requiredTraitId } from './provider_filters.ts';
+import { filtersTooWide, requiredTraitId } from './provider_filters.ts';
 import { summaryWriter } from './provider_summary_text.ts';
 
 // Routes
@@ -57,16 +67,22 @@ async function list(request: ApiRequest, { fleet }: Dependencies): Promise<Answe
   const filter = readFilter(query, request.version);
   const current = await fleet.fresh();
   checkMarker(marker, (uuid) => current.byUuid.has(uuid));
-  const found = pageBehind(current, filter(current), marker ?? '', limit + 1);
-  const page = found.slice(0, limit);
-  const last = page.at(-1);
-  const links = found.length > limit && last !== undefined ? nextLink(request, path, last.uuid) : undefined;
-  return {
-    status: 200,
-    body: await jsonBody(answerText(current, page, links), fleet.hold, request.turns()),
-    lastModified: new Date(),
-    ...changesToken(request, fleet),
-  };
+  const wanted = filter(current);
+  const token = changesToken(request, fleet);
+  function* make(turns: Turns): ChunkMaker {
+    const textOf = summaryWriter(current);
+    const found = yield* pageBehind(current, wanted, { marker: marker ?? '', count: limit + 1 }, turns);
+    const page = found.slice(0, limit);
+    const last = page.at(-1);
+    const links = found.length > limit && last !== undefined ? nextLink(request, path, last.uuid) : undefined;
+    const json = jsonWriter();
+    json.text('{"provider_summaries": [');
+    yield* writeItems(json, turns, page, { textOf, separator: ', ' });
+    json.text(links === undefined ? ']}' : `], "provider_summaries_links": ${asciiJson(links)}}`);
+    yield json.take();
+  }
+  const body = await madeInTurns(request, fleet, make, filtersTooWide);
+  return { status: 200, ...body, lastModified: new Date(), ...token };
 }
 
 /** Which providers are asked for. */
@@ -74,6 +90,8 @@ type Wanted = {
   /** A set that contains all of them; undefined if there is no such set but all providers. */
   readonly among: { readonly size: number; readonly providers: Iterable<Provider> } | undefined;
   readonly isWanted: (provider: Provider) => boolean;
+  /** How long that takes, in rounds of `Turns.isOver`. */
+  readonly rounds: number;
 };
 
 /** Reads the filters. @throws ApiError 400, as the function does for names that do not exist. */
@@ -83,8 +101,8 @@ function readFilter(query: Query, version: number): (fleet: Fleet) => Wanted {
   const traits = parseRequired(query, '', version);
   const aggregates = parseMemberOf(query, '', version);
   return (fleet) => {
-    const required = traits.required.map((anyOf) => anyOf.map((name) => requiredTraitId(fleet, name)));
-    const forbidden = traits.forbidden.map((name) => requiredTraitId(fleet, name));
+    const required = traits.required.map((anyOf) => anyOf.map((name) => requiredTraitId(fleet.traits, name)));
+    const forbidden = traits.forbidden.map((name) => requiredTraitId(fleet.traits, name));
     const named = uuids && new Set(uuids.flatMap((uuid) => findInAnySpelling(fleet, uuid) ?? []));
     const root = inTree === undefined ? undefined : rootOf(fleet, inTree);
     const sets = [
@@ -93,15 +111,23 @@ function readFilter(query: Query, version: number): (fleet: Fleet) => Wanted {
       ...(required.length === 0 ? [] : [sized(fleet.withTrait.smallest(required))]),
       ...(aggregates.required.length === 0 ? [] : [sized(fleet.inAggregate.smallest(aggregates.required))]),
     ];
+    const hasTraits = onLists(
+      traitsOf,
+      (traitIds) => hasRequiredTraits(traitIds, required) && !hasAnyTrait(traitIds, forbidden),
+    );
+    const isInAggregates = onLists(
+      aggregatesOf,
+      (own) =>
+        isMemberOf({ aggregates: own }, aggregates.required) && !isInAny({ aggregates: own }, aggregates.forbidden),
+    );
     return {
       among: sets.toSorted((a, b) => a.size - b.size)[0],
       isWanted: (provider) =>
         (named === undefined || named.has(provider)) &&
         (root === undefined || provider.root === root) &&
-        hasRequiredTraits(provider.traitIds, required) &&
-        !hasAnyTrait(provider.traitIds, forbidden) &&
-        isMemberOf(provider, aggregates.required) &&
-        !isInAny(provider, aggregates.forbidden),
+        hasTraits(provider) &&
+        isInAggregates(provider),
+      rounds: 1 + [required, [forbidden], aggregates.required, [aggregates.forbidden]].flat(2).length,
     };
   };
 }
@@ -133,40 +159,39 @@ function rootOf(fleet: Fleet, uuid: string): Provider {
 /** If at least this share of all providers may be wanted, going through all of them in order soon fills a page. */
 const dense = 1 / 16;
 
-/** The first `count` of the wanted providers behind the marker, in the order of UUIDs. */
-function pageBehind(fleet: Fleet, { among, isWanted }: Wanted, marker: string, count: number): readonly Provider[] {
+/**
+ * The first `count` of the wanted providers behind the marker, in the order of UUIDs. It may pause where the moment of the fleet is
+ * held.
+ */
+function* pageBehind(
+  fleet: Fleet,
+  { among, isWanted, rounds }: Wanted,
+  { marker, count }: { readonly marker: string; readonly count: number },
+  turns: Turns,
+): Pieces<readonly Provider[]> {
   if (among !== undefined && among.size < dense * fleet.byId.size) {
-    return [...among.providers]
-      .filter((provider) => provider.uuid > marker && isWanted(provider))
-      .sort((a, b) => (a.uuid < b.uuid ? -1 : 1))
-      .slice(0, count);
+    const page: Provider[] = [];
+    for (const provider of [...among.providers]) {
+      if (provider.uuid > marker && isWanted(provider)) page.push(provider);
+      if (turns.isOver(rounds)) yield;
+    }
+    return page.sort((a, b) => (a.uuid < b.uuid ? -1 : 1)).slice(0, count);
   }
+  const { byUuid } = fleet;
   const page: Provider[] = [];
-  for (const uuid of fleet.inUuidOrder.after(marker)) {
-    const provider = fleet.byUuid.get(uuid);
-    if (provider === undefined || !isWanted(provider)) continue;
-    if (page.push(provider) === count) break;
+  const isFull = (provider: Provider | undefined): boolean =>
+    provider !== undefined && isWanted(provider) && page.push(provider) === count;
+  const uuids = fleet.inUuidOrder.after(marker);
+  // A loop with `of` would end them.
+  for (let next = uuids.next(); !next.done; next = uuids.next()) {
+    if (isFull(byUuid.get(next.value))) return page;
+    if (turns.isOver(rounds)) break;
+  }
+  // The order changes with the fleet, so the others are listed before the first pause.
+  const others = Array.from(uuids, (uuid) => byUuid.get(uuid));
+  for (const provider of others) {
+    if (turns.isOver(rounds)) yield;
+    if (isFull(provider)) return page;
   }
   return page;
-}
-
-// Response shapes
-
-/** Between two chunks the fleet may change, if its moment is held (src/fleet/held_moments.ts). */
-function* answerText(
-  fleet: Fleet,
-  page: readonly Provider[],
-  links: ReturnType<typeof nextLink> | undefined,
-): ChunkMaker {
-  const json = jsonWriter();
-  const textOf = summaryWriter(fleet);
-  let separator = '';
-  json.text('{"provider_summaries": [');
-  for (const provider of page) {
-    json.text(separator + textOf(provider));
-    separator = ', ';
-    if (json.isFull()) yield json.take();
-  }
-  json.text(links === undefined ? ']}' : `], "provider_summaries_links": ${asciiJson(links)}}`);
-  yield json.take();
 }

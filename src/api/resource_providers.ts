@@ -2,22 +2,26 @@ import { randomUUID } from 'node:crypto';
 import * as v from 'valibot';
 import { deleteProvider } from '../../db/statements/providers/delete_provider.ts';
 import type { ProviderWrite } from '../../db/statements/providers/provider_write.ts';
+import { jsonWriter } from '../candidates/json_writer.ts';
 import { newProviderTags, providerTagOf } from '../fleet/entity_tags.ts';
 import type { FleetKeeper } from '../fleet/keeper.ts';
 import type { Provider } from '../fleet/provider.ts';
 import { isSameUuid, normalUuid } from '../placement/uuid.ts';
 import { type Answer, type ApiRequest, type Endpoint, noContent } from '../rest/endpoint.ts';
 import { badRequest, conflict, errorCodes, notFound } from '../rest/errors.ts';
+import type { ChunkMaker } from '../rest/json_body.ts';
 import { integer, list as listOf, object, text, uuidText } from '../rest/json_schema.ts';
 import { since } from '../rest/microversions.ts';
+import type { Turns } from '../rest/pieces.ts';
 import { bySince } from '../rest/versions.ts';
 import { changesToken } from './changes_token.ts';
 import type { Dependencies } from './dependencies.ts';
 import { echoedTag, requireMatch, takesIfMatch } from './entity_tags.ts';
 import { modifiedAtMs, newest } from './last_modified.ts';
+import { madeInTurns, writeItems } from './made_in_turns.ts';
 import { findProvider } from './provider.ts';
-import { providerAsWritten, represent, shownProvider } from './provider_answers.ts';
-import { filterProviders } from './provider_filters.ts';
+import { providerAsWritten, providerWriter, represent, shownProvider } from './provider_answers.ts';
+import { filterProviders, filtersTooWide } from './provider_filters.ts';
 import { judgedRow, saveProvider } from './provider_update.ts';
 import { untilWritten } from './until_written.ts';
 
@@ -63,14 +67,21 @@ const changeSchemas = [
 // Handlers
 
 async function list(request: ApiRequest, { fleet }: Dependencies): Promise<Answer> {
-  const filter = filterProviders(request.query(), request.version);
-  const providers = filter(await fleet.fresh());
-  return {
-    status: 200,
-    json: { resource_providers: providers.map((provider) => represent(shownProvider(provider), request).json) },
-    lastModified: newest(providers.map(modifiedAtMs)),
-    ...changesToken(request, fleet),
-  };
+  const find = filterProviders(request.query(), request.version);
+  const current = await fleet.fresh();
+  const token = changesToken(request, fleet);
+  let lastModified: Date | undefined;
+  function* make(turns: Turns): ChunkMaker {
+    const providers = yield* find(current, turns);
+    lastModified = newest(providers.map(modifiedAtMs));
+    const json = jsonWriter();
+    json.text('{"resource_providers":[');
+    yield* writeItems(json, turns, providers, { textOf: providerWriter(request), separator: ',' });
+    json.text(']}');
+    yield json.take();
+  }
+  const body = await madeInTurns(request, fleet, make, filtersTooWide);
+  return { status: 200, ...body, ...(lastModified === undefined ? {} : { lastModified }), ...token };
 }
 
 async function show(request: ApiRequest, { fleet }: Dependencies): Promise<Answer> {

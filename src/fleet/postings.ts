@@ -32,7 +32,17 @@ export class Postings<Key> {
     const fewest = required.reduce((least, anyOf) => (sizeOf(anyOf) < sizeOf(least) ? anyOf : least));
     const [only] = fewest;
     if (fewest.length === 1 && only !== undefined) return this.of(only);
+    // Many providers may have each of thousands of keys.
+    if (sizeOf(fewest) > mostJoined * this.#places.providers.length) return this.#all();
     return new Set(fewest.flatMap((key) => [...this.of(key)]));
+  }
+
+  /** All providers of the fleet. */
+  #all(): ProviderSet {
+    const { providers } = this.#places;
+    const all = new Set<Provider>();
+    for (const provider of providers) if (provider !== undefined) all.add(provider);
+    return all;
   }
 
   /** The keys that at least one provider has. Only tests call it: a key without providers must not stay. */
@@ -71,6 +81,9 @@ export class Postings<Key> {
     }
   }
 }
+
+/** If the providers of several keys together are so many times as many as there are, the set of all takes less time. */
+const mostJoined = 4;
 
 /** If at least one of this number of providers has a key, one bit for each provider needs less memory than a `Set`. */
 const sparse = 256;

@@ -43,7 +43,7 @@ export async function jsonBody(
   // From here on they are made while the client reads.
   held.hold();
   const made = [first, second];
-  return { next: () => made.shift() ?? held.next(), return: held.return };
+  return { next: () => made.shift() ?? held.nextAfterOthers(), return: held.return };
 }
 
 /** Chunks of one moment: it is held as soon as anything may happen between two of them. */
@@ -88,7 +88,12 @@ function heldChunks(chunks: ChunkMaker, hold: Hold, turns: Turns, tooWide: TooWi
     }
     return next();
   };
-  return { next, hold: holdNow, return: forget };
+  /** A client that reads fast asks for the next chunk at once, before others are served. */
+  const nextAfterOthers = async (): ReturnType<typeof afterOthers> => {
+    await turns.rest();
+    return next();
+  };
+  return { next, nextAfterOthers, hold: holdNow, return: forget };
 }
 
 const changedTooMuch = (): ApiError =>

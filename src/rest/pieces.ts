@@ -1,4 +1,3 @@
-import { setImmediate as otherWork } from 'node:timers/promises';
 import { type ApiError, badRequest } from './errors.ts';
 
 /** Work in small pieces: it can stop at each `yield`, so that other requests are served meanwhile. */
@@ -31,12 +30,46 @@ export type Turns = {
    * @throws ApiError 400 where there was no result for `mostWorkMs`, or where the client has left; then it is not sent
    */
   pass(tooWide?: TooWide): Promise<void>;
+  /** Lets others have their turns: to be called between two turns, such as where a client asks for more of its answer. */
+  rest(): Promise<void>;
   /** Notes that the work has come to a result, such as a candidate: the time without a result begins anew. */
   noteResult(): void;
 };
 
 /** After so many rounds, some 0.1 ms, the clock is looked at. */
 const roundsPerLook = 1_000;
+
+/**
+ * What the turns of all requests took since others were served last, in milliseconds. Many requests may come at once: where the first
+ * has had its turn, that of the next is over when it asks.
+ */
+let takenMs = 0;
+let isCounting = false;
+
+function noteTurn(tookMs: number): void {
+  takenMs += tookMs;
+  if (isCounting) return;
+  isCounting = true;
+  setImmediate(() => {
+    takenMs = 0;
+    isCounting = false;
+  });
+}
+
+/** The requests that wait for their next turn. In each round of the event loop one of them has it, so that their turns do not add up. */
+const waiting: (() => void)[] = [];
+
+const nextTurn = (): Promise<void> =>
+  new Promise((resolve) => {
+    waiting.push(resolve);
+    if (waiting.length === 1) setImmediate(letNextGoOn);
+  });
+
+function letNextGoOn(): void {
+  takenMs = 0;
+  waiting.shift()?.();
+  if (waiting.length > 0) setImmediate(letNextGoOn);
+}
 
 /** The turns of a request. @param gone a signal that is aborted where the client leaves; the first `pass` asks for it */
 export function openTurns(gone?: () => AbortSignal): Turns {
@@ -51,7 +84,9 @@ export function openTurns(gone?: () => AbortSignal): Turns {
     isOver = false;
   };
   const end = (): void => {
-    workedMs = hasResult ? 0 : workedMs + performance.now() - beganMs;
+    const tookMs = performance.now() - beganMs;
+    noteTurn(tookMs);
+    workedMs = hasResult ? 0 : workedMs + tookMs;
     hasResult = false;
   };
   return {
@@ -62,17 +97,18 @@ export function openTurns(gone?: () => AbortSignal): Turns {
       rounds += more;
       if (rounds < roundsPerLook) return false;
       rounds = 0;
-      isOver = performance.now() - beganMs >= turnMs;
+      isOver = performance.now() - beganMs + takenMs >= turnMs;
       return isOver;
     },
     pass: async (tooWide = tooMuch) => {
       end();
       if (workedMs > mostWorkMs) throw tooWide();
       signal ??= gone?.();
-      await otherWork();
+      await nextTurn();
       if (signal?.aborted) throw badRequest('The client has left.');
       begin();
     },
+    rest: nextTurn,
     noteResult: () => {
       hasResult = true;
     },

@@ -51,4 +51,33 @@ test('each provider is found under exactly its keys, while providers are added, 
   );
 });
 
+test('the providers of any of many keys that many have are found in a time that grows with the providers', () => {
+  const places = createPlaces();
+  const postings = new Postings<number>(places);
+  const providers = Array.from({ length: providerCount }, (_, id) => blankProvider(id));
+  const many = Array.from({ length: 1000 }, (_, key) => key);
+  for (const provider of providers) places.take(provider);
+  // One provider has none of the keys.
+  for (const provider of providers.slice(1)) postings.move(provider, [], many);
+  let read = 0;
+  const of = postings.of.bind(postings);
+  postings.of = (key) => {
+    const set = of(key);
+    return {
+      size: set.size,
+      has: (provider) => set.has(provider),
+      *[Symbol.iterator]() {
+        for (const provider of set) {
+          read += 1;
+          yield provider;
+        }
+      },
+    };
+  };
+  const found = new Set(postings.smallest([many]));
+  assert.ok(providers.slice(1).every((provider) => found.has(provider)));
+  assert.ok(found.size <= providerCount && read <= 10 * providerCount, `${found.size} of ${read}`);
+  assert.deepEqual(ids(postings.smallest([many, [7]])), ids(providers.slice(1)));
+});
+
 const ids = (providers: Iterable<Provider>): number[] => Array.from(providers, ({ id }) => id).sort((a, b) => a - b);

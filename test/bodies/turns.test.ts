@@ -1,0 +1,99 @@
+/** Requests that work for long take turns, and others are served between these. */
+import assert from 'node:assert/strict';
+import { suite, test } from 'node:test';
+import { setImmediate as nextRound } from 'node:timers/promises';
+import { jsonBody } from '../../src/rest/json_body.ts';
+import { inPieces, openTurns, type Pieces } from '../../src/rest/pieces.ts';
+import { holdNothing, readChunks } from '../chunks.ts';
+
+/** Counts the rounds of the event loop until it is stopped. */
+function countRounds() {
+  let rounds = 0;
+  let isOn = true;
+  const count = () => {
+    rounds += 1;
+    if (isOn) setImmediate(count);
+  };
+  setImmediate(count);
+  return {
+    now: () => rounds,
+    stop: () => {
+      isOn = false;
+    },
+  };
+}
+
+function work(ms: number): void {
+  for (const endMs = performance.now() + ms; performance.now() < endMs; );
+}
+
+suite('turns', () => {
+  test('of several requests each has one in another round of the event loop', async () => {
+    const rounds = countRounds();
+    const all = Array.from({ length: 5 }, () => openTurns());
+    const at = await Promise.all(all.map((turns) => turns.pass().then(rounds.now)));
+    rounds.stop();
+    assert.equal(new Set(at).size, all.length, String(at));
+    assert.deepEqual(
+      at,
+      at.toSorted((one, other) => one - other),
+      'those that came first go on first',
+    );
+  });
+
+  test('where one request has had its turn, that of the next in the same round is over as soon as it asks', async () => {
+    await nextRound();
+    const [first, second] = [openTurns(), openTurns()];
+    first.begin();
+    work(15);
+    assert.equal(first.isOver(1000), true);
+    first.end();
+    second.begin();
+    assert.equal(second.isOver(1000), true);
+    await second.pass();
+    assert.equal(second.isOver(1000), false);
+  });
+
+  test('a short turn leaves time for the next request', async () => {
+    await nextRound();
+    const [first, second] = [openTurns(), openTurns()];
+    first.begin();
+    first.end();
+    second.begin();
+    assert.equal(second.isOver(1000), false);
+  });
+
+  test('others are served while many requests work at once', async () => {
+    const requests = 8;
+    let done = 0;
+    function* long(): Pieces<void> {
+      for (let piece = 0; piece < 5; piece += 1) {
+        work(11);
+        yield;
+      }
+      done += 1;
+    }
+    const rounds = countRounds();
+    await nextRound();
+    await Promise.all(Array.from({ length: requests }, () => inPieces(long(), openTurns())));
+    rounds.stop();
+    assert.equal(done, requests);
+    // Each request has five turns, and only the first of all come in one round.
+    assert.ok(rounds.now() >= 4 * requests, String(rounds.now()));
+  });
+});
+
+test('between two chunks of an answer others are served, also where its client asks for the next one at once', async () => {
+  const chunk = new Uint8Array(10);
+  function* chunks() {
+    for (let made = 0; made < 10; made += 1) yield chunk;
+  }
+  const body = await jsonBody(chunks(), holdNothing, openTurns());
+  assert.ok('next' in body);
+  const rounds = countRounds();
+  let read = 0;
+  for await (const each of readChunks(body)) read += each.length;
+  rounds.stop();
+  assert.equal(read, 100);
+  assert.ok(rounds.now() >= 8, String(rounds.now())); // two chunks are made before the answer begins
+});
