@@ -3,6 +3,7 @@ import { chmodSync, mkdirSync, readdirSync } from 'node:fs';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
+import { setDefaultCACertificates } from 'node:tls';
 import { promisify } from 'node:util';
 import { filledTemplate } from '../filled_template.ts';
 import { freePort } from '../free_port.ts';
@@ -68,12 +69,21 @@ export async function startCluster(): Promise<Cluster> {
   const ports: Record<string, number> = {};
   for (const name of names) ports[name] = await freePort();
   const hosts = ['ETCD', 'DATABASE', 'PGBOUNCER', 'API', 'NODE', 'PROCESS', 'N1', 'N2', 'N3', 'P1', 'P2', 'P3'];
+  const certificates = path.join(folder, 'certificates');
+  const named = nodeNames.flatMap((name) => [name, local]);
+  execFileSync('sh', [path.join(root, 'deploy/cluster/certificates.sh'), certificates, ...named], { stdio: 'pipe' });
+  execFileSync('chown', ['-R', 'postgres', certificates]);
+  // This process only reads what Patroni tells, so it needs no certificate of its own.
+  setDefaultCACertificates([await readFile(path.join(certificates, 'ca.pem'), 'utf8')]);
   const values: Readonly<Record<string, string | number>> = {
     ...ports,
     ...Object.fromEntries(hosts.map((name) => [`${name}_HOST`, local])),
     FOLDER: folder,
     NETWORK: '127.0.0.1/32',
     POSTGRESQL_BIN: newestPostgresql(),
+    CERTIFICATES: certificates,
+    ETCD_CLUSTER: `n1=https://${local}:${ports.ETCD_PEER_PORT}`,
+    REST_PASSWORD: password,
     SUPERUSER_PASSWORD: password,
     REPLICATION_PASSWORD: password,
     DATABASE: 'placement',
@@ -89,9 +99,9 @@ export async function startCluster(): Promise<Cluster> {
   const units: Unit[] = [];
   const start = (
     name: string,
-    ...[command, others]: Parameters<typeof startUnit> extends [unknown, unknown, ...infer More] ? More : never
+    ...[command, more]: Parameters<typeof startUnit> extends [unknown, unknown, ...infer More] ? More : never
   ) => {
-    const unit = startUnit(name, path.join(folder, `${name}.log`), command, others);
+    const unit = startUnit(name, path.join(folder, `${name}.log`), command, more);
     units.push(unit);
     return unit;
   };
@@ -111,18 +121,11 @@ export async function startCluster(): Promise<Cluster> {
       mkdirSync(disk);
       execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=1g,mode=0755,uid=postgres', 'tmpfs', disk]);
     }
-    const [client, peer] = [ports.ETCD_PORT, ports.ETCD_PEER_PORT].map((port) => `http://${local}:${port}`);
-    const etcd = start('etcd', [
-      ...asPostgres,
-      'etcd',
-      '--enable-v2',
-      `--data-dir=${folder}/etcd`,
-      `--listen-client-urls=${client}`,
-      `--advertise-client-urls=${client}`,
-      `--listen-peer-urls=${peer}`,
-      `--initial-advertise-peer-urls=${peer}`,
-      `--initial-cluster=default=${peer}`,
-    ]);
+    const etcdFile = await fill('etcd', 'etcd.env', { NODE: 'n1', ETCD_DATA: `${folder}/etcd` });
+    const env = Object.fromEntries(
+      [...(await readText(etcdFile)).matchAll(/^(ETCD_\w+)=(.*)$/gm)].map(([, ...pair]) => pair),
+    );
+    const etcd = start('etcd', [...asPostgres, 'etcd'], { env });
     for (const [place, name] of nodeNames.entries()) {
       const disk = disks[place] ?? '';
       const rest = ports[`${name.toUpperCase()}_REST_PORT`] ?? 0;
@@ -138,8 +141,8 @@ export async function startCluster(): Promise<Cluster> {
         // After a crash the file is still there, and the number may be that of another program.
         return (await readText(`/proc/${pid}/cmdline`)).includes(disk) ? [pid] : [];
       };
-      const unit = start(name, [...asPostgres, 'patroni', config], postmaster);
-      const isPrimary = () => answers(`http://${local}:${rest}/primary`);
+      const unit = start(name, [...asPostgres, 'patroni', config], { others: postmaster });
+      const isPrimary = () => answers(`https://${local}:${rest}/primary`);
       nodes.push({ name, unit, url: `postgresql://postgres:${password}@${local}:${port}/postgres`, disk, isPrimary });
       if (place === 0) await until('the first node is the primary', isPrimary);
     }
@@ -148,7 +151,7 @@ export async function startCluster(): Promise<Cluster> {
       // Not synchronously: a program that ended must be started again meanwhile, or this may wait for it for ever.
       return (await promisify(execFile)(program, more, { cwd: '/', timeout: 30_000 })).stdout;
     };
-    const rests = nodeNames.map((name) => `http://${local}:${ports[`${name.toUpperCase()}_REST_PORT`]}`);
+    const rests = nodeNames.map((name) => `https://${local}:${ports[`${name.toUpperCase()}_REST_PORT`]}`);
     const isReplicated = async (): Promise<boolean> => {
       const members = await membersBy(rests);
       const roles = members.filter(({ state }) => state === 'running' || state === 'streaming').map(({ role }) => role);
@@ -199,6 +202,7 @@ export async function startCluster(): Promise<Cluster> {
       stop,
     };
     await cluster.untilWhole();
+    await refuseStrangers(rests, `https://${local}:${ports.ETCD_PORT}`);
     return cluster;
   } catch (error) {
     // Without any log, tail fails.
@@ -206,6 +210,36 @@ export async function startCluster(): Promise<Cluster> {
     await stop();
     throw error;
   }
+}
+
+/**
+ * Who has no certificate of the cluster may change nothing by Patroni's REST API, and neither read nor write etcd.
+ *
+ * @throws Error if something is let through
+ */
+async function refuseStrangers(rests: readonly string[], etcd: string): Promise<void> {
+  const allowed: string[] = [];
+  const authorization = `Basic ${Buffer.from(`patroni:${password}`).toString('base64')}`;
+  const changes = [
+    ['PATCH', '/config', '{"ttl": 20}'],
+    ['POST', '/restart', '{}'],
+    ['POST', '/switchover', '{"leader": "n1"}'],
+  ] as const;
+  for (const rest of rests) {
+    for (const [method, target, body] of changes) {
+      // Also with the password, which alone is not enough.
+      for (const headers of [{}, { authorization }]) {
+        const { status } = await fetch(`${rest}${target}`, { method, body, headers });
+        if (status !== 401 && status !== 403) allowed.push(`${method} ${target}: ${status}`);
+      }
+    }
+  }
+  for (const scheme of ['https', 'http']) {
+    const url = `${etcd.replace('https', scheme)}/v2/keys/`;
+    const answer = await get(url).catch(() => undefined);
+    if (answer?.ok) allowed.push(`GET ${url}: ${answer.status}`);
+  }
+  if (allowed.length > 0) throw new Error(`Without a certificate: ${allowed.join(', ')}`);
 }
 
 type Member = { readonly role: string; readonly state: string };

@@ -2,7 +2,7 @@ import { install } from '../debian_packages.ts';
 
 /* Installs what the cluster consists of, where it is missing. */
 
-const packages = ['patroni', 'etcd-server', 'python3-etcd', 'haproxy', 'pgbouncer', 'postgresql'];
+const packages = ['patroni', 'etcd-server', 'python3-etcd', 'python3-idna', 'haproxy', 'pgbouncer', 'postgresql'];
 
 try {
   if (process.getuid?.() !== 0) throw new Error('The cluster is started as root, which becomes postgres.');

@@ -18,13 +18,20 @@ const restartMs = 1_000;
 /**
  * Starts a program. Its output goes to a file.
  *
- * @param others processes that it started and that are not its children any more
+ * @param options.env variables of its environment beside those of this process
+ * @param options.others processes that it started and that are not its children any more
  */
 export function startUnit(
   name: string,
   logFile: string,
   [program, ...args]: readonly [string, ...string[]],
-  others: () => Promise<readonly number[]> = async () => [],
+  {
+    others = async () => [],
+    env: more = {},
+  }: {
+    readonly others?: () => Promise<readonly number[]>;
+    readonly env?: Readonly<Record<string, string>>;
+  } = {},
 ): Unit {
   let child: ChildProcess | undefined;
   let isStopped = false;
@@ -33,7 +40,7 @@ export function startUnit(
   const start = (): void => {
     starts += 1;
     const log = openSync(logFile, 'a');
-    const env = { ...process.env, OS_API__AUTH_STRATEGY: 'noauth2' };
+    const env = { ...process.env, OS_API__AUTH_STRATEGY: 'noauth2', ...more };
     child = spawn(program, args, { stdio: ['ignore', log, log], detached: true, env, cwd: '/' });
     closeSync(log);
     child.once('error', (error) => console.error(`${name}: ${error.message}`));

@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { execFile, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { cp, mkdir, mkdtemp, readdir, rm, symlink } from 'node:fs/promises';
+import { cp, mkdir, mkdtemp, readdir, readFile, rm, symlink } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
@@ -36,6 +36,16 @@ test('the Dockerfile has the three stages that this file knows', () => {
       '--from=build /build/dist /opt/placement/dist',
     ],
   );
+});
+
+test('images are named by an exact version, and that of Node.js is the one of the tests', async () => {
+  const text = await readFile(path.join(project, 'deploy/Dockerfile'), 'utf8');
+  const bases = [...text.matchAll(/^FROM (\S+)/gm)].map(([, base = '']) => base);
+  assert.deepEqual(new Set(bases), new Set([`node:${process.versions.node}-slim`]));
+  const compose = await readFile(path.join(project, 'deploy/compose.yaml'), 'utf8');
+  const images = [...compose.matchAll(/^ *image: (\S+)$/gm)].map(([, image = '']) => image);
+  assert.ok(images.length > 0);
+  for (const image of images) assert.match(image, /^[\w/.-]+:\d+(\.\d+)+(-\w+)?(@sha256:[0-9a-f]{64})?$/);
 });
 
 test('everything that the Dockerfile copies exists, and .dockerignore lets it through', () => {
