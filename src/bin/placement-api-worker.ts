@@ -1,5 +1,6 @@
 import '../start/compile_cache.ts';
 import { messageOf } from '../text/message_of.ts';
+import { printError } from '../text/print.ts';
 
 // Not a command for users: placement-api --workers starts this program and sends it its task.
 try {
@@ -7,6 +8,6 @@ try {
   const { serveAsWorker } = await import('../workers/worker.ts');
   await serveAsWorker();
 } catch (error) {
-  console.error(`placement-api: a worker could not start: ${messageOf(error)}`);
+  printError(`placement-api: a worker could not start: ${messageOf(error)}`);
   process.exit(1);
 }

@@ -9,6 +9,7 @@ import { listen } from '../http/server/listen.ts';
 import { runCommand } from '../start/command_line.ts';
 import { openService } from '../start/service.ts';
 import { onStopSignal } from '../start/stop_signal.ts';
+import { print } from '../text/print.ts';
 
 /*
  * `make demo`: a service in memory with a demo fleet in which consumers come and go, and the address of its console. It is no program of
@@ -40,10 +41,8 @@ async function serve({ hosts, port }: Flags): Promise<void> {
     await service.close();
   });
   const placement = connect({ endpoint: server.url, auth: 'admin' });
-  const { consumers } = await fillDemo(placement, hosts, (line) => console.log(line));
-  console.log(
-    `\nOpen ${server.url}/console in a browser: ${hosts} hosts, where consumers come and go. Ctrl-C ends it.`,
-  );
+  const { consumers } = await fillDemo(placement, hosts, (line) => print(line));
+  print(`\nOpen ${server.url}/console in a browser: ${hosts} hosts, where consumers come and go. Ctrl-C ends it.`);
   await liveDemo(placement, consumers, ended.signal).catch((error: unknown) => {
     if (!ended.signal.aborted) throw error;
   });

@@ -22,6 +22,7 @@ import {
   runCommand,
 } from '../start/command_line.ts';
 import { exitCodeOf } from '../start/exit_code.ts';
+import { print, printError } from '../text/print.ts';
 
 const program = addConfigFlags(new Command('placement-manage')).description('Manages the database of Placement.');
 
@@ -33,7 +34,7 @@ db.command('version')
   .description('print the revision of the database')
   .action(() =>
     withDatabase(async (database) => {
-      console.log((await readRevision(database)) ?? 'None');
+      print((await readRevision(database)) ?? 'None');
     }),
   );
 db.command('stamp')
@@ -60,14 +61,14 @@ await runCommand(program, { failed: exitCodeOf, noCommand: 1 });
 async function migrateData(flags: { readonly maxCount?: string }): Promise<void> {
   const maxCount = flags.maxCount === undefined ? undefined : readMaxCount(flags.maxCount);
   if (flags.maxCount !== undefined && maxCount === undefined) {
-    console.log('Must supply a positive value for max_count');
+    print('Must supply a positive value for max_count');
     process.exitCode = 127;
     return;
   }
   await withDatabase(async (database, { placement }) => {
     const schema = await schemaProblem(database);
     if (schema !== undefined && schema.is !== 'newer') {
-      console.error(`placement-manage: ${schema.problem}`);
+      printError(`placement-manage: ${schema.problem}`);
       // An exit code of 1 would mean that there are more rows to migrate.
       process.exitCode = 2;
       return;
@@ -76,7 +77,7 @@ async function migrateData(flags: { readonly maxCount?: string }): Promise<void>
       projectId: placement.incompleteConsumerProjectId,
       userId: placement.incompleteConsumerUserId,
     });
-    process.exitCode = await runOnlineDataMigrations(migrations, maxCount, (line) => console.log(line));
+    process.exitCode = await runOnlineDataMigrations(migrations, maxCount, (line) => print(line));
   });
 }
 

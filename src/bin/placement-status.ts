@@ -5,6 +5,7 @@ import { withConfiguredDatabase } from '../manage/configured_database.ts';
 import { checkUpgrade } from '../manage/upgrade_checks.ts';
 import { reportJson, reportTable } from '../manage/upgrade_report.ts';
 import { addConfigFlags, type ConfigFlags, runCommand } from '../start/command_line.ts';
+import { print } from '../text/print.ts';
 
 const program = addConfigFlags(new Command('placement-status')).description('Tells the state of Placement.');
 
@@ -22,7 +23,7 @@ await runCommand(program, { failed: () => 255, noCommand: 2 });
 async function check(): Promise<void> {
   await withConfiguredDatabase(program.opts<ConfigFlags>(), async (database, { osloPolicy }) => {
     const results = await checkUpgrade(database, osloPolicy.policyFile);
-    console.log(upgrade.opts<{ json?: true }>().json ? reportJson(results) : reportTable(results));
+    print(upgrade.opts<{ json?: true }>().json ? reportJson(results) : reportTable(results));
     process.exitCode = Math.max(...results.map(({ result }) => result));
   });
 }

@@ -1,5 +1,6 @@
 import { Argument, type Command, type Option } from 'commander';
 import type { Placement } from '../client/index.ts';
+import { print } from '../text/print.ts';
 import { openPlacement } from './connection.ts';
 
 /** The shell waits for completions. If the service does not answer in this time, there are none. */
@@ -117,11 +118,11 @@ export function addCompletion(program: Command): void {
     .description('print a script that completes commands, options, and names of providers, traits and classes')
     .addArgument(new Argument('<shell>', 'the shell').choices(Object.keys(scripts)))
     .addHelpText('after', '\nExample: source <(placement completion bash)')
-    .action((shell: string) => console.log(scripts[shell]));
+    .action((shell: string) => print(scripts[shell] ?? ''));
   program
     .command('__complete', { hidden: true })
     .argument('[words...]')
     .action(async (words: readonly string[]) => {
-      for (const name of await completions(program, words)) console.log(name);
+      for (const name of await completions(program, words)) print(name);
     });
 }

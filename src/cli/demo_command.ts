@@ -1,6 +1,7 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import { fillDemo } from '../demo/fill.ts';
 import { liveDemo } from '../demo/live.ts';
+import { printError } from '../text/print.ts';
 import { shellOf } from './shell.ts';
 
 type Options = { readonly hosts: number; readonly live?: true };
@@ -16,13 +17,13 @@ export function addDemoCommand(program: Command): void {
     .option('--live', 'then keep scheduling, until it is interrupted')
     .action(async ({ hosts, live }: Options, command: Command) => {
       const { placement, print } = shellOf(command);
-      const filled = await fillDemo(placement, hosts, (line) => console.error(line));
+      const filled = await fillDemo(placement, hosts, (line) => printError(line));
       print(
         { hosts, providers: filled.providers, consumers: filled.consumers.length },
         () => `There are ${hosts} hosts of ${filled.providers} providers, and ${filled.consumers.length} consumers.`,
       );
       if (!live) return;
-      console.error('Consumers come and go until this is interrupted.');
+      printError('Consumers come and go until this is interrupted.');
       await liveDemo(placement, filled.consumers);
     });
 }

@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import type { Inventories, NewInventory, Placement, Resources } from '../client/index.ts';
 import { capacityOf } from '../client/inventories.ts';
+import { printError } from '../text/print.ts';
 import { changedInventory, collectInventory, type InventoryChanges } from './amounts.ts';
 import { findProvider, providerArgument } from './find_provider.ts';
 import { type IfMatchOption, ifMatchOption, retryUnlessChanged } from './if_match.ts';
@@ -85,7 +86,7 @@ function warnOfOveruse(inventories: Inventories['inventories'], usages: Resource
     return [`${name} (used ${used}, capacity ${capacityOf(inventory)})`];
   });
   if (exceeded.length === 0) return;
-  console.error(
+  printError(
     `Warning: more is used than there is now: ${exceeded.join(', ')}. Consumers keep their allocations; no further claim of this class fits.`,
   );
 }

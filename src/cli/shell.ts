@@ -1,6 +1,8 @@
 import type { Command } from 'commander';
 import type { Placement } from '../client/index.ts';
+import { escapeControlsInJson } from '../text/controls.ts';
 import { messageOf } from '../text/message_of.ts';
+import { print } from '../text/print.ts';
 import { type ConnectionFlags, openPlacement } from './connection.ts';
 
 /** The client and the output of a command. */
@@ -18,7 +20,8 @@ export function shellOf(command: Command): Shell {
   const flags = command.optsWithGlobals<ConnectionFlags & { readonly json?: true }>();
   return {
     placement: connected(command, flags),
-    print: (value, text, json = () => JSON.stringify(value, null, 2)) => console.log(flags.json ? json() : text()),
+    print: (value, text, json = () => JSON.stringify(value, null, 2)) =>
+      print(flags.json ? escapeControlsInJson(json()) : text()),
   };
 }
 

@@ -1,3 +1,5 @@
+import { escapeControls } from '../text/controls.ts';
+
 /** One cell. Numbers are aligned to the right. */
 export type Cell = string | number | undefined;
 
@@ -31,13 +33,8 @@ export const column = (head: string, values: readonly string[]): string =>
     values.map((value) => [value]),
   );
 
-/** Escapes characters that are not printable. Names come from other users and could send commands to the terminal. */
-function cellText(cell: Cell): string {
-  return String(cell ?? '').replaceAll(
-    /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu,
-    (character) => `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`,
-  );
-}
+/** Names come from other users and could send commands to the terminal. */
+const cellText = (cell: Cell): string => escapeControls(String(cell ?? ''));
 
 const padded = (text: string, width: number, toTheRight: boolean): string => {
   const space = ' '.repeat(Math.max(0, width - widthOf(text)));

@@ -2,6 +2,7 @@ import { closeSync, fstatSync, openSync } from 'node:fs';
 import path from 'node:path';
 import { type DestinationStream, type Logger, pino } from 'pino';
 import type { Config } from '../config/config.ts';
+import { escapeControlsInJson } from '../text/controls.ts';
 import { messageOf } from '../text/message_of.ts';
 import { osloLine } from './oslo_line.ts';
 import { terminalLine } from './terminal_line.ts';
@@ -60,7 +61,7 @@ export function openLog(settings: Config['default'], worker?: number, sharesOutp
   surviveErrors(destination);
   const gathered = gatherLines(destination, maxWrite);
   const form = lineForm(settings, file === undefined && process.stderr.isTTY);
-  const stream: DestinationStream = form === undefined ? gathered : { write: (json) => gathered.write(form(json)) };
+  const stream: DestinationStream = { write: (json) => gathered.write(form(json)) };
   const logger = pino(
     {
       level: settings.debug ? 'debug' : 'info',
@@ -83,12 +84,12 @@ export function openLog(settings: Config['default'], worker?: number, sharesOutp
 }
 
 /**
- * The form of lines: undefined for JSON as pino writes it. Without configuration a terminal gets lines for people, and
+ * The form of lines. Without configuration a terminal gets lines for people, and
  * any other output JSON.
  */
-function lineForm(settings: Config['default'], isTerminal: boolean): ((json: string) => string) | undefined {
-  if (settings.useJson === undefined) return isTerminal ? terminalLine : undefined;
-  return settings.useJson ? undefined : (json) => osloLine(json, settings);
+function lineForm(settings: Config['default'], isTerminal: boolean): (json: string) => string {
+  if (settings.useJson === undefined) return isTerminal ? terminalLine : escapeControlsInJson;
+  return settings.useJson ? escapeControlsInJson : (json) => osloLine(json, settings);
 }
 
 /**

@@ -1,4 +1,5 @@
 import type { Config } from '../config/config.ts';
+import { escapeControls } from '../text/controls.ts';
 
 /** The formats of lines, from oslo.log's options of the same names. */
 export type OsloFormats = Pick<
@@ -119,14 +120,6 @@ export function errorOf({ err }: Entry): LoggedError | undefined {
   const { type, message, stack } = err as Partial<Record<keyof LoggedError, unknown>>; // each is checked by String
   return { type: String(type ?? 'Error'), message: String(message ?? ''), stack: String(stack ?? '') };
 }
-
-/** Escapes control characters, and characters that change the direction of text or are invisible. */
-export const escapeControls = (text: string): string =>
-  text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (character) => escapes[character] ?? unicodeEscape(character));
-
-const escapes: Readonly<Record<string, string>> = { '\n': '\\n', '\r': '\\r', '\t': '\\t' };
-
-const unicodeEscape = (character: string): string => `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`;
 
 /** `2026-11-21 12:00:00`, in the time zone of the machine, as Python's `asctime`. */
 function localTime(time: Date): string {

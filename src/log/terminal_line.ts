@@ -1,4 +1,5 @@
-import { type Entry, errorOf, escapeControls, messageText } from './oslo_line.ts';
+import { escapeControls } from '../text/controls.ts';
+import { type Entry, errorOf, messageText } from './oslo_line.ts';
 
 /**
  * Formats an entry of the log for people at a terminal: time, level or status, and what happened.

@@ -4,6 +4,7 @@ import type { Config } from '../config/config.ts';
 import { type ConfigFlags, loadConfig, printWarnings } from '../start/command_line.ts';
 import { databaseWarning } from '../start/database_warning.ts';
 import { openConfiguredDatabase } from '../start/open_database.ts';
+import { printError } from '../text/print.ts';
 
 /**
  * Opens the database that the flags of a command name, and closes it after the callback. Warnings go to standard error.
@@ -15,7 +16,7 @@ export async function withConfiguredDatabase(
   const loaded = loadConfig(flags);
   printWarnings(loaded.warnings);
   printWarnings([databaseWarning(loaded)]);
-  const database = await openConfiguredDatabase(loaded.config, { warn: (line) => console.error(line) });
+  const database = await openConfiguredDatabase(loaded.config, { warn: (line) => printError(line) });
   try {
     await withUsageRemedy(database, () => use(database, loaded.config));
   } finally {

@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
 import type { Database } from '../../db/engine/connect.ts';
+import { print } from '../text/print.ts';
 import { importDeployment } from './import/import_deployment.ts';
 import { openSource } from './import/source.ts';
 import type { SourceSettings } from './import/source_url.ts';
@@ -32,8 +33,8 @@ async function runImport(settings: SourceSettings, withDatabase: WithDatabase): 
     await withDatabase(async (database) => {
       const imported = await importDeployment(source, database, showImport(process.stdout));
       const rows = Object.values(imported).reduce((sum, count) => sum + count, 0);
-      console.log(`Imported ${rows} rows in ${((performance.now() - begunMs) / 1000).toFixed(1)} s.`);
-      console.log('Start the service now, and run "placement-manage online-data-migrations" while it serves.');
+      print(`Imported ${rows} rows in ${((performance.now() - begunMs) / 1000).toFixed(1)} s.`);
+      print('Start the service now, and run "placement-manage online-data-migrations" while it serves.');
     });
   } finally {
     source.close();

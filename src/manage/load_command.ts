@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import type { Database } from '../../db/engine/connect.ts';
 import { syncStandardNames } from '../../db/schema/sync_standard_names.ts';
+import { print } from '../text/print.ts';
 import { showImport } from './import_progress.ts';
 import { loadFile } from './load/load_file.ts';
 import { schemaProblem } from './schema_state.ts';
@@ -29,7 +30,7 @@ export function addLoadCommand(
         });
         const seconds = ((performance.now() - begunMs) / 1000).toFixed(1);
         const others = written === found ? '' : `; ${found - written} of the file were there already`;
-        console.log(`Loaded ${written} resource providers in ${seconds} s${others}.`);
+        print(`Loaded ${written} resource providers in ${seconds} s${others}.`);
       }),
     );
 }

@@ -7,6 +7,7 @@ import { findRule, type Rule, type Rules } from '../access/policy/rules.ts';
 import { type Identity, noIdentity } from '../rest/identity.ts';
 import { addCommandGroup } from '../start/command_line.ts';
 import { nearName } from '../text/near_name.ts';
+import { print, printError } from '../text/print.ts';
 
 /** The flags of `policy check`: they describe the token and the target of a request. */
 type CheckFlags = {
@@ -33,7 +34,7 @@ export function addPolicyCommands(program: Command, settings: () => PolicySettin
           (texts.length === 0 || texts.some((text) => name.includes(text))) &&
           (changed === undefined || file !== undefined),
       );
-      for (const rule of chosen) console.log(describeRule(rule));
+      for (const rule of chosen) print(describeRule(rule));
       if (chosen.length > 0 || texts.length === 0) return;
       const of = changed === undefined ? '' : ' of a policy file';
       refuse(
@@ -73,7 +74,7 @@ export function addPolicyCommands(program: Command, settings: () => PolicySettin
       }
       const target = { project_id: flags.targetProject ?? identity.projectId ?? null, user_id: identity.userId };
       const { allowed, lines } = explainDecision(rules, name, identity, target);
-      for (const line of lines) console.log(line);
+      for (const line of lines) print(line);
       process.exitCode = allowed ? 0 : 1;
     });
 }
@@ -93,7 +94,7 @@ function refuse(problem: string, names: readonly string[], rules: ReadonlyMap<st
   );
   const near = names.map((name) => known.get(nearName(name, known.keys()) ?? '')).find((name) => name !== undefined);
   const question = near === undefined ? '' : ` Did you mean ${near}?`;
-  console.error(`placement-manage: ${problem}${question} "placement-manage policy list" prints all rules.`);
+  printError(`placement-manage: ${problem}${question} "placement-manage policy list" prints all rules.`);
   process.exitCode = noSuchRule;
 }
 
@@ -113,9 +114,9 @@ function asksForProject(rule: Rule, rules: Rules): boolean {
 
 /** Warnings go to standard error, so that they do not mix with the output. */
 const onStandardError = {
-  info: (line: string) => console.error(line),
-  warn: (line: string) => console.error(line),
-  error: (line: string) => console.error(line),
+  info: (line: string) => printError(line),
+  warn: (line: string) => printError(line),
+  error: (line: string) => printError(line),
 };
 
 const identityOf = ({ roles, user, project, domain, systemScope }: CheckFlags): Identity => ({

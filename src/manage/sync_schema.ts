@@ -6,6 +6,7 @@ import { readRevision } from '../../db/schema/revision.ts';
 import { refuseUnwatchedTables } from '../../db/schema/watched_tables.ts';
 import type { Config } from '../config/config.ts';
 import { describeDatabase } from '../start/describe_database.ts';
+import { printError } from '../text/print.ts';
 
 /**
  * `placement-manage db sync`. Standard output stays empty, as with upstream's command. Standard error gets one line
@@ -18,5 +19,5 @@ export async function syncSchema(database: Database, { placementDatabase }: Conf
   const name = describeDatabase(placementDatabase);
   const state = `${migrationNames.at(-1)}, revision ${await readRevision(database)}`;
   const did = applied.length === 0 ? 'nothing had to be migrated' : `applied ${applied.join(', ')}`;
-  console.error(`The ${name} is at ${state}: ${did}.`);
+  printError(`The ${name} is at ${state}: ${did}.`);
 }

@@ -1,3 +1,4 @@
+import { escapeControlsInJson } from '../text/controls.ts';
 import { cellTable, wrapped } from './boxed_table.ts';
 import { type CheckResult, failure, success, warning } from './upgrade_checks.ts';
 
@@ -16,4 +17,5 @@ export function reportTable(results: readonly CheckResult[]): string {
 }
 
 /** The results as `--json` prints them. */
-export const reportJson = (results: readonly CheckResult[]): string => JSON.stringify({ name: title, checks: results });
+export const reportJson = (results: readonly CheckResult[]): string =>
+  escapeControlsInJson(JSON.stringify({ name: title, checks: results }));

@@ -4,8 +4,10 @@ import { ConfigError } from '../config/config_error.ts';
 import { type LoadedConfig, load } from '../config/load.ts';
 import type { Override } from '../config/sources.ts';
 import { version } from '../config/version.ts';
+import { escapeControlsInLines } from '../text/controls.ts';
 import { messageOf } from '../text/message_of.ts';
 import { nearName } from '../text/near_name.ts';
+import { printError } from '../text/print.ts';
 
 /** The flags that tell a command where its configuration is. */
 export type ConfigFlags = { readonly configFile?: readonly string[]; readonly configDir?: readonly string[] };
@@ -49,7 +51,7 @@ export function loadConfig(flags: ConfigFlags, overrides: readonly Override[] = 
 
 /** Prints warnings on standard error, one line each. */
 export function printWarnings(warnings: readonly (string | undefined)[]): void {
-  for (const warning of warnings) if (warning !== undefined) console.error(`Warning: ${warning}`);
+  for (const warning of warnings) if (warning !== undefined) printError(`Warning: ${warning}`);
 }
 
 /** The exit codes for a command that failed, by its error, and for a command line without a subcommand. */
@@ -81,12 +83,14 @@ export async function runCommand(
       return;
     }
     const problems = error instanceof ConfigError ? error.problems : [messageOf(error)];
-    for (const problem of problems) console.error(`${command.name()}: ${problem}`);
+    for (const problem of problems) printError(`${command.name()}: ${problem}`);
     process.exitCode = exitCodes.failed(error);
   }
 }
 
 function throwInsteadOfExit(command: Command): void {
   command.exitOverride();
+  // The words of the command line may come from a program.
+  command.configureOutput({ outputError: (text, write) => write(escapeControlsInLines(text)) });
   for (const each of command.commands) throwInsteadOfExit(each);
 }

@@ -10,6 +10,7 @@ import { checkAddresses } from '../http/server/bind.ts';
 import { type Listening, listen } from '../http/server/listen.ts';
 import { readTls, type Tls } from '../http/server/tls_files.ts';
 import { openLog } from '../log/log.ts';
+import { escapeControlsInLines } from '../text/controls.ts';
 import { addConfigFlags, type ConfigFlags, loadConfig, printWarnings, runCommand } from './command_line.ts';
 import { databaseWarning } from './database_warning.ts';
 import { describeDatabase } from './describe_database.ts';
@@ -61,7 +62,7 @@ async function serve(flags: Flags): Promise<void> {
   if (flags.showConfig) {
     printWarnings(loaded.warnings);
     const { showConfig } = await import('../config/show.ts');
-    process.stdout.write(showConfig(loaded));
+    process.stdout.write(escapeControlsInLines(showConfig(loaded)));
     return;
   }
   const { config } = loaded;

@@ -1,4 +1,5 @@
 import type { Log } from '../log/log.ts';
+import { print } from '../text/print.ts';
 import { printWarnings } from './command_line.ts';
 
 /** What a start says: to the terminal or systemd, and into the log file where there is one. */
@@ -13,7 +14,7 @@ export type StartLines = {
 /** Without a log file the log is on standard error, beside these lines. */
 export const startLines = ({ logger, isFile }: Pick<Log, 'logger' | 'isFile'>): StartLines => ({
   line: (text) => {
-    console.log(text);
+    print(text);
     if (isFile) logger.info(text);
   },
   warnings: (texts, printed) => {

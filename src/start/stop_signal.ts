@@ -1,4 +1,5 @@
 import { messageOf } from '../text/message_of.ts';
+import { printError } from '../text/print.ts';
 
 /** How long an orderly end may take. A supervisor of the process usually waits 30 s. */
 const patienceMs = 29_000;
@@ -22,6 +23,6 @@ export function onStopSignal(stop: (signal: NodeJS.Signals) => Promise<void>): v
 }
 
 function fail(reason: unknown): never {
-  console.error(`The process could not end in order: ${messageOf(reason)}`);
+  printError(`The process could not end in order: ${messageOf(reason)}`);
   process.exit(1);
 }

@@ -4,6 +4,7 @@ import { openLog } from '../log/log.ts';
 import { giveBackMemory } from '../start/give_back_memory.ts';
 import { openService } from '../start/service.ts';
 import { messageOf } from '../text/message_of.ts';
+import { printError } from '../text/print.ts';
 import { takeConnections } from './connections.ts';
 import { openGathering } from './gathering.ts';
 import type { Door, FromWorker, ToWorker } from './messages.ts';
@@ -28,7 +29,7 @@ export async function serveAsWorker(): Promise<void> {
     close().then(
       () => process.exit(0),
       (error: unknown) => {
-        console.error(`placement-api: worker ${worker} could not end in order: ${messageOf(error)}`);
+        printError(`placement-api: worker ${worker} could not end in order: ${messageOf(error)}`);
         process.exit(1);
       },
     );

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, test } from 'node:test';
 import { connect } from '../../src/client/index.ts';
+import { harmful, hasHarmful } from '../harmful_characters.ts';
 import { newestVersion } from '../requests.ts';
-import { cells, commandsOn, placement } from './command.ts';
+import { cells, commandsOn, hostedPlacement, placement } from './command.ts';
 import { startServer, type TestServer } from './servers.ts';
 
 let server: TestServer;
@@ -233,6 +234,36 @@ test('names cannot send commands to the terminal, and wide characters do not bre
   assert.ok(!text.includes('\u001b'));
   const names = cells(text).map(([name]) => name);
   assert.ok(names.includes('\\u{1b}[31mred') && names.includes('計算機'));
+});
+
+test('names have no effect on the terminal in tables, in JSON, in errors and in wrong usage', async () => {
+  const { providers } = connect({ endpoint: server.url, auth: 'admin' });
+  // NUL cannot be in a name, nor in an argument.
+  const inNames = harmful.filter((character) => character !== '\0');
+  for (const character of inNames) await providers.create({ name: `a${character}b` });
+  const wanted = inNames.map((character) => `a${character}b`).toSorted();
+  assert.ok(!hasHarmful(await run('provider', 'list')));
+  const json = await run('provider', 'list', '--json');
+  assert.ok(!hasHarmful(json));
+  const listed: readonly { readonly name: string }[] = JSON.parse(json);
+  assert.deepEqual(listed.map(({ name }) => name).toSorted(), wanted);
+  const nobody = `nobody${inNames.join('')}`;
+  for (const args of [
+    ['provider', 'show', nobody],
+    ['provider', nobody],
+    ['provider', 'list', `--${nobody}`],
+    ['provider', 'list', '--in-tree', nobody],
+    ['provider', 'list', '--os-placement-api-version', nobody],
+    ['provider', 'create', `a${inNames[0]}b`],
+    ['inventory', 'set', `a${inNames[0]}b`, nobody],
+    ['allocation', 'show', nobody],
+    ['trait', 'delete', nobody],
+  ]) {
+    const { code, stderr } = await hostedPlacement(args, env());
+    assert.notEqual(code, 0, args.join(' '));
+    assert.match(stderr, /\S/);
+    assert.ok(!hasHarmful(stderr), JSON.stringify([args, stderr]));
+  }
 });
 
 test('everything that a command makes can be deleted by a command', async () => {

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { after, test } from 'node:test';
-import { killLeftovers, runAlone, startCommand } from './commands.ts';
+import { harmful, hasHarmful } from '../harmful_characters.ts';
+import { type CommandName, killLeftovers, runAlone, startCommand } from './commands.ts';
 
 const programs = ['placement', 'placement-api', 'placement-manage', 'placement-status'] as const;
 
@@ -16,6 +17,28 @@ test('each program prints the version of the package', async () => {
       { code: 0, stdout: `${version}\n`, stderr: '' },
       program,
     );
+  }
+});
+
+test('errors have no control characters of what they name', async () => {
+  // NUL cannot be in an argument.
+  const name = `x${harmful.filter((character) => character !== '\0').join('')}`;
+  const lines: readonly (readonly [CommandName, ...string[]])[] = [
+    ['placement-api', '--config-file', `/${name}`],
+    ['placement-api', `--${name}`],
+    ['placement-api', '--port', name],
+    ['placement-manage', 'policy', 'check', name, '--roles', 'reader'],
+    ['placement-manage', 'import', '--from', name],
+    ['placement-manage', name],
+    ['placement-manage', '--config-file', `/${name}`, 'db', 'version'],
+    ['placement-status', 'upgrade', name],
+    ['placement', '--os-endpoint', 'http://127.0.0.1:1', 'provider', name],
+  ];
+  for (const [program, ...args] of lines) {
+    const { code, stderr } = await runAlone(program, args, '/');
+    assert.notEqual(code, 0, program);
+    assert.match(stderr, /\S/, args[0]);
+    assert.ok(!hasHarmful(stderr), JSON.stringify([program, args, stderr]));
   }
 });
 

@@ -1,0 +1,45 @@
+/** Characters that a terminal obeys never reach the log as they are, in none of its forms. */
+import assert from 'node:assert/strict';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
+import { test } from 'node:test';
+import { defaultConfig } from '../../src/config/default_config.ts';
+import { openLog } from '../../src/log/log.ts';
+import { harmful, hasHarmful } from '../harmful_characters.ts';
+import { until } from '../until.ts';
+
+for (const useJson of [true, false]) {
+  test(`names in the log are escaped, with use_json = ${useJson}`, async () => {
+    const folder = await mkdtemp(path.join(os.tmpdir(), 'placement-log-'));
+    try {
+      const logFile = path.join(folder, 'log');
+      const { logger } = openLog({ ...defaultConfig.default, useJson, logFile });
+      const names = ['begin', ...harmful, 'end'];
+      for (const name of names) {
+        logger.info({ user: name, method: 'GET', url: name, status: 200 }, 'request');
+        logger.warn({ err: new Error(name), name }, `A line about ${name}`);
+      }
+      await until('the lines are written', async () =>
+        (await readFile(logFile, 'utf8').catch(() => '')).includes('about end'),
+      );
+      const text = await readFile(logFile, 'utf8');
+      assert.ok(!hasHarmful(text), JSON.stringify(text.slice(0, 2000)));
+      if (!useJson) return;
+      const entries = text
+        .trimEnd()
+        .split('\n')
+        .map((line) => JSON.parse(line));
+      assert.deepEqual(
+        entries.flatMap(({ user }) => user ?? []),
+        names,
+      );
+      assert.deepEqual(
+        entries.flatMap(({ err }) => err?.message ?? []),
+        names,
+      );
+    } finally {
+      await rm(folder, { recursive: true });
+    }
+  });
+}
