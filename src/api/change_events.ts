@@ -3,6 +3,7 @@ import type { FollowerPlace, Told } from '../fleet/changes/followers.ts';
 import { tokenOf } from '../fleet/changes/token.ts';
 import type { ApiRequest } from '../rest/endpoint.ts';
 import { ApiError, errorCodes } from '../rest/errors.ts';
+import { beatMs, followerRights, msLeft } from './follower_rights.ts';
 
 /** What a stream of changes works with. */
 export type EventStream = {
@@ -17,8 +18,6 @@ export type EventStream = {
   readonly cutOff: () => void;
 };
 
-/** How often something is sent, in milliseconds, so that neither the client nor a proxy takes the connection for dead. */
-const beatMs = 15_000;
 /** How long a stream lives at most, in milliseconds. */
 const longestMs = 3_600_000;
 /** How many bytes may wait for a client before it is cut off. A single event may be longer. */
@@ -75,14 +74,14 @@ export function streamEvents({
         cutOff();
       }
     };
+    const check = followerRights(request, (error) => end(errorEvent(refusalOf(error))));
+    // Something is sent as well, so that neither the client nor a proxy takes the connection for dead.
     const beat = (): void => {
-      const refusal = refusalOf(request);
-      if (refusal !== undefined) end(errorEvent(refusal));
-      else send(position === sent ? comment : encoder.encode(`:\nid: ${tokenOf(position)}\n\n`));
+      send(position === sent ? comment : encoder.encode(`:\nid: ${tokenOf(position)}\n\n`));
+      if (isOpen) check();
     };
     const beating = setInterval(beat, beatMs);
-    const { expiresAtMs = Number.POSITIVE_INFINITY } = request.identity;
-    const ending = setTimeout(() => end(), Math.max(0, Math.min(longestMs, expiresAtMs - Date.now())));
+    const ending = setTimeout(() => end(), Math.min(longestMs, msLeft(request)));
     stop = () => {
       isOpen = false;
       clearInterval(beating);
@@ -109,16 +108,10 @@ export function streamEvents({
   );
 }
 
-/** Whether the policy, which may have been changed since, no longer allows the client to follow. */
-function refusalOf({ requireRule }: ApiRequest): { readonly status: number; readonly code: string } | undefined {
-  try {
-    requireRule('placement:changes:list');
-    return undefined;
-  } catch (error) {
-    if (!(error instanceof ApiError)) throw error;
-    return { status: error.status, code: error.code };
-  }
-}
+type Refusal = { readonly status: number; readonly code: string };
 
-const errorEvent = (error: { readonly status: number; readonly code: string }) =>
-  encoder.encode(`event: error\ndata: ${JSON.stringify(error)}\n\n`);
+const refusalOf = (error: unknown): Refusal =>
+  error instanceof ApiError ? error : { status: 500, code: errorCodes.undefined };
+
+const errorEvent = ({ status, code }: Refusal) =>
+  encoder.encode(`event: error\ndata: ${JSON.stringify({ status, code })}\n\n`);

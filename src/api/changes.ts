@@ -12,6 +12,7 @@ import { checkQuery, refuseRepeated } from '../rest/query_schema.ts';
 import { failed } from '../rest/schema_complaint.ts';
 import { streamEvents } from './change_events.ts';
 import type { Dependencies } from './dependencies.ts';
+import { beatMs, followerRights, msLeft } from './follower_rights.ts';
 
 // Routes
 
@@ -92,9 +93,9 @@ async function list(request: ApiRequest, dependencies: Dependencies): Promise<An
 }
 
 /**
- * Waits for the first change of one of the parts. It resolves without a change when the time is over or the client leaves.
+ * Waits for the first change of one of the parts. It resolves without a change when the time, or that of its token, is over or the client leaves.
  *
- * @throws ApiError 410 if the client must read everything anew, as after a failover
+ * @throws ApiError 410 if the client must read everything anew, as after a failover; 401 or 403 if it may no longer follow
  */
 function firstChange(
   request: ApiRequest,
@@ -103,7 +104,8 @@ function firstChange(
 ): Promise<Told> {
   const { promise, resolve, reject } = Promise.withResolvers<Told>();
   let last = told;
-  const timer = setTimeout(() => resolve(nothingSince(last.position)), waitSeconds * 1000);
+  const timer = setTimeout(() => resolve(nothingSince(last.position)), Math.min(waitSeconds * 1000, msLeft(request)));
+  const checking = setInterval(followerRights(request, reject), beatMs);
   const leave = () => resolve(nothingSince(last.position));
   const gone = request.gone();
   gone.addEventListener('abort', leave, { once: true });
@@ -125,6 +127,7 @@ function firstChange(
   return promise.finally(() => {
     unfollow();
     clearTimeout(timer);
+    clearInterval(checking);
     gone.removeEventListener('abort', leave);
   });
 }

@@ -21,6 +21,7 @@ import { incomingOf, routedPath, targetOf } from './path.ts';
 import { answerOptions, mountProbes, observing, type Probed } from './probes.ts';
 import { typeForHead } from './render_error.ts';
 import type { ServedApi } from './served_api.ts';
+import { TokenRefused } from './unauthorized.ts';
 
 type Apis = readonly [...ServedApi[], ServedApi];
 
@@ -92,6 +93,7 @@ function emptyApp(apis: Apis, address: Config['api'], { config, metrics, outages
   app.use(identifyAndLog(apis, logger, config.osloMiddleware));
   if (checksHosts(address)) app.use(onlyOwnHosts(address, () => metrics?.refused('other host')));
   app.onError((error, c) => {
+    if (error instanceof TokenRefused) return error.response;
     const exchange = c.get('exchange');
     const { service, dialect } = exchange.api;
     const isApiError = error instanceof ApiError;

@@ -55,15 +55,27 @@ export const byKeystone = (
       const { method, headers } = c.req.raw;
       const asked = { method, accept: exchange.accept };
       const access = { method, path: exchange.prefix + encodeURI(exchange.path) };
-      const caller = { client: networkOf(exchange.client), gone: () => goneSignal(c.env ?? {}) };
-      const outcome = await keystone.authenticate(headers, access, caller);
-      if (outcome === 'Keystone is busy') return keystoneBusy(asked);
-      if (outcome === 'Keystone is unavailable') return keystoneUnavailable(asked);
-      if (outcome === 'unauthorized') {
+      let signal: AbortSignal | undefined;
+      const gone = (): AbortSignal => {
+        signal ??= goneSignal(c.env ?? {});
+        return signal;
+      };
+      const caller = { client: networkOf(exchange.client), gone };
+      const refuse = (): Response => {
         const response = options.delayed ? unauthorized(asked) : authenticationRequired();
         response.headers.set('www-authenticate', `Keystone uri="${options.wwwAuthenticateUri}"`);
         return response;
-      }
+      };
+      const outcome = await keystone.authenticate(headers, access, caller);
+      if (outcome === 'Keystone is busy') return keystoneBusy(asked);
+      if (outcome === 'Keystone is unavailable') return keystoneUnavailable(asked);
+      if (outcome === 'unauthorized') return refuse();
+      exchange.authenticateAgain = async () => {
+        const again = await keystone.authenticateAgain(headers, access, caller);
+        if (again === 'unauthorized') return refuse();
+        if (typeof again !== 'string') exchange.identity = again;
+        return undefined;
+      };
       exchange.identity = outcome;
     }
     await next();

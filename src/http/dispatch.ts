@@ -14,6 +14,7 @@ import { goneSignal } from './gone_signal.ts';
 import { readIfMatch } from './if_match.ts';
 import { networkOf } from './network_of.ts';
 import type { ServedApi } from './served_api.ts';
+import { TokenRefused } from './unauthorized.ts';
 
 /**
  * Mounts the endpoints of an API under their paths; every other method there is answered 405.
@@ -48,6 +49,11 @@ export function mountEndpoints(
         limitBytes,
         gone: () => goneSignal(c.env ?? {}),
         requireRule: (rule) => authorize(policy, rule, exchange.identity, dialect),
+        requireStill: async (rule) => {
+          const refused = await exchange.authenticateAgain?.();
+          if (refused !== undefined) throw new TokenRefused(refused);
+          authorize(policy, rule, exchange.identity, dialect);
+        },
       });
       exchange.quiet = endpoint.quiet ?? false;
       const { policy: rule, policyTarget } = endpoint;
@@ -103,7 +109,7 @@ function apiRequest(
   {
     limitBytes,
     ...more
-  }: Pick<ApiRequest, 'ifMatch' | 'param' | 'requireRule' | 'gone'> & { readonly limitBytes: number },
+  }: Pick<ApiRequest, 'ifMatch' | 'param' | 'requireRule' | 'requireStill' | 'gone'> & { readonly limitBytes: number },
 ): ApiRequest {
   let query: Query | undefined;
   let body: JsonBody | undefined;

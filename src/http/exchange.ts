@@ -27,6 +27,11 @@ export type Exchange = {
   readonly client: string | undefined;
   /** Set by the authentication; before it, `noIdentity`. */
   identity: Identity;
+  /**
+   * Set by the authentication with Keystone: asks again who sends the request, for one that lasts. It gives the answer to a request whose token is no
+   * longer valid; or else undefined, also where Keystone cannot be asked.
+   */
+  authenticateAgain: (() => Promise<Response | undefined>) | undefined;
   /** Set by the version negotiation; before it, -1. */
   version: number;
   /** Set by the dispatch: whether a success is logged at level debug only. */
@@ -74,6 +79,7 @@ export function beginExchange(
     prefix: forwarded.prefix,
     client: forwarded.client ?? incoming?.socket.remoteAddress,
     identity: noIdentity,
+    authenticateAgain: undefined,
     version: -1,
     quiet: false,
     responded: undefined,

@@ -1,3 +1,4 @@
+import { ApiError } from '../rest/errors.ts';
 import { bestOffer } from './accept.ts';
 import { bareResponse, renderText } from './answer.ts';
 import { htmlError, typeForHead } from './render_error.ts';
@@ -38,6 +39,16 @@ export const authenticationRequired = (): Response =>
       },
     }),
   );
+
+/** The token of a request that lasts is no longer valid; the answer is that of a new request with this token. */
+export class TokenRefused extends ApiError {
+  readonly response: Response;
+
+  constructor(response: Response) {
+    super(401, 'The token is no longer valid.');
+    this.response = response;
+  }
+}
 
 /** The answer to a request whose token cannot be validated, since Keystone does not answer. */
 export const keystoneUnavailable = (asked: Asked): Response =>

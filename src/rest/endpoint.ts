@@ -15,6 +15,14 @@ export type ApiRequest = {
   readonly identity: Identity;
   /** Requires that a further policy rule allows the request, by its own project and user. @throws ApiError 403 */
   readonly requireRule: (rule: string) => void;
+  /**
+   * Requires of a request that lasts that its token is still valid, and that a rule of the policy still allows it. Where Keystone cannot be asked,
+   * the token counts as valid: until `identity.expiresAtMs`, which the caller looks at. What is remembered of Keystone's answers counts as well, so that
+   * it costs nothing to call this often.
+   *
+   * @throws ApiError 401 or 403
+   */
+  readonly requireStill: (rule: string) => Promise<void>;
   /** The segment of the path that has this name in the pattern. */
   param(name: string): string;
   /** Parsed when it is first asked for. @throws ApiError 400 where it cannot be */

@@ -43,6 +43,8 @@ export type StandIn = {
   /** Issues a token, and returns it. */
   issue(token?: SomeToken): string;
   revoke(token: string): void;
+  /** Gives the user of a token other roles. */
+  grant(token: string, roles: readonly string[]): void;
   /** The tokens of the service user. */
   ownTokens(): readonly string[];
   /** Revokes all tokens of the service user. */
@@ -154,6 +156,11 @@ export async function withStandIn<T>(
         return name;
       },
       revoke: (token) => void issued.delete(token),
+      grant: (token, roles) => {
+        const known = issued.get(token);
+        if (known === undefined) throw new Error(`There is no token ${token}.`);
+        issued.set(token, { ...known, roles });
+      },
       ownTokens: () => [...own.keys()],
       revokeOwn: () => own.clear(),
       down,

@@ -1,4 +1,5 @@
 import type { Identity, ServiceIdentity } from '../../rest/identity.ts';
+import { messageOf } from '../../text/message_of.ts';
 import { type Access, isAccessAllowed } from './access_rules.ts';
 import { KeystoneBusy, NobodyWaits, openKeystoneQueue } from './queue.ts';
 import { openServiceToken } from './service_token.ts';
@@ -14,6 +15,11 @@ export type Outcome = Identity | 'unauthorized' | 'Keystone is unavailable' | 'K
 /** Finds the identity of requests by asking Keystone. */
 export type Keystone = {
   authenticate(headers: Headers, access: Access, caller?: Caller): Promise<Outcome>;
+  /**
+   * The same for a request that was authenticated, and lasts. It is neither counted nor logged, and says that Keystone is unavailable also
+   * with delay_auth_decision.
+   */
+  authenticateAgain(headers: Headers, access: Access, caller?: Caller): Promise<Outcome>;
   /** Calls this observer from now on. */
   observe(observer: KeystoneObserver): void;
   /** Uses another user, or another password, to ask Keystone for the next token of this service. @throws Error where settings are missing */
@@ -134,6 +140,14 @@ export function openKeystone(
     return { ...token.identity, expiresAtMs: Math.max(...ends), service: asService(service.identity) };
   }
 
+  /** Why it is not known who sends the request; undefined for errors that nobody foresaw. */
+  function failureOf(error: unknown): Exclude<Outcome, Identity | 'unauthorized'> | undefined {
+    if (error instanceof KeystoneBusy) return 'Keystone is busy';
+    // Where the client has left, nobody gets the outcome.
+    const isKnown = [KeystoneFault, KeystoneUnreachable, NobodyWaits].some((kind) => error instanceof kind);
+    return isKnown ? 'Keystone is unavailable' : undefined;
+  }
+
   return {
     authenticate: async (headers, access, caller = anybody) => {
       try {
@@ -141,17 +155,22 @@ export function openKeystone(
         observer?.decided(outcome === 'unauthorized' ? outcome : 'accepted');
         return outcome;
       } catch (error) {
-        // The client has left: nobody gets this outcome.
-        if (error instanceof NobodyWaits) return 'Keystone is unavailable';
-        if (error instanceof KeystoneBusy) {
-          observer?.decided('busy');
-          log.error(`A token was not validated: ${error.message}`);
-          return settings.delayAuthDecision ? 'unauthorized' : 'Keystone is busy';
+        const failure = failureOf(error);
+        if (failure === undefined) throw error;
+        if (!(error instanceof NobodyWaits)) {
+          observer?.decided(failure === 'Keystone is busy' ? 'busy' : 'unavailable');
+          log.error(`A token could not be validated: ${messageOf(error)}`);
         }
-        if (!(error instanceof KeystoneFault || error instanceof KeystoneUnreachable)) throw error;
-        observer?.decided('unavailable');
-        log.error(`A token could not be validated: ${error.message}`);
-        return settings.delayAuthDecision ? 'unauthorized' : 'Keystone is unavailable';
+        return settings.delayAuthDecision ? 'unauthorized' : failure;
+      }
+    },
+    authenticateAgain: async (headers, access, caller = anybody) => {
+      try {
+        return await identify(headers, access, caller);
+      } catch (error) {
+        const failure = failureOf(error);
+        if (failure === undefined) throw error;
+        return failure;
       }
     },
     observe: (given) => {
