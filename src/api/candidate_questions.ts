@@ -14,6 +14,7 @@ import { badRequest, noSuchProvider, notFound } from '../rest/errors.ts';
 import { exactNumber } from '../rest/exact_number.ts';
 import { uuidText } from '../rest/json_schema.ts';
 import { since } from '../rest/microversions.ts';
+import { inPiecesOfOneMoment, mostWorkMs } from '../rest/pieces.ts';
 import { checkQuery, integerParameter, refuseRepeated } from '../rest/query_schema.ts';
 import { type Query, queryOf } from '../rest/query_string.ts';
 import type { Dependencies } from './dependencies.ts';
@@ -75,7 +76,9 @@ async function showExplanation(request: ApiRequest, { fleet }: Dependencies): Pr
   const current = await fleet.fresh();
   checkNames(current, wanted, conditions);
   const tree = options.tree === undefined ? undefined : rootOf(current, options.tree);
-  const explanation = explain(current, conditions, { nearest: options.nearest ?? usualNearest, tree });
+  const turns = request.turns();
+  const work = explain(current, conditions, { nearest: options.nearest ?? usualNearest, tree, turns });
+  const explanation = await inPiecesOfOneMoment(work, fleet.hold, turns, tooWide);
   return { status: 200, json: explanationJson(explanation), lastModified: new Date() };
 }
 
@@ -84,7 +87,9 @@ async function showCount(request: ApiRequest, { fleet }: Dependencies): Promise<
   const current = await fleet.fresh();
   checkNames(current, wanted, conditions);
   const { max = usualMax, top = usualTop } = options;
-  const { count, exact, trees } = countPlacements(current, requestWith(conditions), { max, top });
+  const turns = request.turns();
+  const work = countPlacements(current, requestWith(conditions), { max, top, turns });
+  const { count, exact, trees } = await inPiecesOfOneMoment(work, fleet.hold, turns, tooWide);
   const shown = trees.map(({ root, count }) => ({ ...shownProvider(root), count }));
   return { status: 200, json: { count, exact, trees: shown }, lastModified: new Date() };
 }
@@ -112,8 +117,23 @@ function readQuestion<Entries extends v.ObjectEntries>(
     );
   }
   const wanted = parseCandidateRequest(asked, request.version, parameters);
-  return { options, wanted, conditions: conditionsOf(asked, wanted) };
+  const conditions = conditionsOf(asked, wanted);
+  if (conditions.length > mostConditions) {
+    throw badRequest(
+      `Invalid query string parameters: a query may have ${mostConditions} conditions where it is asked about: amounts of resources, and ` +
+        `values of required, member_of, in_tree, root_required, group_policy and same_subtree. Got: ${conditions.length}`,
+    );
+  }
+  return { options, wanted, conditions };
 }
+
+/** Each condition is asked about by itself, beside those before it, and left out. */
+const mostConditions = 200;
+
+const tooWide = () =>
+  badRequest(
+    `The question was given up after ${mostWorkMs / 1000} s of work. Ask about a query with fewer conditions.`,
+  );
 
 /** @throws ApiError 400 for a class or a trait that does not exist */
 function checkNames(fleet: Fleet, { order }: CandidateRequest, conditions: readonly Condition[]): void {

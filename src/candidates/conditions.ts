@@ -83,27 +83,26 @@ function conditionsOfGroup(query: Query, { suffix, resources, inTree }: RequestG
 
 /** The request that has only these conditions. A group without a condition is left out, also from `same_subtree`. */
 export function requestWith(conditions: readonly Condition[]): CandidateRequest {
-  const groups = new Map<string, RequestGroup>();
-  const change = (suffix: string, with_: (group: RequestGroup) => Partial<RequestGroup>): void => {
-    const group = groups.get(suffix) ?? emptyGroup(suffix);
-    groups.set(suffix, { ...group, ...with_(group) });
+  const groups = new Map<string, GrowingGroup>();
+  const groupOf = (suffix: string) => {
+    const known = groups.get(suffix) ?? emptyGroup(suffix);
+    groups.set(suffix, known);
+    return known;
   };
   const rootTraits = { required: new Set<string>(), forbidden: new Set<string>() };
   for (const condition of conditions) {
     switch (condition.kind) {
       case 'resource':
-        change(condition.suffix, ({ resources }) => ({
-          resources: new Map([...resources, [condition.name, condition.amount]]),
-        }));
+        groupOf(condition.suffix).resources.set(condition.name, condition.amount);
         break;
       case 'trait':
-        change(condition.suffix, ({ traits }) => ({ traits: joined(traits, condition.traits) }));
+        add(groupOf(condition.suffix).traits, condition.traits);
         break;
       case 'aggregate':
-        change(condition.suffix, ({ aggregates }) => ({ aggregates: joined(aggregates, condition.aggregates) }));
+        add(groupOf(condition.suffix).aggregates, condition.aggregates);
         break;
       case 'tree':
-        change(condition.suffix, () => ({ inTree: condition.uuid }));
+        groupOf(condition.suffix).inTree = condition.uuid;
         break;
       case 'root':
         for (const name of condition.required) rootTraits.required.add(name);
@@ -116,7 +115,13 @@ export function requestWith(conditions: readonly Condition[]): CandidateRequest 
     condition.kind === 'subtree' ? [new Set([...condition.suffixes].filter((suffix) => groups.has(suffix)))] : [],
   );
   return {
-    groups: [...groups.values()],
+    groups: Array.from(groups.values(), ({ suffix, resources, traits, aggregates, inTree }) => ({
+      suffix,
+      resources,
+      traits: { required: traits.required, forbidden: [...traits.forbidden] },
+      aggregates: { required: aggregates.required, forbidden: [...aggregates.forbidden] },
+      inTree,
+    })),
     limit: undefined,
     isolate: conditions.some(({ kind }) => kind === 'isolate'),
     rootTraits: { required: [...rootTraits.required], forbidden: [...rootTraits.forbidden] },
@@ -126,19 +131,30 @@ export function requestWith(conditions: readonly Condition[]): CandidateRequest 
   };
 }
 
-const emptyGroup = (suffix: string): RequestGroup => ({
+type Filter = { readonly required: (readonly string[])[]; readonly forbidden: Set<string> };
+
+/** A group to which conditions are added one by one. */
+type GrowingGroup = {
+  readonly suffix: string;
+  readonly resources: Map<string, number>;
+  readonly traits: Filter;
+  readonly aggregates: Filter;
+  inTree: string | undefined;
+};
+
+const emptyGroup = (suffix: string): GrowingGroup => ({
   suffix,
   resources: new Map(),
-  traits: { required: [], forbidden: [] },
-  aggregates: { required: [], forbidden: [] },
+  traits: { required: [], forbidden: new Set() },
+  aggregates: { required: [], forbidden: new Set() },
   inTree: undefined,
 });
 
-/** Both filters together. */
-const joined = <Filter extends TraitFilter>(one: Filter, other: Filter): TraitFilter => ({
-  required: [...one.required, ...other.required],
-  forbidden: [...new Set([...one.forbidden, ...other.forbidden])],
-});
+/** Adds what another filter asks for. */
+function add(filter: Filter, { required, forbidden }: TraitFilter): void {
+  filter.required.push(...required);
+  for (const name of forbidden) filter.forbidden.add(name);
+}
 
 /** The conditions without the dropped one. A group that loses its only class is dropped with all its conditions. */
 export function conditionsWithout(conditions: readonly Condition[], dropped: Condition): readonly Condition[] {

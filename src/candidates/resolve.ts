@@ -1,10 +1,10 @@
-import { isMemberOf, satisfiesTraits, type TraitIds } from '../fleet/filters.ts';
+import type { TraitIds } from '../fleet/filters.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import { interning } from '../fleet/interned.ts';
 import type { Provider } from '../fleet/provider.ts';
 import type { TreeKey } from '../fleet/tree_keys.ts';
 import { badRequest, noSuchClass, noSuchTraits } from '../rest/errors.ts';
-import { atOnce, type Pieces, type Turns } from '../rest/pieces.ts';
+import { atOnce, type Pieces } from '../rest/pieces.ts';
 import type { CandidateRequest, OrderKey, RequestGroup } from './request.ts';
 import { keptGroups } from './tree_options.ts';
 
@@ -46,14 +46,17 @@ export type ResolvedRequest = {
 /** A query with its names looked up, or that it has no candidates. */
 export type Resolution = ResolvedRequest | 'nothing';
 
-/** How names are looked up. */
-type LookUp = {
-  /** Whether a group by itself has a result; without it every group counts as if it had one. */
-  readonly isSatisfiable?: ((group: ResolvedGroup, rootTraits: TraitIds) => Pieces<boolean>) | undefined;
-  /** Whether trees cache their options for these groups; false for variants of a query, which come only once. */
-  readonly keeps?: boolean;
-  /** The turns after which the work pauses. */
-  readonly turns?: Turns | undefined;
+/** Where names are looked up. */
+export type KnownNames = Pick<Fleet, 'classes' | 'traits'> & { readonly byUuid: ReadonlyMap<string, Provider> };
+
+/** What decides whether a name that does not exist is an error; without it, it always is. */
+export type Satisfiable = {
+  /** Whether some root has such traits. */
+  readonly hasRoot: (rootTraits: TraitIds) => boolean;
+  /** Whether some provider is in all these aggregates. */
+  readonly hasMember: (memberOf: ResolvedGroup['memberOf']) => Pieces<boolean>;
+  /** Whether a group by itself has a result. */
+  readonly isSatisfiable: (group: ResolvedGroup, rootTraits: TraitIds) => Pieces<boolean>;
 };
 
 /**
@@ -63,12 +66,13 @@ type LookUp = {
  * before the names of later groups are looked up. So an unknown name is an error only if everything before it can be
  * satisfied. Names in `order`, which upstream does not have, are looked up first.
  *
+ * @param satisfiable undefined for a variant of a query: it comes only once, so trees do not cache their options for its groups
  * @throws ApiError 400 for an unknown class or trait
  */
 export function* resolveRequest(
-  fleet: Fleet,
+  fleet: KnownNames,
   request: CandidateRequest,
-  { isSatisfiable, keeps = true, turns }: LookUp,
+  satisfiable: Satisfiable | undefined,
 ): Pieces<Resolution> {
   const order = resolveOrder(fleet, request.order);
   const rootTraits = {
@@ -80,16 +84,11 @@ export function* resolveRequest(
   for (const group of request.groups) {
     let resolved: ResolvedGroup | 'nothing';
     try {
-      resolved = yield* resolveGroup(fleet, group, {
-        isSatisfiable,
-        keeps: keeps && request.groups.length <= keptGroups,
-        turns,
-      });
+      resolved = yield* resolveGroup(fleet, group, request.groups.length <= keptGroups, satisfiable);
     } catch (error) {
-      if (filtersRoots && !fleet.roots.some((root) => satisfiesTraits(root.traitIds, rootTraits))) return 'nothing';
-      for (const earlier of groups) {
-        if (isSatisfiable !== undefined && !(yield* isSatisfiable(earlier, rootTraits))) return 'nothing';
-      }
+      if (satisfiable === undefined) throw error;
+      if (filtersRoots && !satisfiable.hasRoot(rootTraits)) return 'nothing';
+      for (const earlier of groups) if (!(yield* satisfiable.isSatisfiable(earlier, rootTraits))) return 'nothing';
       throw error;
     }
     if (resolved === 'nothing') return 'nothing';
@@ -107,18 +106,8 @@ export function* resolveRequest(
 }
 
 /** Looks up the names of a variant, of which trees keep nothing: it would push out what they keep for plain queries. */
-export const resolveVariant = (fleet: Fleet, request: CandidateRequest): Resolution =>
-  atOnce(resolveRequest(fleet, request, { keeps: false }));
-
-/** Whether some provider is in all aggregates that a group requires. */
-function* hasMember(fleet: Fleet, memberOf: ResolvedGroup['memberOf'], turns: Turns | undefined): Pieces<boolean> {
-  if (memberOf.length === 0) return true;
-  for (const provider of fleet.inAggregate.smallest(memberOf)) {
-    if (isMemberOf(provider, memberOf)) return true;
-    if (turns?.isOver(memberOf.length)) yield undefined;
-  }
-  return false;
-}
+export const resolveVariant = (names: KnownNames, request: CandidateRequest): Resolution =>
+  atOnce(resolveRequest(names, request, undefined));
 
 /**
  * Looks up the names of `order`. Keys behind `random` have no effect, since it leaves no equal trees.
@@ -126,7 +115,7 @@ function* hasMember(fleet: Fleet, memberOf: ResolvedGroup['memberOf'], turns: Tu
  * @returns undefined where no order is asked for
  * @throws ApiError 400 for a class or a trait that does not exist
  */
-export function resolveOrder({ classes, traits }: Fleet, order: readonly OrderKey[]): ResolvedOrder | undefined {
+export function resolveOrder({ classes, traits }: KnownNames, order: readonly OrderKey[]): ResolvedOrder | undefined {
   if (order.length === 0) return undefined;
   const keys = order.map((key): TreeKey | 'random' => {
     if (key.kind === 'random') return 'random';
@@ -150,9 +139,10 @@ const wrongKey = (key: string, problem: string) =>
 
 /** The steps come in upstream's order: the first one that fails decides between an error and an empty answer. */
 function* resolveGroup(
-  fleet: Fleet,
+  fleet: KnownNames,
   group: RequestGroup,
-  { isSatisfiable, keeps, turns }: LookUp,
+  areFew: boolean,
+  satisfiable: Satisfiable | undefined,
 ): Pieces<ResolvedGroup | 'nothing'> {
   const resources = [...group.resources].map(([name, amount]) => {
     const resourceClass = fleet.classes.byName.get(name);
@@ -162,7 +152,7 @@ function* resolveGroup(
     return { classId: resourceClass.id, amount };
   });
   const memberOf = group.aggregates.required;
-  if (isSatisfiable !== undefined && !(yield* hasMember(fleet, memberOf, turns))) return 'nothing';
+  if (satisfiable !== undefined && !(yield* satisfiable.hasMember(memberOf))) return 'nothing';
   const traits = {
     required: group.traits.required.map((anyOf) => anyOf.map((name) => traitId(fleet, name))),
     forbidden: group.traits.forbidden.map((name) => traitId(fleet, name)),
@@ -172,7 +162,7 @@ function* resolveGroup(
   const forbiddenAggregates = group.aggregates.forbidden;
   const { suffix } = group;
   // With `in_tree` only one tree is searched, so a cache would save little.
-  const isKept = keeps && treeRoot === undefined;
+  const isKept = satisfiable !== undefined && areFew && treeRoot === undefined;
   const number = isKept ? numberOf([suffix, resources, traits, memberOf, forbiddenAggregates]) : undefined;
   return { suffix, granular: suffix !== '', resources, traits, memberOf, forbiddenAggregates, treeRoot, number };
 }
@@ -187,7 +177,7 @@ function numberOf(group: readonly unknown[]): number | undefined {
   return key.length > longestKey ? undefined : numbers(key, ++latestNumber);
 }
 
-function traitId(fleet: Fleet, name: string): number {
+function traitId(fleet: KnownNames, name: string): number {
   const trait = fleet.traits.byName.get(name);
   if (trait === undefined) throw badRequest(noSuchTraits([name]));
   return trait.id;

@@ -1,3 +1,4 @@
+import { isMemberOf, satisfiesTraits } from '../fleet/filters.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import { type Provider, treeOf } from '../fleet/provider.ts';
 import { atOnce, type Pieces, type Turns } from '../rest/pieces.ts';
@@ -92,7 +93,15 @@ export const resolveForSearch = (
   turns?: Turns,
 ): Pieces<Resolution> =>
   resolveRequest(fleet, request, {
-    turns,
+    hasRoot: (rootTraits) => fleet.roots.some((root) => satisfiesTraits(root.traitIds, rootTraits)),
+    *hasMember(memberOf) {
+      if (memberOf.length === 0) return true;
+      for (const provider of fleet.inAggregate.smallest(memberOf)) {
+        if (isMemberOf(provider, memberOf)) return true;
+        if (turns?.isOver(memberOf.length)) yield undefined;
+      }
+      return false;
+    },
     *isSatisfiable(group, rootTraits) {
       for (const anchor of anchorsFor(fleet, { groups: [group], rootTraits }, sharing, 'steady')) {
         for (const choice of choicesFor(group, anchor, sharing.usableBy(anchor), 'steady', { turns })) {

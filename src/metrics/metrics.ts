@@ -72,7 +72,7 @@ export function openMetrics(
 ): Metrics {
   const { gathering } = options;
   const shapes = parseShapes(options.shapes);
-  const countShapes = (current: Fleet): Promise<string> => shapeCapacityText(current, shapes);
+  const countShapes = (current: Fleet): Promise<string> => shapeCapacityText(current, shapes, fleet.hold);
   const labels = gathering?.labels ?? {};
   const ofProcess = processMetrics(labels);
   const register = new Registry();

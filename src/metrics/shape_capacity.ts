@@ -3,6 +3,7 @@ import { countPlacements } from '../candidates/count/count.ts';
 import type { Shape } from '../candidates/shapes.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import { ApiError } from '../rest/errors.ts';
+import { type Hold, inPiecesOfOneMoment, openTurns } from '../rest/pieces.ts';
 
 const name = 'placement_shape_capacity';
 const help =
@@ -11,23 +12,31 @@ const help =
 /** More than any deployment has room for. */
 const most = 1_000_000;
 
-/** How many of each shape fit, as a gauge in the text format of Prometheus. Requests are answered between one shape and the next. */
-export async function shapeCapacityText(fleet: Fleet, shapes: readonly Shape[]): Promise<string> {
+/**
+ * How many of each shape fit, as a gauge in the text format of Prometheus. Requests are answered meanwhile.
+ *
+ * @param hold holds the moment of the fleet
+ * @throws ApiError 503 where a shape takes too much work, or too much changes meanwhile
+ */
+export async function shapeCapacityText(fleet: Fleet, shapes: readonly Shape[], hold: Hold): Promise<string> {
   if (shapes.length === 0) return '';
   let text = `# HELP ${name} ${help}\n# TYPE ${name} gauge\n`;
   for (const shape of shapes) {
-    text += `${name}{shape="${shape.name}"} ${capacityFor(fleet, shape)}\n`;
+    text += `${name}{shape="${shape.name}"} ${await capacityFor(fleet, shape, hold)}\n`;
     await otherWork();
   }
   return text;
 }
 
 /** Of a class or a trait that does not exist yet, nothing fits. */
-function capacityFor(fleet: Fleet, { request }: Shape): number {
+async function capacityFor(fleet: Fleet, { name, request }: Shape, hold: Hold): Promise<number> {
+  const turns = openTurns();
+  const tooWide = () => new ApiError(503, `The shape ${name} takes too much work to be counted.`);
   try {
-    return countPlacements(fleet, request, { max: most, top: 0 }).count;
+    const work = countPlacements(fleet, request, { max: most, top: 0, turns });
+    return (await inPiecesOfOneMoment(work, hold, turns, tooWide)).count;
   } catch (error) {
-    if (error instanceof ApiError) return 0;
+    if (error instanceof ApiError && error.status === 400) return 0;
     throw error;
   }
 }

@@ -1,5 +1,4 @@
-import { ApiError } from './errors.ts';
-import type { TooWide, Turns } from './pieces.ts';
+import { changedTooMuch, type Hold, type TooWide, type Turns } from './pieces.ts';
 
 type Chunk = Uint8Array<ArrayBuffer>;
 
@@ -13,9 +12,6 @@ export type JsonChunks = {
   /** Ends the making of chunks. It must be called also where the client leaves before it asks for all of them. */
   return(): void;
 };
-
-/** Holds what chunks are made of, as it is now, until `end` is called; calls `giveUp` if it cannot be held any longer. */
-type Hold = (giveUp: () => void) => { end(): void };
 
 /**
  * A JSON body from its chunks: the first chunk itself where it is the only one, otherwise all of them in turn.
@@ -95,11 +91,5 @@ function heldChunks(chunks: ChunkMaker, hold: Hold, turns: Turns, tooWide: TooWi
   };
   return { next, nextAfterOthers, hold: holdNow, return: forget };
 }
-
-const changedTooMuch = (): ApiError =>
-  new ApiError(
-    503,
-    'Too much of what the answer shows has changed before it was complete. Try again, or ask for less at once.',
-  );
 
 const done = { done: true, value: undefined } as const;

@@ -1,4 +1,4 @@
-import { type ApiError, badRequest } from './errors.ts';
+import { ApiError, badRequest } from './errors.ts';
 
 /** Work in small pieces: it can stop at each `yield`, so that other requests are served meanwhile. */
 export type Pieces<Result> = Generator<undefined, Result>;
@@ -132,6 +132,41 @@ export function inPieces<Result>(work: Pieces<Result>, turns: Turns, tooWide?: T
       return step.value;
     }
     if (turns.isOver(roundsPerLook)) return turns.pass(tooWide).then(() => inPieces(work, turns, tooWide));
+  }
+}
+
+/** Holds what work is about, as it is now, until `end` is called; calls `giveUp` if it cannot be held any longer. */
+export type Hold = (giveUp: () => void) => { end(): void };
+
+/** The error where too much changed for a moment to be held. */
+export const changedTooMuch = (): ApiError =>
+  new ApiError(
+    503,
+    'Too much of what the answer shows has changed before it was complete. Try again, or ask for less at once.',
+  );
+
+/** Does work in pieces, all of them about one moment: it is held from the first pause on. @throws what `pass` throws; ApiError 503 */
+export async function inPiecesOfOneMoment<Result>(
+  work: Pieces<Result>,
+  hold: Hold,
+  turns: Turns,
+  tooWide?: TooWide,
+): Promise<Result> {
+  let moment: ReturnType<Hold> | undefined;
+  let isLost = false;
+  turns.begin();
+  try {
+    for (let step = work.next(); ; step = work.next()) {
+      if (step.done) return step.value;
+      if (!turns.isOver(roundsPerLook)) continue;
+      moment ??= hold(() => {
+        isLost = true;
+      });
+      await turns.pass(tooWide);
+      if (isLost) throw changedTooMuch();
+    }
+  } finally {
+    moment?.end();
   }
 }
 

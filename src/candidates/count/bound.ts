@@ -1,16 +1,27 @@
-import type { Provider } from '../../fleet/provider.ts';
+import { type Provider, treeOf } from '../../fleet/provider.ts';
+import type { Pieces, Turns } from '../../rest/pieces.ts';
 import { granularProviders } from '../choices.ts';
 import { greatestCommonDivisor } from '../greatest_common_divisor.ts';
 import { optionsByClass } from '../options.ts';
 import type { ResolvedGroup, ResolvedRequest } from '../resolve.ts';
 import type { Sharing } from '../sharing.ts';
+import { overspends, type Work } from '../work.ts';
 import { roomAt, timesAt, timesOfGroup } from './room.ts';
 
 /**
  * An upper bound for how many consumers can be placed at some anchors. It follows from what the providers have that
  * each group may take from, from what there is of each class, and with isolation from the number of providers.
+ *
+ * @param work the budget of the count: where it is not enough, the bound is higher than it had to be
+ * @param turns those after which the work pauses
  */
-export function mostAt(anchors: Iterable<Provider>, { groups, isolate }: ResolvedRequest, sharing: Sharing): number {
+export function* mostAt(
+  anchors: Iterable<Provider>,
+  { groups, isolate }: ResolvedRequest,
+  sharing: Sharing,
+  work: Work,
+  turns: Turns | undefined,
+): Pieces<number> {
   /**
    * For each group the providers that it may take from: a set for each of its classes; for a granular group one set.
    */
@@ -19,6 +30,7 @@ export function mostAt(anchors: Iterable<Provider>, { groups, isolate }: Resolve
   );
   for (const anchor of anchors) {
     const usable = sharing.usableBy(anchor);
+    if (turns?.isOver(groups.length * treeOf(anchor).length)) yield undefined;
     for (const [place, group] of groups.entries()) {
       for (const [at, providers] of optionsOf(group, anchor, usable).entries()) {
         for (const provider of providers) sources[place]?.[at]?.add(provider);
@@ -30,7 +42,7 @@ export function mostAt(anchors: Iterable<Provider>, { groups, isolate }: Resolve
     group.granular ? [{ group, providers: sources[place]?.[0] ?? new Set<Provider>() }] : [],
   );
   const bound = Math.min(...bounds, ...mostByClass(groups, sources));
-  return isolate && granular.length > 1 ? mostApart(granular, bound) : bound;
+  return isolate && granular.length > 1 ? yield* mostApart(granular, bound, work, turns) : bound;
 }
 
 /**
@@ -87,23 +99,38 @@ const mostGroupsInSets = 6;
  * With isolation each consumer takes from a provider for one group only. So for any set of groups it needs at least as
  * many different providers as the set has groups. One provider can be one of these for each consumer.
  */
-function mostApart(granular: readonly Granular[], bound: number): number {
+function* mostApart(
+  granular: readonly Granular[],
+  bound: number,
+  work: Work,
+  turns: Turns | undefined,
+): Pieces<number> {
   if (!Number.isFinite(bound)) return bound;
-  const needs = setsOf(granular).map((some) => ({
-    groups: some.length,
-    times: [...new Set(some.flatMap(({ providers }) => [...providers]))].map((provider) => timesOfAny(provider, some)),
-  }));
+  const needs: { readonly groups: number; readonly times: number[] }[] = [];
+  for (const some of setsOf(granular)) {
+    const times: number[] = [];
+    for (const provider of new Set(some.flatMap(({ providers }) => [...providers]))) {
+      if (overspends(work, some.length * looksOfTimes)) return bound;
+      if (turns?.isOver(some.length * looksOfTimes)) yield undefined;
+      times.push(timesOfAny(provider, some));
+    }
+    needs.push({ groups: some.length, times });
+  }
   const isEnough = (count: number): boolean =>
     needs.every(({ groups, times }) => sum(times, (each) => Math.min(each, count)) >= groups * count);
   // A binary search: if a number of consumers is too many, every larger number is as well.
   let [enough, tooMany] = [0, bound + 1];
   while (tooMany - enough > 1) {
+    if (turns?.isOver(sum(needs, ({ times }) => times.length))) yield undefined;
     const middle = Math.floor((enough + tooMany) / 2);
     if (isEnough(middle)) enough = middle;
     else tooMany = middle;
   }
   return enough;
 }
+
+/** What `timesOfAny` costs for each group, in looks. */
+const looksOfTimes = 4;
 
 /** All sets of two or more groups. With very many groups: each pair, and the set of all groups. */
 function setsOf(granular: readonly Granular[]): readonly (readonly Granular[])[] {

@@ -1,5 +1,6 @@
 import type { Fleet } from '../../fleet/fleet.ts';
-import type { Provider } from '../../fleet/provider.ts';
+import { type Provider, treeOf } from '../../fleet/provider.ts';
+import type { Pieces, Turns } from '../../rest/pieces.ts';
 import { anchorsFor } from '../anchors.ts';
 import { byName, keepBest } from '../keep_best.ts';
 import type { CandidateRequest } from '../request.ts';
@@ -28,6 +29,8 @@ export type CountOptions = {
   readonly top: number;
   /** How many looks the count may take (work.ts). */
   readonly looks?: number;
+  /** The turns after which the work pauses; without them it goes on to its end. */
+  readonly turns?: Turns | undefined;
 };
 
 /** About a tenth of a second. */
@@ -35,31 +38,39 @@ const mostLooks = 6_000_000;
 
 /**
  * Counts how many consumers can be placed at the same time, beside what is used now. It computes the number where there
- * is a rule for it; otherwise it places consumers in the fleet in memory, and takes all of them back before it returns.
+ * is a rule for it; otherwise it places consumers in the fleet in memory, and takes all of them back before it returns or pauses. Where
+ * it pauses, the moment of the fleet must be held (src/fleet/held_moments.ts).
  *
  * @param request a query whose names exist
  */
-export function countPlacements(
+export function* countPlacements(
   fleet: Fleet,
   request: CandidateRequest,
-  { max, top, looks = mostLooks }: CountOptions,
-): PlacementCount {
+  { max, top, looks = mostLooks, turns }: CountOptions,
+): Pieces<PlacementCount> {
   const resolved = resolveVariant(fleet, request);
   if (resolved === 'nothing') return { count: 0, exact: true, trees: [] };
   const sharing = sharingIn(fleet);
-  const counter = treeCounter(resolved, sharing, { looks });
+  const work = { looks };
+  const counter = treeCounter(resolved, sharing, work, turns);
   const best = keepBest(top, byCount);
   const taking = takingFromOthers(resolved, sharing);
   let total: Bounded = { count: 0, exact: true };
   const together: CountedTree[] = [];
-  for (const root of anchorsFor(fleet, resolved, sharing, 'steady')) {
-    const alone = counter.alone(root, max);
+  // As a list, since the lists of the fleet change in pauses.
+  for (const root of [...anchorsFor(fleet, resolved, sharing, 'steady')]) {
+    if (turns?.isOver(resolved.groups.length * treeOf(root).length)) yield undefined;
+    const found = counter.alone(root, max);
+    const alone = 'count' in found ? found : yield* found;
     if (alone.count > 0) best.note({ root, count: Math.min(alone.count, max) });
     if (taking.isApart(root)) total = added(total, alone);
     else together.push({ root, alone });
   }
-  const countPart = partCounter(resolved, sharing, counter, max);
-  for (const trees of taking.parts(together)) total = added(total, countPart(trees));
+  const countPart = partCounter(resolved, sharing, counter, { max, work, turns });
+  for (const trees of taking.parts(together)) {
+    if (turns?.isOver(trees.length)) yield undefined;
+    total = added(total, yield* countPart(trees));
+  }
   return {
     count: Math.min(total.count, max),
     exact: total.exact && total.count < max,

@@ -6,8 +6,13 @@ export type Kinds = ReadonlyMap<number, number>;
 /** A number that can be reached, and whether it is certain that no larger one can. */
 export type Bounded = { readonly count: number; readonly exact: boolean };
 
-/** How many steps the search may take with three or more lists, for which there is no rule. */
-const mostSteps = 50_000;
+/**
+ * How many steps the search may take with three or more lists, for which there is no rule, and how many members of lists all these
+ * steps may look at: some 10 ms.
+ */
+const [mostSteps, mostLookedAt] = [50_000, 1_000_000];
+/** With so many kinds in two lists, some 10 ms, pairs are not counted by a flow. */
+const mostKindsOfPairs = 10_000;
 
 /**
  * The largest number of teams that can exist at the same time. A team has one member of each list, and its members
@@ -21,7 +26,10 @@ export function mostTeams(lists: readonly Kinds[], needs: number): Bounded {
   const bound = upperBound(lists, needs);
   const [first = new Map<number, number>(), second, third] = lists;
   if (bound === 0 || second === undefined || bitsOf(needs) <= 1) return { count: bound, exact: true };
-  if (third === undefined) return { count: mostPairs([...first], [...second], needs), exact: true };
+  if (third === undefined) {
+    if (first.size * second.size > mostKindsOfPairs) return { count: 0, exact: false };
+    return { count: mostPairs([...first], [...second], needs), exact: true };
+  }
   return search(lists, needs, bound);
 }
 
@@ -107,26 +115,28 @@ function search(lists: readonly Kinds[], needs: number, bound: number): Bounded 
   const left = lists.map((kinds) => new Map(kinds));
   const teams = kindsOfTeams(lists, needs);
   if (teams === undefined) return { count: 0, exact: false };
+  const perStep = sumOf(lists.map(({ size }) => size)) * (1 + bitsOf(needs));
+  const most = Math.min(mostSteps, Math.ceil(mostLookedAt / perStep));
   let steps = 0;
   let best = 0;
   const descend = (place: number, made: number): void => {
     best = Math.max(best, made);
     const team = teams[place];
-    if (team === undefined || best === bound || ++steps > mostSteps) return;
+    if (team === undefined || best === bound || ++steps > most) return;
     if (made + upperBound(left, needs) <= best) return;
-    const most = Math.min(...team.map((kind, list) => left[list]?.get(kind) ?? 0));
+    const fitting = Math.min(...team.map((kind, list) => left[list]?.get(kind) ?? 0));
     const take = (times: number): void => {
       for (const [list, kind] of team.entries()) left[list]?.set(kind, (left[list]?.get(kind) ?? 0) - times);
     };
-    for (let times = most; times >= 0; times--) {
+    for (let times = fitting; times >= 0; times--) {
       take(times);
       descend(place + 1, made + times);
       take(-times);
-      if (best === bound || steps > mostSteps) return;
+      if (best === bound || steps > most) return;
     }
   };
   descend(0, 0);
-  return { count: best, exact: best === bound || steps <= mostSteps };
+  return { count: best, exact: best === bound || steps <= most };
 }
 
 /** How many kinds of teams are listed at most. */

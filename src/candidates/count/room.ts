@@ -1,5 +1,6 @@
 import { inventoryOf, type Provider } from '../../fleet/provider.ts';
 import { capacity } from '../../placement/inventory.ts';
+import type { Pieces } from '../../rest/pieces.ts';
 import { type Candidate, takenByProvider } from '../candidate.ts';
 import type { ResolvedGroup } from '../resolve.ts';
 
@@ -39,13 +40,14 @@ export const timesOf = (takes: readonly Take[]): number =>
     Number.POSITIVE_INFINITY,
   );
 
+/** Raises the usages of what consumers take, this number of times. */
+export type Raise = (takes: readonly Take[], times: number) => void;
+
 /**
- * Calls a function that raises usages in the fleet, and lowers them again afterwards, also if the function throws. The
- * function must not await, so that no other code sees the fleet meanwhile.
+ * Does work that raises usages in the fleet, and lowers them again afterwards, also if it throws. In its pauses they are as they were,
+ * so that no other request sees them raised.
  */
-export function withRaisedUsage<Result>(
-  act: (raise: (takes: readonly Take[], times: number) => void) => Result,
-): Result {
+export function* withRaisedUsage<Result>(act: (raise: Raise) => Pieces<Result>): Pieces<Result> {
   const raised: { readonly takes: readonly Take[]; readonly times: number }[] = [];
   const add = (takes: readonly Take[], times: number): void => {
     for (const { provider, classId, amount } of takes) {
@@ -53,12 +55,22 @@ export function withRaisedUsage<Result>(
       if (inventory !== undefined) inventory.used += amount * times;
     }
   };
-  try {
-    return act((takes, times) => {
-      raised.push({ takes, times });
-      add(takes, times);
-    });
-  } finally {
+  const lower = (): void => {
     for (const { takes, times } of raised) add(takes, -times);
+  };
+  const work = act((takes, times) => {
+    raised.push({ takes, times });
+    add(takes, times);
+  });
+  for (;;) {
+    let step: ReturnType<typeof work.next>;
+    try {
+      step = work.next();
+    } finally {
+      lower();
+    }
+    if (step.done) return step.value;
+    yield undefined;
+    for (const { takes, times } of raised) add(takes, times);
   }
 }

@@ -1,7 +1,9 @@
 import { type Provider, treeOf } from '../../fleet/provider.ts';
+import type { Pieces, Turns } from '../../rest/pieces.ts';
 import { granularProviders } from '../choices.ts';
 import type { ResolvedRequest } from '../resolve.ts';
 import type { Sharing } from '../sharing.ts';
+import type { Work } from '../work.ts';
 import { mostAt } from './bound.ts';
 import type { Bounded } from './pairing.ts';
 import { timesOfGroup, withRaisedUsage } from './room.ts';
@@ -64,15 +66,15 @@ export function partCounter(
   request: ResolvedRequest,
   sharing: Sharing,
   counter: TreeCounter,
-  max: number,
-): (trees: readonly CountedTree[]) => Bounded {
+  { max, work, turns }: { readonly max: number; readonly work: Work; readonly turns: Turns | undefined },
+): (trees: readonly CountedTree[]) => Pieces<Bounded> {
   const [only, another] = request.groups;
   let treesAgain = mostTreesAgain;
 
-  const byPlacing = (trees: readonly CountedTree[]): Bounded => {
+  const byPlacing = function* (trees: readonly CountedTree[]): Pieces<Bounded> {
     const roots = trees.map(({ root }) => root);
     const byAlone = trees.toSorted((one, other) => other.alone.count - one.alone.count);
-    const bound = Math.min(mostAt(roots, request, sharing), mostOfAll(trees));
+    const bound = Math.min(yield* mostAt(roots, request, sharing, work, turns), mostOfAll(trees));
     const enough = Math.min(max, bound);
     let count = byAlone[0]?.alone.count ?? 0;
     const fillings = bound <= mostOneByOne ? [counter.fill, counter.spread] : [counter.fill];
@@ -83,15 +85,15 @@ export function partCounter(
     for (const [number, { filling, order }] of attempts.entries()) {
       if (count >= enough || (number > 0 && treesAgain < trees.length)) break;
       if (number > 0) treesAgain -= trees.length;
-      count = Math.max(count, placedBy(filling, order, enough));
+      count = Math.max(count, yield* placedBy(filling, order, enough));
     }
     return { count, exact: count >= bound };
   };
 
-  return (trees) => {
+  return function* (trees) {
     const [first, second] = trees;
     if (first === undefined || second === undefined) return first?.alone ?? { count: 0, exact: true };
-    if (!only?.granular || another !== undefined) return byPlacing(trees);
+    if (!only?.granular || another !== undefined) return yield* byPlacing(trees);
     const options = trees.flatMap(({ root }) => granularProviders(only, root, sharing.usableBy(root), 'steady'));
     return { count: [...new Set(options)].reduce((sum, each) => sum + timesOfGroup(each, only), 0), exact: true };
   };
@@ -104,12 +106,12 @@ const mostOfAll = (trees: readonly CountedTree[]): number =>
     : Number.POSITIVE_INFINITY;
 
 /** How many consumers are placed in trees one after the other, up to `enough`. */
-const placedBy = (filling: Filling, roots: readonly Provider[], enough: number): number =>
-  withRaisedUsage((raise) => {
+const placedBy = (filling: Filling, roots: readonly Provider[], enough: number): Pieces<number> =>
+  withRaisedUsage(function* (raise) {
     let placed = 0;
     for (const root of roots) {
       if (placed >= enough) break;
-      placed += filling(root, enough - placed, raise);
+      placed += yield* filling(root, enough - placed, raise);
     }
     return placed;
   });

@@ -1,5 +1,6 @@
 import { hasAnyTrait } from '../../fleet/filters.ts';
 import { type Provider, treeOf } from '../../fleet/provider.ts';
+import type { Pieces, Turns } from '../../rest/pieces.ts';
 import type { Candidate } from '../candidate.ts';
 import { choiceAlone, granularProviders, isAlone } from '../choices.ts';
 import { candidatesOf } from '../combinations.ts';
@@ -9,12 +10,12 @@ import type { Sharing } from '../sharing.ts';
 import type { Work } from '../work.ts';
 import { mostAt } from './bound.ts';
 import { type Bounded, mostTeams } from './pairing.ts';
-import { type Take, takesOf, timesAt, timesOf, timesOfGroup, withRaisedUsage } from './room.ts';
+import { type Raise, type Take, takesOf, timesAt, timesOf, timesOfGroup, withRaisedUsage } from './room.ts';
 
 /** Counts how many consumers fit into trees. */
 export type TreeCounter = {
-  /** How many fit into a tree if nothing is placed in other trees. The search for more may stop at `max`. */
-  alone(anchor: Provider, max: number): Bounded;
+  /** How many fit into a tree if nothing is placed in other trees. The search for more may stop at `max`. Most trees need no pieces. */
+  alone(anchor: Provider, max: number): Bounded | Pieces<Bounded>;
   /** Places as many consumers as fit in the first way that is found, then in the next one, and so on. */
   readonly fill: Filling;
   /** Places consumers one by one, each in the way for which the providers have most room. */
@@ -22,20 +23,28 @@ export type TreeCounter = {
 };
 
 /** Places consumers in a tree, up to `max`, until it finds no place for one more. @returns how many */
-export type Filling = (anchor: Provider, max: number, raise: Raise) => number;
-
-/** Raises the usages of what consumers take, this number of times. */
-type Raise = (takes: readonly Take[], times: number) => void;
+export type Filling = (anchor: Provider, max: number, raise: Raise) => Pieces<number>;
 
 /** How many looks one search at one tree may take, so that a hard tree does not use up the budget of the others. */
-const mostLooksAtTree = 300_000;
+const mostLooksAtTree = 200_000;
 /** When consumers are placed one by one, this number of ways is compared for each of them. */
 const mostWays = 16;
 /** If `fill` does not reach the upper bound, and the bound is not above this, `spread` is tried as well. */
 export const mostOneByOne = 200;
 
-/** @param work how many looks all trees may take together */
-export function treeCounter(request: ResolvedRequest, sharing: Sharing, work: Work): TreeCounter {
+/** A search at one tree may take so many rounds that the clock is looked at after each. */
+const roundsOfSearch = 1_000;
+
+/**
+ * @param work how many looks all trees may take together
+ * @param turns those after which the work at a tree pauses
+ */
+export function treeCounter(
+  request: ResolvedRequest,
+  sharing: Sharing,
+  work: Work,
+  turns: Turns | undefined,
+): TreeCounter {
   const atTree: Work = { looks: 0 };
   const candidatesAt = candidatesOf(request, sharing, 'steady', { work: atTree });
   const [only, another] = request.groups;
@@ -52,10 +61,11 @@ export function treeCounter(request: ResolvedRequest, sharing: Sharing, work: Wo
   };
 
   /** @param first the first way, if it is known */
-  const fillFrom = (anchor: Provider, max: number, raise: Raise, first?: readonly Take[]): number => {
+  const fillFrom = function* (anchor: Provider, max: number, raise: Raise, first?: readonly Take[]): Pieces<number> {
     let placed = 0;
     let takes = first;
     while (placed < max && work.looks > 0) {
+      if (turns?.isOver(roundsOfSearch)) yield undefined;
       takes = placed === 0 && takes !== undefined ? takes : ways(anchor, 1)[0];
       if (takes === undefined) break;
       const times = Math.min(timesOf(takes), max - placed);
@@ -66,9 +76,10 @@ export function treeCounter(request: ResolvedRequest, sharing: Sharing, work: Wo
     return placed;
   };
 
-  const spread: Filling = (anchor, max, raise) => {
+  const spread: Filling = function* (anchor, max, raise) {
     let placed = 0;
     while (placed < max && work.looks > 0) {
+      if (turns?.isOver(roundsOfSearch)) yield undefined;
       let best: { readonly takes: readonly Take[]; readonly left: number } | undefined;
       for (const takes of ways(anchor, mostWays)) {
         const left = takes.reduce((sum, { provider, classId, amount }) => sum + timesAt(provider, classId, amount), 0);
@@ -81,15 +92,20 @@ export function treeCounter(request: ResolvedRequest, sharing: Sharing, work: Wo
     return placed;
   };
 
-  const bySearch = (anchor: Provider, max: number): Bounded => {
+  const bySearch = function* (anchor: Provider, max: number, atLeast: Bounded): Pieces<Bounded> {
+    const found = yield* mostFound(anchor, max);
+    return found.count > atLeast.count || found.exact ? found : atLeast;
+  };
+
+  const mostFound = function* (anchor: Provider, max: number): Pieces<Bounded> {
     const [first, second] = ways(anchor, 2);
     if (first === undefined) return { count: 0, exact: work.looks > 0 && atTree.looks >= 0 };
     // If there is only one way to place a consumer, none is added by placing consumers.
     if (second === undefined && atTree.looks >= 0) return { count: timesOf(first), exact: true };
-    const bound = mostAt([anchor], request, sharing);
-    const filled = withRaisedUsage((raise) => fillFrom(anchor, Math.min(max, bound), raise, first));
+    const bound = yield* mostAt([anchor], request, sharing, work, turns);
+    const filled = yield* withRaisedUsage((raise) => fillFrom(anchor, Math.min(max, bound), raise, first));
     if (filled >= bound || bound > mostOneByOne) return { count: filled, exact: filled >= bound };
-    const spreadOut = withRaisedUsage((raise) => spread(anchor, Math.min(max, bound), raise));
+    const spreadOut = yield* withRaisedUsage((raise) => spread(anchor, Math.min(max, bound), raise));
     const count = Math.max(filled, spreadOut);
     return { count, exact: count >= bound };
   };
@@ -99,7 +115,7 @@ export function treeCounter(request: ResolvedRequest, sharing: Sharing, work: Wo
     spread,
     alone: (anchor, max) => {
       const usable = sharing.usableBy(anchor);
-      if (group === undefined) return bySearch(anchor, max);
+      if (group === undefined) return bySearch(anchor, max, { count: 0, exact: false });
       if (group.granular) {
         const providers = granularProviders(group, anchor, usable, 'steady');
         return { count: providers.reduce((sum, provider) => sum + timesOfGroup(provider, group), 0), exact: true };
@@ -108,9 +124,7 @@ export function treeCounter(request: ResolvedRequest, sharing: Sharing, work: Wo
         return { count: choiceAlone(group, anchor) === undefined ? 0 : timesOfGroup(anchor, group), exact: true };
       }
       const teams = ofGroupWithoutSuffix(group, anchor, usable);
-      if (teams.exact) return teams;
-      const found = bySearch(anchor, max);
-      return found.count > teams.count ? found : teams;
+      return teams.exact ? teams : bySearch(anchor, max, teams);
     },
   };
 }

@@ -1,6 +1,8 @@
 import type { Fleet } from '../../fleet/fleet.ts';
-import type { Provider } from '../../fleet/provider.ts';
+import { type Provider, treeOf } from '../../fleet/provider.ts';
+import type { Pieces, Turns } from '../../rest/pieces.ts';
 import type { Condition } from '../conditions.ts';
+import type { KnownNames } from '../resolve.ts';
 import { type Sharing, sharingIn } from '../sharing.ts';
 import { largestAmount } from './largest.ts';
 import { type NearTree, nearestTrees } from './nearest.ts';
@@ -43,6 +45,8 @@ export type ExplainOptions = {
   readonly tree?: Provider | undefined;
   /** How many looks it may take (work.ts). */
   readonly looks?: number;
+  /** The turns after which the work pauses; without them it goes on to its end. */
+  readonly turns?: Turns | undefined;
 };
 
 /** About a tenth of a second. */
@@ -50,20 +54,22 @@ const mostLooks = 6_000_000;
 
 /**
  * Explains what each condition of a query does: it searches for candidates of the query with some conditions dropped.
- * The work is counted and not timed, so that the same fleet has the same explanation.
+ * The work is counted and not timed, so that the same fleet has the same explanation. Where it pauses, the moment of the fleet must be
+ * held (src/fleet/held_moments.ts).
  *
  * @param conditions of a query whose names exist
  */
-export function explain(
+export function* explain(
   fleet: Fleet,
   conditions: readonly Condition[],
-  { nearest: limit, tree, looks = mostLooks }: ExplainOptions,
-): Explanation {
+  { nearest: limit, tree, looks = mostLooks, turns }: ExplainOptions,
+): Pieces<Explanation> {
+  const names = namesNow(fleet, conditions);
   const sharing = rememberingLast(sharingIn(fleet));
-  const probes = createProbes(fleet, sharing, { looks });
-  const judge = treeJudge(fleet, conditions, sharing, probes);
-  const nearest = nearestTrees(fleet, conditions, judge.checks, sharing, limit, probes.work);
-  const roots = tree === undefined ? fleet.roots : [tree];
+  const probes = createProbes(names, sharing, { looks });
+  const judge = treeJudge(names, conditions, sharing, probes, turns);
+  const nearest = nearestTrees(names, conditions, judge.checks, sharing, limit, probes.work, turns);
+  const roots = tree === undefined ? [...fleet.roots] : [tree];
 
   const fitting = newTally();
   const alone = conditions.map(newTally);
@@ -80,30 +86,38 @@ export function explain(
     if (verdicts.fits === false) nearest.note(anchor, verdicts.without);
   };
   for (const anchor of roots) {
-    judge.first(anchor, verdicts);
+    if (turns?.isOver(conditions.length * treeOf(anchor).length)) yield undefined;
+    const isLone = judge.isLone(anchor);
+    if (isLone) judge.lone(anchor, verdicts);
+    else yield* judge.first(anchor, verdicts);
     count(fitting, verdicts.fits);
     countEach(alone, verdicts.alone);
-    if (judge.isLone(anchor)) noteRest(anchor);
+    if (isLone) noteRest(anchor);
     else later.push({ anchor, fits: verdicts.fits });
   }
   for (const { anchor, fits } of later) {
+    if (turns?.isOver(conditions.length * treeOf(anchor).length)) yield undefined;
     verdicts.fits = fits;
-    judge.rest(anchor, verdicts);
+    yield* judge.rest(anchor, verdicts);
     noteRest(anchor);
   }
 
-  const figures = conditions.map((condition, place): ConditionFigures => {
+  const figures: ConditionFigures[] = [];
+  for (const [place, condition] of conditions.entries()) {
     const isBetween = condition.kind === 'isolate' || condition.kind === 'subtree';
     const trees = mayFitOther[place] ?? [];
-    return {
+    const largest =
+      condition.kind === 'resource'
+        ? yield* largestAmount(names, conditions, condition, trees, sharing, probes, turns)
+        : null;
+    figures.push({
       condition,
       alone: isBetween ? null : numberOf(alone[place]),
       left: numberOf(left[place]),
       without: numberOf(without[place]),
-      largest:
-        condition.kind === 'resource' ? largestAmount(fleet, conditions, condition, trees, sharing, probes) : null,
-    };
-  });
+      largest,
+    });
+  }
   const numbers = [
     numberOf(fitting),
     ...figures.flatMap(({ alone, left, without, largest }) => [alone, left, without, largest]),
@@ -113,8 +127,18 @@ export function explain(
     fitting: numberOf(fitting),
     complete: nearest.isComplete() && !numbers.includes(undefined),
     conditions: figures,
-    nearest: nearest.list(),
+    nearest: yield* nearest.list(),
   };
+}
+
+/** The names and trees that conditions may be about, as they are now. */
+function namesNow({ classes, traits, byUuid }: Fleet, conditions: readonly Condition[]): KnownNames {
+  const trees = conditions.flatMap((condition) => (condition.kind === 'tree' ? [condition.uuid] : []));
+  const found = trees.flatMap((uuid) => {
+    const provider = byUuid.get(uuid);
+    return provider === undefined ? [] : [[uuid, provider] as const];
+  });
+  return { classes, traits, byUuid: new Map(found) };
 }
 
 /** A number of trees; unknown as soon as the verdict about one tree is unknown. */

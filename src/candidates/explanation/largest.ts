@@ -1,11 +1,14 @@
-import type { Fleet } from '../../fleet/fleet.ts';
 import { inventoryOf, type Provider, treeOf } from '../../fleet/provider.ts';
 import { capacity } from '../../placement/inventory.ts';
+import type { Pieces, Turns } from '../../rest/pieces.ts';
 import { type Condition, type ResourceCondition, requestWith } from '../conditions.ts';
-import { type ResolvedRequest, resolveVariant } from '../resolve.ts';
+import { type KnownNames, type ResolvedRequest, resolveVariant } from '../resolve.ts';
 import type { Sharing } from '../sharing.ts';
 import { overspends } from '../work.ts';
 import type { Probes } from './probes.ts';
+
+/** A search at one tree may take so many rounds that the clock is looked at after each. */
+const roundsOfProbe = 1_000;
 
 /** How many different sums are tried of what other groups take of the class. */
 const mostSums = 1000;
@@ -19,19 +22,21 @@ const mostSums = 1000;
  * though a smaller one does not.
  *
  * @param trees the trees that may fit; all others certainly do not
+ * @param turns those after which the work pauses
  * @returns undefined if it would take too much work
  */
-export function largestAmount(
-  fleet: Fleet,
+export function* largestAmount(
+  names: KnownNames,
   conditions: readonly Condition[],
   condition: ResourceCondition,
   trees: readonly Provider[],
   sharing: Sharing,
   probes: Probes,
-): number | undefined {
+  turns: Turns | undefined,
+): Pieces<number | undefined> {
   if (trees.length === 0) return 0;
-  const resolved = resolveVariant(fleet, requestWith(conditions));
-  const classId = fleet.classes.byName.get(condition.name)?.id;
+  const resolved = resolveVariant(names, requestWith(conditions));
+  const classId = names.classes.byName.get(condition.name)?.id;
   if (resolved === 'nothing' || classId === undefined) return 0;
   const taken = sumsOfOthers(resolved, condition.suffix, classId);
   if (taken === undefined) return undefined;
@@ -39,6 +44,7 @@ export function largestAmount(
   // Trees with the largest bound first: mostly the first tree reaches its bound.
   const boundedTrees: { readonly anchor: Provider; readonly most: number }[] = [];
   for (const anchor of trees) {
+    if (turns?.isOver(treeOf(anchor).length)) yield undefined;
     if (overspends(probes.work, treeOf(anchor).length)) return undefined;
     let most = 0;
     for (const provider of [...treeOf(anchor), ...sharing.usableBy(anchor)]) {
@@ -58,6 +64,7 @@ export function largestAmount(
     const amounts = new Set(providers.flatMap((provider) => taken.map((sum) => largestBeside(provider, classId, sum))));
     for (const amount of [...amounts].sort((a, b) => b - a)) {
       if (amount <= largest) break;
+      if (turns?.isOver(roundsOfProbe)) yield undefined;
       const probe = known.get(amount) ?? probeFor(amount);
       known.set(amount, probe);
       const verdict = probe(anchor);

@@ -1,9 +1,8 @@
 import { isInAny, satisfiesTraits } from '../../fleet/filters.ts';
-import type { Fleet } from '../../fleet/fleet.ts';
 import { type Provider, treeOf } from '../../fleet/provider.ts';
 import { type Condition, requestWith } from '../conditions.ts';
 import { isOfKind, satisfiesAlone } from '../options.ts';
-import { type ResolvedGroup, resolveVariant } from '../resolve.ts';
+import { type KnownNames, type ResolvedGroup, resolveVariant } from '../resolve.ts';
 
 /** How a condition by itself is checked, without the other conditions. */
 export type ConditionCheck = {
@@ -24,9 +23,9 @@ const never: ConditionCheck = { meets: () => false, isMetIn: () => false };
  *
  * @param conditions all conditions of the query
  */
-export function checkOf(fleet: Fleet, condition: Condition, conditions: readonly Condition[]): ConditionCheck {
+export function checkOf(names: KnownNames, condition: Condition, conditions: readonly Condition[]): ConditionCheck {
   if (condition.kind === 'isolate' || condition.kind === 'subtree') return always;
-  const resolved = resolveVariant(fleet, requestWith([condition]));
+  const resolved = resolveVariant(names, requestWith([condition]));
   if (resolved === 'nothing') return never;
   if (condition.kind === 'root') {
     const isMetIn = ({ traitIds }: Provider): boolean => satisfiesTraits(traitIds, resolved.rootTraits);

@@ -1,8 +1,9 @@
-import type { Fleet } from '../../fleet/fleet.ts';
 import { freeOf, inventoryOf, type Provider, treeOf } from '../../fleet/provider.ts';
 import { capacity, type InventoryFields } from '../../placement/inventory.ts';
+import type { Pieces, Turns } from '../../rest/pieces.ts';
 import type { Condition, ResourceCondition } from '../conditions.ts';
 import { byName, keepBest } from '../keep_best.ts';
+import type { KnownNames } from '../resolve.ts';
 import type { Sharing } from '../sharing.ts';
 import { overspends, type Work } from '../work.ts';
 import type { ConditionCheck } from './meets.ts';
@@ -44,7 +45,7 @@ export type Nearest = {
   /** Whether the budget was enough to look at all of them. */
   isComplete(): boolean;
   /** Fewest unmet conditions first, then the smallest shortfall, then by name. */
-  list(): readonly NearTree[];
+  list(): Pieces<readonly NearTree[]>;
 };
 
 type Noted = {
@@ -54,18 +55,22 @@ type Noted = {
   readonly shortfall: number;
 };
 
-/** @param limit how many trees are kept */
+/**
+ * @param limit how many trees are kept
+ * @param turns those after which the listing pauses
+ */
 export function nearestTrees(
-  fleet: Fleet,
+  { classes }: KnownNames,
   conditions: readonly Condition[],
   checks: readonly ConditionCheck[],
   sharing: Sharing,
   limit: number,
   work: Work,
+  turns: Turns | undefined,
 ): Nearest {
   const meets = checks.map((check) => check.meets);
   const classIds = conditions.map((condition) =>
-    condition.kind === 'resource' ? (fleet.classes.byName.get(condition.name)?.id ?? -1) : -1,
+    condition.kind === 'resource' ? (classes.byName.get(condition.name)?.id ?? -1) : -1,
   );
   const serving = (anchor: Provider): readonly Provider[] => {
     const usable = sharing.usableBy(anchor);
@@ -92,12 +97,16 @@ export function nearestTrees(
 
   let isComplete = true;
   const nearest = keepBest(limit, inOrderOfNearness);
-  const unmetAt = (anchor: Provider, place: number): Unmet | undefined => {
+  const unmetAt = (
+    anchor: Provider,
+    place: number,
+    providers: readonly Provider[],
+    nearestOf: Map<string, Provider>,
+  ): Unmet | undefined => {
     const condition = conditions[place];
     if (condition === undefined) return undefined;
-    const providers = serving(anchor);
     if (condition.kind !== 'resource') {
-      const provider = nearestTo(condition, anchor, providers);
+      const provider = nearestTo(condition, anchor, providers, nearestOf);
       return { condition, provider, asked: undefined, free: undefined, reason: reasonOf(condition) };
     }
     const { provider = anchor, free = 0 } = richest(providers, place) ?? {};
@@ -109,17 +118,30 @@ export function nearestTrees(
       reason: shortReason(provider, classIds[place] ?? -1, condition),
     };
   };
-  /** The provider that meets most conditions of the group, among those that may serve it. */
-  const nearestTo = (condition: Condition, anchor: Provider, providers: readonly Provider[]): Provider => {
+  /**
+   * The provider that meets most conditions of the group, among those that may serve it.
+   *
+   * @param known those that were found at the same tree before, by suffix
+   */
+  const nearestTo = (
+    condition: Condition,
+    anchor: Provider,
+    providers: readonly Provider[],
+    known: Map<string, Provider>,
+  ): Provider => {
     if (!('suffix' in condition) || condition.kind === 'tree') return anchor;
+    const { suffix } = condition;
+    const found = known.get(suffix);
+    if (found !== undefined) return found;
     const places = [...conditions.entries()].flatMap(([place, other]) =>
-      'suffix' in other && other.suffix === condition.suffix ? [place] : [],
+      'suffix' in other && other.suffix === suffix ? [place] : [],
     );
     let best = { provider: anchor, met: -1 };
     for (const provider of providers) {
       const met = places.filter((place) => meets[place]?.(provider, anchor)).length;
       if (met > best.met) best = { provider, met };
     }
+    known.set(suffix, best.provider);
     return best.provider;
   };
 
@@ -146,13 +168,21 @@ export function nearestTrees(
       nearest.note({ root: anchor, places, isTogether, shortfall: shortfallOf(anchor, places) });
     },
     isComplete: () => isComplete,
-    list: () =>
-      nearest.list().map(({ root, places, isTogether }) => ({
-        root,
-        unmet: places
-          .flatMap((place) => unmetAt(root, place) ?? [])
-          .map((unmet) => (isTogether ? { ...unmet, reason: 'together' } : unmet)),
-      })),
+    *list() {
+      const trees: NearTree[] = [];
+      for (const { root, places, isTogether } of nearest.list()) {
+        const providers = serving(root);
+        const nearestOf = new Map<string, Provider>();
+        const unmet: Unmet[] = [];
+        for (const place of places) {
+          const each = unmetAt(root, place, providers, nearestOf);
+          if (each !== undefined) unmet.push(isTogether ? { ...each, reason: 'together' } : each);
+          if (turns?.isOver(providers.length)) yield undefined;
+        }
+        trees.push({ root, unmet });
+      }
+      return trees;
+    },
   };
 }
 

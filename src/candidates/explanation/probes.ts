@@ -1,9 +1,8 @@
 import { satisfiesTraits } from '../../fleet/filters.ts';
-import type { Fleet } from '../../fleet/fleet.ts';
 import { type Provider, treeOf } from '../../fleet/provider.ts';
 import { type CandidatesAt, candidatesOf } from '../combinations.ts';
 import { type Condition, requestWith } from '../conditions.ts';
-import { type ResolvedRequest, resolveVariant } from '../resolve.ts';
+import { type KnownNames, type ResolvedRequest, resolveVariant } from '../resolve.ts';
 import type { Sharing } from '../sharing.ts';
 import { overspends, type Work } from '../work.ts';
 
@@ -14,7 +13,7 @@ export type Verdict = boolean | undefined;
 export type Probe = (anchor: Provider) => Verdict;
 
 /** How many looks one search at one tree may take, so that a hard tree does not use up the budget of the others. */
-const mostLooksAtTree = 300_000;
+const mostLooksAtTree = 200_000;
 
 /** What it costs to look up the names of one condition, in looks. */
 const looksToResolve = 10;
@@ -29,7 +28,7 @@ export type Probes = {
 };
 
 /** @param work the budget of all probes together */
-export function createProbes(fleet: Fleet, sharing: Sharing, work: Work): Probes {
+export function createProbes(names: KnownNames, sharing: Sharing, work: Work): Probes {
   const atTree: Work = { looks: 0 };
   const ofResolved = (request: ResolvedRequest): Probe => {
     if (request.groups.length === 0) return () => true;
@@ -54,7 +53,7 @@ export function createProbes(fleet: Fleet, sharing: Sharing, work: Work): Probes
         if (probe === undefined) {
           const wanted = conditions();
           if (overspends(work, wanted.length * looksToResolve)) return undefined;
-          const resolved = resolveVariant(fleet, requestWith(wanted));
+          const resolved = resolveVariant(names, requestWith(wanted));
           probe = resolved === 'nothing' ? () => false : ofResolved(resolved);
         }
         return probe(anchor);

@@ -1,7 +1,8 @@
-import type { Fleet } from '../../fleet/fleet.ts';
 import { type Provider, treeOf } from '../../fleet/provider.ts';
+import type { Pieces, Turns } from '../../rest/pieces.ts';
 import { isAlone } from '../choices.ts';
 import { type Condition, conditionsWithout, losesItsGroup } from '../conditions.ts';
+import type { KnownNames } from '../resolve.ts';
 import type { Sharing } from '../sharing.ts';
 import { overspends } from '../work.ts';
 import { type ConditionCheck, checkOf } from './meets.ts';
@@ -26,30 +27,36 @@ export type TreeVerdicts = {
 /** Judges trees in two steps: first whether they fit, which matters most if the budget is not enough, then the rest. */
 export type TreeJudge = {
   readonly checks: readonly ConditionCheck[];
-  /** Whether `first` finds out everything about a tree: it is a single provider, for which that takes hardly longer. */
+  /** Whether a tree is a single provider, with which no other tree shares, and the query has one group. */
   isLone(anchor: Provider): boolean;
-  /** Fills in `fits` and `alone`; for a lone tree everything. */
-  first(anchor: Provider, verdicts: TreeVerdicts): void;
+  /** Finds out everything about a lone tree. */
+  lone(anchor: Provider, verdicts: TreeVerdicts): void;
+  /** Fills in `fits` and `alone` for any tree. */
+  first(anchor: Provider, verdicts: TreeVerdicts): Pieces<void>;
   /** Fills in `left`, `without` and `otherAmount`. @param verdicts what `first` found out about the same tree */
-  rest(anchor: Provider, verdicts: TreeVerdicts): void;
+  rest(anchor: Provider, verdicts: TreeVerdicts): Pieces<void>;
 };
 
 /**
  * Creates the judge of the trees of a fleet. It searches for variants of the query as rarely as possible: a tree that
  * fits a query also fits with fewer conditions, and a tree that does not fit does not fit with more conditions.
+ *
+ * @param turns those after which the work at a tree pauses
  */
-export function treeJudge(fleet: Fleet, conditions: readonly Condition[], sharing: Sharing, probes: Probes): TreeJudge {
-  const checks = conditions.map((condition) => checkOf(fleet, condition, conditions));
-  const { first, rest } = judgeBySearch(conditions, checks, probes);
+export function treeJudge(
+  names: KnownNames,
+  conditions: readonly Condition[],
+  sharing: Sharing,
+  probes: Probes,
+  turns: Turns | undefined,
+): TreeJudge {
+  const checks = conditions.map((condition) => checkOf(names, condition, conditions));
   const suffixes = new Set(conditions.flatMap((condition) => ('suffix' in condition ? [condition.suffix] : [])));
-  if (suffixes.size > 1) return { checks, isLone: () => false, first, rest };
-  const judgeLone = judgeOfLone(conditions, checks, probes);
-  const isLone = (anchor: Provider): boolean => isAlone(anchor, sharing.usableBy(anchor));
   return {
     checks,
-    isLone,
-    first: (anchor, verdicts) => (isLone(anchor) ? judgeLone(anchor, verdicts) : first(anchor, verdicts)),
-    rest,
+    isLone: (anchor) => suffixes.size <= 1 && isAlone(anchor, sharing.usableBy(anchor)),
+    lone: judgeOfLone(conditions, checks, probes),
+    ...judgeBySearch(conditions, checks, probes, turns),
   };
 }
 
@@ -61,7 +68,7 @@ function judgeOfLone(
   conditions: readonly Condition[],
   checks: readonly ConditionCheck[],
   { work }: Probes,
-): TreeJudge['first'] {
+): TreeJudge['lone'] {
   const meets = checks.map((check) => check.meets);
   const isLast = conditions.map((condition) => losesItsGroup(conditions, condition));
   return (anchor, verdicts) => {
@@ -86,11 +93,15 @@ function judgeOfLone(
   };
 }
 
+/** A search at one tree may take so many rounds that the clock is looked at after each. */
+const roundsOfProbe = 1_000;
+
 /** Judges any tree. */
 function judgeBySearch(
   conditions: readonly Condition[],
   checks: readonly ConditionCheck[],
   probes: Probes,
+  turns: Turns | undefined,
 ): Pick<TreeJudge, 'first' | 'rest'> {
   const fitsAll = probes.of(() => conditions);
   const alone = conditions.map((condition, place): Probe => {
@@ -106,23 +117,26 @@ function judgeBySearch(
   const isMonotone = everyGroupHasResources(conditions);
   const relaxes = conditions.map((condition) => isMonotone && !mayHelp(conditions, condition));
   return {
-    first: (anchor, verdicts) => {
+    *first(anchor, verdicts) {
       verdicts.fits = fitsAll(anchor);
       for (const [place, condition] of conditions.entries()) {
+        if (turns?.isOver(roundsOfProbe)) yield undefined;
         const isImplied = verdicts.fits === true && condition.kind === 'resource';
         verdicts.alone[place] = isImplied || alone[place]?.(anchor);
       }
     },
-    rest: (anchor, verdicts) => {
+    *rest(anchor, verdicts) {
       const { fits } = verdicts;
       let failedAt = Number.POSITIVE_INFINITY;
       for (let place = 0; place < conditions.length; place++) {
+        if (turns?.isOver(roundsOfProbe)) yield undefined;
         const isImplied = isMonotone && (fits === true || failedAt < place);
         const verdict = isImplied ? fits === true : left[place]?.(anchor);
         verdicts.left[place] = verdict;
         if (isMonotone && verdict === false && place < failedAt) failedAt = place;
       }
       for (let place = 0; place < conditions.length; place++) {
+        if (turns?.isOver(roundsOfProbe)) yield undefined;
         const isRelaxed = relaxes[place] === true;
         const failsBefore = isMonotone && failedAt < place;
         const isImplied = failsBefore || (isRelaxed && fits === true);

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import fc from 'fast-check';
-import { countPlacements } from '../../../src/candidates/count/count.ts';
 import { type Kinds, mostTeams } from '../../../src/candidates/count/pairing.ts';
 import type { Fleet } from '../../../src/fleet/fleet.ts';
 import { createFleet } from '../../fleet/made_up_fleet.ts';
@@ -10,6 +9,7 @@ import { groupOf, requestOf } from '../plain_request.ts';
 import { anyRequest } from '../random_request.ts';
 import { anyTopology } from '../random_topology.ts';
 import { aggregates, nodeAt, rowsOf, sharingTrait, stockOf, type Topology } from '../topology.ts';
+import { countNow } from './count_now.ts';
 import { naiveCount } from './naive_count.ts';
 import { scarce } from './scarce.ts';
 import { sharedStock } from './shared_stock.ts';
@@ -50,7 +50,7 @@ suite('how many consumers can be claimed', () => {
         if (most === undefined) return note('too many ways');
         const fleet = fleetOf(topology);
         const before = usageOf(fleet);
-        const { count, exact, trees } = countPlacements(fleet, request, unlimited);
+        const { count, exact, trees } = countNow(fleet, request, unlimited);
         assert.deepEqual(usageOf(fleet), before);
         assert.ok(exact ? count === most : count <= most, `${count}, exact ${exact}; naive ${most}`);
         const [group, ...others] = request.groups;
@@ -99,7 +99,7 @@ suite('how many consumers can be claimed', () => {
           fc.pre(request.groups.some(({ resources }) => resources.size > 0));
           const most = naiveCount(topology, request);
           fc.pre(most !== undefined);
-          const { count, exact } = countPlacements(fleetOf(topology), request, { ...unlimited, looks });
+          const { count, exact } = countNow(fleetOf(topology), request, { ...unlimited, looks });
           assert.ok(exact ? count === most : count <= (most ?? 0), `${count}, exact ${exact}; naive ${most}`);
           notExact += Number(!exact);
         },
@@ -140,14 +140,10 @@ suite('how many consumers can be claimed', () => {
       nodeAt(2, { parent: 0, stock: { VCPU: stockOf(7) } }),
       nodeAt(3, { stock: { VCPU: stockOf(64), DISK_GB: stockOf(30) } }),
     ];
-    const { count, exact, trees } = countPlacements(
-      fleetOf(topology),
-      requestOf([groupOf('', { VCPU: 2, DISK_GB: 10 })]),
-      {
-        max: 100,
-        top: 1,
-      },
-    );
+    const { count, exact, trees } = countNow(fleetOf(topology), requestOf([groupOf('', { VCPU: 2, DISK_GB: 10 })]), {
+      max: 100,
+      top: 1,
+    });
     assert.deepEqual(
       { count, exact, trees: trees.map(({ root, count }) => [root.name, count]) },
       { count: 10, exact: true, trees: [['provider 0', 7]] },
@@ -158,7 +154,7 @@ suite('how many consumers can be claimed', () => {
     const fleet = fleetOf([nodeAt(0, { stock: { VCPU: stockOf(8) } }), nodeAt(1, { stock: { VCPU: stockOf(8) } })]);
     const request = requestOf([groupOf('', { VCPU: 1 })]);
     const counted = (max: number) => {
-      const { count, exact, trees } = countPlacements(fleet, request, { max, top: 10 });
+      const { count, exact, trees } = countNow(fleet, request, { max, top: 10 });
       return [count, exact, trees.map((tree) => tree.count)];
     };
     assert.deepEqual([17, 16, 5].map(counted), [
@@ -171,7 +167,7 @@ suite('how many consumers can be claimed', () => {
   test('hosts that share a disk have together the count that each has alone', () => {
     const hosts = [0, 1, 2].map((place) => nodeAt(place, { stock: { VCPU: stockOf(8) }, aggregates: [aggregates[0]] }));
     const disk = nodeAt(3, { stock: { DISK_GB: stockOf(50) }, traits: [sharingTrait], aggregates: [aggregates[0]] });
-    const { count, exact, trees } = countPlacements(
+    const { count, exact, trees } = countNow(
       fleetOf([...hosts, disk]),
       requestOf([groupOf('', { VCPU: 2, DISK_GB: 10 })]),
       unlimited,
@@ -191,7 +187,7 @@ suite('how many consumers can be claimed', () => {
     test(`two isolated groups are spread over three devices, ${what}`, () => {
       const devices = [1, 2, 3].map((place) => nodeAt(place, { parent: 0, stock: { SRIOV_NET_VF: stockOf(2) } }));
       const groups = [groupOf('1', { SRIOV_NET_VF: 1 }), groupOf('2', { SRIOV_NET_VF: 1 })];
-      const { count, exact } = countPlacements(
+      const { count, exact } = countNow(
         fleetOf([nodeAt(0, { aggregates: [aggregates[0]] }), ...devices, ...shared]),
         requestOf(groups, { isolate: true }),
         unlimited,

@@ -1,7 +1,6 @@
 /** Counts in small fleets whose trees share providers. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { countPlacements } from '../../../src/candidates/count/count.ts';
 import { createFleet } from '../../fleet/made_up_fleet.ts';
 import { groupOf, requestOf } from '../plain_request.ts';
 import {
@@ -14,6 +13,7 @@ import {
   stockOf,
   type Topology,
 } from '../topology.ts';
+import { countNow } from './count_now.ts';
 
 const fleetOf = (topology: Topology) => createFleet(rowsOf(topology)).fleet;
 const unlimited = { max: 1_000_000, top: 100 };
@@ -32,7 +32,7 @@ test('a tree that shares has no smaller count together with others than alone', 
     { traits: { required: [['CUSTOM_RARE']], forbidden: [] } },
   );
   const counted = (...nodes: Topology) => {
-    const { count, exact, trees } = countPlacements(fleetOf(nodes), requestOf([wanted]), unlimited);
+    const { count, exact, trees } = countNow(fleetOf(nodes), requestOf([wanted]), unlimited);
     return { count, exact, trees: trees.map((tree) => tree.count) };
   };
   const most = { count: 300, exact: true, trees: [300] };
@@ -49,7 +49,7 @@ test('racks that each share a disk are counted apart, and each of them exactly',
     nodeAt(first + 2, { stock: { DISK_GB: stockOf(disk) }, traits: [sharingTrait], aggregates: [aggregate] }),
   ];
   const fleet = fleetOf([...rackOf(0, aggregates[0], 5, 3), ...rackOf(3, aggregates[1], 1, 10)]);
-  const { count, exact } = countPlacements(fleet, requestOf([groupOf('', { VCPU: 1, DISK_GB: 1 })]), unlimited);
+  const { count, exact } = countNow(fleet, requestOf([groupOf('', { VCPU: 1, DISK_GB: 1 })]), unlimited);
   assert.deepEqual({ count, exact }, { count: 5, exact: true });
 });
 
@@ -108,7 +108,7 @@ const onlyOneWay: readonly {
 for (const { way, wanted, hosts, count } of onlyOneWay) {
   test(`all that fit into trees that share are found by placing them ${way}`, () => {
     const groups = wanted.map((amounts, place) => groupOf(place === 0 ? '' : `${place}`, amounts));
-    const counted = countPlacements(fleetOf(hosts), requestOf(groups), unlimited);
+    const counted = countNow(fleetOf(hosts), requestOf(groups), unlimited);
     assert.deepEqual([counted.count, counted.exact], [count, true]);
   });
 }

@@ -3,6 +3,7 @@ import { type ExplainOptions, type Explanation, explain } from '../../../src/can
 import { parseCandidateRequest } from '../../../src/candidates/query.ts';
 import type { Fleet } from '../../../src/fleet/fleet.ts';
 import { placementService } from '../../../src/rest/microversions.ts';
+import { atOnce } from '../../../src/rest/pieces.ts';
 import { parseQuery } from '../../../src/rest/query_string.ts';
 import { createFleet } from '../../fleet/made_up_fleet.ts';
 import { rowsOf, type Topology } from '../topology.ts';
@@ -15,7 +16,9 @@ export const fleetOf = (topology: Topology): Fleet => createFleet(rowsOf(topolog
 /** What is told of a query in its text form. */
 export function explained(fleet: Fleet, text: string, options: Partial<ExplainOptions> = {}): Explanation {
   const query = parseQuery(text);
-  return explain(fleet, conditionsOf(query, parseCandidateRequest(query, latest)), { nearest: 100, ...options });
+  return atOnce(
+    explain(fleet, conditionsOf(query, parseCandidateRequest(query, latest)), { nearest: 100, ...options }),
+  );
 }
 
 /** The numbers of its conditions. */

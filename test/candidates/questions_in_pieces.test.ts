@@ -1,0 +1,107 @@
+/** Questions about a query that are answered in pieces, while the fleet changes in their pauses: each answer is of one moment. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { conditionsOf, requestWith } from '../../src/candidates/conditions.ts';
+import { countPlacements } from '../../src/candidates/count/count.ts';
+import { explain } from '../../src/candidates/explanation/explain.ts';
+import { parseCandidateRequest } from '../../src/candidates/query.ts';
+import type { LivingFleet } from '../../src/fleet/fleet.ts';
+import type { Provider } from '../../src/fleet/provider.ts';
+import { atOnce, type Pieces, type Turns } from '../../src/rest/pieces.ts';
+import { parseQuery } from '../../src/rest/query_string.ts';
+import { turnsThatEnd } from '../chunks.ts';
+import { changeFleet } from '../fleet/change_fleet.ts';
+import { type AllRows, createFleet } from '../fleet/made_up_fleet.ts';
+import { anyCase } from './explanation/any_case.ts';
+import { latest } from './explanation/explained.ts';
+import { partsOf, queryOf } from './explanation/parts.ts';
+import { anyChange, type Change } from './random_change.ts';
+import { rowsOf } from './topology.ts';
+
+/** An answer with the UUIDs of the providers instead of the providers. */
+const plain = (answer: unknown): unknown =>
+  JSON.parse(
+    JSON.stringify(answer, (_, value: unknown) =>
+      typeof value === 'object' && value !== null && 'uuid' in value && 'tree' in value
+        ? // Of all that is in an answer, only providers have a tree.
+          (value as Provider).uuid
+        : value instanceof Set
+          ? [...value]
+          : value,
+    ),
+  );
+
+const usedIn = ({ fleet }: LivingFleet): number =>
+  fleet.byId.values().reduce((sum, { inventories }) => inventories.reduce((more, { used }) => more + used, sum), 0);
+
+/** What a question comes to if the fleet changes in each pause. */
+function answerDuringChanges<Answer>(
+  living: LivingFleet,
+  rows: AllRows,
+  ask: (turns: Turns) => Pieces<Answer>,
+  { pauses, list }: { readonly pauses: readonly boolean[]; readonly list: readonly Change[] },
+): { readonly answer: Answer; readonly changed: number } {
+  const [isOver, left] = [[...pauses], [...list]];
+  const turns = turnsThatEnd(() => {
+    isOver.push(isOver.shift() ?? false);
+    return isOver.at(-1) ?? false;
+  });
+  let now = rows;
+  let moment: ReturnType<LivingFleet['hold']> | undefined;
+  const work = ask(turns);
+  for (;;) {
+    const before = usedIn(living);
+    const step = work.next();
+    assert.equal(usedIn(living), before, 'no other request sees what a count supposes');
+    if (step.done) {
+      moment?.end();
+      return { answer: step.value, changed: list.length - left.length };
+    }
+    moment ??= living.hold(() => assert.fail('so little must be kept to the end'));
+    const change = left.shift();
+    if (change !== undefined) now = changeFleet(living, now, change);
+  }
+}
+
+test('whatever changes in the pauses of a question, its answer is that of the moment at which it was asked', () => {
+  const changed = { explanations: 0, counts: 0 };
+  fc.assert(
+    fc.property(
+      anyCase,
+      fc.array(anyChange, { minLength: 1, maxLength: 12 }),
+      fc.array(fc.boolean(), { minLength: 1, maxLength: 7 }),
+      ([topology, request], list, pauses) => {
+        const query = parseQuery(queryOf(partsOf(request)));
+        const conditions = conditionsOf(query, parseCandidateRequest(query, latest));
+        const rows = rowsOf(topology);
+        const still = createFleet(rows).fleet;
+
+        let living = createFleet(rows);
+        const explained = answerDuringChanges(
+          living,
+          rows,
+          (turns) => explain(living.fleet, conditions, { nearest: 5, turns }),
+          { pauses, list },
+        );
+        const explanation = atOnce(explain(still, conditions, { nearest: 5 }));
+        assert.deepEqual(plain(explained.answer), plain(explanation));
+        changed.explanations += explained.changed;
+
+        living = createFleet(rows);
+        const options = { max: 1000, top: 5 };
+        const counted = answerDuringChanges(
+          living,
+          rows,
+          (turns) => countPlacements(living.fleet, requestWith(conditions), { ...options, turns }),
+          { pauses, list },
+        );
+        const count = atOnce(countPlacements(still, requestWith(conditions), options));
+        assert.deepEqual(plain(counted.answer), plain(count));
+        changed.counts += counted.changed;
+      },
+    ),
+    { numRuns: 600 },
+  );
+  assert.ok(changed.explanations > 600 && changed.counts > 300, JSON.stringify(changed));
+});
