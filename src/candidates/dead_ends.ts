@@ -1,6 +1,6 @@
 import type { Provider } from '../fleet/provider.ts';
 import type { Pieces, Turns } from '../rest/pieces.ts';
-import type { Choice } from './candidate.ts';
+import { type Choice, providerOf } from './candidate.ts';
 import { type Combination, isPossible } from './combination.ts';
 import type { SharedUsage } from './shared_usage.ts';
 import { listed } from './steps.ts';
@@ -25,7 +25,7 @@ export function* isDeadEnd(combination: Combination, turns: Turns | undefined): 
     const alternatives = set
       .filter((depth) => depth >= chosen.length)
       .map((depth) => ({ [Symbol.iterator]: () => providersOf(openAt(depth)).values() }));
-    const tops = possibleTops(combination, place, set);
+    const tops = yield* possibleTops(combination, place, set, turns);
     if (!(yield* canBeOneSubtree(inside, alternatives, tops, turns))) return true;
   }
   const undecided: (readonly Choice[])[] = [];
@@ -38,10 +38,22 @@ export function* isDeadEnd(combination: Combination, turns: Turns | undefined): 
 }
 
 /** All providers that may be the top of a set of groups. Computed when first needed: for most anchors it is not. */
-function possibleTops({ steps, tops }: Combination, place: number, set: readonly number[]): ReadonlySet<Provider> {
-  const known = tops[place] ?? new Set(set.flatMap((depth) => providersOf(listed(steps[depth]))));
-  tops[place] = known;
-  return known;
+function* possibleTops(
+  { steps, tops }: Combination,
+  place: number,
+  set: readonly number[],
+  turns: Turns | undefined,
+): Pieces<ReadonlySet<Provider>> {
+  const known = tops[place];
+  if (known !== undefined) return known;
+  const found = new Set<Provider>();
+  for (const depth of set) {
+    const choices = listed(steps[depth]);
+    for (const { providers } of choices) for (const provider of providers) found.add(provider);
+    if (turns?.isOver(choices.length)) yield undefined;
+  }
+  tops[place] = found;
+  return found;
 }
 
 /**
@@ -59,7 +71,7 @@ function* canBeServed(
   turns: Turns | undefined,
 ): Pieces<boolean> {
   if (groups.some((choices) => choices.length === 0)) return false;
-  if (isolate) return yield* canMatch(groups.map(providersOf), () => 1, turns);
+  if (isolate) return yield* canMatch(groups, () => 1, turns);
   for (const classId of usage.classes) {
     const amounts: number[] = [];
     const asking = groups.filter(([choice]) => {
@@ -69,7 +81,7 @@ function* canBeServed(
     });
     const least = Math.min(...amounts);
     const mostAt = (provider: Provider): number => Math.floor(usage.left(provider, classId) / least);
-    if (!(yield* canMatch(asking.map(providersOf), mostAt, turns))) return false;
+    if (!(yield* canMatch(asking, mostAt, turns))) return false;
   }
   return true;
 }
@@ -81,11 +93,11 @@ const providersOf = (choices: readonly Choice[]): readonly Provider[] => choices
  * one after the other by augmenting paths (Kuhn): groups that have a provider move to another one where that makes
  * room. Paths are searched breadth first, since recursion could be hundreds of calls deep.
  *
- * @param options for each group its possible providers
+ * @param options for each group its possible choices, each of one provider
  * @param mostAt how many groups a provider takes
  */
 function* canMatch(
-  options: readonly (readonly Provider[])[],
+  options: readonly (readonly Choice[])[],
   mostAt: (provider: Provider) => number,
   turns: Turns | undefined,
 ): Pieces<boolean> {
@@ -109,10 +121,11 @@ function* canMatch(
     const movers = new Map<Provider, number>();
     const toMove = [added];
     for (const group of toMove) {
-      const providers = options[group] ?? [];
-      if (turns?.isOver(providers.length)) yield undefined;
-      for (const provider of providers) {
-        if (movers.has(provider)) continue;
+      const choices = options[group] ?? [];
+      if (turns?.isOver(choices.length)) yield undefined;
+      for (const choice of choices) {
+        const provider = providerOf(choice, 0);
+        if (provider === undefined || movers.has(provider)) continue;
         movers.set(provider, group);
         const there = groupsAt.get(provider);
         if ((there?.size ?? 0) < mostAt(provider)) {

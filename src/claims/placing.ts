@@ -54,8 +54,8 @@ export const onCertainFleet: PlacingOptions = { isCertain: true, avoided: new Se
 
 /** The largest number of looks (work.ts) for one consumer: some 20 ms. */
 const looksOfOne = 400_000;
-/** The same for all consumers of a claim: some 200 ms. */
-const looksOfAll = 4_000_000;
+/** The same for all consumers of a claim: some 50 ms, in which no other request is served. */
+const looksOfAll = 1_000_000;
 
 /**
  * Finds places for the consumers of a claim that are by query. For the search, what all consumers of the claim have now
