@@ -1,6 +1,9 @@
 /** Tokens that are valid only for some requests. */
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
+import { isAccessAllowed, matchesRule, mostSteps } from '../../src/access/keystone/access_rules.ts';
+import type { Token } from '../../src/access/keystone/token.ts';
+import { noIdentity } from '../../src/rest/identity.ts';
 import { userOf, withKeystone } from './keystones.ts';
 
 suite('access rules of application credentials', () => {
@@ -59,4 +62,61 @@ suite('access rules of application credentials', () => {
       });
     }
   });
+
+  test('match as the regular expressions of keystonemiddleware do', () => {
+    const pick = (pieces: readonly string[]) => pieces[Math.floor(Math.random() * pieces.length)] ?? '';
+    const some = (pieces: readonly string[], most: number) =>
+      Array.from({ length: Math.floor(Math.random() * (most + 1)) }, () => pick(pieces)).join('');
+    const matched = { true: 0, false: 0 };
+    for (let round = 0; round < 20_000; round += 1) {
+      // So that what is compared begins anywhere in the words of 32 bits.
+      const start = `/${'x'.repeat(Math.floor(Math.random() * 70))}`;
+      const rule = start + some(['a', 'b', '/', '.', '*', '**', '{n}', '{', '}'], 9);
+      const path = start + some(['a', 'b', '/', '.', 'x'], 9);
+      const expected = regularExpression(rule).test(path);
+      assert.equal(matchesRule(rule, path, { left: mostSteps }), expected, `${rule} ${path}`);
+      matched[expected ? 'true' : 'false'] += 1;
+    }
+    assert.ok(matched.true > 1000 && matched.false > 1000, JSON.stringify(matched));
+  });
+
+  test('take steps by the length of rule and path alone, whatever is in them', () => {
+    const path = `/${'a'.repeat(100_000)}`;
+    const wide = ['*a', 'a*', '**a', '{n}a', '***a', '*'].map((piece) => `/${piece.repeat(128)}`.slice(0, 127));
+    for (const rule of [...wide, ...wide.map((each) => `${each}X`)]) {
+      const steps = { left: mostSteps };
+      matchesRule(rule, path, steps);
+      assert.ok(mostSteps - steps.left <= 128 + 5 * path.length, `${rule} took ${mostSteps - steps.left} steps`);
+      const few = { left: 1000 };
+      assert.equal(matchesRule(rule, path, few), false);
+      assert.ok(few.left >= -128, `it went on for ${-few.left} steps`);
+    }
+  });
+
+  test('allow nothing that all of them together have not allowed after a number of steps', () => {
+    const path = `/${'a'.repeat(100_000)}`;
+    const isAllowed = (...paths: readonly string[]) => {
+      const accessRules = paths.map((each) => rule('GET', each));
+      const token: Token = { identity: noIdentity, expiresAtMs: 0, accessRules, serviceTypes: undefined };
+      return isAccessAllowed(token, { method: 'GET', path }, 'placement', false);
+    };
+    const widest = `/${'*a'.repeat(63)}X`;
+    assert.ok(isAllowed(widest, '/**'));
+    assert.ok(!isAllowed(...Array(50).fill(widest), '/**'));
+    // Rules that are about other paths take almost none.
+    assert.ok(isAllowed(...Array(5000).fill('/resource_providers/{uuid}/inventories/*'), '/**'));
+  });
 });
+
+/**
+ * As keystonemiddleware makes it, except that every other character stands for itself: there `.` in a rule is any character, and a brace
+ * without the other one is left out.
+ */
+const regularExpression = (rule: string): RegExp => {
+  const parts = rule.match(/\{[^}]*\}|\*(?=$|[^*])|\*\*|./gs) ?? [];
+  const expression = parts.map((part) => {
+    if (part === '**') return '.*';
+    return part === '*' || part.length > 1 ? '[^/]+' : part.replace(/\W/, '\\$&');
+  });
+  return new RegExp(`^${expression.join('')}$`, 's');
+};
