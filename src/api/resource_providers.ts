@@ -11,6 +11,7 @@ import { type Answer, type ApiRequest, type Endpoint, noContent } from '../rest/
 import { badRequest, conflict, errorCodes, notFound } from '../rest/errors.ts';
 import type { ChunkMaker } from '../rest/json_body.ts';
 import { integer, list as listOf, object, text, uuidText } from '../rest/json_schema.ts';
+import { madeInTurns, writeItems } from '../rest/made_in_turns.ts';
 import { since } from '../rest/microversions.ts';
 import type { Turns } from '../rest/pieces.ts';
 import { bySince } from '../rest/versions.ts';
@@ -18,7 +19,6 @@ import { changesToken } from './changes_token.ts';
 import type { Dependencies } from './dependencies.ts';
 import { echoedTag, requireMatch, takesIfMatch } from './entity_tags.ts';
 import { modifiedAtMs, newest } from './last_modified.ts';
-import { madeInTurns, writeItems } from './made_in_turns.ts';
 import { findProvider } from './provider.ts';
 import { providerAsWritten, providerWriter, represent, shownProvider } from './provider_answers.ts';
 import { filterProviders, filtersTooWide } from './provider_filters.ts';

@@ -27,5 +27,10 @@ export async function readHypervisors(
 }
 
 /** The trees of some hypervisors as statements take them. */
-export const membersOf = (hypervisors: readonly Hypervisor[]) =>
-  hypervisors.flatMap(({ root }) => treeOf(root).map((provider) => ({ rootId: root.id, providerId: provider.id })));
+export function membersOf(hypervisors: readonly Hypervisor[]): readonly { rootId: number; providerId: number }[] {
+  const members: { rootId: number; providerId: number }[] = [];
+  for (const { root } of hypervisors) {
+    for (const { id } of treeOf(root)) members.push({ rootId: root.id, providerId: id });
+  }
+  return members;
+}

@@ -66,10 +66,23 @@ export function hypervisorStatistics(
   });
 }
 
-function figures(fleet: Fleet, hypervisors: readonly Hypervisor[]) {
-  const vcpus = figure(fleet, hypervisors, 'VCPU', 'PCPU');
-  const memory = figure(fleet, hypervisors, 'MEMORY_MB');
-  const disk = figure(fleet, hypervisors, 'DISK_GB');
+function figures({ classes }: Fleet, hypervisors: readonly Hypervisor[]) {
+  const idOf = (name: string): number | undefined => classes.byName.get(name)?.id;
+  const [vcpu, pcpu, memoryMb, diskGb] = [idOf('VCPU'), idOf('PCPU'), idOf('MEMORY_MB'), idOf('DISK_GB')];
+  const [vcpus, memory, disk] = [noFigure(), noFigure(), noFigure()];
+  const figureOf = (id: number): Figure | undefined =>
+    id === vcpu || id === pcpu ? vcpus : id === memoryMb ? memory : id === diskGb ? disk : undefined;
+  // Plain loops: a list of hypervisors has the figures of each.
+  for (const { root } of hypervisors) {
+    for (const { inventories } of treeOf(root)) {
+      for (const { fields, used } of inventories) {
+        const figure = figureOf(fields.classId);
+        if (figure === undefined) continue;
+        figure.total += fields.total;
+        figure.used += fields.reserved + used;
+      }
+    }
+  }
   return {
     vcpus: vcpus.total,
     vcpus_used: vcpus.used,
@@ -82,15 +95,5 @@ function figures(fleet: Fleet, hypervisors: readonly Hypervisor[]) {
   };
 }
 
-function figure({ classes }: Fleet, hypervisors: readonly Hypervisor[], ...names: readonly string[]) {
-  const ids = names.flatMap((name) => classes.byName.get(name)?.id ?? []);
-  const inventories = hypervisors
-    .flatMap(({ root }) => treeOf(root))
-    .flatMap((provider) => provider.inventories)
-    .filter(({ fields }) => ids.includes(fields.classId));
-  const sum = (amounts: readonly number[]) => amounts.reduce((total, amount) => total + amount, 0);
-  return {
-    total: sum(inventories.map(({ fields }) => fields.total)),
-    used: sum(inventories.map(({ fields, used }) => fields.reserved + used)),
-  };
-}
+type Figure = { total: number; used: number };
+const noFigure = (): Figure => ({ total: 0, used: 0 });

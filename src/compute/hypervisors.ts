@@ -5,6 +5,7 @@ import type { Provider } from '../fleet/provider.ts';
 import type { Answer, ApiRequest, Endpoint } from '../rest/endpoint.ts';
 import { ApiError, badRequest, notFound } from '../rest/errors.ts';
 import { text } from '../rest/json_schema.ts';
+import { listInTurns } from '../rest/made_in_turns.ts';
 import { bySince } from '../rest/versions.ts';
 import { likePattern } from '../text/like_pattern.ts';
 import type { Dependencies } from './dependencies.ts';
@@ -93,9 +94,9 @@ function list(detailed: boolean): Endpoint<Dependencies>['handle'] {
           hypervisors: pattern === undefined ? found.hypervisors : matching(found.hypervisors, pattern),
           next: undefined,
         };
+    const next = page.next && nextPage(request, detailed, page.next);
     const hypervisors = await views({ ...found, ...page }, { detailed, withServers }, request, dependencies);
-    const links = page.next === undefined ? {} : { hypervisors_links: [nextPage(request, detailed, page.next)] };
-    return { status: 200, json: { hypervisors, ...links } };
+    return answerWith(hypervisors, request, next === undefined ? [] : [['hypervisors_links', JSON.stringify([next])]]);
   };
 }
 
@@ -105,7 +106,7 @@ function search(withServers: boolean): Endpoint<Dependencies>['handle'] {
     const found = await readHypervisors(dependencies);
     const hypervisors = matching(found.hypervisors, request.param('pattern'));
     const shown = await views({ ...found, hypervisors }, { detailed: false, withServers }, request, dependencies);
-    return { status: 200, json: { hypervisors: shown } };
+    return answerWith(shown, request);
   };
 }
 
@@ -125,7 +126,7 @@ async function show(request: ApiRequest, dependencies: Dependencies): Promise<An
   const { with_servers: withServers = false } = query;
   const found = await findHypervisor(request, dependencies);
   const [hypervisor] = await views(found, { detailed: true, withServers }, request, dependencies);
-  return { status: 200, json: { hypervisor } };
+  return { status: 200, json: { hypervisor: hypervisor?.() } };
 }
 
 /**
@@ -184,13 +185,16 @@ function matching(hypervisors: readonly Hypervisor[], pattern: string): readonly
 
 // Response shapes
 
-/** The fleet is read before the database, all of it at one moment. */
+/**
+ * Views of hypervisors, each made when it is called. The fleet is read before the database, all of it at one moment, and is not
+ * needed afterwards.
+ */
 async function views(
   { fleet, hypervisors }: { readonly fleet: Fleet; readonly hypervisors: readonly Hypervisor[] },
   { detailed, withServers }: { readonly detailed: boolean; readonly withServers: boolean },
   { version }: ApiRequest,
   { database }: Dependencies,
-): Promise<readonly object[]> {
+): Promise<readonly (() => object)[]> {
   const shown = hypervisors.map((hypervisor) => ({
     id: hypervisor.root.id,
     view: detailed ? hypervisorDetail(fleet, hypervisor, version) : hypervisorView(hypervisor, version),
@@ -198,7 +202,18 @@ async function views(
   const members = detailed || withServers ? membersOf(hypervisors) : [];
   const servers = withServers ? await readHostedConsumers(database, members) : undefined;
   const counts = detailed ? await countHostedConsumers(database, members) : undefined;
-  return shown.map(({ id, view }) =>
-    view({ servers: servers && (servers.get(id) ?? []), runningVms: counts?.get(id) ?? 0 }),
+  return shown.map(
+    ({ id, view }) =>
+      () =>
+        view({ servers: servers?.(id), runningVms: counts?.get(id) ?? 0 }),
   );
 }
+
+const answerWith = async (
+  hypervisors: readonly (() => object)[],
+  request: ApiRequest,
+  more?: Parameters<typeof listInTurns>[4],
+): Promise<Answer> => ({
+  status: 200,
+  ...(await listInTurns(request, 'hypervisors', hypervisors, (view) => JSON.stringify(view()), more)),
+});

@@ -6,6 +6,7 @@ import { computeBinary, type KnownService } from '../../db/statements/services/s
 import { type Answer, type ApiRequest, type Endpoint, noContent } from '../rest/endpoint.ts';
 import { badRequest, conflict, notFound } from '../rest/errors.ts';
 import { either, list as items, object, text } from '../rest/json_schema.ts';
+import { listInTurns } from '../rest/made_in_turns.ts';
 import { bySince } from '../rest/versions.ts';
 import type { Dependencies } from './dependencies.ts';
 import { since } from './microversions.ts';
@@ -49,12 +50,14 @@ const registrations = either('services', object({ services: items(registration, 
 
 // Handlers
 
-async function list({ query, version }: ApiRequest, { database, config }: Dependencies): Promise<Answer> {
-  const { host, binary } = readQuery(query(), bySince(listQueries, version));
+async function list(request: ApiRequest, { database, config }: Dependencies): Promise<Answer> {
+  const { version } = request;
+  const { host, binary } = readQuery(request.query(), bySince(listQueries, version));
   // An empty filter is ignored.
   const filter = { host: host || undefined, binary: binary || undefined };
   const services = await readServices(database, filter, config.compute.serviceDownTime);
-  return { status: 200, json: { services: services.map((service) => serviceView(service, version)) } };
+  const textOf = (service: KnownService): string => JSON.stringify(serviceView(service, version));
+  return { status: 200, ...(await listInTurns(request, 'services', services, textOf)) };
 }
 
 /**

@@ -36,7 +36,8 @@ export function mountMetrics(app: Hono<HonoEnv>, { metrics, authentication, poli
   }
   app.get('/metrics', async (c) => {
     c.get('exchange').quiet = true;
-    return c.body(await metrics.scrape(), 200, { 'content-type': metrics.contentType });
+    const text = await metrics.scrape();
+    return c.body(text, 200, { 'content-type': metrics.contentType, 'content-length': String(text.length) });
   });
 }
 

@@ -1,6 +1,7 @@
 import type { Fleet } from '../fleet/fleet.ts';
 import { nameOf } from '../fleet/names.ts';
 import type { Inventory } from '../fleet/provider.ts';
+import type { Pieces } from '../rest/pieces.ts';
 
 type Figure = {
   readonly name: string;
@@ -27,30 +28,40 @@ const figures: readonly Figure[] = [
   },
 ];
 
+/** So many series are made between two looks at the clock. */
+const seriesPerPiece = 500;
+
 /**
- * The inventories of the first `providerLimit` providers as gauges in the text format of Prometheus. The text is made
- * directly from the fleet: 10,000 providers with 3 classes are 150,000 series, which a registry would copy and sort at
- * every scrape.
+ * The inventories of the first `providerLimit` providers as gauges in the text format of Prometheus, in parts. The text is
+ * made directly from the fleet: 10,000 providers with 3 classes are 150,000 series, which a registry would copy and sort at
+ * every scrape. Each figure is of a moment during the scrape; not all are of the same moment.
  */
-export function capacityText(fleet: Fleet, providerLimit: number): string {
-  if (providerLimit === 0) return '';
+export function* capacityText(fleet: Fleet, providerLimit: number): Pieces<readonly Buffer[]> {
+  if (providerLimit === 0) return [];
+  const providers = [...fleet.byId.values()].slice(0, providerLimit > 0 ? providerLimit : undefined);
   const labelled: { readonly labels: string; readonly inventory: Inventory }[] = [];
-  let shown = 0;
-  for (const { name, inventories } of fleet.byId.values()) {
-    if (providerLimit > 0 && shown++ >= providerLimit) break;
+  for (const [place, { name, inventories }] of providers.entries()) {
+    if (place % seriesPerPiece === 0) yield;
     const host = escapeLabel(name);
     for (const inventory of inventories) {
       const resource = escapeLabel(nameOf(fleet.classes, inventory.fields.classId));
       labelled.push({ labels: `{hostname="${host}",resourcetype="${resource}"}`, inventory });
     }
   }
-  return figures
-    .map(({ name, type, help, of }) => {
-      const full = `openstack_placement_resource_${name}`;
-      const lines = labelled.map(({ labels, inventory }) => `${full}${labels} ${of(inventory)}\n`);
-      return `# HELP ${full} ${help}\n# TYPE ${full} ${type}\n${lines.join('')}`;
-    })
-    .join('');
+  const parts: Buffer[] = [];
+  for (const { name, type, help, of } of figures) {
+    const full = `openstack_placement_resource_${name}`;
+    let lines = `# HELP ${full} ${help}\n# TYPE ${full} ${type}\n`;
+    for (const [place, { labels, inventory }] of labelled.entries()) {
+      lines += `${full}${labels} ${of(inventory)}\n`;
+      if (place % seriesPerPiece !== seriesPerPiece - 1) continue;
+      parts.push(Buffer.from(lines));
+      lines = '';
+      yield;
+    }
+    parts.push(Buffer.from(lines));
+  }
+  return parts;
 }
 
 /** Escapes a backslash, a quote and a line feed, as the text format requires. */

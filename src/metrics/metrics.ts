@@ -8,6 +8,7 @@ import type { Claims } from '../claims/claims.ts';
 import { version } from '../config/version.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import type { FleetKeeper } from '../fleet/keeper.ts';
+import { inPieces, openTurns, type Pieces } from '../rest/pieces.ts';
 import { atIntervals } from './at_intervals.ts';
 import { capacityText } from './capacity.ts';
 import { type Gathering, textOf } from './gathering.ts';
@@ -48,7 +49,7 @@ export type Metrics = {
   /** Counts that the fleet differed from the database. */
   readonly fleetDiffered: () => void;
   /** The text of a scrape: the metrics of each process that serves the port, and the capacity of the fleet. */
-  scrape(): Promise<string>;
+  scrape(): Promise<Buffer<ArrayBuffer>>;
 };
 
 /** How long a scrape waits for the database, in milliseconds: Prometheus usually gives up after 10 s. */
@@ -90,7 +91,7 @@ export function openMetrics(
   const shapesNow = atIntervals(options.shapesInterval * 1000, countShapes);
   const registers = [register];
   /** The scrape of this process that is under way. */
-  let underWay: Promise<string> | undefined;
+  let underWay: Promise<Buffer<ArrayBuffer>> | undefined;
   /** How old the fleet was before that scrape. */
   let ageBeforeScrape: number | undefined;
 
@@ -139,19 +140,19 @@ export function openMetrics(
   });
   registerState(register, database, fleet, () => ageBeforeScrape ?? fleet.ageSeconds());
 
-  const scrape = async (): Promise<string> => {
+  const scrape = async (): Promise<Buffer<ArrayBuffer>> => {
     // Read the age before the scrape refreshes the fleet.
     ageBeforeScrape = fleet.ageSeconds();
     // Without the database the capacity is left out. The metrics of the process are needed most at such a time.
     const late = sleep(databasePatienceMs, undefined, { ref: false });
     const current = await Promise.race([fleet.fresh().catch(() => undefined), late]);
-    const capacity = current === undefined ? '' : capacityText(current, options.providerLimit);
+    const capacity = current === undefined ? [] : await inTurns(capacityText(current, options.providerLimit));
     if (gathering === undefined) {
       const figures = `${await ofProcess.metrics()}\n${await register.metrics()}`;
-      return figures + capacity + (current === undefined ? '' : await shapesNow(current));
+      return joined(figures, capacity, current === undefined ? '' : await shapesNow(current));
     }
     const gathered = await gathering.gather();
-    return (await textOf(gathered.figures)) + capacity + gathered.shapes;
+    return joined(await textOf(gathered.figures), capacity, gathered.shapes);
   };
 
   return {
@@ -188,3 +189,16 @@ export function openMetrics(
     },
   };
 }
+
+/** Does work in turns, however much it is: all clients share one scrape. */
+function inTurns<Result>(work: Pieces<Result>): Result | Promise<Result> {
+  const turns = openTurns();
+  const isOver = (rounds?: number): boolean => {
+    turns.noteResult();
+    return turns.isOver(rounds);
+  };
+  return inPieces(work, { ...turns, isOver });
+}
+
+const joined = (before: string, parts: readonly Buffer[], after: string): Buffer<ArrayBuffer> =>
+  Buffer.concat([Buffer.from(before), ...parts, Buffer.from(after)]);

@@ -18,19 +18,22 @@ export async function countHostedConsumers(
 }
 
 /**
- * The consumers with allocations in each tree, by the id of its root, in the order in which the allocations were
- * written.
+ * The consumers with allocations in each tree, in the order in which the allocations were written.
+ *
+ * @returns the UUIDs in a tree by the id of its root. They are read when they are asked for: the answer of the database may have a
+ *   hundred thousand, and node-postgres takes a microsecond or more for each element of an array.
  */
 export async function readHostedConsumers(
   { kysely }: Database,
   members: TreeMembers,
-): Promise<ReadonlyMap<number, readonly string[]>> {
-  const { rows } = await sql<{ root: number; consumers: string[] }>`
-    select root, array_agg(consumer order by first) as consumers from (
+): Promise<(rootId: number) => readonly string[]> {
+  const { rows } = await sql<{ root: number; consumers: string }>`
+    select root, json_agg(consumer order by first)::text as consumers from (
       select m.root, a.consumer_id::text as consumer, min(a.id) as first
       from ${unnested(members)} join allocations a on a.resource_provider_id = m.provider group by m.root, a.consumer_id
     ) as hosted group by root`.execute(kysely);
-  return new Map(rows.map(({ root, consumers }) => [root, consumers]));
+  const texts = new Map(rows.map(({ root, consumers }) => [root, consumers]));
+  return (rootId) => JSON.parse(texts.get(rootId) ?? '[]') as readonly string[]; // the statement makes lists of texts
 }
 
 const unnested = (members: TreeMembers) => sql`unnest(${members.map(({ rootId }) => rootId)}::integer[],

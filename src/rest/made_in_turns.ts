@@ -1,9 +1,9 @@
 import { takeBackMemory } from '../candidates/answer_memory.ts';
-import type { JsonWriter } from '../candidates/json_writer.ts';
+import { type JsonWriter, jsonWriter } from '../candidates/json_writer.ts';
 import type { FleetKeeper } from '../fleet/keeper.ts';
-import type { Answer, ApiRequest } from '../rest/endpoint.ts';
-import { type ChunkMaker, jsonBody } from '../rest/json_body.ts';
-import type { TooWide, Turns } from '../rest/pieces.ts';
+import type { Answer, ApiRequest } from './endpoint.ts';
+import { type ChunkMaker, jsonBody } from './json_body.ts';
+import type { TooWide, Turns } from './pieces.ts';
 
 /**
  * The body of an answer whose size grows with the fleet. It is made in turns, and others are served between them; from the
@@ -24,6 +24,9 @@ export async function madeInTurns(
   // Only the memory of a body that is sent as a whole comes back.
   return body instanceof Uint8Array ? { body, release: () => takeBackMemory(body) } : { body };
 }
+
+/** For `madeInTurns`, where the body shows nothing of the fleet. */
+export const notOfTheFleet: Pick<FleetKeeper, 'hold'> = { hold: () => ({ end: () => {} }) };
 
 /** How long it takes to write an item of some hundred bytes, in rounds of `Turns.isOver`. */
 const roundsPerItem = 50;
@@ -50,8 +53,43 @@ export function* writeItems<Item>(
   }
 }
 
+/**
+ * The body of an answer with one list of things that are not of the fleet, or of which a view was made before.
+ *
+ * @param name of the list in the answer
+ * @param more the JSON texts of further fields
+ */
+export const listInTurns = <Item>(
+  request: Pick<ApiRequest, 'turns'>,
+  name: string,
+  items: readonly Item[],
+  textOf: (item: Item) => string,
+  more: readonly (readonly [name: string, json: string])[] = [],
+): Promise<Pick<Answer, 'body' | 'release'>> =>
+  madeInTurns(request, notOfTheFleet, function* make(turns): ChunkMaker {
+    const json = jsonWriter();
+    json.text(`{"${name}":[`);
+    yield* writeItems(json, turns, items, { textOf, separator: ',' });
+    writeText(json, `]${more.map(([field, text]) => `,"${field}":${text}`).join('')}}`);
+    yield json.take();
+  });
+
 /** Writes text, also what is not ASCII. */
 function writeText(json: JsonWriter, text: string): void {
   if (/[^ -~]/.test(text)) json.bytes(Buffer.from(text));
   else json.text(text);
 }
+
+/**
+ * The members of a JSON object in the order in which JSON.stringify writes them: keys that look like an index of an array come
+ * first. The API takes no such keys; other programs may have written them.
+ */
+export function inOrderOfMembers<Value>(members: ReadonlyMap<string, Value>): Iterable<readonly [string, Value]> {
+  if (!members.keys().some(isIndex)) return members;
+  const indexed = [...members].filter(([key]) => isIndex(key));
+  indexed.sort(([one], [other]) => Number(one) - Number(other));
+  return [...indexed, ...[...members].filter(([key]) => !isIndex(key))];
+}
+
+const isIndex = (key: string): boolean =>
+  key.length <= 10 && /^(?:0|[1-9][0-9]*)$/.test(key) && Number(key) < 2 ** 32 - 1;
