@@ -77,7 +77,7 @@ export function filterProviders(query: Query, version: number): FindProviders {
     if (values.uuid) keepOnly(fleet.byUuid.get(values.uuid));
     const required = traits.required.map((anyOf) => anyOf.map((name) => requiredTraitId(traitNames, name)));
     const isFiltered = required.length + aggregates.required.length > 0;
-    const all = found === undefined || isFiltered ? [...fleet.byId.values()] : [];
+    const all = found === undefined || isFiltered ? fleet.byId.list() : [];
     // The sets of the fleet change with it, so what is needed of them is copied before the first pause.
     const mayHave = required.length === 0 ? [] : inOrder(fleet.withTrait.smallest(required), all);
     const mayBeIn =
@@ -121,6 +121,9 @@ export function filterProviders(query: Query, version: number): FindProviders {
   };
 }
 
+/** After so many rounds, some 10 microseconds, it is asked whether the turn is over. */
+const roundsPerQuestion = 100;
+
 /** Those of some providers for which a condition holds. @param rounds what it takes to tell for one, for `Turns.isOver` */
 function* keep(
   providers: readonly Provider[],
@@ -129,9 +132,13 @@ function* keep(
   turns: Turns,
 ): Pieces<readonly Provider[]> {
   const kept: Provider[] = [];
+  let since = 0;
   for (const provider of providers) {
     if (holds(provider)) kept.push(provider);
-    if (turns.isOver(rounds)) yield;
+    since += rounds;
+    if (since < roundsPerQuestion) continue;
+    if (turns.isOver(since)) yield;
+    since = 0;
   }
   return kept;
 }

@@ -6,6 +6,8 @@ export type ProvidersById = {
   get(id: number): Provider | undefined;
   /** All of them by ascending id; those below zero come last. The list of all is made first: 8 ms for 1,000,000 providers. */
   values(): Generator<Provider>;
+  /** A list of `values`, which does not change with the fleet. */
+  list(): readonly Provider[];
 };
 
 /** `ProvidersById`, as the fleet changes them. */
@@ -30,6 +32,7 @@ export function createProvidersById(): LivingProvidersById {
     *values() {
       yield* Object.values(providers);
     },
+    list: () => Object.values(providers),
     add: (provider) => {
       if (providers[provider.id] === undefined) size++;
       providers[provider.id] = provider;

@@ -38,7 +38,7 @@ const seriesPerPiece = 500;
  */
 export function* capacityText(fleet: Fleet, providerLimit: number): Pieces<readonly Buffer[]> {
   if (providerLimit === 0) return [];
-  const providers = [...fleet.byId.values()].slice(0, providerLimit > 0 ? providerLimit : undefined);
+  const providers = fleet.byId.list().slice(0, providerLimit > 0 ? providerLimit : undefined);
   const labelled: { readonly labels: string; readonly inventory: Inventory }[] = [];
   for (const [place, { name, inventories }] of providers.entries()) {
     if (place % seriesPerPiece === 0) yield;

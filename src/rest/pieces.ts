@@ -46,7 +46,11 @@ const roundsPerLook = 1_000;
 let takenMs = 0;
 let isCounting = false;
 
+/** Shorter turns do not count: most requests have one such turn, and to forget it would take as long. */
+const countedMs = 1;
+
 function noteTurn(tookMs: number): void {
+  if (tookMs < countedMs) return;
   takenMs += tookMs;
   if (isCounting) return;
   isCounting = true;

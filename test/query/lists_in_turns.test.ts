@@ -51,7 +51,8 @@ async function ask(list: List, { fleet, hold }: LivingFleet, search: string, { i
   } as unknown as ApiRequest;
   const dependencies = { fleet: { fresh: async () => fleet, hold } } as unknown as Dependencies;
   try {
-    const { body } = await endpoint.handle(request, dependencies);
+    const { body, json } = await endpoint.handle(request, dependencies);
+    if (json !== undefined) return JSON.stringify(json);
     assert.ok(body instanceof Uint8Array, 'so little is one chunk');
     return Buffer.from(body).toString();
   } catch (error) {
@@ -134,7 +135,7 @@ const anySearch = (list: List): fc.Arbitrary<string> =>
     .map((all) => `?${new URLSearchParams(all.map(([name, value]): [string, string] => [name, value]))}`);
 
 /** The topology, sometimes among many other providers: then there is more than one way to find those that are asked for. */
-const anyRows = fc.tuple(anyTopology, fc.constantFrom(0, 0, 150)).map(([topology, more]) => {
+const anyRows = fc.tuple(anyTopology, fc.constantFrom(0, 150, 150, 400)).map(([topology, more]) => {
   const others = Array.from({ length: more }, (_, place) => nodeAt(topology.length + place));
   const rows = rowsOf([...topology, ...others]);
   const providers = rows.providers.map((row) =>
@@ -172,9 +173,9 @@ suite('whatever changes while a list is made, it is of the moment at which it be
             if (text.includes('"name":')) seen.found += 1;
           },
         ),
-        { numRuns: 700 },
+        { numRuns: 500 },
       );
-      assert.ok(seen.pauses > 1000 && seen.changes > 300 && seen.found > 100, JSON.stringify(seen));
+      assert.ok(seen.pauses > 500 && seen.changes > 200 && seen.found > 50, JSON.stringify(seen));
     });
   }
 });
