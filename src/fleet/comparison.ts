@@ -130,7 +130,8 @@ export async function compareFleet(
       const second = await compareSome(database, fleet, { ids: first.ids, wanted: first.ids });
       if (second !== undefined) return second;
     }
-    await sleep(pauseForEach * (performance.now() - startedMs));
+    // An abort is seen above.
+    await sleep(pauseForEach * (performance.now() - startedMs), undefined, { ref: false, signal }).catch(() => {});
   }
   return undefined;
 }

@@ -60,7 +60,7 @@ export const byKeystone = (
         signal ??= goneSignal(c.env ?? {});
         return signal;
       };
-      const caller = { client: networkOf(exchange.client), gone };
+      const caller = { client: networkOf(exchange.sender), gone };
       const refuse = (): Response => {
         const response = options.delayed ? unauthorized(asked) : authenticationRequired();
         response.headers.set('www-authenticate', `Keystone uri="${options.wwwAuthenticateUri}"`);

@@ -10,7 +10,7 @@ import { eventStream, releaseWhenSent, renderAnswer, renderEvents, respond } fro
 import { authorize } from './authorize.ts';
 import { type JsonBody, openJsonBody } from './body.ts';
 import type { Exchange, HonoEnv } from './exchange.ts';
-import { goneSignal } from './gone_signal.ts';
+import { goneSignal, hasLeft } from './gone_signal.ts';
 import { readIfMatch } from './if_match.ts';
 import { networkOf } from './network_of.ts';
 import type { ServedApi } from './served_api.ts';
@@ -64,7 +64,8 @@ export function mountEndpoints(
       if (answer.events !== undefined) return respond(exchange, renderEvents(answer.events(cutOff), answer.headers));
       const rendered = renderAnswer(answer, exchange.version, exchange.origin + exchange.prefix, (error) => {
         const { requestId, globalRequestId } = exchange;
-        logger.error({ err: error, requestId, globalRequestId }, 'An answer was cut off');
+        // The making of an answer also ends with an error where its client leaves.
+        if (!hasLeft(c.env ?? {})) logger.error({ err: error, requestId, globalRequestId }, 'An answer was cut off');
         cutOff();
       });
       return respond(exchange, rendered);
@@ -138,7 +139,7 @@ function apiRequest(
     check: (value, schema) => bodyOf().check(value, schema),
     prefers: (offers) => bestOffer(exchange.accept, offers),
     header: (name) => raw.headers.get(name) ?? undefined,
-    network: () => networkOf(exchange.client),
+    network: () => networkOf(exchange.sender),
     origin: exchange.origin,
     prefix: exchange.prefix,
   };

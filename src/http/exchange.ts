@@ -25,6 +25,8 @@ export type Exchange = {
   readonly prefix: string;
   /** The address of the client: as a proxy in front says, or else that of the connection. */
   readonly client: string | undefined;
+  /** The address by which clients are told apart: as the nearest proxy says, or else that of the connection. */
+  readonly sender: string | undefined;
   /** Set by the authentication; before it, `noIdentity`. */
   identity: Identity;
   /**
@@ -78,6 +80,7 @@ export function beginExchange(
     origin: forwardedOrigin(url.slice(0, pathStart(url)), forwarded),
     prefix: forwarded.prefix,
     client: forwarded.client ?? incoming?.socket.remoteAddress,
+    sender: forwarded.sender ?? incoming?.socket.remoteAddress,
     identity: noIdentity,
     authenticateAgain: undefined,
     version: -1,

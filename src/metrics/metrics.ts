@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Logger } from 'pino';
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import type { Database } from '../../db/engine/connect.ts';
 import type { KeystoneObserver } from '../access/keystone/authenticate.ts';
@@ -8,6 +9,7 @@ import type { Claims } from '../claims/claims.ts';
 import { version } from '../config/version.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import type { FleetKeeper } from '../fleet/keeper.ts';
+import type { ApiError } from '../rest/errors.ts';
 import { inPieces, openTurns, type Pieces } from '../rest/pieces.ts';
 import { atIntervals } from './at_intervals.ts';
 import { capacityText } from './capacity.ts';
@@ -60,6 +62,7 @@ const databasePatienceMs = 2_000;
  * @param options.shapes queries whose number of placements is shown
  * @param options.shapesInterval in seconds: the shapes are counted at most once in this time, by one of the processes
  * @param options.gathering set if this process is one of several that serve one port
+ * @param options.logger gets a line the first time that a shape cannot be counted
  */
 export function openMetrics(
   database: Database,
@@ -69,11 +72,18 @@ export function openMetrics(
     readonly shapes: string;
     readonly shapesInterval: number;
     readonly gathering?: Gathering | undefined;
+    readonly logger: Pick<Logger, 'warn'>;
   },
 ): Metrics {
-  const { gathering } = options;
+  const { gathering, logger } = options;
   const shapes = parseShapes(options.shapes);
-  const countShapes = (current: Fleet): Promise<string> => shapeCapacityText(current, shapes, fleet.hold);
+  const uncounted = new Set<string>();
+  const leftOut = (shape: string, error: ApiError): void => {
+    if (!uncounted.has(shape)) logger.warn(`/metrics is without the shape ${shape}: ${error.message}`);
+    uncounted.add(shape);
+  };
+  const countShapes = (current: Fleet): Promise<string> =>
+    shapeCapacityText(current, shapes, { hold: fleet.hold, leftOut });
   const labels = gathering?.labels ?? {};
   const ofProcess = processMetrics(labels);
   const register = new Registry();

@@ -15,20 +15,29 @@ const most = 1_000_000;
 /**
  * How many of each shape fit, as a gauge in the text format of Prometheus. Requests are answered meanwhile.
  *
- * @param hold holds the moment of the fleet
- * @throws ApiError 503 where a shape takes too much work, or too much changes meanwhile
+ * @param options.hold holds the moment of the fleet
+ * @param options.leftOut called with each shape that is left out, since it takes too much work or too much changes meanwhile
  */
-export async function shapeCapacityText(fleet: Fleet, shapes: readonly Shape[], hold: Hold): Promise<string> {
+export async function shapeCapacityText(
+  fleet: Fleet,
+  shapes: readonly Shape[],
+  { hold, leftOut }: { readonly hold: Hold; readonly leftOut: (shape: string, error: ApiError) => void },
+): Promise<string> {
   if (shapes.length === 0) return '';
   let text = `# HELP ${name} ${help}\n# TYPE ${name} gauge\n`;
   for (const shape of shapes) {
-    text += `${name}{shape="${shape.name}"} ${await capacityFor(fleet, shape, hold)}\n`;
+    try {
+      text += `${name}{shape="${shape.name}"} ${await capacityFor(fleet, shape, hold)}\n`;
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      leftOut(shape.name, error);
+    }
     await otherWork();
   }
   return text;
 }
 
-/** Of a class or a trait that does not exist yet, nothing fits. */
+/** Of a class or a trait that does not exist yet, nothing fits. @throws ApiError 503 where it cannot be counted */
 async function capacityFor(fleet: Fleet, { name, request }: Shape, hold: Hold): Promise<number> {
   const turns = openTurns();
   const tooWide = () => new ApiError(503, `The shape ${name} takes too much work to be counted.`);

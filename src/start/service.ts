@@ -104,7 +104,9 @@ export async function openService(
     const stopForgetting = forgetFromTimeToTime(database, logger, config.placement.keepFormerConsumers);
     const followers = openFollowers(database, fleet, config.changes);
     const { gathering } = options;
-    const metrics = config.metrics.enabled ? openMetrics(database, fleet, { ...config.metrics, gathering }) : undefined;
+    const metrics = config.metrics.enabled
+      ? openMetrics(database, fleet, { ...config.metrics, gathering, logger })
+      : undefined;
     if (metrics !== undefined) keystone?.observe(metrics.ofKeystone());
     const uncounted = openClaims(database, fleet, {
       conflictRetryCount: config.placement.allocationConflictRetryCount,

@@ -1,5 +1,6 @@
 /** How users share the places of those that follow changes. */
 import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
 import { suite, test } from 'node:test';
 import { listen } from '../../src/http/server/listen.ts';
 import type { PlacementService } from '../../src/start/service.ts';
@@ -85,7 +86,8 @@ suite('the places of those that follow', () => {
         ...version,
         'x-auth-token': user,
         'x-roles': 'admin',
-        'x-forwarded-for': client,
+        // The proxy adds to what the client sends.
+        'x-forwarded-for': `${randomUUID()}, ${client}`,
       });
       await (await openStream(`${url}/changes`, from('2001:db8::1', 'ada'))).next();
       const youngest = await openStream(`${url}/changes`, from('2001:db8::2', 'bob'));

@@ -300,3 +300,22 @@ test('odd rows that another program wrote are no difference, once they are loade
     assert.equal(await compareFleet(database, fleet, { pieceSize: 1 }), undefined);
   });
 });
+
+test('a comparison that is stopped does not wait for the end of its pause', async (t) => {
+  await withTestService('postgresql', {}, async (service) => {
+    const { database, fleet } = service;
+    await fill(requestsTo(service));
+    const stopping = new AbortController();
+    // By this clock each piece takes minutes, and the pause after it takes several times as long.
+    let nowMs = performance.now();
+    t.mock.method(performance, 'now', () => {
+      nowMs += 60_000;
+      return nowMs;
+    });
+    const comparing = compareFleet(database, fleet, { signal: stopping.signal });
+    const late = sleep(1_000, 'late');
+    assert.equal(await Promise.race([comparing, late]), 'late', 'it is in its pause');
+    stopping.abort();
+    assert.equal(await Promise.race([comparing, sleep(30_000, 'late', { ref: false })]), undefined);
+  });
+});

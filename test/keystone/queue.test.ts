@@ -1,7 +1,12 @@
 /** Many new tokens at once: they wait for their turn to be asked of Keystone. */
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
+import { setImmediate as nextRound } from 'node:timers/promises';
 import type { Outcome } from '../../src/access/keystone/authenticate.ts';
+import { openKeystoneQueue } from '../../src/access/keystone/queue.ts';
+import { openTokenCache } from '../../src/access/keystone/token_cache.ts';
+import { KeystoneUnreachable } from '../../src/access/keystone/transport.ts';
+import { tokenValidation } from '../../src/access/keystone/validate.ts';
 import { networkOf } from '../../src/http/network_of.ts';
 import { anyEngine } from '../engines.ts';
 import { withTestService } from '../services.ts';
@@ -56,7 +61,7 @@ suite('the queue before Keystone', () => {
     withKeystone({}, async (world) => {
       const { standIn, outcome } = world;
       await outcome(standIn.issue());
-      standIn.behaviour.delayMs = 200;
+      standIn.behaviour.delayMs = 2_000;
       const leaving = new AbortController();
       const asked = flood(world, 64);
       const shared = standIn.issue({ user: 'shared' });
@@ -65,6 +70,7 @@ suite('the queue before Keystone', () => {
       const second = outcome(shared, {}, from('other'));
       await until('64 questions are asked', () => standIn.asked().length > 0);
       leaving.abort();
+      standIn.behaviour.delayMs = 0;
       await Promise.all(left);
       assert.equal(userOf(await second), 'shared');
       await Promise.all([first, ...asked]);
@@ -106,8 +112,86 @@ suite('the queue before Keystone', () => {
         standIn.behaviour.delayMs = 0;
         assert.equal(userOf(await outcome(standIn.issue({ user: 'alice' }))), 'alice');
       },
-      { patienceMs: 1_000 },
+      { patienceMs: 2_500 },
     ));
+
+  test('one question without an answer fails alone, unless Keystone has given none for two seconds', async (t) => {
+    let nowMs = 1_000_000;
+    t.mock.method(performance, 'now', () => nowMs);
+    const queue = openKeystoneQueue({ atATime: 2, mostWaiting: 100 });
+    const asked: { readonly name: string; readonly answer: (text: string) => void; readonly fail: () => void }[] = [];
+    const ask = (name: string): Promise<string> =>
+      queue.ask(
+        () =>
+          new Promise((resolve, reject) => {
+            asked.push({ name, answer: resolve, fail: () => reject(new KeystoneUnreachable(`no answer to ${name}`)) });
+          }),
+        { client: name, gone: never },
+      );
+    const outcomes = new Map<string, string>();
+    const done = ['a', 'b', 'c', 'd', 'e', 'f'].map((name) =>
+      ask(name).then(
+        (text) => outcomes.set(name, text),
+        (error: unknown) => outcomes.set(name, String(error)),
+      ),
+    );
+    await nextRound();
+    asked[1]?.fail();
+    await nextRound();
+    nowMs += 1_900;
+    asked[2]?.fail();
+    await nextRound();
+    assert.deepEqual([...outcomes.keys()], ['b', 'c']);
+    asked[0]?.answer('yes');
+    await nextRound();
+    // Since the answer it has been silent for a short time only.
+    nowMs += 1_900;
+    asked[3]?.fail();
+    await nextRound();
+    assert.deepEqual([...outcomes.keys()], ['b', 'c', 'a', 'd']);
+    assert.equal(queue.size, 0);
+    const last = [ask('g'), ask('h')].map((each) => assert.rejects(each, /no answer to e/));
+    await nextRound();
+    assert.equal(queue.size, 2);
+    nowMs += 100;
+    asked[4]?.fail();
+    await Promise.all(last);
+    asked[5]?.answer('yes');
+    await Promise.all(done);
+    assert.equal(outcomes.get('f'), 'yes');
+    // A time without questions is no time without answers.
+    nowMs += 60_000;
+    const first = assert.rejects(ask('i'), /no answer to i/);
+    const others = [ask('j'), ask('k')];
+    await nextRound();
+    asked[6]?.fail();
+    await first;
+    asked[7]?.answer('yes');
+    await nextRound();
+    asked[8]?.answer('yes');
+    assert.deepEqual(await Promise.all(others), ['yes', 'yes']);
+  });
+
+  test('a request that has no time left asks nothing', async () => {
+    let sent = 0;
+    const send = async () => {
+      sent += 1;
+      return { status: 404, headers: {}, text: '' };
+    };
+    const validate = tokenValidation({
+      transport: { send, close: () => {} },
+      queue: openKeystoneQueue({ atATime: 2, mostWaiting: 100 }),
+      serviceToken: { get: async () => 'own', discard: () => {}, renew: () => {} },
+      cache: openTokenCache({ seconds: 60, limit: 10 }),
+      invalid: openTokenCache({ seconds: 60, limit: 10 }),
+      wantsCatalog: false,
+    });
+    await assert.rejects(validate('token', false, from('late'), { leftMs: 0 }), KeystoneUnreachable);
+    assert.equal(sent, 0);
+    assert.equal(await validate('token', false, from('early'), { leftMs: 1_000 }), undefined);
+    assert.equal(sent, 1);
+    assert.equal(await validate('token', false, from('late'), { leftMs: 0 }), undefined, 'what is known needs no time');
+  });
 });
 
 test('clients are told apart by their address, those with IPv6 by their network', () => {
@@ -126,7 +210,7 @@ test('clients are told apart by their address, those with IPv6 by their network'
 
 test('a request beyond the bound of the queue is a 503 with Retry-After, and the queue is in the metrics', () =>
   withStandIn((standIn) => {
-    const keystoneAuthtoken = settingsFor(standIn);
+    const keystoneAuthtoken = { ...settingsFor(standIn), httpConnectTimeout: 300 };
     return withTestService(anyEngine, { api: { authStrategy: 'keystone' }, keystoneAuthtoken }, async ({ app }) => {
       const ask = async (token: string) => app.request('/resource_providers', { headers: { 'x-auth-token': token } });
       await ask('first');

@@ -2,7 +2,11 @@ import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import { parseShapes } from '../../src/candidates/shapes.ts';
 import { atIntervals } from '../../src/metrics/at_intervals.ts';
+import { shapeCapacityText } from '../../src/metrics/shape_capacity.ts';
+import type { ApiError } from '../../src/rest/errors.ts';
+import { nodeAt, rowsOf, stockOf } from '../candidates/topology.ts';
 import { anyEngine } from '../engines.ts';
+import { createFleet } from '../fleet/made_up_fleet.ts';
 import { makeProvider, newClaim, requestsTo } from '../requests.ts';
 import { withTestService } from '../services.ts';
 
@@ -23,6 +27,36 @@ suite('shapes', () => {
       await send('PUT', '/allocations/1b1d3c4e-1111-4222-8333-444455556666', newClaim({ [host]: { VCPU: 3 } }));
       assert.equal((await lines())[0], 'placement_shape_capacity{shape="small"} 2');
     });
+  });
+
+  test('a shape that cannot be counted is left out, and the others are there', async (t) => {
+    // Each turn is over at once.
+    let nowMs = 1_000_000;
+    t.mock.method(performance, 'now', () => {
+      nowMs += 20;
+      return nowMs;
+    });
+    const rows = rowsOf(Array.from({ length: 3_000 }, (_, place) => nodeAt(place, { stock: { VCPU: stockOf(8) } })));
+    const living = createFleet(rows);
+    const shapes = parseShapes('small: resources=VCPU:2; lost: resources=VCPU:1; large: resources=VCPU:8');
+    const leftOut: string[] = [];
+    let holds = 0;
+    const options = {
+      hold: (giveUp: () => void) => {
+        holds += 1;
+        if (holds === 2) giveUp();
+        return living.hold(giveUp);
+      },
+      leftOut: (shape: string, { status, message }: ApiError) => leftOut.push(`${shape} ${status} ${message}`),
+    };
+    const text = await shapeCapacityText(living.fleet, shapes, options);
+    assert.deepEqual(text.split('\n').slice(2), [
+      'placement_shape_capacity{shape="small"} 12000',
+      'placement_shape_capacity{shape="large"} 3000',
+      '',
+    ]);
+    assert.equal(leftOut.length, 1);
+    assert.match(String(leftOut), /^lost 503 /);
   });
 
   test('it is counted once in an interval, however often /metrics is read', async () => {

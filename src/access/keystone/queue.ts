@@ -27,6 +27,9 @@ export class KeystoneBusy extends Error {}
 /** The clients that wanted the answer left before the question was asked. */
 export class NobodyWaits extends Error {}
 
+/** How long Keystone must have given no answer until the questions in the queue fail with one that was asked, in milliseconds. */
+const silentMs = 2_000;
+
 type Waiting = { readonly begin: () => void; readonly refuse: (reason: unknown) => void };
 
 /**
@@ -46,27 +49,28 @@ export function openKeystoneQueue({
 }): KeystoneQueue {
   const waiting = openFairPlaces<Waiting>({ most: mostWaiting, takeAway: ({ refuse }) => refuse(busy(mostWaiting)) });
   let asked = 0;
-  /** When Keystone answered last, by `performance.now()`. */
-  let answeredMs = Number.NEGATIVE_INFINITY;
+  /** Since when questions are asked without any answer, by `performance.now()`. */
+  let silentSinceMs = 0;
 
   function beginNext(): void {
     while (asked < atATime) {
       const next = waiting.next();
       if (next === undefined) return;
+      if (asked === 0) silentSinceMs = performance.now();
       asked += 1;
       next.begin();
     }
   }
 
   async function run<T>(question: () => Promise<T>): Promise<T> {
-    const startedMs = performance.now();
     try {
       const answer = await question();
-      answeredMs = performance.now();
+      silentSinceMs = performance.now();
       return answer;
     } catch (error) {
-      if (!(error instanceof KeystoneUnreachable)) answeredMs = performance.now();
-      else if (answeredMs < startedMs) for (const { refuse } of waiting.clear()) refuse(error);
+      // One that had little time left, or whose connection broke, tells nothing about the others.
+      if (!(error instanceof KeystoneUnreachable)) silentSinceMs = performance.now();
+      else if (performance.now() - silentSinceMs >= silentMs) for (const { refuse } of waiting.clear()) refuse(error);
       throw error;
     } finally {
       asked -= 1;

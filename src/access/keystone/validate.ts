@@ -3,7 +3,7 @@ import type { Asker, KeystoneQueue } from './queue.ts';
 import type { ServiceToken } from './service_token.ts';
 import { KeystoneFault, readToken, type Token } from './token.ts';
 import type { TokenCache } from './token_cache.ts';
-import type { KeystoneAnswer, Transport } from './transport.ts';
+import { type KeystoneAnswer, KeystoneUnreachable, type Transport } from './transport.ts';
 
 /** What the validation works with, and whether answers must have the catalog. */
 export type ValidateOptions = {
@@ -138,6 +138,8 @@ export function tokenValidation({
     // An expired token is valid only where a service sends it with a valid token of its own.
     const name = `${key} ${allowExpired}`;
     if (invalid.get(name)) return undefined;
+    if (patience.leftMs <= 0)
+      throw new KeystoneUnreachable('Keystone took all the time of the request for its service token.');
     const beganMs = performance.now();
     const validateUntil = (deadlineMs: number) => validate(token, allowExpired, deadlineMs);
     const question = asking.get(name) ?? begin(name, client, validateUntil, patience.leftMs);
