@@ -2,8 +2,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { openFairPlaces } from '../../src/batching/fair_places.ts';
+import { randomFrom, seedFor } from '../races/random.ts';
 
-test('whatever clients do, only the one with most places loses any, and none is refused that has two fewer than another', () => {
+test('whatever clients do, only the one with most places loses any, and none is refused that has two fewer than another', (t) => {
+  const random = randomFrom(seedFor(t));
   const most = 12;
   // What must be there: who has a place, the oldest first.
   let there: { readonly client: string; readonly id: number }[] = [];
@@ -15,9 +17,9 @@ test('whatever clients do, only the one with most places loses any, and none is 
   let displaced = 0;
   for (let id = 0; id < 5_000; id += 1) {
     // The clients are not equally greedy.
-    const client = `c${Math.floor(Math.random() ** 3 * 6)}`;
-    const what = Math.random();
-    if (what < 0.7) {
+    const client = `c${random.below(random.below(6) + 1)}`;
+    const what = random.below(100);
+    if (what < 70) {
       const [own, before] = [countOf(client), greatest()];
       lost = [];
       const isTaken = places.take(client, id);
@@ -38,8 +40,8 @@ test('whatever clients do, only the one with most places loses any, and none is 
         assert.ok(before < own + 2);
         refused += 1;
       }
-    } else if (what < 0.85) {
-      const some = there[Math.floor(Math.random() * there.length)];
+    } else if (what < 85) {
+      const some = there[random.below(there.length)];
       if (some === undefined) continue;
       assert.ok(places.leave(some.client, some.id));
       assert.ok(!places.leave(some.client, some.id));

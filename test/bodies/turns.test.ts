@@ -41,11 +41,13 @@ suite('turns', () => {
     );
   });
 
-  test('where one request has had its turn, that of the next in the same round is over as soon as it asks', async () => {
+  test('where one request has had its turn, that of the next in the same round is over as soon as it asks', async (t) => {
+    let nowMs = 1_000_000;
+    t.mock.method(performance, 'now', () => nowMs);
     await nextRound();
     const [first, second] = [openTurns(), openTurns()];
     first.begin();
-    work(15);
+    nowMs += 15;
     assert.equal(first.isOver(1000), true);
     first.end();
     second.begin();
@@ -54,13 +56,19 @@ suite('turns', () => {
     assert.equal(second.isOver(1000), false);
   });
 
-  test('a short turn leaves time for the next request', async () => {
+  test('a short turn leaves time for the next request', async (t) => {
+    let nowMs = 1_000_000;
+    t.mock.method(performance, 'now', () => nowMs);
     await nextRound();
     const [first, second] = [openTurns(), openTurns()];
     first.begin();
+    nowMs += 5;
     first.end();
     second.begin();
+    nowMs += 4;
     assert.equal(second.isOver(1000), false);
+    nowMs += 1;
+    assert.equal(second.isOver(1000), true);
   });
 
   test('others are served while many requests work at once', async () => {
@@ -80,6 +88,24 @@ suite('turns', () => {
     assert.equal(done, requests);
     // Each request has five turns, and only the first of all come in one round.
     assert.ok(rounds.now() >= 4 * requests, String(rounds.now()));
+  });
+
+  test('a request whose client has left works no more', async (t) => {
+    let nowMs = 1_000_000;
+    t.mock.method(performance, 'now', () => nowMs);
+    const gone = new AbortController();
+    let made = 0;
+    function* endless(): Pieces<void> {
+      for (; made < 1_000; made += 1) {
+        nowMs += 11;
+        turns.noteResult();
+        if (made === 5) gone.abort();
+        yield;
+      }
+    }
+    const turns = openTurns(() => gone.signal);
+    await assert.rejects(async () => inPieces(endless(), turns), { message: 'The client has left.' });
+    assert.equal(made, 5);
   });
 });
 

@@ -4,6 +4,7 @@ import { suite, test } from 'node:test';
 import { isAccessAllowed, matchesRule, mostSteps } from '../../src/access/keystone/access_rules.ts';
 import type { Token } from '../../src/access/keystone/token.ts';
 import { noIdentity } from '../../src/rest/identity.ts';
+import { randomFrom, seedFor } from '../races/random.ts';
 import { userOf, withKeystone } from './keystones.ts';
 
 suite('access rules of application credentials', () => {
@@ -63,14 +64,14 @@ suite('access rules of application credentials', () => {
     }
   });
 
-  test('match as the regular expressions of keystonemiddleware do', () => {
-    const pick = (pieces: readonly string[]) => pieces[Math.floor(Math.random() * pieces.length)] ?? '';
+  test('match as the regular expressions of keystonemiddleware do', (t) => {
+    const random = randomFrom(seedFor(t));
     const some = (pieces: readonly string[], most: number) =>
-      Array.from({ length: Math.floor(Math.random() * (most + 1)) }, () => pick(pieces)).join('');
+      Array.from({ length: random.below(most + 1) }, () => random.pick(pieces)).join('');
     const matched = { true: 0, false: 0 };
     for (let round = 0; round < 20_000; round += 1) {
       // So that what is compared begins anywhere in the words of 32 bits.
-      const start = `/${'x'.repeat(Math.floor(Math.random() * 70))}`;
+      const start = `/${'x'.repeat(random.below(70))}`;
       const rule = start + some(['a', 'b', '/', '.', '*', '**', '{n}', '{', '}'], 9);
       const path = start + some(['a', 'b', '/', '.', 'x'], 9);
       const expected = regularExpression(rule).test(path);
