@@ -38,10 +38,10 @@ async function list(request: ApiRequest, dependencies: Dependencies): Promise<An
   const limited = limit < Number.POSITIVE_INFINITY;
   const turns = request.turns();
   return answerAtOneMoment(wanted, dependencies, async (current, allowed) => {
-    let resolved = inPieces(resolveForSearch(current, wanted, undefined, turns), turns, tooWide);
+    const token = changesToken(request, dependencies.fleet);
+    let resolved = inPieces(resolveForSearch(current, wanted, undefined, { turns }), turns, tooWide);
     // Where nothing was awaited nothing may be: the trees that are allowed, and the answer, are of one moment.
     if (resolved instanceof Promise) resolved = await resolved;
-    const token = changesToken(request, dependencies.fleet);
     const { candidates, settle } = openSearch(current, resolved, {
       strategy,
       randomize,
@@ -54,7 +54,7 @@ async function list(request: ApiRequest, dependencies: Dependencies): Promise<An
       settle();
       return dependencies.fleet.hold(giveUp);
     };
-    const body = await jsonBody(candidatesJson(current, wanted, some, request.version), hold, turns, tooWide);
+    const body = await jsonBody(candidatesJson(current, wanted, some, request.version, turns), hold, turns, tooWide);
     return {
       status: 200,
       body,

@@ -1,6 +1,6 @@
-import { satisfiesTraits } from '../fleet/filters.ts';
+import { withTraits } from '../fleet/filters.ts';
 import type { Fleet } from '../fleet/fleet.ts';
-import type { ProviderSet } from '../fleet/postings.ts';
+import type { Postings } from '../fleet/postings.ts';
 import { type Provider, treeOf } from '../fleet/provider.ts';
 import { type Order, walk } from './order.ts';
 import { demandsOf, passingFullTrees, type Tally } from './passing_full_trees.ts';
@@ -38,7 +38,7 @@ export function anchorsFor(
   const { required, forbidden } = request.rootTraits;
   // Most requests have no such filter: each generator between a tree and the answer takes time.
   if (required.length + forbidden.length === 0) return fetched;
-  return fetched.filter(({ traitIds }) => satisfiesTraits(traitIds, request.rootTraits));
+  return fetched.filter(withTraits(request.rootTraits));
 }
 
 /** To list so many providers takes less time than to try some hundred roots. */
@@ -71,21 +71,26 @@ function rarest(
   { groups, rootTraits }: Pick<ResolvedRequest, 'groups' | 'rootTraits'>,
   limit: number,
 ): { readonly size: number; readonly providers: Iterable<Provider> } | undefined {
-  let fewest: ReturnType<typeof rarest>;
-  const consider = (size: number, providers: Iterable<Provider>): void => {
+  let fewest: { readonly size: number; readonly providers: () => Iterable<Provider> } | undefined;
+  /** Sets are made for the smallest one only. */
+  const consider = (size: number, providers: () => Iterable<Provider>): void => {
     if (size < (fewest?.size ?? limit)) fewest = { size, providers };
   };
-  const considerSet = (set: ProviderSet): void => consider(set.size, set);
-  if (rootTraits.required.length > 0) considerSet(fleet.withTrait.smallest(rootTraits.required));
+  const considerAny = <Key>(postings: Postings<Key>, required: readonly (readonly Key[])[]): void => {
+    if (required.length === 0) return;
+    consider(postings.fewest(required).most, () => postings.smallest(required));
+  };
+  considerAny(fleet.withTrait, rootTraits.required);
   for (const group of groups) {
-    for (const { classId } of group.resources) considerSet(fleet.withClass.of(classId));
-    if (group.traits.required.length > 0) considerSet(fleet.withTrait.smallest(group.traits.required));
-    if (group.memberOf.length > 0) considerSet(fleet.inAggregate.smallest(group.memberOf));
-    if (group.treeRoot !== undefined && group.resources.length > 0) {
-      consider(treeOf(group.treeRoot).length, treeOf(group.treeRoot));
+    for (const { classId } of group.resources) {
+      consider(fleet.withClass.of(classId).size, () => fleet.withClass.of(classId));
     }
+    considerAny(fleet.withTrait, group.traits.required);
+    considerAny(fleet.inAggregate, group.memberOf);
+    const { treeRoot } = group;
+    if (treeRoot !== undefined && group.resources.length > 0) consider(treeOf(treeRoot).length, () => treeOf(treeRoot));
   }
-  return fewest;
+  return fewest && { size: fewest.size, providers: fewest.providers() };
 }
 
 /** The anchors of the trees that can use at least one of these providers, each once. */

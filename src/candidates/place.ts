@@ -53,11 +53,11 @@ function resolved(
   fleet: Fleet,
   request: CandidateRequest,
   sharing: Sharing,
-  { known }: Pick<PlaceOptions, 'known'>,
+  { known, work }: Pick<PlaceOptions, 'known' | 'work'>,
 ): Resolution {
   const before = known?.get(request);
   if (before !== undefined) return before;
-  const resolution = atOnce(resolveForSearch(fleet, request, sharing));
+  const resolution = atOnce(resolveForSearch(fleet, request, sharing, { work }));
   // Whether there is nothing may depend on what is free.
   if (resolution !== 'nothing') known?.set(request, resolution);
   return resolution;
@@ -113,6 +113,9 @@ function* anyRoots(
 const looksAt = (anchor: Provider, groups: number): number => treeOf(anchor).length * groups * looksAtProvider;
 const looksAtProvider = 5;
 
+/** What it costs to look up the names of one condition, in looks. */
+export const looksToResolve = 10;
+
 /**
  * The first condition of a query that no tree fits together with all before it, for a query that fits nowhere.
  *
@@ -125,6 +128,7 @@ export function firstUnmet(
 ): Condition | undefined {
   const sharing = sharingIn(fleet);
   for (const [place, condition] of conditions.entries()) {
+    if (overspends(options.work, (place + 1) * looksToResolve)) return undefined;
     const resolved = resolveVariant(fleet, requestWith(conditions.slice(0, place + 1)));
     const found = firstPlace(fleet, resolved, sharing, options);
     if (found === 'nowhere') return condition;

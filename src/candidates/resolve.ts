@@ -59,6 +59,9 @@ export type Satisfiable = {
   readonly isSatisfiable: (group: ResolvedGroup, rootTraits: TraitIds) => Pieces<boolean>;
 };
 
+/** After so many groups the look-up may pause. */
+const groupsAtOnce = 16;
+
 /**
  * Looks up the names of a query.
  *
@@ -93,6 +96,7 @@ export function* resolveRequest(
     }
     if (resolved === 'nothing') return 'nothing';
     groups.push(resolved);
+    if (groups.length % groupsAtOnce === 0) yield undefined;
   }
   const suffixes = groups.map(({ suffix }) => suffix);
   return {

@@ -1,13 +1,17 @@
 import type { Fleet } from '../fleet/fleet.ts';
-import type { Provider } from '../fleet/provider.ts';
+import { type Provider, treeOf } from '../fleet/provider.ts';
 import type { ChunkMaker } from '../rest/json_body.ts';
 import { since } from '../rest/microversions.ts';
+import type { Turns } from '../rest/pieces.ts';
 import type { Candidate } from './candidate.ts';
 import { candidateForm } from './candidate_form.ts';
 import { candidatePatterns } from './candidate_patterns.ts';
 import { jsonWriter, separator } from './json_writer.ts';
 import type { CandidateRequest } from './request.ts';
 import { summaryText, treeSummary } from './summary.ts';
+
+/** What it takes to write a candidate, and the summary of a provider, in rounds (src/rest/pieces.ts). */
+const [roundsOfCandidate, roundsOfSummary] = [5, 30];
 
 /**
  * Generates the JSON of the answer in chunks: the candidates as they are found, then the summaries of the providers
@@ -20,6 +24,7 @@ export function* candidatesJson(
   request: CandidateRequest,
   candidates: Iterable<Candidate | undefined>,
   version: number,
+  turns?: Turns,
 ): ChunkMaker {
   const json = jsonWriter();
   const names = { traits: fleet.traits, classes: fleet.classes };
@@ -29,9 +34,13 @@ export function* candidatesJson(
   let keepsSummaries = true;
   const providers = new Set<Provider>();
   let noted: Provider | undefined;
+  /** What was written since the turns were asked last. */
+  let rounds = 0;
   const noteTree = ({ root }: Provider): void => {
-    if (root !== noted && !trees.has(root))
+    if (root !== noted && !trees.has(root)) {
       trees.set(root, keepsSummaries ? treeSummary(fleet, names, root) : undefined);
+      if (keepsSummaries) rounds += treeOf(root).length * roundsOfSummary;
+    }
     noted = root;
   };
   const note = version >= since.nestedCandidates ? noteTree : (provider: Provider) => providers.add(provider);
@@ -45,6 +54,9 @@ export function* candidatesJson(
     }
     json.bytes(bytesOf(candidate), skipped);
     skipped = 0;
+    turns?.noteResult();
+    if (turns?.isOver(rounds + roundsOfCandidate)) yield undefined;
+    rounds = 0;
     if (!json.isFull()) continue;
     yield json.take();
     if (!keepsSummaries) continue;
@@ -56,11 +68,13 @@ export function* candidatesJson(
   for (const [root, summaries] of trees) {
     json.bytes(summaries ?? treeSummary(fleet, names, root), skipped);
     skipped = 0;
+    if (turns?.isOver(treeOf(root).length * roundsOfSummary)) yield undefined;
     if (json.isFull()) yield json.take();
   }
   for (const provider of providers) {
     json.text(separator.slice(skipped) + summaryText(names, provider, request, version));
     skipped = 0;
+    if (turns?.isOver(roundsOfSummary)) yield undefined;
     if (json.isFull()) yield json.take();
   }
   json.text('}}');

@@ -1,4 +1,4 @@
-import { isMemberOf, satisfiesTraits } from '../fleet/filters.ts';
+import { isMemberOf, withTraits } from '../fleet/filters.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import { type Provider, treeOf } from '../fleet/provider.ts';
 import { atOnce, type Pieces, type Turns } from '../rest/pieces.ts';
@@ -13,6 +13,7 @@ import type { CandidateRequest } from './request.ts';
 import { type Resolution, resolveRequest } from './resolve.ts';
 import { type Sharing, sharingIn } from './sharing.ts';
 import { visitTrees } from './tree_visit.ts';
+import { type Limits, overspends } from './work.ts';
 
 /** The order in which candidates come, and whether all are wanted. */
 export type SearchOptions = {
@@ -83,31 +84,35 @@ type Found = Generator<Candidate | undefined>;
 /**
  * Looks up the names of a request.
  *
- * @param turns those after which the work pauses: whether a name that does not exist is an error may take long to find out
+ * @param limits where the work is used up, the search finds that too; whether a name that does not exist is an error may take long to
+ *   find out, so it pauses
  * @throws ApiError 400 for a name that does not exist, where all before it can be satisfied
  */
 export const resolveForSearch = (
   fleet: Fleet,
   request: CandidateRequest,
   sharing: Sharing = sharingIn(fleet),
-  turns?: Turns,
+  { work, turns }: Limits = {},
 ): Pieces<Resolution> =>
   resolveRequest(fleet, request, {
-    hasRoot: (rootTraits) => fleet.roots.some((root) => satisfiesTraits(root.traitIds, rootTraits)),
+    hasRoot: (rootTraits) => fleet.roots.some(withTraits(rootTraits)),
     *hasMember(memberOf) {
       if (memberOf.length === 0) return true;
-      for (const provider of fleet.inAggregate.smallest(memberOf)) {
-        if (isMemberOf(provider, memberOf)) return true;
-        if (turns?.isOver(memberOf.length)) yield undefined;
+      for (const aggregate of fleet.inAggregate.fewest(memberOf).keys) {
+        for (const provider of fleet.inAggregate.of(aggregate)) {
+          if (isMemberOf(provider, memberOf) || overspends(work, memberOf.length)) return true;
+          if (turns?.isOver(memberOf.length)) yield undefined;
+        }
       }
       return false;
     },
     *isSatisfiable(group, rootTraits) {
       for (const anchor of anchorsFor(fleet, { groups: [group], rootTraits }, sharing, 'steady')) {
-        for (const choice of choicesFor(group, anchor, sharing.usableBy(anchor), 'steady', { turns })) {
+        for (const choice of choicesFor(group, anchor, sharing.usableBy(anchor), 'steady', { work, turns })) {
           if (choice !== undefined) return true;
           yield undefined;
         }
+        if (overspends(work, treeOf(anchor).length)) return true;
         if (turns?.isOver(treeOf(anchor).length)) yield undefined;
       }
       return false;
@@ -123,10 +128,7 @@ function* chain(anchors: Anchors, candidatesAt: CandidatesAt, tally: Tally, turn
       if (!Array.isArray(candidates)) {
         let found = 0;
         for (const candidate of candidates) {
-          if (candidate !== undefined) {
-            if (found++ === 0) tally.fitting += 1;
-            turns?.noteResult();
-          }
+          if (candidate !== undefined && found++ === 0) tally.fitting += 1;
           yield candidate;
         }
       } else if (candidates.length > 0) {
@@ -155,7 +157,7 @@ function* interleave(anchors: Anchors, candidatesAt: CandidatesAt, tally: Tally,
         continue;
       }
       const iterator = candidates[Symbol.iterator]();
-      if (!(yield* nextOf(iterator, turns))) continue;
+      if (!(yield* nextOf(iterator))) continue;
       tally.fitting += 1;
       left.push(iterator);
     }
@@ -163,19 +165,15 @@ function* interleave(anchors: Anchors, candidatesAt: CandidatesAt, tally: Tally,
   while (left.length > 0) {
     const round = left;
     left = [];
-    for (const iterator of round) if (yield* nextOf(iterator, turns)) left.push(iterator);
+    for (const iterator of round) if (yield* nextOf(iterator)) left.push(iterator);
   }
 }
 
 /** The next candidate of an anchor, after the pauses before it. @returns false if there is none */
-function* nextOf(
-  candidates: Iterator<Candidate | undefined>,
-  turns: Turns | undefined,
-): Generator<Candidate | undefined, boolean> {
+function* nextOf(candidates: Iterator<Candidate | undefined>): Generator<Candidate | undefined, boolean> {
   for (;;) {
     const { done, value } = candidates.next();
     if (done) return false;
-    if (value !== undefined) turns?.noteResult();
     yield value;
     if (value !== undefined) return true;
   }

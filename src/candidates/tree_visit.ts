@@ -1,4 +1,4 @@
-import { satisfiesTraits } from '../fleet/filters.ts';
+import { withTraits } from '../fleet/filters.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import type { Provider } from '../fleet/provider.ts';
 import type { TreeKey } from '../fleet/tree_keys.ts';
@@ -56,7 +56,7 @@ export function visitTrees(
 const withRootTraits = (
   roots: Iterable<Provider>,
   { rootTraits }: Pick<ResolvedRequest, 'rootTraits'>,
-): readonly Provider[] => [...roots].filter(({ traitIds }) => satisfiesTraits(traitIds, rootTraits));
+): readonly Provider[] => [...roots].filter(withTraits(rootTraits));
 
 /** At most this number of trees is sorted for one request. If there may be more, the order of all trees is followed. */
 const mostSorted = 256;
@@ -80,7 +80,8 @@ function* inKeyOrder(
     few === undefined
       ? inKeyOrderOfAll(fleet, order, request, sharing, equals, tally)
       : visitRuns(runsOf(few, order), equals);
-  for (const anchor of anchors) if (satisfiesTraits(anchor.traitIds, request.rootTraits)) yield anchor;
+  const isWanted = withTraits(request.rootTraits);
+  for (const anchor of anchors) if (isWanted(anchor)) yield anchor;
 }
 
 function inKeyOrderOfAll(

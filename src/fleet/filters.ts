@@ -59,3 +59,7 @@ export function onLists<List extends object>(
 export const traitsOf = ({ traitIds }: Provider): Provider['traitIds'] => traitIds;
 /** For `onLists`. */
 export const aggregatesOf = ({ aggregates }: Provider): Provider['aggregates'] => aggregates;
+
+/** Whether a provider satisfies a filter by traits, found out once for each list of traits. */
+export const withTraits = (filter: TraitIds): ((provider: Provider) => boolean) =>
+  onLists(traitsOf, (traitIds) => satisfiesTraits(traitIds, filter));

@@ -22,19 +22,34 @@ export class Postings<Key> {
   }
 
   /**
+   * The inner list whose keys have the fewest providers, and how many these are at most: a provider may have several of the keys.
+   *
+   * @param required a condition: at least one key of each inner list; not empty
+   */
+  fewest(required: readonly (readonly Key[])[]): { readonly keys: readonly Key[]; readonly most: number } {
+    const sizeOf = (anyOf: readonly Key[]) => anyOf.reduce((sum, key) => sum + this.of(key).size, 0);
+    let keys: readonly Key[] = [];
+    let most = Number.POSITIVE_INFINITY;
+    for (const anyOf of required) {
+      const size = sizeOf(anyOf);
+      if (size < most) [keys, most] = [anyOf, size];
+    }
+    return { keys, most };
+  }
+
+  /**
    * A set that contains every provider that satisfies the condition, and usually others: the providers of the inner
    * list with the fewest providers.
    *
    * @param required the condition: at least one key of each inner list; not empty
    */
   smallest(required: readonly (readonly Key[])[]): ProviderSet {
-    const sizeOf = (anyOf: readonly Key[]) => anyOf.reduce((sum, key) => sum + this.of(key).size, 0);
-    const fewest = required.reduce((least, anyOf) => (sizeOf(anyOf) < sizeOf(least) ? anyOf : least));
-    const [only] = fewest;
-    if (fewest.length === 1 && only !== undefined) return this.of(only);
+    const { keys, most } = this.fewest(required);
+    const [only] = keys;
+    if (keys.length === 1 && only !== undefined) return this.of(only);
     // Many providers may have each of thousands of keys.
-    if (sizeOf(fewest) > mostJoined * this.#places.providers.length) return this.#all();
-    return new Set(fewest.flatMap((key) => [...this.of(key)]));
+    if (most > mostJoined * this.#places.providers.length) return this.#all();
+    return new Set(keys.flatMap((key) => [...this.of(key)]));
   }
 
   /** All providers of the fleet. */

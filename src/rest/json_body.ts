@@ -44,7 +44,7 @@ export async function jsonBody(
 
 /** Chunks of one moment: it is held as soon as anything may happen between two of them. */
 function heldChunks(chunks: ChunkMaker, hold: Hold, turns: Turns, tooWide: TooWide | undefined) {
-  /** What makes the chunks. It is forgotten at the end, however that comes: it refers to all that they are made of. */
+  /** What makes the chunks. It is forgotten at the end of any kind, since it refers to everything that the chunks are made of. */
   let maker: ChunkMaker | undefined = chunks;
   let moment: ReturnType<Hold> | undefined;
   let isLost = false;
@@ -70,6 +70,7 @@ function heldChunks(chunks: ChunkMaker, hold: Hold, turns: Turns, tooWide: TooWi
       forget();
       return done;
     } catch (error) {
+      turns.end();
       forget();
       throw error;
     }

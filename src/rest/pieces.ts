@@ -6,7 +6,7 @@ export type Pieces<Result> = Generator<undefined, Result>;
 /** How long a request works before others have a turn, in milliseconds. */
 const turnMs = 10;
 
-/** How long a request may work without a result, in milliseconds of all its turns together. */
+/** How long a request may work without a result, in milliseconds of CPU time of all its turns together. */
 export const mostWorkMs = 5_000;
 
 /** Makes the error for a request that works too long without a result, naming what the client can ask for less of. */
@@ -78,6 +78,8 @@ function letNextGoOn(): void {
 /** The turns of a request. @param gone a signal that is aborted where the client leaves; the first `pass` asks for it */
 export function openTurns(gone?: () => AbortSignal): Turns {
   let beganMs = performance.now();
+  /** Read where a turn follows another one only: it takes a microsecond. */
+  let beganCpuMs: number | undefined;
   let workedMs = 0;
   let rounds = 0;
   let isOver = false;
@@ -85,12 +87,14 @@ export function openTurns(gone?: () => AbortSignal): Turns {
   let signal: AbortSignal | undefined;
   const begin = (): void => {
     beganMs = performance.now();
+    beganCpuMs = undefined;
     isOver = false;
   };
   const end = (): void => {
     const tookMs = performance.now() - beganMs;
     noteTurn(tookMs);
-    workedMs = hasResult ? 0 : workedMs + tookMs;
+    const workMs = beganCpuMs === undefined ? Math.min(tookMs, turnMs) : cpuMs() - beganCpuMs;
+    workedMs = hasResult ? 0 : workedMs + workMs;
     hasResult = false;
   };
   return {
@@ -111,12 +115,19 @@ export function openTurns(gone?: () => AbortSignal): Turns {
       await nextTurn();
       if (signal?.aborted) throw badRequest('The client has left.');
       begin();
+      beganCpuMs = cpuMs();
     },
     rest: nextTurn,
     noteResult: () => {
       hasResult = true;
     },
   };
+}
+
+/** The CPU time of this process so far, in milliseconds. */
+function cpuMs(): number {
+  const { user, system } = process.cpuUsage();
+  return (user + system) / 1000;
 }
 
 const tooMuch: TooWide = () =>
@@ -161,7 +172,10 @@ export async function inPiecesOfOneMoment<Result>(
   turns.begin();
   try {
     for (let step = work.next(); ; step = work.next()) {
-      if (step.done) return step.value;
+      if (step.done) {
+        turns.end();
+        return step.value;
+      }
       if (!turns.isOver(roundsPerLook)) continue;
       moment ??= hold(() => {
         isLost = true;

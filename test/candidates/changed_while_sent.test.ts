@@ -35,8 +35,8 @@ function comparable(text: string, request: CandidateRequest): AnswerText {
 }
 
 /**
- * The text of an answer, before whose every candidate but the first the fleet changes, and in every pause of its search. Undefined if
- * the request is refused.
+ * The text of an answer. The fleet changes before each candidate but the first, and in each pause of the search. Undefined if the request
+ * is refused.
  */
 function answerDuringChanges(
   { fleet, hold }: LivingFleet,

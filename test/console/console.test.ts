@@ -89,8 +89,14 @@ for (const engine of engines) {
     test('a provider shows its tree, inventories, traits and consumers, and a consumer what it has', (t) =>
       onView(t, 'providers', async (page) => {
         const { placement } = served;
-        const [gpu] = await placement.providers.list({ required: ['CUSTOM_GPU_A100'] });
-        const node = gpu?.parent_provider_uuid ?? '';
+        // The demo places its consumers at random: some nodes have none.
+        let [node, consumer]: (string | undefined)[] = [];
+        for (const gpu of await placement.providers.list({ required: ['CUSTOM_GPU_A100'] })) {
+          node = gpu.parent_provider_uuid ?? assert.fail('a GPU belongs to a node');
+          [consumer] = Object.keys((await placement.providers.allocations(node)).allocations);
+          if (consumer !== undefined) break;
+        }
+        assert.ok(node !== undefined && consumer !== undefined, 'the demo has placed a consumer on a node with a GPU');
         const tree = await placement.providerSummaries.page({ in_tree: node });
         const { name, inventories, usages } = tree.find(({ uuid }) => uuid === node) ?? assert.fail();
         await page.getByLabel('Name or UUID').fill(name);
@@ -107,8 +113,6 @@ for (const engine of engines) {
         assert.deepEqual(cells.slice(1), ['62', '32', '1', '2'], 'capacity, total, reserved, ratio');
         assert.equal(inventories.VCPU?.allocation_ratio, 2);
         await shows(page, 'HW_NUMA_ROOT');
-        const [consumer] = Object.keys((await placement.providers.allocations(node)).allocations);
-        assert.ok(consumer, 'the demo has placed a consumer on the node');
         await page.getByRole('link', { name: consumer }).click();
         await page.getByRole('heading', { level: 1, name: consumer }).waitFor();
         const { project_id, user_id, allocations } = await placement.allocations.show(consumer);

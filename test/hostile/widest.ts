@@ -37,6 +37,18 @@ const queries: readonly (readonly [what: string, query: string])[] = [
   ['1,000 forbidden traits', `resources=VCPU:1&required=${repeated(1_000, () => '!CUSTOM_RARE', ',')}`],
   ['300 aggregates', `resources=VCPU:1&${repeated(300, (place) => `member_of=${uuid(1 + (place % 3))}`)}`],
   ['400 aggregates, of which any may be', `resources=VCPU:1&member_of=in:${repeated(400, uuid, ',')}`],
+  ['199 groups', groups(amounts([199, 1]))],
+  ['180 aggregates', `resources=VCPU:1&${repeated(180, (place) => `member_of=${uuid(1 + (place % 3))}`)}`],
+  [
+    '400 groups, each in one of two aggregates',
+    `${groups(amounts([400, 1]))}&${repeated(400, (place) => `member_of${place}=in:${uuid(1)},${uuid(2)}`)}`,
+  ],
+  [
+    '1,000 forbidden traits of roots',
+    `resources=VCPU:1&root_required=${repeated(1_000, (place) => (place < 1_000 ? '!CUSTOM_RARE' : '!CUSTOM_HELD'), ',')}`,
+  ],
+  ['what a pool shares with all hosts', 'resources=DISK_GB:1'],
+  ['a host and its pool', 'resources=VCPU:1&resources1=DISK_GB:1&resources2=DISK_GB:1&group_policy=none'],
   [
     'many keys of an order',
     `resources=VCPU:1&order=${repeated(500, (place) => (place % 2 === 0 ? 'free:VCPU' : 'prefer:CUSTOM_RARE'), ',')}`,

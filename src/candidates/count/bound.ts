@@ -37,11 +37,15 @@ export function* mostAt(
       }
     }
   }
-  const bounds = groups.map((group, place) => mostOfGroup(group, sources[place] ?? []));
+  let bound = Number.POSITIVE_INFINITY;
+  for (const [place, group] of groups.entries()) {
+    bound = Math.min(bound, mostOfGroup(group, sources[place] ?? []));
+    if (turns?.isOver(sources[place]?.[0]?.size)) yield undefined;
+  }
   const granular = groups.flatMap((group, place) =>
     group.granular ? [{ group, providers: sources[place]?.[0] ?? new Set<Provider>() }] : [],
   );
-  const bound = Math.min(...bounds, ...mostByClass(groups, sources));
+  bound = Math.min(bound, yield* mostByClass(groups, sources, turns));
   return isolate && granular.length > 1 ? yield* mostApart(granular, bound, work, turns) : bound;
 }
 
@@ -75,19 +79,41 @@ function mostOfGroup(group: ResolvedGroup, sources: readonly Providers[]): numbe
  * For each class, how many consumers it is enough for, if the providers of all groups are taken together. At each
  * provider only a multiple of the greatest common divisor of the amounts can be used.
  */
-function mostByClass(groups: readonly ResolvedGroup[], sources: readonly (readonly Providers[])[]): readonly number[] {
+function* mostByClass(
+  groups: readonly ResolvedGroup[],
+  sources: readonly (readonly Providers[])[],
+  turns: Turns | undefined,
+): Pieces<number> {
   const asked = Map.groupBy(
     groups.flatMap(({ granular, resources }, place) =>
       resources.map(({ classId, amount }, at) => ({ classId, amount, providers: sources[place]?.[granular ? 0 : at] })),
     ),
     ({ classId }) => classId,
   );
-  return [...asked].map(([classId, those]) => {
+  let most = Number.POSITIVE_INFINITY;
+  for (const [classId, those] of asked) {
     const unit = those.map(({ amount }) => amount).reduce(greatestCommonDivisor);
-    const providers = new Set(those.flatMap((each) => [...(each.providers ?? [])]));
+    const providers = yield* joined(
+      those.flatMap((each) => each.providers ?? []),
+      turns,
+    );
     const all = those.reduce((total, { amount }) => total + amount, 0);
-    return Math.floor(sum(providers, (provider) => Math.floor(roomAt(provider, classId) / unit) * unit) / all);
-  });
+    const room = sum(providers, (provider) => Math.floor(roomAt(provider, classId) / unit) * unit);
+    most = Math.min(most, Math.floor(room / all));
+  }
+  return most;
+}
+
+/** All providers of some sets. */
+function* joined(sets: readonly Providers[], turns: Turns | undefined): Pieces<Providers> {
+  const [only, another] = sets;
+  if (only !== undefined && another === undefined) return only;
+  const all = new Set<Provider>();
+  for (const set of sets) {
+    for (const provider of set) all.add(provider);
+    if (turns?.isOver(set.size)) yield undefined;
+  }
+  return all;
 }
 
 type Granular = { readonly group: ResolvedGroup; readonly providers: Providers };
@@ -109,7 +135,11 @@ function* mostApart(
   const needs: { readonly groups: number; readonly times: number[] }[] = [];
   for (const some of setsOf(granular)) {
     const times: number[] = [];
-    for (const provider of new Set(some.flatMap(({ providers }) => [...providers]))) {
+    const providers = yield* joined(
+      some.map((each) => each.providers),
+      turns,
+    );
+    for (const provider of providers) {
       if (overspends(work, some.length * looksOfTimes)) return bound;
       if (turns?.isOver(some.length * looksOfTimes)) yield undefined;
       times.push(timesOfAny(provider, some));

@@ -10,6 +10,9 @@ import type { Probes } from './probes.ts';
 /** A search at one tree may take so many rounds that the clock is looked at after each. */
 const roundsOfProbe = 1_000;
 
+/** How many amounts are tried at one tree at most. */
+const mostAmounts = 50_000;
+
 /** How many different sums are tried of what other groups take of the class. */
 const mostSums = 1000;
 
@@ -60,7 +63,9 @@ export function* largestAmount(
   for (const { anchor, most } of boundedTrees) {
     if (most <= largest) break;
     const providers = [...treeOf(anchor), ...sharing.usableBy(anchor)];
-    if (overspends(probes.work, providers.length * taken.length)) return undefined;
+    if (providers.length * taken.length > mostAmounts || overspends(probes.work, providers.length * taken.length)) {
+      return undefined;
+    }
     const amounts = new Set(providers.flatMap((provider) => taken.map((sum) => largestBeside(provider, classId, sum))));
     for (const amount of [...amounts].sort((a, b) => b - a)) {
       if (amount <= largest) break;

@@ -2,6 +2,7 @@ import { satisfiesTraits } from '../../fleet/filters.ts';
 import { type Provider, treeOf } from '../../fleet/provider.ts';
 import { type CandidatesAt, candidatesOf } from '../combinations.ts';
 import { type Condition, requestWith } from '../conditions.ts';
+import { looksToResolve } from '../place.ts';
 import { type KnownNames, type ResolvedRequest, resolveVariant } from '../resolve.ts';
 import type { Sharing } from '../sharing.ts';
 import { overspends, type Work } from '../work.ts';
@@ -14,9 +15,6 @@ export type Probe = (anchor: Provider) => Verdict;
 
 /** How many looks one search at one tree may take, so that a hard tree does not use up the budget of the others. */
 const mostLooksAtTree = 200_000;
-
-/** What it costs to look up the names of one condition, in looks. */
-const looksToResolve = 10;
 
 /** Probes that run the search for candidates, and share one budget. */
 export type Probes = {
