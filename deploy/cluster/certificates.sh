@@ -1,6 +1,6 @@
 #!/bin/sh
 # Makes a certificate authority in a folder, unless it is there, and certificates for nodes: sh certificates.sh FOLDER NAME ADDRESS [NAME ADDRESS ...]
-# NAME.pem and NAME.key are for the node of this name; ca.pem is for all. ca.key stays where it was made: whoever has it may do everything.
+# NAME.pem and NAME.key are for the node of this name; ca.pem is for all. ca.key stays where it was made: with it, everything can be done.
 set -eu
 umask 077
 folder=$1

@@ -133,7 +133,7 @@ function firstChange(
 }
 
 /**
- * Takes a place among those that follow. Without Keystone a client can say that it is any user, so that clients are told apart by address.
+ * Takes a place for a request that follows changes. Without Keystone, clients can claim to be any user, so they are told apart by address.
  *
  * @throws ApiError 429 where all are taken, and no other user has more of them
  */
@@ -142,11 +142,11 @@ function takePlace(request: ApiRequest, { config, followers }: Dependencies): Fo
   const user = byKeystone ? request.identity.userId : request.network();
   const place = followers.takePlace(user);
   if (place !== undefined) return place;
-  const whose = byKeystone ? `user ${user}` : `the address ${user}`;
+  const owner = byKeystone ? `user ${user}` : `the address ${user}`;
   throw new ApiError(
     429,
     `${config.changes.maxFollowers} clients follow changes by this process already, as many as may, and no user has more of these places ` +
-      `than ${whose}, which has ${followers.placesOf(user)}. Please retry later.`,
+      `than ${owner}, which has ${followers.placesOf(user)}. Please retry later.`,
     { headers: { 'retry-after': '5' } },
   );
 }

@@ -5,23 +5,23 @@ export type FairPlaces<T> = {
   /** How many of them one client has. */
   sizeOf(client: string): number;
   /**
-   * Takes a place for a client. If all are taken, the youngest one of the client with most of them is taken away, as long as that
-   * client still has no fewer than this one then.
+   * Takes a place for a client. If all places are taken, the client with most places loses its youngest one, but only if it then
+   * still has at least as many as this client.
    *
    * @returns whether there was one
    */
   take(client: string, occupant: T): boolean;
   /** Gives a place back. @returns whether it was still taken */
   leave(client: string, occupant: T): boolean;
-  /** Gives back the place that was taken first by the client whose turn it is, and returns who had it. Clients take turns. */
+  /** Gives back the oldest place of the client that is next, and returns its occupant. Clients take turns. */
   next(): T | undefined;
-  /** Gives back all places, and returns who had them. */
+  /** Gives back all places, and returns their occupants. */
   clear(): readonly T[];
 };
 
 /**
- * Opens it without occupants. While there is room, a client may take all places: what is free is of use to nobody else. When there is none, clients
- * with fewer places go before those with more.
+ * There are no occupants at first. While places are free, a client may take all of them. When none is free, clients with fewer places go
+ * before those with more.
  *
  * @param options.most how many places there are
  * @param options.takeAway called with each occupant whose place another client gets
@@ -33,7 +33,7 @@ export function openFairPlaces<T>({
   readonly most: number;
   readonly takeAway: (occupant: T) => void;
 }): FairPlaces<T> {
-  /** Who is there, by client, the oldest first; the client whose turn is next is the first. */
+  /** The occupants by client, the oldest first; the first client is the next one. */
   const taken = new Map<string, Set<T>>();
   let size = 0;
 

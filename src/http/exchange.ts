@@ -30,8 +30,8 @@ export type Exchange = {
   /** Set by the authentication; before it, `noIdentity`. */
   identity: Identity;
   /**
-   * Set by the authentication with Keystone: asks again who sends the request, for one that lasts. It gives the answer to a request whose token is no
-   * longer valid; or else undefined, also where Keystone cannot be asked.
+   * Set by the authentication with Keystone: finds the identity again, for a request that lasts. It returns the response to send if the
+   * token is no longer valid, and undefined otherwise, also where Keystone cannot be asked.
    */
   authenticateAgain: (() => Promise<Response | undefined>) | undefined;
   /** Set by the version negotiation; before it, -1. */

@@ -1,8 +1,8 @@
 import net from 'node:net';
 
 /**
- * What tells clients apart where they take turns: the address of the client, or of an IPv6 address the first half, since whoever has
- * one such address mostly has all others with that half.
+ * By what clients are told apart where they take turns: their address. Of an IPv6 address it is the first half, since one client mostly
+ * has all addresses with the same first half.
  *
  * @param client as the connection or a proxy has it: `10.1.2.3`, `::ffff:10.1.2.3`, `10.1.2.3:4711`, `[2001:db8::1]:4711`
  */

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { openFairPlaces } from '../../src/batching/fair_places.ts';
 import { randomFrom, seedFor } from '../races/random.ts';
 
-test('whatever clients do, only the one with most places loses any, and none is refused that has two fewer than another', (t) => {
+test('a client loses a place only if it has most of them; a client is refused only if no other has two more', (t) => {
   const random = randomFrom(seedFor(t));
   const most = 12;
   // What must be there: who has a place, the oldest first.
@@ -73,7 +73,7 @@ test('clients take turns, however many each has', () => {
   );
 });
 
-test('without places nobody gets one', () => {
+test('without places no client gets one', () => {
   const places = openFairPlaces<string>({ most: 0, takeAway: () => {} });
   assert.ok(!places.take('a', 'a1'));
 });

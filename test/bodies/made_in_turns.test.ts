@@ -9,7 +9,7 @@ import type { ApiRequest } from '../../src/rest/endpoint.ts';
 import { inOrderOfMembers, listInTurns } from '../../src/rest/made_in_turns.ts';
 import { turnsThatEnd } from '../chunks.ts';
 
-/** Turns that are over each time that somebody asks, and how often that was. */
+/** Turns that are over at each question, and how often they were passed. */
 function countedTurns() {
   let passes = 0;
   const pass = async () => {

@@ -32,7 +32,7 @@ async function refusal(url: string, headers: Headers): Promise<string> {
   return answer.text();
 }
 
-suite('the places of those that follow', () => {
+suite('the places for following changes', () => {
   test('one user takes all while there is room, and others get their share of them nevertheless', () =>
     withStandIn((standIn) => {
       const keystoneAuthtoken = settingsFor(standIn);
@@ -80,7 +80,7 @@ suite('the places of those that follow', () => {
       assert.equal(service.followers.size, 3);
     }));
 
-  test('without Keystone clients share them by address, whoever they say they are', () =>
+  test('without Keystone, clients share them by address, whatever user they name', () =>
     serve({ changes: { maxFollowers: 2 }, osloMiddleware: { enableProxyHeadersParsing: true } }, async (url) => {
       const from = (client: string, user: string) => ({
         ...version,

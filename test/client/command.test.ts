@@ -247,17 +247,17 @@ test('names have no effect on the terminal in tables, in JSON, in errors and in 
   assert.ok(!hasHarmful(json));
   const listed: readonly { readonly name: string }[] = JSON.parse(json);
   assert.deepEqual(listed.map(({ name }) => name).toSorted(), wanted);
-  const nobody = `nobody${inNames.join('')}`;
+  const unknown = `nobody${inNames.join('')}`;
   for (const args of [
-    ['provider', 'show', nobody],
-    ['provider', nobody],
-    ['provider', 'list', `--${nobody}`],
-    ['provider', 'list', '--in-tree', nobody],
-    ['provider', 'list', '--os-placement-api-version', nobody],
+    ['provider', 'show', unknown],
+    ['provider', unknown],
+    ['provider', 'list', `--${unknown}`],
+    ['provider', 'list', '--in-tree', unknown],
+    ['provider', 'list', '--os-placement-api-version', unknown],
     ['provider', 'create', `a${inNames[0]}b`],
-    ['inventory', 'set', `a${inNames[0]}b`, nobody],
-    ['allocation', 'show', nobody],
-    ['trait', 'delete', nobody],
+    ['inventory', 'set', `a${inNames[0]}b`, unknown],
+    ['allocation', 'show', unknown],
+    ['trait', 'delete', unknown],
   ]) {
     const { code, stderr } = await hostedPlacement(args, env());
     assert.notEqual(code, 0, args.join(' '));

@@ -213,7 +213,7 @@ export async function startCluster(): Promise<Cluster> {
 }
 
 /**
- * Who has no certificate of the cluster may change nothing by Patroni's REST API, and neither read nor write etcd.
+ * Without a certificate of the cluster, nothing may be changed by Patroni's REST API, and etcd may be neither read nor written.
  *
  * @throws Error if something is let through
  */

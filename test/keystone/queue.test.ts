@@ -100,7 +100,7 @@ suite('the queue before Keystone', () => {
       { mostWaiting: 100 },
     ));
 
-  test('while Keystone answers nobody, those in the queue wait no longer than those that were asked', () =>
+  test('while Keystone gives no answer, questions in the queue wait no longer than those that were asked', () =>
     withKeystone(
       {},
       async (world) => {

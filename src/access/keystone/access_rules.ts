@@ -4,8 +4,8 @@ import type { Token } from './token.ts';
 export type Access = { readonly method: string; readonly path: string };
 
 /**
- * Whether the access rules of an application credential allow a request to this service. Those that have not allowed it after `mostSteps` do
- * not allow it.
+ * Whether the access rules of an application credential allow a request to this service. All rules together may take `mostSteps`; if no
+ * rule has allowed the request by then, it is refused.
  *
  * @param serviceType the type of this service; where it is unknown, tokens with access rules are refused.
  * @param forService whether a service sends the request on behalf of the user: the access rules then allowed the user's
@@ -99,7 +99,7 @@ export function matchesRule(rule: string, path: string, steps: Steps): boolean {
       const staying = here & (withinSegment[word] ?? 0);
       const moving = staying | (here & (sameCharacter[word] ?? 0));
       const found = staying | (here & (anything[word] ?? 0)) | (moving << 1) | moved;
-      // Anything may also be nothing. No place after such a one is such a one, too.
+      // 'anything' also matches nothing, so the next place is reached as well. Two such parts never follow each other.
       const skipping = found & (anything[word] ?? 0);
       const all = found | (skipping << 1) | skipped;
       next[word] = all;

@@ -1,7 +1,7 @@
 import type { Identity, ServiceIdentity } from '../../rest/identity.ts';
 import { messageOf } from '../../text/message_of.ts';
 import { type Access, isAccessAllowed } from './access_rules.ts';
-import { KeystoneBusy, NobodyWaits, openKeystoneQueue } from './queue.ts';
+import { KeystoneBusy, openKeystoneQueue, QuestionAbandoned } from './queue.ts';
 import { openServiceToken } from './service_token.ts';
 import { identityUrl, type KeystoneSettings, keystoneProblems, tlsOptions } from './settings.ts';
 import { KeystoneFault, type Token } from './token.ts';
@@ -140,16 +140,16 @@ export function openKeystone(
     return { ...token.identity, expiresAtMs: Math.max(...ends), service: asService(service.identity) };
   }
 
-  /** Why it is not known who sends the request; undefined for errors that nobody foresaw. */
+  /** Why the identity of a request is not known; undefined for unexpected errors. */
   function failureOf(error: unknown): Exclude<Outcome, Identity | 'unauthorized'> | undefined {
     if (error instanceof KeystoneBusy) return 'Keystone is busy';
-    // Where the client has left, nobody gets the outcome.
-    const isKnown = [KeystoneFault, KeystoneUnreachable, NobodyWaits].some((kind) => error instanceof kind);
+    // Where the client has left, the outcome is not sent.
+    const isKnown = [KeystoneFault, KeystoneUnreachable, QuestionAbandoned].some((kind) => error instanceof kind);
     return isKnown ? 'Keystone is unavailable' : undefined;
   }
 
   return {
-    authenticate: async (headers, access, caller = anybody) => {
+    authenticate: async (headers, access, caller = unknownCaller) => {
       try {
         const outcome = await identify(headers, access, caller);
         observer?.decided(outcome === 'unauthorized' ? outcome : 'accepted');
@@ -157,14 +157,14 @@ export function openKeystone(
       } catch (error) {
         const failure = failureOf(error);
         if (failure === undefined) throw error;
-        if (!(error instanceof NobodyWaits)) {
+        if (!(error instanceof QuestionAbandoned)) {
           observer?.decided(failure === 'Keystone is busy' ? 'busy' : 'unavailable');
           log.error(`A token could not be validated: ${messageOf(error)}`);
         }
         return settings.delayAuthDecision ? 'unauthorized' : failure;
       }
     },
-    authenticateAgain: async (headers, access, caller = anybody) => {
+    authenticateAgain: async (headers, access, caller = unknownCaller) => {
       try {
         return await identify(headers, access, caller);
       } catch (error) {
@@ -185,7 +185,7 @@ export function openKeystone(
   };
 }
 
-const anybody: Caller = { client: '', gone: () => new AbortController().signal };
+const unknownCaller: Caller = { client: '', gone: () => new AbortController().signal };
 
 /** The address of Keystone's API. @throws Error where settings are missing or cannot be used */
 function usableUrl(settings: KeystoneSettings): string {

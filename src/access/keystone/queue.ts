@@ -1,11 +1,11 @@
 import { openFairPlaces } from '../../batching/fair_places.ts';
 import { KeystoneUnreachable } from './transport.ts';
 
-/** Who asks a question: clients take turns, however many questions each of them has. */
-export type Asker = {
+/** The client of a question. Clients take turns, however many questions each of them has. */
+export type QuestionClient = {
   /** The client: its address, or whatever tells clients apart. */
   readonly client: string;
-  /** A signal that is aborted where nobody waits for the answer any more: a question that still waits then leaves the queue. */
+  /** A signal that is aborted where no request waits for the answer any more. A question that is still in the queue then leaves it. */
   readonly gone: AbortSignal;
 };
 
@@ -16,16 +16,16 @@ export type KeystoneQueue = {
   /**
    * Asks a question as soon as its turn comes.
    *
-   * @throws KeystoneBusy where too many wait, NobodyWaits where the asker has gone, and what `question` throws
+   * @throws KeystoneBusy where too many questions wait, QuestionAbandoned where all clients have left, and what `question` throws
    */
-  ask<T>(question: () => Promise<T>, asker: Asker): Promise<T>;
+  ask<T>(question: () => Promise<T>, client: QuestionClient): Promise<T>;
 };
 
 /** So many questions wait for Keystone that this one was not asked. */
 export class KeystoneBusy extends Error {}
 
 /** The clients that wanted the answer left before the question was asked. */
-export class NobodyWaits extends Error {}
+export class QuestionAbandoned extends Error {}
 
 /** How long Keystone must have given no answer until the questions in the queue fail with one that was asked, in milliseconds. */
 const silentMs = 2_000;
@@ -34,8 +34,8 @@ type Waiting = { readonly begin: () => void; readonly refuse: (reason: unknown) 
 
 /**
  * Clients take turns, so that a client with a thousand questions delays another one's by one question only. Where too many wait, the
- * youngest question of the client with most of them is refused. While Keystone answers nobody, those that wait get the same failure as
- * those that have asked: waiting longer would not help them.
+ * youngest question of the client with most of them is refused. While Keystone gives no answer at all, the questions in the queue fail
+ * together with those that were asked: to wait longer would not help.
  *
  * @param options.atATime how many questions are asked at a time
  * @param options.mostWaiting how many may wait
@@ -78,13 +78,13 @@ export function openKeystoneQueue({
     }
   }
 
-  async function turn({ client, gone }: Asker): Promise<void> {
-    if (gone.aborted) throw new NobodyWaits();
+  async function turn({ client, gone }: QuestionClient): Promise<void> {
+    if (gone.aborted) throw new QuestionAbandoned();
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const question: Waiting = { begin: resolve, refuse: reject };
     if (!waiting.take(client, question)) throw busy(mostWaiting);
     const leave = (): void => {
-      if (waiting.leave(client, question)) reject(new NobodyWaits());
+      if (waiting.leave(client, question)) reject(new QuestionAbandoned());
     };
     gone.addEventListener('abort', leave, { once: true });
     beginNext();
@@ -99,8 +99,8 @@ export function openKeystoneQueue({
     get size() {
       return waiting.size;
     },
-    ask: async (question, asker) => {
-      await turn(asker);
+    ask: async (question, client) => {
+      await turn(client);
       return run(question);
     },
   };

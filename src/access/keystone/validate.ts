@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { Asker, KeystoneQueue } from './queue.ts';
+import type { KeystoneQueue } from './queue.ts';
 import type { ServiceToken } from './service_token.ts';
 import { KeystoneFault, readToken, type Token } from './token.ts';
 import type { TokenCache } from './token_cache.ts';
@@ -30,7 +30,7 @@ export type Caller = { readonly client: string; readonly gone: () => AbortSignal
  *
  * @param allowExpired whether the token may have expired, because a service sends it with a valid token of its own.
  * @param patience for how long Keystone may be asked; it is reduced by the time that this took
- * @throws KeystoneFault, KeystoneUnreachable or KeystoneBusy where it is not known whether the token is valid; NobodyWaits where the
+ * @throws KeystoneFault, KeystoneUnreachable or KeystoneBusy where it is not known whether the token is valid; QuestionAbandoned where the
  *   caller has left
  */
 export type ValidateToken = (
@@ -40,14 +40,14 @@ export type ValidateToken = (
   patience: Patience,
 ) => Promise<Token | undefined>;
 
-/** A question to Keystone, and those that wait for its answer. */
+/** A question to Keystone, and how many requests wait for its answer. */
 type Question = {
   readonly answer: Promise<Token | undefined>;
   /** When it was asked, by `performance.now()`; undefined while it is in the queue. */
   readonly askedMs: () => number | undefined;
   /** Takes it out of the queue. */
   readonly abandon: () => void;
-  askers: number;
+  waitingRequests: number;
 };
 
 /**
@@ -95,13 +95,12 @@ export function tokenValidation({
   ): Question {
     let askedMs: number | undefined;
     const abandoned = new AbortController();
-    const asker: Asker = { client, gone: abandoned.signal };
     const ask = (): Promise<Token | undefined> => {
       askedMs = performance.now();
       return validateUntil(askedMs + leftMs);
     };
     const question: Question = {
-      answer: queue.ask(ask, asker).finally(() => {
+      answer: queue.ask(ask, { client, gone: abandoned.signal }).finally(() => {
         if (asking.get(key) === question) asking.delete(key);
       }),
       askedMs: () => askedMs,
@@ -109,18 +108,18 @@ export function tokenValidation({
         asking.delete(key);
         abandoned.abort();
       },
-      askers: 0,
+      waitingRequests: 0,
     };
     asking.set(key, question);
     return question;
   }
 
-  /** Waits for the answer. Where all that wait have left before the question was asked, it is not asked. */
+  /** Waits for the answer. If all waiting requests end before the question was asked, it is not asked. */
   async function answerTo(question: Question, gone: AbortSignal): Promise<Token | undefined> {
-    question.askers += 1;
+    question.waitingRequests += 1;
     const leave = (): void => {
-      question.askers -= 1;
-      if (question.askers === 0 && question.askedMs() === undefined) question.abandon();
+      question.waitingRequests -= 1;
+      if (question.waitingRequests === 0 && question.askedMs() === undefined) question.abandon();
     };
     if (gone.aborted) leave();
     else gone.addEventListener('abort', leave, { once: true });

@@ -3,7 +3,7 @@ type Visited = {
   readonly name: string;
   /** How many names were visited before it. */
   readonly at: number;
-  /** The smallest `at` of those that it leads to and that lead to it, as far as known. */
+  /** The smallest `at` of all names that are known to be in one circle with it. */
   lowest: number;
   /** Whether it may still be in one circle with a name that is visited later. */
   isOpen: boolean;

@@ -22,7 +22,7 @@ export type Follower = {
   readonly tell: (told: Told | 'expired' | 'ended') => void;
 };
 
-/** A place among those that follow, which one request has. */
+/** A place for one request that follows changes. */
 export type FollowerPlace = {
   /** Follows from a position that the fleet has shown; once. @returns a function that ends it, and gives back the place */
   follow(follower: Follower, from: Position): () => void;
@@ -35,7 +35,7 @@ export type Followers = {
   /** What was logged since a position, until the one that the fleet shows. */
   since(position: Position, bits: number): Promise<Told | 'expired'>;
   /**
-   * Takes a place among those that follow. If there is none, the user with most of them loses the youngest one.
+   * Takes a place. If none is free, the user with most places loses its youngest one.
    *
    * @returns undefined where there is none, and no user has more than this one
    */
