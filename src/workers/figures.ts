@@ -20,7 +20,7 @@ const patienceMs = 3_000;
 /** The kinds of the answers of workers. */
 const answerTo = { tellFigures: 'figures', tellShapes: 'shapes' } as const;
 
-/** How long a worker may take to find out about all shapes: for each it has a tenth of a second. */
+/** How long a worker may take to find out about all shapes: one usually takes less than a tenth of a second. */
 const shapesPatienceMs = 30_000;
 
 /**

@@ -12,6 +12,7 @@ import { loadFleet } from '../../src/fleet/load.ts';
 import { openService } from '../../src/start/service.ts';
 import { withFreshDatabase } from '../engines.ts';
 import { formOf } from '../races/fleet_form.ts';
+import { randomFrom, seedFor } from '../races/random.ts';
 import { accepted, at, makeProvider, newClaim, requestsTo, type Send } from '../requests.ts';
 import { testConfig, withTestService } from '../services.ts';
 import { withTwoServices } from '../two_services.ts';
@@ -225,7 +226,8 @@ test('it is told in the log and counted, and all processes load what is there', 
   });
 });
 
-test('while others write, nothing is taken for a difference', async () => {
+test('while others write, nothing is taken for a difference', async (t) => {
+  const random = randomFrom(seedFor(t));
   await withTwoServices(async ({ services, send, sendToOther }) => {
     await fill(send);
     const [first] = services;
@@ -233,7 +235,7 @@ test('while others write, nothing is taken for a difference', async () => {
     for (const host of hosts) await makeProvider(send, host, { VCPU: { total: 1000 } });
     let isOver = false;
     let written = 0;
-    const pick = <T>(items: readonly T[]): T => items[Math.floor(Math.random() * items.length)] as T; // never empty
+    const { pick, below } = random;
     const writes: readonly ((ask: Send) => Promise<unknown>)[] = [
       (ask) => ask('PUT', `/allocations/${randomUUID()}`, newClaim({ [pick(hosts)]: { VCPU: 1 } })),
       async (ask) => {
@@ -242,12 +244,12 @@ test('while others write, nothing is taken for a difference', async () => {
         await sleep(20);
         await ask('DELETE', `/resource_providers/${uuid}`);
       },
-      (ask) => ask('PUT', `/traits/CUSTOM_${Math.floor(Math.random() * 50)}`),
-      (ask) => ask('DELETE', `/traits/CUSTOM_${Math.floor(Math.random() * 50)}`),
+      (ask) => ask('PUT', `/traits/CUSTOM_${below(50)}`),
+      (ask) => ask('DELETE', `/traits/CUSTOM_${below(50)}`),
       async (ask) => {
         const path = `/resource_providers/${pick(hosts)}/inventories`;
         const generation = at((await ask('GET', path)).json, 'resource_provider_generation');
-        const inventories = { VCPU: { total: 1000, reserved: Math.floor(Math.random() * 9) } };
+        const inventories = { VCPU: { total: 1000, reserved: below(9) } };
         await ask('PUT', path, { resource_provider_generation: generation, inventories });
       },
       // Another program, whose writes are logged.
