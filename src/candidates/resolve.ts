@@ -53,7 +53,7 @@ export type KnownNames = Pick<Fleet, 'classes' | 'traits'> & { readonly byUuid: 
 export type Satisfiable = {
   /** Whether some root has such traits. */
   readonly hasRoot: (rootTraits: TraitIds) => boolean;
-  /** Whether some provider is in all these aggregates. */
+  /** Whether some provider is in all these aggregates; not called without any. */
   readonly hasMember: (memberOf: ResolvedGroup['memberOf']) => Pieces<boolean>;
   /** Whether a group by itself has a result. */
   readonly isSatisfiable: (group: ResolvedGroup, rootTraits: TraitIds) => Pieces<boolean>;
@@ -156,7 +156,7 @@ function* resolveGroup(
     return { classId: resourceClass.id, amount };
   });
   const memberOf = group.aggregates.required;
-  if (satisfiable !== undefined && !(yield* satisfiable.hasMember(memberOf))) return 'nothing';
+  if (memberOf.length > 0 && satisfiable !== undefined && !(yield* satisfiable.hasMember(memberOf))) return 'nothing';
   const traits = {
     required: group.traits.required.map((anyOf) => anyOf.map((name) => traitId(fleet, name))),
     forbidden: group.traits.forbidden.map((name) => traitId(fleet, name)),

@@ -10,6 +10,9 @@ import { jsonWriter, separator } from './json_writer.ts';
 import type { CandidateRequest } from './request.ts';
 import { summaryText, treeSummary } from './summary.ts';
 
+/** After so many rounds the turns are asked. */
+const roundsPerQuestion = 200;
+
 /** What it takes to write a candidate, and the summary of a provider, in rounds (src/rest/pieces.ts). */
 const [roundsOfCandidate, roundsOfSummary] = [5, 30];
 
@@ -49,14 +52,18 @@ export function* candidatesJson(
   json.text('{"allocation_requests": [');
   for (const candidate of candidates) {
     if (candidate === undefined) {
+      if (rounds > 0) turns?.noteResult();
       yield undefined;
       continue;
     }
     json.bytes(bytesOf(candidate), skipped);
     skipped = 0;
-    turns?.noteResult();
-    if (turns?.isOver(rounds + roundsOfCandidate)) yield undefined;
-    rounds = 0;
+    rounds += roundsOfCandidate;
+    if (rounds > roundsPerQuestion) {
+      turns?.noteResult();
+      if (turns?.isOver(rounds)) yield undefined;
+      rounds = 0;
+    }
     if (!json.isFull()) continue;
     yield json.take();
     if (!keepsSummaries) continue;

@@ -53,7 +53,8 @@ export function openSearch(fleet: Fleet, resolved: Resolution, options: SearchOp
   const found = Iterator.from(anchors);
   const listed: Provider[] = [];
   const candidatesAt = candidatesOf(resolved, sharing, within, { turns });
-  const candidates = (roundRobin ? interleave : chain)([found, listed], candidatesAt, tally, turns);
+  const pace: Pace = { turns, anchors: resolved.groups.length === 1 ? anchorsPerQuestion : 1 };
+  const candidates = (roundRobin ? interleave : chain)([found, listed], candidatesAt, tally, pace);
   return {
     candidates: sharing.exists ? withoutRepetition(candidates, sharing) : candidates,
     settle: () => {
@@ -81,6 +82,12 @@ type Anchors = readonly [found: IteratorObject<Provider>, listed: readonly Provi
 
 type Found = Generator<Candidate | undefined>;
 
+/** The turns of a search, and after how many anchors they are asked. */
+type Pace = { readonly turns: Turns | undefined; readonly anchors: number };
+
+/** With one group an anchor takes less than the question whether a turn is over. */
+const anchorsPerQuestion = 16;
+
 /**
  * Looks up the names of a request.
  *
@@ -97,7 +104,6 @@ export const resolveForSearch = (
   resolveRequest(fleet, request, {
     hasRoot: (rootTraits) => fleet.roots.some(withTraits(rootTraits)),
     *hasMember(memberOf) {
-      if (memberOf.length === 0) return true;
       for (const aggregate of fleet.inAggregate.fewest(memberOf).keys) {
         for (const provider of fleet.inAggregate.of(aggregate)) {
           if (isMemberOf(provider, memberOf) || overspends(work, memberOf.length)) return true;
@@ -119,10 +125,17 @@ export const resolveForSearch = (
     },
   });
 
-function* chain(anchors: Anchors, candidatesAt: CandidatesAt, tally: Tally, turns: Turns | undefined): Found {
+function* chain(
+  anchors: Anchors,
+  candidatesAt: CandidatesAt,
+  tally: Tally,
+  { turns, anchors: perQuestion }: Pace,
+): Found {
+  let visited = 0;
   for (const some of anchors) {
     for (const anchor of some) {
-      if (turns?.isOver()) yield undefined;
+      visited += 1;
+      if (visited % perQuestion === 0 && turns?.isOver(perQuestion)) yield undefined;
       const candidates = candidatesAt(anchor);
       // An array has one candidate at most. To iterate over it would take longer than to find that candidate.
       if (!Array.isArray(candidates)) {
@@ -143,11 +156,18 @@ function* chain(anchors: Anchors, candidatesAt: CandidatesAt, tally: Tally, turn
  * The first candidate of each anchor, then the second of each, and so on. An anchor is searched only when its turn
  * comes.
  */
-function* interleave(anchors: Anchors, candidatesAt: CandidatesAt, tally: Tally, turns: Turns | undefined): Found {
+function* interleave(
+  anchors: Anchors,
+  candidatesAt: CandidatesAt,
+  tally: Tally,
+  { turns, anchors: perQuestion }: Pace,
+): Found {
   let left: Iterator<Candidate | undefined>[] = [];
+  let visited = 0;
   for (const some of anchors) {
     for (const anchor of some) {
-      if (turns?.isOver()) yield undefined;
+      visited += 1;
+      if (visited % perQuestion === 0 && turns?.isOver(perQuestion)) yield undefined;
       const candidates = candidatesAt(anchor);
       if (Array.isArray(candidates)) {
         // An array has one candidate at most, so the anchor gets no second turn.

@@ -49,6 +49,9 @@ export type ExplainOptions = {
   readonly turns?: Turns | undefined;
 };
 
+/** A condition may take so many rounds that the clock is looked at after each. */
+const roundsOfCondition = 1_000;
+
 /** About a tenth of a second. */
 const mostLooks = 6_000_000;
 
@@ -104,6 +107,7 @@ export function* explain(
 
   const figures: ConditionFigures[] = [];
   for (const [place, condition] of conditions.entries()) {
+    if (turns?.isOver(roundsOfCondition)) yield undefined;
     const isBetween = condition.kind === 'isolate' || condition.kind === 'subtree';
     const trees = mayFitOther[place] ?? [];
     const largest =

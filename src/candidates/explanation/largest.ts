@@ -66,6 +66,7 @@ export function* largestAmount(
     if (providers.length * taken.length > mostAmounts || overspends(probes.work, providers.length * taken.length)) {
       return undefined;
     }
+    if (turns?.isOver(providers.length * taken.length)) yield undefined;
     const amounts = new Set(providers.flatMap((provider) => taken.map((sum) => largestBeside(provider, classId, sum))));
     for (const amount of [...amounts].sort((a, b) => b - a)) {
       if (amount <= largest) break;

@@ -49,6 +49,7 @@ export function createProbes(names: KnownNames, sharing: Sharing, work: Work): P
       let probe: Probe | undefined;
       return (anchor) => {
         if (probe === undefined) {
+          if (work.looks < 0) return undefined;
           const wanted = conditions();
           if (overspends(work, wanted.length * looksToResolve)) return undefined;
           const resolved = resolveVariant(names, requestWith(wanted));
