@@ -60,8 +60,12 @@ function heldChunks(chunks: ChunkMaker, hold: Hold, turns: Turns, tooWide: TooWi
     });
   };
   const next = (): ReturnType<JsonChunks['next']> => {
-    if (isLost) throw changedTooMuch();
     turns.begin();
+    return goOn();
+  };
+  /** Goes on in a turn that has begun. */
+  const goOn = (): ReturnType<JsonChunks['next']> => {
+    if (isLost) throw changedTooMuch();
     try {
       const step = maker?.next() ?? done;
       if (!step.done && step.value === undefined) return afterOthers();
@@ -83,7 +87,7 @@ function heldChunks(chunks: ChunkMaker, hold: Hold, turns: Turns, tooWide: TooWi
       forget();
       throw error;
     }
-    return next();
+    return goOn();
   };
   /** A client that reads fast asks for the next chunk at once, before others are served. */
   const nextAfterOthers = async (): ReturnType<typeof afterOthers> => {

@@ -36,8 +36,8 @@ export type Turns = {
   noteResult(): void;
 };
 
-/** After so many rounds, some 0.1 ms, the clock is looked at. */
-const roundsPerLook = 1_000;
+/** After so many rounds, some 0.1 ms, the clock is looked at. Work that may take longer gives as many, so that it is looked at now. */
+export const roundsPerLook = 1_000;
 
 /**
  * What the turns of all requests took since others were served last, in milliseconds. Many requests may come at once: where the first
@@ -141,12 +141,17 @@ const tooMuch: TooWide = () =>
  */
 export function inPieces<Result>(work: Pieces<Result>, turns: Turns, tooWide?: TooWide): Result | Promise<Result> {
   turns.begin();
+  return goOn(work, turns, tooWide);
+}
+
+/** Goes on in a turn that has begun. */
+function goOn<Result>(work: Pieces<Result>, turns: Turns, tooWide?: TooWide): Result | Promise<Result> {
   for (let step = work.next(); ; step = work.next()) {
     if (step.done) {
       turns.end();
       return step.value;
     }
-    if (turns.isOver(roundsPerLook)) return turns.pass(tooWide).then(() => inPieces(work, turns, tooWide));
+    if (turns.isOver(roundsPerLook)) return turns.pass(tooWide).then(() => goOn(work, turns, tooWide));
   }
 }
 

@@ -1,6 +1,6 @@
 import { hasAnyTrait } from '../../fleet/filters.ts';
 import { type Provider, treeOf } from '../../fleet/provider.ts';
-import type { Pieces, Turns } from '../../rest/pieces.ts';
+import { type Pieces, roundsPerLook, type Turns } from '../../rest/pieces.ts';
 import type { Candidate } from '../candidate.ts';
 import { choiceAlone, granularProviders, isAlone } from '../choices.ts';
 import { candidatesOf } from '../combinations.ts';
@@ -32,9 +32,6 @@ const mostWays = 16;
 /** If `fill` does not reach the upper bound, and the bound is not above this, `spread` is tried as well. */
 export const mostOneByOne = 200;
 
-/** A search at one tree may take so many rounds that the clock is looked at after each. */
-const roundsOfSearch = 1_000;
-
 /**
  * @param work how many looks all trees may take together
  * @param turns those after which the work at a tree pauses
@@ -65,7 +62,7 @@ export function treeCounter(
     let placed = 0;
     let takes = first;
     while (placed < max && work.looks > 0) {
-      if (turns?.isOver(roundsOfSearch)) yield undefined;
+      if (turns?.isOver(roundsPerLook)) yield undefined;
       takes = placed === 0 && takes !== undefined ? takes : ways(anchor, 1)[0];
       if (takes === undefined) break;
       const times = Math.min(timesOf(takes), max - placed);
@@ -79,7 +76,7 @@ export function treeCounter(
   const spread: Filling = function* (anchor, max, raise) {
     let placed = 0;
     while (placed < max && work.looks > 0) {
-      if (turns?.isOver(roundsOfSearch)) yield undefined;
+      if (turns?.isOver(roundsPerLook)) yield undefined;
       let best: { readonly takes: readonly Take[]; readonly left: number } | undefined;
       for (const takes of ways(anchor, mostWays)) {
         const left = takes.reduce((sum, { provider, classId, amount }) => sum + timesAt(provider, classId, amount), 0);

@@ -1,6 +1,6 @@
 import type { Fleet } from '../../fleet/fleet.ts';
 import { type Provider, treeOf } from '../../fleet/provider.ts';
-import type { Pieces, Turns } from '../../rest/pieces.ts';
+import { type Pieces, roundsPerLook, type Turns } from '../../rest/pieces.ts';
 import type { Condition } from '../conditions.ts';
 import type { KnownNames } from '../resolve.ts';
 import { type Sharing, sharingIn } from '../sharing.ts';
@@ -48,9 +48,6 @@ export type ExplainOptions = {
   /** The turns after which the work pauses; without them it goes on to its end. */
   readonly turns?: Turns | undefined;
 };
-
-/** A condition may take so many rounds that the clock is looked at after each. */
-const roundsOfCondition = 1_000;
 
 /** About a tenth of a second. */
 const mostLooks = 6_000_000;
@@ -107,7 +104,7 @@ export function* explain(
 
   const figures: ConditionFigures[] = [];
   for (const [place, condition] of conditions.entries()) {
-    if (turns?.isOver(roundsOfCondition)) yield undefined;
+    if (turns?.isOver(roundsPerLook)) yield undefined;
     const isBetween = condition.kind === 'isolate' || condition.kind === 'subtree';
     const trees = mayFitOther[place] ?? [];
     const largest =

@@ -1,14 +1,11 @@
 import { inventoryOf, type Provider, treeOf } from '../../fleet/provider.ts';
 import { capacity } from '../../placement/inventory.ts';
-import type { Pieces, Turns } from '../../rest/pieces.ts';
+import { type Pieces, roundsPerLook, type Turns } from '../../rest/pieces.ts';
 import { type Condition, type ResourceCondition, requestWith } from '../conditions.ts';
 import { type KnownNames, type ResolvedRequest, resolveVariant } from '../resolve.ts';
 import type { Sharing } from '../sharing.ts';
 import { overspends } from '../work.ts';
 import type { Probes } from './probes.ts';
-
-/** A search at one tree may take so many rounds that the clock is looked at after each. */
-const roundsOfProbe = 1_000;
 
 /** How many amounts are tried at one tree at most. */
 const mostAmounts = 50_000;
@@ -70,7 +67,7 @@ export function* largestAmount(
     const amounts = new Set(providers.flatMap((provider) => taken.map((sum) => largestBeside(provider, classId, sum))));
     for (const amount of [...amounts].sort((a, b) => b - a)) {
       if (amount <= largest) break;
-      if (turns?.isOver(roundsOfProbe)) yield undefined;
+      if (turns?.isOver(roundsPerLook)) yield undefined;
       const probe = known.get(amount) ?? probeFor(amount);
       known.set(amount, probe);
       const verdict = probe(anchor);

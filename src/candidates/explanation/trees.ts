@@ -1,5 +1,5 @@
 import { type Provider, treeOf } from '../../fleet/provider.ts';
-import type { Pieces, Turns } from '../../rest/pieces.ts';
+import { type Pieces, roundsPerLook, type Turns } from '../../rest/pieces.ts';
 import { isAlone } from '../choices.ts';
 import { type Condition, conditionsWithout, losesItsGroup } from '../conditions.ts';
 import type { KnownNames } from '../resolve.ts';
@@ -93,9 +93,6 @@ function judgeOfLone(
   };
 }
 
-/** A search at one tree may take so many rounds that the clock is looked at after each. */
-const roundsOfProbe = 1_000;
-
 /** Judges any tree. */
 function judgeBySearch(
   conditions: readonly Condition[],
@@ -120,7 +117,7 @@ function judgeBySearch(
     *first(anchor, verdicts) {
       verdicts.fits = fitsAll(anchor);
       for (const [place, condition] of conditions.entries()) {
-        if (turns?.isOver(roundsOfProbe)) yield undefined;
+        if (turns?.isOver(roundsPerLook)) yield undefined;
         const isImplied = verdicts.fits === true && condition.kind === 'resource';
         verdicts.alone[place] = isImplied || alone[place]?.(anchor);
       }
@@ -129,14 +126,14 @@ function judgeBySearch(
       const { fits } = verdicts;
       let failedAt = Number.POSITIVE_INFINITY;
       for (let place = 0; place < conditions.length; place++) {
-        if (turns?.isOver(roundsOfProbe)) yield undefined;
+        if (turns?.isOver(roundsPerLook)) yield undefined;
         const isImplied = isMonotone && (fits === true || failedAt < place);
         const verdict = isImplied ? fits === true : left[place]?.(anchor);
         verdicts.left[place] = verdict;
         if (isMonotone && verdict === false && place < failedAt) failedAt = place;
       }
       for (let place = 0; place < conditions.length; place++) {
-        if (turns?.isOver(roundsOfProbe)) yield undefined;
+        if (turns?.isOver(roundsPerLook)) yield undefined;
         const isRelaxed = relaxes[place] === true;
         const failsBefore = isMonotone && failedAt < place;
         const isImplied = failsBefore || (isRelaxed && fits === true);
