@@ -1,8 +1,8 @@
-import { jsonWriter } from '../candidates/json_writer.ts';
+import type { ProviderAllocationRow } from '../../db/statements/claims/read_provider_allocations.ts';
 import type { Answer, ApiRequest, Endpoint } from '../rest/endpoint.ts';
 import { noSuchProvider, notFound } from '../rest/errors.ts';
 import type { ChunkMaker } from '../rest/json_body.ts';
-import { inOrderOfMembers, madeInTurns, notOfTheFleet, writeItems } from '../rest/made_in_turns.ts';
+import { inOrderOfMembers, madeInTurns, notOfTheFleet, writeList } from '../rest/made_in_turns.ts';
 import { since } from '../rest/microversions.ts';
 import type { Turns } from '../rest/pieces.ts';
 import { changesToken } from './changes_token.ts';
@@ -33,35 +33,38 @@ async function show(request: ApiRequest, { allocationReads, fleet }: Dependencie
   const rows = await allocationReads.onProvider(uuid, { withFormer: goesOn(request.version) });
   const [first] = rows;
   if (first === undefined) throw notFound(`Resource provider '${uuid}' not found: ${noSuchProvider(uuid)}`);
-  const { provider_generation: generation } = first;
-  function* make(turns: Turns): ChunkMaker {
-    const allocations = new Map<string, { resources: Record<string, number>; consumer_generation?: number | null }>();
-    for (const row of rows) {
-      if (turns.isOver(roundsPerRow)) yield;
-      const { consumer_uuid, class_name, used } = row;
-      if (consumer_uuid === null || class_name === null || used === null) continue;
-      const entry = allocations.get(consumer_uuid) ?? {
-        resources: {},
-        ...(request.version >= since.consumerGenerations ? { consumer_generation: generationOfRow(request, row) } : {}),
-      };
-      entry.resources[class_name] = used;
-      allocations.set(consumer_uuid, entry);
-    }
-    const json = jsonWriter();
-    json.text('{"allocations":{');
-    yield* writeItems(json, turns, inOrderOfMembers(allocations), {
-      textOf: ([uuid, entry]) => `${JSON.stringify(uuid)}:${JSON.stringify(entry)}`,
-      separator: ',',
-    });
-    json.text(`},"resource_provider_generation":${generation}}`);
-    yield json.take();
-  }
   return {
     status: 200,
-    ...(await madeInTurns(request, notOfTheFleet, make)),
+    ...(await madeInTurns(request, notOfTheFleet, (turns) => write(request, rows, first, turns))),
     lastModified: newest(rows.map(({ modified }) => modified ?? undefined)),
     ...token,
   };
+}
+
+function* write(
+  request: ApiRequest,
+  rows: readonly ProviderAllocationRow[],
+  { provider_generation: generation }: ProviderAllocationRow,
+  turns: Turns,
+): ChunkMaker {
+  const allocations = new Map<string, { resources: Record<string, number>; consumer_generation?: number | null }>();
+  for (const row of rows) {
+    if (turns.isOver(roundsPerRow)) yield;
+    const { consumer_uuid, class_name, used } = row;
+    if (consumer_uuid === null || class_name === null || used === null) continue;
+    const entry = allocations.get(consumer_uuid) ?? {
+      resources: {},
+      ...(request.version >= since.consumerGenerations ? { consumer_generation: generationOfRow(request, row) } : {}),
+    };
+    entry.resources[class_name] = used;
+    allocations.set(consumer_uuid, entry);
+  }
+  yield* writeList(turns, inOrderOfMembers(allocations), {
+    begin: '{"allocations":{',
+    textOf: ([uuid, entry]) => `${JSON.stringify(uuid)}:${JSON.stringify(entry)}`,
+    separator: ',',
+    end: `},"resource_provider_generation":${generation}}`,
+  });
 }
 
 /** How long a row takes, in rounds of `Turns.isOver`: a shared pool may have a hundred thousand. */

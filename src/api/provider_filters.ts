@@ -52,73 +52,82 @@ export type FindProviders = (fleet: Fleet, turns: Turns) => Pieces<readonly Prov
  * @throws ApiError 400 for parameters that the version does not have, or bad values
  */
 export function filterProviders(query: Query, version: number): FindProviders {
-  const values: { readonly [name in keyof typeof parameters]?: string | undefined } = checkQuery(
-    query,
-    bySince(schemas, version),
-  );
+  const values: Filters['values'] = checkQuery(query, bySince(schemas, version));
   const aggregates = parseMemberOf(query, '', version);
   const traits = parseRequired(query, '', version);
   const resources = values.resources === undefined ? new Map<string, number>() : parseResources(values.resources);
 
-  // The order of the steps is upstream's: an empty result ends the search before later names are looked up.
-  return function* find(fleet, turns) {
-    const { traits: traitNames, classes } = fleet; // those of this moment, also after a pause
-    // Undefined as long as all may be found: what few providers have need not be looked for among all.
-    let found: readonly Provider[] | undefined;
-    const keepOnly = (provider: Provider | undefined): void => {
-      found = provider === undefined || found?.includes(provider) === false ? [] : [provider];
-    };
-    if (values.in_tree) {
-      const node = fleet.byUuid.get(values.in_tree);
-      if (node === undefined) return [];
-      found = treeOf(node.root);
-    }
-    if (values.name) keepOnly(fleet.byName.get(values.name));
-    if (values.uuid) keepOnly(fleet.byUuid.get(values.uuid));
-    const required = traits.required.map((anyOf) => anyOf.map((name) => requiredTraitId(traitNames, name)));
-    const isFiltered = required.length + aggregates.required.length > 0;
-    const all = found === undefined || isFiltered ? fleet.byId.list() : [];
-    // The sets of the fleet change with it, so what is needed of them is copied before the first pause.
-    const mayHave = required.length === 0 ? [] : inOrder(fleet.withTrait.smallest(required), all);
-    const mayBeIn =
-      aggregates.required.length === 0 ? [] : inOrder(fleet.inAggregate.smallest(aggregates.required), all);
+  return (fleet, turns) => find(fleet, { values, aggregates, traits, resources }, turns);
+}
 
-    if (required.length > 0) {
-      const hasRequired = onLists(traitsOf, (traitIds) => hasRequiredTraits(traitIds, required));
-      const rounds = 1 + required.flat().length;
-      const having = yield* keep(mayHave, hasRequired, rounds, turns);
-      if (having.length === 0) return [];
-      found = found === undefined ? having : yield* keep(found, hasRequired, rounds, turns);
-    }
-    if (traits.forbidden.length > 0) {
-      const forbidden = traits.forbidden.map((name) => requiredTraitId(traitNames, name));
-      const hasNone = onLists(traitsOf, (traitIds) => !hasAnyTrait(traitIds, forbidden));
-      found = yield* keep(found ?? all, hasNone, 1 + forbidden.length, turns);
-    }
-    if (aggregates.required.length > 0) {
-      const isMember = onLists(aggregatesOf, (own) => isMemberOf({ aggregates: own }, aggregates.required));
-      const rounds = 1 + aggregates.required.flat().length;
-      const members = yield* keep(mayBeIn, isMember, rounds, turns);
-      if (members.length === 0) return [];
-      found = found === undefined ? members : yield* keep(found, isMember, rounds, turns);
-    }
-    if (aggregates.forbidden.length > 0) {
-      const isInNone = onLists(aggregatesOf, (own) => !isInAny({ aggregates: own }, aggregates.forbidden));
-      found = yield* keep(found ?? all, isInNone, 1 + aggregates.forbidden.length, turns);
-    }
-    for (const [name, amount] of resources) {
-      const resourceClass = classes.byName.get(name);
-      if (resourceClass === undefined) {
-        throw badRequest(`Invalid resource class in resources parameter: ${noSuchClass(name)}`);
-      }
-      const hasRoom = (provider: Provider): boolean => {
-        const inventory = inventoryOf(provider, resourceClass.id);
-        return inventory !== undefined && hasRoomFor(inventory, amount);
-      };
-      found = yield* keep(found ?? all, hasRoom, 1, turns);
-    }
-    return found ?? all;
+type Filters = {
+  readonly values: { readonly [name in keyof typeof parameters]?: string | undefined };
+  readonly aggregates: ReturnType<typeof parseMemberOf>;
+  readonly traits: ReturnType<typeof parseRequired>;
+  readonly resources: ReadonlyMap<string, number>;
+};
+
+/** The order of the steps is upstream's: an empty result ends the search before later names are looked up. */
+function* find(
+  fleet: Fleet,
+  { values, aggregates, traits, resources }: Filters,
+  turns: Turns,
+): Pieces<readonly Provider[]> {
+  const { traits: traitNames, classes } = fleet; // those of this moment, also after a pause
+  // Undefined as long as all may be found: what few providers have need not be looked for among all.
+  let found: readonly Provider[] | undefined;
+  const keepOnly = (provider: Provider | undefined): void => {
+    found = provider === undefined || found?.includes(provider) === false ? [] : [provider];
   };
+  if (values.in_tree) {
+    const node = fleet.byUuid.get(values.in_tree);
+    if (node === undefined) return [];
+    found = treeOf(node.root);
+  }
+  if (values.name) keepOnly(fleet.byName.get(values.name));
+  if (values.uuid) keepOnly(fleet.byUuid.get(values.uuid));
+  const required = traits.required.map((anyOf) => anyOf.map((name) => requiredTraitId(traitNames, name)));
+  const isFiltered = required.length + aggregates.required.length > 0;
+  const all = found === undefined || isFiltered ? fleet.byId.list() : [];
+  // The sets of the fleet change with it, so what is needed of them is copied before the first pause.
+  const mayHave = required.length === 0 ? [] : inOrder(fleet.withTrait.smallest(required), all);
+  const mayBeIn = aggregates.required.length === 0 ? [] : inOrder(fleet.inAggregate.smallest(aggregates.required), all);
+
+  if (required.length > 0) {
+    const hasRequired = onLists(traitsOf, (traitIds) => hasRequiredTraits(traitIds, required));
+    const rounds = 1 + required.flat().length;
+    const having = yield* keep(mayHave, hasRequired, rounds, turns);
+    if (having.length === 0) return [];
+    found = found === undefined ? having : yield* keep(found, hasRequired, rounds, turns);
+  }
+  if (traits.forbidden.length > 0) {
+    const forbidden = traits.forbidden.map((name) => requiredTraitId(traitNames, name));
+    const hasNone = onLists(traitsOf, (traitIds) => !hasAnyTrait(traitIds, forbidden));
+    found = yield* keep(found ?? all, hasNone, 1 + forbidden.length, turns);
+  }
+  if (aggregates.required.length > 0) {
+    const isMember = onLists(aggregatesOf, (own) => isMemberOf({ aggregates: own }, aggregates.required));
+    const rounds = 1 + aggregates.required.flat().length;
+    const members = yield* keep(mayBeIn, isMember, rounds, turns);
+    if (members.length === 0) return [];
+    found = found === undefined ? members : yield* keep(found, isMember, rounds, turns);
+  }
+  if (aggregates.forbidden.length > 0) {
+    const isInNone = onLists(aggregatesOf, (own) => !isInAny({ aggregates: own }, aggregates.forbidden));
+    found = yield* keep(found ?? all, isInNone, 1 + aggregates.forbidden.length, turns);
+  }
+  for (const [name, amount] of resources) {
+    const resourceClass = classes.byName.get(name);
+    if (resourceClass === undefined) {
+      throw badRequest(`Invalid resource class in resources parameter: ${noSuchClass(name)}`);
+    }
+    const hasRoom = (provider: Provider): boolean => {
+      const inventory = inventoryOf(provider, resourceClass.id);
+      return inventory !== undefined && hasRoomFor(inventory, amount);
+    };
+    found = yield* keep(found ?? all, hasRoom, 1, turns);
+  }
+  return found ?? all;
 }
 
 /** After so many rounds, some 10 microseconds, it is asked whether the turn is over. */

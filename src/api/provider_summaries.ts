@@ -1,5 +1,4 @@
 import * as v from 'valibot';
-import { jsonWriter } from '../candidates/json_writer.ts';
 import {
   aggregatesOf,
   hasAnyTrait,
@@ -16,7 +15,7 @@ import type { Answer, ApiRequest, Endpoint } from '../rest/endpoint.ts';
 import { badRequest, noSuchProvider } from '../rest/errors.ts';
 import type { ChunkMaker } from '../rest/json_body.ts';
 import { object, text, uuidText } from '../rest/json_schema.ts';
-import { madeInTurns, writeItems } from '../rest/made_in_turns.ts';
+import { madeInTurns, writeList } from '../rest/made_in_turns.ts';
 import { since } from '../rest/microversions.ts';
 import type { Pieces, Turns } from '../rest/pieces.ts';
 import { checkQuery, refuseRepeated } from '../rest/query_schema.ts';
@@ -69,20 +68,25 @@ async function list(request: ApiRequest, { fleet }: Dependencies): Promise<Answe
   checkMarker(marker, (uuid) => current.byUuid.has(uuid));
   const wanted = filter(current);
   const token = changesToken(request, fleet);
-  function* make(turns: Turns): ChunkMaker {
-    const textOf = summaryWriter(current);
-    const found = yield* pageBehind(current, wanted, { marker: marker ?? '', count: limit + 1 }, turns);
-    const page = found.slice(0, limit);
-    const last = page.at(-1);
-    const links = found.length > limit && last !== undefined ? nextLink(request, path, last.uuid) : undefined;
-    const json = jsonWriter();
-    json.text('{"provider_summaries": [');
-    yield* writeItems(json, turns, page, { textOf, separator: ', ' });
-    json.text(links === undefined ? ']}' : `], "provider_summaries_links": ${asciiJson(links)}}`);
-    yield json.take();
-  }
+  const make = (turns: Turns) => write(request, current, wanted, { limit, marker: marker ?? '' }, turns);
   const body = await madeInTurns(request, fleet, make, filtersTooWide);
   return { status: 200, ...body, lastModified: new Date(), ...token };
+}
+
+function* write(
+  request: ApiRequest,
+  fleet: Fleet,
+  wanted: Wanted,
+  { limit, marker }: { readonly limit: number; readonly marker: string },
+  turns: Turns,
+): ChunkMaker {
+  const textOf = summaryWriter(fleet);
+  const found = yield* pageBehind(fleet, wanted, { marker, count: limit + 1 }, turns);
+  const page = found.slice(0, limit);
+  const last = page.at(-1);
+  const links = found.length > limit && last !== undefined ? nextLink(request, path, last.uuid) : undefined;
+  const end = links === undefined ? ']}' : `], "provider_summaries_links": ${asciiJson(links)}}`;
+  yield* writeList(turns, page, { begin: '{"provider_summaries": [', textOf, separator: ', ', end });
 }
 
 /** Which providers are asked for. */

@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto';
 import * as v from 'valibot';
 import { deleteProvider } from '../../db/statements/providers/delete_provider.ts';
 import type { ProviderWrite } from '../../db/statements/providers/provider_write.ts';
-import { jsonWriter } from '../candidates/json_writer.ts';
 import { newProviderTags, providerTagOf } from '../fleet/entity_tags.ts';
 import type { FleetKeeper } from '../fleet/keeper.ts';
 import type { Provider } from '../fleet/provider.ts';
@@ -11,8 +10,9 @@ import { type Answer, type ApiRequest, type Endpoint, noContent } from '../rest/
 import { badRequest, conflict, errorCodes, notFound } from '../rest/errors.ts';
 import type { ChunkMaker } from '../rest/json_body.ts';
 import { integer, list as listOf, object, text, uuidText } from '../rest/json_schema.ts';
-import { madeInTurns, writeItems } from '../rest/made_in_turns.ts';
+import { madeInTurns, writeList } from '../rest/made_in_turns.ts';
 import { since } from '../rest/microversions.ts';
+import type { Pieces, Turns } from '../rest/pieces.ts';
 import { bySince } from '../rest/versions.ts';
 import { changesToken } from './changes_token.ts';
 import type { Dependencies } from './dependencies.ts';
@@ -79,18 +79,30 @@ async function list(request: ApiRequest, { fleet }: Dependencies): Promise<Answe
     return { status: 200, json, lastModified: newest(step.value.map(modifiedAtMs)), ...token };
   }
   let lastModified: Date | undefined;
-  function* make(): ChunkMaker {
-    if (!step.done) yield;
-    const providers = step.done ? step.value : yield* work;
+  const note = (providers: readonly Provider[]): void => {
     lastModified = newest(providers.map(modifiedAtMs));
-    const json = jsonWriter();
-    json.text('{"resource_providers":[');
-    yield* writeItems(json, turns, providers, { textOf: providerWriter(request), separator: ',' });
-    json.text(']}');
-    yield json.take();
-  }
-  const body = await madeInTurns(request, fleet, make, filtersTooWide);
+  };
+  const body = await madeInTurns(request, fleet, () => write(request, step, work, turns, note), filtersTooWide);
   return { status: 200, ...body, ...(lastModified === undefined ? {} : { lastModified }), ...token };
+}
+
+/** @param note called with the providers before the first of them is written */
+function* write(
+  request: ApiRequest,
+  step: IteratorResult<undefined, readonly Provider[]>,
+  work: Pieces<readonly Provider[]>,
+  turns: Turns,
+  note: (providers: readonly Provider[]) => void,
+): ChunkMaker {
+  if (!step.done) yield;
+  const providers = step.done ? step.value : yield* work;
+  note(providers);
+  yield* writeList(turns, providers, {
+    begin: '{"resource_providers":[',
+    textOf: providerWriter(request),
+    separator: ',',
+    end: ']}',
+  });
 }
 
 /** Clients mostly ask for one provider. An answer with up to so many takes less time in one piece. */

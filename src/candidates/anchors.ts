@@ -1,7 +1,7 @@
 import { withTraits } from '../fleet/filters.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import type { Postings } from '../fleet/postings.ts';
-import { type Provider, treeOf } from '../fleet/provider.ts';
+import { type Provider, treeOf, treeSize } from '../fleet/provider.ts';
 import { type Order, walk } from './order.ts';
 import { demandsOf, passingFullTrees, type Tally } from './passing_full_trees.ts';
 import { prefetched } from './prefetch.ts';
@@ -88,7 +88,7 @@ function rarest(
     considerAny(fleet.withTrait, group.traits.required);
     considerAny(fleet.inAggregate, group.memberOf);
     const { treeRoot } = group;
-    if (treeRoot !== undefined && group.resources.length > 0) consider(treeOf(treeRoot).length, () => treeOf(treeRoot));
+    if (treeRoot !== undefined && group.resources.length > 0) consider(treeSize(treeRoot), () => treeOf(treeRoot));
   }
   return fewest && { size: fewest.size, providers: fewest.providers() };
 }

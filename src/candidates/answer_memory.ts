@@ -13,7 +13,7 @@ const idleLimitBytes = 64 * 1024 * 1024;
 
 /** Memory of at least this size, with any content. It may be given back when no code reads or writes it any more. */
 export function lendMemory(bytes: number): Buffer<ArrayBuffer> {
-  if (bytes < leastBytes) return Buffer.allocUnsafeSlow(bytes);
+  if (bytes < leastBytes) return Buffer.allocUnsafe(bytes);
   const size = 2 ** Math.ceil(Math.log2(bytes));
   const found = idle.find(({ length }) => length === size);
   if (found !== undefined) idle = idle.filter((other) => other !== found);

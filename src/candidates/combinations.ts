@@ -1,4 +1,4 @@
-import { type Provider, treeOf } from '../fleet/provider.ts';
+import { type Provider, treeSize } from '../fleet/provider.ts';
 import { type ApiError, badRequest } from '../rest/errors.ts';
 import type { Candidate } from './candidate.ts';
 import { openCheckPace } from './check_pace.ts';
@@ -48,7 +48,7 @@ export function candidatesOf(
   if (only === undefined || groups.length > 1) {
     const sharedClasses = classesOfSeveral(request);
     return (anchor) => {
-      if (limits.turns !== undefined && groups.length * treeOf(anchor).length > mostAtOnce) {
+      if (limits.turns !== undefined && groups.length * treeSize(anchor) > mostAtOnce) {
         return combinationsInPieces(anchor, request, sharing, order, sharedClasses, limits);
       }
       const steps = stepsAt(anchor, request, sharing, order, limits);

@@ -117,9 +117,10 @@ function* canMatch(
       provider = left;
     }
   };
-  const match = function* (added: number): Pieces<boolean> {
+  for (const added of options.keys()) {
     const movers = new Map<Provider, number>();
     const toMove = [added];
+    let free: Provider | undefined;
     for (const group of toMove) {
       const choices = options[group] ?? [];
       if (turns?.isOver(choices.length)) yield undefined;
@@ -129,14 +130,15 @@ function* canMatch(
         movers.set(provider, group);
         const there = groupsAt.get(provider);
         if ((there?.size ?? 0) < mostAt(provider)) {
-          moveAlong(provider, movers);
-          return true;
+          free = provider;
+          break;
         }
         for (const other of there ?? []) toMove.push(other);
       }
+      if (free !== undefined) break;
     }
-    return false;
-  };
-  for (const group of options.keys()) if (!(yield* match(group))) return false;
+    if (free === undefined) return false;
+    moveAlong(free, movers);
+  }
   return true;
 }

@@ -1,6 +1,6 @@
 import { satisfiesTraits } from '../fleet/filters.ts';
 import type { Fleet } from '../fleet/fleet.ts';
-import { type Provider, treeOf } from '../fleet/provider.ts';
+import { type Provider, treeSize } from '../fleet/provider.ts';
 import { atOnce } from '../rest/pieces.ts';
 import type { AllowedTrees } from './allowed_trees.ts';
 import type { Candidate } from './candidate.ts';
@@ -110,7 +110,7 @@ function* anyRoots(
 }
 
 /** What a tree costs before its first candidate, in looks. */
-const looksAt = (anchor: Provider, groups: number): number => treeOf(anchor).length * groups * looksAtProvider;
+const looksAt = (anchor: Provider, groups: number): number => treeSize(anchor) * groups * looksAtProvider;
 const looksAtProvider = 5;
 
 /** What it costs to look up the names of one condition, in looks. */

@@ -1,5 +1,5 @@
 import type { Fleet } from '../fleet/fleet.ts';
-import { type Provider, treeOf } from '../fleet/provider.ts';
+import type { Provider } from '../fleet/provider.ts';
 import type { ChunkMaker } from '../rest/json_body.ts';
 import { since } from '../rest/microversions.ts';
 import type { Turns } from '../rest/pieces.ts';
@@ -10,11 +10,14 @@ import { jsonWriter, separator } from './json_writer.ts';
 import type { CandidateRequest } from './request.ts';
 import { summaryText, treeSummary } from './summary.ts';
 
-/** After so many rounds the turns are asked. */
+/** After so many rounds (src/rest/pieces.ts) the turns are asked. */
 const roundsPerQuestion = 200;
 
-/** What it takes to write a candidate, and the summary of a provider, in rounds (src/rest/pieces.ts). */
-const [roundsOfCandidate, roundsOfSummary] = [5, 30];
+/**
+ * What it takes to write a text, in rounds: one or two for the summary of a provider. To make it takes some 30, but each look at the
+ * clock takes time too, and comes after some 1.5 ms at the latest.
+ */
+const roundsOf = ({ length }: Buffer | string): number => length >> 8;
 
 /**
  * Generates the JSON of the answer in chunks: the candidates as they are found, then the summaries of the providers
@@ -33,16 +36,21 @@ export function* candidatesJson(
   const names = { traits: fleet.traits, classes: fleet.classes };
   // From 1.29 on: the trees that candidates use, by their roots. In the first chunk each with its summaries, which are at hand
   // when its candidates are found; later they are not kept, since a slow client may leave them in memory for long.
-  const trees = new Map<Provider, Buffer | undefined>();
+  const roots = new Set<Provider>();
+  const summaries: Buffer[] = [];
   let keepsSummaries = true;
   const providers = new Set<Provider>();
   let noted: Provider | undefined;
   /** What was written since the turns were asked last. */
   let rounds = 0;
   const noteTree = ({ root }: Provider): void => {
-    if (root !== noted && !trees.has(root)) {
-      trees.set(root, keepsSummaries ? treeSummary(fleet, names, root) : undefined);
-      if (keepsSummaries) rounds += treeOf(root).length * roundsOfSummary;
+    if (root !== noted && !roots.has(root)) {
+      roots.add(root);
+      if (keepsSummaries) {
+        const summary = treeSummary(fleet, names, root);
+        summaries.push(summary);
+        rounds += roundsOf(summary);
+      }
     }
     noted = root;
   };
@@ -58,7 +66,7 @@ export function* candidatesJson(
     }
     json.bytes(bytesOf(candidate), skipped);
     skipped = 0;
-    rounds += roundsOfCandidate;
+    rounds += 1;
     if (rounds > roundsPerQuestion) {
       turns?.noteResult();
       if (turns?.isOver(rounds)) yield undefined;
@@ -66,22 +74,28 @@ export function* candidatesJson(
     }
     if (!json.isFull()) continue;
     yield json.take();
-    if (!keepsSummaries) continue;
     keepsSummaries = false;
-    for (const root of trees.keys()) trees.set(root, undefined);
+    summaries.length = 0;
   }
   json.text('], "provider_summaries": {');
   skipped = separator.length;
-  for (const [root, summaries] of trees) {
-    json.bytes(summaries ?? treeSummary(fleet, names, root), skipped);
+  let written = 0;
+  for (const root of roots) {
+    const summary = summaries[written++] ?? treeSummary(fleet, names, root);
+    json.bytes(summary, skipped);
     skipped = 0;
-    if (turns?.isOver(treeOf(root).length * roundsOfSummary)) yield undefined;
+    rounds += roundsOf(summary);
+    if (rounds > roundsPerQuestion) {
+      if (turns?.isOver(rounds)) yield undefined;
+      rounds = 0;
+    }
     if (json.isFull()) yield json.take();
   }
   for (const provider of providers) {
-    json.text(separator.slice(skipped) + summaryText(names, provider, request, version));
+    const summary = summaryText(names, provider, request, version);
+    json.text(separator.slice(skipped) + summary);
     skipped = 0;
-    if (turns?.isOver(roundsOfSummary)) yield undefined;
+    if (turns?.isOver(roundsOf(summary))) yield undefined;
     if (json.isFull()) yield json.take();
   }
   json.text('}}');

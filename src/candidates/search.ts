@@ -1,6 +1,6 @@
 import { isMemberOf, withTraits } from '../fleet/filters.ts';
 import type { Fleet } from '../fleet/fleet.ts';
-import { type Provider, treeOf } from '../fleet/provider.ts';
+import { type Provider, treeSize } from '../fleet/provider.ts';
 import { atOnce, type Pieces, type Turns } from '../rest/pieces.ts';
 import { type AllowedTrees, allTrees } from './allowed_trees.ts';
 import { anchorsFor } from './anchors.ts';
@@ -10,7 +10,7 @@ import { type CandidatesAt, candidatesOf } from './combinations.ts';
 import type { Order } from './order.ts';
 import type { Tally } from './passing_full_trees.ts';
 import type { CandidateRequest } from './request.ts';
-import { type Resolution, resolveRequest } from './resolve.ts';
+import { type Resolution, type ResolvedGroup, type ResolvedRequest, resolveRequest } from './resolve.ts';
 import { type Sharing, sharingIn } from './sharing.ts';
 import { visitTrees } from './tree_visit.ts';
 import { type Limits, overspends } from './work.ts';
@@ -52,9 +52,14 @@ export function openSearch(fleet: Fleet, resolved: Resolution, options: SearchOp
   const { anchors, within, tally } = visitTrees(fleet, resolved, sharing, { ties: order, allowed });
   const found = Iterator.from(anchors);
   const listed: Provider[] = [];
+  let next = 0;
+  const nextAnchor = (): Provider | undefined => {
+    const { done, value } = found.next();
+    return done ? listed[next++] : value;
+  };
   const candidatesAt = candidatesOf(resolved, sharing, within, { turns });
   const pace: Pace = { turns, anchors: resolved.groups.length === 1 ? anchorsPerQuestion : 1 };
-  const candidates = (roundRobin ? interleave : chain)([found, listed], candidatesAt, tally, pace);
+  const candidates = (roundRobin ? interleave : chain)(nextAnchor, candidatesAt, tally, pace);
   return {
     candidates: sharing.exists ? withoutRepetition(candidates, sharing) : candidates,
     settle: () => {
@@ -77,8 +82,8 @@ export const search = (
     (candidate) => candidate !== undefined,
   );
 
-/** The roots of trees that are found one by one, and behind them those that were listed instead. */
-type Anchors = readonly [found: IteratorObject<Provider>, listed: readonly Provider[]];
+/** The root of the next tree: those that are found one by one, and behind them those that were listed instead. */
+type NextAnchor = () => Provider | undefined;
 
 type Found = Generator<Candidate | undefined>;
 
@@ -99,55 +104,67 @@ export const resolveForSearch = (
   fleet: Fleet,
   request: CandidateRequest,
   sharing: Sharing = sharingIn(fleet),
-  { work, turns }: Limits = {},
+  limits: Limits = {},
 ): Pieces<Resolution> =>
   resolveRequest(fleet, request, {
     hasRoot: (rootTraits) => fleet.roots.some(withTraits(rootTraits)),
-    *hasMember(memberOf) {
-      for (const aggregate of fleet.inAggregate.fewest(memberOf).keys) {
-        for (const provider of fleet.inAggregate.of(aggregate)) {
-          if (isMemberOf(provider, memberOf) || overspends(work, memberOf.length)) return true;
-          if (turns?.isOver(memberOf.length)) yield undefined;
-        }
-      }
-      return false;
-    },
-    *isSatisfiable(group, rootTraits) {
-      for (const anchor of anchorsFor(fleet, { groups: [group], rootTraits }, sharing, 'steady')) {
-        for (const choice of choicesFor(group, anchor, sharing.usableBy(anchor), 'steady', { work, turns })) {
-          if (choice !== undefined) return true;
-          yield undefined;
-        }
-        if (overspends(work, treeOf(anchor).length)) return true;
-        if (turns?.isOver(treeOf(anchor).length)) yield undefined;
-      }
-      return false;
-    },
+    hasMember: (memberOf) => hasMember(fleet, memberOf, limits),
+    isSatisfiable: (group, rootTraits) => isSatisfiable(fleet, group, rootTraits, sharing, limits),
   });
 
+function* hasMember(
+  { inAggregate }: Fleet,
+  memberOf: ResolvedGroup['memberOf'],
+  { work, turns }: Limits,
+): Pieces<boolean> {
+  for (const aggregate of inAggregate.fewest(memberOf).keys) {
+    for (const provider of inAggregate.of(aggregate)) {
+      if (isMemberOf(provider, memberOf) || overspends(work, memberOf.length)) return true;
+      if (turns?.isOver(memberOf.length)) yield undefined;
+    }
+  }
+  return false;
+}
+
+function* isSatisfiable(
+  fleet: Fleet,
+  group: ResolvedGroup,
+  rootTraits: ResolvedRequest['rootTraits'],
+  sharing: Sharing,
+  { work, turns }: Limits,
+): Pieces<boolean> {
+  for (const anchor of anchorsFor(fleet, { groups: [group], rootTraits }, sharing, 'steady')) {
+    for (const choice of choicesFor(group, anchor, sharing.usableBy(anchor), 'steady', { work, turns })) {
+      if (choice !== undefined) return true;
+      yield undefined;
+    }
+    if (overspends(work, treeSize(anchor))) return true;
+    if (turns?.isOver(treeSize(anchor))) yield undefined;
+  }
+  return false;
+}
+
 function* chain(
-  anchors: Anchors,
+  nextAnchor: NextAnchor,
   candidatesAt: CandidatesAt,
   tally: Tally,
   { turns, anchors: perQuestion }: Pace,
 ): Found {
   let visited = 0;
-  for (const some of anchors) {
-    for (const anchor of some) {
-      visited += 1;
-      if (visited % perQuestion === 0 && turns?.isOver(perQuestion)) yield undefined;
-      const candidates = candidatesAt(anchor);
-      // An array has one candidate at most. To iterate over it would take longer than to find that candidate.
-      if (!Array.isArray(candidates)) {
-        let found = 0;
-        for (const candidate of candidates) {
-          if (candidate !== undefined && found++ === 0) tally.fitting += 1;
-          yield candidate;
-        }
-      } else if (candidates.length > 0) {
-        tally.fitting += 1;
-        yield candidates[0];
+  for (let anchor = nextAnchor(); anchor !== undefined; anchor = nextAnchor()) {
+    visited += 1;
+    if (visited % perQuestion === 0 && turns?.isOver(perQuestion)) yield undefined;
+    const candidates = candidatesAt(anchor);
+    // An array has one candidate at most. To iterate over it would take longer than to find that candidate.
+    if (!Array.isArray(candidates)) {
+      let found = 0;
+      for (const candidate of candidates) {
+        if (candidate !== undefined && found++ === 0) tally.fitting += 1;
+        yield candidate;
       }
+    } else if (candidates.length > 0) {
+      tally.fitting += 1;
+      yield candidates[0];
     }
   }
 }
@@ -157,30 +174,28 @@ function* chain(
  * comes.
  */
 function* interleave(
-  anchors: Anchors,
+  nextAnchor: NextAnchor,
   candidatesAt: CandidatesAt,
   tally: Tally,
   { turns, anchors: perQuestion }: Pace,
 ): Found {
   let left: Iterator<Candidate | undefined>[] = [];
   let visited = 0;
-  for (const some of anchors) {
-    for (const anchor of some) {
-      visited += 1;
-      if (visited % perQuestion === 0 && turns?.isOver(perQuestion)) yield undefined;
-      const candidates = candidatesAt(anchor);
-      if (Array.isArray(candidates)) {
-        // An array has one candidate at most, so the anchor gets no second turn.
-        if (candidates.length === 0) continue;
-        tally.fitting += 1;
-        yield candidates[0];
-        continue;
-      }
-      const iterator = candidates[Symbol.iterator]();
-      if (!(yield* nextOf(iterator))) continue;
+  for (let anchor = nextAnchor(); anchor !== undefined; anchor = nextAnchor()) {
+    visited += 1;
+    if (visited % perQuestion === 0 && turns?.isOver(perQuestion)) yield undefined;
+    const candidates = candidatesAt(anchor);
+    if (Array.isArray(candidates)) {
+      // An array has one candidate at most, so the anchor gets no second turn.
+      if (candidates.length === 0) continue;
       tally.fitting += 1;
-      left.push(iterator);
+      yield candidates[0];
+      continue;
     }
+    const iterator = candidates[Symbol.iterator]();
+    if (!(yield* nextOf(iterator))) continue;
+    tally.fitting += 1;
+    left.push(iterator);
   }
   while (left.length > 0) {
     const round = left;

@@ -48,12 +48,13 @@ export function sharingIn(fleet: Fleet): Sharing {
     providers,
     isSharing: (provider) => providers.has(provider),
     usableBy: byAggregate.size === 0 ? () => noProviders : usableBy,
-    *anchorsOf(provider) {
-      yield provider.root;
-      for (const aggregate of provider.aggregates)
-        for (const member of fleet.inAggregate.of(aggregate)) yield member.root;
-    },
+    anchorsOf: (provider) => anchorsOf(fleet, provider),
   };
+}
+
+function* anchorsOf({ inAggregate }: Fleet, provider: Provider): Generator<Provider> {
+  yield provider.root;
+  for (const aggregate of provider.aggregates) for (const member of inAggregate.of(aggregate)) yield member.root;
 }
 
 const noProviders: readonly Provider[] = [];

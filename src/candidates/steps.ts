@@ -1,4 +1,4 @@
-import { type Provider, treeOf } from '../fleet/provider.ts';
+import { type Provider, treeSize } from '../fleet/provider.ts';
 import type { Pieces } from '../rest/pieces.ts';
 import { type Choice, granularChoice } from './candidate.ts';
 import { choicesFor, granularProviders } from './choices.ts';
@@ -62,7 +62,7 @@ export function* stepsInPieces(
     const step = stepOf(place, group, anchor, usable, order, limits);
     if (step === undefined) return undefined;
     steps.push(step);
-    if (limits.turns?.isOver(treeOf(anchor).length)) yield undefined;
+    if (limits.turns?.isOver(treeSize(anchor))) yield undefined;
   }
   return inSearchOrder(steps);
 }

@@ -102,6 +102,9 @@ export const isAloneInTree = (provider: Provider): boolean =>
 /** All providers of the tree of a root, the root first and parents before children; none for a provider below a root. */
 export const treeOf = (root: Provider): readonly Provider[] => (isAloneInTree(root) ? [root] : root.tree);
 
+/** The length of `treeOf`, which makes a list. */
+export const treeSize = (root: Provider): number => (isAloneInTree(root) ? 1 : root.tree.length);
+
 /** The cache for the tree of a root. */
 export function findingsOf(root: Provider): TreeFindings {
   root.findings ??= { summary: undefined, options: undefined };

@@ -60,7 +60,10 @@ export type JudgedFields = InventoryFields & {
 export const hasRoomFor = (
   { fields, used }: { readonly fields: JudgedFields; readonly used: number },
   amount: number,
-): boolean => mayBeUsed(fields, used + amount, fields.tolerated ?? 0) && fitsUnits(fields, amount);
+): boolean =>
+  (used + amount <= exactCapacity(fields) || isTolerated(fields, used + amount)) && fitsUnits(fields, amount);
+
+const isTolerated = ({ tolerated = 0 }: JudgedFields, usage: number): boolean => usage <= tolerated;
 
 /** The most that may be used, by `hasRoomFor`. */
 export const usableOf = (fields: JudgedFields): number => Math.max(exactCapacity(fields), fields.tolerated ?? 0);

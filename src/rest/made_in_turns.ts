@@ -37,7 +37,7 @@ const roundsPerItem = 50;
  *
  * @param textOf the JSON text of an item
  */
-export function* writeItems<Item>(
+function* writeItems<Item>(
   json: JsonWriter,
   turns: Turns,
   items: Iterable<Item>,
@@ -66,13 +66,32 @@ export const listInTurns = <Item>(
   textOf: (item: Item) => string,
   more: readonly (readonly [name: string, json: string])[] = [],
 ): Promise<Pick<Answer, 'body' | 'release'>> =>
-  madeInTurns(request, notOfTheFleet, function* make(turns): ChunkMaker {
-    const json = jsonWriter();
-    json.text(`{"${name}":[`);
-    yield* writeItems(json, turns, items, { textOf, separator: ',' });
-    writeText(json, `]${more.map(([field, text]) => `,"${field}":${text}`).join('')}}`);
-    yield json.take();
+  madeInTurns(request, notOfTheFleet, (turns) => {
+    const end = `]${more.map(([field, text]) => `,"${field}":${text}`).join('')}}`;
+    return writeList(turns, items, { begin: `{"${name}":[`, textOf, separator: ',', end });
   });
+
+/** The chunks of an answer that has items between two texts. */
+export function* writeList<Item>(
+  turns: Turns,
+  items: Iterable<Item>,
+  {
+    begin,
+    end,
+    ...each
+  }: {
+    readonly begin: string;
+    readonly textOf: (item: Item) => string;
+    readonly separator: string;
+    readonly end: string;
+  },
+): ChunkMaker {
+  const json = jsonWriter();
+  json.text(begin);
+  yield* writeItems(json, turns, items, each);
+  writeText(json, end);
+  yield json.take();
+}
 
 /** Writes text, also what is not ASCII. */
 function writeText(json: JsonWriter, text: string): void {

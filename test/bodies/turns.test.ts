@@ -71,6 +71,32 @@ suite('turns', () => {
     assert.equal(second.isOver(1000), true);
   });
 
+  test('only CPU time counts as work: a process that gets none for seconds gives up no request', async (t) => {
+    let nowMs = 1_000_000;
+    let cpuMs = 0;
+    t.mock.method(performance, 'now', () => nowMs);
+    t.mock.method(process, 'cpuUsage', () => ({ user: cpuMs * 1000, system: 0 }));
+    /** The number of turns until the request is given up, or `most`. */
+    const turnsOf = async (cpuMsOfTurn: number, most: number): Promise<number> => {
+      const turns = openTurns();
+      turns.begin();
+      for (let taken = 1; taken <= most; taken += 1) {
+        nowMs += 100;
+        cpuMs += cpuMsOfTurn;
+        try {
+          await turns.pass();
+        } catch (error) {
+          assert.match(String(error), /given up after 5 s of work/);
+          return taken;
+        }
+      }
+      return most;
+    };
+    assert.equal(await turnsOf(1, 200), 200, '20 s in which the process got 0.2 s');
+    // The first turn counts as long as a turn should be, 10 ms; then 249 of 20 ms make 4.99 s.
+    assert.equal(await turnsOf(20, 1000), 251);
+  });
+
   test('others are served while many requests work at once', async () => {
     const requests = 8;
     let done = 0;

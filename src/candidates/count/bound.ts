@@ -1,4 +1,4 @@
-import { type Provider, treeOf } from '../../fleet/provider.ts';
+import { type Provider, treeSize } from '../../fleet/provider.ts';
 import type { Pieces, Turns } from '../../rest/pieces.ts';
 import { granularProviders } from '../choices.ts';
 import { greatestCommonDivisor } from '../greatest_common_divisor.ts';
@@ -30,7 +30,7 @@ export function* mostAt(
   );
   for (const anchor of anchors) {
     const usable = sharing.usableBy(anchor);
-    if (turns?.isOver(groups.length * treeOf(anchor).length)) yield undefined;
+    if (turns?.isOver(groups.length * treeSize(anchor))) yield undefined;
     for (const [place, group] of groups.entries()) {
       for (const [at, providers] of optionsOf(group, anchor, usable).entries()) {
         for (const provider of providers) sources[place]?.[at]?.add(provider);

@@ -1,5 +1,5 @@
 import type { Fleet } from '../../fleet/fleet.ts';
-import { type Provider, treeOf } from '../../fleet/provider.ts';
+import { type Provider, treeSize } from '../../fleet/provider.ts';
 import type { Pieces, Turns } from '../../rest/pieces.ts';
 import { anchorsFor } from '../anchors.ts';
 import { byName, keepBest } from '../keep_best.ts';
@@ -59,7 +59,7 @@ export function* countPlacements(
   const together: CountedTree[] = [];
   // As a list, since the lists of the fleet change in pauses.
   for (const root of [...anchorsFor(fleet, resolved, sharing, 'steady')]) {
-    if (turns?.isOver(resolved.groups.length * treeOf(root).length)) yield undefined;
+    if (turns?.isOver(resolved.groups.length * treeSize(root))) yield undefined;
     const found = counter.alone(root, max);
     const alone = 'count' in found ? found : yield* found;
     if (alone.count > 0) best.note({ root, count: Math.min(alone.count, max) });
@@ -69,7 +69,8 @@ export function* countPlacements(
   const countPart = partCounter(resolved, sharing, counter, { max, work, turns });
   for (const trees of taking.parts(together)) {
     if (turns?.isOver(trees.length)) yield undefined;
-    total = added(total, yield* countPart(trees));
+    const found = countPart(trees);
+    total = added(total, 'count' in found ? found : yield* found);
   }
   return {
     count: Math.min(total.count, max),

@@ -6,7 +6,7 @@ import type { Sharing } from '../sharing.ts';
 import type { Work } from '../work.ts';
 import { mostAt } from './bound.ts';
 import type { Bounded } from './pairing.ts';
-import { timesOfGroup, withRaisedUsage } from './room.ts';
+import { type Raise, timesOfGroup, withRaisedUsage } from './room.ts';
 import { type Filling, mostOneByOne, type TreeCounter } from './tree_count.ts';
 
 /** A tree, and how many consumers fit there if nothing is placed in other trees. */
@@ -66,37 +66,51 @@ export function partCounter(
   request: ResolvedRequest,
   sharing: Sharing,
   counter: TreeCounter,
-  { max, work, turns }: { readonly max: number; readonly work: Work; readonly turns: Turns | undefined },
-): (trees: readonly CountedTree[]) => Pieces<Bounded> {
+  limits: { readonly max: number; readonly work: Work; readonly turns: Turns | undefined },
+): (trees: readonly CountedTree[]) => Bounded | Pieces<Bounded> {
   const [only, another] = request.groups;
-  let treesAgain = mostTreesAgain;
-
-  const byPlacing = function* (trees: readonly CountedTree[]): Pieces<Bounded> {
-    const roots = trees.map(({ root }) => root);
-    const byAlone = trees.toSorted((one, other) => other.alone.count - one.alone.count);
-    const bound = Math.min(yield* mostAt(roots, request, sharing, work, turns), mostOfAll(trees));
-    const enough = Math.min(max, bound);
-    let count = byAlone[0]?.alone.count ?? 0;
-    const fillings = bound <= mostOneByOne ? [counter.fill, counter.spread] : [counter.fill];
-    const mostFirst = byAlone.map(({ root }) => root);
-    const attempts = fillings.flatMap((filling) =>
-      [roots, mostFirst, mostFirst.toReversed()].map((order) => ({ filling, order })),
-    );
-    for (const [number, { filling, order }] of attempts.entries()) {
-      if (count >= enough || (number > 0 && treesAgain < trees.length)) break;
-      if (number > 0) treesAgain -= trees.length;
-      count = Math.max(count, yield* placedBy(filling, order, enough));
-    }
-    return { count, exact: count >= bound };
-  };
-
-  return function* (trees) {
+  const again = { trees: mostTreesAgain };
+  return (trees) => {
     const [first, second] = trees;
     if (first === undefined || second === undefined) return first?.alone ?? { count: 0, exact: true };
-    if (!only?.granular || another !== undefined) return yield* byPlacing(trees);
+    if (!only?.granular || another !== undefined) {
+      return byPlacing(trees, request, sharing, counter, { ...limits, again });
+    }
     const options = trees.flatMap(({ root }) => granularProviders(only, root, sharing.usableBy(root), 'steady'));
     return { count: [...new Set(options)].reduce((sum, each) => sum + timesOfGroup(each, only), 0), exact: true };
   };
+}
+
+/** @param again for how many trees another way may still be tried */
+function* byPlacing(
+  trees: readonly CountedTree[],
+  request: ResolvedRequest,
+  sharing: Sharing,
+  counter: TreeCounter,
+  limits: {
+    readonly max: number;
+    readonly work: Work;
+    readonly turns: Turns | undefined;
+    readonly again: { trees: number };
+  },
+): Pieces<Bounded> {
+  const { max, work, turns, again } = limits;
+  const roots = trees.map(({ root }) => root);
+  const byAlone = trees.toSorted((one, other) => other.alone.count - one.alone.count);
+  const bound = Math.min(yield* mostAt(roots, request, sharing, work, turns), mostOfAll(trees));
+  const enough = Math.min(max, bound);
+  let count = byAlone[0]?.alone.count ?? 0;
+  const fillings = bound <= mostOneByOne ? [counter.fill, counter.spread] : [counter.fill];
+  const mostFirst = byAlone.map(({ root }) => root);
+  const attempts = fillings.flatMap((filling) =>
+    [roots, mostFirst, mostFirst.toReversed()].map((order) => ({ filling, order })),
+  );
+  for (const [number, { filling, order }] of attempts.entries()) {
+    if (count >= enough || (number > 0 && again.trees < trees.length)) break;
+    if (number > 0) again.trees -= trees.length;
+    count = Math.max(count, yield* withRaisedUsage((raise) => placeInAll(filling, order, enough, raise)));
+  }
+  return { count, exact: count >= bound };
 }
 
 /** How many fit into trees at most: where each of them is counted exactly, their sum. */
@@ -106,12 +120,11 @@ const mostOfAll = (trees: readonly CountedTree[]): number =>
     : Number.POSITIVE_INFINITY;
 
 /** How many consumers are placed in trees one after the other, up to `enough`. */
-const placedBy = (filling: Filling, roots: readonly Provider[], enough: number): Pieces<number> =>
-  withRaisedUsage(function* (raise) {
-    let placed = 0;
-    for (const root of roots) {
-      if (placed >= enough) break;
-      placed += yield* filling(root, enough - placed, raise);
-    }
-    return placed;
-  });
+function* placeInAll(filling: Filling, roots: readonly Provider[], enough: number, raise: Raise): Pieces<number> {
+  let placed = 0;
+  for (const root of roots) {
+    if (placed >= enough) break;
+    placed += yield* filling(root, enough - placed, raise);
+  }
+  return placed;
+}

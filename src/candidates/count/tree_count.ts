@@ -1,5 +1,5 @@
 import { hasAnyTrait } from '../../fleet/filters.ts';
-import { type Provider, treeOf } from '../../fleet/provider.ts';
+import { type Provider, treeSize } from '../../fleet/provider.ts';
 import { type Pieces, roundsPerLook, type Turns } from '../../rest/pieces.ts';
 import type { Candidate } from '../candidate.ts';
 import { choiceAlone, granularProviders, isAlone } from '../choices.ts';
@@ -53,66 +53,17 @@ export function treeCounter(
     const found: (readonly Take[])[] = [];
     const take = (candidate: Candidate): boolean => found.push(takesOf(candidate)) >= most;
     for (const candidate of candidatesAt(anchor)) if (candidate !== undefined && take(candidate)) break;
-    work.looks -= granted - atTree.looks + request.groups.length * treeOf(anchor).length;
+    work.looks -= granted - atTree.looks + request.groups.length * treeSize(anchor);
     return found;
   };
 
-  /** @param first the first way, if it is known */
-  const fillFrom = function* (anchor: Provider, max: number, raise: Raise, first?: readonly Take[]): Pieces<number> {
-    let placed = 0;
-    let takes = first;
-    while (placed < max && work.looks > 0) {
-      if (turns?.isOver(roundsPerLook)) yield undefined;
-      takes = placed === 0 && takes !== undefined ? takes : ways(anchor, 1)[0];
-      if (takes === undefined) break;
-      const times = Math.min(timesOf(takes), max - placed);
-      if (times < 1) break;
-      raise(takes, times);
-      placed += times;
-    }
-    return placed;
-  };
-
-  const spread: Filling = function* (anchor, max, raise) {
-    let placed = 0;
-    while (placed < max && work.looks > 0) {
-      if (turns?.isOver(roundsPerLook)) yield undefined;
-      let best: { readonly takes: readonly Take[]; readonly left: number } | undefined;
-      for (const takes of ways(anchor, mostWays)) {
-        const left = takes.reduce((sum, { provider, classId, amount }) => sum + timesAt(provider, classId, amount), 0);
-        if (left > (best?.left ?? -1)) best = { takes, left };
-      }
-      if (best === undefined) break;
-      raise(best.takes, 1);
-      placed += 1;
-    }
-    return placed;
-  };
-
-  const bySearch = function* (anchor: Provider, max: number, atLeast: Bounded): Pieces<Bounded> {
-    const found = yield* mostFound(anchor, max);
-    return found.count > atLeast.count || found.exact ? found : atLeast;
-  };
-
-  const mostFound = function* (anchor: Provider, max: number): Pieces<Bounded> {
-    const [first, second] = ways(anchor, 2);
-    if (first === undefined) return { count: 0, exact: work.looks > 0 && atTree.looks >= 0 };
-    // If there is only one way to place a consumer, none is added by placing consumers.
-    if (second === undefined && atTree.looks >= 0) return { count: timesOf(first), exact: true };
-    const bound = yield* mostAt([anchor], request, sharing, work, turns);
-    const filled = yield* withRaisedUsage((raise) => fillFrom(anchor, Math.min(max, bound), raise, first));
-    if (filled >= bound || bound > mostOneByOne) return { count: filled, exact: filled >= bound };
-    const spreadOut = yield* withRaisedUsage((raise) => spread(anchor, Math.min(max, bound), raise));
-    const count = Math.max(filled, spreadOut);
-    return { count, exact: count >= bound };
-  };
-
+  const counted: Counted = { request, sharing, work, atTree, turns, ways };
   return {
-    fill: (anchor, max, raise) => fillFrom(anchor, max, raise),
-    spread,
+    fill: (anchor, max, raise) => fill(counted, anchor, max, raise),
+    spread: (anchor, max, raise) => spread(counted, anchor, max, raise),
     alone: (anchor, max) => {
       const usable = sharing.usableBy(anchor);
-      if (group === undefined) return bySearch(anchor, max, { count: 0, exact: false });
+      if (group === undefined) return bySearch(counted, anchor, max, { count: 0, exact: false });
       if (group.granular) {
         const providers = granularProviders(group, anchor, usable, 'steady');
         return { count: providers.reduce((sum, provider) => sum + timesOfGroup(provider, group), 0), exact: true };
@@ -121,9 +72,79 @@ export function treeCounter(
         return { count: choiceAlone(group, anchor) === undefined ? 0 : timesOfGroup(anchor, group), exact: true };
       }
       const teams = ofGroupWithoutSuffix(group, anchor, usable);
-      return teams.exact ? teams : bySearch(anchor, max, teams);
+      return teams.exact ? teams : bySearch(counted, anchor, max, teams);
     },
   };
+}
+
+/** What is counted, and with what work. */
+type Counted = {
+  readonly request: ResolvedRequest;
+  readonly sharing: Sharing;
+  readonly work: Work;
+  /** The part of the work that may be done at the tree. */
+  readonly atTree: Work;
+  readonly turns: Turns | undefined;
+  /** The first ways to place a consumer in a tree, up to `most`. */
+  ways(anchor: Provider, most: number): readonly (readonly Take[])[];
+};
+
+/** @param first the first way, if it is known */
+function* fill(
+  { work, turns, ways }: Counted,
+  anchor: Provider,
+  max: number,
+  raise: Raise,
+  first?: readonly Take[],
+): Pieces<number> {
+  let placed = 0;
+  let takes = first;
+  while (placed < max && work.looks > 0) {
+    if (turns?.isOver(roundsPerLook)) yield undefined;
+    takes = placed === 0 && takes !== undefined ? takes : ways(anchor, 1)[0];
+    if (takes === undefined) break;
+    const times = Math.min(timesOf(takes), max - placed);
+    if (times < 1) break;
+    raise(takes, times);
+    placed += times;
+  }
+  return placed;
+}
+
+function* spread({ work, turns, ways }: Counted, anchor: Provider, max: number, raise: Raise): Pieces<number> {
+  let placed = 0;
+  while (placed < max && work.looks > 0) {
+    if (turns?.isOver(roundsPerLook)) yield undefined;
+    let best: { readonly takes: readonly Take[]; readonly left: number } | undefined;
+    for (const takes of ways(anchor, mostWays)) {
+      const left = takes.reduce((sum, { provider, classId, amount }) => sum + timesAt(provider, classId, amount), 0);
+      if (left > (best?.left ?? -1)) best = { takes, left };
+    }
+    if (best === undefined) break;
+    raise(best.takes, 1);
+    placed += 1;
+  }
+  return placed;
+}
+
+function* bySearch(counted: Counted, anchor: Provider, max: number, atLeast: Bounded): Pieces<Bounded> {
+  const found = yield* mostFound(counted, anchor, max);
+  return found.count > atLeast.count || found.exact ? found : atLeast;
+}
+
+function* mostFound(counted: Counted, anchor: Provider, max: number): Pieces<Bounded> {
+  const { request, sharing, work, atTree, turns, ways } = counted;
+  const [first, second] = ways(anchor, 2);
+  if (first === undefined) return { count: 0, exact: work.looks > 0 && atTree.looks >= 0 };
+  // If there is only one way to place a consumer, none is added by placing consumers.
+  if (second === undefined && atTree.looks >= 0) return { count: timesOf(first), exact: true };
+  const bound = yield* mostAt([anchor], request, sharing, work, turns);
+  const most = Math.min(max, bound);
+  const filled = yield* withRaisedUsage((raise) => fill(counted, anchor, most, raise, first));
+  if (filled >= bound || bound > mostOneByOne) return { count: filled, exact: filled >= bound };
+  const spreadOut = yield* withRaisedUsage((raise) => spread(counted, anchor, most, raise));
+  const count = Math.max(filled, spreadOut);
+  return { count, exact: count >= bound };
 }
 
 /** How many required traits can be kept as bits of a number. */

@@ -1,5 +1,5 @@
 import type { Fleet } from '../../fleet/fleet.ts';
-import { type Provider, treeOf } from '../../fleet/provider.ts';
+import { type Provider, treeSize } from '../../fleet/provider.ts';
 import { type Pieces, roundsPerLook, type Turns } from '../../rest/pieces.ts';
 import type { Condition } from '../conditions.ts';
 import type { KnownNames } from '../resolve.ts';
@@ -86,7 +86,7 @@ export function* explain(
     if (verdicts.fits === false) nearest.note(anchor, verdicts.without);
   };
   for (const anchor of roots) {
-    if (turns?.isOver(conditions.length * treeOf(anchor).length)) yield undefined;
+    if (turns?.isOver(conditions.length * treeSize(anchor))) yield undefined;
     const isLone = judge.isLone(anchor);
     if (isLone) judge.lone(anchor, verdicts);
     else yield* judge.first(anchor, verdicts);
@@ -96,7 +96,7 @@ export function* explain(
     else later.push({ anchor, fits: verdicts.fits });
   }
   for (const { anchor, fits } of later) {
-    if (turns?.isOver(conditions.length * treeOf(anchor).length)) yield undefined;
+    if (turns?.isOver(conditions.length * treeSize(anchor))) yield undefined;
     verdicts.fits = fits;
     yield* judge.rest(anchor, verdicts);
     noteRest(anchor);

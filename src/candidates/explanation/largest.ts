@@ -1,4 +1,4 @@
-import { inventoryOf, type Provider, treeOf } from '../../fleet/provider.ts';
+import { inventoryOf, type Provider, treeOf, treeSize } from '../../fleet/provider.ts';
 import { capacity } from '../../placement/inventory.ts';
 import { type Pieces, roundsPerLook, type Turns } from '../../rest/pieces.ts';
 import { type Condition, type ResourceCondition, requestWith } from '../conditions.ts';
@@ -44,8 +44,8 @@ export function* largestAmount(
   // Trees with the largest bound first: mostly the first tree reaches its bound.
   const boundedTrees: { readonly anchor: Provider; readonly most: number }[] = [];
   for (const anchor of trees) {
-    if (turns?.isOver(treeOf(anchor).length)) yield undefined;
-    if (overspends(probes.work, treeOf(anchor).length)) return undefined;
+    if (turns?.isOver(treeSize(anchor))) yield undefined;
+    if (overspends(probes.work, treeSize(anchor))) return undefined;
     let most = 0;
     for (const provider of [...treeOf(anchor), ...sharing.usableBy(anchor)]) {
       most = Math.max(most, largestBeside(provider, classId, 0));

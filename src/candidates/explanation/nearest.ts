@@ -168,22 +168,34 @@ export function nearestTrees(
       nearest.note({ root: anchor, places, isTogether, shortfall: shortfallOf(anchor, places) });
     },
     isComplete: () => isComplete,
-    *list() {
-      const trees: NearTree[] = [];
-      for (const { root, places, isTogether } of nearest.list()) {
-        const providers = serving(root);
-        const nearestOf = new Map<string, Provider>();
-        const unmet: Unmet[] = [];
-        for (const place of places) {
-          const each = unmetAt(root, place, providers, nearestOf);
-          if (each !== undefined) unmet.push(isTogether ? { ...each, reason: 'together' } : each);
-          if (turns?.isOver(providers.length)) yield undefined;
-        }
-        trees.push({ root, unmet });
-      }
-      return trees;
-    },
+    list: () => listTrees(nearest.list(), serving, unmetAt, turns),
   };
+}
+
+function* listTrees(
+  noted: readonly Noted[],
+  serving: (anchor: Provider) => readonly Provider[],
+  unmetAt: (
+    anchor: Provider,
+    place: number,
+    providers: readonly Provider[],
+    nearestOf: Map<string, Provider>,
+  ) => Unmet | undefined,
+  turns: Turns | undefined,
+): Pieces<readonly NearTree[]> {
+  const trees: NearTree[] = [];
+  for (const { root, places, isTogether } of noted) {
+    const providers = serving(root);
+    const nearestOf = new Map<string, Provider>();
+    const unmet: Unmet[] = [];
+    for (const place of places) {
+      const each = unmetAt(root, place, providers, nearestOf);
+      if (each !== undefined) unmet.push(isTogether ? { ...each, reason: 'together' } : each);
+      if (turns?.isOver(providers.length)) yield undefined;
+    }
+    trees.push({ root, unmet });
+  }
+  return trees;
 }
 
 const inOrderOfNearness = (a: Noted, b: Noted): number =>

@@ -1,5 +1,5 @@
 import { satisfiesTraits } from '../../fleet/filters.ts';
-import { type Provider, treeOf } from '../../fleet/provider.ts';
+import { type Provider, treeSize } from '../../fleet/provider.ts';
 import { type CandidatesAt, candidatesOf } from '../combinations.ts';
 import { type Condition, requestWith } from '../conditions.ts';
 import { looksToResolve } from '../place.ts';
@@ -33,7 +33,7 @@ export function createProbes(names: KnownNames, sharing: Sharing, work: Work): P
     const candidatesAt = candidatesOf(request, sharing, 'steady', { work: atTree });
     return (anchor) => {
       if (!satisfiesTraits(anchor.traitIds, request.rootTraits)) return false;
-      const providers = treeOf(anchor).length + sharing.usableBy(anchor).length;
+      const providers = treeSize(anchor) + sharing.usableBy(anchor).length;
       if (overspends(work, request.groups.length * providers)) return undefined;
       const granted = Math.min(work.looks, mostLooksAtTree);
       atTree.looks = granted;

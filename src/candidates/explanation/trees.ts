@@ -1,4 +1,4 @@
-import { type Provider, treeOf } from '../../fleet/provider.ts';
+import { type Provider, treeSize } from '../../fleet/provider.ts';
 import { type Pieces, roundsPerLook, type Turns } from '../../rest/pieces.ts';
 import { isAlone } from '../choices.ts';
 import { type Condition, conditionsWithout, losesItsGroup } from '../conditions.ts';
@@ -104,7 +104,7 @@ function judgeBySearch(
   const alone = conditions.map((condition, place): Probe => {
     if (condition.kind === 'isolate' || condition.kind === 'subtree') return () => undefined;
     if (condition.kind === 'resource') return probes.of(() => [condition]);
-    return (anchor) => (overspends(probes.work, treeOf(anchor).length) ? undefined : checks[place]?.isMetIn(anchor));
+    return (anchor) => (overspends(probes.work, treeSize(anchor)) ? undefined : checks[place]?.isMetIn(anchor));
   });
   const left = conditions.map((_, place) =>
     place === conditions.length - 1 ? fitsAll : probes.of(() => conditions.slice(0, place + 1)),
@@ -113,36 +113,61 @@ function judgeBySearch(
   // A group without resources that only forbids fits nowhere, but may fit with more conditions.
   const isMonotone = everyGroupHasResources(conditions);
   const relaxes = conditions.map((condition) => isMonotone && !mayHelp(conditions, condition));
+  const tree: JudgedBySearch = { conditions, fitsAll, alone, left, without, isMonotone, relaxes, turns };
   return {
-    *first(anchor, verdicts) {
-      verdicts.fits = fitsAll(anchor);
-      for (const [place, condition] of conditions.entries()) {
-        if (turns?.isOver(roundsPerLook)) yield undefined;
-        const isImplied = verdicts.fits === true && condition.kind === 'resource';
-        verdicts.alone[place] = isImplied || alone[place]?.(anchor);
-      }
-    },
-    *rest(anchor, verdicts) {
-      const { fits } = verdicts;
-      let failedAt = Number.POSITIVE_INFINITY;
-      for (let place = 0; place < conditions.length; place++) {
-        if (turns?.isOver(roundsPerLook)) yield undefined;
-        const isImplied = isMonotone && (fits === true || failedAt < place);
-        const verdict = isImplied ? fits === true : left[place]?.(anchor);
-        verdicts.left[place] = verdict;
-        if (isMonotone && verdict === false && place < failedAt) failedAt = place;
-      }
-      for (let place = 0; place < conditions.length; place++) {
-        if (turns?.isOver(roundsPerLook)) yield undefined;
-        const isRelaxed = relaxes[place] === true;
-        const failsBefore = isMonotone && failedAt < place;
-        const isImplied = failsBefore || (isRelaxed && fits === true);
-        const verdict = isImplied ? !failsBefore : without[place]?.(anchor);
-        verdicts.without[place] = verdict;
-        verdicts.otherAmount[place] = isRelaxed || failsBefore ? verdict : undefined;
-      }
-    },
+    first: (anchor, verdicts) => judgeFirst(tree, anchor, verdicts),
+    rest: (anchor, verdicts) => judgeRest(tree, anchor, verdicts),
   };
+}
+
+/** By what trees are judged, with an entry for each condition in each list. */
+type JudgedBySearch = {
+  readonly conditions: readonly Condition[];
+  readonly fitsAll: Probe;
+  readonly alone: readonly Probe[];
+  readonly left: readonly Probe[];
+  readonly without: readonly Probe[];
+  readonly isMonotone: boolean;
+  readonly relaxes: readonly boolean[];
+  readonly turns: Turns | undefined;
+};
+
+function* judgeFirst(
+  { conditions, fitsAll, alone, turns }: JudgedBySearch,
+  anchor: Provider,
+  verdicts: TreeVerdicts,
+): Pieces<void> {
+  verdicts.fits = fitsAll(anchor);
+  for (const [place, condition] of conditions.entries()) {
+    if (turns?.isOver(roundsPerLook)) yield undefined;
+    const isImplied = verdicts.fits === true && condition.kind === 'resource';
+    verdicts.alone[place] = isImplied || alone[place]?.(anchor);
+  }
+}
+
+function* judgeRest(
+  { conditions, left, without, isMonotone, relaxes, turns }: JudgedBySearch,
+  anchor: Provider,
+  verdicts: TreeVerdicts,
+): Pieces<void> {
+  const { fits } = verdicts;
+  let failedAt = Number.POSITIVE_INFINITY;
+  for (let place = 0; place < conditions.length; place++) {
+    if (turns?.isOver(roundsPerLook)) yield undefined;
+    const isImplied = isMonotone && (fits === true || failedAt < place);
+    const verdict = isImplied ? fits === true : left[place]?.(anchor);
+    verdicts.left[place] = verdict;
+    if (isMonotone && verdict === false && place < failedAt) failedAt = place;
+  }
+  for (let place = 0; place < conditions.length; place++) {
+    if (turns?.isOver(roundsPerLook)) yield undefined;
+    const isRelaxed = relaxes[place] === true;
+    const failsBefore = isMonotone && failedAt < place;
+    const isImplied = failsBefore || (isRelaxed && fits === true);
+    const verdict = isImplied ? !failsBefore : without[place]?.(anchor);
+    verdicts.without[place] = verdict;
+    verdicts.otherAmount[place] = isRelaxed || failsBefore ? verdict : undefined;
+  }
 }
 
 const everyGroupHasResources = (conditions: readonly Condition[]): boolean =>
