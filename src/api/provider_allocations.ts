@@ -2,9 +2,17 @@ import type { ProviderAllocationRow } from '../../db/statements/claims/read_prov
 import type { Answer, ApiRequest, Endpoint } from '../rest/endpoint.ts';
 import { noSuchProvider, notFound } from '../rest/errors.ts';
 import type { ChunkMaker } from '../rest/json_body.ts';
-import { inOrderOfMembers, madeInTurns, notOfTheFleet, writeList } from '../rest/made_in_turns.ts';
+import {
+  few,
+  inOrderOfMembers,
+  type ListForm,
+  listText,
+  madeInTurns,
+  notOfTheFleet,
+  writeList,
+} from '../rest/made_in_turns.ts';
 import { since } from '../rest/microversions.ts';
-import type { Turns } from '../rest/pieces.ts';
+import { atOnce, type Pieces, type Turns } from '../rest/pieces.ts';
 import { changesToken } from './changes_token.ts';
 import { generationOfRow, goesOn } from './consumer_generations.ts';
 import type { Dependencies } from './dependencies.ts';
@@ -35,21 +43,48 @@ async function show(request: ApiRequest, { allocationReads, fleet }: Dependencie
   if (first === undefined) throw notFound(`Resource provider '${uuid}' not found: ${noSuchProvider(uuid)}`);
   return {
     status: 200,
-    ...(await madeInTurns(request, notOfTheFleet, (turns) => write(request, rows, first, turns))),
+    ...(await bodyOf(request, rows, first)),
     lastModified: newest(rows.map(({ modified }) => modified ?? undefined)),
     ...token,
   };
 }
 
-function* write(
+type Allocation = { resources: Record<string, number>; consumer_generation?: number | null };
+
+async function bodyOf(
   request: ApiRequest,
   rows: readonly ProviderAllocationRow[],
   { provider_generation: generation }: ProviderAllocationRow,
+): ReturnType<typeof madeInTurns> {
+  const form: ListForm<readonly [uuid: string, Allocation]> = {
+    begin: '{"allocations":{',
+    textOf: ([uuid, allocation]) => `${JSON.stringify(uuid)}:${JSON.stringify(allocation)}`,
+    separator: ',',
+    end: `},"resource_provider_generation":${generation}}`,
+  };
+  if (rows.length <= few) return { body: listText(inOrderOfMembers(atOnce(byConsumer(request, rows))), form) };
+  return madeInTurns(request, notOfTheFleet, (turns) => write(request, rows, form, turns));
+}
+
+function* write(
+  request: ApiRequest,
+  rows: readonly ProviderAllocationRow[],
+  form: ListForm<readonly [uuid: string, Allocation]>,
   turns: Turns,
 ): ChunkMaker {
-  const allocations = new Map<string, { resources: Record<string, number>; consumer_generation?: number | null }>();
+  const allocations = yield* byConsumer(request, rows, turns);
+  yield* writeList(turns, inOrderOfMembers(allocations), form);
+}
+
+/** The allocations of a provider, by the UUID of the consumer. */
+function* byConsumer(
+  request: ApiRequest,
+  rows: readonly ProviderAllocationRow[],
+  turns?: Turns,
+): Pieces<ReadonlyMap<string, Allocation>> {
+  const allocations = new Map<string, Allocation>();
   for (const row of rows) {
-    if (turns.isOver(roundsPerRow)) yield;
+    if (turns?.isOver(roundsPerRow)) yield undefined;
     const { consumer_uuid, class_name, used } = row;
     if (consumer_uuid === null || class_name === null || used === null) continue;
     const entry = allocations.get(consumer_uuid) ?? {
@@ -59,12 +94,7 @@ function* write(
     entry.resources[class_name] = used;
     allocations.set(consumer_uuid, entry);
   }
-  yield* writeList(turns, inOrderOfMembers(allocations), {
-    begin: '{"allocations":{',
-    textOf: ([uuid, entry]) => `${JSON.stringify(uuid)}:${JSON.stringify(entry)}`,
-    separator: ',',
-    end: `},"resource_provider_generation":${generation}}`,
-  });
+  return allocations;
 }
 
 /** How long a row takes, in rounds of `Turns.isOver`: a shared pool may have a hundred thousand. */

@@ -10,7 +10,7 @@ import { type Answer, type ApiRequest, type Endpoint, noContent } from '../rest/
 import { badRequest, conflict, errorCodes, notFound } from '../rest/errors.ts';
 import type { ChunkMaker } from '../rest/json_body.ts';
 import { integer, list as listOf, object, text, uuidText } from '../rest/json_schema.ts';
-import { madeInTurns, writeList } from '../rest/made_in_turns.ts';
+import { few, type ListForm, listText, madeInTurns, writeList } from '../rest/made_in_turns.ts';
 import { since } from '../rest/microversions.ts';
 import type { Pieces, Turns } from '../rest/pieces.ts';
 import { bySince } from '../rest/versions.ts';
@@ -75,8 +75,8 @@ async function list(request: ApiRequest, { fleet }: Dependencies): Promise<Answe
   const step = work.next();
   turns.end();
   if (step.done && step.value.length <= few) {
-    const json = { resource_providers: step.value.map((each) => represent(shownProvider(each), request).json) };
-    return { status: 200, json, lastModified: newest(step.value.map(modifiedAtMs)), ...token };
+    const body = listText(step.value, listForm(request));
+    return { status: 200, body, lastModified: newest(step.value.map(modifiedAtMs)), ...token };
   }
   let lastModified: Date | undefined;
   const note = (providers: readonly Provider[]): void => {
@@ -97,16 +97,15 @@ function* write(
   if (!step.done) yield;
   const providers = step.done ? step.value : yield* work;
   note(providers);
-  yield* writeList(turns, providers, {
-    begin: '{"resource_providers":[',
-    textOf: providerWriter(request),
-    separator: ',',
-    end: ']}',
-  });
+  yield* writeList(turns, providers, listForm(request));
 }
 
-/** Clients mostly ask for one provider. An answer with up to so many takes less time in one piece. */
-const few = 20;
+const listForm = (request: ApiRequest): ListForm<Provider> => ({
+  begin: '{"resource_providers":[',
+  textOf: providerWriter(request),
+  separator: ',',
+  end: ']}',
+});
 
 async function show(request: ApiRequest, { fleet }: Dependencies): Promise<Answer> {
   const provider = findProvider(await fleet.fresh(), request.param('uuid'));

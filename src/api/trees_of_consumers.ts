@@ -45,7 +45,7 @@ export async function answerAtOneMoment(
 /** Frees what is kept for an answer that is not sent. */
 function discard({ body, release }: Answer): void {
   release?.();
-  if (body !== undefined && !(body instanceof Uint8Array)) body.return();
+  if (typeof body === 'object' && !(body instanceof Uint8Array)) body.return();
 }
 
 const providersOf = ({ byId }: Fleet, state: ConsumerState | undefined) =>

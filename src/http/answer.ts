@@ -36,6 +36,7 @@ export function renderAnswer(
   if (answer.body !== undefined) {
     headers['content-type'] = 'application/json';
     const { body, status } = answer;
+    if (typeof body === 'string') return renderText(body, status, headers);
     // A body that is made while it is sent has no known length.
     if (!(body instanceof Uint8Array)) return { status, headers, body: streamedBody(body, cutOff) };
     headers['content-length'] = String(body.length);
@@ -80,7 +81,7 @@ function pastDate(time: Date): string {
  */
 export function releaseWhenSent({ release, body }: Answer, outgoing: ServerResponse | undefined): void {
   if (release !== undefined) outgoing?.once('close', release);
-  if (body === undefined || body instanceof Uint8Array) return;
+  if (body === undefined || typeof body === 'string' || body instanceof Uint8Array) return;
   const end = () => body.return();
   // The client may have left while its request waited for the database.
   if (outgoing?.closed) end();

@@ -118,7 +118,7 @@ export type Answer = {
   readonly status: number;
   /** The body as a value; or `body`, JSON text that is complete, or comes in chunks. */
   readonly json?: unknown;
-  readonly body?: Uint8Array<ArrayBuffer> | JsonChunks;
+  readonly body?: string | Uint8Array<ArrayBuffer> | JsonChunks;
   /**
    * Instead of a body: a stream of server-sent events, which the endpoint ends.
    *

@@ -41,7 +41,7 @@ function* writeItems<Item>(
   json: JsonWriter,
   turns: Turns,
   items: Iterable<Item>,
-  { textOf, separator }: { readonly textOf: (item: Item) => string; readonly separator: string },
+  { textOf, separator }: Pick<ListForm<Item>, 'textOf' | 'separator'>,
 ): ChunkMaker {
   let between = '';
   for (const item of items) {
@@ -59,32 +59,39 @@ function* writeItems<Item>(
  * @param name of the list in the answer
  * @param more the JSON texts of further fields
  */
-export const listInTurns = <Item>(
+export async function listInTurns<Item>(
   request: Pick<ApiRequest, 'turns'>,
   name: string,
   items: readonly Item[],
   textOf: (item: Item) => string,
   more: readonly (readonly [name: string, json: string])[] = [],
-): Promise<Pick<Answer, 'body' | 'release'>> =>
-  madeInTurns(request, notOfTheFleet, (turns) => {
-    const end = `]${more.map(([field, text]) => `,"${field}":${text}`).join('')}}`;
-    return writeList(turns, items, { begin: `{"${name}":[`, textOf, separator: ',', end });
-  });
+): Promise<Pick<Answer, 'body' | 'release'>> {
+  const end = `]${more.map(([field, text]) => `,"${field}":${text}`).join('')}}`;
+  const form: ListForm<Item> = { begin: `{"${name}":[`, textOf, separator: ',', end };
+  if (items.length <= few) return { body: listText(items, form) };
+  return madeInTurns(request, notOfTheFleet, (turns) => writeList(turns, items, form));
+}
 
-/** The chunks of an answer that has items between two texts. */
+/** A list as it is written: the texts before and behind it, that of each item, and what is between two of them. */
+export type ListForm<Item> = {
+  readonly begin: string;
+  readonly textOf: (item: Item) => string;
+  readonly separator: string;
+  readonly end: string;
+};
+
+/** Clients mostly ask about few things. An answer with up to so many takes less time in one piece. */
+export const few = 20;
+
+/** The whole text of a list that is short. */
+export const listText = <Item>(items: Iterable<Item>, { begin, textOf, separator, end }: ListForm<Item>): string =>
+  begin + Array.from(items, textOf).join(separator) + end;
+
+/** The same in chunks, for a list of any length. */
 export function* writeList<Item>(
   turns: Turns,
   items: Iterable<Item>,
-  {
-    begin,
-    end,
-    ...each
-  }: {
-    readonly begin: string;
-    readonly textOf: (item: Item) => string;
-    readonly separator: string;
-    readonly end: string;
-  },
+  { begin, end, ...each }: ListForm<Item>,
 ): ChunkMaker {
   const json = jsonWriter();
   json.text(begin);

@@ -51,8 +51,8 @@ async function ask(list: List, { fleet, hold }: LivingFleet, search: string, { i
   } as unknown as ApiRequest;
   const dependencies = { fleet: { fresh: async () => fleet, hold } } as unknown as Dependencies;
   try {
-    const { body, json } = await endpoint.handle(request, dependencies);
-    if (json !== undefined) return JSON.stringify(json);
+    const { body } = await endpoint.handle(request, dependencies);
+    if (typeof body === 'string') return body;
     assert.ok(body instanceof Uint8Array, 'so little is one chunk');
     return Buffer.from(body).toString();
   } catch (error) {
