@@ -1,5 +1,14 @@
 import { isLockRefused, LockWaitTooLong } from './slow_lane.ts';
-import { hasSqlstate, isLostRace, isOutOfRoom, isTimedOut, isUnavailable, isUnstorable, sqlstate } from './sqlstate.ts';
+import {
+  hasSqlstate,
+  isLostRace,
+  isOutOfRoom,
+  isReadOnly,
+  isTimedOut,
+  isUnavailable,
+  isUnstorable,
+  sqlstate,
+} from './sqlstate.ts';
 
 /** What an error of the database means for the request that it failed. */
 export type FailureKind =
@@ -7,6 +16,8 @@ export type FailureKind =
   | 'unavailable'
   /** The server has no disk or memory left for the statement, or cannot use its files. */
   | 'out of room'
+  /** The database takes no writes. */
+  | 'read-only'
   /** A statement exceeded its time limit. */
   | 'timed out'
   /** Another transaction held a lock for too long. */
@@ -28,6 +39,7 @@ export type FailureKind =
 export function failureKind(error: unknown): FailureKind | undefined {
   if (error instanceof LockWaitTooLong) return 'lock wait too long';
   if (isOutOfRoom(error)) return 'out of room';
+  if (isReadOnly(error)) return 'read-only';
   if (isUnavailable(error)) return 'unavailable';
   if (isTimedOut(error)) return 'timed out';
   if (isLockRefused(error)) return 'lock refused';

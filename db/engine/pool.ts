@@ -5,7 +5,7 @@ import { arrayText } from './array_text.ts';
 import type { BreakWatch } from './breaks.ts';
 import { hostsOf } from './hosts.ts';
 import { newHostSearch, openHostsPool } from './hosts_pool.ts';
-import { isUnheard } from './sqlstate.ts';
+import { isReadOnly, isUnheard } from './sqlstate.ts';
 
 /**
  * Called after each statement, whether it succeeded or failed, in the asynchronous context of its caller.
@@ -170,8 +170,15 @@ type Send = (text: string, values?: unknown[]) => Promise<pg.QueryResult>;
 /**
  * Throws the error of a query. After a time-out of the client, it first waits until the connection has ended: until
  * then the connection looks usable, and the caller would put it back into the pool.
+ *
+ * A connection that refuses writes is not used again: it may be of a time when this was the default of the role or the database, or lead to
+ * a server that was the primary. The next one need not.
  */
 async function afterItsEnd(client: pg.PoolClient, error: unknown): Promise<never> {
+  if (isReadOnly(error)) {
+    const { release } = client;
+    client.release = () => release(true);
+  }
   if (isUnheard(error)) await once(client, 'end');
   throw error;
 }

@@ -9,6 +9,7 @@ export const sqlstate = {
   undefinedTable: '42P01',
   insufficientPrivilege: '42501',
   queryCanceled: '57014',
+  readOnlyTransaction: '25006',
   textTooLong: '22001',
   numberOutOfRange: '22003',
   characterUnknown: '22P05',
@@ -80,6 +81,12 @@ export function isUnavailable(error: unknown): boolean {
  */
 export const isOutOfRoom = (error: unknown): boolean =>
   isDatabaseError(error) && /^(53[0124]..|58...)$/.test(error.code);
+
+/**
+ * Whether the server refused a write because its transactions are read-only: it is a standby, or `default_transaction_read_only` is on for
+ * the server, the database or the role. Reads succeed meanwhile.
+ */
+export const isReadOnly = (error: unknown): boolean => hasSqlstate(error, sqlstate.readOnlyTransaction);
 
 /**
  * Whether one item of a transaction caused its error: a name that is taken, a text that cannot be stored, a lock that

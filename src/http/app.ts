@@ -126,6 +126,8 @@ function apiErrorFor(error: unknown, requestId: string, method: string): ApiErro
       return tryLater('The database cannot be reached; please retry.');
     case 'out of room':
       return tryLater('The database has no disk or memory left, or cannot use its files; please retry.');
+    case 'read-only':
+      return tryLater('The database is read-only; please retry.');
     case 'lock wait too long':
       return tryLater('Another program holds a lock in the database that the request needs; please retry.');
     case 'timed out':

@@ -1,12 +1,13 @@
 import type { Handler, Hono, MiddlewareHandler } from 'hono';
 import { routePath } from 'hono/route';
+import { failureKind } from '../../db/engine/failure_kind.ts';
 import type { Metrics } from '../metrics/metrics.ts';
 import { versionText } from '../rest/versions.ts';
 import type { HonoEnv } from './exchange.ts';
 
 /** What the probes check. */
 export type Probed = {
-  /** Rejects where the service cannot serve requests. */
+  /** Rejects where the service cannot serve requests, also if only writes are refused. */
   readonly check: () => Promise<unknown>;
 };
 
@@ -48,7 +49,10 @@ const unlessPreflight =
     c.req.raw.headers.has('access-control-request-method') ? next() : answer(c, next);
 
 /** The reason names no host, user or database, since probes need no token. The log has the details. */
-const reasonOf = (): string => 'The database cannot be reached';
+const reasonOf = (error: unknown): string =>
+  failureKind(error) === 'read-only'
+    ? 'The database is read-only: it is a standby, or default_transaction_read_only is on'
+    : 'The database cannot be reached';
 
 const late = (): Promise<string> =>
   new Promise((resolve) => {

@@ -1,39 +1,42 @@
 import type { Logger } from 'pino';
 import { failureOf } from '../../db/engine/failure_of.ts';
-import { isOutOfRoom, isUnavailable } from '../../db/engine/sqlstate.ts';
+import { isOutOfRoom, isReadOnly, isUnavailable } from '../../db/engine/sqlstate.ts';
 
 /**
  * Logs once when the database cannot be reached, and once when it can again, however many requests fail meanwhile.
- * Also logs once when the database answers that it has no disk or memory left.
+ * Also logs once when the database answers that it has no disk or memory left, or takes no writes.
  */
 export type Outages = {
   /**
-   * Takes note of an error. @returns whether it means that the database cannot be reached, or has no room; then the
-   * caller need not log it
+   * Takes note of an error. @returns whether it means that the database cannot be reached, has no room or takes no writes;
+   * then the caller need not log it
    */
   notice(error: unknown): boolean;
   /** Takes note of an answer of the database. @param askedMs when the query was sent, by `performance.now()` */
   answered(askedMs: number): void;
 };
 
-/** An error for lack of room is logged again if this time has passed since the last one. */
-const roomAgainMs = 60_000;
+/** An error that does not concern all requests is logged again if this time has passed since the last one of its kind. */
+const againMs = 60_000;
+const outOfRoom =
+  'The database has no disk or memory left, or cannot use its files: requests that need them are answered 503';
+const readOnly =
+  'The database is read-only: it is a standby, or default_transaction_read_only is on. Writes are answered 503';
 
 /** Creates an `Outages` for a database that can be reached at the moment. */
 export function openOutages(logger: Logger): Outages {
   let sinceMs: number | undefined;
-  let outOfRoomMs = Number.NEGATIVE_INFINITY;
+  /** When requests last failed for a reason that does not concern all of them. */
+  const failedMs = new Map<string, number>();
   return {
     notice: (error) => {
-      if (isOutOfRoom(error)) {
+      const line = isOutOfRoom(error) ? outOfRoom : isReadOnly(error) ? readOnly : undefined;
+      if (line !== undefined) {
         const nowMs = performance.now();
-        if (nowMs - outOfRoomMs > roomAgainMs) {
-          logger.warn(
-            { reason: failureOf(error) },
-            'The database has no disk or memory left, or cannot use its files: requests that need them are answered 503',
-          );
+        if (nowMs - (failedMs.get(line) ?? Number.NEGATIVE_INFINITY) > againMs) {
+          logger.warn({ reason: failureOf(error) }, line);
         }
-        outOfRoomMs = nowMs;
+        failedMs.set(line, nowMs);
         return true;
       }
       if (!isUnavailable(error)) return false;

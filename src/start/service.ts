@@ -1,6 +1,7 @@
 import type { Hono } from 'hono';
 import { type Logger, pino } from 'pino';
 import type { Database } from '../../db/engine/connect.ts';
+import { requireWritable } from '../../db/engine/writable.ts';
 import type { Keystone } from '../access/keystone/authenticate.ts';
 import { publicAddress } from '../access/keystone/settings.ts';
 import { openPolicy } from '../access/policy/policy.ts';
@@ -152,7 +153,12 @@ export async function openService(
       config,
       authentication: authenticationBy(keystone, config.keystoneAuthtoken),
       policy,
-      probed: { check: () => fleet.fresh() },
+      probed: {
+        check: async () => {
+          await fleet.fresh();
+          await requireWritable(database);
+        },
+      },
       metrics,
       mountConsole: servesConsole(config) ? (await consoleParts()).mountConsole : undefined,
       outages,

@@ -64,6 +64,7 @@ async function failOver({ send, claimants, primary, standby, address }: Failover
   const before = { refused: refused(), written: claimants.acknowledged.length };
   await until('a standby does not write', () => refused() > before.refused + clients);
   assert.equal(claimants.acknowledged.length, before.written);
+  assert.equal((await send('GET', '/readyz')).status, 503);
   await promote(standby);
   await untilClaimed(claimants, clients + 1); // so one of these claims began after the promotion
   await claimants.stop();
