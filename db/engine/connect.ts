@@ -4,6 +4,7 @@ import pg from 'pg';
 import type { Tables } from '../schema/tables.ts';
 import { type Breaks, type BreakWatch, watchForBreaks } from './breaks.ts';
 import type { EmbeddedSettings } from './embedded.ts';
+import { borrowingFrom, oneAfterTheOther, sparingFullServer } from './full_server.ts';
 import { migrationLockOn, type WithMigrationLock } from './migration_lock.ts';
 import {
   begin,
@@ -13,9 +14,10 @@ import {
   poolsOf,
   prepareConnection,
   sendingFrom,
+  withoutLimits,
 } from './pool.ts';
 import { briefWait, isLockRefused, type LockWait, openSlowLane, type SlowLane, slowConnections } from './slow_lane.ts';
-import { isDatabaseError } from './sqlstate.ts';
+import { isDatabaseError, isTooManyConnections } from './sqlstate.ts';
 
 /**
  * Where the data is: on a PostgreSQL server, or in the folder of an embedded PostgreSQL (`memory://` stores nothing).
@@ -114,21 +116,23 @@ export async function openDatabase(settings: DatabaseSettings): Promise<Database
     };
     const breaks = watchForBreaks();
     const openAny = poolsOf(settings.connection);
-    const openPool: typeof openAny = (config) => openAny(config).on('connect', breaks.watch);
-    const limited = (max: number): pg.Pool => {
+    const openPool = (config: Parameters<typeof openAny>[0], hasOther: boolean): pg.Pool =>
+      sparingFullServer(openAny(config), { hasOther }).on('connect', breaks.watch);
+    const limited = (max: number, { hasOther = false } = {}): pg.Pool => {
       // A server that does not answer any more does not cancel a statement either. The client closes the connection
       // then.
       const timeout = statementTimeoutMs === 0 ? {} : { query_timeout: statementTimeoutMs + graceMs };
-      const pool = openPool({ ...common, max, ...timeout });
+      const pool = openPool({ ...common, max, ...timeout }, hasOther);
       pool.on('connect', (client) => prepareConnection(client, statementTimeoutMs));
       return pool;
     };
-    const unlimited = (max: number): pg.Pool => openPool({ ...common, max }).on('connect', beginWithoutLimits);
-    const [patientPool, lockPool] = [unlimited(1), unlimited(1)];
-    const patient = new Kysely<Tables>({ dialect: new PostgresDialect({ pool: patientPool }) });
-    return database(limited(settings.maxPoolSize), {
+    const unlimited = (max: number): pg.Pool => openPool({ ...common, max }, true).on('connect', beginWithoutLimits);
+    const [pool, patientPool, lockPool] = [limited(settings.maxPoolSize), unlimited(1), unlimited(1)];
+    const borrowing = borrowingFrom(patientPool, async () => withoutLimits(await pool.connect()));
+    const patient = new Kysely<Tables>({ dialect: new PostgresDialect({ pool: borrowing }) });
+    return database(pool, {
       engine: 'postgresql',
-      slowPool: limited(slowConnections),
+      slowPool: limited(slowConnections, { hasOther: true }),
       patient,
       breaks,
       preparedStatements,
@@ -167,6 +171,9 @@ export async function openDatabase(settings: DatabaseSettings): Promise<Database
   };
 }
 
+/** How long the slow lane, without connections of its own, leaves those of all requests alone after a lock was refused, in milliseconds. */
+const pauseOnSharedMs = 200;
+
 function database(
   pool: pg.Pool,
   {
@@ -197,14 +204,22 @@ function database(
   const slowLane = openSlowLane();
   const transact: Database['transaction'] = async (statements, wait) => {
     const queries = statements.map((statement) => statement.compile(kysely));
-    const rows: readonly (readonly unknown[])[] = await transaction(
-      wait?.isSlow ? slow : sender,
-      engine,
-      queries,
-      wait?.lockTimeoutMs,
-    );
+    const rows: readonly (readonly unknown[])[] = wait?.isSlow
+      ? await transactSlowly(queries, wait.lockTimeoutMs ?? briefWait.lockTimeoutMs)
+      : await transaction(sender, engine, queries, wait?.lockTimeoutMs);
     return rows as RowsOf<typeof statements>; // one list of rows for each statement, in the same order
   };
+  /** Where a full server gives the slow lane no connection, a transaction waits briefly on those of all requests. */
+  const transactSlowly = async (queries: readonly CompiledQuery[], lockTimeoutMs: number) => {
+    try {
+      return await transaction(slow, engine, queries, lockTimeoutMs);
+    } catch (error) {
+      if (!isTooManyConnections(error)) throw error;
+      const briefMs = Math.min(lockTimeoutMs, briefWait.lockTimeoutMs);
+      return onSharedConnections(() => transaction(sender, engine, queries, briefMs));
+    }
+  };
+  const onSharedConnections = oneAfterTheOther(pauseOnSharedMs);
   return {
     kysely,
     patient: patient ?? kysely,

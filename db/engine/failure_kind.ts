@@ -5,6 +5,7 @@ import {
   isOutOfRoom,
   isReadOnly,
   isTimedOut,
+  isTooManyConnections,
   isUnavailable,
   isUnstorable,
   sqlstate,
@@ -14,6 +15,8 @@ import {
 export type FailureKind =
   /** The database cannot be reached, or does not serve now. */
   | 'unavailable'
+  /** The database has no place for a further connection, and the service has none. */
+  | 'no connection left'
   /** The server has no disk or memory left for the statement, or cannot use its files. */
   | 'out of room'
   /** The database takes no writes. */
@@ -40,6 +43,7 @@ export function failureKind(error: unknown): FailureKind | undefined {
   if (error instanceof LockWaitTooLong) return 'lock wait too long';
   if (isOutOfRoom(error)) return 'out of room';
   if (isReadOnly(error)) return 'read-only';
+  if (isTooManyConnections(error)) return 'no connection left';
   if (isUnavailable(error)) return 'unavailable';
   if (isTimedOut(error)) return 'timed out';
   if (isLockRefused(error)) return 'lock refused';

@@ -113,6 +113,17 @@ export function beginWithoutLimits(client: pg.PoolClient): void {
   client.query = sendBegin as typeof client.query;
 }
 
+/** A connection of the requests, lent for transactions without time limits. Its own limits are in force again after each of them. */
+export function withoutLimits(client: pg.PoolClient): pg.PoolClient {
+  const query = client.query.bind(client) as (...sent: unknown[]) => unknown; // one of its many forms
+  const lent = {
+    query: (text: unknown, ...more: unknown[]) =>
+      query(isBegin(text) ? `${beginOf(text)}; ${noLimits}` : text, ...more),
+    release: (error?: Error | boolean) => client.release(error),
+  };
+  return lent as unknown as pg.PoolClient; // Kysely uses nothing else of it
+}
+
 const isBegin = (text: unknown): text is string =>
   typeof text === 'string' && /^(begin|start transaction)\b/.test(text);
 /** Kysely sends `begin` for a transaction whose isolation is not asked for. */

@@ -5,6 +5,7 @@ export const sqlstate = {
   deadlockDetected: '40P01',
   serializationFailure: '40001',
   lockNotAvailable: '55P03',
+  tooManyConnections: '53300',
   unknownDatabase: '3D000',
   undefinedTable: '42P01',
   insufficientPrivilege: '42501',
@@ -33,8 +34,18 @@ export const hasSqlstate = (error: unknown, ...states: readonly string[]): boole
  * in, since it reaches no server, or has too many.
  */
 export const isPassing = (error: unknown): boolean =>
-  hasSqlstate(error, '53300', '57P01', '57P02', '57P03') ||
+  hasSqlstate(error, sqlstate.tooManyConnections, '57P01', '57P02', '57P03') ||
   (isDatabaseError(error) && error.code.startsWith('08') && !refusedForGood.test(error.message));
+
+/** Whether the server, or a pooler, has no place for a further connection: of several servers, one that may be the wanted one. */
+export const isTooManyConnections = (error: unknown): boolean =>
+  hasSqlstate(error, sqlstate.tooManyConnections) ||
+  (hasSqlstate(error, '08P01') && error instanceof Error && poolerIsFull.test(error.message)) ||
+  (error instanceof AggregateError && error.errors.some(isTooManyConnections));
+
+/** What PgBouncer says at its own limits, and what PostgreSQL says at its limit, which PgBouncer passes on. */
+const poolerIsFull =
+  /no more connections allowed|(client|too many) connections exceeded|too many (clients|connections)|connection slots/;
 
 /** PgBouncer has one code for all reasons, 08P01. With these texts, which are never translated, it would refuse the next attempt too. */
 const refusedForGood =

@@ -124,6 +124,8 @@ function apiErrorFor(error: unknown, requestId: string, method: string): ApiErro
   switch (failureKind(error)) {
     case 'unavailable':
       return tryLater('The database cannot be reached; please retry.');
+    case 'no connection left':
+      return tryLater('The database has no connection left for the service; please retry.');
     case 'out of room':
       return tryLater('The database has no disk or memory left, or cannot use its files; please retry.');
     case 'read-only':

@@ -49,10 +49,16 @@ const unlessPreflight =
     c.req.raw.headers.has('access-control-request-method') ? next() : answer(c, next);
 
 /** The reason names no host, user or database, since probes need no token. The log has the details. */
-const reasonOf = (error: unknown): string =>
-  failureKind(error) === 'read-only'
-    ? 'The database is read-only: it is a standby, or default_transaction_read_only is on'
-    : 'The database cannot be reached';
+function reasonOf(error: unknown): string {
+  switch (failureKind(error)) {
+    case 'read-only':
+      return 'The database is read-only: it is a standby, or default_transaction_read_only is on';
+    case 'no connection left':
+      return 'The database has no connection left for the service';
+    default:
+      return 'The database cannot be reached';
+  }
+}
 
 const late = (): Promise<string> =>
   new Promise((resolve) => {

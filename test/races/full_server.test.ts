@@ -1,0 +1,193 @@
+/** Other programs have taken all places for connections that PostgreSQL has. */
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import net from 'node:net';
+import { after, before, suite, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
+import { openService, type PlacementService } from '../../src/start/service.ts';
+import { createDatabase, execute, type PostgresqlServer, startPostgresql } from '../postgresql.ts';
+import { accepted, at, requestsTo, type Send } from '../requests.ts';
+import { testConfig } from '../services.ts';
+import { until } from '../until.ts';
+import { claim, makeHost } from './claimants.ts';
+
+type Full = {
+  readonly service: PlacementService;
+  readonly send: Send;
+  readonly host: string;
+  /** Takes all places that are free. */
+  readonly takeAll: () => Promise<void>;
+  /** A connection of another program. */
+  readonly other: pg.Client;
+  readonly free: () => Promise<void>;
+  /** How many connections the service has asked for. */
+  readonly asked: () => number;
+};
+
+suite('PostgreSQL has no place for further connections', () => {
+  let server: PostgresqlServer;
+  before(async () => {
+    server = await startPostgresql({ settings: { max_connections: '12' } });
+  });
+  after(() => server?.stop());
+
+  /** Calls back with a service that has a connection, while other programs have taken all other places. */
+  async function withFullServer(use: (full: Full) => Promise<void>): Promise<void> {
+    const { url } = await createDatabase(server.url);
+    const counted = await countConnections(Number(new URL(server.url).port));
+    const connection = url.replace(/:\d+\//, `:${counted.port}/`);
+    const placementDatabase = { ...testConfig().placementDatabase, connection, syncOnStartup: true };
+    const service = await openService(testConfig({ placementDatabase }));
+    const others: pg.Client[] = [];
+    const takeAll = async (): Promise<void> => {
+      for (;;) {
+        const client = new pg.Client({ connectionString: url });
+        client.on('error', () => {});
+        try {
+          await client.connect();
+          others.push(client);
+        } catch (error) {
+          assert.ok(error instanceof Error && 'code' in error && error.code === '53300', String(error));
+          return;
+        }
+      }
+    };
+    const free = async (): Promise<void> => {
+      await Promise.all(others.splice(0).map((client) => client.end()));
+    };
+    try {
+      const send = requestsTo(service);
+      const host = await makeHost(send);
+      await takeAll();
+      const [other] = others;
+      assert.ok(other !== undefined && service.database.connections().open > 0);
+      await use({ service, send, host, takeAll, other, free, asked: () => counted.count });
+    } finally {
+      await free();
+      await service.close();
+      counted.close();
+    }
+  }
+
+  /** Requests of each kind, at once. */
+  const many = async (send: Send, host: string): Promise<void> => {
+    const each = async (): Promise<void> => {
+      const consumer = randomUUID();
+      accepted(await claim(send, host, consumer));
+      accepted(await send('GET', `/allocations/${consumer}`));
+      accepted(await send('GET', '/allocation_candidates?resources=VCPU:1'));
+      accepted(await send('DELETE', `/allocations/${consumer}`));
+      accepted(await send('GET', '/readyz'));
+    };
+    await Promise.all(Array.from({ length: 30 }, each));
+  };
+
+  test('no request fails, and a further connection is asked for once in a while only', async () => {
+    await withFullServer(async ({ service, send, host, free, asked }) => {
+      const startedMs = performance.now();
+      const before = asked();
+      for (let round = 0; round < 8; round += 1) await many(send, host);
+      const seconds = (performance.now() - startedMs) / 1000;
+      // Two pools, which may have asked in the same second, and the connections that were asked for before the first refusal.
+      assert.ok(asked() - before <= 2 * (seconds + 1) + 10, `${asked() - before} attempts in ${seconds} s`);
+      await free();
+      await until('the pool grows again', async () => {
+        await many(send, host);
+        return service.database.connections().open > 5;
+      });
+    });
+  });
+
+  test('a claim waits for a lock of another program without connections of the slow lane, and others go on', async () => {
+    await withFullServer(async ({ send, host, other }) => {
+      const held = await makeHost(send);
+      await other.query('begin');
+      await other.query(`select from resource_providers where uuid = '${held}' for update`);
+      const waiting = Promise.all(Array.from({ length: 5 }, () => claim(send, held, randomUUID())));
+      await many(send, host);
+      await sleep(500);
+      await many(send, host);
+      await other.query('commit');
+      for (const answer of await waiting) accepted(answer);
+    });
+  });
+
+  test('all providers are loaded again by a connection of the pool', async () => {
+    await withFullServer(async ({ service, send, host, other }) => {
+      const { loads } = service.fleet.counts;
+      await other.query('truncate resource_provider_traits');
+      await many(send, host);
+      assert.equal(service.fleet.counts.loads, loads + 1);
+    });
+  });
+
+  test('without any connection requests are 503 with the reason, until there is one', async () => {
+    await withFullServer(async ({ send, host, takeAll, other, free }) => {
+      await other.query(`select pg_terminate_backend(pid) from pg_stat_activity
+        where datname = current_database() and application_name = 'placement'`);
+      await takeAll();
+      const refused = await claim(send, host, randomUUID());
+      assert.equal(refused.status, 503);
+      assert.equal(refused.headers.get('retry-after'), '1');
+      assert.match(String(at(refused.json, 'errors', 0, 'detail')), /no connection left for the service/);
+      const probe = await send('GET', '/readyz');
+      assert.deepEqual([probe.status, probe.text], [503, 'The database has no connection left for the service']);
+      await free();
+      await until('it serves', async () => (await send('GET', '/readyz')).status === 200);
+      await many(send, host);
+    });
+  });
+
+  test('a limit of the role is a reason as well', async () => {
+    const { url } = await createDatabase(server.url);
+    const role = `role_${randomUUID().replaceAll('-', '')}`;
+    await execute(url, `create role ${role} login connection limit 3; grant all on schema public to ${role}`);
+    const placementDatabase = {
+      ...testConfig().placementDatabase,
+      connection: url.replace('//postgres@', `//${role}@`),
+      syncOnStartup: true,
+    };
+    const service = await openService(testConfig({ placementDatabase }));
+    try {
+      const send = requestsTo(service);
+      await many(send, await makeHost(send));
+    } finally {
+      await service.close();
+    }
+  });
+});
+
+/** Passes connections on to a port, and counts them. */
+async function countConnections(
+  port: number,
+): Promise<{ readonly port: number; readonly count: number; close(): void }> {
+  let count = 0;
+  const sockets = new Set<net.Socket>();
+  const listener = net.createServer((from) => {
+    count += 1;
+    const to = net.connect(port, '127.0.0.1');
+    for (const socket of [from, to]) {
+      sockets.add(socket);
+      socket.on('error', () => {});
+      socket.on('close', () => {
+        sockets.delete(socket);
+        from.destroy();
+        to.destroy();
+      });
+    }
+    from.pipe(to).pipe(from);
+  });
+  await new Promise<void>((resolve) => listener.listen(0, '127.0.0.1', resolve));
+  const address = listener.address() as net.AddressInfo; // it listens on a port
+  return {
+    port: address.port,
+    get count() {
+      return count;
+    },
+    close: () => {
+      listener.close();
+      for (const socket of sockets) socket.destroy();
+    },
+  };
+}
