@@ -76,12 +76,16 @@ const columns = sql`c.id, c.uuid, c.project_id, c.user_id, c.consumer_type_id, c
  * UUIDs in order. No index has the records of a user or of a type in this order: it would make every claim dearer.
  */
 function anywhere(query: ConsumerQuery, marker: string, length: RawBuilder<unknown>): RawBuilder<unknown> {
-  const owner = ownerConditions(query);
+  const { project, user } = ownerConditions(query);
   const types = typeConditions(query);
   const recorded = (types.length === 0 ? [undefined] : types).map((type) => {
-    if (query.projectId !== undefined) return ofProject(owner, type, marker, length);
+    if (project !== undefined) {
+      return user === undefined
+        ? ofProject([], project, type, marker, length)
+        : ofProject([project], user, type, marker, length);
+    }
     const sources = [
-      ...owner.map((user) => ({ condition: user, rows: rowsOfUser(user, marker) })),
+      ...(user === undefined ? [] : [{ condition: user, rows: rowsOfUser(user, marker) }]),
       ...(type === undefined ? [] : [{ condition: type, rows: rowsOfType(type) }]),
     ];
     return fewOrMany(sources, marker, length);
@@ -96,22 +100,25 @@ function anywhere(query: ConsumerQuery, marker: string, length: RawBuilder<unkno
 }
 
 /**
- * The page of a project, or of a user in it. Range and order are those of the whole index. With a plain equality the
- * server may read the index of UUIDs and skip the records of other projects, which takes long if most records are
- * skipped.
+ * The page of a project, or of a user in it. The last condition before the UUID is a range, and range and order are those of the
+ * rest of the index. With a plain equality there, the server may read an index of UUIDs and skip the records of others, which takes
+ * long if most records are skipped; so it does with a range from the project on, where it expects a third of all records in it.
  */
 function ofProject(
-  owner: readonly Condition[],
+  before: readonly Condition[],
+  last: Condition,
   type: TypeCondition | undefined,
   marker: string,
   length: RawBuilder<unknown>,
 ): RawBuilder<unknown> {
-  const keys = sql.join(owner.map(({ column }) => column));
-  const values = sql.join(owner.map(({ value }) => value));
+  const { column, value } = last;
+  const conditions = [
+    ...before.map(equal),
+    sql`(${column}, c.uuid) > (${value}, ${marker}::text) and ${column} <= ${value}`,
+    ...(type === undefined ? [] : [equal(type)]),
+  ];
   return sql`(
-        select ${columns} from consumers c
-        where (${keys}, c.uuid) > (${values}, ${marker}::text) and (${keys}) <= (${values}) ${type === undefined ? sql`` : sql`and ${equal(type)}`}
-        order by ${keys}, c.uuid limit ${length}
+        select ${columns} from consumers c where ${sql.join(conditions, sql` and `)} order by ${column}, c.uuid limit ${length}
       )`;
 }
 
@@ -242,7 +249,7 @@ function matches(query: ConsumerQuery): RawBuilder<unknown> {
   const isOfType = types.length === 0 ? [] : [sql`(${sql.join(types.map(equal), sql` or `)})`];
   const conditions = [
     sql`c.id is not null`,
-    ...ownerConditions(query).map(equal),
+    ...Object.values(ownerConditions(query)).map(equal),
     ...isOfType,
     ...termConditions(query),
   ];
@@ -259,14 +266,16 @@ const equal = ({ column, value }: Condition): RawBuilder<unknown> => sql`${colum
  * A text for each kind of query: conditions that do not apply are left out, since otherwise one plan would have to
  * serve all kinds.
  */
-const ownerConditions = ({ projectId, userId }: ConsumerQuery): Condition[] => [
+const ownerConditions = ({ projectId, userId }: ConsumerQuery): { project?: Condition; user?: Condition } => ({
   ...(projectId === undefined
-    ? []
-    : [{ column: sql`c.project_id`, value: sql`(select id from projects where external_id = ${projectId})` }]),
+    ? {}
+    : {
+        project: { column: sql`c.project_id`, value: sql`(select id from projects where external_id = ${projectId})` },
+      }),
   ...(userId === undefined
-    ? []
-    : [{ column: sql`c.user_id`, value: sql`(select id from users where external_id = ${userId})` }]),
-];
+    ? {}
+    : { user: { column: sql`c.user_id`, value: sql`(select id from users where external_id = ${userId})` } }),
+});
 
 /** A condition on the type, for any plan (`value`) and for the index of types (`inIndex`). */
 type TypeCondition = Condition & { readonly inIndex: RawBuilder<unknown> };
