@@ -18,6 +18,7 @@ import {
 } from './pool.ts';
 import { briefWait, isLockRefused, type LockWait, openSlowLane, type SlowLane, slowConnections } from './slow_lane.ts';
 import { isDatabaseError, isTooManyConnections } from './sqlstate.ts';
+import { withFreeIds } from './taken_ids.ts';
 
 /**
  * Where the data is: on a PostgreSQL server, or in the folder of an embedded PostgreSQL (`memory://` stores nothing).
@@ -63,10 +64,13 @@ export type Database = {
    * Sends the statements as one transaction without waiting between them: one round trip on PostgreSQL. Each statement
    * sees what was committed before it began, and what the earlier statements of the transaction wrote.
    *
+   * Where a new row gets an id that is taken, the transaction is repeated with others.
+   *
    * @param wait how long the transaction may wait for each lock, and on which connections. Without it, the time limit
    *   of a statement applies.
    * @returns the rows of each statement
-   * @throws the first error; `lockNotAvailable` if a lock was not granted in time. Then nothing was changed.
+   * @throws the first error; `lockNotAvailable` if a lock was not granted in time; `NoIdLeft` if a table has no id
+   *   for a new row. Then nothing was changed.
    */
   transaction<const Statements extends readonly RawBuilder<unknown>[]>(
     statements: Statements,
@@ -204,9 +208,11 @@ function database(
   const slowLane = openSlowLane();
   const transact: Database['transaction'] = async (statements, wait) => {
     const queries = statements.map((statement) => statement.compile(kysely));
-    const rows: readonly (readonly unknown[])[] = wait?.isSlow
-      ? await transactSlowly(queries, wait.lockTimeoutMs ?? briefWait.lockTimeoutMs)
-      : await transaction(sender, engine, queries, wait?.lockTimeoutMs);
+    const rows: readonly (readonly unknown[])[] = await withFreeIds(kysely, () =>
+      wait?.isSlow
+        ? transactSlowly(queries, wait.lockTimeoutMs ?? briefWait.lockTimeoutMs)
+        : transaction(sender, engine, queries, wait?.lockTimeoutMs),
+    );
     return rows as RowsOf<typeof statements>; // one list of rows for each statement, in the same order
   };
   /** Where a full server gives the slow lane no connection, a transaction waits briefly on those of all requests. */

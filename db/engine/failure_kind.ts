@@ -8,6 +8,7 @@ import {
   isTooManyConnections,
   isUnavailable,
   isUnstorable,
+  NoIdLeft,
   sqlstate,
 } from './sqlstate.ts';
 
@@ -21,6 +22,8 @@ export type FailureKind =
   | 'out of room'
   /** The database takes no writes. */
   | 'read-only'
+  /** A table has no id left for a new row, until an operator acts. */
+  | 'no id left'
   /** A statement exceeded its time limit. */
   | 'timed out'
   /** Another transaction held a lock for too long. */
@@ -41,6 +44,7 @@ export type FailureKind =
  */
 export function failureKind(error: unknown): FailureKind | undefined {
   if (error instanceof LockWaitTooLong) return 'lock wait too long';
+  if (error instanceof NoIdLeft) return 'no id left';
   if (isOutOfRoom(error)) return 'out of room';
   if (isReadOnly(error)) return 'read-only';
   if (isTooManyConnections(error)) return 'no connection left';

@@ -13,6 +13,7 @@ export const sqlstate = {
   readOnlyTransaction: '25006',
   textTooLong: '22001',
   numberOutOfRange: '22003',
+  sequenceEnded: '2200H',
   characterUnknown: '22P05',
 } as const;
 
@@ -22,8 +23,12 @@ export const sqlstate = {
  */
 export const isDatabaseError = (
   error: unknown,
-): error is Error & { readonly code: string; readonly constraint?: string } =>
-  error instanceof Error && 'severity' in error && 'code' in error && typeof error.code === 'string';
+): error is Error & {
+  readonly code: string;
+  readonly schema?: string;
+  readonly table?: string;
+  readonly constraint?: string;
+} => error instanceof Error && 'severity' in error && 'code' in error && typeof error.code === 'string';
 
 /** Whether the server refused a statement for one of these conditions. */
 export const hasSqlstate = (error: unknown, ...states: readonly string[]): boolean =>
@@ -99,13 +104,21 @@ export const isOutOfRoom = (error: unknown): boolean =>
  */
 export const isReadOnly = (error: unknown): boolean => hasSqlstate(error, sqlstate.readOnlyTransaction);
 
+/** A new row could not get an id: the sequence of its table has ended, or meets taken ids only. Nothing of the transaction was done. */
+export class NoIdLeft extends Error {}
+
+/** Whether a statement violated a unique key of a table; nothing of it was done. */
+export const isTakenIn = (error: unknown, table: string): boolean =>
+  isDatabaseError(error) && error.code === sqlstate.uniqueViolation && error.table === table;
+
 /**
  * Whether one item of a transaction caused its error: a name that is taken, a text that cannot be stored, a lock that
- * another program holds. False if the database went away, since then it is unknown whether the transaction was
- * committed. False for a time-out, a deadlock or a serialization failure, since these concern all items.
+ * another program holds, or a new row for which no id is left. False if the database went away, since then it is unknown
+ * whether the transaction was committed. False for a time-out, a deadlock or a serialization failure, since these concern all items.
  */
 export const isFaultOfOne = (error: unknown): boolean =>
-  isDatabaseError(error) && !isUnavailable(error) && !isTimedOut(error) && !isLostRace(error);
+  error instanceof NoIdLeft ||
+  (isDatabaseError(error) && !isUnavailable(error) && !isTimedOut(error) && !isLostRace(error));
 
 /** The code of the error for a server that is not of the wanted kind, such as a standby. */
 export const wrongServerCode = 'EWRONGSERVER';

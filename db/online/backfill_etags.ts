@@ -1,5 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { Database } from '../engine/connect.ts';
+import { beforeAllIds, idOf } from './before_all_ids.ts';
 import { givingWay } from './give_way.ts';
 import type { OnlineMigration } from './online_migration.ts';
 
@@ -13,11 +14,11 @@ import type { OnlineMigration } from './online_migration.ts';
  */
 export function backfillEtags(database: Database): OnlineMigration {
   let place = 0;
-  let after = 0;
+  let after = beforeAllIds;
   let doneInPass = 0;
   let finished = false;
   const next = (): void => {
-    after = 0;
+    after = beforeAllIds;
     place = (place + 1) % steps.length;
     if (place > 0) return;
     finished = doneInPass === 0;
@@ -69,7 +70,7 @@ const ofRows =
   (after, limit) =>
     sql`
     with old as materialized (
-      select id from ${sql.table(table)} where etag is null and ${sql.raw(condition)} and id > ${after}
+      select id from ${sql.table(table)} where etag is null and ${sql.raw(condition)} and id > ${idOf(after)}
       order by id limit ${sql.lit(limit)} for update
     ), tagged as (
       update ${sql.table(table)} as r set etag = ${sql.raw(tag)} from old where r.id = old.id returning r.etag
@@ -82,7 +83,7 @@ const ofRows =
 const ofProviders: Step = (after, limit) => sql`
   with old as materialized (
     select p.id from resource_providers p
-    where p.id > ${after} and (
+    where p.id > ${idOf(after)} and (
       select e.provider is not null and e.inventories is not null and e.traits is not null and e.aggregates is not null
       from resource_provider_etags e where e.resource_provider_id = p.id
     ) is not true order by p.id limit ${sql.lit(limit)}

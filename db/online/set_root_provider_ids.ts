@@ -1,5 +1,6 @@
 import { sql } from 'kysely';
 import type { Database } from '../engine/connect.ts';
+import { beforeAllIds, idOf } from './before_all_ids.ts';
 import { givingWay } from './give_way.ts';
 import type { OnlineMigration } from './online_migration.ts';
 
@@ -9,7 +10,7 @@ import type { OnlineMigration } from './online_migration.ts';
  * done.
  */
 export function setRootProviderIds(database: Database): OnlineMigration {
-  let after = 0;
+  let after = beforeAllIds;
   // No program creates such providers any more: one pass is enough for all later batches.
   let finished = false;
   return {
@@ -46,7 +47,7 @@ type Batch = {
 const setRoots = (after: number, limit: number) =>
   sql<Batch>`
     with recursive rootless as materialized (
-      select id from resource_providers where root_provider_id is null and id > ${after} order by id limit ${sql.lit(limit)}
+      select id from resource_providers where root_provider_id is null and id > ${idOf(after)} order by id limit ${sql.lit(limit)}
     ), way (id, node, parent) as (
       select p.id, p.id, p.parent_provider_id from resource_providers p join rootless using (id)
       union all

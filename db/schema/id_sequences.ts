@@ -62,14 +62,63 @@ export async function raiseSequences({ kysely }: Pick<Database, 'kysely'>): Prom
   }
 }
 
-/** A table that is running out of ids. */
-export type SpentIds = { readonly table: string; readonly sequence: string; readonly last: number };
+/** How far the ids of a table are used. */
+export type IdUse = {
+  readonly table: string;
+  readonly sequence: string;
+  /** The newest id. */
+  readonly last: number;
+  /** The last id that the sequence can give, or the column can take. */
+  readonly end: number;
+  /** What is used of the ids: 0 to 1. Where ids come round, it is what rows have of them. */
+  readonly used: number;
+  /** Whether the sequence begins again where it ends; ids that rows have are passed over (db/engine/taken_ids.ts). */
+  readonly comesRound: boolean;
+};
 
-/** The tables that have used up three quarters of their ids. */
-export async function readSpentIds({ kysely }: Pick<Database, 'kysely'>): Promise<readonly SpentIds[]> {
-  const sequences = ofEach((table, sequence) => sql`select ${sql.lit(table)} as "table", ${sequence} as sequence`);
-  const { rows } = await sql<SpentIds>`
-    select "table", sequence::text, ${last}::float8 as last from (${sequences}) as s
-    where ${last} >= ${many}`.execute(kysely);
+/**
+ * Reads how far the ids of each table are used, from the catalog alone. A sequence that was never used, or that the role may not read,
+ * is left out.
+ */
+export async function readIdUse({ kysely }: Pick<Database, 'kysely'>): Promise<readonly IdUse[]> {
+  const sequences = ofEach(
+    (table, sequence) =>
+      sql`select ${sql.lit(table)} as "table", ${sequence} as sequence, ${sql.lit(table)}::regclass as relation`,
+  );
+  const { rows } = await sql<IdUse>`
+    with numbered as (
+      select s.*, ${last}::float8 as last, seqincrement > 0 as rises, c.reltuples, seqcycle and seqmax <= highest as "comesRound",
+        greatest(seqmin::float8, -highest - 1) as lowest, least(seqmax::float8, highest) as highest
+      from (${sequences}) as s join pg_sequence on seqrelid = sequence join pg_class c on c.oid = relation
+        join pg_attribute a on a.attrelid = relation and a.attname = 'id'
+        cross join lateral (select case a.atttypid when 'integer'::regtype then 2147483647 else 9223372036854775807 end::float8) as h (highest)
+    )
+    select "table", sequence::text, last, case when rises then highest else lowest end as "end", "comesRound",
+      least(1, greatest(0, case when "comesRound" then reltuples when rises then last - lowest + 1 else highest - last + 1 end
+        / (highest - lowest + 1))) as used
+    from numbered where last is not null order by "table"`.execute(kysely);
   return rows;
 }
+
+/** From this on, the ids of a table count as running out. */
+export const muchUsed = 0.75;
+
+/** What is wrong with the ids of a table, and the statement that mends it while the service serves; undefined if nothing is. */
+export function idProblem({ table, sequence, last, end, used, comesRound }: IdUse): string | undefined {
+  const share = `${Math.floor(used * 100)} %`;
+  if (comesRound) {
+    return used < muchUsed ? undefined : `The rows of table ${table} have ${share} of all ids: remove some of them.`;
+  }
+  if (used < muchUsed && last >= 0) return undefined;
+  const how = last < 0 ? 'goes on below zero' : 'is running out of ids';
+  // A sequence from before PostgreSQL 10 may have passed the end of its column.
+  const restart = last > highestInteger ? ` restart with ${lowestInteger}` : '';
+  return (
+    `Table ${table} ${how}: it has used ${share} of them, up to ${last} of ${end}; after that no row can be added to it. This lets ` +
+    `the ids come round, also while the service serves; those that rows have are passed over: ` +
+    `alter sequence ${sequence} minvalue ${lowestInteger} maxvalue ${highestInteger} cycle${restart};`
+  );
+}
+
+/** The range of PostgreSQL's integer. */
+const [lowestInteger, highestInteger] = [-2_147_483_648, 2_147_483_647];

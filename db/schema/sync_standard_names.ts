@@ -1,5 +1,6 @@
 import { sql } from 'kysely';
 import type { Database } from '../engine/connect.ts';
+import { withFreeIds } from '../engine/taken_ids.ts';
 import { utcNow } from '../engine/utc_now.ts';
 import { standardResourceClasses } from './standard_resource_classes.ts';
 import { standardTraits } from './standard_traits.ts';
@@ -21,8 +22,8 @@ export async function syncStandardNames({ kysely, patient }: Pick<Database, 'kys
   // all processes.
   if (missing.rows[0]?.traits) {
     const insert = sql`insert into traits (name, created_at) select name, ${utcNow} ${traits} order by place
-      on conflict do nothing`;
-    await patient.transaction().execute((trx) => insert.execute(trx));
+      on conflict (name) do nothing`;
+    await withFreeIds(kysely, () => patient.transaction().execute((trx) => insert.execute(trx)));
   }
   if (missing.rows[0]?.classes) {
     const insert = sql`insert into resource_classes (id, name, created_at) select place - 1, name, ${utcNow} ${classes}

@@ -1,6 +1,6 @@
 import type { Database } from '../../db/engine/connect.ts';
 import { repeatLostRaces } from '../../db/engine/lost_race.ts';
-import { isUnstorable } from '../../db/engine/sqlstate.ts';
+import { isUnstorable, NoIdLeft } from '../../db/engine/sqlstate.ts';
 import type { ConsumerWrite } from '../../db/statements/claims/claim_write.ts';
 import { ensureOwners } from '../../db/statements/claims/ensure_owners.ts';
 import { inBatches } from '../batching/batches.ts';
@@ -25,7 +25,11 @@ const batchLimit = 256;
 export function openOwners(database: Database): Owners {
   const ensure = inBatches<OwnerName, void>(
     database,
-    { limit: batchLimit, orderOf: (owner) => [keyOf(owner)], isOfOne: isUnstorable },
+    {
+      limit: batchLimit,
+      orderOf: (owner) => [keyOf(owner)],
+      isOfOne: (error) => isUnstorable(error) || error instanceof NoIdLeft,
+    },
     async (batch, wait) => {
       const namesOf = (kind: OwnerName['kind']) =>
         batch.filter(({ item }) => item.kind === kind).map(({ item }) => item.name);

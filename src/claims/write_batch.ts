@@ -1,6 +1,6 @@
 import type { Database } from '../../db/engine/connect.ts';
 import { isLockRefused, type LockWait } from '../../db/engine/slow_lane.ts';
-import { hasSqlstate, isLostRace, isUnstorable, sqlstate } from '../../db/engine/sqlstate.ts';
+import { isLostRace, isTakenIn, isUnstorable, NoIdLeft } from '../../db/engine/sqlstate.ts';
 import { type WriteOptions, type WrittenClaims, writeClaims } from '../../db/statements/claims/write_claims.ts';
 import type { FleetKeeper } from '../fleet/keeper.ts';
 import { effectsOf, isForeseeable, type Judged, roomsOf } from './effects.ts';
@@ -63,7 +63,7 @@ export function openBatchWriter(
       try {
         return await writeClaims(database, writes, { ...by, wait, mayExist: expectingRecords > 0 });
       } catch (error) {
-        if (!hasSqlstate(error, sqlstate.uniqueViolation) || sent > sendsAgain) throw error;
+        if (!isTakenIn(error, 'consumers') || sent > sendsAgain) throw error;
         expectingRecords = expectedAfterwards;
       }
     }
@@ -75,9 +75,9 @@ export function openBatchWriter(
    * @throws the same error if it would not help to judge again.
    */
   const afterFailure = (judged: readonly Judged[], error: unknown): void => {
-    if (isLockRefused(error) || isUnstorable(error)) throw error;
+    if (isLockRefused(error) || isUnstorable(error) || error instanceof NoIdLeft) throw error;
     staleness.suspect();
-    if (!hasSqlstate(error, sqlstate.uniqueViolation) && !isLostRace(error)) throw error;
+    if (!isTakenIn(error, 'consumers') && !isLostRace(error)) throw error;
     for (const each of judged) afterLostRace(each, { readsConsumers: true });
   };
 

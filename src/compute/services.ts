@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import { failureKind } from '../../db/engine/failure_kind.ts';
+import { isDatabaseError } from '../../db/engine/sqlstate.ts';
 import { deleteService } from '../../db/statements/services/delete_service.ts';
 import { readServices } from '../../db/statements/services/read_services.ts';
 import { computeBinary, type KnownService } from '../../db/statements/services/service_row.ts';
@@ -85,7 +85,7 @@ async function registerOne(
   try {
     return await heartbeats.beat({ host, binary, cell, zone, topic, uptime });
   } catch (error) {
-    if (failureKind(error) !== 'taken') throw error;
+    if (!isDatabaseError(error) || error.constraint !== 'uniq_services0compute_host') throw error;
     throw conflict(`Host ${host} has a ${computeBinary} service in another cell than ${cell}. Delete that one first.`);
   }
 }

@@ -130,6 +130,10 @@ function apiErrorFor(error: unknown, requestId: string, method: string): ApiErro
       return tryLater('The database has no disk or memory left, or cannot use its files; please retry.');
     case 'read-only':
       return tryLater('The database is read-only; please retry.');
+    case 'no id left':
+      return tryLater(
+        `The database has no id left for a new row: ${messageOf(error)}. "placement-status upgrade check" has the remedy for operators.`,
+      );
     case 'lock wait too long':
       return tryLater('Another program holds a lock in the database that the request needs; please retry.');
     case 'timed out':

@@ -1,14 +1,14 @@
 import type { Logger } from 'pino';
 import { failureOf } from '../../db/engine/failure_of.ts';
-import { isOutOfRoom, isReadOnly, isUnavailable } from '../../db/engine/sqlstate.ts';
+import { isOutOfRoom, isReadOnly, isUnavailable, NoIdLeft } from '../../db/engine/sqlstate.ts';
 
 /**
  * Logs once when the database cannot be reached, and once when it can again, however many requests fail meanwhile.
- * Also logs once when the database answers that it has no disk or memory left, or takes no writes.
+ * Also logs once when the database answers that it has no disk or memory left, has no id for a new row, or takes no writes.
  */
 export type Outages = {
   /**
-   * Takes note of an error. @returns whether it means that the database cannot be reached, has no room or takes no writes;
+   * Takes note of an error. @returns whether it means that the database cannot be reached, has no room or no id, or takes no writes;
    * then the caller need not log it
    */
   notice(error: unknown): boolean;
@@ -23,6 +23,16 @@ const outOfRoom =
 const readOnly =
   'The database is read-only: it is a standby, or default_transaction_read_only is on. Writes are answered 503';
 
+const noIdLeft =
+  'A table has no id left for a new row: requests that need one are answered 503. "placement-status upgrade check" has the remedy';
+
+/** What is logged of an error that does not concern all requests; undefined for other errors. */
+function lineOf(error: unknown): string | undefined {
+  if (isOutOfRoom(error)) return outOfRoom;
+  if (isReadOnly(error)) return readOnly;
+  return error instanceof NoIdLeft ? noIdLeft : undefined;
+}
+
 /** Creates an `Outages` for a database that can be reached at the moment. */
 export function openOutages(logger: Logger): Outages {
   let sinceMs: number | undefined;
@@ -30,7 +40,7 @@ export function openOutages(logger: Logger): Outages {
   const failedMs = new Map<string, number>();
   return {
     notice: (error) => {
-      const line = isOutOfRoom(error) ? outOfRoom : isReadOnly(error) ? readOnly : undefined;
+      const line = lineOf(error);
       if (line !== undefined) {
         const nowMs = performance.now();
         if (nowMs - (failedMs.get(line) ?? Number.NEGATIVE_INFINITY) > againMs) {

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { sql } from 'kysely';
 import type { Database } from '../../db/engine/connect.ts';
 import { onlyRow } from '../../db/engine/only_row.ts';
-import { readSpentIds, type SpentIds } from '../../db/schema/id_sequences.ts';
+import { idProblem, readIdUse } from '../../db/schema/id_sequences.ts';
 import { isImportUnfinished, unfinishedImportProblem } from '../../db/schema/unfinished_import.ts';
 import { schemaProblem } from './schema_state.ts';
 
@@ -34,7 +34,7 @@ export async function checkUpgrade(database: Database, policyFile: string): Prom
   const incomplete = await countIncompleteConsumers(database);
   const policyIsJson = await isJson(policyFile);
   const importIsUnfinished = await isImportUnfinished(database);
-  const spentIds = schema?.is === 'older' ? [] : await readSpentIds(database); // an older schema may lack tables
+  const idUse = schema?.is === 'older' ? [] : await readIdUse(database); // an older schema may lack tables
   return [
     {
       check: 'Missing Root Provider IDs',
@@ -60,20 +60,15 @@ export async function checkUpgrade(database: Database, policyFile: string): Prom
     // good deployment find only the checks that they know.
     ...(schema === undefined ? [] : [failed('Schema Migrations', schema.problem)]),
     ...(importIsUnfinished ? [failed('Unfinished Import', unfinishedImportProblem)] : []),
-    ...spentIds.map(warned),
+    ...idUse.flatMap((use) => warned(idProblem(use))),
   ];
 }
 
 const failed = (check: string, details: string): CheckResult => ({ check, result: failure, details });
 
 /** This matters most for allocations: each write of a consumer's allocations gives them new ids. */
-const warned = ({ table, sequence, last }: SpentIds): CheckResult => ({
-  check: 'Ids Running Out',
-  result: warning,
-  details:
-    `Table ${table} has used its ids up to ${last} of 2147483647; after that no row can be added to it. Negative ids ` +
-    `are free: alter sequence ${sequence} minvalue -2147483648 restart with -2147483648;`,
-});
+const warned = (details: string | undefined): readonly CheckResult[] =>
+  details === undefined ? [] : [{ check: 'Ids Running Out', result: warning, details }];
 
 const remedy = 'Run the "placement-manage db online_data_migrations" command.';
 const policyRemedy =

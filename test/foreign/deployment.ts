@@ -35,3 +35,33 @@ export async function withDeployment(
     await use({ service, send, succeed, execute });
   });
 }
+
+/** The tables whose rows get their ids from sequences. */
+export const numbered = [
+  'resource_providers',
+  'inventories',
+  'allocations',
+  'consumers',
+  'consumer_types',
+  'projects',
+  'users',
+  'traits',
+  'placement_aggregates',
+];
+const fresh = '00000000-0000-4000-8000-000000000012';
+
+/** Makes writes that need new rows in every table. */
+export async function writeAll({ succeed }: Deployment): Promise<void> {
+  await succeed('POST', '/resource_providers', { uuid: fresh, name: 'fresh' });
+  await succeed('PUT', '/traits/CUSTOM_FRESH');
+  await succeed('PUT', '/resource_classes/CUSTOM_FRESH');
+  const path = `/resource_providers/${host}`;
+  await succeed('POST', `${path}/inventories`, { resource_class: 'CUSTOM_FRESH', total: 1 });
+  await succeed('PUT', `${path}/aggregates`, { resource_provider_generation: 3, aggregates: [fresh] });
+  await succeed('PUT', `/allocations/${fresh}`, {
+    ...claimOf(1),
+    project_id: 'fresh',
+    user_id: 'fresh',
+    consumer_type: 'FRESH',
+  });
+}

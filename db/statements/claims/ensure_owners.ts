@@ -18,7 +18,8 @@ export async function ensureOwners(
 ): Promise<void> {
   const insert = (table: string, column: string, values: readonly string[]) =>
     sql`insert into ${sql.table(table)} (${sql.ref(column)}, created_at)
-      select distinct value, ${utcNow} from unnest(${values}::text[]) as value order by value on conflict do nothing`;
+      select distinct value, ${utcNow} from unnest(${values}::text[]) as value order by value
+      on conflict (${sql.ref(column)}) do nothing`;
   const statements = [
     insert('projects', 'external_id', names.projects),
     insert('users', 'external_id', names.users),

@@ -109,7 +109,8 @@ export const awaitConsumer = (uuid: string): Waits =>
   awaiting(
     // If there is no record, this inserts and deletes one. The insert waits for a transaction that has inserted the
     // same uncommitted.
-    sql`insert into consumers (uuid, project_id, user_id, generation) values (${uuid}, 0, 0, -1) on conflict do nothing`,
+    sql`insert into consumers (uuid, project_id, user_id, generation) values (${uuid}, 0, 0, -1)
+      on conflict (uuid) do nothing`,
     sql`delete from consumers where uuid = ${uuid} and generation = -1 and ${leavesNoFormer}`,
     sql`select from consumers where uuid = ${uuid} for update`,
     sql`select from allocations where consumer_id = ${uuid} for update`,

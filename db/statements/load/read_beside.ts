@@ -1,5 +1,6 @@
 import { type Kysely, sql } from 'kysely';
 import type { Tables } from '../../schema/tables.ts';
+import { freeProviderId } from '../free_provider_id.ts';
 
 /** A provider that exists and has the UUID or the name of a provider to insert, or the UUID of its parent. */
 export type PresentProvider = {
@@ -42,7 +43,6 @@ export async function lockNames(
 /** Ids for new providers. */
 export async function takeProviderIds(db: Kysely<Tables>, count: number): Promise<readonly number[]> {
   const { rows } = await sql<{ id: number }>`
-    select nextval(pg_get_serial_sequence('resource_providers', 'id'))::integer as id
-    from generate_series(1, ${count}::integer)`.execute(db);
+    select ${freeProviderId(sql`place`)} as id from generate_series(1, ${count}::integer) as place`.execute(db);
   return rows.map(({ id }) => id);
 }

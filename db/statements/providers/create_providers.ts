@@ -1,5 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
 import { utcNow } from '../../engine/utc_now.ts';
+import { freeProviderId } from '../free_provider_id.ts';
 import { providerTagsAreWritten } from '../written_tags.ts';
 
 /** A provider to insert, without a parent. */
@@ -67,7 +68,7 @@ const askedProviders = (providers: readonly NewProvider[]) => {
   const tags = (part: keyof NewProvider['tags']) => providers.map((provider) => provider.tags[part]);
   return sql`
     asked as materialized (
-      select nextval(pg_get_serial_sequence('resource_providers', 'id'))::integer as id, a.*
+      select ${freeProviderId(sql`a.place`)} as id, a.*
       from unnest(${providers.map((_, place) => place)}::integer[], ${providers.map(({ uuid }) => uuid)}::text[],
         ${providers.map(({ name }) => name)}::text[], ${tags('provider')}::text[], ${tags('inventories')}::text[],
         ${tags('traits')}::text[], ${tags('aggregates')}::text[]

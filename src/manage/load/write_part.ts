@@ -1,6 +1,7 @@
 import { type Kysely, sql } from 'kysely';
 import type { Database } from '../../../db/engine/connect.ts';
 import { failureKind } from '../../../db/engine/failure_kind.ts';
+import { withFreeIds } from '../../../db/engine/taken_ids.ts';
 import type { Tables } from '../../../db/schema/tables.ts';
 import {
   ensureAggregates,
@@ -33,13 +34,15 @@ export async function writePart(
   const uuids = new Set(part.map(({ uuid }) => uuid));
   for (let attempt = 1; ; attempt++) {
     try {
-      return await patient.transaction().execute(async (trx) => {
-        await sql`select from ${providerTagsAreWritten}`.execute(trx);
-        const judged = await judgePart(trx, part, (uuid) => uuids.has(uuid));
-        if (judged.problems.length > 0) return judged.problems;
-        if (judged.missing.length > 0) await insert(trx, judged);
-        return judged.missing.length;
-      });
+      return await withFreeIds(patient, () =>
+        patient.transaction().execute(async (trx) => {
+          await sql`select from ${providerTagsAreWritten}`.execute(trx);
+          const judged = await judgePart(trx, part, (uuid) => uuids.has(uuid));
+          if (judged.problems.length > 0) return judged.problems;
+          if (judged.missing.length > 0) await insert(trx, judged);
+          return judged.missing.length;
+        }),
+      );
     } catch (error) {
       if (attempt === attempts || failureKind(error) !== 'taken') throw error;
     }
