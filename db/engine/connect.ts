@@ -3,8 +3,10 @@ import { type CompiledQuery, Kysely, PostgresDialect, type RawBuilder } from 'ky
 import pg from 'pg';
 import type { Tables } from '../schema/tables.ts';
 import { type Breaks, type BreakWatch, watchForBreaks } from './breaks.ts';
+import { CommitsUnconfirmed, watchCommits } from './commit_watch.ts';
 import type { EmbeddedSettings } from './embedded.ts';
 import { borrowingFrom, oneAfterTheOther, sparingFullServer } from './full_server.ts';
+import { isConfirming } from './is_confirming.ts';
 import { migrationLockOn, type WithMigrationLock } from './migration_lock.ts';
 import {
   begin,
@@ -175,6 +177,9 @@ export async function openDatabase(settings: DatabaseSettings): Promise<Database
   };
 }
 
+/** Whether a pool has neither an idle connection nor room for another one. */
+const isInUse = ({ idleCount, totalCount, options }: pg.Pool): boolean => idleCount === 0 && totalCount >= options.max;
+
 /** How long the slow lane, without connections of its own, leaves those of all requests alone after a lock was refused, in milliseconds. */
 const pauseOnSharedMs = 200;
 
@@ -199,15 +204,24 @@ function database(
     readonly closeEngine: () => Promise<void>;
   },
 ): Database {
-  const sending = { preparedStatements, onStatement, breaks };
+  // A connection that no write occupies. While commits are unconfirmed, those of the requests may all be in use.
+  const freeKysely = (): Kysely<Tables> => (slowPool !== undefined && isInUse(pool) ? slowKysely : kysely);
+  const commits =
+    engine === 'embedded'
+      ? undefined
+      : watchCommits({ isConfirming: (ms) => isConfirming(freeKysely(), ms), statementTimeoutMs, graceMs });
+  const sending = { preparedStatements, onStatement, breaks, commits };
   const sender = sendingFrom(pool, sending);
   const slow = slowPool === undefined ? sender : sendingFrom(slowPool, sending);
   const pools = slowPool === undefined ? [pool] : [pool, slowPool];
   const sumOf = (count: (pool: pg.Pool) => number): number => pools.reduce((sum, each) => sum + count(each), 0);
   const kysely = new Kysely<Tables>({ dialect: new PostgresDialect({ pool: sender }) });
-  const slowLane = openSlowLane();
+  const slowKysely = new Kysely<Tables>({ dialect: new PostgresDialect({ pool: slow }) });
+  const slowLane = openSlowLane(() => commits?.isUnconfirmed() ?? false);
   const transact: Database['transaction'] = async (statements, wait) => {
     const queries = statements.map((statement) => statement.compile(kysely));
+    const clearance = commits?.clearance(queries.map(({ sql }) => sql));
+    if (clearance !== undefined) await clearance;
     const rows: readonly (readonly unknown[])[] = await withFreeIds(kysely, () =>
       wait?.isSlow
         ? transactSlowly(queries, wait.lockTimeoutMs ?? briefWait.lockTimeoutMs)
@@ -237,7 +251,12 @@ function database(
         return await transact(statements, briefWait);
       } catch (error) {
         if (!isLockRefused(error)) throw error;
-        return slowLane.attempt((wait) => transact(statements, wait), { holdsOthers: true, endsAtMs, refusal: error });
+        const patience = { holdsOthers: true, endsAtMs, refusal: error };
+        return slowLane
+          .attempt((wait) => transact(statements, wait), patience)
+          .catch((last: unknown) => {
+            throw isLockRefused(last) && commits?.isUnconfirmed() ? new CommitsUnconfirmed() : last;
+          });
       }
     },
     turn: eventLoopTurn,
@@ -251,6 +270,7 @@ function database(
       waiting: sumOf(({ waitingCount }) => waitingCount),
     }),
     close: async () => {
+      commits?.close();
       await Promise.all(pools.map((each) => each.end()));
       await closeEngine();
     },
@@ -300,7 +320,7 @@ async function transaction(
     return isSingle ? rows : rows.slice(1, -1);
   } catch (error) {
     // A COMMIT after a failed statement has rolled back already. A broken connection must not be used again.
-    broken = isDatabaseError(error) ? undefined : error;
+    broken = isDatabaseError(error) || error instanceof CommitsUnconfirmed ? undefined : error;
     throw error;
   } finally {
     client.release(broken instanceof Error ? broken : undefined);

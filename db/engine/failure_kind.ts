@@ -1,3 +1,4 @@
+import { CommitsUnconfirmed } from './commit_watch.ts';
 import { isLockRefused, LockWaitTooLong } from './slow_lane.ts';
 import {
   hasSqlstate,
@@ -18,6 +19,8 @@ export type FailureKind =
   | 'unavailable'
   /** The database has no place for a further connection, and the service has none. */
   | 'no connection left'
+  /** The server waits for a synchronous standby before it answers commits. */
+  | 'commits unconfirmed'
   /** The server has no disk or memory left for the statement, or cannot use its files. */
   | 'out of room'
   /** The database takes no writes. */
@@ -43,6 +46,7 @@ export type FailureKind =
  * The kind of an error; undefined for errors that are not of the database, and for errors that no request can cause.
  */
 export function failureKind(error: unknown): FailureKind | undefined {
+  if (error instanceof CommitsUnconfirmed) return 'commits unconfirmed';
   if (error instanceof LockWaitTooLong) return 'lock wait too long';
   if (error instanceof NoIdLeft) return 'no id left';
   if (isOutOfRoom(error)) return 'out of room';

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import pg from 'pg';
 import { arrayText } from './array_text.ts';
 import type { BreakWatch } from './breaks.ts';
+import type { CommitWatch } from './commit_watch.ts';
 import { hostsOf } from './hosts.ts';
 import { newHostSearch, openHostsPool } from './hosts_pool.ts';
 import { isReadOnly, isUnheard } from './sqlstate.ts';
@@ -142,9 +143,11 @@ export function sendingFrom(
     readonly preparedStatements: boolean;
     readonly onStatement: OnStatement | undefined;
     readonly breaks: BreakWatch;
+    /** Undefined for the embedded database, which has no standby. */
+    readonly commits: CommitWatch | undefined;
   },
 ): pg.Pool {
-  const { preparedStatements, onStatement, breaks } = options;
+  const { preparedStatements, onStatement, breaks, commits } = options;
   const names = new Map<string, string>();
   const nameOf = (text: string): string => {
     let name = names.get(text);
@@ -162,19 +165,30 @@ export function sendingFrom(
     if (wrapped.has(client)) return client;
     wrapped.add(client);
     const query = client.query.bind(client) as (config: pg.QueryConfig) => Promise<pg.QueryResult>;
+    const noted = (answered: Promise<pg.QueryResult>): Promise<pg.QueryResult> => {
+      const answer = answered.catch((error: unknown) => afterItsEnd(client, error));
+      return breaks.isInDoubt() ? breaks.noteAnswer(client, answer) : answer;
+    };
     const send: Send = (asked, parameters = []) => {
       const text = beginOf(asked);
       const values = parameters.map((value) => (Array.isArray(value) ? arrayText(value) : value));
-      const answer = query(
-        preparedStatements && isReusable(text) ? { name: nameOf(text), text, values } : { text, values },
-      ).catch((error: unknown) => afterItsEnd(client, error));
-      return breaks.isInDoubt() ? breaks.noteAnswer(client, answer) : answer;
+      const named = preparedStatements && isReusable(text) ? { name: nameOf(text), text, values } : { text, values };
+      if (commits?.isWatched(text)) {
+        const refusal = commits.refusalOf(text);
+        if (refusal !== undefined) return Promise.reject(refusal);
+        const patient = { ...named, query_timeout: neverMs };
+        return noted(commits.watch(client, query(patient)));
+      }
+      return noted(query(named));
     };
     client.query = (onStatement === undefined ? send : timed(send, onStatement)) as typeof client.query;
     return client;
   }) as typeof pool.connect;
   return pool;
 }
+
+/** The longest time of a timer: `CommitWatch` ends what takes too long. */
+const neverMs = 2 ** 31 - 1;
 
 type Send = (text: string, values?: unknown[]) => Promise<pg.QueryResult>;
 

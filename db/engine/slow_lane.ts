@@ -1,3 +1,4 @@
+import { CommitsUnconfirmed } from './commit_watch.ts';
 import { hasSqlstate, sqlstate } from './sqlstate.ts';
 
 /** How a transaction waits for locks, and on which connections. */
@@ -58,6 +59,13 @@ export type SlowLane = {
    *   time is over.
    */
   attempt<T>(transaction: (wait: LockWait) => Promise<T>, patience: Patience): Promise<T>;
+  /**
+   * The error of a request that has waited for a lock until its time was over: `LockWaitTooLong`, or `CommitsUnconfirmed` where the lock
+   * is held by a commit that waits for a standby.
+   *
+   * @param refusal the error by which the lock was refused last
+   */
+  tooLong(refusal: unknown): Error;
 };
 
 /** How many transactions of the slow lane run at the same time, each on a connection of its own. */
@@ -96,8 +104,10 @@ export const isLockRefused = (error: unknown): boolean => hasSqlstate(error, sql
  *
  * Transactions that hold other locks run one after the other. After an attempt that fails there is a pause; after one
  * that succeeds, the next begins at once.
+ *
+ * @param isUnconfirmed whether commits wait for a standby at the moment
  */
-export function openSlowLane(): SlowLane {
+export function openSlowLane(isUnconfirmed: () => boolean = () => false): SlowLane {
   type Attempt = { readonly run: (wait: LockWait) => Promise<'over' | 'refused'>; isOver: boolean };
   /** Transactions that hold no other lock: those that were not tried yet, and those that were. */
   const fresh: Attempt[] = [];
@@ -160,6 +170,7 @@ export function openSlowLane(): SlowLane {
   };
 
   return {
+    tooLong: (refusal) => (isUnconfirmed() ? new CommitsUnconfirmed() : new LockWaitTooLong(refusal)),
     attempt: <T>(transaction: (wait: LockWait) => Promise<T>, patience: Patience) =>
       new Promise<T>((resolve, reject) => {
         const { holdsOthers, isWanted = () => true, endsAtMs = Number.POSITIVE_INFINITY } = patience;

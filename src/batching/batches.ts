@@ -1,5 +1,5 @@
 import type { Database } from '../../db/engine/connect.ts';
-import { isLockRefused, type LockWait, LockWaitTooLong } from '../../db/engine/slow_lane.ts';
+import { isLockRefused, type LockWait } from '../../db/engine/slow_lane.ts';
 import { onBehalfOf, requestsServed } from '../log/request_ids.ts';
 import type { BatchOptions } from './batch_options.ts';
 import { endsWithin } from './ends_within.ts';
@@ -214,7 +214,7 @@ export function inBatches<Item, Result>(
           onSettled: failures.forget,
           onReady: wake,
           giveUp,
-          onExpired: (expired) => giveUp(expired, new LockWaitTooLong(failures.lastRefusal())),
+          onExpired: (expired) => giveUp(expired, slowLane.tooLong(failures.lastRefusal())),
         },
       );
       queue.push(waiting);

@@ -1,5 +1,5 @@
 import type { Database } from '../../db/engine/connect.ts';
-import { isLockRefused, type LockWait, LockWaitTooLong } from '../../db/engine/slow_lane.ts';
+import { isLockRefused, type LockWait } from '../../db/engine/slow_lane.ts';
 import type { BatchOptions } from './batch_options.ts';
 import type { LockedKeys } from './locked_keys.ts';
 import type { Queued, Suspicion } from './queued.ts';
@@ -115,7 +115,7 @@ export function openFailedItems<Item, Result>(
       queue.onEnd();
     };
     repeated.then(end, (error: unknown) => {
-      waiting.reject(isLockRefused(error) ? new LockWaitTooLong(error) : error);
+      waiting.reject(isLockRefused(error) ? slowLane.tooLong(error) : error);
       end();
     });
   };

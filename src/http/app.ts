@@ -126,6 +126,8 @@ function apiErrorFor(error: unknown, requestId: string, method: string): ApiErro
       return tryLater('The database cannot be reached; please retry.');
     case 'no connection left':
       return tryLater('The database has no connection left for the service; please retry.');
+    case 'commits unconfirmed':
+      return tryLater('The database does not confirm commits, its synchronous standby may be gone; please retry.');
     case 'out of room':
       return tryLater('The database has no disk or memory left, or cannot use its files; please retry.');
     case 'read-only':

@@ -53,6 +53,8 @@ function reasonOf(error: unknown): string {
   switch (failureKind(error)) {
     case 'read-only':
       return 'The database is read-only: it is a standby, or default_transaction_read_only is on';
+    case 'commits unconfirmed':
+      return 'The database does not confirm commits; its synchronous standby may be gone';
     case 'no connection left':
       return 'The database has no connection left for the service';
     default:

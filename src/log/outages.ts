@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import { CommitsUnconfirmed } from '../../db/engine/commit_watch.ts';
 import { failureOf } from '../../db/engine/failure_of.ts';
 import { isOutOfRoom, isReadOnly, isUnavailable, NoIdLeft } from '../../db/engine/sqlstate.ts';
 
@@ -26,8 +27,12 @@ const readOnly =
 const noIdLeft =
   'A table has no id left for a new row: requests that need one are answered 503. "placement-status upgrade check" has the remedy';
 
+const unconfirmed =
+  'The database does not confirm commits: its synchronous standby may be gone. Writes are answered 503 until it does';
+
 /** What is logged of an error that does not concern all requests; undefined for other errors. */
 function lineOf(error: unknown): string | undefined {
+  if (error instanceof CommitsUnconfirmed) return unconfirmed;
   if (isOutOfRoom(error)) return outOfRoom;
   if (isReadOnly(error)) return readOnly;
   return error instanceof NoIdLeft ? noIdLeft : undefined;

@@ -1,0 +1,173 @@
+import type pg from 'pg';
+import { isTimedOut } from './sqlstate.ts';
+
+/**
+ * The server does not confirm commits: it waits for a synchronous standby. What was sent may be committed later; what was not sent is
+ * not done.
+ */
+export class CommitsUnconfirmed extends Error {
+  constructor() {
+    super('The database does not confirm commits; its synchronous standby may be gone.');
+  }
+}
+
+/**
+ * Watches the answers to writes. A server whose synchronous standby is gone answers no commit, for as long as it is gone, and no time limit
+ * of a statement ends that. Each write that is sent then occupies a connection, and its locks keep other writes waiting.
+ */
+export type CommitWatch = {
+  /**
+   * What a transaction that writes has to await before it is sent: undefined if nothing.
+   *
+   * @throws CommitsUnconfirmed where commits are unconfirmed for so long that it would wait in vain
+   */
+  clearance(texts: readonly string[]): Promise<void> | undefined;
+  /** Whether commits are known to be unconfirmed. Then the locks that a write lacks are held by commits. */
+  isUnconfirmed(): boolean;
+  /** Whether the answer to a statement is to be watched: it writes, locks or commits. */
+  isWatched(text: string): boolean;
+  /** The error with which a statement is refused that would write; undefined if it may be sent. */
+  refusalOf(text: string): CommitsUnconfirmed | undefined;
+  /**
+   * Watches an answer. Where it does not come in time, since commits are unconfirmed, the request is given up, and the connection stays
+   * in use until the answer comes: the server would keep its own end open anyway. In any other case the connection is closed.
+   *
+   * @returns the answer
+   */
+  watch(client: pg.PoolClient, answer: Promise<pg.QueryResult>): Promise<pg.QueryResult>;
+  /** Ends the connections that still wait. */
+  close(): void;
+};
+
+/** The server is asked for the reason where a write has no answer after this time, in milliseconds. */
+const slowMs = 250;
+/** How often the answers are looked after while some are missing. */
+const lookEveryMs = 100;
+/** For so long further writes wait while commits are unconfirmed; then they are refused. A standby may just be slow. */
+const longestHoldMs = 5_000;
+
+const writes = /^\s*(truncate|lock)\b|\b(insert\s+into|update\s+\w|delete\s+from|for\s+(no\s+key\s+)?update)\b/i;
+
+/**
+ * Begins to watch.
+ *
+ * @param options.isConfirming asks the server whether no commit has waited for a standby for so many milliseconds
+ * @param options.statementTimeoutMs after this time a request is given up whose commit is unconfirmed; 0 means never
+ * @param options.graceMs how much longer the answer of a server may take that does not wait for a standby
+ */
+export function watchCommits(options: {
+  readonly isConfirming: (ms: number) => Promise<boolean>;
+  readonly statementTimeoutMs: number;
+  readonly graceMs: number;
+}): CommitWatch {
+  const { isConfirming, statementTimeoutMs, graceMs } = options;
+  const holdMs = statementTimeoutMs === 0 ? longestHoldMs : Math.min(longestHoldMs, statementTimeoutMs / 2);
+  type Missing = { readonly sentMs: number; isGivenUp: boolean; giveUp(): void; breakOff(): void };
+  /** The answers that are missing, the oldest first. */
+  const missing = new Set<Missing>();
+  const isWrite = new Map<string, boolean>();
+  let timer: NodeJS.Timeout | undefined;
+  let isAsking = false;
+  /** Since when it is known that commits are unconfirmed. */
+  let heldSinceMs: number | undefined;
+  /** What the writes wait for that come meanwhile. */
+  let held: PromiseWithResolvers<void> | undefined;
+
+  const isRefusing = (): boolean => heldSinceMs !== undefined && performance.now() - heldSinceMs > holdMs;
+  const isWriting = (text: string): boolean => {
+    let known = isWrite.get(text);
+    if (known === undefined) {
+      known = writes.test(text);
+      isWrite.set(text, known);
+    }
+    return known;
+  };
+  const goOn = (): void => {
+    heldSinceMs = undefined;
+    held?.resolve();
+    held = undefined;
+  };
+  const refuseHeld = (): void => {
+    held?.reject(new CommitsUnconfirmed());
+    held = undefined;
+  };
+  const endLate = (): void => {
+    if (statementTimeoutMs === 0) return;
+    const nowMs = performance.now();
+    for (const each of missing) {
+      const ageMs = nowMs - each.sentMs;
+      if (ageMs < statementTimeoutMs) return;
+      if (each.isGivenUp) continue;
+      if (heldSinceMs !== undefined) each.giveUp();
+      else if (ageMs > statementTimeoutMs + graceMs) each.breakOff();
+    }
+  };
+  const look = (): void => {
+    const [oldest] = missing;
+    if (oldest === undefined) {
+      clearInterval(timer);
+      timer = undefined;
+      goOn();
+      return;
+    }
+    endLate();
+    if (isRefusing()) refuseHeld();
+    if (performance.now() - oldest.sentMs < slowMs) goOn();
+    else if (!isAsking) void ask();
+  };
+  const ask = async (): Promise<void> => {
+    isAsking = true;
+    try {
+      if (await isConfirming(slowMs)) goOn();
+      else heldSinceMs ??= performance.now();
+    } catch {
+      // A server that does not answer is none that waits for a standby. What is known of it stays as it is.
+    } finally {
+      isAsking = false;
+    }
+  };
+
+  return {
+    clearance: (texts) => {
+      if (heldSinceMs === undefined || !texts.some(isWriting)) return undefined;
+      if (isRefusing()) throw new CommitsUnconfirmed();
+      held ??= Promise.withResolvers();
+      held.promise.catch(() => {}); // those that wait for it get the error
+      return held.promise;
+    },
+    isUnconfirmed: () => heldSinceMs !== undefined,
+    isWatched: (text) => text === 'commit' || isWriting(text),
+    refusalOf: (text) => (isRefusing() && isWriting(text) ? new CommitsUnconfirmed() : undefined),
+    watch: (client, answer) =>
+      new Promise((resolve, reject) => {
+        const each: Missing = {
+          sentMs: performance.now(),
+          isGivenUp: false,
+          giveUp: () => {
+            each.isGivenUp = true;
+            const { release } = client;
+            client.release = () => void answer.then(() => release()).catch(() => release(true));
+            reject(new CommitsUnconfirmed());
+          },
+          breakOff: () => void client.connection.stream.destroy(),
+        };
+        missing.add(each);
+        timer ??= setInterval(look, lookEveryMs).unref();
+        answer.then(
+          (result) => {
+            missing.delete(each);
+            resolve(result);
+          },
+          (error: unknown) => {
+            missing.delete(each);
+            // The time limit ended its wait for a lock, which a commit holds.
+            reject(isTimedOut(error) && heldSinceMs !== undefined ? new CommitsUnconfirmed() : error);
+          },
+        );
+      }),
+    close: () => {
+      clearInterval(timer);
+      for (const each of missing) if (each.isGivenUp) each.breakOff();
+    },
+  };
+}
