@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Kysely, PostgresDialect, sql } from 'kysely';
 import type pg from 'pg';
 
@@ -8,11 +9,16 @@ import type pg from 'pg';
  */
 export type WithMigrationLock = <T>(work: () => Promise<T>) => Promise<T>;
 
+/** How long to wait before the lock is asked for again, in milliseconds. */
+const pauseMs = 100;
+
 /** The number of Kysely's own lock, which earlier releases take. */
 const number = 3853314791062309107n;
 
 /**
- * The lock on a PostgreSQL server. It belongs to a transaction, so that a pooler in transaction mode carries it.
+ * The lock on a PostgreSQL server. It belongs to a transaction, so that a pooler in transaction mode carries it. It is asked for again and
+ * again: a statement that waits for it would have a snapshot, and a process that has the lock waits for all older snapshots where it
+ * builds an index while others write.
  *
  * @param pool for the lock alone; one connection is enough
  */
@@ -20,7 +26,8 @@ export function migrationLockOn(pool: pg.Pool): WithMigrationLock {
   const kysely = new Kysely({ dialect: new PostgresDialect({ pool }) });
   return (work) =>
     kysely.transaction().execute(async (trx) => {
-      await sql`select pg_advisory_xact_lock(${sql.lit(number)})`.execute(trx);
+      const taken = sql`select where pg_try_advisory_xact_lock(${sql.lit(number)})`;
+      while ((await taken.execute(trx)).rows.length === 0) await sleep(pauseMs);
       return work();
     });
 }

@@ -1,35 +1,61 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { QueryExecutorProvider } from 'kysely';
-import { sql } from 'kysely';
-import type { Database } from '../engine/connect.ts';
-import { hasSqlstate, sqlstate } from '../engine/sqlstate.ts';
+import { type QueryExecutorProvider, sql } from 'kysely';
+import { hasSqlstate, isTimedOut, sqlstate } from '../engine/sqlstate.ts';
 
-/**
- * How long an attempt waits for its locks, in milliseconds. While it waits for open transactions that wrote to the
- * table, all later writers wait behind it.
+/*
+ * How migrations lock tables that are read and written meanwhile. While a transaction waits for a lock, all later readers or writers of
+ * the table wait behind it. So an attempt waits only for a short time, and the others have the table between two attempts.
  */
+
+/** How long an attempt waits for its locks, in milliseconds. */
 const lockTimeoutMs = 100;
-/** How long other writers have the table between two attempts, in milliseconds. */
+/** How long others have the tables between two attempts, in milliseconds. */
 const pauseMs = 400;
 
 /**
- * Changes a table into which every request writes, before the migrations begin. Each attempt is a transaction of its
- * own, which waits for its locks only for a short time. Attempts are repeated until one gets the locks.
+ * Repeats an attempt until it gets its locks, however long other transactions hold them.
+ *
+ * @param attempt one transaction, which begins with `waitBriefly`
+ * @throws any other error of the attempt
  */
-export async function changePatiently(
-  { patient }: Pick<Database, 'patient'>,
-  change: (db: QueryExecutorProvider) => Promise<void>,
-): Promise<void> {
+export async function repeatUntilLocked<T>(attempt: () => Promise<T>): Promise<T> {
   for (;;) {
     try {
-      await patient.transaction().execute(async (trx) => {
-        await sql`set local lock_timeout = ${sql.lit(lockTimeoutMs)}`.execute(trx);
-        await change(trx);
-      });
-      return;
+      return await attempt();
     } catch (error) {
       if (!hasSqlstate(error, sqlstate.lockNotAvailable)) throw error;
       await sleep(pauseMs);
     }
   }
+}
+
+/** Lets the transaction wait only for a short time for each lock. */
+export async function waitBriefly(trx: QueryExecutorProvider): Promise<void> {
+  await sql`set local lock_timeout = ${sql.lit(lockTimeoutMs)}`.execute(trx);
+}
+
+/**
+ * Locks several tables that a migration changes. It waits for all of them together as long as for a single lock: one after the other, the
+ * first ones would be locked while it waits for the last ones. So a migration calls it late, when it has done what needs no lock.
+ *
+ * If the transaction does not wait briefly, since nobody else uses the database, nothing is done.
+ *
+ * @throws an error of the code `lockNotAvailable` if a lock was not granted in time
+ */
+export async function lockTogether(
+  trx: QueryExecutorProvider,
+  tables: readonly string[],
+  mode: 'share row exclusive' | 'access exclusive',
+): Promise<void> {
+  const brief = await sql`select where current_setting('lock_timeout') <> '0'`.execute(trx);
+  if (brief.rows.length === 0) return;
+  await sql`set local statement_timeout = ${sql.lit(lockTimeoutMs)}`.execute(trx);
+  try {
+    await sql`lock table ${sql.join(tables.map((table) => sql.table(table)))} in ${sql.raw(mode)} mode`.execute(trx);
+  } catch (error) {
+    if (!isTimedOut(error)) throw error;
+    const refused = { code: sqlstate.lockNotAvailable, severity: 'ERROR' };
+    throw Object.assign(new Error('The locks of the tables were not granted in time.', { cause: error }), refused);
+  }
+  await sql`set local statement_timeout = 0`.execute(trx);
 }

@@ -1,8 +1,8 @@
-import { type DialectAdapter, type Kysely, type Migration, Migrator } from 'kysely';
+import { type DialectAdapter, type Kysely, type Migration, type MigrationResultSet, Migrator } from 'kysely';
 import type { Database } from '../engine/connect.ts';
 import { refuseNarrowEncodings } from '../engine/encoding.ts';
 import { repeatLostRaces } from '../engine/lost_race.ts';
-import { changePatiently } from './brief_locks.ts';
+import { repeatUntilLocked, waitBriefly } from './brief_locks.ts';
 import { refuseOtherColumnTypes } from './column_types.ts';
 import { executedMigrations } from './executed_migrations.ts';
 import { migrationNames } from './migration_names.ts';
@@ -21,7 +21,7 @@ type Migrations = Readonly<Record<string, Migration>>;
  * @returns the names of the migrations that were run.
  * @throws Error with the remedy if the database belongs to another service or a newer release, has a narrow encoding or
  *   columns of other types, or the role may not change it; otherwise the first error of a migration, which is rolled
- *   back.
+ *   back. On PostgreSQL the migrations before it stay.
  */
 export function migrateToLatest(database: Database, others?: Migrations): Promise<readonly string[]> {
   return repeatLostRaces(() => withPrivilegeRemedy(database, () => migrate(database, others)));
@@ -50,14 +50,41 @@ async function apply(
   others: Migrations | undefined,
 ): Promise<readonly string[]> {
   // Imported only here: most starts find nothing to migrate.
-  const { changesAhead, migrations } = await import('./migrations.ts');
+  const [{ migrations }, { completeUpstream }] = await Promise.all([
+    import('./migrations.ts'),
+    import('./migrations/001_placement_schema.ts'),
+  ]);
   const all: Migrations = others ?? migrations;
-  for (const [name, change] of changesAhead) {
-    const isWanted = all[name] !== undefined && !executed.includes(name);
-    if (isWanted && database.engine === 'postgresql') await changePatiently(database, change);
-  }
-  const migrator = newMigrator(database.patient, all);
-  const { error, results = [] } = await database.withMigrationLock(() => migrator.migrateToLatest());
+  // No other process uses an embedded database.
+  if (database.engine === 'embedded') return namesOf(await newMigrator(database.patient, all).migrateToLatest());
+  return database.withMigrationLock(async () => {
+    if (executed.length === 0) await completeUpstream(database);
+    const migrator = newMigrator(database.patient, withBriefLocks(all));
+    const applied: string[] = [];
+    for (;;) {
+      const step = await repeatUntilLocked(async () => namesOf(await migrator.migrateUp()));
+      if (step.length === 0) return applied;
+      applied.push(...step);
+    }
+  });
+}
+
+/** Each migration is a transaction of its own, so that it holds its locks for a short time only. */
+const withBriefLocks = (all: Migrations): Migrations =>
+  Object.fromEntries(
+    Object.entries(all).map(([name, { up }]) => {
+      const waiting: Migration = {
+        up: async (trx) => {
+          await waitBriefly(trx);
+          await up(trx);
+        },
+      };
+      return [name, waiting];
+    }),
+  );
+
+/** The names of the migrations that were run. @throws the error of the first one that failed */
+function namesOf({ error, results = [] }: MigrationResultSet): readonly string[] {
   if (error !== undefined) throw error;
   return results.map(({ migrationName }) => migrationName);
 }

@@ -1,5 +1,4 @@
-import type { Migration, QueryExecutorProvider } from 'kysely';
-import { addColumnsAhead } from './columns_ahead.ts';
+import type { Migration } from 'kysely';
 import type { migrationNames } from './migration_names.ts';
 import * as placementSchema from './migrations/001_placement_schema.ts';
 import * as changeLog from './migrations/002_change_log.ts';
@@ -37,10 +36,3 @@ export const migrations: Readonly<Record<(typeof migrationNames)[number], Migrat
   '015_gone_providers': goneProviders,
   '016_former_consumers': formerConsumers,
 };
-
-/** Changes of tables into which every request writes. They are made before the migrations begin. */
-export const changesAhead = Object.entries({
-  '010_changed_parts': (db: QueryExecutorProvider) => addColumnsAhead(db, changedParts.changedParts),
-  '011_consumer_terms': consumerTerms.addTermsAhead,
-  '013_terms_gone_together': termsGoneTogether.removeTermsTogether,
-});

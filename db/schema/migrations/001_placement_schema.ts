@@ -1,22 +1,58 @@
-import { type Kysely, sql } from 'kysely';
+import { type Kysely, type QueryExecutorProvider, sql } from 'kysely';
+import type { Database } from '../../engine/connect.ts';
+import { repeatUntilLocked, waitBriefly } from '../brief_locks.ts';
+import { addMissingColumns, type Columns } from '../missing_columns.ts';
 import { correctRevision } from '../revision.ts';
 
 /**
  * The schema of OpenStack Placement at its head revision, a082b8bb98d0. On a database that upstream made, at any
  * revision of its chain, it only adds what is missing: what revision 422ece571366 added, in the same form and under the
  * same names. It drops nothing, so that upstream can still apply revision a082b8bb98d0, which drops indexes.
+ *
+ * It first looks what is missing, since `if not exists` locks a table even if there is nothing to add.
  */
 export async function up(db: Kysely<unknown>): Promise<void> {
-  for (const [table, columns] of Object.entries(tables)) {
-    await sql`create table if not exists ${sql.table(table)} (${sql.raw(`${stamps}, ${columns}`)})`.execute(db);
-  }
-  // Revision 422ece571366 added consumer types to a table that existed before.
-  await sql`alter table consumers add column if not exists consumer_type_id integer
-    constraint consumers_consumer_type_id_fkey references consumer_types (id)`.execute(db);
-  for (const [index, columns] of Object.entries(indexes)) {
-    await sql`create index if not exists ${sql.id(index)} on ${sql.raw(columns)}`.execute(db);
+  for (const table of Object.keys(tables)) await createTable(db, table);
+  await addMissingColumns(db, consumerType);
+  for (const { name } of await missingIndexes(db)) {
+    await sql`create index ${sql.id(name)} on ${sql.raw(indexes[name] ?? '')}`.execute(db);
   }
   await correctRevision(db);
+}
+
+/**
+ * Adds to tables that upstream made, before the migration, what cannot be added within its transaction: indexes are built while others
+ * write. If it was interrupted, it goes on where it ended. Without upstream's tables nothing is done.
+ */
+export async function completeUpstream({ patient }: Pick<Database, 'patient'>): Promise<void> {
+  const { rows } = await sql`select where to_regclass('consumers') is not null`.execute(patient);
+  if (rows.length === 0) return;
+  const addConsumerTypes = () =>
+    patient.transaction().execute(async (trx) => {
+      await waitBriefly(trx);
+      await createTable(trx, 'consumer_types');
+      await addMissingColumns(trx, consumerType);
+    });
+  await repeatUntilLocked(addConsumerTypes);
+  for (const { name, isUnfinished } of await missingIndexes(patient)) {
+    if (isUnfinished) await sql`drop index concurrently ${sql.id(name)}`.execute(patient);
+    await sql`create index concurrently ${sql.id(name)} on ${sql.raw(indexes[name] ?? '')}`.execute(patient);
+  }
+}
+
+const createTable = (db: QueryExecutorProvider, table: string) =>
+  sql`create table if not exists ${sql.table(table)} (${sql.raw(`${stamps}, ${tables[table]}`)})`.execute(db);
+
+/** The indexes that existing tables lack, and those whose building was interrupted. */
+async function missingIndexes(db: QueryExecutorProvider) {
+  const names = Object.keys(indexes);
+  const onTables = Object.values(indexes).map((columns) => columns.split(' ')[0]);
+  const { rows } = await sql<{ readonly name: string; readonly isUnfinished: boolean }>`
+    select name, indexrelid is not null as "isUnfinished"
+    from unnest(${names}::text[], ${onTables}::text[]) as wanted (name, on_table)
+    left join pg_index on indexrelid = to_regclass(name)
+    where to_regclass(on_table) is not null and indisvalid is not true`.execute(db);
+  return rows;
 }
 
 const stamps = 'created_at timestamp, updated_at timestamp';
@@ -66,6 +102,14 @@ const tables: Readonly<Record<string, string>> = {
   resource_provider_traits: `trait_id integer not null references traits (id),
     resource_provider_id integer not null references resource_providers (id),
     primary key (trait_id, resource_provider_id)`,
+};
+
+/** Revision 422ece571366 added consumer types to a table that existed before. */
+const consumerType: Columns = {
+  table: 'consumers',
+  columns: {
+    consumer_type_id: 'integer constraint consumers_consumer_type_id_fkey references consumer_types (id)',
+  },
 };
 
 const indexes: Readonly<Record<string, string>> = {

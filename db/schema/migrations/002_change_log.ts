@@ -1,4 +1,5 @@
 import { type Kysely, sql } from 'kysely';
+import { lockTogether } from '../brief_locks.ts';
 
 /**
  * The change log: every change of a provider, by any program, writes a row in the same transaction. So each process can
@@ -28,6 +29,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
       db,
     );
   }
+  await lockTogether(db, [...Object.keys(watched), ...namesOnly], 'share row exclusive');
   for (const statement of triggers()) await sql.raw(statement).execute(db);
 }
 
@@ -68,6 +70,8 @@ const watched: Readonly<Record<string, string>> = {
   resource_provider_aggregates: 'log_provider_parts',
 };
 
+const namesOnly = ['resource_classes', 'traits', 'placement_aggregates'];
+
 function* triggers(): Generator<string> {
   for (const [table, stem] of Object.entries(watched)) {
     yield `create trigger log_insert after insert on ${table} referencing new table as new_rows
@@ -84,7 +88,7 @@ function* triggers(): Generator<string> {
   // The fleet stores the UUIDs of aggregates with each provider. Upstream never changes or deletes an aggregate.
   yield `create trigger log_change after update or delete on placement_aggregates
     for each statement execute function log_truncated()`;
-  for (const table of [...Object.keys(watched), 'resource_classes', 'traits', 'placement_aggregates']) {
+  for (const table of [...Object.keys(watched), ...namesOnly]) {
     yield `create trigger log_truncate after truncate on ${table} for each statement execute function log_truncated()`;
   }
 }

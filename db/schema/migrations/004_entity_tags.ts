@@ -1,4 +1,5 @@
 import { type Kysely, sql } from 'kysely';
+import { lockTogether } from '../brief_locks.ts';
 
 /**
  * Stores entity tags (src/placement/entity_tag.ts) beside the content that they describe. The service never reads them:
@@ -11,9 +12,6 @@ import { type Kysely, sql } from 'kysely';
  * consumers itself; it sets `placement.etags`, so that the triggers compute none.
  */
 export async function up(db: Kysely<unknown>): Promise<void> {
-  for (const table of ['inventories', 'consumers', 'resource_classes', 'traits']) {
-    await sql`alter table ${sql.table(table)} add column etag varchar(132)`.execute(db);
-  }
   await sql`create table resource_provider_etags (
     resource_provider_id integer primary key,
     provider varchar(132),
@@ -31,8 +29,18 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     const text = `begin\n  ${body};\nend`;
     await sql`create or replace function ${sql.raw(name)} language plpgsql as ${sql.lit(text)}`.execute(db);
   }
+  await lockTogether(db, tables, 'access exclusive');
+  for (const table of ['inventories', 'consumers', 'resource_classes', 'traits']) {
+    await sql`alter table ${sql.table(table)} add column etag varchar(132)`.execute(db);
+  }
   for (const trigger of triggers) await sql.raw(`create trigger ${trigger}`).execute(db);
 }
+
+/** The tables that get columns or triggers. */
+const tables = (
+  'allocations resource_providers inventories resource_provider_traits resource_provider_aggregates placement_aggregates ' +
+  'resource_classes traits consumers projects users consumer_types'
+).split(' ');
 
 /** The parts of tags, and the tags that depend only on their own row. */
 const expressions: Readonly<Record<string, string>> = {

@@ -1,4 +1,5 @@
 import { type Kysely, sql } from 'kysely';
+import { lockTogether } from '../brief_locks.ts';
 
 /**
  * A statement that changes providers may write their entity tags itself, and sets `placement.etags` then: the triggers
@@ -16,6 +17,7 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     const text = `begin\n  ${body};\nend`;
     await sql`create or replace function ${sql.raw(name)} language plpgsql as ${sql.lit(text)}`.execute(db);
   }
+  await lockTogether(db, ['resource_providers', 'inventories', 'resource_provider_etags'], 'share row exclusive');
   for (const trigger of triggers) await sql.raw(`create or replace trigger ${trigger}`).execute(db);
 }
 

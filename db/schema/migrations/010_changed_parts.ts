@@ -1,5 +1,5 @@
 import { type Kysely, sql } from 'kysely';
-import { addColumnsAhead, type Columns } from '../columns_ahead.ts';
+import { addMissingColumns, type Columns } from '../missing_columns.ts';
 
 /**
  * The change log tells which parts of a provider changed, and the UUID of a provider that was made or deleted, for clients that
@@ -12,21 +12,20 @@ import { addColumnsAhead, type Columns } from '../columns_ahead.ts';
  * - A row with a null provider_id and `whole` tells by `parts` whether traits or resource classes changed. Where one was renamed, a
  *   row has its id in `class_ids`: all providers that have it show the new name.
  *
- * On PostgreSQL the columns are added before the migrations begin (see brief_locks.ts). No request waits for the rest, which only
- * replaces functions.
+ * No request waits for the rest, which only replaces functions.
  */
 export async function up(db: Kysely<unknown>): Promise<void> {
-  await addColumnsAhead(db, changedParts);
   for (const [name, body] of Object.entries(functions)) {
     const text = `begin\n  ${body};\n  return null;\nend`;
     await sql`create or replace function ${sql.raw(name)} returns trigger language plpgsql as ${sql.lit(text)}`.execute(
       db,
     );
   }
+  await addMissingColumns(db, changedParts);
 }
 
 /** The columns that the migration adds. */
-export const changedParts: Columns = {
+const changedParts: Columns = {
   table: 'provider_changes',
   columns: { uuid: 'varchar(36)', parts: 'smallint' },
 };

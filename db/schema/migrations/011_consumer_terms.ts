@@ -1,4 +1,4 @@
-import { type Kysely, type QueryExecutorProvider, sql } from 'kysely';
+import { type Kysely, sql } from 'kysely';
 
 /**
  * The terms of consumers. A row holds for one generation of the consumer: a consumer that still has it is removed at
@@ -10,20 +10,17 @@ import { type Kysely, type QueryExecutorProvider, sql } from 'kysely';
  * are added.
  */
 export async function up(db: Kysely<unknown>): Promise<void> {
-  await addTermsAhead(db);
+  const { rows } = await sql`select where to_regclass('consumer_terms') is not null`.execute(db);
+  const isMade = rows.length > 0; // with its triggers, by an earlier version that made them before the migration
+  if (!isMade) await createTable(db);
   await sql`insert into consumer_terms select -n, 0, 'infinity' from generate_series(1, 4000) as n`.execute(db);
   await sql`delete from consumer_terms where consumer_id < 0`.execute(db);
+  if (isMade) return;
+  // In the end, since creating a trigger locks the table of consumers.
+  for (const trigger of triggers) await sql.raw(`create trigger ${trigger}`).execute(db);
 }
 
-/**
- * Creates the table and the triggers, unless they exist. On PostgreSQL this is done before the migrations begin (see
- * brief_locks.ts), because creating a trigger locks the table of consumers and writers wait for this lock. If the table
- * of consumers does not exist yet, nothing is done.
- */
-export async function addTermsAhead(db: QueryExecutorProvider): Promise<void> {
-  const { rows } =
-    await sql`select where to_regclass('consumers') is not null and to_regclass('consumer_terms') is null`.execute(db);
-  if (rows.length === 0) return;
+async function createTable(db: Kysely<unknown>): Promise<void> {
   await sql`create table consumer_terms (
     consumer_id integer primary key,
     generation integer not null,
@@ -38,7 +35,6 @@ export async function addTermsAhead(db: QueryExecutorProvider): Promise<void> {
       db,
     );
   }
-  for (const trigger of triggers) await sql.raw(`create trigger ${trigger}`).execute(db);
 }
 
 const functions: Readonly<Record<string, string>> = {

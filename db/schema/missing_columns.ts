@@ -1,13 +1,13 @@
 import { type QueryExecutorProvider, sql } from 'kysely';
 
-/** Columns that a migration adds to a table into which every request writes, with their types. They may be null. */
+/** Columns that a migration adds to a table, with their types. They may be null. */
 export type Columns = { readonly table: string; readonly columns: Readonly<Record<string, string>> };
 
 /**
  * Adds the columns that a table lacks. Without missing columns no lock is taken; `add column if not exists` would take one. Where
- * the table does not exist yet, nothing is done.
+ * the table does not exist, nothing is done.
  */
-export async function addColumnsAhead(db: QueryExecutorProvider, { table, columns }: Columns): Promise<void> {
+export async function addMissingColumns(db: QueryExecutorProvider, { table, columns }: Columns): Promise<void> {
   const { rows } = await sql<{ name: string }>`
     select attname as name from pg_attribute where attrelid = to_regclass(${table}) and not attisdropped`.execute(db);
   const missing = Object.entries(columns).filter(([name]) => !rows.some((row) => row.name === name));
