@@ -30,41 +30,42 @@ export async function readUsages(
   // A text for each kind of query. With conditions on parameters (`$1 is null or ...`) one plan served all kinds, and
   // started parallel workers for allocations that it then did not read: 6 ms for a project without allocations.
   const { projectId, userId, consumerType, incomplete } = query;
-  const isIncomplete = projectId === incomplete.projectId && (userId ?? incomplete.userId) === incomplete.userId;
+  const isAll = consumerType === 'all';
+  const hasOld =
+    projectId === incomplete.projectId &&
+    (userId ?? incomplete.userId) === incomplete.userId &&
+    (isAll || (consumerType ?? 'unknown') === 'unknown');
+  // A consumer counts with its first allocation: to count the different consumers of all allocations takes a sort on disk.
   const { rows } = await sql<UsageRow>`
-    with used as (
-      select a.resource_class_id, a.used, a.consumer_id, ct.name as type
-      from projects p
-      join consumers c on c.project_id = p.id
-      join users u on u.id = c.user_id
-      join allocations a on a.consumer_id = c.uuid
-      left join consumer_types ct on ct.id = c.consumer_type_id
-      where p.external_id = ${projectId} ${userId === undefined ? sql`` : sql`and u.external_id = ${userId}`}
-      ${isIncomplete ? withoutConsumer : sql``}
-    ), grouped as (
-      select resource_class_id, used, consumer_id,
-        ${consumerType === 'all' ? sql`'all'` : sql`coalesce(type, 'unknown')`} as type
-      from used ${ofType(consumerType)}
-    ), counted as (
-      select type, count(distinct consumer_id)::integer as consumers from grouped group by type
+    with allocated as (
+      select ${isAll ? sql`'all'` : sql`coalesce(ct.name, 'unknown')`} as type, a.resource_class_id, a.used, a.place
+      from consumers c join users u on u.id = c.user_id left join consumer_types ct on ct.id = c.consumer_type_id
+      cross join lateral (
+        select resource_class_id, used, row_number() over () as place from allocations where consumer_id = c.uuid
+      ) as a
+      where c.project_id = (select id from projects where external_id = ${projectId})
+        ${userId === undefined ? sql`` : sql`and u.external_id = ${userId}`} ${ofType(consumerType)}
+      ${hasOld ? withoutConsumer(isAll ? 'all' : 'unknown') : sql``}
+    ), used as (
+      select type, resource_class_id, sum(used)::float8 as used,
+        sum(count(*) filter (where place = 1)) over (partition by type) as consumers
+      from allocated group by type, resource_class_id
     )
-    select rc.name as class_name, sum(g.used)::float8 as used, g.type as consumer_type,
-      max(counted.consumers) as consumer_count
-    from grouped g join counted using (type) join resource_classes rc on rc.id = g.resource_class_id
-    group by g.type, rc.id order by g.type, rc.id`.execute(kysely);
+    select rc.name as class_name, used.used, type as consumer_type, consumers::integer as consumer_count
+    from used join resource_classes rc on rc.id = used.resource_class_id order by type, rc.id`.execute(kysely);
   return rows;
 }
 
 /** Old allocations, which have no consumer record. */
-const withoutConsumer = sql`
+const withoutConsumer = (type: string) => sql`
       union all
-      select a.resource_class_id, a.used, a.consumer_id, null
-      from allocations a
+      select ${type}, resource_class_id, used, row_number() over (partition by consumer_id) from allocations a
       where not exists (select from consumers c where c.uuid = a.consumer_id)`;
 
+/** A condition on the type of a consumer with a record. */
 function ofType(consumerType: string | undefined): RawBuilder<unknown> {
   if (consumerType === undefined || consumerType === 'all') return sql``;
   // A consumer type may also have this name.
-  if (consumerType === 'unknown') return sql`where type is null or type = 'unknown'`;
-  return sql`where type = ${consumerType}`;
+  if (consumerType === 'unknown') return sql`and (ct.name is null or ct.name = 'unknown')`;
+  return sql`and ct.name = ${consumerType}`;
 }
