@@ -101,15 +101,22 @@ export async function readIdUse({ kysely }: Pick<Database, 'kysely'>): Promise<r
 }
 
 /** From this on, the ids of a table count as running out. */
-export const muchUsed = 0.75;
+const muchUsed = 0.75;
 
-/** What is wrong with the ids of a table, and the statement that mends it while the service serves; undefined if nothing is. */
-export function idProblem({ table, sequence, last, end, used, comesRound }: IdUse): string | undefined {
+/**
+ * What is wrong with the ids of a table, and the statement that mends it while the service serves; undefined if nothing is.
+ *
+ * @param limit how much of the ids may be used: 0 to 1
+ */
+export function idProblem(
+  { table, sequence, last, end, used, comesRound }: IdUse,
+  limit = muchUsed,
+): string | undefined {
   const share = `${Math.floor(used * 100)} %`;
   if (comesRound) {
-    return used < muchUsed ? undefined : `The rows of table ${table} have ${share} of all ids: remove some of them.`;
+    return used < limit ? undefined : `The rows of table ${table} have ${share} of all ids: remove some of them.`;
   }
-  if (used < muchUsed && last >= 0) return undefined;
+  if (used < limit && last >= 0) return undefined;
   const how = last < 0 ? 'goes on below zero' : 'is running out of ids';
   // A sequence from before PostgreSQL 10 may have passed the end of its column.
   const restart = last > highestInteger ? ` restart with ${lowestInteger}` : '';

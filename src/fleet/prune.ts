@@ -7,19 +7,27 @@ import { pruneChanges } from '../../db/fleet/prune_changes.ts';
  *
  * @param keepMs changes are kept for one to two times this long; a process that could not refresh for longer loads everything
  *   afterwards
+ * @param beside what is looked at as often
  * @returns a function that stops it.
  */
-export function pruneFromTimeToTime(database: Database, logger: Logger, keepMs: number): () => Promise<void> {
+export function pruneFromTimeToTime(
+  database: Database,
+  logger: Logger,
+  keepMs: number,
+  beside: () => Promise<void> = async () => {},
+): () => Promise<void> {
   let oldest: string | undefined;
   let running: Promise<void> = Promise.resolve();
   let stopped = false;
   const timer = setInterval(() => {
-    running = pruneChanges(database, oldest, () => stopped).then(
-      (xmin) => {
-        oldest = xmin;
-      },
-      (error: unknown) => logger.warn({ err: error }, 'The change log could not be pruned; it is tried again later'),
-    );
+    running = pruneChanges(database, oldest, () => stopped)
+      .then(
+        (xmin) => {
+          oldest = xmin;
+        },
+        (error: unknown) => logger.warn({ err: error }, 'The change log could not be pruned; it is tried again later'),
+      )
+      .then(beside);
   }, keepMs);
   timer.unref();
   return async () => {

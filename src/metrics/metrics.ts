@@ -14,6 +14,7 @@ import { inPieces, openTurns, type Pieces } from '../rest/pieces.ts';
 import { atIntervals } from './at_intervals.ts';
 import { capacityText } from './capacity.ts';
 import { type Gathering, textOf } from './gathering.ts';
+import type { IdWatch } from './id_watch.ts';
 import { registerKeystone } from './keystone.ts';
 import { processMetrics } from './process_metrics.ts';
 import { type RefusalReason, refusalReasons } from './refusal_reasons.ts';
@@ -62,6 +63,7 @@ const databasePatienceMs = 2_000;
  * @param options.shapes queries whose number of placements is shown
  * @param options.shapesInterval in seconds: the shapes are counted at most once in this time, by one of the processes
  * @param options.gathering set if this process is one of several that serve one port
+ * @param options.ids is asked to look at each scrape
  * @param options.logger gets a line the first time that a shape cannot be counted
  */
 export function openMetrics(
@@ -73,6 +75,7 @@ export function openMetrics(
     readonly shapesInterval: number;
     readonly gathering?: Gathering | undefined;
     readonly logger: Pick<Logger, 'warn'>;
+    readonly ids: IdWatch;
   },
 ): Metrics {
   const { gathering, logger } = options;
@@ -148,7 +151,7 @@ export function openMetrics(
     help: 'How often a comparison found that the database was changed unnoticed, so that the fleet was loaded whole.',
     registers,
   });
-  registerState(register, database, fleet, () => ageBeforeScrape ?? fleet.ageSeconds());
+  registerState(register, { database, fleet, ids: options.ids }, () => ageBeforeScrape ?? fleet.ageSeconds());
 
   const scrape = async (): Promise<Buffer<ArrayBuffer>> => {
     // Read the age before the scrape refreshes the fleet.

@@ -1,18 +1,19 @@
 import { Counter, Gauge, type Registry } from 'prom-client';
 import type { Database } from '../../db/engine/connect.ts';
 import type { FleetKeeper } from '../fleet/keeper.ts';
+import type { IdWatch } from './id_watch.ts';
 
 type Figure = readonly [name: string, help: string, value: () => number];
 
 /**
- * Registers the metrics that are read from the process at each scrape: of its fleet and its connections.
+ * Registers the metrics that are read from the process at each scrape: of its fleet, its connections, and the ids of the
+ * database as it last read them.
  *
  * @param fleetAgeSeconds how old the fleet was before the scrape refreshed it
  */
 export function registerState(
   register: Registry,
-  database: Database,
-  fleet: FleetKeeper,
+  { database, fleet, ids }: { readonly database: Database; readonly fleet: FleetKeeper; readonly ids: IdWatch },
   fleetAgeSeconds: () => number,
 ): void {
   const registers = [register];
@@ -34,6 +35,17 @@ export function registerState(
       },
     });
   }
+  new Gauge({
+    name: 'placement_ids_used_ratio',
+    help: 'What is used of the ids of a table, 0 to 1; at 1 no row can be added to it. Read once a minute at most.',
+    labelNames: ['table'],
+    registers,
+    collect() {
+      void ids.look(); // for the next scrape: this one does not wait for the database
+      this.reset();
+      for (const [table, used] of ids.used()) this.set({ table }, used);
+    },
+  });
   const counters: readonly Figure[] = [
     ['placement_fleet_refreshes_total', 'How often the fleet was brought up to date.', () => fleet.counts.refreshes],
     ['placement_fleet_loads_total', 'How often the fleet was loaded whole.', () => fleet.counts.loads],

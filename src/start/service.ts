@@ -28,6 +28,7 @@ import type { Refused } from '../http/server/refusal.ts';
 import { openOutages } from '../log/outages.ts';
 import { logSlowStatements } from '../log/slow_statements.ts';
 import type { Gathering } from '../metrics/gathering.ts';
+import { openIdWatch } from '../metrics/id_watch.ts';
 import { openMetrics } from '../metrics/metrics.ts';
 import { bindEndpoints } from '../rest/endpoint.ts';
 import { placementService } from '../rest/microversions.ts';
@@ -101,12 +102,14 @@ export async function openService(
     await prepareDatabase(database, config.placementDatabase);
     const outages = openOutages(logger);
     const fleet = await openFleet(database, outages);
-    const stopPruning = pruneFromTimeToTime(database, logger, config.changes.keep * 1000);
+    const ids = openIdWatch(database, { logger, outages });
+    await ids.look();
+    const stopPruning = pruneFromTimeToTime(database, logger, config.changes.keep * 1000, ids.look);
     const stopForgetting = forgetFromTimeToTime(database, logger, config.placement.keepFormerConsumers);
     const followers = openFollowers(database, fleet, config.changes);
     const { gathering } = options;
     const metrics = config.metrics.enabled
-      ? openMetrics(database, fleet, { ...config.metrics, gathering, logger })
+      ? openMetrics(database, fleet, { ...config.metrics, gathering, logger, ids })
       : undefined;
     if (metrics !== undefined) keystone?.observe(metrics.ofKeystone());
     const uncounted = openClaims(database, fleet, {

@@ -126,6 +126,7 @@ suite('the Grafana dashboard', () => {
       'placement_database_connections',
       'placement_database_connections_idle',
       'placement_database_waiting',
+      'placement_ids_used_ratio',
       'placement_shape_capacity',
       'openstack_placement_resource_total',
       'openstack_placement_resource_reserved',
