@@ -1,52 +1,77 @@
-import { sql } from 'kysely';
+import { type RawBuilder, sql } from 'kysely';
 import type { Database } from '../../engine/connect.ts';
 import type { LockWait } from '../../engine/slow_lane.ts';
 import { consumerTagsAreWritten } from '../written_tags.ts';
 import { hasSeen, type NamedAllocation } from './seen_allocations.ts';
 
 /**
- * Deletes all allocations of some consumers, and those consumers that had some, whatever their generations are, in one
- * transaction. A record without allocations, which OpenStack Placement may leave behind, stays.
- *
- * A separate statement locks the consumers, so that the next one has a newer snapshot and sees everything that earlier
- * transactions wrote. Later claims find no consumer, so their guard fails. For old allocations without a consumer record,
- * the allocations are locked, before the consumers. The online data migration or a claim may create the record: it has
- * either committed before the consumers are locked, or finds the allocations deleted.
+ * Deletes all allocations of some consumers, and those consumers that had some, whatever their generations are. A record without
+ * allocations, which OpenStack Placement may leave behind, stays. Each consumer is deleted in one transaction with its allocations.
  *
  * @param wait how long to wait for each lock. Without it, the time limit of a statement applies.
  * @returns how many allocations each consumer had; consumers without allocations are missing.
- * @throws `lockNotAvailable` if another transaction holds one of the consumers for too long; then nothing was deleted.
+ * @throws `lockNotAvailable` if another transaction holds one of the consumers for too long; then nothing of its transaction was
+ *   deleted.
  */
 export async function deleteAllocations(
   { transaction }: Pick<Database, 'transaction'>,
   consumerUuids: readonly string[],
   wait?: LockWait,
 ): Promise<ReadonlyMap<string, number>> {
-  const uuids = sql`any(${consumerUuids}::text[])`;
+  const counts = new Map<string, number>();
+  const remove = async (uuids: readonly string[], statements: readonly RawBuilder<unknown>[]): Promise<string[]> => {
+    const rows = (await transaction([...statements, removeLocked(uuids, statements.length > 1)], wait)).at(-1) ?? [];
+    const left: string[] = [];
+    // The statement is the one below: these are its columns.
+    for (const { uuid, isRemoved } of rows as readonly { readonly uuid: string; readonly isRemoved: boolean }[]) {
+      if (isRemoved) counts.set(uuid, (counts.get(uuid) ?? 0) + 1);
+      else left.push(uuid);
+    }
+    return left;
+  };
+  const old = await remove(consumerUuids, [lockConsumers(consumerUuids)]);
+  if (old.length > 0) await remove(old, [lockOld(old), lockConsumers(old)]);
+  return counts;
+}
+
+/**
+ * Locks the consumers, in a statement of its own, so that the next one has a newer snapshot and sees everything that earlier
+ * transactions wrote. Later claims find no consumer, so their guard fails.
+ */
+const lockConsumers = (uuids: readonly string[]) => sql`
+    with locked as (select uuid from consumers where uuid = any(${uuids}::text[]) order by uuid for update)
+    select set_config('placement.locked_consumers', coalesce(array_agg(uuid), '{}')::text, true) from locked`;
+
+/**
+ * Locks old allocations without a consumer record, before the consumers. The online data migration or a claim may create the record:
+ * it has either committed before the consumers are locked, or finds the allocations deleted.
+ */
+const lockOld = (uuids: readonly string[]) =>
+  sql`select id from allocations where consumer_id = any(${uuids}::text[]) order by id for update`;
+
+/**
+ * Deletes the consumers that were locked. One that was created after the lock is not deleted: the statement might not see its newest
+ * allocations, and would leave them without a consumer.
+ *
+ * @param withOld whether to delete allocations without a record, which were locked; otherwise it tells whose they are
+ */
+function removeLocked(uuids: readonly string[], withOld: boolean): RawBuilder<unknown> {
+  const locked = sql`(select unnest(current_setting('placement.locked_consumers')::text[]))`;
   // The offset makes the server look up each consumer separately: a plan from a time with few consumers read all, ten
   // times as slow.
-  const isOld = sql`not exists (select from consumers c where c.uuid = a.consumer_id offset 0)`;
-  // Most consumers have a record: then no allocation is looked at.
-  const lockOld = sql`select id from allocations where consumer_id = any(array(
-      select uuid from unnest(${consumerUuids}::text[]) as u (uuid) where not exists (select from consumers c where c.uuid = u.uuid offset 0)
-    )) order by id for update`;
-  const lock = sql`
-    with locked as (select uuid from consumers where uuid = ${uuids} order by uuid for update)
-    select set_config('placement.locked_consumers', coalesce(array_agg(uuid), '{}')::text, true) from locked`;
-  // A consumer that was created after the lock is not deleted: the statement might not see its newest allocations, and
-  // would leave them without a consumer.
-  const remove = sql<{ readonly uuid: string }>`
+  const orIsOld = sql`or not exists (select from consumers c where c.uuid = a.consumer_id offset 0)`;
+  const left = sql`
+    union all
+    select uuid, false from unnest(${uuids}::text[]) as u (uuid)
+    where uuid not in ${locked} and exists (select from allocations where consumer_id = uuid)`;
+  return sql`
     with released as (
-      delete from allocations a where consumer_id = ${uuids} and (${consumerTagsAreWritten}) is not null
-        and (consumer_id in (select unnest(current_setting('placement.locked_consumers')::text[])) or ${isOld})
+      delete from allocations a where consumer_id = any(${uuids}::text[]) and (${consumerTagsAreWritten}) is not null
+        and (consumer_id in ${locked} ${withOld ? orIsOld : sql``})
       returning consumer_id
     ),
     gone as (delete from consumers where uuid = any(array(select consumer_id from released)))
-    select consumer_id as uuid from released`;
-  const [, , removed] = await transaction([lockOld, lock, remove], wait);
-  const counts = new Map<string, number>();
-  for (const { uuid } of removed) counts.set(uuid, (counts.get(uuid) ?? 0) + 1);
-  return counts;
+    select consumer_id as uuid, true as "isRemoved" from released ${withOld ? sql`` : left}`;
 }
 
 /**
