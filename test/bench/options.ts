@@ -12,6 +12,8 @@ export type Options = {
   readonly own: readonly OwnServer[];
   /** Measured instead of the servers: our own service with these numbers of processes on one PostgreSQL. */
   readonly processes: readonly number[] | undefined;
+  /** Instead of everything else: two processes of our own service on one PostgreSQL are kept busy for so long. */
+  readonly endureMs: number | undefined;
   /** Numbers of flat providers, the smallest first. */
   readonly sizes: readonly number[];
   readonly trees: number;
@@ -30,6 +32,7 @@ type Flags = {
   readonly database?: ReadonlyMap<string, string>;
   readonly own?: readonly OwnServer[];
   readonly processes?: readonly number[];
+  readonly endure?: number;
   readonly sizes?: readonly number[];
   readonly trees?: number;
   readonly rounds?: number;
@@ -64,6 +67,14 @@ export function readOptions(args: readonly string[]): Options {
         .argParser(numberList)
         .conflicts(['server', 'own']),
     )
+    .addOption(
+      new Option(
+        '--endure <time>',
+        'instead: keeps two processes on one PostgreSQL busy for so long (such as 12m), and compares the beginning with the end',
+      )
+        .argParser(duration)
+        .conflicts(['server', 'own', 'processes']),
+    )
     .option(
       '--sizes <list>',
       'numbers of providers without children (default: 1000,10000,100000; with --processes 10000)',
@@ -94,6 +105,7 @@ export function readOptions(args: readonly string[]): Options {
     }),
     own: flags.own ?? ownServers,
     processes: flags.processes,
+    endureMs: flags.endure,
     sizes: flags.sizes ?? (quick ? [100] : flags.processes === undefined ? [1000, 10_000, 100_000] : [10_000]),
     trees: flags.trees ?? (quick ? 10 : 1000),
     rounds: flags.rounds ?? (quick ? 1 : 3),
@@ -110,6 +122,14 @@ const numberList = (text: string): readonly number[] =>
     .split(',')
     .map(positive)
     .toSorted((left, right) => left - right);
+
+/** Reads a time such as 30s, 12m or 2h. @returns milliseconds */
+function duration(text: string): number {
+  const [, value, unit] = /^(\d+(?:\.\d+)?)(s|m|h)$/.exec(text) ?? [];
+  const unitMs = { s: 1_000, m: 60_000, h: 3_600_000 }[unit ?? ''];
+  if (unitMs === undefined) throw new InvalidArgumentError('It must be a time such as 30s, 12m or 2h.');
+  return positive(value ?? '') * unitMs;
+}
 
 function named(text: string, before: ReadonlyMap<string, string> = new Map()): ReadonlyMap<string, string> {
   const [, name, value] = /^([^=]+)=(.+)$/.exec(text) ?? [];

@@ -6,6 +6,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Endured } from './endure/endure.ts';
 import { ownServers } from './options.ts';
 import { runningTree } from './processes.ts';
 import type { Row } from './table.ts';
@@ -13,8 +14,11 @@ import { allWorkloads, sharedWorkloads } from './workloads/all.ts';
 
 const benchmark = path.join(import.meta.dirname, 'run.ts');
 
-/** Runs the benchmark quickly. @returns its rows */
-async function quickly(args: readonly string[]): Promise<readonly Row[]> {
+/** What run.ts writes. */
+type Written = { readonly rows: readonly Row[]; readonly endured?: Endured };
+
+/** Runs the benchmark quickly. @returns its figures */
+async function figuresOf(args: readonly string[]): Promise<Written> {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'bench-test-'));
   try {
     const file = path.join(folder, 'figures.json');
@@ -23,13 +27,13 @@ async function quickly(args: readonly string[]): Promise<readonly Row[]> {
     });
     const { code, complaints } = await endOf(child);
     assert.equal(code, 0, complaints);
-    // What run.ts writes.
-    const { rows } = JSON.parse(await readFile(file, 'utf8')) as { readonly rows: readonly Row[] };
-    return rows;
+    return JSON.parse(await readFile(file, 'utf8')) as Written; // as run.ts has it
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
 }
+
+const quickly = async (args: readonly string[]): Promise<readonly Row[]> => (await figuresOf(args)).rows;
 
 const serversOf = (rows: readonly Row[], name: string): readonly string[] =>
   rows.filter(({ workload }) => workload === name).map(({ server }) => server);
@@ -66,6 +70,24 @@ test('a quick run measures several numbers of processes, each with the same load
   const rows = await quickly(['--processes', '1,2']);
   for (const { name } of sharedWorkloads) assert.deepEqual(serversOf(rows, name), ['1 process', '2 processes'], name);
   for (const { workload, medians } of rows) assert.ok(medians.operations > 0 && medians.serverCpuMs >= 0, workload);
+});
+
+test('a long run compares its beginning with its end', { timeout: 120_000 }, async () => {
+  const { endured } = await figuresOf(['--endure', '9s']);
+  assert.ok(endured !== undefined);
+  for (const part of [endured.first, endured.last]) {
+    assert.ok(part.seconds > 2.9, `${part.seconds} s`);
+    for (const figure of ['operationsPerSecond', 'pairsPerSecond', 'serverCpuMs', 'databaseCpuMs'] as const) {
+      assert.ok(part[figure] > 0, `${figure} is ${part[figure]}`);
+    }
+    for (const figure of ['walBytesPerPair', 'xidsPerPair', 'residentMb', 'logRows'] as const) {
+      assert.ok(part[figure] > 0, `${figure} is ${part[figure]}`);
+    }
+    assert.ok(part.hotShare > 0 && part.hotShare <= 1, `${part.hotShare} of the updates were HOT`);
+    assert.ok(part.tables.some(({ name, tableBytes }) => name === 'allocations' && tableBytes > 0));
+    assert.equal(part.deadlocks, 0);
+  }
+  assert.ok(endured.last.logRows > endured.first.logRows, 'the log goes on');
 });
 
 test('Ctrl-C ends the benchmark and every process that it started', { timeout: 120_000 }, async () => {

@@ -3,6 +3,8 @@ import os from 'node:os';
 import { createDatabase, execute, type PostgresqlServer, startPostgresql } from '../postgresql.ts';
 import { postgresqlTemplate } from '../templates.ts';
 import { measureLimits, measureServers, type Report } from './benchmark.ts';
+import { type Endured, endure } from './endure/endure.ts';
+import { reportLines } from './endure/report.ts';
 import { claimStatementLimits } from './limits/claim_statement.ts';
 import { httpLimits } from './limits/http_put.ts';
 import { jsonLimits } from './limits/json_answer.ts';
@@ -20,6 +22,7 @@ const options = readOptions(process.argv.slice(2));
 const servers: MeasuredServer[] = [];
 const rows: Row[] = [];
 const footprints: Footprint[] = [];
+let endured: Endured | undefined;
 let machine: Readonly<Record<string, string>> = {};
 const report: Report = {
   row: (row, first) => {
@@ -54,6 +57,10 @@ try {
 
 async function run({ url }: PostgresqlServer): Promise<void> {
   machine = await describeMachine(url);
+  if (options.endureMs !== undefined) {
+    await measureLong(url, options.endureMs);
+    return;
+  }
   console.log(`${Object.values(machine).join('\n')}\n\n${heading}`);
   if (options.processes !== undefined) {
     await measureProcesses(url, options.processes);
@@ -85,10 +92,22 @@ async function measureProcesses(url: string, counts: readonly number[]): Promise
   console.log(`\n${costTable(rows).join('\n')}`);
 }
 
+async function measureLong(url: string, durationMs: number): Promise<void> {
+  const { processors, software, durability } = machine;
+  const [providers = 0] = options.sizes;
+  const asked = `${durationMs / 1000} s with ${providers} hosts, two processes, begun ${new Date().toISOString()}`;
+  console.log([processors, software, durability, asked, ''].join('\n'));
+  const server = await ownOnPostgresql('two processes', url, 2, options.profileFolder);
+  servers.push(server);
+  endured = await endure(server, providers, durationMs);
+  save();
+  console.log(reportLines(endured.first, endured.last).join('\n'));
+}
+
 /** Saves the results after each one, because a run takes long and may be ended early. */
 function save(): void {
   if (options.json === undefined) return;
-  writeFileSync(options.json, `${JSON.stringify({ machine, rows, footprints }, undefined, 1)}\n`);
+  writeFileSync(options.json, `${JSON.stringify({ machine, rows, footprints, endured }, undefined, 1)}\n`);
 }
 
 /** The properties of the machine that the figures depend on. */
