@@ -19,4 +19,5 @@ export const migrationNames = [
   '014_raised_by_claims',
   '015_gone_providers',
   '016_former_consumers',
+  '017_qualified_names',
 ] as const;

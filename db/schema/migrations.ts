@@ -16,6 +16,7 @@ import * as termsGoneTogether from './migrations/013_terms_gone_together.ts';
 import * as raisedByClaims from './migrations/014_raised_by_claims.ts';
 import * as goneProviders from './migrations/015_gone_providers.ts';
 import * as formerConsumers from './migrations/016_former_consumers.ts';
+import * as qualifiedNames from './migrations/017_qualified_names.ts';
 
 /** All migrations, by their names. They are imported, not read from a folder, so that the published package contains them. */
 export const migrations: Readonly<Record<(typeof migrationNames)[number], Migration>> = {
@@ -35,4 +36,5 @@ export const migrations: Readonly<Record<(typeof migrationNames)[number], Migrat
   '014_raised_by_claims': raisedByClaims,
   '015_gone_providers': goneProviders,
   '016_former_consumers': formerConsumers,
+  '017_qualified_names': qualifiedNames,
 };

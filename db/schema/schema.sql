@@ -345,8 +345,8 @@ CREATE OR REPLACE FUNCTION public.etag_aggregate_changed()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$begin
-  perform etag_parts('resource_provider_aggregates', array(
-    select resource_provider_id from resource_provider_aggregates where aggregate_id = old.id));
+  perform public.etag_parts('resource_provider_aggregates', array(
+    select resource_provider_id from public.resource_provider_aggregates where aggregate_id = old.id));
   return null;
 end$function$;
 
@@ -354,11 +354,11 @@ CREATE OR REPLACE FUNCTION public.etag_class_changed()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$begin
-  insert into provider_changes (provider_id, whole, class_ids, parts)
+  insert into public.provider_changes (provider_id, whole, class_ids, parts)
     values (null, true, array[old.id, new.id], 2);
-  perform etag_parts('inventories', array(
-    select resource_provider_id from inventories where resource_class_id in (old.id, new.id)));
-  perform etag_consumers(array(select consumer_id from allocations where resource_class_id in (old.id, new.id)));
+  perform public.etag_parts('inventories', array(
+    select resource_provider_id from public.inventories where resource_class_id in (old.id, new.id)));
+  perform public.etag_consumers(array(select consumer_id from public.allocations where resource_class_id in (old.id, new.id)));
   return null;
 end$function$;
 
@@ -366,7 +366,7 @@ CREATE OR REPLACE FUNCTION public.etag_consumer_row()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$begin
-  new.etag := etag_of_allocations(new);
+  new.etag := public.etag_of_allocations(new);
   return new;
 end$function$;
 
@@ -376,17 +376,17 @@ CREATE OR REPLACE FUNCTION public.etag_consumers(uuids text[])
  SET plan_cache_mode TO 'force_generic_plan'
  SET enable_seqscan TO 'off'
 AS $function$begin
-  perform from consumers where uuid = any(uuids) order by uuid for update;
-  update consumers c set etag = etag_of_allocations(c) where uuid = any(uuids);
+  perform from public.consumers where uuid = any(uuids) order by uuid for update;
+  update public.consumers c set etag = public.etag_of_allocations(c) where uuid = any(uuids);
 end$function$;
 
 CREATE OR REPLACE FUNCTION public.etag_doubted()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$begin
-  if new.inventories is null then perform etag_parts('inventories', array[new.resource_provider_id]); end if;
-  if new.traits is null then perform etag_parts('resource_provider_traits', array[new.resource_provider_id]); end if;
-  if new.aggregates is null then perform etag_parts('resource_provider_aggregates', array[new.resource_provider_id]); end if;
+  if new.inventories is null then perform public.etag_parts('inventories', array[new.resource_provider_id]); end if;
+  if new.traits is null then perform public.etag_parts('resource_provider_traits', array[new.resource_provider_id]); end if;
+  if new.aggregates is null then perform public.etag_parts('resource_provider_aggregates', array[new.resource_provider_id]); end if;
   return null;
 end$function$;
 
@@ -394,7 +394,7 @@ CREATE OR REPLACE FUNCTION public.etag_inventory(i inventories)
  RETURNS text
  LANGUAGE sql
  STABLE
-AS $function$select '{"allocation_ratio":' || etag_number(i.allocation_ratio)
+AS $function$select '{"allocation_ratio":' || public.etag_number(i.allocation_ratio)
     || ',"max_unit":' || i.max_unit || ',"min_unit":' || i.min_unit || ',"reserved":' || i.reserved
     || ',"step_size":' || i.step_size || ',"total":' || i.total || '}'$function$;
 
@@ -402,7 +402,7 @@ CREATE OR REPLACE FUNCTION public.etag_inventory_row()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$begin
-  new.etag := etag_of(etag_inventory(new));
+  new.etag := public.etag_of(public.etag_inventory(new));
   return new;
 end$function$;
 
@@ -424,13 +424,13 @@ CREATE OR REPLACE FUNCTION public.etag_name(name text)
  RETURNS text
  LANGUAGE sql
  STABLE
-AS $function$select etag_of('{"name":' || to_json(name)::text || '}')$function$;
+AS $function$select public.etag_of('{"name":' || to_json(name)::text || '}')$function$;
 
 CREATE OR REPLACE FUNCTION public.etag_name_row()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$begin
-  new.etag := etag_name(new.name);
+  new.etag := public.etag_name(new.name);
   return new;
 end$function$;
 
@@ -441,7 +441,7 @@ CREATE OR REPLACE FUNCTION public.etag_number(value double precision)
 AS $function$select case
     when value = 0 or abs(value) >= 1e-6 and abs(value) < 4503599627370496 then trim_scale(value::text::numeric)::text
     when abs(value) < 1e-6 or abs(value) >= 1e300 then replace(value::text, 'e-0', 'e-')
-    else etag_large_number(value) end$function$;
+    else public.etag_large_number(value) end$function$;
 
 CREATE OR REPLACE FUNCTION public.etag_of(content text)
  RETURNS text
@@ -454,11 +454,11 @@ CREATE OR REPLACE FUNCTION public.etag_of_aggregates(provider_id integer)
  LANGUAGE plpgsql
  STABLE
 AS $function$begin
-  return (select etag_of('[' || coalesce(string_agg(
+  return (select public.etag_of('[' || coalesce(string_agg(
       to_json(uuid)::text, ',' order by uuid collate "C"), '') || ']')
     from (
-      select (select a.uuid from placement_aggregates a where a.id = m.aggregate_id) as uuid
-      from resource_provider_aggregates m where m.resource_provider_id = provider_id
+      select (select a.uuid from public.placement_aggregates a where a.id = m.aggregate_id) as uuid
+      from public.resource_provider_aggregates m where m.resource_provider_id = provider_id
     ) as held);
 end$function$;
 
@@ -467,18 +467,18 @@ CREATE OR REPLACE FUNCTION public.etag_of_allocations(c consumers)
  LANGUAGE plpgsql
  STABLE
 AS $function$begin
-  return (select etag_of('{"allocations":{'
+  return (select public.etag_of('{"allocations":{'
       || string_agg(to_json(uuid)::text || ':{"resources":{' || resources || '}}', ',' order by uuid collate "C")
-      || '},"consumer_type":' || to_json(coalesce((select t.name from consumer_types t where t.id = c.consumer_type_id), 'unknown'))::text
-      || ',"project_id":' || (select to_json(p.external_id)::text from projects p where p.id = c.project_id)
-      || ',"user_id":' || (select to_json(u.external_id)::text from users u where u.id = c.user_id) || '}')
+      || '},"consumer_type":' || to_json(coalesce((select t.name from public.consumer_types t where t.id = c.consumer_type_id), 'unknown'))::text
+      || ',"project_id":' || (select to_json(p.external_id)::text from public.projects p where p.id = c.project_id)
+      || ',"user_id":' || (select to_json(u.external_id)::text from public.users u where u.id = c.user_id) || '}')
     from (
-      select (select p.uuid from resource_providers p where p.id = resource_provider_id) as uuid,
+      select (select p.uuid from public.resource_providers p where p.id = resource_provider_id) as uuid,
         string_agg(to_json(name)::text || ':' || used, ',' order by name collate "C") as resources
       from (
         select distinct on (a.resource_provider_id, a.resource_class_id) a.resource_provider_id, a.used,
-          (select k.name from resource_classes k where k.id = a.resource_class_id) as name
-        from allocations a where a.consumer_id = c.uuid
+          (select k.name from public.resource_classes k where k.id = a.resource_class_id) as name
+        from public.allocations a where a.consumer_id = c.uuid
         order by a.resource_provider_id, a.resource_class_id, a.id desc
       ) as last_ones
       where name is not null group by resource_provider_id
@@ -490,12 +490,12 @@ CREATE OR REPLACE FUNCTION public.etag_of_inventories(provider_id integer)
  LANGUAGE plpgsql
  STABLE
 AS $function$begin
-  return (select etag_of('{' || coalesce(string_agg(
+  return (select public.etag_of('{' || coalesce(string_agg(
       to_json(name)::text || ':' || content, ',' order by name collate "C"), '') || '}')
     from (
-      select etag_inventory(i) as content, coalesce(
-        (select c.name from resource_classes c where c.id = i.resource_class_id), 'unknown id ' || i.resource_class_id) as name
-      from inventories i where i.resource_provider_id = provider_id
+      select public.etag_inventory(i) as content, coalesce(
+        (select c.name from public.resource_classes c where c.id = i.resource_class_id), 'unknown id ' || i.resource_class_id) as name
+      from public.inventories i where i.resource_provider_id = provider_id
     ) as held);
 end$function$;
 
@@ -504,9 +504,9 @@ CREATE OR REPLACE FUNCTION public.etag_of_provider(p resource_providers)
  LANGUAGE plpgsql
  STABLE
 AS $function$begin
-  return (select etag_of('{"name":' || to_json(coalesce(p.name, ''))::text
+  return (select public.etag_of('{"name":' || to_json(coalesce(p.name, ''))::text
     || ',"parent_provider_uuid":' || coalesce(
-      (select to_json(parent.uuid)::text from resource_providers parent where parent.id = p.parent_provider_id), 'null')
+      (select to_json(parent.uuid)::text from public.resource_providers parent where parent.id = p.parent_provider_id), 'null')
     || ',"uuid":' || to_json(p.uuid)::text || '}'));
 end$function$;
 
@@ -515,11 +515,11 @@ CREATE OR REPLACE FUNCTION public.etag_of_traits(provider_id integer)
  LANGUAGE plpgsql
  STABLE
 AS $function$begin
-  return (select etag_of('[' || coalesce(string_agg(
+  return (select public.etag_of('[' || coalesce(string_agg(
       to_json(name)::text, ',' order by name collate "C"), '') || ']')
     from (
-      select (select t.name from traits t where t.id = h.trait_id) as name
-      from resource_provider_traits h where h.resource_provider_id = provider_id
+      select (select t.name from public.traits t where t.id = h.trait_id) as name
+      from public.resource_provider_traits h where h.resource_provider_id = provider_id
     ) as held);
 end$function$;
 
@@ -528,11 +528,11 @@ CREATE OR REPLACE FUNCTION public.etag_owner_changed()
  LANGUAGE plpgsql
 AS $function$begin
   if tg_table_name = 'projects' then
-    update consumers c set etag = etag_of_allocations(c) where project_id = new.id;
+    update public.consumers c set etag = public.etag_of_allocations(c) where project_id = new.id;
   elsif tg_table_name = 'users' then
-    update consumers c set etag = etag_of_allocations(c) where user_id = new.id;
+    update public.consumers c set etag = public.etag_of_allocations(c) where user_id = new.id;
   else
-    update consumers c set etag = etag_of_allocations(c) where consumer_type_id = new.id;
+    update public.consumers c set etag = public.etag_of_allocations(c) where consumer_type_id = new.id;
   end if;
   return null;
 end$function$;
@@ -543,16 +543,16 @@ CREATE OR REPLACE FUNCTION public.etag_parts(part text, ids integer[])
  SET plan_cache_mode TO 'force_generic_plan'
  SET enable_seqscan TO 'off'
 AS $function$begin
-  insert into resource_provider_etags (resource_provider_id)
-    select id from resource_providers where id = any(ids) order by id for key share on conflict do nothing;
-  perform from resource_provider_etags where resource_provider_id = any(ids) order by resource_provider_id for update;
+  insert into public.resource_provider_etags (resource_provider_id)
+    select id from public.resource_providers where id = any(ids) order by id for key share on conflict do nothing;
+  perform from public.resource_provider_etags where resource_provider_id = any(ids) order by resource_provider_id for update;
   if part = 'inventories' then
-    update resource_provider_etags set inventories = etag_of_inventories(resource_provider_id)
+    update public.resource_provider_etags set inventories = public.etag_of_inventories(resource_provider_id)
       where resource_provider_id = any(ids);
   elsif part = 'resource_provider_traits' then
-    update resource_provider_etags set traits = etag_of_traits(resource_provider_id) where resource_provider_id = any(ids);
+    update public.resource_provider_etags set traits = public.etag_of_traits(resource_provider_id) where resource_provider_id = any(ids);
   else
-    update resource_provider_etags set aggregates = etag_of_aggregates(resource_provider_id)
+    update public.resource_provider_etags set aggregates = public.etag_of_aggregates(resource_provider_id)
       where resource_provider_id = any(ids);
   end if;
 end$function$;
@@ -561,15 +561,15 @@ CREATE OR REPLACE FUNCTION public.etag_provider_changed()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$begin
-  insert into inventory_changes (provider_id) values (new.id);
-  insert into resource_provider_etags (resource_provider_id, provider)
-    values (new.id, etag_of_provider(new))
+  insert into public.inventory_changes (provider_id) values (new.id);
+  insert into public.resource_provider_etags (resource_provider_id, provider)
+    values (new.id, public.etag_of_provider(new))
     on conflict (resource_provider_id) do update set provider = excluded.provider;
   if new.uuid <> old.uuid then
-    insert into provider_changes (provider_id, whole, uuid) values (new.id, true, old.uuid), (new.id, true, new.uuid);
-    update resource_provider_etags e set provider = etag_of_provider(child) from resource_providers child
+    insert into public.provider_changes (provider_id, whole, uuid) values (new.id, true, old.uuid), (new.id, true, new.uuid);
+    update public.resource_provider_etags e set provider = public.etag_of_provider(child) from public.resource_providers child
       where child.parent_provider_id = new.id and e.resource_provider_id = child.id;
-    perform etag_consumers(array(select consumer_id from allocations where resource_provider_id = new.id));
+    perform public.etag_consumers(array(select consumer_id from public.allocations where resource_provider_id = new.id));
   end if;
   return null;
 end$function$;
@@ -578,8 +578,8 @@ CREATE OR REPLACE FUNCTION public.etag_provider_gone()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$begin
-  delete from resource_provider_etags where resource_provider_id = old.id;
-  perform etag_consumers(array(select consumer_id from allocations where resource_provider_id = old.id));
+  delete from public.resource_provider_etags where resource_provider_id = old.id;
+  perform public.etag_consumers(array(select consumer_id from public.allocations where resource_provider_id = old.id));
   return null;
 end$function$;
 
@@ -587,8 +587,8 @@ CREATE OR REPLACE FUNCTION public.etag_provider_made()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$begin
-  insert into resource_provider_etags
-    values (new.id, etag_of_provider(new), etag_of_inventories(new.id), etag_of_traits(new.id), etag_of_aggregates(new.id))
+  insert into public.resource_provider_etags
+    values (new.id, public.etag_of_provider(new), public.etag_of_inventories(new.id), public.etag_of_traits(new.id), public.etag_of_aggregates(new.id))
     on conflict (resource_provider_id) do update set provider = excluded.provider;
   return null;
 end$function$;
@@ -597,10 +597,10 @@ CREATE OR REPLACE FUNCTION public.etag_trait_changed()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$begin
-  insert into provider_changes (provider_id, whole, class_ids, parts)
+  insert into public.provider_changes (provider_id, whole, class_ids, parts)
     values (null, true, array[new.id], 4);
-  perform etag_parts('resource_provider_traits', array(
-    select resource_provider_id from resource_provider_traits where trait_id = new.id));
+  perform public.etag_parts('resource_provider_traits', array(
+    select resource_provider_id from public.resource_provider_traits where trait_id = new.id));
   return null;
 end$function$;
 
@@ -608,8 +608,8 @@ CREATE OR REPLACE FUNCTION public.etag_truncated()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$begin
-  update consumers set etag = null where etag is not null;
-  delete from resource_provider_etags;
+  update public.consumers set etag = null where etag is not null;
+  delete from public.resource_provider_etags;
   return null;
 end$function$;
 
@@ -618,7 +618,7 @@ CREATE OR REPLACE FUNCTION public.former_generations(uuids text[])
  LANGUAGE plpgsql
 AS $function$begin
   return (
-    select json_object_agg(made.uuid, coalesce((select generations from former_consumers f where f.uuid = made.uuid), 0))
+    select json_object_agg(made.uuid, coalesce((select generations from public.former_consumers f where f.uuid = made.uuid), 0))
     from unnest(uuids) as made (uuid)
   );
 end$function$;
@@ -627,11 +627,11 @@ CREATE OR REPLACE FUNCTION public.log_allocations_deleted()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$begin
-  insert into provider_changes (provider_id, whole, class_ids, used_deltas)
+  insert into public.provider_changes (provider_id, whole, class_ids, used_deltas)
     select resource_provider_id, false, array_agg(resource_class_id), array_agg(delta)
     from (select resource_provider_id, resource_class_id, sum(-used)::bigint as delta from old_rows group by 1, 2) as moved where delta <> 0 group by resource_provider_id;
   if current_setting('placement.etags', true) is distinct from 'written' then
-    perform etag_consumers(array(select consumer_id from old_rows));
+    perform public.etag_consumers(array(select consumer_id from old_rows));
   end if;
   return null;
 end$function$;
@@ -640,11 +640,11 @@ CREATE OR REPLACE FUNCTION public.log_allocations_inserted()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$begin
-  insert into provider_changes (provider_id, whole, class_ids, used_deltas)
+  insert into public.provider_changes (provider_id, whole, class_ids, used_deltas)
     select resource_provider_id, false, array_agg(resource_class_id), array_agg(delta)
     from (select resource_provider_id, resource_class_id, sum(used)::bigint as delta from new_rows group by 1, 2) as moved where delta <> 0 group by resource_provider_id;
   if current_setting('placement.etags', true) is distinct from 'written' then
-    perform etag_consumers(array(select consumer_id from new_rows));
+    perform public.etag_consumers(array(select consumer_id from new_rows));
   end if;
   return null;
 end$function$;
@@ -653,12 +653,12 @@ CREATE OR REPLACE FUNCTION public.log_allocations_updated()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$begin
-  insert into provider_changes (provider_id, whole, class_ids, used_deltas)
+  insert into public.provider_changes (provider_id, whole, class_ids, used_deltas)
     select resource_provider_id, false, array_agg(resource_class_id), array_agg(delta)
     from (select resource_provider_id, resource_class_id, sum(delta)::bigint as delta from
       (select resource_provider_id, resource_class_id, sum(used)::bigint as delta from new_rows group by 1, 2 union all select resource_provider_id, resource_class_id, sum(-used)::bigint as delta from old_rows group by 1, 2) as both_sides group by 1, 2) as moved where delta <> 0 group by resource_provider_id;
   if current_setting('placement.etags', true) is distinct from 'written' then
-    perform etag_consumers(array(select consumer_id from new_rows union select consumer_id from old_rows));
+    perform public.etag_consumers(array(select consumer_id from new_rows union select consumer_id from old_rows));
   end if;
   return null;
 end$function$;
@@ -667,7 +667,7 @@ CREATE OR REPLACE FUNCTION public.log_names_changed()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$begin
-  insert into provider_changes (provider_id, whole, parts)
+  insert into public.provider_changes (provider_id, whole, parts)
   values (null, true, case tg_table_name when 'traits' then 4 else 2 end);
   return null;
 end$function$;
@@ -676,13 +676,13 @@ CREATE OR REPLACE FUNCTION public.log_provider_parts_deleted()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$begin
-  insert into provider_changes (provider_id, whole, parts)
+  insert into public.provider_changes (provider_id, whole, parts)
     select distinct resource_provider_id, true, case tg_table_name when 'inventories' then 18
       when 'resource_provider_traits' then 4 else 8 end from old_rows;
   if found then
-    insert into inventory_changes (provider_id) select distinct resource_provider_id from old_rows;
+    insert into public.inventory_changes (provider_id) select distinct resource_provider_id from old_rows;
     if current_setting('placement.etags', true) is distinct from 'providers' then
-      perform etag_parts(tg_table_name, array(select distinct resource_provider_id from old_rows));
+      perform public.etag_parts(tg_table_name, array(select distinct resource_provider_id from old_rows));
     end if;
   end if;
   return null;
@@ -692,13 +692,13 @@ CREATE OR REPLACE FUNCTION public.log_provider_parts_inserted()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$begin
-  insert into provider_changes (provider_id, whole, parts)
+  insert into public.provider_changes (provider_id, whole, parts)
     select distinct resource_provider_id, true, case tg_table_name when 'inventories' then 18
       when 'resource_provider_traits' then 4 else 8 end from new_rows;
   if found then
-    insert into inventory_changes (provider_id) select distinct resource_provider_id from new_rows;
+    insert into public.inventory_changes (provider_id) select distinct resource_provider_id from new_rows;
     if current_setting('placement.etags', true) is distinct from 'providers' then
-      perform etag_parts(tg_table_name, array(select distinct resource_provider_id from new_rows));
+      perform public.etag_parts(tg_table_name, array(select distinct resource_provider_id from new_rows));
     end if;
   end if;
   return null;
@@ -710,19 +710,19 @@ CREATE OR REPLACE FUNCTION public.log_provider_parts_updated()
 AS $function$begin
   if current_setting('placement.etags', true) = 'only' then return null; end if;
   if tg_table_name = 'inventories' then
-    insert into provider_changes (provider_id, whole, parts)
+    insert into public.provider_changes (provider_id, whole, parts)
       select distinct resource_provider_id, true, 2 + case when exists (
         select resource_provider_id, resource_class_id from new_rows
         except select resource_provider_id, resource_class_id from old_rows) then 16 else 0 end from (select resource_provider_id from old_rows union select resource_provider_id from new_rows) as rows;
   else
-    insert into provider_changes (provider_id, whole, parts)
+    insert into public.provider_changes (provider_id, whole, parts)
     select distinct resource_provider_id, true, case tg_table_name when 'inventories' then 18
       when 'resource_provider_traits' then 4 else 8 end from (select resource_provider_id from old_rows union select resource_provider_id from new_rows) as rows;
   end if;
   if found then
-    insert into inventory_changes (provider_id) select distinct resource_provider_id from (select resource_provider_id from old_rows union select resource_provider_id from new_rows) as rows;
+    insert into public.inventory_changes (provider_id) select distinct resource_provider_id from (select resource_provider_id from old_rows union select resource_provider_id from new_rows) as rows;
     if current_setting('placement.etags', true) is distinct from 'providers' then
-      perform etag_parts(tg_table_name, array(select distinct resource_provider_id from (select resource_provider_id from old_rows union select resource_provider_id from new_rows) as rows));
+      perform public.etag_parts(tg_table_name, array(select distinct resource_provider_id from (select resource_provider_id from old_rows union select resource_provider_id from new_rows) as rows));
     end if;
   end if;
   return null;
@@ -732,9 +732,9 @@ CREATE OR REPLACE FUNCTION public.log_provider_rows_deleted()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$begin
-  insert into provider_changes (provider_id, whole, uuid)
+  insert into public.provider_changes (provider_id, whole, uuid)
   select id, true, uuid from old_rows;
-  insert into inventory_changes (provider_id) select id from old_rows;
+  insert into public.inventory_changes (provider_id) select id from old_rows;
   return null;
 end$function$;
 
@@ -742,7 +742,7 @@ CREATE OR REPLACE FUNCTION public.log_provider_rows_inserted()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$begin
-  insert into provider_changes (provider_id, whole, uuid)
+  insert into public.provider_changes (provider_id, whole, uuid)
   select id, true, uuid from new_rows;
   return null;
 end$function$;
@@ -752,7 +752,7 @@ CREATE OR REPLACE FUNCTION public.log_provider_rows_updated()
  LANGUAGE plpgsql
 AS $function$begin
   if current_setting('placement.generations', true) is distinct from 'logged' then
-    insert into provider_changes (provider_id, whole, parts)
+    insert into public.provider_changes (provider_id, whole, parts)
     select n.id, (n.uuid, n.name, n.root_provider_id, n.parent_provider_id) is distinct from
       (o.uuid, o.name, o.root_provider_id, o.parent_provider_id),
       case when n.parent_provider_id is distinct from o.parent_provider_id then 33 else 1 end
@@ -765,8 +765,8 @@ CREATE OR REPLACE FUNCTION public.log_truncated()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$begin
-  insert into provider_changes (provider_id, whole) values (null, false);
-  insert into inventory_changes default values;
+  insert into public.provider_changes (provider_id, whole) values (null, false);
+  insert into public.inventory_changes default values;
   return null;
 end$function$;
 
@@ -782,9 +782,9 @@ CREATE OR REPLACE FUNCTION public.terms_gone()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$begin
-  delete from consumer_terms where consumer_id = any(array(select id from old_rows));
+  delete from public.consumer_terms where consumer_id = any(array(select id from old_rows));
   if current_setting('placement.former_consumers', true) is distinct from 'none' then
-    insert into former_consumers as f (uuid, generations) select uuid, greatest(generation, 0)::bigint + 1 from old_rows
+    insert into public.former_consumers as f (uuid, generations) select uuid, greatest(generation, 0)::bigint + 1 from old_rows
       on conflict (uuid) do update set generations = f.generations + excluded.generations, removed_at = excluded.removed_at;
   end if;
   return null;
@@ -794,8 +794,8 @@ CREATE OR REPLACE FUNCTION public.terms_truncated()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$begin
-  delete from consumer_terms;
-  delete from former_consumers;
+  delete from public.consumer_terms;
+  delete from public.former_consumers;
   return null;
 end$function$;
 
