@@ -144,7 +144,7 @@ async function idsOf(fleet: FleetKeeper): Promise<readonly number[]> {
     (id < 0 ? below : ids).push(id);
     if (ids.length % 20_000 === 0) await turn();
   }
-  // Only other programs can write ids below zero, so there are few.
+  // Ids below zero come only after all others were given, or from other programs: so there are few.
   return below.length === 0 ? ids : [...below.sort((a, b) => a - b), ...ids];
 }
 

@@ -18,7 +18,8 @@ export type LivingProvidersById = ProvidersById & {
 
 /**
  * An array by id, since ids of PostgreSQL follow each other: it needs a third of the memory of a `Map`. V8 makes a hash
- * table of an array with wide gaps. Ids below zero, which only other programs can write, become properties of it.
+ * table of an array with wide gaps. Ids below zero, which come only after more than
+ * 2,000,000,000 providers were made or if another program writes them, become properties of it.
  */
 export function createProvidersById(): LivingProvidersById {
   const providers: Provider[] = [];
