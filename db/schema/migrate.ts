@@ -2,6 +2,7 @@ import { type DialectAdapter, type Kysely, type Migration, type MigrationResultS
 import type { Database } from '../engine/connect.ts';
 import { refuseNarrowEncodings } from '../engine/encoding.ts';
 import { repeatLostRaces } from '../engine/lost_race.ts';
+import { analyzeTables } from './analyze_tables.ts';
 import { repeatUntilLocked, waitBriefly } from './brief_locks.ts';
 import { refuseOtherColumnTypes } from './column_types.ts';
 import { executedMigrations } from './executed_migrations.ts';
@@ -63,9 +64,11 @@ async function apply(
     const applied: string[] = [];
     for (;;) {
       const step = await repeatUntilLocked(async () => namesOf(await migrator.migrateUp()));
-      if (step.length === 0) return applied;
+      if (step.length === 0) break;
       applied.push(...step);
     }
+    if (applied.length > 0) await analyzeTables(database.patient);
+    return applied;
   });
 }
 

@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { sql } from 'kysely';
 import type { Database } from '../../../db/engine/connect.ts';
 import { onlyRow } from '../../../db/engine/only_row.ts';
+import { analyzeTables } from '../../../db/schema/analyze_tables.ts';
 import { raiseSequences } from '../../../db/schema/id_sequences.ts';
 import { migrateToLatest } from '../../../db/schema/migrate.ts';
 import { syncStandardNames } from '../../../db/schema/sync_standard_names.ts';
@@ -20,15 +21,7 @@ import type { ImportReport } from './import_report.ts';
 import { defaultPageSize } from './read_pages.ts';
 import type { Source } from './source.ts';
 import { readSourceSchema, type SourceTable } from './source_schema.ts';
-import {
-  analyzeTables,
-  clearTables,
-  inTransaction,
-  lockTables,
-  logChange,
-  readContent,
-  type Target,
-} from './target.ts';
+import { clearTables, inTransaction, lockTables, logChange, readContent, type Target } from './target.ts';
 
 /** How many rows each table has after the import. */
 export type Imported = Readonly<Record<string, number>>;
@@ -67,7 +60,7 @@ export async function importDeployment(
     report.note('Verified: every table has the same number of rows and the same checksum in source and target.');
     await inTransaction(target, async (transaction) => {
       await raiseSequences(transaction);
-      await analyzeTables(transaction);
+      await analyzeTables(transaction.kysely);
       await logChange(transaction);
       await endImport(transaction);
     });

@@ -41,11 +41,6 @@ export async function readContent({ kysely }: Target): Promise<readonly string[]
   return content;
 }
 
-/** Updates the statistics. Without them PostgreSQL would plan the first queries for empty tables. */
-export async function analyzeTables({ kysely }: Target): Promise<void> {
-  await sql`analyze ${allTables}`.execute(kysely);
-}
-
 /**
  * Writes rows of a table without the triggers that log changes and make entity tags, because the triggers take most of
  * the time. At the end `logChange` logs all changes as one, and the online data migration backfill_etags makes the

@@ -1,7 +1,7 @@
 import { type FileHandle, open } from 'node:fs/promises';
 import type { Database } from '../../../db/engine/connect.ts';
+import { analyzeTables } from '../../../db/schema/analyze_tables.ts';
 import { decodeUtf8 } from '../../text/utf8.ts';
-import { analyzeTables } from '../import/target.ts';
 import { judgePart } from './judge_part.ts';
 import { type FileProvider, type Problem, parseLine } from './provider_line.ts';
 import { writePart } from './write_part.ts';
@@ -56,7 +56,7 @@ export async function loadFile(
     writing.catch(() => {}); // the error is thrown where it is awaited
   }
   await writing;
-  if (written > 0) await analyzeTables({ kysely: database.patient });
+  if (written > 0) await analyzeTables(database.patient);
   return { found, written };
 }
 
