@@ -5,6 +5,7 @@ import { repeatLostRaces } from '../engine/lost_race.ts';
 import { analyzeTables } from './analyze_tables.ts';
 import { repeatUntilLocked, waitBriefly } from './brief_locks.ts';
 import { refuseOtherColumnTypes } from './column_types.ts';
+import { readCurrentSchema } from './current_schema.ts';
 import { executedMigrations } from './executed_migrations.ts';
 import { migrationNames } from './migration_names.ts';
 import { withPrivilegeRemedy } from './privileges.ts';
@@ -29,6 +30,7 @@ export function migrateToLatest(database: Database, others?: Migrations): Promis
 }
 
 async function migrate(database: Database, others: Migrations | undefined): Promise<readonly string[]> {
+  const schema = await readCurrentSchema(database);
   await refuseForeignDatabase(database);
   const executed = await executedMigrations(database);
   // A database that already had one of our migrations is not checked again.
@@ -39,7 +41,7 @@ async function migrate(database: Database, others: Migrations | undefined): Prom
   const names = others === undefined ? migrationNames : Object.keys(others);
   const newer = executed.filter((name) => !isOneOf(names, name));
   if (newer.length > 0) throw new Error(newerSchema(newer));
-  const applied = names.every((name) => executed.includes(name)) ? [] : await apply(database, executed, others);
+  const applied = names.every((name) => executed.includes(name)) ? [] : await apply(database, schema, executed, others);
   await correctRevision(database.patient);
   return applied;
 }
@@ -47,6 +49,7 @@ async function migrate(database: Database, others: Migrations | undefined): Prom
 /** Runs the migrations that were not executed. @returns their names */
 async function apply(
   database: Database,
+  schema: string,
   executed: readonly string[],
   others: Migrations | undefined,
 ): Promise<readonly string[]> {
@@ -57,10 +60,11 @@ async function apply(
   ]);
   const all: Migrations = others ?? migrations;
   // No other process uses an embedded database.
-  if (database.engine === 'embedded') return namesOf(await newMigrator(database.patient, all).migrateToLatest());
+  if (database.engine === 'embedded')
+    return namesOf(await newMigrator(database.patient, schema, all).migrateToLatest());
   return database.withMigrationLock(async () => {
     if (executed.length === 0) await completeUpstream(database);
-    const migrator = newMigrator(database.patient, withBriefLocks(all));
+    const migrator = newMigrator(database.patient, schema, withBriefLocks(all));
     const applied: string[] = [];
     for (;;) {
       const step = await repeatUntilLocked(async () => namesOf(await migrator.migrateUp()));
@@ -95,13 +99,15 @@ function namesOf({ error, results = [] }: MigrationResultSet): readonly string[]
 /**
  * A migrator without Kysely's own lock. That lock belongs to a session of the server, where a pooler in transaction
  * mode would leave it. It would also wait for our migration lock, since both have the same number.
+ *
+ * @param schema where Kysely's own tables are; else it would take those in any other schema of the database for them
  */
-function newMigrator(db: Kysely<Tables>, all: Migrations): Migrator {
+function newMigrator(db: Kysely<Tables>, schema: string, all: Migrations): Migrator {
   Object.assign(db.getExecutor().adapter, {
     acquireMigrationLock: async () => {},
     releaseMigrationLock: async () => {},
   } satisfies Partial<DialectAdapter>);
-  return new Migrator({ db, provider: { getMigrations: async () => ({ ...all }) } });
+  return new Migrator({ db, migrationTableSchema: schema, provider: { getMigrations: async () => ({ ...all }) } });
 }
 
 /** The names of the migrations that the database still lacks, oldest first. */

@@ -35,23 +35,25 @@ export async function withUsageRemedy<T>(database: Database, use: () => Promise<
     return await use();
   } catch (error) {
     if (!(error instanceof Error) || !hasSqlstate(error, sqlstate.insufficientPrivilege)) throw error;
-    const { role, name } = await readRoleAndDatabase(database);
+    const { role, name, schema } = await readRoleAndDatabase(database);
     throw new Error(
       `Role ${role} may not use the tables of database ${name}: ${error.message}. Set [placement_database] connection to ` +
-        `the role that owns the tables, or grant them, as that role: grant usage on schema public to ${role}; ` +
-        `grant select, insert, update, delete on all tables in schema public to ${role}; ` +
-        `grant usage on all sequences in schema public to ${role};`,
+        `the role that owns the tables, or grant them, as that role: grant usage on schema ${schema} to ${role}; ` +
+        `grant select, insert, update, delete on all tables in schema ${schema} to ${role}; ` +
+        `grant usage on all sequences in schema ${schema} to ${role};`,
       { cause: error },
     );
   }
 }
 
-/** The names of the role and the database, quoted for SQL. */
+/** The names of the role, the database and the schema, quoted for SQL. A schema that the role may not use is not the current one. */
 const readRoleAndDatabase = ({ kysely }: Database) =>
   onlyRow(
     kysely,
     sql<{
       readonly role: string;
       readonly name: string;
-    }>`select quote_ident(current_user) as role, quote_ident(current_database()) as name`,
+      readonly schema: string;
+    }>`select quote_ident(current_user) as role, quote_ident(current_database()) as name,
+      quote_ident(coalesce(current_schema(), 'public')) as schema`,
   );

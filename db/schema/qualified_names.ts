@@ -11,14 +11,14 @@ import { type QueryExecutorProvider, sql } from 'kysely';
  */
 export async function qualifyNames(db: QueryExecutorProvider, functions: readonly string[]): Promise<void> {
   const { rows: tables } = await sql<{ readonly name: string }>`
-    select relname as name from pg_class where relkind = 'r' and relnamespace = current_schema()::regnamespace`.execute(
+    select relname as name from pg_class where relkind = 'r' and relnamespace = quote_ident(current_schema())::regnamespace`.execute(
     db,
   );
   const table = new RegExp(`\\b(from|join|into|update) (${tables.map(({ name }) => name).join('|')})\\b`, 'g');
   const call = new RegExp(`(?<![.\\w])(${functions.join('|')})\\(`, 'g');
   const { rows } = await sql<{ readonly definition: string; readonly body: string; readonly schema: string }>`
     select pg_get_functiondef(oid) as definition, prosrc as body, quote_ident(current_schema()) as schema
-    from pg_proc where pronamespace = current_schema()::regnamespace and proname = any(${functions}::text[])
+    from pg_proc where pronamespace = quote_ident(current_schema())::regnamespace and proname = any(${functions}::text[])
     order by proname`.execute(db);
   for (const { definition, body, schema } of rows) {
     const qualified = body

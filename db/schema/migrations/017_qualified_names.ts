@@ -10,7 +10,7 @@ import { qualifyNames } from '../qualified_names.ts';
 export async function up(db: Kysely<unknown>): Promise<void> {
   const { rows } = await sql<{ readonly name: string }>`
     select distinct proname as name from pg_proc
-    where pronamespace = current_schema()::regnamespace and proname ~ ${ours}`.execute(db);
+    where pronamespace = quote_ident(current_schema())::regnamespace and proname ~ ${ours}`.execute(db);
   await qualifyNames(
     db,
     rows.map(({ name }) => name),

@@ -1,0 +1,70 @@
+/** Several deployments in one database, each in a schema of its own. */
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { test } from 'node:test';
+import { postgresqlServer } from '../engines.ts';
+import { runToEnd } from '../manage/commands.ts';
+import { createDatabase, execute } from '../postgresql.ts';
+import { accepted, at, makeProvider, newClaim, requestsTo } from '../requests.ts';
+import { openServiceOn } from '../services.ts';
+
+const withPath = (url: string, path: string): string => `${url}?options=${encodeURIComponent(`-csearch_path=${path}`)}`;
+const sync = (url: string) => runToEnd('placement-manage', ['db', 'sync'], '/', { DATABASE_URL: url });
+
+async function withDatabase(use: (url: string) => Promise<void>): Promise<void> {
+  const { url, drop } = await createDatabase(await postgresqlServer());
+  try {
+    await use(url);
+  } finally {
+    await drop();
+  }
+}
+
+test('two deployments in two schemas of one database share nothing', async () => {
+  await withDatabase(async (url) => {
+    await execute(url, 'create schema blue; create schema "Green, too"');
+    const urls = [url, withPath(url, 'blue'), withPath(url, '"Green,\\ too"')];
+    for (const each of urls) {
+      const { code, stderr } = await sync(each);
+      assert.equal(code, 0, stderr);
+    }
+    const services = [];
+    try {
+      for (const connection of urls) {
+        const settings = { connection, maxPoolSize: 2 };
+        services.push(await openServiceOn({ settings, config: { connection }, drop: async () => {} }));
+      }
+      const [host, consumer] = [randomUUID(), randomUUID()];
+      for (const [place, service] of services.entries()) {
+        const send = requestsTo(service);
+        assert.equal((await send('GET', `/resource_providers/${host}`)).status, 404, 'not that of the others');
+        await makeProvider(send, host, { VCPU: { total: 8 } });
+        accepted(await send('PUT', `/allocations/${consumer}`, newClaim({ [host]: { VCPU: place + 1 } })));
+      }
+      for (const [place, service] of services.entries()) {
+        const usages = accepted(await requestsTo(service)('GET', `/resource_providers/${host}/usages`));
+        assert.deepEqual(at(usages.json, 'usages'), { VCPU: place + 1 });
+      }
+    } finally {
+      for (const service of services) await service.close();
+    }
+  });
+});
+
+test('db sync refuses a search_path without a schema, and one that leads to the tables of another deployment', async () => {
+  await withDatabase(async (url) => {
+    await execute(url, 'create schema blue');
+    const none = await sync(withPath(url, 'missing'));
+    assert.equal(none.code, 1);
+    assert.match(none.stderr, /None of the schemas in the search_path of role postgres \(missing\) exists/);
+    assert.equal((await sync(url)).code, 0);
+    const both = await sync(withPath(url, 'blue,public'));
+    assert.equal(both.code, 1);
+    assert.match(
+      both.stderr,
+      /leads to the tables of a Placement in schema public, but new tables would be made in schema blue/,
+    );
+    const { rowCount } = await execute(url, `select from pg_class where relnamespace = 'blue'::regnamespace`);
+    assert.equal(rowCount, 0, 'nothing was made');
+  });
+});
