@@ -2,7 +2,7 @@ import type { Fleet } from '../fleet/fleet.ts';
 import type { Provider } from '../fleet/provider.ts';
 import type { ChunkMaker } from '../rest/json_body.ts';
 import { since } from '../rest/microversions.ts';
-import type { Turns } from '../rest/pieces.ts';
+import { roundsPerLook, type Turns } from '../rest/pieces.ts';
 import type { Candidate } from './candidate.ts';
 import { candidateForm } from './candidate_form.ts';
 import { candidatePatterns } from './candidate_patterns.ts';
@@ -10,14 +10,8 @@ import { jsonWriter, separator } from './json_writer.ts';
 import type { CandidateRequest } from './request.ts';
 import { summaryText, treeSummary } from './summary.ts';
 
-/** After so many rounds (src/rest/pieces.ts) the turns are asked. */
-const roundsPerQuestion = 200;
-
-/**
- * What it takes to write a text, in rounds: one or two for the summary of a provider. To make it takes some 30, but each look at the
- * clock takes time too, and comes after some 1.5 ms at the latest.
- */
-const roundsOf = ({ length }: Buffer | string): number => length >> 8;
+/** After so many candidates or trees the turns are asked, or after one tree with so long a text: each takes 1 ms at most. */
+const [candidatesPerQuestion, longText] = [64, 16 * 1024];
 
 /**
  * Generates the JSON of the answer in chunks: the candidates as they are found, then the summaries of the providers
@@ -40,37 +34,42 @@ export function* candidatesJson(
   const summaries: Buffer[] = [];
   let keepsSummaries = true;
   const providers = new Set<Provider>();
-  let noted: Provider | undefined;
-  /** What was written since the turns were asked last. */
-  let rounds = 0;
+  let latest: Provider | undefined;
+  /** Whether a long text was made since the turns were asked last. Most have none, and a count would be kept for each candidate. */
+  let hasLong = false;
   const noteTree = ({ root }: Provider): void => {
-    if (root !== noted && !roots.has(root)) {
+    if (root !== latest && !roots.has(root)) {
       roots.add(root);
       if (keepsSummaries) {
         const summary = treeSummary(fleet, names, root);
         summaries.push(summary);
-        rounds += roundsOf(summary);
+        if (summary.length > longText) hasLong = true;
       }
     }
-    noted = root;
+    latest = root;
   };
   const note = version >= since.nestedCandidates ? noteTree : (provider: Provider) => providers.add(provider);
   const bytesOf = candidatePatterns(candidateForm(names, version), note);
   let skipped: number = separator.length;
+  /** How many candidates were written, and how many of them when a result was noted last. */
+  let written = 0;
+  let noted = 0;
   json.text('{"allocation_requests": [');
   for (const candidate of candidates) {
     if (candidate === undefined) {
-      if (rounds > 0) turns?.noteResult();
+      if (written > noted) turns?.noteResult();
+      noted = written;
       yield undefined;
       continue;
     }
     json.bytes(bytesOf(candidate), skipped);
     skipped = 0;
-    rounds += 1;
-    if (rounds > roundsPerQuestion) {
+    written += 1;
+    if (hasLong || written % candidatesPerQuestion === 0) {
+      hasLong = false;
+      noted = written;
       turns?.noteResult();
-      if (turns?.isOver(rounds)) yield undefined;
-      rounds = 0;
+      if (turns?.isOver(roundsPerLook)) yield undefined;
     }
     if (!json.isFull()) continue;
     yield json.take();
@@ -79,23 +78,20 @@ export function* candidatesJson(
   }
   json.text('], "provider_summaries": {');
   skipped = separator.length;
-  let written = 0;
+  written = 0;
   for (const root of roots) {
     const summary = summaries[written++] ?? treeSummary(fleet, names, root);
     json.bytes(summary, skipped);
     skipped = 0;
-    rounds += roundsOf(summary);
-    if (rounds > roundsPerQuestion) {
-      if (turns?.isOver(rounds)) yield undefined;
-      rounds = 0;
-    }
+    if ((summary.length > longText || written % candidatesPerQuestion === 0) && turns?.isOver(roundsPerLook))
+      yield undefined;
     if (json.isFull()) yield json.take();
   }
   for (const provider of providers) {
-    const summary = summaryText(names, provider, request, version);
-    json.text(separator.slice(skipped) + summary);
+    json.text(separator.slice(skipped) + summaryText(names, provider, request, version));
     skipped = 0;
-    if (turns?.isOver(roundsOf(summary))) yield undefined;
+    written += 1;
+    if (written % candidatesPerQuestion === 0 && turns?.isOver(roundsPerLook)) yield undefined;
     if (json.isFull()) yield json.take();
   }
   json.text('}}');
