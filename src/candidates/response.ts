@@ -10,8 +10,11 @@ import { jsonWriter, separator } from './json_writer.ts';
 import type { CandidateRequest } from './request.ts';
 import { summaryText, treeSummary } from './summary.ts';
 
-/** After so many candidates or trees the turns are asked, or after one tree with so long a text: each takes 1 ms at most. */
-const [candidatesPerQuestion, longText] = [64, 16 * 1024];
+/** After so many candidates or trees the turns are asked, some 0.5 ms; a pause costs more, as others then write in memory of their own. */
+const candidatesPerQuestion = 256;
+
+/** The turns are also asked after so much text of large trees, in bytes: to make it takes up to 2 ms. Texts of small trees do not count. */
+const [textPerQuestion, smallText] = [256 * 1024, 4 * 1024];
 
 /**
  * Generates the JSON of the answer in chunks: the candidates as they are found, then the summaries of the providers
@@ -35,15 +38,15 @@ export function* candidatesJson(
   let keepsSummaries = true;
   const providers = new Set<Provider>();
   let latest: Provider | undefined;
-  /** Whether a long text was made since the turns were asked last. Most have none, and a count would be kept for each candidate. */
-  let hasLong = false;
+  /** The text of large trees since the turns were asked last, in bytes. To count that of all trees takes a twentieth of the time. */
+  let ofLarge = 0;
   const noteTree = ({ root }: Provider): void => {
     if (root !== latest && !roots.has(root)) {
       roots.add(root);
       if (keepsSummaries) {
         const summary = treeSummary(fleet, names, root);
         summaries.push(summary);
-        if (summary.length > longText) hasLong = true;
+        if (summary.length > smallText) ofLarge += summary.length;
       }
     }
     latest = root;
@@ -65,8 +68,8 @@ export function* candidatesJson(
     json.bytes(bytesOf(candidate), skipped);
     skipped = 0;
     written += 1;
-    if (hasLong || written % candidatesPerQuestion === 0) {
-      hasLong = false;
+    if (ofLarge > textPerQuestion || written % candidatesPerQuestion === 0) {
+      ofLarge = 0;
       noted = written;
       turns?.noteResult();
       if (turns?.isOver(roundsPerLook)) yield undefined;
@@ -83,8 +86,11 @@ export function* candidatesJson(
     const summary = summaries[written++] ?? treeSummary(fleet, names, root);
     json.bytes(summary, skipped);
     skipped = 0;
-    if ((summary.length > longText || written % candidatesPerQuestion === 0) && turns?.isOver(roundsPerLook))
-      yield undefined;
+    if (summary.length > smallText) ofLarge += summary.length;
+    if (ofLarge > textPerQuestion || written % candidatesPerQuestion === 0) {
+      ofLarge = 0;
+      if (turns?.isOver(roundsPerLook)) yield undefined;
+    }
     if (json.isFull()) yield json.take();
   }
   for (const provider of providers) {
