@@ -189,7 +189,8 @@ for (const engine of engines) {
         // A query that the service refuses keeps its form, with the reason.
         await page.getByLabel('Resource class 1').fill('CUSTOM_NO_SUCH');
         await page.getByRole('button', { name: 'Where does it fit?' }).click();
-        await page.locator('.trouble', { hasText: 'CUSTOM_NO_SUCH' }).waitFor();
+        // Each part of the page that asks says so.
+        await page.locator('.trouble', { hasText: 'CUSTOM_NO_SUCH' }).first().waitFor();
         assert.equal(await page.getByLabel('Amount 1').inputValue(), '64');
       }));
 
