@@ -73,7 +73,8 @@ export function watchCommits(options: {
   /** What the writes wait for that come meanwhile. */
   let held: PromiseWithResolvers<void> | undefined;
 
-  const isRefusing = (): boolean => heldSinceMs !== undefined && performance.now() - heldSinceMs > holdMs;
+  /** Set by the timer only, so that of the statements of a transaction, which are sent at once, either all are refused or none. */
+  let isRefusing = false;
   const isWriting = (text: string): boolean => {
     let known = isWrite.get(text);
     if (known === undefined) {
@@ -84,6 +85,7 @@ export function watchCommits(options: {
   };
   const goOn = (): void => {
     heldSinceMs = undefined;
+    isRefusing = false;
     held?.resolve();
     held = undefined;
   };
@@ -97,9 +99,12 @@ export function watchCommits(options: {
     for (const each of missing) {
       const ageMs = nowMs - each.sentMs;
       if (ageMs < statementTimeoutMs) return;
-      if (each.isGivenUp) continue;
-      if (heldSinceMs !== undefined) each.giveUp();
-      else if (ageMs > statementTimeoutMs + graceMs) each.breakOff();
+      if (heldSinceMs === undefined) {
+        // Also one that was given up: the server that waited for its standby may be gone, and with it the end of the connection.
+        if (ageMs > statementTimeoutMs + graceMs) each.breakOff();
+      } else if (!each.isGivenUp) {
+        each.giveUp();
+      }
     }
   };
   const look = (): void => {
@@ -111,7 +116,8 @@ export function watchCommits(options: {
       return;
     }
     endLate();
-    if (isRefusing()) refuseHeld();
+    isRefusing = heldSinceMs !== undefined && performance.now() - heldSinceMs > holdMs;
+    if (isRefusing) refuseHeld();
     if (performance.now() - oldest.sentMs < slowMs) goOn();
     else if (!isAsking) void ask();
   };
@@ -130,14 +136,14 @@ export function watchCommits(options: {
   return {
     clearance: (texts) => {
       if (heldSinceMs === undefined || !texts.some(isWriting)) return undefined;
-      if (isRefusing()) throw new CommitsUnconfirmed();
+      if (isRefusing) throw new CommitsUnconfirmed();
       held ??= Promise.withResolvers();
       held.promise.catch(() => {}); // those that wait for it get the error
       return held.promise;
     },
     isUnconfirmed: () => heldSinceMs !== undefined,
     isWatched: (text) => text === 'commit' || isWriting(text),
-    refusalOf: (text) => (isRefusing() && isWriting(text) ? new CommitsUnconfirmed() : undefined),
+    refusalOf: (text) => (isRefusing && isWriting(text) ? new CommitsUnconfirmed() : undefined),
     watch: (client, answer) =>
       new Promise((resolve, reject) => {
         const each: Missing = {

@@ -224,18 +224,18 @@ function database(
     if (clearance !== undefined) await clearance;
     const rows: readonly (readonly unknown[])[] = await withFreeIds(kysely, () =>
       wait?.isSlow
-        ? transactSlowly(queries, wait.lockTimeoutMs ?? briefWait.lockTimeoutMs)
+        ? transactSlowly(queries, wait.lockTimeoutMs)
         : transaction(sender, engine, queries, wait?.lockTimeoutMs),
     );
     return rows as RowsOf<typeof statements>; // one list of rows for each statement, in the same order
   };
   /** Where a full server gives the slow lane no connection, a transaction waits briefly on those of all requests. */
-  const transactSlowly = async (queries: readonly CompiledQuery[], lockTimeoutMs: number) => {
+  const transactSlowly = async (queries: readonly CompiledQuery[], lockTimeoutMs: number | undefined) => {
     try {
       return await transaction(slow, engine, queries, lockTimeoutMs);
     } catch (error) {
       if (!isTooManyConnections(error)) throw error;
-      const briefMs = Math.min(lockTimeoutMs, briefWait.lockTimeoutMs);
+      const briefMs = Math.min(lockTimeoutMs ?? briefWait.lockTimeoutMs, briefWait.lockTimeoutMs);
       return onSharedConnections(() => transaction(sender, engine, queries, briefMs));
     }
   };

@@ -79,7 +79,7 @@ async function refuseLongSequences(kysely: Kysely<Tables>, cause: Error): Promis
     join pg_attribute a on a.attrelid = d.refobjid and a.attnum = d.refobjsubid
     join pg_class t on t.oid = d.refobjid
     where d.classid = 'pg_class'::regclass and d.refclassid = 'pg_class'::regclass and d.deptype in ('a', 'i')
-      and t.relnamespace = current_schema()::regnamespace and a.atttypid = 'integer'::regtype
+      and t.relnamespace = quote_ident(current_schema())::regnamespace and a.atttypid = 'integer'::regtype
       and has_sequence_privilege(s.seqrelid, 'usage, select') and pg_sequence_last_value(s.seqrelid) > 2147483647
     limit 1`.execute(kysely);
   if (rows[0] !== undefined) throw new NoIdLeft(`sequence ${rows[0].sequence} has passed 2147483647`, { cause });

@@ -28,8 +28,15 @@ export function openDeletions(database: Database): Deletions {
       },
       async (batch, wait) => {
         const uuids = batch.map(({ item }) => item);
-        const counts = await deleteAllocations(database, uuids, wait);
-        for (const { item, resolve } of batch) resolve(counts.get(item) ?? 0);
+        // What one transaction has deleted is done, also where the next one fails and its consumers are tried again.
+        const settle = (counts: ReadonlyMap<string, number>): void => {
+          for (const { item, resolve } of batch) {
+            const count = counts.get(item);
+            if (count !== undefined) resolve(count);
+          }
+        };
+        const counts = await deleteAllocations(database, uuids, wait, settle);
+        for (const { item, resolve } of batch) if (!counts.has(item)) resolve(0);
       },
     ),
   };

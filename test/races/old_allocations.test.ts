@@ -7,6 +7,7 @@ import { hasSqlstate, sqlstate } from '../../db/engine/sqlstate.ts';
 import type { ConsumerWrite } from '../../db/statements/claims/claim_write.ts';
 import { deleteAllocations } from '../../db/statements/claims/delete_allocations.ts';
 import { writeClaims } from '../../db/statements/claims/write_claims.ts';
+import { openDeletions } from '../../src/claims/deletions.ts';
 import { type TwoConnections, whileOther, withTwoConnections } from './two_connections.ts';
 
 const old = `insert into allocations (resource_provider_id, resource_class_id, consumer_id, used) values (1, 0, 'old', 3)`;
@@ -150,5 +151,22 @@ test('a DELETE waits for a writer that only makes the record, and leaves none', 
     const made = [`select id from allocations for key share`, ...replacedByOther.slice(0, 1)];
     assert.equal(await whileOther(connections, made, ours), 1);
     assert.deepEqual(await stored(connections), nothing);
+  });
+});
+
+test('a DELETE of another consumer, sent with one of old allocations that are locked, says that it was done', async () => {
+  await withTwoConnections(async ({ database, other }) => {
+    await other.query(old);
+    await other.query(`insert into consumers (uuid, project_id, user_id, generation) values ('new', 1, 1, 1)`);
+    await other.query(old.replace("'old'", "'new'"));
+    await other.query(`begin; select id from allocations where consumer_id = 'old' for update`);
+    const deletions = openDeletions(database);
+    // The first one goes alone; the others come meanwhile, and go together.
+    const [none, recorded, unrecorded] = ['none', 'new', 'old'].map((uuid) => deletions.delete(uuid));
+    assert.equal(await none, 0);
+    assert.equal(await recorded, 1);
+    await other.query('commit');
+    assert.equal(await unrecorded, 1);
+    assert.deepEqual(await stored({ database, other }), nothing);
   });
 });

@@ -9,6 +9,7 @@ import { hasSeen, type NamedAllocation } from './seen_allocations.ts';
  * allocations, which OpenStack Placement may leave behind, stays. Each consumer is deleted in one transaction with its allocations.
  *
  * @param wait how long to wait for each lock. Without it, the time limit of a statement applies.
+ * @param onDeleted called with what a transaction has deleted, as it is returned; another one may follow, and fail
  * @returns how many allocations each consumer had; consumers without allocations are missing.
  * @throws `lockNotAvailable` if another transaction holds one of the consumers for too long; then nothing of its transaction was
  *   deleted.
@@ -17,6 +18,7 @@ export async function deleteAllocations(
   { transaction }: Pick<Database, 'transaction'>,
   consumerUuids: readonly string[],
   wait?: LockWait,
+  onDeleted: (counts: ReadonlyMap<string, number>) => void = () => {},
 ): Promise<ReadonlyMap<string, number>> {
   const counts = new Map<string, number>();
   const remove = async (uuids: readonly string[], statements: readonly RawBuilder<unknown>[]): Promise<string[]> => {
@@ -27,6 +29,7 @@ export async function deleteAllocations(
       if (isRemoved) counts.set(uuid, (counts.get(uuid) ?? 0) + 1);
       else left.push(uuid);
     }
+    onDeleted(counts);
     return left;
   };
   const old = await remove(consumerUuids, [lockConsumers(consumerUuids)]);
@@ -44,10 +47,12 @@ const lockConsumers = (uuids: readonly string[]) => sql`
 
 /**
  * Locks old allocations without a consumer record, before the consumers. The online data migration or a claim may create the record:
- * it has either committed before the consumers are locked, or finds the allocations deleted.
+ * it has either committed before the consumers are locked, or finds the allocations deleted. Of a consumer that has its record by now
+ * the record is locked first, as claims do.
  */
-const lockOld = (uuids: readonly string[]) =>
-  sql`select id from allocations where consumer_id = any(${uuids}::text[]) order by id for update`;
+const lockOld = (uuids: readonly string[]) => sql`
+    select id from allocations a where consumer_id = any(${uuids}::text[])
+      and not exists (select from consumers c where c.uuid = a.consumer_id offset 0) order by id for update`;
 
 /**
  * Deletes the consumers that were locked. One that was created after the lock is not deleted: the statement might not see its newest
