@@ -1,12 +1,19 @@
 import { type Kysely, sql } from 'kysely';
 import type { Tables } from './tables.ts';
 
+/** What the planner assumes of a table that was never analyzed: 10 pages. */
+const assumedBytes = 10 * 8192;
+
 /**
- * Updates the statistics of all tables of the schema. Without them PostgreSQL would plan the first queries for empty tables, or a new
- * column as if all of its values were null. It waits for no lock: a table that is locked against it is being analyzed already, or vacuumed.
+ * Updates the statistics of the tables of the schema that are larger than the planner assumes of a table without statistics. Those of a
+ * small or empty table would do harm: while it grows, triggers would go on with plans that read all of it. It waits for no lock: a table
+ * that is locked against it is being analyzed already, or vacuumed.
  */
 export async function analyzeTables(kysely: Kysely<Tables>): Promise<void> {
   const { rows } = await sql<{ name: string }>`
-    select tablename as name from pg_tables where schemaname = current_schema()`.execute(kysely);
+    select relname as name from pg_class
+    where relkind = 'r' and relnamespace = quote_ident(current_schema())::regnamespace
+      and pg_relation_size(oid) > ${sql.lit(assumedBytes)}`.execute(kysely);
+  if (rows.length === 0) return;
   await sql`analyze (skip_locked) ${sql.join(rows.map(({ name }) => sql.table(name)))}`.execute(kysely);
 }

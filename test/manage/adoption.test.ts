@@ -95,10 +95,6 @@ for (const [revision, schema] of Object.entries(upstreamSchemas)) {
       (await runToEnd('placement-manage', ['db', 'version'], '/', { DATABASE_URL: url })).stdout;
     assert.equal(await version(), `${adopted}\n`);
     assert.deepEqual(await content(), before, 'no row was changed');
-    const { rows: analyzed } = await client.query('select distinct tablename from pg_stats where tablename = any($1)', [
-      tables,
-    ]);
-    assert.equal(analyzed.length, tables.length, 'the tables are analyzed: their first plans are for what they have');
     const kept = await indexesOf();
     assert.deepEqual(
       indexes.filter((index) => !kept.includes(index)),
