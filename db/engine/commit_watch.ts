@@ -19,7 +19,7 @@ export type CommitWatch = {
   /**
    * What a transaction that writes has to await before it is sent: undefined if nothing.
    *
-   * @throws CommitsUnconfirmed where commits are unconfirmed for so long that it would wait in vain
+   * @throws CommitsUnconfirmed where commits have been unconfirmed for too long to wait for them
    */
   clearance(texts: readonly string[]): Promise<void> | undefined;
   /** Whether commits are known to be unconfirmed. Then the locks that a write lacks are held by commits. */

@@ -180,7 +180,7 @@ export async function openDatabase(settings: DatabaseSettings): Promise<Database
 /** Whether a pool has neither an idle connection nor room for another one. */
 const isInUse = ({ idleCount, totalCount, options }: pg.Pool): boolean => idleCount === 0 && totalCount >= options.max;
 
-/** How long the slow lane, without connections of its own, leaves those of all requests alone after a lock was refused, in milliseconds. */
+/** After a lock was refused on a connection of the requests, the slow lane uses none of these for so long, in milliseconds. */
 const pauseOnSharedMs = 200;
 
 function database(
@@ -204,7 +204,7 @@ function database(
     readonly closeEngine: () => Promise<void>;
   },
 ): Database {
-  // A connection that no write occupies. While commits are unconfirmed, those of the requests may all be in use.
+  // While commits are unconfirmed, writes may occupy all connections of the requests: then one of the slow lane is used.
   const freeKysely = (): Kysely<Tables> => (slowPool !== undefined && isInUse(pool) ? slowKysely : kysely);
   const commits =
     engine === 'embedded'
@@ -229,7 +229,7 @@ function database(
     );
     return rows as RowsOf<typeof statements>; // one list of rows for each statement, in the same order
   };
-  /** Where a full server gives the slow lane no connection, a transaction waits briefly on those of all requests. */
+  /** Where a full server gives the slow lane no connection, a transaction waits briefly for its locks on a connection of the requests. */
   const transactSlowly = async (queries: readonly CompiledQuery[], lockTimeoutMs: number | undefined) => {
     try {
       return await transaction(slow, engine, queries, lockTimeoutMs);

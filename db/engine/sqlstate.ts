@@ -143,3 +143,9 @@ const networkErrors: ReadonlySet<string> = new Set([
 /** These errors of node-postgres have no code, only a text. */
 const brokenConnection =
   /^(Connection terminated|Client has encountered a connection error|Client was closed|timeout exceeded when trying to connect|timeout expired)/;
+
+/**
+ * Whether an error is that of one write of a batch, so that the others may be written without it: its text or number cannot be stored,
+ * or it needs a new row for which no id is left. A claim that only removes what a consumer has needs none.
+ */
+export const isOfOneWrite = (error: unknown): boolean => isUnstorable(error) || error instanceof NoIdLeft;

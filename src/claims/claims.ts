@@ -1,7 +1,7 @@
 import type { Database } from '../../db/engine/connect.ts';
 import { repeatLostRaces } from '../../db/engine/lost_race.ts';
 import type { LockWait } from '../../db/engine/slow_lane.ts';
-import { isUnstorable, NoIdLeft } from '../../db/engine/sqlstate.ts';
+import { isOfOneWrite } from '../../db/engine/sqlstate.ts';
 import { type ConsumerState, readConsumers } from '../../db/statements/claims/read_consumers.ts';
 import { inBatches } from '../batching/batches.ts';
 import type { FleetKeeper } from '../fleet/keeper.ts';
@@ -108,8 +108,7 @@ export function openClaims(database: Database, fleet: FleetKeeper, options: Lost
       sharedLock: tablesOfClaimsLock,
       weightOf: ({ claim: { placing = [] } }) => Math.max(1, placing.length / placedAsOne),
       isAlone: ({ claim }) => claim.inventories.length > 0,
-      // A claim that removes what a consumer has needs no id.
-      isOfOne: (error) => isUnstorable(error) || error instanceof NoIdLeft,
+      isOfOne: isOfOneWrite,
       ahead,
       findLocked: async (claims) => {
         const locked = new Set(await findLocked(database, rowsOf(claims), tablesOfClaimsLock));

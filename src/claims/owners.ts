@@ -1,6 +1,6 @@
 import type { Database } from '../../db/engine/connect.ts';
 import { repeatLostRaces } from '../../db/engine/lost_race.ts';
-import { isUnstorable, NoIdLeft } from '../../db/engine/sqlstate.ts';
+import { isOfOneWrite } from '../../db/engine/sqlstate.ts';
 import type { ConsumerWrite } from '../../db/statements/claims/claim_write.ts';
 import { ensureOwners } from '../../db/statements/claims/ensure_owners.ts';
 import { inBatches } from '../batching/batches.ts';
@@ -28,7 +28,7 @@ export function openOwners(database: Database): Owners {
     {
       limit: batchLimit,
       orderOf: (owner) => [keyOf(owner)],
-      isOfOne: (error) => isUnstorable(error) || error instanceof NoIdLeft,
+      isOfOne: isOfOneWrite,
     },
     async (batch, wait) => {
       const namesOf = (kind: OwnerName['kind']) =>

@@ -1,6 +1,6 @@
 import type { Database } from '../../db/engine/connect.ts';
 import { isLockRefused, type LockWait } from '../../db/engine/slow_lane.ts';
-import { isLostRace, isTakenIn, isUnstorable, NoIdLeft } from '../../db/engine/sqlstate.ts';
+import { isLostRace, isOfOneWrite, isTakenIn } from '../../db/engine/sqlstate.ts';
 import { type WriteOptions, type WrittenClaims, writeClaims } from '../../db/statements/claims/write_claims.ts';
 import type { FleetKeeper } from '../fleet/keeper.ts';
 import { effectsOf, isForeseeable, type Judged, roomsOf } from './effects.ts';
@@ -75,7 +75,7 @@ export function openBatchWriter(
    * @throws the same error if it would not help to judge again.
    */
   const afterFailure = (judged: readonly Judged[], error: unknown): void => {
-    if (isLockRefused(error) || isUnstorable(error) || error instanceof NoIdLeft) throw error;
+    if (isLockRefused(error) || isOfOneWrite(error)) throw error;
     staleness.suspect();
     if (!isTakenIn(error, 'consumers') && !isLostRace(error)) throw error;
     for (const each of judged) afterLostRace(each, { readsConsumers: true });
