@@ -55,6 +55,16 @@ export async function freshDatabase(engine: Engine): Promise<TestDatabase> {
   return { settings: { connection: url, maxPoolSize: 10 }, config: { connection: url }, drop };
 }
 
+/** Calls back with the URL of an empty database on PostgreSQL, and drops it in the end. */
+export async function withEmptyDatabase<T>(use: (url: string) => Promise<T>): Promise<T> {
+  const { url, drop } = await createDatabase(await postgresqlServer());
+  try {
+    return await use(url);
+  } finally {
+    await drop();
+  }
+}
+
 /** Calls back with a fresh database, and drops it in the end. */
 export async function withFreshDatabase<T>(engine: Engine, use: (database: TestDatabase) => Promise<T>): Promise<T> {
   const database = await freshDatabase(engine);

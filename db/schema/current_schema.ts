@@ -6,8 +6,8 @@ import { onlyRow } from '../engine/only_row.ts';
  * The schema in which the tables are made: the first one of `search_path` that exists. Several deployments may share a database, each in a
  * schema of its own.
  *
- * @throws Error with the remedy if none exists, or if `search_path` also leads to tables in another schema: some statements would find
- *   those, others the new ones.
+ * @throws Error with the remedy if none exists, or if `search_path` also leads to tables in another schema, even behind those of this one:
+ *   where a table of this schema is still to be made, statements would find that of the other.
  */
 export async function readCurrentSchema({ kysely }: Pick<Database, 'kysely'>): Promise<string> {
   const { schema, other, path, role } = await onlyRow(
@@ -15,7 +15,8 @@ export async function readCurrentSchema({ kysely }: Pick<Database, 'kysely'>): P
     sql<{ schema: string | null; other: string | null; path: string; role: string }>`
       select current_schema()::text as schema, current_setting('search_path') as path, quote_ident(current_user) as role,
         (select min(quote_ident(nspname)) from pg_class c join pg_namespace n on n.oid = relnamespace
-          where c.oid in (to_regclass('resource_providers'), to_regclass('kysely_migration')) and nspname <> current_schema()) as other`,
+          where relname in ('resource_providers', 'kysely_migration') and nspname = any(current_schemas(false))
+            and nspname <> current_schema()) as other`,
   );
   if (schema === null) {
     throw new Error(

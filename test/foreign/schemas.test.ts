@@ -2,26 +2,17 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
-import { postgresqlServer } from '../engines.ts';
+import { withEmptyDatabase } from '../engines.ts';
 import { runToEnd } from '../manage/commands.ts';
-import { createDatabase, execute } from '../postgresql.ts';
+import { execute } from '../postgresql.ts';
 import { accepted, at, makeProvider, newClaim, requestsTo } from '../requests.ts';
 import { openServiceOn } from '../services.ts';
 
 const withPath = (url: string, path: string): string => `${url}?options=${encodeURIComponent(`-csearch_path=${path}`)}`;
 const sync = (url: string) => runToEnd('placement-manage', ['db', 'sync'], '/', { DATABASE_URL: url });
 
-async function withDatabase(use: (url: string) => Promise<void>): Promise<void> {
-  const { url, drop } = await createDatabase(await postgresqlServer());
-  try {
-    await use(url);
-  } finally {
-    await drop();
-  }
-}
-
 test('two deployments in two schemas of one database share nothing', async () => {
-  await withDatabase(async (url) => {
+  await withEmptyDatabase(async (url) => {
     await execute(url, 'create schema blue; create schema "Green, too"');
     const urls = [url, withPath(url, 'blue'), withPath(url, '"Green,\\ too"')];
     for (const each of urls) {
@@ -52,7 +43,7 @@ test('two deployments in two schemas of one database share nothing', async () =>
 });
 
 test('db sync refuses a search_path without a schema, and one that leads to the tables of another deployment', async () => {
-  await withDatabase(async (url) => {
+  await withEmptyDatabase(async (url) => {
     await execute(url, 'create schema blue');
     const none = await sync(withPath(url, 'missing'));
     assert.equal(none.code, 1);
@@ -66,5 +57,22 @@ test('db sync refuses a search_path without a schema, and one that leads to the 
     );
     const { rowCount } = await execute(url, `select from pg_class where relnamespace = 'blue'::regnamespace`);
     assert.equal(rowCount, 0, 'nothing was made');
+  });
+});
+
+test('db sync refuses a search_path that leads to a second deployment behind the first one', async () => {
+  await withEmptyDatabase(async (url) => {
+    await execute(url, 'create schema "Blue, too"; create schema green; create schema red');
+    for (const path of ['"Blue,\\ too"', 'green']) assert.equal((await sync(withPath(url, path))).code, 0);
+    for (const [path, other] of [
+      ['"Blue,\\ too",red,green', 'green'],
+      ['green,missing,"Blue,\\ too"', '"Blue, too"'],
+    ] as const) {
+      const { code, stderr } = await sync(withPath(url, path));
+      assert.equal(code, 1);
+      assert.ok(stderr.includes(`leads to the tables of a Placement in schema ${other},`), stderr);
+      assert.ok(stderr.includes(`set search_path = ${other}; to use those tables`), stderr);
+    }
+    assert.equal((await sync(withPath(url, 'green,red'))).code, 0, 'schemas without such tables are no deployments');
   });
 });

@@ -7,9 +7,8 @@ import { openDatabase } from '../../db/engine/connect.ts';
 import { migrateToLatest } from '../../db/schema/migrate.ts';
 import { migrationNames } from '../../db/schema/migration_names.ts';
 import { migrations } from '../../db/schema/migrations.ts';
-import { postgresqlServer } from '../engines.ts';
+import { withEmptyDatabase } from '../engines.ts';
 import { upstreamSchemas } from '../manage/upstream_schema.ts';
-import { createDatabase } from '../postgresql.ts';
 
 /** How long the other transactions stay open. */
 const openMs = 1_500;
@@ -55,15 +54,6 @@ async function besideOthers(url: string, work: () => Promise<unknown>): Promise<
   }
 }
 
-async function withDatabase(use: (url: string) => Promise<void>): Promise<void> {
-  const { url, drop } = await createDatabase(await postgresqlServer());
-  try {
-    await use(url);
-  } finally {
-    await drop();
-  }
-}
-
 async function migrate(url: string, count: number): Promise<readonly string[]> {
   const database = await openDatabase({ connection: url, maxPoolSize: 1 });
   try {
@@ -83,7 +73,7 @@ const waiting = /^(002|004|005|007|010|011|012|013)/;
 for (const [place, name] of migrationNames.entries()) {
   if (place === 0) continue; // below, on upstream's tables
   test(`nobody waits long for a lock while migration ${name} is made beside open transactions`, async () => {
-    await withDatabase(async (url) => {
+    await withEmptyDatabase(async (url) => {
       await migrate(url, place);
       const client = new pg.Client({ connectionString: url });
       await client.connect();
@@ -101,7 +91,7 @@ for (const [place, name] of migrationNames.entries()) {
 
 for (const [revision, schema] of Object.entries(upstreamSchemas)) {
   test(`nobody waits long for a lock while a database of revision ${revision} is adopted beside open transactions`, async () => {
-    await withDatabase(async (url) => {
+    await withEmptyDatabase(async (url) => {
       const client = new pg.Client({ connectionString: url });
       await client.connect();
       await client.query(schema);
@@ -117,7 +107,7 @@ for (const [revision, schema] of Object.entries(upstreamSchemas)) {
 }
 
 test('an adoption that was interrupted while it built an index goes on', async () => {
-  await withDatabase(async (url) => {
+  await withEmptyDatabase(async (url) => {
     const client = new pg.Client({ connectionString: url });
     await client.connect();
     try {
@@ -141,7 +131,7 @@ test('an adoption that was interrupted while it built an index goes on', async (
 });
 
 test('where everything is there, db sync waits for nothing', async () => {
-  await withDatabase(async (url) => {
+  await withEmptyDatabase(async (url) => {
     await migrate(url, migrationNames.length);
     const { didWait } = await besideOthers(url, async () => {
       assert.deepEqual(await migrate(url, migrationNames.length), []);
