@@ -134,7 +134,7 @@ export async function openDatabase(settings: DatabaseSettings): Promise<Database
     };
     const unlimited = (max: number): pg.Pool => openPool({ ...common, max }, true).on('connect', beginWithoutLimits);
     const [pool, patientPool, lockPool] = [limited(settings.maxPoolSize), unlimited(1), unlimited(1)];
-    const borrowing = borrowingFrom(patientPool, async () => withoutLimits(await pool.connect()));
+    const borrowing = borrowingFrom(patientPool, async () => withoutLimits(await pool.connect(), statementTimeoutMs));
     const patient = new Kysely<Tables>({ dialect: new PostgresDialect({ pool: borrowing }) });
     return database(pool, {
       engine: 'postgresql',

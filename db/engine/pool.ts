@@ -114,19 +114,41 @@ export function beginWithoutLimits(client: pg.PoolClient): void {
   client.query = sendBegin as typeof client.query;
 }
 
-/** A connection of the requests, lent for transactions without time limits. Its own limits are in force again after each of them. */
-export function withoutLimits(client: pg.PoolClient): pg.PoolClient {
-  const query = client.query.bind(client) as (...sent: unknown[]) => unknown; // one of its many forms
-  const lent = {
-    query: (text: unknown, ...more: unknown[]) =>
-      query(isBegin(text) ? `${beginOf(text)}; ${noLimits}` : text, ...more),
-    release: (error?: Error | boolean) => client.release(error),
+/**
+ * A connection of the requests, lent for work without time limits, which `sendingFrom` has wrapped. Its own limits are in force again after
+ * each transaction, and after each statement outside of one.
+ *
+ * @param timeoutMs the limit that `prepareConnection` has set
+ */
+export function withoutLimits(client: pg.PoolClient, timeoutMs: number): pg.PoolClient {
+  const send = client.query.bind(client) as unknown as Send; // the form that `sendingFrom` gave it
+  const sendPatiently: Send = (text, values) => send(text, values, { isPatient: true });
+  // If this fails, the connection is broken.
+  const setTimeLimit = (ms: number) => void sendPatiently(`set statement_timeout = ${ms}`).catch(() => {});
+  let isInTransaction = false;
+  const query: Send = (text, values) => {
+    if (isBegin(text)) {
+      isInTransaction = true;
+      return sendPatiently(`${beginOf(text)}; ${noLimits}`);
+    }
+    if (isInTransaction) {
+      isInTransaction = !isEnd(text);
+      return sendPatiently(text, values);
+    }
+    if (timeoutMs === 0) return sendPatiently(text, values);
+    // All three are sent at once, so that a pooler in transaction mode has no time to give this connection of the server to another client.
+    setTimeLimit(0);
+    const answer = sendPatiently(text, values);
+    setTimeLimit(timeoutMs);
+    return answer;
   };
+  const lent = { query, release: (error?: Error | boolean) => client.release(error) };
   return lent as unknown as pg.PoolClient; // Kysely uses nothing else of it
 }
 
 const isBegin = (text: unknown): text is string =>
   typeof text === 'string' && /^(begin|start transaction)\b/.test(text);
+const isEnd = (text: string): boolean => text === 'commit' || text === 'rollback';
 /** Kysely sends `begin` for a transaction whose isolation is not asked for. */
 const beginOf = (text: string): string => (text === 'begin' ? begin : text);
 const noLimits = `set local lock_timeout = 0; set local statement_timeout = 0; set local idle_in_transaction_session_timeout = 0;
@@ -169,14 +191,15 @@ export function sendingFrom(
       const answer = answered.catch((error: unknown) => afterItsEnd(client, error));
       return breaks.isInDoubt() ? breaks.noteAnswer(client, answer) : answer;
     };
-    const send: Send = (asked, parameters = []) => {
+    const send: Send = (asked, parameters = [], { isPatient = false } = {}) => {
       const text = beginOf(asked);
       const values = parameters.map((value) => (Array.isArray(value) ? arrayText(value) : value));
       const named = preparedStatements && isReusable(text) ? { name: nameOf(text), text, values } : { text, values };
+      const patient = { ...named, query_timeout: neverMs };
+      if (isPatient) return noted(query(patient));
       if (commits?.isWatched(text)) {
         const refusal = commits.refusalOf(text);
         if (refusal !== undefined) return Promise.reject(refusal);
-        const patient = { ...named, query_timeout: neverMs };
         return noted(commits.watch(client, query(patient)));
       }
       return noted(query(named));
@@ -187,10 +210,11 @@ export function sendingFrom(
   return pool;
 }
 
-/** The longest time of a timer: `CommitWatch` ends what takes too long. */
+/** The longest time of a timer, instead of the `query_timeout` of the pool. */
 const neverMs = 2 ** 31 - 1;
 
-type Send = (text: string, values?: unknown[]) => Promise<pg.QueryResult>;
+/** @param options.isPatient whether the answer may take any time; otherwise the pool or `CommitWatch` ends what takes too long */
+type Send = (text: string, values?: unknown[], options?: { readonly isPatient?: boolean }) => Promise<pg.QueryResult>;
 
 /**
  * Throws the error of a query. After a time-out of the client, it first waits until the connection has ended: until
@@ -210,10 +234,11 @@ async function afterItsEnd(client: pg.PoolClient, error: unknown): Promise<never
 
 const timed =
   (send: Send, onStatement: OnStatement): Send =>
-  async (text, values) => {
+  async (text, values, options) => {
+    if (options?.isPatient) return send(text, values, options); // such as a load of the fleet, which may take long
     const startedMs = performance.now();
     try {
-      return await send(text, values);
+      return await send(text, values, options);
     } finally {
       onStatement(text, performance.now() - startedMs);
     }

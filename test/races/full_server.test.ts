@@ -4,13 +4,19 @@ import { randomUUID } from 'node:crypto';
 import net from 'node:net';
 import { after, before, suite, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { sql } from 'kysely';
 import pg from 'pg';
+import { openDatabase } from '../../db/engine/connect.ts';
+import { graceMs } from '../../db/engine/pool.ts';
+import { isTimedOut } from '../../db/engine/sqlstate.ts';
 import { openService, type PlacementService } from '../../src/start/service.ts';
 import { createDatabase, execute, type PostgresqlServer, startPostgresql } from '../postgresql.ts';
 import { accepted, at, requestsTo, type Send } from '../requests.ts';
 import { testConfig } from '../services.ts';
 import { until } from '../until.ts';
 import { claim, makeHost } from './claimants.ts';
+
+type Look = { readonly pid: number; readonly limit: string };
 
 type Full = {
   readonly service: PlacementService;
@@ -39,23 +45,7 @@ suite('PostgreSQL has no place for further connections', () => {
     const connection = url.replace(/:\d+\//, `:${counted.port}/`);
     const placementDatabase = { ...testConfig().placementDatabase, connection, syncOnStartup: true };
     const service = await openService(testConfig({ placementDatabase }));
-    const others: pg.Client[] = [];
-    const takeAll = async (): Promise<void> => {
-      for (;;) {
-        const client = new pg.Client({ connectionString: url });
-        client.on('error', () => {});
-        try {
-          await client.connect();
-          others.push(client);
-        } catch (error) {
-          assert.ok(error instanceof Error && 'code' in error && error.code === '53300', String(error));
-          return;
-        }
-      }
-    };
-    const free = async (): Promise<void> => {
-      await Promise.all(others.splice(0).map((client) => client.end()));
-    };
+    const { others, takeAll, free } = otherPrograms(url);
     try {
       const send = requestsTo(service);
       const host = await makeHost(send);
@@ -122,6 +112,47 @@ suite('PostgreSQL has no place for further connections', () => {
     });
   });
 
+  test('work without time limits has none on a connection of the requests either, which then has its own again', async () => {
+    const { url, drop } = await createDatabase(server.url);
+    const statementTimeoutMs = 500;
+    const database = await openDatabase({ connection: url, maxPoolSize: 2, statementTimeoutMs });
+    const { takeAll, free } = otherPrograms(url);
+    try {
+      await execute(url, 'create table made (id integer)');
+      // Both connections of the requests.
+      const inUse = () => {
+        const look = sql<Look>`select pg_backend_pid() as pid, current_setting('statement_timeout') as limit, pg_sleep(0.1)`;
+        return Promise.all([1, 2].map(async () => (await look.execute(database.kysely)).rows[0]));
+      };
+      const before = await inUse();
+      await takeAll();
+      // Longer than the server's limit, and than the time after which the client would give up.
+      const seconds = sql.lit((statementTimeoutMs + graceMs + 500) / 1000);
+      const answers = await Promise.all([
+        sql<{ pid: number }>`select pg_backend_pid() as pid, pg_sleep(${seconds})`.execute(database.patient),
+        database.patient.transaction().execute(async (trx) => {
+          const made = sql`insert into made select 1 from pg_sleep(${seconds})`;
+          await made.execute(trx);
+          return sql<{ pid: number }>`select pg_backend_pid() as pid`.execute(trx);
+        }),
+      ]);
+      const pids = (looks: readonly ({ readonly pid: number } | undefined)[]) =>
+        looks.map((look) => look?.pid).toSorted();
+      assert.deepEqual(pids(answers.map(({ rows }) => rows[0])), pids(before), 'they were lent');
+      const after = await inUse();
+      assert.deepEqual(pids(after), pids(before));
+      assert.deepEqual(
+        after.map((look) => look?.limit),
+        ['500ms', '500ms'],
+      );
+      await assert.rejects(sql`select pg_sleep(60)`.execute(database.kysely), isTimedOut);
+    } finally {
+      await free();
+      await database.close();
+      await drop();
+    }
+  });
+
   test('without any connection requests are 503 with the reason, until there is one', async () => {
     await withFullServer(async ({ send, host, takeAll, other, free }) => {
       await other.query(`select pg_terminate_backend(pid) from pg_stat_activity
@@ -157,6 +188,28 @@ suite('PostgreSQL has no place for further connections', () => {
     }
   });
 });
+
+/** Other programs, which take all places that are free. */
+function otherPrograms(url: string) {
+  const others: pg.Client[] = [];
+  const takeAll = async (): Promise<void> => {
+    for (;;) {
+      const client = new pg.Client({ connectionString: url });
+      client.on('error', () => {});
+      try {
+        await client.connect();
+        others.push(client);
+      } catch (error) {
+        assert.ok(error instanceof Error && 'code' in error && error.code === '53300', String(error));
+        return;
+      }
+    }
+  };
+  const free = async (): Promise<void> => {
+    await Promise.all(others.splice(0).map((client) => client.end()));
+  };
+  return { others, takeAll, free };
+}
 
 /** Passes connections on to a port, and counts them. */
 async function countConnections(
