@@ -11,12 +11,12 @@ import type { Fleet } from '../fleet/fleet.ts';
 import type { Provider } from '../fleet/provider.ts';
 import type { Answer, ApiRequest, Endpoint } from '../rest/endpoint.ts';
 import { badRequest, noSuchProvider, notFound } from '../rest/errors.ts';
-import { exactNumber } from '../rest/exact_number.ts';
 import { uuidText } from '../rest/json_schema.ts';
 import { since } from '../rest/microversions.ts';
 import { inPiecesOfOneMoment, mostWorkMs } from '../rest/pieces.ts';
-import { checkQuery, integerParameter, refuseRepeated } from '../rest/query_schema.ts';
+import { exactNumber } from '../rest/python_numbers.ts';
 import { type Query, queryOf } from '../rest/query_string.ts';
+import { checkQuery, integerParameter, refuseRepeated } from '../rest/schema_check.ts';
 import type { Dependencies } from './dependencies.ts';
 import { findInAnySpelling } from './provider.ts';
 

@@ -8,7 +8,7 @@ import type { Answer, ApiRequest, Endpoint } from '../rest/endpoint.ts';
 import { ApiError, badRequest, errorCodes } from '../rest/errors.ts';
 import { object, text } from '../rest/json_schema.ts';
 import { since } from '../rest/microversions.ts';
-import { checkQuery, refuseRepeated } from '../rest/query_schema.ts';
+import { checkQuery, refuseRepeated } from '../rest/schema_check.ts';
 import { failed } from '../rest/schema_complaint.ts';
 import { streamEvents } from './change_events.ts';
 import type { Dependencies } from './dependencies.ts';

@@ -5,7 +5,7 @@ import type { Answer, ApiRequest, Endpoint } from '../rest/endpoint.ts';
 import { conflict } from '../rest/errors.ts';
 import { integerOrNull, object } from '../rest/json_schema.ts';
 import { since } from '../rest/microversions.ts';
-import { checkQuery } from '../rest/query_schema.ts';
+import { checkQuery } from '../rest/schema_check.ts';
 import { termSeconds } from './allocation_bodies.ts';
 import { findConsumer, requireConsumerGeneration, taggedAllocations } from './consumers.ts';
 import type { Dependencies } from './dependencies.ts';

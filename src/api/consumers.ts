@@ -22,7 +22,7 @@ import type { Answer, ApiRequest, Endpoint, PolicyTarget } from '../rest/endpoin
 import { badRequest, conflict, errorCodes, noSuchProvider, notFound } from '../rest/errors.ts';
 import { integerOrNull, list as listOf, object, text, time, uuidText } from '../rest/json_schema.ts';
 import { since } from '../rest/microversions.ts';
-import { checkQuery, refuseRepeated } from '../rest/query_schema.ts';
+import { checkQuery, refuseRepeated } from '../rest/schema_check.ts';
 import { bySince } from '../rest/versions.ts';
 import { echoedEnd, ownerId, shownConsumerType } from './allocation_bodies.ts';
 import { answerOf, consumerModifiedAtMs, consumersPath, ownerOf, represent } from './consumer_answers.ts';

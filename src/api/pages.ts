@@ -3,7 +3,7 @@ import { isUuidLike } from '../placement/uuid.ts';
 import type { ApiRequest } from '../rest/endpoint.ts';
 import { badRequest } from '../rest/errors.ts';
 import { text } from '../rest/json_schema.ts';
-import { integerParameter } from '../rest/query_schema.ts';
+import { integerParameter } from '../rest/schema_check.ts';
 
 /** The length of a page for a request without `limit`. */
 export const usualLimit = 1000;

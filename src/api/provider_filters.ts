@@ -17,9 +17,8 @@ import { badRequest, noSuchClass, noSuchTraits } from '../rest/errors.ts';
 import { dashedUuidText, object, text } from '../rest/json_schema.ts';
 import { since } from '../rest/microversions.ts';
 import { mostWorkMs, type Pieces, type TooWide, type Turns } from '../rest/pieces.ts';
-import { checkQuery } from '../rest/query_schema.ts';
-import type { Query } from '../rest/query_string.ts';
-import { parseMemberOf, parseRequired, parseResources } from '../rest/query_values.ts';
+import { parseMemberOf, parseRequired, parseResources, type Query } from '../rest/query_string.ts';
+import { checkQuery } from '../rest/schema_check.ts';
 import { bySince } from '../rest/versions.ts';
 
 const string = v.optional(text());

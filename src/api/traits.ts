@@ -7,7 +7,7 @@ import { type Answer, type ApiRequest, type Endpoint, noContent } from '../rest/
 import { badRequest, conflict, noSuchTraits, notFound } from '../rest/errors.ts';
 import { object, text } from '../rest/json_schema.ts';
 import { since } from '../rest/microversions.ts';
-import { checkQuery } from '../rest/query_schema.ts';
+import { checkQuery } from '../rest/schema_check.ts';
 import { likePattern } from '../text/like_pattern.ts';
 import type { Dependencies } from './dependencies.ts';
 import { headerTag, requireMatch, takesIfMatch } from './entity_tags.ts';

@@ -5,7 +5,7 @@ import { nameOf } from '../fleet/names.ts';
 import type { Answer, ApiRequest, Endpoint } from '../rest/endpoint.ts';
 import { object, text } from '../rest/json_schema.ts';
 import { since } from '../rest/microversions.ts';
-import { checkQuery } from '../rest/query_schema.ts';
+import { checkQuery } from '../rest/schema_check.ts';
 import { ownerId } from './allocation_bodies.ts';
 import { changesToken } from './changes_token.ts';
 import { incompleteOwner } from './consumer_content.ts';

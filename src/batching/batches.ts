@@ -1,6 +1,6 @@
 import type { Database } from '../../db/engine/connect.ts';
 import { isLockRefused, type LockWait } from '../../db/engine/slow_lane.ts';
-import { onBehalfOf, requestsServed } from '../log/request_ids.ts';
+import { onBehalfOf, requestsServed } from '../log/log.ts';
 import type { BatchOptions } from './batch_options.ts';
 import { endsWithin } from './ends_within.ts';
 import { openFailedItems } from './failed_items.ts';

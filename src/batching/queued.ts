@@ -1,4 +1,4 @@
-import type { RequestIds } from '../log/request_ids.ts';
+import type { RequestIds } from '../log/log.ts';
 import type { Batchable } from './take_batch.ts';
 
 /** An item of a batch, as `perform` gets it. It is settled or put back once; later calls do nothing. */

@@ -1,5 +1,4 @@
-import type { Query } from '../rest/query_string.ts';
-import { type AggregateFilter, aggregatesOf, parseTraits, type TraitFilter } from '../rest/query_values.ts';
+import { type AggregateFilter, aggregatesOf, parseTraits, type Query, type TraitFilter } from '../rest/query_string.ts';
 import { strip } from '../text/python_strip.ts';
 import { anyTree, type CandidateRequest, type RequestGroup } from './request.ts';
 

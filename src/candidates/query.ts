@@ -2,9 +2,16 @@ import * as v from 'valibot';
 import { badRequest, errorCodes } from '../rest/errors.ts';
 import { keyed, object, oneOf, text } from '../rest/json_schema.ts';
 import { since } from '../rest/microversions.ts';
-import { checkQuery } from '../rest/query_schema.ts';
-import { onlyValue, type Query } from '../rest/query_string.ts';
-import { parseInTree, parseMemberOf, parseRequired, parseResources, parseTraits } from '../rest/query_values.ts';
+import {
+  onlyValue,
+  parseInTree,
+  parseMemberOf,
+  parseRequired,
+  parseResources,
+  parseTraits,
+  type Query,
+} from '../rest/query_string.ts';
+import { checkQuery } from '../rest/schema_check.ts';
 import { bySince, type Since } from '../rest/versions.ts';
 import { strip } from '../text/python_strip.ts';
 import type { CandidateRequest, RequestGroup } from './request.ts';

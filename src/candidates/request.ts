@@ -1,4 +1,4 @@
-import type { AggregateFilter, Resources, TraitFilter } from '../rest/query_values.ts';
+import type { AggregateFilter, Resources, TraitFilter } from '../rest/query_string.ts';
 
 /** One group of a candidates query: what one provider, or for the group without suffix one tree, must offer. */
 export type RequestGroup = {

@@ -2,8 +2,8 @@ import type { Fleet } from '../fleet/fleet.ts';
 import { nameOf } from '../fleet/names.ts';
 import { findingsOf, type Provider, treeOf } from '../fleet/provider.ts';
 import { capacity } from '../placement/inventory.ts';
-import { exactNumber } from '../rest/exact_number.ts';
 import { since } from '../rest/microversions.ts';
+import { exactNumber } from '../rest/python_numbers.ts';
 import { asciiJson } from '../text/ascii_json.ts';
 import type { CandidateRequest } from './request.ts';
 

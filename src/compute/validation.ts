@@ -3,8 +3,7 @@ import { maxInteger } from '../placement/inventory.ts';
 import { isUuidLike, normalUuid } from '../placement/uuid.ts';
 import { type ApiError, badRequest } from '../rest/errors.ts';
 import { text } from '../rest/json_schema.ts';
-import type { Query } from '../rest/query_string.ts';
-import { parseInteger } from '../rest/query_values.ts';
+import { parseInteger, type Query } from '../rest/query_string.ts';
 import { chiefFault, failed, pythonRepr, unexpectedText } from '../rest/schema_complaint.ts';
 
 /** Texts that fit into Nova's columns. */

@@ -1,5 +1,5 @@
 import type { Database } from '../../db/engine/connect.ts';
-import { onBehalfOf, type RequestIds, requestsServed } from '../log/request_ids.ts';
+import { onBehalfOf, type RequestIds, requestsServed } from '../log/log.ts';
 
 /** Runs one refresh at a time. All calls before the start of a refresh share it. */
 export type SharedRefreshes<Result> = {

@@ -1,11 +1,10 @@
 import type { MiddlewareHandler } from 'hono';
 import type { Logger } from 'pino';
 import type { Config } from '../config/config.ts';
-import { onBehalfOf } from '../log/request_ids.ts';
+import { onBehalfOf } from '../log/log.ts';
 import { versionText } from '../rest/versions.ts';
-import { beginExchange, type Exchange, type HonoEnv } from './exchange.ts';
-import { requestIdHeader } from './request_id.ts';
-import type { ServedApi } from './served_api.ts';
+import type { ServedApi } from './dialect.ts';
+import { beginExchange, type Exchange, type HonoEnv, requestIdHeader } from './exchange.ts';
 
 /** Gives each request its id, answers with it, and logs one line when it is answered. */
 export const identifyAndLog = (

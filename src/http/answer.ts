@@ -1,10 +1,9 @@
 import type { ServerResponse } from 'node:http';
 import type { Answer } from '../rest/endpoint.ts';
+import type { JsonChunks } from '../rest/json_body.ts';
 import { since } from '../rest/microversions.ts';
-import type { Exchange } from './exchange.ts';
+import { type Exchange, requestIdHeader } from './exchange.ts';
 import { rangeHeaders } from './microversion.ts';
-import { requestIdHeader } from './request_id.ts';
-import { streamedBody } from './streamed_body.ts';
 
 /** What a response is made of. */
 export type Rendered = {
@@ -117,3 +116,32 @@ export function respond(exchange: Exchange, { status, headers, body }: Rendered,
 
 /** A response without the headers that only answers of an API have. */
 export const bareResponse = ({ status, headers, body }: Rendered): Response => new Response(body, { status, headers });
+
+/**
+ * A body that is made while the client reads it.
+ *
+ * @param cutOff is called where making the body fails. It must close the connection: the client has the status already,
+ *   and must not believe that the body is complete.
+ */
+export function streamedBody(chunks: JsonChunks, cutOff: (error: unknown) => void): ReadableStream<Uint8Array> {
+  /** Whether the client has left: that may be while the next chunk is made. */
+  let hasLeft = false;
+  return new ReadableStream({
+    pull: async (controller) => {
+      try {
+        const { done, value } = await chunks.next();
+        if (hasLeft) return;
+        if (done) controller.close();
+        else controller.enqueue(value);
+      } catch (error) {
+        if (hasLeft) return;
+        cutOff(error);
+        controller.close();
+      }
+    },
+    cancel: () => {
+      hasLeft = true;
+      chunks.return();
+    },
+  });
+}

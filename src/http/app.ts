@@ -13,14 +13,13 @@ import { bareResponse, respond } from './answer.ts';
 import type { Authentication } from './authentication.ts';
 import type { mountConsole } from './console.ts';
 import { allowOrigins } from './cors.ts';
-import { mountEndpoints } from './dispatch.ts';
+import type { ServedApi } from './dialect.ts';
+import { incomingOf, mountEndpoints, routedPath, targetOf } from './dispatch.ts';
 import type { HonoEnv } from './exchange.ts';
 import { type MetricsOptions, metricsAddress, mountMetrics } from './metrics_endpoint.ts';
 import { checksHosts, onlyOwnHosts } from './own_hosts.ts';
-import { incomingOf, routedPath, targetOf } from './path.ts';
 import { answerOptions, mountProbes, observing, type Probed } from './probes.ts';
 import { typeForHead } from './render_error.ts';
-import type { ServedApi } from './served_api.ts';
 import { TokenRefused } from './unauthorized.ts';
 
 type Apis = readonly [...ServedApi[], ServedApi];

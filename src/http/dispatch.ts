@@ -1,19 +1,20 @@
+import type { IncomingMessage } from 'node:http';
 import type { Hono } from 'hono';
 import type { Logger } from 'pino';
 import type { Policy } from '../access/policy/policy.ts';
-import type { ApiRequest, BoundEndpoint, Route } from '../rest/endpoint.ts';
-import { ApiError, notFound, notFoundWithoutVary } from '../rest/errors.ts';
+import { type IfMatch, parseIfMatch } from '../placement/entity_tag.ts';
+import type { ApiRequest, BoundEndpoint, PolicyTarget, Route } from '../rest/endpoint.ts';
+import { ApiError, badRequest, notFound, notFoundWithoutVary } from '../rest/errors.ts';
+import type { Identity } from '../rest/identity.ts';
 import { openTurns, type Turns } from '../rest/pieces.ts';
 import { parseQuery, type Query } from '../rest/query_string.ts';
+import { versionText } from '../rest/versions.ts';
 import { accepts, bestOffer } from './accept.ts';
 import { eventStream, releaseWhenSent, renderAnswer, renderEvents, respond } from './answer.ts';
-import { authorize } from './authorize.ts';
 import { type JsonBody, openJsonBody } from './body.ts';
-import type { Exchange, HonoEnv } from './exchange.ts';
-import { goneSignal, hasLeft } from './gone_signal.ts';
-import { readIfMatch } from './if_match.ts';
-import { networkOf } from './network_of.ts';
-import type { ServedApi } from './served_api.ts';
+import type { Dialect, ServedApi } from './dialect.ts';
+import { type Exchange, goneSignal, type HonoEnv, hasLeft } from './exchange.ts';
+import { networkOf } from './own_hosts.ts';
 import { TokenRefused } from './unauthorized.ts';
 
 /**
@@ -143,4 +144,100 @@ function apiRequest(
     origin: exchange.origin,
     prefix: exchange.prefix,
   };
+}
+
+/** The path and the query string of a request. */
+type Target = {
+  /** The decoded path. */
+  readonly path: string;
+  /** The query string, with its question mark. */
+  readonly search: string;
+};
+
+/**
+ * The target of a request as it was sent. The URL of a Request has been normalised (`/%2e%2e/` is gone), so where there
+ * is a socket the target is taken from the request line.
+ */
+export function targetOf(url: string, incoming: IncomingMessage | undefined): Target {
+  const raw = incoming?.url?.startsWith('/') ? incoming.url : url.slice(pathStart(url));
+  const end = raw.search(/[?#]/);
+  const path = end === -1 ? raw : raw.slice(0, end);
+  return { path: decoded(path), search: end === -1 ? '' : raw.slice(end).replace(/#.*$/s, '') };
+}
+
+/** The place in an absolute URL where the path begins, after scheme and authority. */
+export const pathStart = (url: string): number => {
+  const slash = url.indexOf('/', url.indexOf('//') + 2);
+  return slash === -1 ? url.length : slash;
+};
+
+function decoded(path: string): string {
+  if (!path.includes('%')) return path;
+  try {
+    return decodeURIComponent(path);
+  } catch {
+    return path;
+  }
+}
+
+/**
+ * The path as upstream's router sees it: without one trailing newline. A percent sign that is left after decoding is
+ * escaped again, since Hono decodes the parameters of the path.
+ */
+export const routedPath = ({ path }: Target): string => path.replace(/\n$/, '').replaceAll('%', '%25') || '/';
+
+/** Node.js's request, where there is a socket: node-server puts it into Hono's environment. */
+export const incomingOf = (env: unknown): IncomingMessage | undefined =>
+  typeof env === 'object' && env !== null && 'incoming' in env
+    ? (env.incoming as IncomingMessage) // by node-server's HttpBindings
+    : undefined;
+
+/**
+ * The condition of If-Match, where the request has one and its endpoint takes it.
+ *
+ * @throws ApiError 406 at an older version: a success would make the client believe that the condition was checked; 400
+ *   where the header is malformed.
+ */
+function readIfMatch(
+  headers: Headers,
+  { ifMatchSince: since }: Route,
+  { version, api }: Exchange,
+): IfMatch | undefined {
+  const header = headers.get('if-match');
+  if (header === null || since === undefined) return undefined;
+  if (version >= since) return parseIfMatch(header) ?? refuse(header);
+  const { service } = api;
+  throw new ApiError(
+    406,
+    `If-Match needs microversion ${versionText(service, since)}, and the request is made at ` +
+      `${versionText(service, version)}. ` +
+      (service.maxMinor < since
+        ? 'This service does not offer that version ([api] max_microversion): leave If-Match out.'
+        : 'Ask for that version, or leave If-Match out.'),
+  );
+}
+
+function refuse(header: string): never {
+  const found = header === '' ? 'empty' : `'${header.slice(0, 200)}'`;
+  throw badRequest(
+    `If-Match is neither * nor a list of entity tags such as W/"0123", but ${found}. Send the tag as it was in ETag, ` +
+      'or leave If-Match out.',
+  );
+}
+
+/**
+ * Refuses a request that a rule of the policy does not allow.
+ *
+ * @param target what the rule compares with the identity; by default its own project and user
+ * @throws ApiError 403
+ */
+export function authorize(
+  policy: Policy,
+  rule: string,
+  identity: Identity,
+  { forbidden }: Pick<Dialect, 'forbidden'>,
+  target: PolicyTarget = { project_id: identity.projectId ?? null, user_id: identity.userId },
+): void {
+  if (policy.allows(rule, identity, target)) return;
+  throw new ApiError(403, forbidden(rule), { vary: false });
 }

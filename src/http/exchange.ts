@@ -1,9 +1,8 @@
+import { randomUUID } from 'node:crypto';
 import type { HttpBindings } from '@hono/node-server';
 import { type Identity, noIdentity } from '../rest/identity.ts';
-import { incomingOf, pathStart, targetOf } from './path.ts';
-import { forwardedOrigin, notForwarded, readForwarded } from './proxy_headers.ts';
-import { isRequestId, newRequestId, requestIdHeader } from './request_id.ts';
-import { apiOf, type ServedApi } from './served_api.ts';
+import { apiOf, type ServedApi } from './dialect.ts';
+import { incomingOf, pathStart, targetOf } from './dispatch.ts';
 
 /** What the middleware finds out about a request before a handler gets it. */
 export type Exchange = {
@@ -87,4 +86,115 @@ export function beginExchange(
     quiet: false,
     responded: undefined,
   };
+}
+
+/**
+ * Every answer has a new id in this header. A request may have the id of a whole operation in the same header, which
+ * the log shows.
+ */
+export const requestIdHeader = 'x-openstack-request-id';
+
+/** A new request id. */
+export const newRequestId = (): string => `req-${randomUUID()}`;
+
+/** Whether a text of a client has the form of a request id: other texts are not logged as one. */
+const isRequestId = (text: string): boolean => /^req-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text);
+
+/** How the client called, as the proxies in front say. */
+type Forwarded = {
+  readonly scheme: string | undefined;
+  readonly host: string | undefined;
+  /** The address of the client, for logs. A client can invent it where its proxy adds to what it sends. */
+  readonly client: string | undefined;
+  /** The address from which the nearest proxy has the request: no client can invent it. */
+  readonly sender: string | undefined;
+  /** The path under which the outermost proxy publishes the service, without a slash at its end. */
+  readonly prefix: string;
+};
+
+/** For a service that believes no proxy. */
+const notForwarded: Forwarded = {
+  scheme: undefined,
+  host: undefined,
+  client: undefined,
+  sender: undefined,
+  prefix: '',
+};
+
+/**
+ * Reads what proxies say: `Forwarded` (RFC 7239), or without it `X-Forwarded-Proto`, `-Host` and `-For`, and in any
+ * case `X-Forwarded-Prefix`. Where there are several proxies, the values of the first one count, which is nearest to
+ * the client; only `sender` is what the last one says.
+ */
+export function readForwarded(headers: Headers): Forwarded {
+  const first = (name: string): string | undefined => headers.get(name)?.split(',')[0]?.trim() || undefined;
+  const forwarded = headers.get('forwarded');
+  const prefix = withoutLastSlashes(first('x-forwarded-prefix') ?? '');
+  if (!forwarded) {
+    return {
+      scheme: first('x-forwarded-proto'),
+      host: first('x-forwarded-host'),
+      client: first('x-forwarded-for'),
+      sender: headers.get('x-forwarded-for')?.split(',').at(-1)?.trim() || undefined,
+      prefix,
+    };
+  }
+  const elements = forwarded.split(',');
+  const named = parametersOf(elements[0] ?? '');
+  const sender = parametersOf(elements.at(-1) ?? '')('for');
+  return { scheme: named('proto'), host: named('host'), client: named('for'), sender, prefix };
+}
+
+/** The parameters of what one proxy says in `Forwarded`, by name. */
+function parametersOf(element: string): (name: string) => string | undefined {
+  const parameters = new Map(
+    element.split(';').map((pair): [string, string] => {
+      const equals = pair.indexOf('=');
+      const value = equals === -1 ? '' : pair.slice(equals + 1).trim();
+      return [pair.slice(0, equals).trim().toLowerCase(), value.replace(/^"(.*)"$/, '$1')];
+    }),
+  );
+  return (name) => parameters.get(name) || undefined;
+}
+
+/** A loop, since the time of a regular expression would grow by the square of the number of slashes elsewhere. */
+function withoutLastSlashes(path: string): string {
+  let end = path.length;
+  while (path[end - 1] === '/') end -= 1;
+  return path.slice(0, end);
+}
+
+const defaultPorts: Readonly<Record<string, string>> = { http: ':80', https: ':443' };
+
+/**
+ * Scheme and authority by which the client called, `https://cloud.example.com`: those of the request, unless a proxy
+ * says otherwise.
+ */
+function forwardedOrigin(origin: string, { scheme, host }: Forwarded): string {
+  if (scheme === undefined && host === undefined) return origin;
+  const [ownScheme = '', ownHost = ''] = origin.split('://');
+  const actual = scheme ?? ownScheme;
+  const port = defaultPorts[actual];
+  const authority = host ?? ownHost;
+  return `${actual}://${port !== undefined && authority.endsWith(port) ? authority.slice(0, -port.length) : authority}`;
+}
+
+/** Whether the client has left: the connection broke, or it has closed its side. */
+export const hasLeft = ({ incoming, outgoing }: HonoEnv['Bindings']): boolean =>
+  (outgoing?.destroyed ?? false) || (incoming?.socket.readableEnded ?? false);
+
+/**
+ * Aborted where the client leaves, or has left while its request waited for the database. One that closes its side of the connection
+ * counts as gone: nothing else is heard of it until something is sent.
+ */
+export function goneSignal({ incoming, outgoing }: HonoEnv['Bindings']): AbortSignal {
+  const gone = new AbortController();
+  if (outgoing?.closed || incoming?.socket.readableEnded) gone.abort();
+  const leave = () => {
+    incoming?.socket.off('end', leave);
+    gone.abort();
+  };
+  incoming?.socket.once('end', leave);
+  outgoing?.once('close', leave);
+  return gone.signal;
 }

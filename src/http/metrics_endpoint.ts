@@ -4,10 +4,10 @@ import type { Policy } from '../access/policy/policy.ts';
 import type { Config } from '../config/config.ts';
 import type { Metrics } from '../metrics/metrics.ts';
 import type { Authentication } from './authentication.ts';
-import { authorize } from './authorize.ts';
+import { authorize } from './dispatch.ts';
 import type { HonoEnv } from './exchange.ts';
 import { answerOptions } from './probes.ts';
-import type { Address } from './server/bind.ts';
+import type { Address } from './server/listen.ts';
 
 /**
  * The address that serves `/metrics` and nothing else; undefined where `/metrics` is beside the API, or switched off.

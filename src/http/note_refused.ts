@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import type { Metrics } from '../metrics/metrics.ts';
-import type { Refused } from './server/refusal.ts';
+import type { Refused } from './server/refusals.ts';
 
 /** Logs and counts what the server refuses before the app gets it, which logs and counts all else. */
 export const noteRefused =

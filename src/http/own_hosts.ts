@@ -1,10 +1,8 @@
-import { isIPv6 } from 'node:net';
+import net, { isIPv6 } from 'node:net';
 import type { MiddlewareHandler } from 'hono';
 import type { Config } from '../config/config.ts';
 import { ApiError } from '../rest/errors.ts';
 import type { HonoEnv } from './exchange.ts';
-import { hostInUrl } from './host.ts';
-import { isLoopback } from './loopback.ts';
 
 /**
  * Whether a service answers only under some host names: it asks for no password, and is reached only by programs of its
@@ -58,4 +56,51 @@ function nameOf(authority: string): string {
   const inUrl = hostInUrl(isIPv6(authority) ? `[${authority}]` : authority, 'http') ?? authority.toLowerCase();
   const [, address, name = inUrl] = /^(?:\[([^\]]*)\]|([^:]*))(?::\d*)?$/.exec(inUrl) ?? [];
   return address ?? name.replace(/\.$/, '');
+}
+
+/** A host and a port as RFC 3986 has them, in ASCII: an IPv6 address, with or without a zone, or a name or an IPv4 address. */
+const hostAndPort = /^(?:\[([\da-f:.]+)(?:%[\w.~%-]+)?\]|([\w.~!$&'()*+,;=%-]+))(:\d*)?$/i;
+
+/**
+ * The host of a Host header, and its port if it has one, in the only form that a URL has for it: an IPv6 address in its shortest form
+ * and without a zone, a name in small letters, and neither an empty port nor the usual one of the scheme.
+ *
+ * @returns undefined if the header is no host
+ */
+export function hostInUrl(header: string, scheme: 'http' | 'https'): string | undefined {
+  const [, address, name, port = ''] = hostAndPort.exec(header) ?? [];
+  const host = address === undefined ? name : `[${address}]`;
+  return host === undefined ? undefined : (URL.parse(`${scheme}://${host}${port}`)?.host ?? undefined);
+}
+
+const loopback = new net.BlockList();
+loopback.addSubnet('127.0.0.0', 8, 'ipv4');
+loopback.addAddress('::1', 'ipv6');
+
+/** Whether a host in a configuration or a URL is an address or a name by which a machine reaches only itself. */
+export function isLoopback(host: string): boolean {
+  const family = net.isIP(host);
+  if (family !== 0) return loopback.check(host, family === 6 ? 'ipv6' : 'ipv4');
+  const name = host.toLowerCase();
+  return name === 'localhost' || name.endsWith('.localhost');
+}
+
+/**
+ * By what clients are told apart where they take turns: their address. Of an IPv6 address it is the first half, since one client mostly
+ * has all addresses with the same first half.
+ *
+ * @param client as the connection or a proxy has it: `10.1.2.3`, `::ffff:10.1.2.3`, `10.1.2.3:4711`, `[2001:db8::1]:4711`
+ */
+export function networkOf(client: string | undefined): string {
+  const [, version4] = /^(\d+\.\d+\.\d+\.\d+)(?::\d+)?$/.exec(client ?? '') ?? [];
+  if (version4 !== undefined) return version4;
+  const [, address = ''] = /^\[?([^\]%]*)/.exec(client ?? '') ?? [];
+  if (!net.isIPv6(address)) return client ?? '';
+  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1];
+  if (mapped !== undefined) return mapped;
+  const [before = '', after] = (URL.parse(`http://[${address}]`)?.hostname ?? '').slice(1, -1).split('::');
+  const first = before === '' ? [] : before.split(':');
+  const last = after === undefined || after === '' ? [] : after.split(':');
+  const zeros = after === undefined ? 0 : 8 - first.length - last.length;
+  return `${[...first, ...Array.from({ length: zeros }, () => '0'), ...last].slice(0, 4).join(':')}::/64`;
 }

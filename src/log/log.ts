@@ -1,11 +1,11 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { closeSync, fstatSync, openSync } from 'node:fs';
 import path from 'node:path';
 import { type DestinationStream, type Logger, pino } from 'pino';
 import type { Config } from '../config/config.ts';
-import { escapeControlsInJson } from '../text/controls.ts';
+import { escapeControls, escapeControlsInJson } from '../text/controls.ts';
 import { messageOf } from '../text/message_of.ts';
-import { osloLine } from './oslo_line.ts';
-import { terminalLine } from './terminal_line.ts';
+import { type Entry, errorOf, messageText, osloLine } from './oslo_line.ts';
 
 /** Where a process logs to. */
 export type Log = {
@@ -162,3 +162,36 @@ function checkWritable(file: string): void {
     );
   }
 }
+
+/**
+ * Formats an entry of the log for people at a terminal: time, level or status, and what happened.
+ *
+ *     12:00:00 200  GET /resource_providers  1.25 ms, admin, 1.39
+ *     12:00:00 warn The database cannot be reached
+ *
+ * @param json the entry as pino writes it.
+ * @returns text that ends with a line feed.
+ */
+export function terminalLine(json: string): string {
+  const entry: Entry = JSON.parse(json);
+  const time = new Date(String(entry.time)).toTimeString().slice(0, 8);
+  if (entry.msg === 'request') {
+    const about = [`${entry.ms} ms`, entry.user, entry.microversion].filter((each) => each !== undefined);
+    return escapeControls(`${time} ${entry.status}  ${entry.method} ${entry.url}  ${about.join(', ')}`).concat('\n');
+  }
+  const error = errorOf(entry);
+  const head = `${time} ${String(entry.level).padEnd(4)} ${messageText(entry)}`;
+  const stack = error === undefined ? [] : error.stack.split('\n');
+  return [head, ...stack.map((line) => `  ${line}`), ''].map((line) => escapeControls(line)).join('\n');
+}
+
+/** The ids of a request: its own id, and the global id of the operation that it belongs to. */
+export type RequestIds = { readonly requestId: string; readonly globalRequestId: string | undefined };
+
+const storage = new AsyncLocalStorage<readonly RequestIds[]>();
+
+/** The requests that the current code runs for; an empty list outside of requests. */
+export const requestsServed = (): readonly RequestIds[] => storage.getStore() ?? [];
+
+/** Runs a function for these requests. A batch, for instance, runs for all requests that wait for it. */
+export const onBehalfOf = <T>(requests: readonly RequestIds[], run: () => T): T => storage.run(requests, run);

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import type { OnStatement } from '../../db/engine/pool.ts';
-import { requestsServed } from './request_ids.ts';
+import { requestsServed } from './log.ts';
 
 /**
  * Logs each statement that took `slowMs` or longer: its text, with `$1` instead of values, and the requests that waited

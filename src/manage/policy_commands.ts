@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { printCheck, referredRules } from '../access/policy/check.ts';
+import { printCheck, referredRules } from '../access/policy/evaluate.ts';
 import { explainDecision, originOf } from '../access/policy/explain.ts';
 import { loadRules } from '../access/policy/policy.ts';
 import type { PolicySettings } from '../access/policy/read_files.ts';

@@ -1,4 +1,7 @@
-import { badRequest, errorCodes } from './errors.ts';
+import { isUuidLike } from '../placement/uuid.ts';
+import { strip } from '../text/python_strip.ts';
+import { ApiError, badRequest, errorCodes } from './errors.ts';
+import { since } from './microversions.ts';
 
 /** The parameters of a query string, in order, repetitions included. */
 export type Query = {
@@ -61,4 +64,170 @@ function decode(text: string): string {
   }
   if (decoded.includes('\0')) throw badRequest(`Invalid query string parameters: '${text}' contains a NUL character.`);
   return decoded;
+}
+
+/** Required traits: at least one of each inner list. */
+type RequiredTraits = readonly (readonly string[])[];
+/** The names of required and of forbidden traits. */
+export type TraitFilter = { readonly required: RequiredTraits; readonly forbidden: readonly string[] };
+
+/**
+ * The UUIDs, as the client spells them, of required aggregates (at least one of each inner list) and of forbidden ones.
+ */
+export type AggregateFilter = {
+  readonly required: readonly (readonly string[])[];
+  readonly forbidden: readonly string[];
+};
+
+/** Amounts by class name. */
+export type Resources = ReadonlyMap<string, number>;
+
+/**
+ * The amounts of `resources=VCPU:2,MEMORY_MB:1024`. Where a class is named twice, its last amount counts.
+ *
+ * @param parameter which has the value; upstream's texts do not tell the one with a suffix
+ * @throws ApiError 400 naming what is badly formed.
+ */
+export function parseResources(value: string, parameter = 'resources'): Resources {
+  const wrong = (text: string): ApiError =>
+    new ApiError(400, text, { sentence: `Invalid query string parameters: '${parameter}': ${text}` });
+  const form =
+    'Badly formed resources parameter. Expected resources query string parameter in form: ' +
+    '?resources=VCPU:2,MEMORY_MB:1024. Got: ';
+  if (strip(value) === '') throw wrong(`${form}empty string.`);
+  const resources = new Map<string, number>();
+  for (const item of value.split(',')) {
+    const parts = item.split(':');
+    const [name, text] = parts;
+    if (parts.length !== 2 || name === undefined || text === undefined) throw wrong(`${form}${item}.`);
+    const amount = parseInteger(text);
+    if (amount === undefined) {
+      throw wrong(`Requested resource ${name} expected positive integer amount. Got: ${text}.`);
+    }
+    if (amount < 1) throw wrong(`Requested resource ${name} requires amount >= 1. Got: ${amount}.`);
+    resources.set(name, amount);
+  }
+  return resources;
+}
+
+/**
+ * An integer as Python's int() reads it: a sign, underscores between digits, white space around, digits of any script.
+ */
+export function parseInteger(text: string): number | undefined {
+  const plain = text.replaceAll(/\p{Nd}/gu, (digit) => String(digitValue(digit.codePointAt(0) ?? 0)));
+  return /^[+-]?\d+(_\d+)*$/.test(strip(plain)) ? Number(strip(plain).replaceAll('_', '')) : undefined;
+}
+
+/** In Unicode each script has its ten digits in one row, and some rows follow each other without a gap. */
+function digitValue(codePoint: number): number {
+  if (codePoint < 0x80) return codePoint - 0x30;
+  let first = codePoint;
+  while (/\p{Nd}/u.test(String.fromCodePoint(first - 1))) first--;
+  return (codePoint - first) % 10;
+}
+
+/**
+ * The traits of all `required<suffix>=` parameters. Before 1.39 only the last one counts. Forbidden traits (`!`) exist
+ * from 1.22, any of several (`in:`) from 1.39.
+ *
+ * @throws ApiError 400 naming the value and the form that is expected.
+ */
+export function parseRequired(query: Query, suffix: string, version: number): TraitFilter {
+  const values = query.all(`required${suffix}`);
+  const filters = (version >= since.anyTraits ? values : values.slice(-1)).map((value) =>
+    parseTraits(value, { allowForbidden: version >= since.forbiddenTraits, allowAny: version >= since.anyTraits }),
+  );
+  return {
+    required: filters.flatMap((filter) => filter.required),
+    forbidden: [...new Set(filters.flatMap((filter) => filter.forbidden))],
+  };
+}
+
+/** One value of `required=` or `root_required=`. @throws ApiError 400 */
+export function parseTraits(
+  value: string,
+  { allowForbidden, allowAny }: { readonly allowForbidden: boolean; readonly allowAny: boolean },
+): TraitFilter {
+  const anyForm = 'in:HW_CPU_X86_VMX,CUSTOM_MAGIC';
+  const problem = (text: string) => badRequest(`Invalid query string parameters: ${text}`);
+  if (value.startsWith('in:')) {
+    if (!allowAny) throw problem(`The format '${anyForm}' only supported since microversion 1.39. Got: ${value}`);
+    const names = value.slice(3).split(',').map(strip);
+    if (names.includes('')) {
+      throw problem(`Expected 'required' parameter value of the form: ${anyForm}. Got an empty trait in: ${value}`);
+    }
+    if (names.some((name) => name.startsWith('!'))) {
+      throw problem(`The format '${anyForm}' does not support forbidden traits. Got: ${value}`);
+    }
+    return { required: [[...new Set(names)]], forbidden: [] };
+  }
+  const names = value.split(',').map(strip);
+  // Several exclamation marks mean the same as one, as in upstream.
+  const forbidden = names.filter((name) => name.startsWith('!')).map((name) => name.replace(/^!+/, ''));
+  const form = allowForbidden ? 'HW_CPU_X86_VMX,!CUSTOM_MAGIC' : 'HW_CPU_X86_VMX,CUSTOM_MAGIC';
+  if (names.includes('') || forbidden.includes('')) {
+    throw problem(`Expected 'required' parameter value of the form: ${form}. Got an empty trait in: ${value}`);
+  }
+  if (forbidden.length > 0 && !allowForbidden) {
+    throw problem(`Expected 'required' parameter value of the form: ${form}. Got: ${value}`);
+  }
+  return {
+    required: names.filter((name) => !name.startsWith('!')).map((name) => [name]),
+    forbidden: [...new Set(forbidden)],
+  };
+}
+
+/**
+ * The aggregates of all `member_of<suffix>=` parameters: one UUID, or `in:` and several, either with `!` from 1.32.
+ * Several parameters are allowed from 1.24.
+ *
+ * @throws ApiError 400 naming the value.
+ */
+export function parseMemberOf(query: Query, suffix: string, version: number): AggregateFilter {
+  const values = query.all(`member_of${suffix}`);
+  if (values.length > 1 && version < since.severalMemberOf) {
+    throw badRequest(`Multiple member_of${suffix} parameters are not supported`);
+  }
+  const required: (readonly string[])[] = [];
+  const forbidden = new Set<string>();
+  for (const value of values) {
+    const uuids = aggregatesOf(value);
+    if (!value.startsWith('!')) {
+      required.push(uuids);
+      continue;
+    }
+    if (version < since.forbiddenAggregates) {
+      throw badRequest(`Forbidden member_of${suffix} parameters are not supported in the specified microversion`);
+    }
+    for (const uuid of uuids) forbidden.add(uuid);
+  }
+  return { required, forbidden: [...forbidden] };
+}
+
+/** The UUIDs of one value of `member_of=`, forbidden or not. @throws ApiError 400 */
+export function aggregatesOf(value: string): readonly string[] {
+  const match = /^!?in:/.exec(value);
+  if (value.includes(',') && match === null) {
+    throw badRequest(
+      "Multiple values for 'member_of' must be prefixed with the 'in:' or '!in:' keyword using the valid " +
+        `microversion. Got: ${value}`,
+    );
+  }
+  const uuids = match === null ? [value.replace(/^!/, '')] : value.slice(match[0].length).split(',');
+  const wrong = uuids.find((uuid) => !isUuidLike(uuid));
+  if (wrong !== undefined) {
+    throw badRequest(
+      `Invalid query string parameters: Expected 'member_of' parameter to contain valid UUID(s). Got: ${wrong}`,
+    );
+  }
+  return uuids;
+}
+
+/** @throws ApiError 400 where the value of `in_tree` is no UUID. */
+export function parseInTree(value: string): string {
+  const uuid = strip(value);
+  if (isUuidLike(uuid)) return uuid;
+  throw badRequest(
+    `Invalid query string parameters: Expected 'in_tree' parameter to be a format of uuid. Got: ${value}`,
+  );
 }

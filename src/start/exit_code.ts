@@ -1,6 +1,6 @@
 import { hasSqlstate, isUnavailable, sqlstate } from '../../db/engine/sqlstate.ts';
 import { ConfigError } from '../config/config_error.ts';
-import { ListenError } from '../http/server/bind.ts';
+import { ListenError } from '../http/server/listen.ts';
 
 /** Exit codes of commands for failures that supervisors and scripts may tell apart; numbers and names are of sysexits.h. */
 const exitCodes = { failed: 1, unavailable: 69, osError: 71, noPermission: 77, config: 78 } as const;

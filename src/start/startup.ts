@@ -1,7 +1,7 @@
 import { keystoneProblems } from '../access/keystone/settings.ts';
 import type { Config } from '../config/config.ts';
 import { ConfigError } from '../config/config_error.ts';
-import { isLoopback } from '../http/loopback.ts';
+import { isLoopback } from '../http/own_hosts.ts';
 
 /** @throws ConfigError if the configuration selects Keystone, but lacks settings to reach it */
 export function checkAuthentication({ api, keystoneAuthtoken }: Config): void {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { inBatches } from '../../src/batching/batches.ts';
-import { onBehalfOf, requestsServed } from '../../src/log/request_ids.ts';
+import { onBehalfOf, requestsServed } from '../../src/log/log.ts';
 import { until } from '../until.ts';
 import { databaseOf, reasonOf, recorded, ticks } from './recorded.ts';
 

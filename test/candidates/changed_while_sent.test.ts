@@ -11,7 +11,7 @@ import { candidatesJson } from '../../src/candidates/response.ts';
 import { openSearch, resolveForSearch, type SearchOptions, search } from '../../src/candidates/search.ts';
 import type { LivingFleet } from '../../src/fleet/fleet.ts';
 import { showEffects } from '../../src/fleet/own_writes.ts';
-import { streamedBody } from '../../src/http/streamed_body.ts';
+import { streamedBody } from '../../src/http/answer.ts';
 import { ApiError } from '../../src/rest/errors.ts';
 import { jsonBody } from '../../src/rest/json_body.ts';
 import { atOnce, openTurns } from '../../src/rest/pieces.ts';

@@ -1,7 +1,6 @@
 import { JSONPath } from 'jsonpath-plus';
 import { type Filter, parseJsonPath, type Step } from './jsonpath_syntax.ts';
-import type { Value } from './parse.ts';
-import { isMap } from './parse.ts';
+import { isMap, type Value } from './parse.ts';
 import { pythonRegex, pythonText } from './python.ts';
 
 /**

@@ -1,5 +1,4 @@
-import type { Value } from './parse.ts';
-import { isMap } from './parse.ts';
+import { isMap, type Value } from './parse.ts';
 
 /*
  * gabbi is a Python program, and parts of its format depend on Python: how a list is written when a regular expression

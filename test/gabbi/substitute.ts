@@ -1,6 +1,5 @@
 import { jsonPathValue } from './jsonpath.ts';
-import type { Value } from './parse.ts';
-import { isMap } from './parse.ts';
+import { isMap, type Value } from './parse.ts';
 import { escapeRegex, pythonText } from './python.ts';
 import type { Response } from './send.ts';
 

@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Random } from '../races/random.ts';
-import { randomUuid } from '../races/random.ts';
+import { type Random, randomUuid } from '../races/random.ts';
 import type { Action } from './action.ts';
 import { ensureClass } from './class_actions.ts';
 import type { Connection } from './connection.ts';

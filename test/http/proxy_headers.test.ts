@@ -1,7 +1,7 @@
 /** What proxies in front say about a client. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { readForwarded } from '../../src/http/proxy_headers.ts';
+import { readForwarded } from '../../src/http/exchange.ts';
 
 test('the log has the first address of the list, and turns go by the last one, which the nearest proxy has added', () => {
   const cases: readonly (readonly [Readonly<Record<string, string>>, string | undefined, string | undefined])[] = [

@@ -1,7 +1,7 @@
 /** The requests to Keystone, and the results of its answers. */
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
-import { openTokenCache } from '../../src/access/keystone/token_cache.ts';
+import { openTokenCache } from '../../src/access/keystone/token.ts';
 import { until } from '../until.ts';
 import { identityOf, userOf, withKeystone } from './keystones.ts';
 

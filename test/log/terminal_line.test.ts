@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process';
 import path from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
-import { terminalLine } from '../../src/log/terminal_line.ts';
+import { terminalLine } from '../../src/log/log.ts';
 
 const time = '2026-11-21T12:00:00.123Z';
 const clock = new Date(time).toTimeString().slice(0, 8);

@@ -2,8 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { PlacementService } from '../../src/start/service.ts';
 import type { Engine } from '../engines.ts';
 import { type Answer, at, makeProvider, requestsTo, type Send } from '../requests.ts';
-import type { ConfigOverrides } from '../services.ts';
-import { withTestService } from '../services.ts';
+import { type ConfigOverrides, withTestService } from '../services.ts';
 
 /** The body of a claim by query; of a new consumer unless a generation is given. */
 export const placed = (candidates: unknown, generation: number | null = null) => ({

@@ -15,7 +15,7 @@ import {
 import os from 'node:os';
 import path from 'node:path';
 import { suite, test } from 'node:test';
-import { printCheck } from '../../src/access/policy/check.ts';
+import { printCheck } from '../../src/access/policy/evaluate.ts';
 import { loadRules, openPolicy, type Policy, type PolicyLog } from '../../src/access/policy/policy.ts';
 import type { PolicySettings } from '../../src/access/policy/read_files.ts';
 import { identity } from './people.ts';

@@ -2,11 +2,9 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import fc from 'fast-check';
-import { type Check, printCheck } from '../../src/access/policy/check.ts';
-import { CircularRules, evaluate } from '../../src/access/policy/evaluate.ts';
+import { type Check, CircularRules, evaluate, printCheck, type Values } from '../../src/access/policy/evaluate.ts';
 import { parseRule } from '../../src/access/policy/parse.ts';
 import { assembleRules, circumstancesOf, decide } from '../../src/access/policy/rules.ts';
-import type { Values } from '../../src/access/policy/template.ts';
 import { noIdentity } from '../../src/rest/identity.ts';
 import { naiveEvaluation, naiveRuleEvaluation } from './naive_evaluation.ts';
 

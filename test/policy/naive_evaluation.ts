@@ -1,4 +1,4 @@
-import type { Check } from '../../src/access/policy/check.ts';
+import type { Check } from '../../src/access/policy/evaluate.ts';
 
 /**
  * Evaluates a rule on its text, without a tree. Words become true or false. Then each innermost pair of parentheses is

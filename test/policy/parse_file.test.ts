@@ -1,7 +1,7 @@
 /** The allowed content of a policy file. */
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
-import { printCheck } from '../../src/access/policy/check.ts';
+import { printCheck } from '../../src/access/policy/evaluate.ts';
 import { parsePolicyFile } from '../../src/access/policy/parse_file.ts';
 
 const rulesOf = (text: string): Readonly<Record<string, string>> =>

@@ -1,8 +1,14 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import { ApiError } from '../../src/rest/errors.ts';
-import { parseQuery } from '../../src/rest/query_string.ts';
-import { parseInTree, parseMemberOf, parseRequired, parseResources, parseTraits } from '../../src/rest/query_values.ts';
+import {
+  parseInTree,
+  parseMemberOf,
+  parseQuery,
+  parseRequired,
+  parseResources,
+  parseTraits,
+} from '../../src/rest/query_string.ts';
 import inTreeTable from './in_tree.json' with { type: 'json' };
 import memberOfTable from './member_of.json' with { type: 'json' };
 import resourcesTable from './resources.json' with { type: 'json' };

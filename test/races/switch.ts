@@ -1,5 +1,5 @@
 import net from 'node:net';
-import { bind } from '../../src/http/server/bind.ts';
+import { bind } from '../../src/http/server/listen.ts';
 
 /**
  * An address that leads to one server and later to another one, like a virtual IP or a proxy in front of PostgreSQL.

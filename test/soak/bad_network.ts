@@ -1,6 +1,6 @@
 import net from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { bind } from '../../src/http/server/bind.ts';
+import { bind } from '../../src/http/server/listen.ts';
 
 /** A TCP proxy on 127.0.0.1 that can fail. */
 export type BadNetwork = {

@@ -1,6 +1,5 @@
 import { type PlainQueries, queriesByTheRules } from '../candidates/explanation/naive_explanation.ts';
-import type { Part } from '../candidates/explanation/parts.ts';
-import { queryOf, requestOfParts } from '../candidates/explanation/parts.ts';
+import { type Part, queryOf, requestOfParts } from '../candidates/explanation/parts.ts';
 import { classNames, rootPlace, sharingTrait, type Topology, traitNames } from '../candidates/topology.ts';
 import { succeed } from '../races/client.ts';
 import { at } from '../requests.ts';

@@ -4,8 +4,7 @@ import { type Access, isAccessAllowed } from './access_rules.ts';
 import { KeystoneBusy, openKeystoneQueue, QuestionAbandoned } from './queue.ts';
 import { openServiceToken } from './service_token.ts';
 import { identityUrl, type KeystoneSettings, keystoneProblems, tlsOptions } from './settings.ts';
-import { KeystoneFault, type Token } from './token.ts';
-import { openTokenCache } from './token_cache.ts';
+import { KeystoneFault, openTokenCache, type Token } from './token.ts';
 import { type KeystoneAttempt, KeystoneUnreachable, openTransport } from './transport.ts';
 import { type Caller, type Patience, tokenValidation } from './validate.ts';
 

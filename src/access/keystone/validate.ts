@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { KeystoneQueue } from './queue.ts';
 import type { ServiceToken } from './service_token.ts';
-import { KeystoneFault, readToken, type Token } from './token.ts';
-import type { TokenCache } from './token_cache.ts';
+import { KeystoneFault, readToken, type Token, type TokenCache } from './token.ts';
 import { type KeystoneAnswer, KeystoneUnreachable, type Transport } from './transport.ts';
 
 /** What the validation works with, and whether answers must have the catalog. */

@@ -1,4 +1,4 @@
-import type { Scope } from './credentials.ts';
+import type { Scope } from './evaluate.ts';
 
 /** A rule that holds unless a policy file has a rule of the same name. */
 export type RuleDefault = {
@@ -120,4 +120,33 @@ export const ruleDefaults: readonly RuleDefault[] = [
 
   // Ours, from microversion 1.45.
   rule('consumers:term', adminOrService, 'PUT /consumers/{uuid}/term'),
+];
+
+const collection = '/compute/v2.1/os-services';
+const service = `${collection}/{service_id}`;
+const hypervisors = '/compute/v2.1/os-hypervisors';
+
+const computeRule = (resource: string, verb: string, operation: string): RuleDefault => ({
+  name: `os_compute_api:${resource}:${verb}`,
+  check: 'rule:context_is_admin',
+  scopeTypes: ['project'],
+  deprecated: { name: `os_compute_api:${resource}`, check: 'role:admin' },
+  operations: [operation],
+});
+
+/** The rules of services, hypervisors and host aggregates, as Nova names them; `create` is this service's own. */
+export const computeRuleDefaults: readonly RuleDefault[] = [
+  { name: 'context_is_admin', check: 'role:admin', scopeTypes: undefined, deprecated: undefined, operations: [] },
+  computeRule('os-services', 'list', `GET ${collection}`),
+  computeRule('os-services', 'create', `POST ${collection}`),
+  computeRule('os-services', 'update', `PUT ${service}`),
+  computeRule('os-services', 'delete', `DELETE ${service}`),
+  computeRule('os-hypervisors', 'list', `GET ${hypervisors}`),
+  computeRule('os-hypervisors', 'list-detail', `GET ${hypervisors}/detail`),
+  computeRule('os-hypervisors', 'statistics', `GET ${hypervisors}/statistics`),
+  computeRule('os-hypervisors', 'show', `GET ${hypervisors}/{hypervisor_id}`),
+  computeRule('os-hypervisors', 'uptime', `GET ${hypervisors}/{hypervisor_id}/uptime`),
+  computeRule('os-hypervisors', 'search', `GET ${hypervisors}/{pattern}/search`),
+  computeRule('os-hypervisors', 'servers', `GET ${hypervisors}/{pattern}/servers`),
+  { ...computeRule('os-aggregates', 'index', 'GET /compute/v2.1/os-aggregates'), deprecated: undefined },
 ];

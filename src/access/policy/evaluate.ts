@@ -1,5 +1,143 @@
-import type { Check } from './check.ts';
-import { fillTemplate, literalText, pythonText, type Value, type Values } from './template.ts';
+import type { Identity } from '../../rest/identity.ts';
+
+/** A policy rule as a tree, as the rule language (`./parse.ts`) describes it. */
+export type Check =
+  /** `@` */
+  | { readonly type: 'allow' }
+  /** `!` */
+  | { readonly type: 'deny' }
+  /** What cannot be evaluated, as it was written: a malformed check, or a rule that cannot be parsed. */
+  | { readonly type: 'broken'; readonly text: string }
+  /** `kind:match`, such as `role:admin`, `rule:admin_api`, `project_id:%(project_id)s`. */
+  | { readonly type: 'match'; readonly kind: string; readonly match: string }
+  | { readonly type: 'not'; readonly check: Check }
+  /** At least two checks. */
+  | { readonly type: 'and' | 'or'; readonly checks: readonly Check[] };
+
+/** The check that always allows. */
+export const allow: Check = { type: 'allow' };
+/** The check that never allows. */
+export const deny: Check = { type: 'deny' };
+
+/**
+ * The text of a check in the rule language; groups are always in parentheses, so that readers need not know the
+ * precedence.
+ */
+export function printCheck(check: Check): string {
+  switch (check.type) {
+    case 'allow':
+      return '@';
+    case 'deny':
+      return '!';
+    case 'match':
+      return `${check.kind}:${check.match}`;
+    case 'broken':
+      return check.text;
+    case 'not':
+      return `not ${printCheck(check.check)}`;
+    default:
+      return `(${check.checks.map(printCheck).join(` ${check.type} `)})`;
+  }
+}
+
+/** The names that a check refers to by `rule:name`. */
+export function referredRules(check: Check): readonly string[] {
+  switch (check.type) {
+    case 'match':
+      return check.kind === 'rule' ? [check.match] : [];
+    case 'not':
+      return referredRules(check.check);
+    case 'and':
+    case 'or':
+      return check.checks.flatMap(referredRules);
+    default:
+      return [];
+  }
+}
+
+/** The kinds of tokens that rules may be for. */
+export type Scope = 'project' | 'domain' | 'system';
+
+/**
+ * The values of an identity that rules may use: oslo.context's policy values. Each name is always there: a check that
+ * asks for another one cannot be evaluated.
+ */
+export function credentialsOf(identity: Identity): Values {
+  const { service } = identity;
+  return {
+    user_id: identity.userId,
+    user_domain_id: identity.userDomainId ?? null,
+    system_scope: identity.systemScope ?? null,
+    // Without a scope for the system it equals nothing, not even None.
+    system: identity.systemScope ? identity.systemScope : [],
+    domain_id: identity.domainId ?? null,
+    project_id: identity.projectId ?? null,
+    project_domain_id: identity.projectDomainId ?? null,
+    roles: identity.roles,
+    is_admin_project: identity.isAdminProject,
+    service_user_id: service?.userId ?? null,
+    service_user_domain_id: service?.userDomainId ?? null,
+    service_project_id: service?.projectId ?? null,
+    service_project_domain_id: service?.projectDomainId ?? null,
+    service_roles: service?.roles ?? [],
+  };
+}
+
+/** A token without any scope counts as one for a project, as in oslo.policy. */
+export function scopeOf({ systemScope, domainId }: Identity): Scope {
+  if (systemScope) return 'system';
+  return domainId ? 'domain' : 'project';
+}
+
+/** The values of credentials and targets: JSON. */
+type Value = string | number | boolean | null | readonly Value[] | { readonly [key: string]: Value };
+/** The values by name. */
+export type Values = { readonly [key: string]: Value };
+
+/** Python's `%` formatting by names, as far as rules use it. */
+const reference = /%(?:(%)|\(([^()]*)\)s)/g;
+
+/** Whether every percent sign belongs to a `%(name)s` or `%%`. */
+export const isTemplate = (text: string): boolean => !text.replaceAll(reference, '').includes('%');
+
+/**
+ * Fills in a template such as `%(project_id)s`; undefined where the values lack a name of the template.
+ *
+ * @param nullIsMissing whether null is no value; else it is `None`.
+ */
+export function fillTemplate(template: string, values: Values, nullIsMissing = false): string | undefined {
+  if (!template.includes('%')) return template;
+  let complete = true;
+  const filled = template.replaceAll(reference, (_match, percent: string | undefined, name: string) => {
+    if (percent !== undefined) return '%';
+    const value = Object.hasOwn(values, name) ? (values[name] ?? null) : undefined;
+    if (value !== undefined && !(nullIsMissing && value === null)) return pythonText(value);
+    complete = false;
+    return '';
+  });
+  return complete ? filled : undefined;
+}
+
+/** What `str` makes of a value in Python: rules compare texts, `is_admin_project:True` for example. */
+export function pythonText(value: Value): string {
+  if (value === null) return 'None';
+  if (typeof value === 'boolean') return value ? 'True' : 'False';
+  return typeof value === 'object' ? JSON.stringify(value) : String(value);
+}
+
+/**
+ * The text of a Python literal: `True`, `None`, `'Member'`, `-1`; undefined where it is no literal. The kind of a check
+ * may be a literal: `'Member':%(role)s`.
+ */
+export function literalText(text: string): string | undefined {
+  if (text === 'True' || text === 'False' || text === 'None') return text;
+  const quoted = /^(?:'([^'\\]*)'|"([^"\\]*)")$/.exec(text);
+  if (quoted !== null) return quoted[1] ?? quoted[2];
+  if (/^[-+]?(?:0|[1-9]\d{0,14})$/.test(text)) return String(Number(text) + 0);
+  const decimal = /^[-+]?\d{1,8}\.\d{1,6}$/.test(text) ? Number(text) : undefined;
+  if (decimal === undefined) return undefined;
+  return Number.isInteger(decimal) ? decimal.toFixed(1) : String(decimal);
+}
 
 /** The values that a check is evaluated with. */
 export type Circumstances = {

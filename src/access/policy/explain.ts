@@ -1,9 +1,18 @@
 import type { Identity } from '../../rest/identity.ts';
-import { type Check, printCheck } from './check.ts';
-import { scopeOf } from './credentials.ts';
-import { CircularRules, type Circumstances, evaluate, type RuleResults } from './evaluate.ts';
+import {
+  type Check,
+  CircularRules,
+  type Circumstances,
+  evaluate,
+  fillTemplate,
+  literalText,
+  printCheck,
+  pythonText,
+  type RuleResults,
+  scopeOf,
+  type Values,
+} from './evaluate.ts';
 import { circumstancesOf, decide, findRule, type Rule, type Rules } from './rules.ts';
-import { fillTemplate, literalText, pythonText, type Values } from './template.ts';
 
 /** What a rule decides, and lines of text that say why. */
 export type Explanation = { readonly allowed: boolean; readonly lines: readonly string[] };

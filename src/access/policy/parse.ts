@@ -1,5 +1,4 @@
-import { allow, type Check, deny } from './check.ts';
-import { isTemplate } from './template.ts';
+import { allow, type Check, deny, isTemplate } from './evaluate.ts';
 
 /** A rule that was read, malformed or not. */
 export type ParsedRule = {

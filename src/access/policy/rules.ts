@@ -1,11 +1,17 @@
 import type { Identity } from '../../rest/identity.ts';
-import { type Check, printCheck } from './check.ts';
-import { computeRuleDefaults } from './compute_defaults.ts';
-import { credentialsOf, type Scope, scopeOf } from './credentials.ts';
-import { metricsRule, type RuleDefault, ruleDefaults } from './defaults.ts';
-import { CircularRules, type Circumstances, evaluate } from './evaluate.ts';
+import { computeRuleDefaults, metricsRule, type RuleDefault, ruleDefaults } from './defaults.ts';
+import {
+  type Check,
+  CircularRules,
+  type Circumstances,
+  credentialsOf,
+  evaluate,
+  printCheck,
+  type Scope,
+  scopeOf,
+  type Values,
+} from './evaluate.ts';
 import { parseRule } from './parse.ts';
-import type { Values } from './template.ts';
 
 /** The options of `[oslo_policy]` that decide how rules are evaluated. */
 export type RuleSettings = {

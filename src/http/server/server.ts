@@ -1,16 +1,19 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import {
+  createServer,
+  type IncomingMessage,
+  type RequestListener,
+  type Server,
+  type ServerOptions,
+  type ServerResponse,
+} from 'node:http';
 import { createServer as createTlsServer, Server as TlsServer } from 'node:https';
+import type { TLSSocket } from 'node:tls';
 import { getRequestListener } from '@hono/node-server';
 import type { Hono } from 'hono';
 import type { HonoEnv } from '../exchange.ts';
-import { meetExpectations } from './expectations.ts';
-import { refuseHandshakes } from './handshakes.ts';
-import { trackConnections } from './open_connections.ts';
-import type { Refused } from './refusal.ts';
-import { openRefusals } from './refusals.ts';
-import { cutSlowReaders, slowSenders } from './slow_clients.ts';
+import { type OpenConnections, trackConnections, trackUnanswered, type Unanswered } from './connections.ts';
+import { openRefusals, type Refusals, type Refused } from './refusals.ts';
 import type { Tls } from './tls_files.ts';
-import { trackUnanswered, type Unanswered } from './unanswered.ts';
 import { answerUnparsed, maxHeaderBytes, refuseAmbiguous, refuseTunnels, refuseWithoutUrl } from './unparsed.ts';
 
 /** Node's HTTP server with the app, which does not listen yet. */
@@ -103,3 +106,113 @@ function announceEnd(server: Server, unanswered: Unanswered): void {
   server.prependListener('request', (_request: IncomingMessage, response: ServerResponse) => markAsLast(response));
   for (const { response } of unanswered.all) markAsLast(response);
 }
+
+/**
+ * Answers what requests expect by `Expect` (RFC 9110, 10.1.1): with 100 Continue before a request is carried out, and with 417 if it is
+ * anything else.
+ *
+ * Node.js emits other events than `request` for them, and without a listener answers by itself: a request with several hosts would
+ * get its 100 or 417 before anything looks at it. So they are emitted again as a `request`, and pass all that others pass.
+ *
+ * @returns a listener for the requests that passed all other checks; `listener` carries them out
+ */
+function meetExpectations(server: Server, refusals: Refusals, listener: RequestListener): RequestListener {
+  const expected = new WeakMap<IncomingMessage, 'to go on' | 'something unknown'>();
+  server.on('checkContinue', (request: IncomingMessage, response) => {
+    expected.set(request, 'to go on');
+    server.emit('request', request, response);
+  });
+  server.on('checkExpectation', (request: IncomingMessage, response) => {
+    expected.set(request, 'something unknown');
+    server.emit('request', request, response);
+  });
+  return (request, response) => {
+    const what = expected.get(request);
+    if (what === 'something unknown') {
+      // The client may never send the body that its headers announce, so the connection ends.
+      const value = request.headers.expect?.slice(0, 100);
+      const detail = `A request may expect 100-continue, and nothing else: Expect is ${JSON.stringify(value)}`;
+      const refusal = {
+        reason: 'unknown expectation',
+        status: 417,
+        title: 'Expectation Failed',
+        detail,
+        request,
+      } as const;
+      refusals.refuse(request.socket, refusal, response);
+      return;
+    }
+    const carryOut = (): void => {
+      if (what === 'to go on') response.writeContinue();
+      listener(request, response);
+    };
+    // Node.js puts the headers of an answer that waits for earlier ones before a 100 Continue that waits with it, so that
+    // the client takes the 100 for a part of the body. So the request itself waits for its turn.
+    if (what === 'to go on' && response.socket === null) response.once('socket', carryOut);
+    else carryOut();
+  };
+}
+
+/**
+ * Answers a client that speaks plain HTTP to the port of TLS, and reports it and every other client with which no TLS connection could
+ * be made. A client that left by itself, such as a health check of TCP, is not reported.
+ */
+function refuseHandshakes(
+  server: TlsServer,
+  connections: OpenConnections,
+  { refusals, report }: { readonly refusals: Refusals; readonly report: (refused: Refused) => void },
+): void {
+  server.on('tlsClientError', (error: TlsError, secure: TLSSocket) => {
+    const { code = '', reason, message } = error;
+    if (hasLeft.has(code)) return;
+    const connection = connections.below(secure);
+    if (code === 'ERR_SSL_HTTP_REQUEST' && connection !== undefined) {
+      const detail =
+        'This port speaks HTTPS ([ssl] cert_file), and the request came by plain HTTP: call it by https:// instead of http://';
+      refusals.refuse(connection, { reason: 'plain HTTP', status: 400, title: 'Bad Request', detail });
+      return;
+    }
+    report({
+      reason: code === 'ERR_TLS_HANDSHAKE_TIMEOUT' ? 'late' : 'TLS handshake',
+      detail: `No TLS connection could be made: ${reason ?? message}`,
+      cause: code,
+      client: secure.remoteAddress,
+    });
+  });
+}
+
+/** An error of OpenSSL has its words in `reason`; its message has places in its source code as well. */
+type TlsError = NodeJS.ErrnoException & { readonly reason?: string };
+
+const hasLeft: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE']);
+
+/** How often connections are checked, in milliseconds, where clients have `timeoutMs`. */
+const checkEveryMs = (timeoutMs: number): number => Math.min(30_000, Math.ceil(timeoutMs / 4));
+
+/** Lets Node.js cut off a client that does not send its request within `timeoutMs`, or the headers within a minute. */
+const slowSenders = (timeoutMs: number): ServerOptions => ({
+  headersTimeout: Math.min(60_000, timeoutMs),
+  requestTimeout: timeoutMs,
+  connectionsCheckingInterval: checkEveryMs(timeoutMs),
+});
+
+/**
+ * Cuts off a client that does not read its answer within `timeoutMs`; of an answer that is made while it is sent, the
+ * part that is made so far. Until the client reads it, it stays in memory.
+ */
+function cutSlowReaders(server: Server, unanswered: Unanswered, timeoutMs: number): void {
+  const timer = setInterval(() => {
+    const nowMs = performance.now();
+    for (const each of unanswered.all) {
+      if (!waitsForClient(each.response)) each.waitsSinceMs = Number.POSITIVE_INFINITY;
+      else if (each.waitsSinceMs > nowMs) each.waitsSinceMs = nowMs;
+      else if (nowMs - each.waitsSinceMs >= timeoutMs) each.response.req.socket.destroy();
+    }
+  }, checkEveryMs(timeoutMs));
+  timer.unref();
+  server.once('close', () => clearInterval(timer));
+}
+
+/** An answer without a connection waits for earlier answers, and not for the client. */
+const waitsForClient = (response: ServerResponse): boolean =>
+  response.socket !== null && (response.writableEnded ? !response.writableFinished : response.writableLength > 0);
