@@ -7,8 +7,8 @@ import type { Owners } from '../claims/owners.ts';
 import type { Config } from '../config/config.ts';
 import type { Followers } from '../fleet/changes/followers.ts';
 import type { FleetKeeper } from '../fleet/keeper.ts';
-import type { ProviderWrites } from '../fleet/provider_writes.ts';
 import type { Service } from '../rest/versions.ts';
+import type { ProviderWrites } from '../writes/provider_writes.ts';
 
 /** What the handlers of the Placement API work with. */
 export type Dependencies = {

@@ -13,10 +13,9 @@ import { badRequest, conflict, noSuchClass, notFoundWithoutVary } from '../rest/
 import { object, text } from '../rest/json_schema.ts';
 import { since } from '../rest/microversions.ts';
 import { checkValue } from '../rest/schema_check.ts';
+import { untilWritten } from '../writes/judged_writes.ts';
+import { headerTag, modifiedAtMs, newest, requireMatch, tagged, takesIfMatch } from './answer_headers.ts';
 import type { Dependencies } from './dependencies.ts';
-import { headerTag, requireMatch, tagged, takesIfMatch } from './entity_tags.ts';
-import { modifiedAtMs, newest } from './last_modified.ts';
-import { untilWritten } from './until_written.ts';
 
 // Routes
 

@@ -1,22 +1,54 @@
 import type { Endpoint } from '../rest/endpoint.ts';
-import { aggregateEndpoints } from './aggregates.ts';
-import { allocationCandidateEndpoints } from './allocation_candidates.ts';
-import { allocationEndpoints } from './allocations.ts';
-import { candidateQuestionEndpoints } from './candidate_questions.ts';
-import { changeEndpoints } from './changes.ts';
-import { consumerTermEndpoints } from './consumer_term.ts';
-import { consumerEndpoints } from './consumers.ts';
+import { since } from '../rest/microversions.ts';
+import { versionText } from '../rest/versions.ts';
+import { allocationEndpoints } from './allocations/allocations.ts';
+import { providerAllocationEndpoints } from './allocations/of_provider.ts';
+import { reshaperEndpoints } from './allocations/reshaper.ts';
+import { allocationCandidateEndpoints } from './candidates/candidates.ts';
+import { candidateQuestionEndpoints } from './candidates/questions.ts';
+import { changeEndpoints } from './changes/changes.ts';
+import { consumerEndpoints } from './consumers/consumers.ts';
+import { consumerTermEndpoints } from './consumers/term.ts';
 import type { Dependencies } from './dependencies.ts';
-import { inventoryEndpoints } from './inventories.ts';
-import { providerAllocationEndpoints } from './provider_allocations.ts';
-import { providerSummaryEndpoints } from './provider_summaries.ts';
-import { providerTraitEndpoints } from './provider_traits.ts';
-import { reshaperEndpoints } from './reshaper.ts';
 import { resourceClassEndpoints } from './resource_classes.ts';
-import { resourceProviderEndpoints } from './resource_providers.ts';
-import { rootEndpoints } from './root.ts';
+import { aggregateEndpoints } from './resource_providers/aggregates.ts';
+import { inventoryEndpoints } from './resource_providers/inventories.ts';
+import { resourceProviderEndpoints } from './resource_providers/resource_providers.ts';
+import { providerSummaryEndpoints } from './resource_providers/summaries.ts';
+import { providerTraitEndpoints } from './resource_providers/traits.ts';
 import { traitEndpoints } from './traits.ts';
 import { usageEndpoints } from './usages.ts';
+
+/**
+ * GET / needs no token and has no version: clients discover the versions here, and load balancers use it as a probe.
+ */
+const rootEndpoints: readonly Endpoint<Dependencies>[] = [
+  {
+    method: 'GET',
+    path: '/',
+    since: since.firstVersion,
+    answersHead: true,
+    handle: (_request, { service }) => {
+      const min = versionText(service, service.minMinor);
+      return {
+        status: 200,
+        json: {
+          versions: [
+            {
+              id: `v${min}`,
+              max_version: versionText(service, service.maxMinor),
+              min_version: min,
+              status: 'CURRENT',
+              // The link is relative on purpose: it means this same URL, whatever the proxies in front call it.
+              links: [{ rel: 'self', href: '' }],
+            },
+          ],
+        },
+        lastModified: new Date(),
+      };
+    },
+  },
+];
 
 /** All endpoints of the Placement API. */
 export const routes: readonly Endpoint<Dependencies>[] = [

@@ -9,9 +9,8 @@ import { object, text } from '../rest/json_schema.ts';
 import { since } from '../rest/microversions.ts';
 import { checkQuery } from '../rest/schema_check.ts';
 import { likePattern } from '../text/like_pattern.ts';
+import { headerTag, modifiedAtMs, newest, requireMatch, takesIfMatch } from './answer_headers.ts';
 import type { Dependencies } from './dependencies.ts';
-import { headerTag, requireMatch, takesIfMatch } from './entity_tags.ts';
-import { modifiedAtMs, newest } from './last_modified.ts';
 
 // Routes
 

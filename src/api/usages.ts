@@ -6,11 +6,11 @@ import type { Answer, ApiRequest, Endpoint } from '../rest/endpoint.ts';
 import { object, text } from '../rest/json_schema.ts';
 import { since } from '../rest/microversions.ts';
 import { checkQuery } from '../rest/schema_check.ts';
-import { ownerId } from './allocation_bodies.ts';
-import { changesToken } from './changes_token.ts';
-import { incompleteOwner } from './consumer_content.ts';
+import { ownerId } from './allocations/bodies.ts';
+import { changesToken } from './answer_headers.ts';
+import { incompleteOwner } from './consumers/content.ts';
 import type { Dependencies } from './dependencies.ts';
-import { findShownProvider } from './provider.ts';
+import { findShownProvider } from './resource_providers/provider.ts';
 
 // Routes
 

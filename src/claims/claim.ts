@@ -1,8 +1,8 @@
 import type { ClaimedTerm } from '../../db/statements/claims/claim_write.ts';
-import type { Condition } from '../candidates/conditions.ts';
-import type { CandidateRequest } from '../candidates/request.ts';
 import type { IfMatch } from '../placement/entity_tag.ts';
 import type { InventoryFields } from '../placement/inventory.ts';
+import type { Condition } from '../search/conditions.ts';
+import type { CandidateRequest } from '../search/request.ts';
 
 /** The allocations that a consumer is to have after a claim, in place of all that it has now. */
 export type ConsumerClaim = {

@@ -1,9 +1,9 @@
 import type { ConsumerState } from '../../db/statements/claims/read_consumers.ts';
-import { type AllowedTrees, allowedTreesOf, allTrees, heldTrees } from '../candidates/allowed_trees.ts';
-import type { CandidateRequest } from '../candidates/request.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import type { Provider } from '../fleet/provider.ts';
 import { normalUuid } from '../placement/uuid.ts';
+import { type AllowedTrees, allowedTreesOf, allTrees, heldTrees } from '../search/allowed_trees.ts';
+import type { CandidateRequest } from '../search/request.ts';
 import { type Claim, ClaimRefused, type ConsumerClaim } from './claim.ts';
 import { namedBy, namesOthers } from './placing_order.ts';
 

@@ -1,18 +1,16 @@
 import type { NamedId, NeighbourGuard } from '../../db/statements/claims/claim_write.ts';
 import type { ConsumerState } from '../../db/statements/claims/read_consumers.ts';
-import { type AllowedTrees, allTrees } from '../candidates/allowed_trees.ts';
-import { type Candidate, takenByProvider } from '../candidates/candidate.ts';
-import { customNamesOf, requireKnownNames } from '../candidates/known_names.ts';
-import { findPlace, firstUnmet, type Place } from '../candidates/place.ts';
-import type { CandidateRequest } from '../candidates/request.ts';
-import { type Resolution, resolveOrder } from '../candidates/resolve.ts';
-import type { Work } from '../candidates/work.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import { type Names, nameOf } from '../fleet/names.ts';
 import type { Effect } from '../fleet/own_writes.ts';
 import { type Provider, treeOf } from '../fleet/provider.ts';
 import { suppose } from '../fleet/supposed.ts';
 import { ApiError } from '../rest/errors.ts';
+import { type AllowedTrees, allTrees } from '../search/allowed_trees.ts';
+import { type Candidate, takenByProvider } from '../search/candidate.ts';
+import { findPlace, firstUnmet, type Place } from '../search/place.ts';
+import type { CandidateRequest, Work } from '../search/request.ts';
+import { customNamesOf, type Resolution, requireKnownNames, resolveOrder } from '../search/resolve.ts';
 import { type Claim, ClaimRefused, type ConsumerClaim, type PlacementQuery } from './claim.ts';
 import { namedOutside, neighboursOf } from './neighbours.ts';
 

@@ -1,4 +1,4 @@
-import { parseShapes, ShapeError } from '../candidates/shapes.ts';
+import { parseShapes, ShapeError } from '../api/candidates/shapes.ts';
 import { placementService } from '../rest/microversions.ts';
 import { versionText, versionTexts } from '../rest/versions.ts';
 import { strip } from '../text/python_strip.ts';

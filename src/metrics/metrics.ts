@@ -3,7 +3,7 @@ import type { Logger } from 'pino';
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import type { Database } from '../../db/engine/connect.ts';
 import type { KeystoneObserver } from '../access/keystone/authenticate.ts';
-import { parseShapes } from '../candidates/shapes.ts';
+import { parseShapes } from '../api/candidates/shapes.ts';
 import { ClaimRefused } from '../claims/claim.ts';
 import type { Claims } from '../claims/claims.ts';
 import { version } from '../config/version.ts';

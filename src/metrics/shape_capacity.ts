@@ -1,9 +1,9 @@
 import { setImmediate as otherWork } from 'node:timers/promises';
-import { countPlacements } from '../candidates/count/count.ts';
-import type { Shape } from '../candidates/shapes.ts';
+import type { Shape } from '../api/candidates/shapes.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import { ApiError } from '../rest/errors.ts';
 import { type Hold, inPiecesOfOneMoment, openTurns } from '../rest/pieces.ts';
+import { countPlacements } from '../search/count/count.ts';
 
 const name = 'placement_shape_capacity';
 const help =

@@ -1,5 +1,4 @@
-import { takeBackMemory } from '../candidates/answer_memory.ts';
-import { type JsonWriter, jsonWriter } from '../candidates/json_writer.ts';
+import { type JsonWriter, jsonWriter, takeBackMemory } from '../api/candidates/json_writer.ts';
 import type { FleetKeeper } from '../fleet/keeper.ts';
 import type { Answer, ApiRequest } from './endpoint.ts';
 import { type ChunkMaker, jsonBody } from './json_body.ts';

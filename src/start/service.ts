@@ -16,7 +16,6 @@ import type { Config } from '../config/config.ts';
 import { type Followers, openFollowers } from '../fleet/changes/followers.ts';
 import { compareFromTimeToTime } from '../fleet/comparison.ts';
 import { type FleetKeeper, openFleet } from '../fleet/keeper.ts';
-import { openProviderWrites } from '../fleet/provider_writes.ts';
 import { pruneFromTimeToTime } from '../fleet/prune.ts';
 import { type AppOptions, createApp, createMetricsApp } from '../http/app.ts';
 import { type Authentication, byKeystone, withoutKeystone } from '../http/authentication.ts';
@@ -33,6 +32,7 @@ import { openMetrics } from '../metrics/metrics.ts';
 import { bindEndpoints } from '../rest/endpoint.ts';
 import { placementService } from '../rest/microversions.ts';
 import { type Service, upTo } from '../rest/versions.ts';
+import { openProviderWrites } from '../writes/provider_writes.ts';
 import { openConfiguredDatabase } from './open_database.ts';
 import { prepareDatabase } from './prepare_database.ts';
 

@@ -1,6 +1,6 @@
-import { type Candidate, providerOf } from '../../src/candidates/candidate.ts';
 import type { Fleet } from '../../src/fleet/fleet.ts';
 import { nameOf } from '../../src/fleet/names.ts';
+import { type Candidate, providerOf } from '../../src/search/candidate.ts';
 import { keyOf } from './oracle.ts';
 
 /** A candidate of the search, written as the oracle writes its own. */

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import type { CandidateRequest } from '../../src/candidates/request.ts';
+import type { CandidateRequest } from '../../src/search/request.ts';
 import { groupOf, requestOf } from './plain_request.ts';
 import { type Node, nodeAt, type Topology } from './topology.ts';
 

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { allTrees } from '../../src/candidates/allowed_trees.ts';
-import { conditionsOf } from '../../src/candidates/conditions.ts';
-import { firstUnmet } from '../../src/candidates/place.ts';
-import { parseCandidateRequest } from '../../src/candidates/query.ts';
+import { parseCandidateRequest } from '../../src/api/candidates/query.ts';
 import { parseQuery } from '../../src/rest/query_string.ts';
+import { allTrees } from '../../src/search/allowed_trees.ts';
+import { conditionsOf } from '../../src/search/conditions.ts';
+import { firstUnmet } from '../../src/search/place.ts';
 import { createFleet } from '../fleet/made_up_fleet.ts';
 import { latest } from './explanation/explained.ts';
 import { nodeAt, rowsOf, stockOf } from './topology.ts';

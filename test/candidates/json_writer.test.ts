@@ -2,8 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { takeBackMemory } from '../../src/candidates/answer_memory.ts';
-import { jsonWriter } from '../../src/candidates/json_writer.ts';
+import { jsonWriter, takeBackMemory } from '../../src/api/candidates/json_writer.ts';
 
 test('what is written of one answer does not get into another one, whose making has paused', () => {
   const writers = 3;

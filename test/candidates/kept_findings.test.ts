@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import type { CandidateRequest, RequestGroup } from '../../src/candidates/request.ts';
-import { candidatesJson } from '../../src/candidates/response.ts';
-import { search } from '../../src/candidates/search.ts';
+import { candidatesJson } from '../../src/api/candidates/answer.ts';
 import type { Fleet } from '../../src/fleet/fleet.ts';
 import { showEffects } from '../../src/fleet/own_writes.ts';
 import { ApiError } from '../../src/rest/errors.ts';
+import type { CandidateRequest, RequestGroup } from '../../src/search/request.ts';
+import { search } from '../../src/search/search.ts';
 import { textOfChunks } from '../chunks.ts';
 import { createFleet } from '../fleet/made_up_fleet.ts';
 import { groupOf, requestOf } from './plain_request.ts';

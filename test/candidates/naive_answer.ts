@@ -1,5 +1,5 @@
-import type { Candidate } from '../../src/candidates/candidate.ts';
-import type { CandidateRequest } from '../../src/candidates/request.ts';
+import type { Candidate } from '../../src/search/candidate.ts';
+import type { CandidateRequest } from '../../src/search/request.ts';
 import { classNames, type Node, rootPlace, type Topology, traitNames } from './topology.ts';
 
 /** The answer at a microversion as the API documents it, built from objects without any cache. */

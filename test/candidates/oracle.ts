@@ -1,4 +1,4 @@
-import type { CandidateRequest, RequestGroup } from '../../src/candidates/request.ts';
+import type { CandidateRequest, RequestGroup } from '../../src/search/request.ts';
 import { type Node, rootPlace, sharingTrait, type Topology } from './topology.ts';
 
 /** Which provider gives each class of a group; a group without resources has its provider under the empty class. */

@@ -1,11 +1,11 @@
 /** Queries among thousands of trees, most of which have no room. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { allTrees } from '../../src/candidates/allowed_trees.ts';
-import { findPlace } from '../../src/candidates/place.ts';
-import type { CandidateRequest } from '../../src/candidates/request.ts';
-import { type SearchOptions, search } from '../../src/candidates/search.ts';
 import { showEffects } from '../../src/fleet/own_writes.ts';
+import { allTrees } from '../../src/search/allowed_trees.ts';
+import { findPlace } from '../../src/search/place.ts';
+import type { CandidateRequest } from '../../src/search/request.ts';
+import { type SearchOptions, search } from '../../src/search/search.ts';
 import { createFleet } from '../fleet/made_up_fleet.ts';
 import { groupOf, requestOf } from './plain_request.ts';
 import { type Node, nodeAt, rowsOf, sharingTrait, stockOf } from './topology.ts';

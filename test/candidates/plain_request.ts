@@ -1,4 +1,4 @@
-import { anyTree, type CandidateRequest, type RequestGroup } from '../../src/candidates/request.ts';
+import { anyTree, type CandidateRequest, type RequestGroup } from '../../src/search/request.ts';
 
 /** A group that asks for these amounts of resource classes, and for nothing else unless `more` does. */
 export const groupOf = (

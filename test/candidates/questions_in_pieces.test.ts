@@ -2,14 +2,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { conditionsOf, requestWith } from '../../src/candidates/conditions.ts';
-import { countPlacements } from '../../src/candidates/count/count.ts';
-import { explain } from '../../src/candidates/explanation/explain.ts';
-import { parseCandidateRequest } from '../../src/candidates/query.ts';
+import { parseCandidateRequest } from '../../src/api/candidates/query.ts';
 import type { LivingFleet } from '../../src/fleet/fleet.ts';
 import type { Provider } from '../../src/fleet/provider.ts';
 import { atOnce, type Pieces, type Turns } from '../../src/rest/pieces.ts';
 import { parseQuery } from '../../src/rest/query_string.ts';
+import { conditionsOf, requestWith } from '../../src/search/conditions.ts';
+import { countPlacements } from '../../src/search/count/count.ts';
+import { explain } from '../../src/search/explanation/explain.ts';
 import { turnsThatEnd } from '../chunks.ts';
 import { changeFleet } from '../fleet/change_fleet.ts';
 import { type AllRows, createFleet } from '../fleet/made_up_fleet.ts';

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { anyTree, type CandidateRequest, type RequestGroup } from '../../src/candidates/request.ts';
+import { anyTree, type CandidateRequest, type RequestGroup } from '../../src/search/request.ts';
 import { often } from './random_topology.ts';
 import { aggregates, classNames, emptyAggregate, providerUuid, traitNames } from './topology.ts';
 

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import fc from 'fast-check';
-import { parseCandidateRequest } from '../../src/candidates/query.ts';
-import type { CandidateRequest } from '../../src/candidates/request.ts';
-import { candidatesJson } from '../../src/candidates/response.ts';
-import { search } from '../../src/candidates/search.ts';
+import { candidatesJson } from '../../src/api/candidates/answer.ts';
+import { parseCandidateRequest } from '../../src/api/candidates/query.ts';
 import type { Fleet } from '../../src/fleet/fleet.ts';
 import { parseQuery } from '../../src/rest/query_string.ts';
+import type { CandidateRequest } from '../../src/search/request.ts';
+import { search } from '../../src/search/search.ts';
 import { textOfChunks } from '../chunks.ts';
 import { createFleet } from '../fleet/made_up_fleet.ts';
 import { naiveAnswer } from './naive_answer.ts';

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import fc from 'fast-check';
-import type { CandidateRequest } from '../../src/candidates/request.ts';
-import { type SearchOptions, search } from '../../src/candidates/search.ts';
 import type { Fleet } from '../../src/fleet/fleet.ts';
+import type { CandidateRequest } from '../../src/search/request.ts';
+import { type SearchOptions, search } from '../../src/search/search.ts';
 import { createFleet } from '../fleet/made_up_fleet.ts';
 import { candidateKey } from './candidate_key.ts';
 import { crowdedRequest, crowdedTree } from './crowded.ts';

@@ -2,11 +2,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import type { CandidateRequest, OrderKey } from '../../src/candidates/request.ts';
-import { search } from '../../src/candidates/search.ts';
 import type { Fleet } from '../../src/fleet/fleet.ts';
 import { showEffects } from '../../src/fleet/own_writes.ts';
 import { ApiError } from '../../src/rest/errors.ts';
+import type { CandidateRequest, OrderKey } from '../../src/search/request.ts';
+import { search } from '../../src/search/search.ts';
 import { type AllRows, createFleet } from '../fleet/made_up_fleet.ts';
 import { candidateKey } from './candidate_key.ts';
 import { groupOf, requestOf } from './plain_request.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { answerTo } from '../../src/api/claim_requests.ts';
+import { answerTo } from '../../src/api/allocations/claim_requests.ts';
 import { ApiError } from '../../src/rest/errors.ts';
 
 test('the refusal of a dry run is that of the claim, with a header more', async () => {

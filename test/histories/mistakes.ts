@@ -25,7 +25,7 @@ export const mistakes: readonly Mistake[] = [
   },
   {
     name: 'inventories, traits and aggregates are written over a newer generation of their provider',
-    file: 'src/fleet/provider_writes.ts',
+    file: 'src/writes/provider_writes.ts',
     from: 'resolve(done.has(item) ? shown : undefined)',
     to: 'resolve(shown ?? fleet.fresh())',
   },
@@ -110,7 +110,7 @@ export const mistakes: readonly Mistake[] = [
   },
   {
     name: 'an answer to a write of inventories has the generation of a later write',
-    file: 'src/api/inventories.ts',
+    file: 'src/api/resource_providers/inventories.ts',
     // The answer waits a moment, so that there often is a later write.
     from: 'return listAnswer(request, asWritten(shown, uuid, body.resource_provider_generation, plan.put), shown);',
     to: `await new Promise((done) => setTimeout(done, 20));
@@ -159,7 +159,7 @@ export const mistakes: readonly Mistake[] = [
   {
     name: 'the term or owner of a consumer that was made again is changed by a client of the former one',
     scene: 'again',
-    file: 'src/api/consumers.ts',
+    file: 'src/api/consumers/consumers.ts',
     from: 'if (known === generation) return;',
     to: 'if (known === generation || known === seen.generation) return;',
   },

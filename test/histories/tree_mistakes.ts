@@ -11,14 +11,14 @@ export const treeMistakes: readonly Mistake[] = [
   },
   {
     name: 'same_subtree is not asked for',
-    file: 'src/candidates/combination.ts',
+    file: 'src/search/candidate.ts',
     from: 'depths.at(-1) === chosen.length - 1 && !isOneSubtree(chosen, depths)',
     to: 'false',
     scene: 'trees',
   },
   {
     name: 'apart_from is not obeyed',
-    file: 'src/candidates/allowed_trees.ts',
+    file: 'src/search/allowed_trees.ts',
     from: 'not: new Set(request.apartFrom.flatMap((consumer) => [...treesOf(consumer)])),',
     to: 'not: new Set(),',
     scene: 'trees',

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import http from 'node:http';
 import { test } from 'node:test';
-import { lendMemory, takeBackMemory } from '../../src/candidates/answer_memory.ts';
+import { lendMemory, takeBackMemory } from '../../src/api/candidates/json_writer.ts';
 import { listen } from '../../src/http/server/listen.ts';
 import { flatHost } from '../bench/data_set.ts';
 import { loadTrees } from '../bench/load_by_sql.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
-import { parseShapes } from '../../src/candidates/shapes.ts';
+import { parseShapes } from '../../src/api/candidates/shapes.ts';
 import { atIntervals } from '../../src/metrics/at_intervals.ts';
 import { shapeCapacityText } from '../../src/metrics/shape_capacity.ts';
 import type { ApiError } from '../../src/rest/errors.ts';

@@ -1,4 +1,4 @@
-import { parseCandidateRequest } from '../../src/candidates/query.ts';
+import { parseCandidateRequest } from '../../src/api/candidates/query.ts';
 import type { Claim } from '../../src/claims/claim.ts';
 import { since } from '../../src/rest/microversions.ts';
 import { parseQuery } from '../../src/rest/query_string.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { findPlace } from '../../src/candidates/place.ts';
+import { findPlace } from '../../src/search/place.ts';
 import { groupOf, requestOf } from '../candidates/plain_request.ts';
 import { nodeAt, rowsOf, stockOf } from '../candidates/topology.ts';
 import { createFleet } from '../fleet/made_up_fleet.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
-import { parseCandidateRequest } from '../../src/candidates/query.ts';
+import { parseCandidateRequest } from '../../src/api/candidates/query.ts';
 import { ApiError } from '../../src/rest/errors.ts';
 import { since } from '../../src/rest/microversions.ts';
 import { parseQuery } from '../../src/rest/query_string.ts';

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import type * as v from 'valibot';
-import { putBodies } from '../../src/api/allocation_bodies.ts';
-import { inventoryRecordEntries } from '../../src/api/inventory_body.ts';
+import { putBodies } from '../../src/api/allocations/bodies.ts';
+import { inventoryRecordEntries } from '../../src/api/resource_providers/inventory_bodies.ts';
 import { ApiError } from '../../src/rest/errors.ts';
 import { object } from '../../src/rest/json_schema.ts';
 import { checkValue } from '../../src/rest/schema_check.ts';

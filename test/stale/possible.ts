@@ -1,9 +1,4 @@
 import type { ConsumerState } from '../../db/statements/claims/read_consumers.ts';
-import { type Candidate, takenByProvider } from '../../src/candidates/candidate.ts';
-import { requireKnownNames } from '../../src/candidates/known_names.ts';
-import type { CandidateRequest } from '../../src/candidates/request.ts';
-import { resolveOrder } from '../../src/candidates/resolve.ts';
-import { search } from '../../src/candidates/search.ts';
 import { type Claim, ClaimRefused, type ConsumerClaim } from '../../src/claims/claim.ts';
 import { judge } from '../../src/claims/judge.ts';
 import { type Neighbours, neighboursOf } from '../../src/claims/neighbours.ts';
@@ -13,6 +8,10 @@ import { nameOf } from '../../src/fleet/names.ts';
 import type { Effect } from '../../src/fleet/own_writes.ts';
 import { suppose } from '../../src/fleet/supposed.ts';
 import { ApiError } from '../../src/rest/errors.ts';
+import { type Candidate, takenByProvider } from '../../src/search/candidate.ts';
+import type { CandidateRequest } from '../../src/search/request.ts';
+import { requireKnownNames, resolveOrder } from '../../src/search/resolve.ts';
+import { search } from '../../src/search/search.ts';
 
 /*
  * What may come of a claim on a fleet that was loaded from the database right before it. Equal trees are chosen at random, so

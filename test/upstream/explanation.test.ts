@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import type { CandidateRequest } from '../../src/candidates/request.ts';
+import type { CandidateRequest } from '../../src/search/request.ts';
 import { anyCase } from '../candidates/explanation/any_case.ts';
 import { explained, figuresOf, fleetOf } from '../candidates/explanation/explained.ts';
 import { naiveFigures } from '../candidates/explanation/naive_explanation.ts';

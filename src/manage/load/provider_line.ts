@@ -1,6 +1,6 @@
 import * as v from 'valibot';
-import { aggregateUuid } from '../../api/aggregates.ts';
-import { classNamePattern, inventoryEntries, inventoryFields } from '../../api/inventory_body.ts';
+import { aggregateUuid } from '../../api/resource_providers/aggregates.ts';
+import { classNamePattern, inventoryEntries, inventoryFields } from '../../api/resource_providers/inventory_bodies.ts';
 import { capacity, type InventoryFields } from '../../placement/inventory.ts';
 import { normalUuid } from '../../placement/uuid.ts';
 import { ApiError } from '../../rest/errors.ts';

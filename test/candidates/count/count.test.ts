@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import fc from 'fast-check';
-import { type Kinds, mostTeams } from '../../../src/candidates/count/pairing.ts';
 import type { Fleet } from '../../../src/fleet/fleet.ts';
+import { type Kinds, mostTeams } from '../../../src/search/count/pairing.ts';
 import { createFleet } from '../../fleet/made_up_fleet.ts';
 import { crowdedRequest, crowdedTree } from '../crowded.ts';
 import { groupOf, requestOf } from '../plain_request.ts';

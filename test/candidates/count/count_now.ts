@@ -1,7 +1,7 @@
-import { type CountOptions, countPlacements, type PlacementCount } from '../../../src/candidates/count/count.ts';
-import type { CandidateRequest } from '../../../src/candidates/request.ts';
 import type { Fleet } from '../../../src/fleet/fleet.ts';
 import { atOnce } from '../../../src/rest/pieces.ts';
+import { type CountOptions, countPlacements, type PlacementCount } from '../../../src/search/count/count.ts';
+import type { CandidateRequest } from '../../../src/search/request.ts';
 
 /** Counts without a pause. */
 export const countNow = (fleet: Fleet, request: CandidateRequest, options: CountOptions): PlacementCount =>

@@ -1,4 +1,4 @@
-import type { CandidateRequest } from '../../../src/candidates/request.ts';
+import type { CandidateRequest } from '../../../src/search/request.ts';
 import { candidatesAt, capacityOf } from '../oracle.ts';
 import type { ClassName, Topology } from '../topology.ts';
 

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import type { CandidateRequest } from '../../../src/candidates/request.ts';
+import type { CandidateRequest } from '../../../src/search/request.ts';
 import { crowdedRequest, crowdedTree } from '../crowded.ts';
 import { anyRequest } from '../random_request.ts';
 import { anyTopology } from '../random_topology.ts';

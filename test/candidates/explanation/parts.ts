@@ -1,4 +1,4 @@
-import { anyTree, type CandidateRequest, type RequestGroup } from '../../../src/candidates/request.ts';
+import { anyTree, type CandidateRequest, type RequestGroup } from '../../../src/search/request.ts';
 
 /** One condition as it stands in a query, and how it is taken out of a request. */
 export type Part = {

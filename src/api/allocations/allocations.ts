@@ -1,0 +1,196 @@
+import { failureKind } from '../../../db/engine/failure_kind.ts';
+import { isStorable } from '../../../db/engine/storable.ts';
+import { deleteSeenAllocations } from '../../../db/statements/claims/delete_allocations.ts';
+import { isByQuery } from '../../claims/claim.ts';
+import type { ClaimOutcome, ConsumerOutcome } from '../../claims/outcome.ts';
+import { allocationsTag, unknownType } from '../../placement/entity_tag.ts';
+import { isUuidLike, normalUuid } from '../../placement/uuid.ts';
+import { type Answer, type ApiRequest, type Endpoint, noContent } from '../../rest/endpoint.ts';
+import { badRequest, notFound } from '../../rest/errors.ts';
+import { since } from '../../rest/microversions.ts';
+import { bySince } from '../../rest/versions.ts';
+import { untilWritten } from '../../writes/judged_writes.ts';
+import { newest, preconditionFailed, requireMatch, tagged, takesIfMatch } from '../answer_headers.ts';
+import { contentOf, endText, generationOfRow, goesOn } from '../consumers/content.ts';
+import type { Dependencies } from '../dependencies.ts';
+import { besideDryRun, consumersBodies, placedConsumers, putBodies } from './bodies.ts';
+import {
+  allocationsOf,
+  answerTo,
+  asksForDryRun,
+  claimOf,
+  consumerClaim,
+  expectKnownOnly,
+  refuseDryRunOfUrl,
+  writeClaim,
+} from './claim_requests.ts';
+
+// Routes
+
+const one = { path: '/allocations/:consumer_uuid', since: since.firstVersion } as const;
+const rule = (verb: string) => `placement:allocations:${verb}`;
+
+export const allocationEndpoints: readonly Endpoint<Dependencies>[] = [
+  {
+    method: 'POST',
+    path: '/allocations',
+    since: since.severalConsumers,
+    policy: rule('manage'),
+    wantsJson: true,
+    ...takesIfMatch,
+    handle: post,
+  },
+  { ...one, method: 'GET', policy: rule('list'), answersJson: true, handle: show },
+  { ...one, method: 'PUT', policy: rule('update'), wantsJson: true, ...takesIfMatch, handle: put },
+  { ...one, method: 'DELETE', policy: rule('delete'), ...takesIfMatch, handle: remove },
+];
+
+// Request schemas
+
+const postBodies = consumersBodies(1);
+
+// Handlers
+
+async function show(request: ApiRequest, { allocationReads, config }: Dependencies): Promise<Answer> {
+  const uuid = request.param('consumer_uuid');
+  const rows = await allocationReads.ofConsumer(uuid, { withFormer: goesOn(request.version) });
+  const byProvider = new Map<string, { resources: Record<string, number>; generation: number }>();
+  for (const { provider_uuid, provider_generation, class_name, used } of rows) {
+    const entry = byProvider.get(provider_uuid) ?? { resources: {}, generation: provider_generation };
+    entry.resources[class_name] = used;
+    byProvider.set(provider_uuid, entry);
+  }
+  const allocations = Object.fromEntries(byProvider);
+  const lastModified = newest(rows.map(({ modified }) => modified ?? undefined));
+  const content = contentOf(rows, config);
+  const [first] = rows;
+  // A consumer without allocations does not exist, so it has no tag.
+  if (content === undefined || first === undefined) return { status: 200, json: { allocations }, lastModified };
+  const { version } = request;
+  const json = {
+    allocations,
+    ...(version >= since.allocationsByProvider ? { project_id: content.projectId, user_id: content.userId } : {}),
+    ...(version >= since.consumerGenerations ? { consumer_generation: generationOfRow(request, first) } : {}),
+    ...(version >= since.consumerTypes ? { consumer_type: content.consumerType ?? unknownType } : {}),
+    ...(version >= since.terms ? { expires_at: endText(first.expires) } : {}),
+  };
+  return { status: 200, ...tagged(request, json, () => allocationsTag(content)), lastModified };
+}
+
+async function put(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
+  const uuid = request.param('consumer_uuid');
+  if (!isUuidLike(uuid)) throw badRequest(`Malformed consumer_uuid: ${uuid}`);
+  const body = await request.json(bySince(putBodies, request.version));
+  const isDryRun = asksForDryRun(request, body);
+  return answerTo(isDryRun, async () => {
+    const consumer = consumerClaim(normalUuid(uuid), body, request, dependencies.config);
+    const outcome = await writeClaim(dependencies, claimOf([consumer], request), {
+      isDryRun,
+      version: request.version,
+      notFound: `Unable to allocate inventory for consumer ${consumer.uuid}:`,
+    });
+    const [placed] = outcome.consumers;
+    if (placed === undefined) return noContent;
+    return { status: 200, json: outcomeJson(placed, outcome, request), etag: placed.etag ?? undefined };
+  });
+}
+
+async function post(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
+  const body = await postBody(request);
+  const { isDryRun } = body;
+  return answerTo(isDryRun, async () => {
+    const consumers = expectKnownOnly(
+      Object.entries(body.consumers).map(([uuid, consumer]) =>
+        consumerClaim(uuid, consumer, request, dependencies.config),
+      ),
+    );
+    if (request.ifMatch !== undefined && consumers.every(({ expected }) => expected === undefined)) {
+      throw preconditionFailed('What consumers have of which all are new');
+    }
+    const claim = claimOf(consumers, request);
+    const writing = { isDryRun, version: request.version, notFound: 'Unable to allocate inventory' };
+    const outcome = await writeClaim(dependencies, claim, writing);
+    if (!isByQuery(claim)) return noContent;
+    return {
+      status: 200,
+      json: Object.fromEntries(outcome.consumers.map((each) => [each.uuid, outcomeJson(each, outcome, request)])),
+    };
+  });
+}
+
+async function postBody(request: ApiRequest) {
+  if (request.version < since.placing) {
+    return { isDryRun: false, consumers: await request.json(bySince(postBodies, request.version)) };
+  }
+  const { dry_run: dryRun, ...consumers } = await request.json(besideDryRun);
+  return {
+    isDryRun: asksForDryRun(request, { dry_run: dryRun }),
+    consumers: await request.check(consumers, bySince(placedConsumers, request.version)),
+  };
+}
+
+async function remove(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
+  const uuid = request.param('consumer_uuid');
+  refuseDryRunOfUrl(
+    request,
+    'dry_run is a field of the body of PUT and POST; DELETE has no dry run. Nothing was deleted.',
+  );
+  return untilWritten(async () => {
+    try {
+      if (request.ifMatch === undefined) await removeAny(uuid, dependencies);
+      else if (!(await removeSeen(uuid, request, dependencies))) return undefined;
+      return noContent;
+    } catch (error) {
+      // A transaction that lost a race has deleted nothing.
+      if (failureKind(error) === 'lost race') return undefined;
+      throw error;
+    }
+  });
+}
+
+const nothingToDelete = (uuid: string) => notFound(`No allocations for consumer '${uuid}'`);
+
+async function removeAny(uuid: string, { deletions }: Dependencies): Promise<void> {
+  if (!isStorable(uuid) || (await deletions.delete(uuid)) === 0) throw nothingToDelete(uuid);
+}
+
+/**
+ * @returns false where another request changed the allocations after they were read here: If-Match must be checked
+ *   again.
+ */
+async function removeSeen(
+  uuid: string,
+  request: ApiRequest,
+  { database, allocationReads, config }: Dependencies,
+): Promise<boolean> {
+  const rows = await allocationReads.ofConsumer(uuid);
+  const content = contentOf(rows, config);
+  if (content === undefined) throw nothingToDelete(uuid);
+  requireMatch(request, allocationsOf(uuid), () => allocationsTag(content));
+  const seen = { generation: rows[0]?.consumer_generation ?? null, allocations: rows };
+  return (await deleteSeenAllocations(database, uuid, seen)) > 0;
+}
+
+/** A consumer after a claim, as GET shows it, and the mappings of one by query. */
+function outcomeJson(
+  { allocations, mappings, projectId, userId, generation, consumerType, etag, expiresAtMs }: ConsumerOutcome,
+  { generations }: ClaimOutcome,
+  { version }: Pick<ApiRequest, 'version'>,
+): object {
+  if (allocations.size === 0) return { allocations: {} };
+  return {
+    allocations: Object.fromEntries(
+      Array.from(allocations, ([uuid, resources]) => [
+        uuid,
+        { resources: Object.fromEntries(resources), generation: generations.get(uuid) },
+      ]),
+    ),
+    ...(mappings === undefined ? {} : { mappings: Object.fromEntries(mappings) }),
+    project_id: projectId,
+    user_id: userId,
+    consumer_generation: generation,
+    consumer_type: consumerType ?? unknownType,
+    etag,
+    ...(version >= since.terms ? { expires_at: endText(expiresAtMs === null ? null : new Date(expiresAtMs)) } : {}),
+  };
+}

@@ -1,0 +1,247 @@
+import { isStorable } from '../../../db/engine/storable.ts';
+import {
+  type Claim,
+  ClaimRefused,
+  type ConsumerClaim,
+  type InventoryFault,
+  type PlacementQuery,
+  type RefusalReason,
+} from '../../claims/claim.ts';
+import type { ClaimOutcome } from '../../claims/outcome.ts';
+import { placingOrder } from '../../claims/placing_order.ts';
+import type { Config } from '../../config/config.ts';
+import { unknownType } from '../../placement/entity_tag.ts';
+import type { Answer, ApiRequest } from '../../rest/endpoint.ts';
+import { ApiError, badRequest, conflict, type ErrorCode, errorCodes } from '../../rest/errors.ts';
+import { since } from '../../rest/microversions.ts';
+import { parseQuery } from '../../rest/query_string.ts';
+import { pythonRepr } from '../../rest/schema_complaint.ts';
+import { conditionsOf } from '../../search/conditions.ts';
+import { preconditionFailed } from '../answer_headers.ts';
+import { parseCandidateRequest, queryParameters } from '../candidates/query.ts';
+import { goesOn, incompleteOwner, termOf } from '../consumers/content.ts';
+import type { Dependencies } from '../dependencies.ts';
+import type { ConsumerBody } from './bodies.ts';
+
+/** The claim for one consumer of a body, at any version. */
+export function consumerClaim(
+  uuid: string,
+  body: ConsumerBody,
+  { version, ifMatch }: Pick<ApiRequest, 'version' | 'ifMatch'>,
+  config: Config,
+): ConsumerClaim {
+  const incomplete = incompleteOwner(config);
+  const { allocations = {} } = body;
+  const listed = Array.isArray(allocations)
+    ? allocations.map((allocation) => [allocation.resource_provider.uuid, allocation.resources] as const)
+    : Object.entries(allocations).map(([provider, { resources }]) => [provider, resources] as const);
+  return {
+    ...(version >= since.placing ? queriesOf(uuid, body, version) : {}),
+    ...termOf(uuid, body, config),
+    uuid,
+    knownGeneration: version >= since.consumerGenerations ? (body.consumer_generation ?? null) : undefined,
+    generationGoesOn: goesOn(version),
+    // Before 1.8 the body has no project and user: the configured ones are written, even over others that the consumer
+    // has.
+    projectId: body.project_id ?? incomplete.projectId,
+    userId: body.project_id === undefined ? incomplete.userId : (body.user_id ?? incomplete.userId),
+    consumerType: body.consumer_type === unknownType ? undefined : body.consumer_type,
+    expected: ifMatch && { ifMatch, incompleteOwner: incomplete },
+    allocations: new Map(listed.map(([provider, resources]) => [provider, new Map(Object.entries(resources))])),
+  };
+}
+
+/**
+ * If-Match applies only to the consumers that the client knows. A consumer that is new (its generation is null) has no
+ * tag, and the claim is refused anyway where it has allocations.
+ */
+export const expectKnownOnly = (claims: readonly ConsumerClaim[]): readonly ConsumerClaim[] =>
+  claims.map((claim) => (claim.knownGeneration === null ? { ...claim, expected: undefined } : claim));
+
+/** The beginning of a sentence about the allocations of a consumer, for errors of If-Match. */
+export const allocationsOf = (uuid: string): string => `What consumer ${uuid} has`;
+const inventoriesOf = (uuid: string): string => `What resource provider ${uuid} has`;
+
+/** The words of a refusal that differ between kinds of requests, and the version, which has some codes or not. */
+type Wording = { readonly version: number; readonly notFound: string; readonly concurrentUpdate?: string };
+
+/** How the claim of a request is written, or only judged. */
+type Writing = Wording & { readonly isDryRun: boolean };
+
+/** Writes the claim of a request. @throws ApiError 400, 409 or 412 that says why it was refused. */
+export async function writeClaim({ claims }: Dependencies, claim: Claim, writing: Writing): Promise<ClaimOutcome> {
+  try {
+    return await (writing.isDryRun ? claims.tryOut(claim) : claims.write(claim));
+  } catch (error) {
+    if (!(error instanceof ClaimRefused)) throw error;
+    throw refusals[error.reason](error, writing);
+  }
+}
+
+/**
+ * Whether a body asks for a dry run.
+ *
+ * @throws ApiError 400 if `dry_run` is a parameter of the URL. Other unknown parameters are ignored, but a claim with
+ *   this one would be written although the client wanted only to try it
+ */
+export function asksForDryRun(request: ApiRequest, body: object): boolean {
+  refuseDryRunOfUrl(request, 'dry_run is a field of the body, not a parameter of the URL. Nothing was written.');
+  return 'dry_run' in body && body.dry_run === true;
+}
+
+/** @throws ApiError 400 if `dry_run` is a parameter of the URL */
+export function refuseDryRunOfUrl(request: ApiRequest, why: string): void {
+  if (request.version >= since.placing && request.query().all('dry_run').length > 0) throw badRequest(why);
+}
+
+/** Answers a request whose body was read. The answer to a dry run has a header that says so, and so has a refusal. */
+export async function answerTo(isDryRun: boolean, answer: () => Promise<Answer>): Promise<Answer> {
+  if (!isDryRun) return answer();
+  try {
+    return { ...(await answer()), ...dryRunHeaders };
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    const { status, message, sentence, code, vary } = error;
+    const headers = { ...error.headers, ...dryRunHeaders.headers };
+    throw new ApiError(status, message, { code, vary, headers, ...(sentence === undefined ? {} : { sentence }) });
+  }
+}
+
+const dryRunHeaders = { headers: { 'placement-dry-run': 'true' } } as const;
+
+const refusals: Readonly<Record<RefusalReason, (refused: ClaimRefused, wording: Wording) => ApiError>> = {
+  'unmatched consumer': ({ message: uuid }) => preconditionFailed(allocationsOf(uuid)),
+  'unmatched inventories': ({ message: uuid }) => preconditionFailed(inventoriesOf(uuid)),
+  'consumer generation': ({ message }) => conflict(message, errorCodes.concurrentUpdate),
+  'provider generation': ({ message }) => conflict(message, errorCodes.concurrentUpdate),
+  'unknown provider': ({ message }) => badRequest(message),
+  'unknown inventory provider': ({ message }) => badRequest(message, errorCodes.providerNotFound),
+  'unknown class': ({ message }, { notFound }) => badRequest(`${notFound} ${message}`),
+  'invalid inventory': ({ message, fault }, { version }) =>
+    conflict(
+      `Unable to allocate inventory: ${message}`,
+      fault === undefined || version < since.consumers ? errorCodes.undefined : faultCodes[fault],
+    ),
+  'inventory in use': ({ message }) => conflict(`update conflict: ${message}`, errorCodes.inventoryInUse),
+  'no candidates': ({ message }) => conflict(message, errorCodes.noCandidates),
+  'query too wide': ({ message }) => badRequest(message, errorCodes.queryTooWide),
+  query: ({ message }) => badRequest(message),
+  'concurrent update': ({ message }, { concurrentUpdate }) =>
+    conflict(
+      `${concurrentUpdate ?? 'Inventory and/or allocations changed while attempting to allocate:'} ${message}`,
+      errorCodes.concurrentUpdate,
+    ),
+};
+
+/** From 1.41 on; upstream's versions have no code for these. */
+const faultCodes: Readonly<Record<InventoryFault, ErrorCode>> = {
+  absent: errorCodes.inventoryAbsent,
+  constraints: errorCodes.inventoryConstraints,
+  capacity: errorCodes.capacityExceeded,
+};
+
+/*
+ * Claims by query: `candidates` in the place of `allocations`, from microversion 1.43 on.
+ */
+
+const parameters = queryParameters(['limit']);
+
+/** How many queries a consumer may have, of which the first that fits counts. */
+const mostQueries = 8;
+
+/** How long one of them may be, in bytes of UTF-8. */
+const longestQuery = 16_384;
+
+/** How many consumers of one POST may be by query. */
+const mostPlaced = 500;
+
+/**
+ * The queries of a consumer in a body; none where it has allocations.
+ *
+ * @throws ApiError 400 that names the consumer, the parameter and the value
+ */
+function queriesOf(uuid: string, body: ConsumerBody, version: number): Pick<ConsumerClaim, 'queries'> {
+  const { candidates } = body;
+  if (candidates === undefined) {
+    if (body.allocations === undefined) throw refused(uuid, "one of 'allocations' and 'candidates' is required.");
+    return {};
+  }
+  for (const key of ['allocations', 'mappings'] as const) {
+    if (body[key] === undefined) continue;
+    throw refused(uuid, `'candidates' cannot stand together with '${key}'. Got: ${pythonRepr(body[key])}`);
+  }
+  const texts: readonly unknown[] = Array.isArray(candidates) ? candidates : [candidates];
+  if (texts.length === 0 || texts.length > mostQueries) {
+    throw refused(uuid, `'candidates' has ${texts.length} queries, and may have 1 to ${mostQueries}.`);
+  }
+  return { queries: texts.map((text) => readQuery(uuid, text, version)) };
+}
+
+/** So many queries are kept, and so long ones: the same flavors are asked for again and again. */
+const keptQueries = 1000;
+const longestKept = 1000;
+const kept = new Map<string, PlacementQuery>();
+
+/** Reads a query, or finds it among those that were read before; one that names consumers does not come again. */
+function readQuery(uuid: string, text: unknown, version: number): PlacementQuery {
+  const key = `${version} ${text}`;
+  const known = typeof text === 'string' ? kept.get(key) : undefined;
+  if (known !== undefined) return known;
+  const query = parseText(uuid, text, version);
+  const { request } = query;
+  if (key.length <= longestKept && request.with.length + request.apartFrom.length === 0) {
+    if (kept.size >= keptQueries) kept.clear();
+    kept.set(key, query);
+  }
+  return query;
+}
+
+function parseText(uuid: string, text: unknown, version: number): PlacementQuery {
+  if (typeof text !== 'string') {
+    throw refused(uuid, `'candidates' is not a query string or a list of query strings. Got: ${pythonRepr(text)}`);
+  }
+  const bytes = Buffer.byteLength(text);
+  if (bytes > longestQuery) {
+    throw refused(uuid, `'candidates' has ${bytes} bytes, and may have ${longestQuery}. Got: ${pythonRepr(text)}`);
+  }
+  if (!isStorable(text))
+    throw refused(uuid, `'candidates' contains a NUL or a lone surrogate. Got: ${pythonRepr(text)}`);
+  try {
+    const query = parseQuery(`?${text}`); // so that a '?' of its own is part of the first name, as in a URL
+    const limit = query.last('limit');
+    if (limit !== undefined) throw badRequest(`'limit' was unexpected, since one candidate is taken. Got: ${limit}`);
+    const request = parseCandidateRequest(query, version, parameters);
+    return { request, conditions: conditionsOf(query, request) };
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    throw badRequest(
+      `candidates of consumer ${uuid}: ${error.sentence ?? error.message} (in ${pythonRepr(text)})`,
+      error.code,
+    );
+  }
+}
+
+const refused = (uuid: string, problem: string): ApiError => badRequest(`Consumer ${uuid}: ${problem}`);
+
+/**
+ * The claim of some consumers.
+ *
+ * @throws ApiError 403 where queries are not allowed to this client, and 400 for too many of them
+ */
+export function claimOf(consumers: readonly ConsumerClaim[], request: ApiRequest): Claim {
+  const count = consumers.filter(({ queries }) => queries !== undefined).length;
+  if (count === 0) return { consumers, inventories: [] };
+  request.requireRule('placement:allocation_candidates:list');
+  if (count > mostPlaced) {
+    throw badRequest(`The body has 'candidates' for ${count} consumers, and may have it for ${mostPlaced}.`);
+  }
+  const order = placingOrder(consumers);
+  if ('circle' in order) {
+    const [first = ''] = order.circle;
+    throw badRequest(
+      `Each of the consumers ${order.circle.join(', ')} names the next one in 'with' of its 'candidates', and the last one names ` +
+        `${first}: none of them can be placed first.`,
+    );
+  }
+  return { consumers, inventories: [], placing: order.placing };
+}

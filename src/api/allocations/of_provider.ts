@@ -1,0 +1,130 @@
+import type { ProviderAllocationRow } from '../../../db/statements/claims/read_provider_allocations.ts';
+import type { Answer, ApiRequest, Endpoint } from '../../rest/endpoint.ts';
+import { noSuchProvider, notFound } from '../../rest/errors.ts';
+import type { ChunkMaker } from '../../rest/json_body.ts';
+import {
+  few,
+  inOrderOfMembers,
+  type ListForm,
+  listText,
+  madeInTurns,
+  notOfTheFleet,
+  writeList,
+} from '../../rest/made_in_turns.ts';
+import { since } from '../../rest/microversions.ts';
+import { atOnce, type Pieces, type Turns } from '../../rest/pieces.ts';
+import { numbersAsWritten } from '../../rest/python_numbers.ts';
+import { changesToken, newest } from '../answer_headers.ts';
+import { generationOfRow, goesOn } from '../consumers/content.ts';
+import type { Dependencies } from '../dependencies.ts';
+
+// Routes
+
+export const providerAllocationEndpoints: readonly Endpoint<Dependencies>[] = [
+  {
+    method: 'GET',
+    path: '/resource_providers/:uuid/allocations',
+    since: since.firstVersion,
+    policy: 'placement:resource_providers:allocations:list',
+    answersJson: true,
+    handle: show,
+  },
+];
+
+// Handlers
+
+async function show(request: ApiRequest, { allocationReads, fleet }: Dependencies): Promise<Answer> {
+  const uuid = request.param('uuid');
+  // The token is of a moment before the allocations are read.
+  if (request.version >= since.following) await fleet.fresh();
+  const token = changesToken(request, fleet);
+  const rows = await allocationReads.onProvider(uuid, { withFormer: goesOn(request.version) });
+  const [first] = rows;
+  if (first === undefined) throw notFound(`Resource provider '${uuid}' not found: ${noSuchProvider(uuid)}`);
+  return {
+    status: 200,
+    ...(await bodyOf(request, rows, first)),
+    lastModified: newest(rows.map(({ modified }) => modified ?? undefined)),
+    ...token,
+  };
+}
+
+type Allocation = { resources: Record<string, number>; consumer_generation?: number | null };
+
+async function bodyOf(
+  request: ApiRequest,
+  rows: readonly ProviderAllocationRow[],
+  { provider_generation: generation }: ProviderAllocationRow,
+): ReturnType<typeof madeInTurns> {
+  const form: ListForm<readonly [uuid: string, Allocation]> = {
+    begin: '{"allocations":{',
+    textOf: ([uuid, allocation]) => `${JSON.stringify(uuid)}:${JSON.stringify(allocation)}`,
+    separator: ',',
+    end: `},"resource_provider_generation":${generation}}`,
+  };
+  if (rows.length <= few) return { body: listText(inOrderOfMembers(atOnce(byConsumer(request, rows))), form) };
+  return madeInTurns(request, notOfTheFleet, (turns) => write(request, rows, form, turns));
+}
+
+function* write(
+  request: ApiRequest,
+  rows: readonly ProviderAllocationRow[],
+  form: ListForm<readonly [uuid: string, Allocation]>,
+  turns: Turns,
+): ChunkMaker {
+  const allocations = yield* byConsumer(request, rows, turns);
+  yield* writeList(turns, inOrderOfMembers(allocations), form);
+}
+
+/** The allocations of a provider, by the UUID of the consumer. */
+function* byConsumer(
+  request: ApiRequest,
+  rows: readonly ProviderAllocationRow[],
+  turns?: Turns,
+): Pieces<ReadonlyMap<string, Allocation>> {
+  const allocations = new Map<string, Allocation>();
+  for (const row of rows) {
+    if (turns?.isOver(roundsPerRow)) yield undefined;
+    const { consumer_uuid, class_name, used } = row;
+    if (consumer_uuid === null || class_name === null || used === null) continue;
+    const entry = allocations.get(consumer_uuid) ?? {
+      resources: {},
+      ...(request.version >= since.consumerGenerations ? { consumer_generation: generationOfRow(request, row) } : {}),
+    };
+    entry.resources[class_name] = used;
+    allocations.set(consumer_uuid, entry);
+  }
+  return allocations;
+}
+
+/** How long a row takes, in rounds of `Turns.isOver`: a shared pool may have a hundred thousand. */
+const roundsPerRow = 5;
+
+/** The numbers of an inventory as a request wrote them, for JSON.stringify. */
+export type WrittenNumbers = { readonly [field in Field]?: unknown };
+
+const fields = ['total', 'reserved', 'min_unit', 'max_unit', 'step_size', 'allocation_ratio'] as const;
+type Field = (typeof fields)[number];
+
+/** An integer as the ratio, or another field that is written as a floating-point number. */
+const unusual =
+  /"allocation_ratio"\s*:\s*-?\d+\s*[,}]|"(?:total|reserved|min_unit|max_unit|step_size)"\s*:\s*-?\d+[.eE]|\\/;
+
+/**
+ * The numbers of a body with inventories, where it writes some in another way than GET shows them. The answer to such a request has
+ * them as they were sent: `"allocation_ratio": 16` and not 16.0.
+ *
+ * @param text the body, which is valid
+ * @param name of the resource class, in a body with several inventories
+ */
+export function writtenNumbers(text: string): (name?: string) => WrittenNumbers | undefined {
+  // Programs of OpenStack write ratios with a point, and integers without one.
+  if (!unusual.test(text)) return () => undefined;
+  const body = Object(numbersAsWritten(text));
+  return (name) => {
+    const inventory = Object(name === undefined ? body : Object(body.inventories)[name]);
+    return Object.fromEntries(
+      fields.flatMap((field) => (Object.hasOwn(inventory, field) ? [[field, inventory[field]]] : [])),
+    );
+  };
+}

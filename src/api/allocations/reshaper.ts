@@ -1,0 +1,84 @@
+import type * as v from 'valibot';
+import { type Answer, type ApiRequest, type Endpoint, noContent } from '../../rest/endpoint.ts';
+import { keyed, object } from '../../rest/json_schema.ts';
+import { since } from '../../rest/microversions.ts';
+import { bySince } from '../../rest/versions.ts';
+import { takesIfMatch } from '../answer_headers.ts';
+import type { Dependencies } from '../dependencies.ts';
+import { inventoryFields, providerInventoriesBodies } from '../resource_providers/inventory_bodies.ts';
+import { consumersBodies, dryRun, uuidKeyPattern } from './bodies.ts';
+import { answerTo, asksForDryRun, consumerClaim, expectKnownOnly, writeClaim } from './claim_requests.ts';
+
+// Routes
+
+export const reshaperEndpoints: readonly Endpoint<Dependencies>[] = [
+  {
+    method: 'POST',
+    path: '/reshaper',
+    since: since.reshaper,
+    policy: 'placement:reshaper:reshape',
+    wantsJson: true,
+    ...takesIfMatch,
+    handle: reshape,
+  },
+];
+
+// Request schemas
+
+const byProvider = <Inventories extends v.GenericSchema>(inventories: Inventories) =>
+  keyed(uuidKeyPattern, inventories, { minProperties: 1 });
+const [echoingInventories, plainInventories] = providerInventoriesBodies;
+const inventories = byProvider(plainInventories.schema);
+const withAllocations = <Allocations extends v.GenericSchema>(allocations: Allocations) =>
+  object({ inventories, allocations });
+
+const [timed, echoing, typed, mapped, guarded] = consumersBodies(0);
+const echoed = {
+  inventories: byProvider(echoingInventories.schema),
+  allocations: echoing.schema,
+};
+const bodies = [
+  { since: since.terms, schema: object({ ...echoed, allocations: timed.schema, ...dryRun }) },
+  { since: since.placing, schema: object({ ...echoed, ...dryRun }) },
+  { since: since.entityTags, schema: object(echoed) },
+  { since: since.consumerTypes, schema: withAllocations(typed.schema) },
+  { since: since.mappings, schema: withAllocations(mapped.schema) },
+  { since: since.reshaper, schema: withAllocations(guarded.schema) },
+] as const;
+
+// Handlers
+
+/**
+ * Moves inventories between providers together with the allocations on them, in one transaction. Consumers keep their
+ * terms, because the reshaper only moves what they have to other providers.
+ */
+async function reshape(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
+  const body = await request.json(bySince(bodies, request.version));
+  const isDryRun = asksForDryRun(request, body);
+  return answerTo(isDryRun, async () => {
+    await writeClaim(
+      dependencies,
+      {
+        consumers: expectKnownOnly(
+          Object.entries(body.allocations).map(([uuid, consumer]) => ({
+            ...consumerClaim(uuid, consumer, request, dependencies.config),
+            term: 'carried over' as const,
+          })),
+        ),
+        inventories: Object.entries(body.inventories).map(([providerUuid, of]) => ({
+          providerUuid,
+          knownGeneration: of.resource_provider_generation,
+          ifMatch: request.ifMatch,
+          inventories: new Map(Object.entries(of.inventories).map(([name, record]) => [name, inventoryFields(record)])),
+        })),
+      },
+      {
+        isDryRun,
+        version: request.version,
+        notFound: 'malformed reshaper data:',
+        concurrentUpdate: 'update conflict:',
+      },
+    );
+    return noContent;
+  });
+}

@@ -1,0 +1,77 @@
+import * as v from 'valibot';
+import { tokenOf } from '../fleet/changes/token.ts';
+import type { FleetKeeper } from '../fleet/keeper.ts';
+import { type EntityTag, isMatch } from '../placement/entity_tag.ts';
+import type { Answer, ApiRequest } from '../rest/endpoint.ts';
+import { ApiError, errorCodes } from '../rest/errors.ts';
+import { text } from '../rest/json_schema.ts';
+import { since } from '../rest/microversions.ts';
+
+/**
+ * The header with the token of what the fleet shows now, from 1.44 on: a client that has read the answer follows the changes from
+ * there. It must be called after the refresh, before the handler waits for anything else.
+ */
+export const changesToken = (
+  { version }: Pick<ApiRequest, 'version'>,
+  { recent }: Pick<FleetKeeper, 'recent'>,
+): Pick<Answer, 'headers'> =>
+  version >= since.following ? { headers: { 'placement-changes-token': tokenOf(recent.position) } } : {};
+
+/** The time for Last-Modified: the newest of several times, or now where there is none. */
+export function newest(timesMs: Iterable<number | undefined>): Date {
+  let latest: number | undefined;
+  for (const time of timesMs) if (time !== undefined && (latest === undefined || time > latest)) latest = time;
+  return latest === undefined ? new Date() : new Date(latest);
+}
+
+/** When a provider, trait or class was last written, in milliseconds since 1970. */
+export function modifiedAtMs(row: {
+  readonly createdAtSeconds: number | undefined;
+  readonly updatedAtSeconds: number | undefined;
+}): number | undefined {
+  const seconds = row.updatedAtSeconds ?? row.createdAtSeconds;
+  return seconds === undefined ? undefined : seconds * 1000;
+}
+
+/** For endpoints that change a resource with a tag. */
+export const takesIfMatch = { ifMatchSince: since.entityTags } as const;
+
+/**
+ * Allows the field `etag` in a body, so that a client can send back what it has read. The field is ignored: only
+ * If-Match is a condition.
+ */
+export const echoedTag = { etag: v.optional(text()) };
+
+/** The body of an answer and the tag of what it represents: from 1.40 on in the field `etag` and in the header. */
+export function tagged<Body extends object>(
+  request: ApiRequest,
+  json: Body,
+  tag: () => EntityTag,
+): Pick<Answer, 'etag'> & { readonly json: Body & { readonly etag?: EntityTag } } {
+  if (request.version < since.entityTags) return { json };
+  const etag = tag();
+  return { json: { ...json, etag }, etag };
+}
+
+/** The tag of an answer without a body, from 1.40 on. */
+export const headerTag = (request: ApiRequest, tag: () => EntityTag): Pick<Answer, 'etag'> =>
+  request.version < since.entityTags ? {} : { etag: tag() };
+
+/**
+ * Checks a resource against If-Match, if the request has one.
+ *
+ * @param what names the resource, as the beginning of a sentence
+ * @param tag the tag of the resource as it is; undefined where the resource does not exist
+ * @throws ApiError 412
+ */
+export function requireMatch(request: ApiRequest, what: string, tag: () => EntityTag | undefined): void {
+  if (request.ifMatch !== undefined && !isMatch(request.ifMatch, tag())) throw preconditionFailed(what);
+}
+
+/** A 412. @param what names the resource, as the beginning of a sentence */
+export const preconditionFailed = (what: string): ApiError =>
+  new ApiError(
+    412,
+    `${what} is not what If-Match says: it was changed, or is not there. Read it again, and decide by what it is now.`,
+    { code: errorCodes.preconditionFailed },
+  );

@@ -1,0 +1,207 @@
+import type { Fleet } from '../../fleet/fleet.ts';
+import { nameOf } from '../../fleet/names.ts';
+import { findingsOf, type Provider, treeOf } from '../../fleet/provider.ts';
+import { capacity } from '../../placement/inventory.ts';
+import type { ChunkMaker } from '../../rest/json_body.ts';
+import { since } from '../../rest/microversions.ts';
+import { roundsPerLook, type Turns } from '../../rest/pieces.ts';
+import { exactNumber } from '../../rest/python_numbers.ts';
+import { type Candidate, takenByProvider } from '../../search/candidate.ts';
+import type { CandidateRequest } from '../../search/request.ts';
+import { asciiJson } from '../../text/ascii_json.ts';
+import { jsonWriter, separator } from './json_writer.ts';
+import { candidatePatterns } from './patterns.ts';
+
+/** After so many candidates or trees the turns are asked, some 0.5 ms; a pause costs more, as others then write in memory of their own. */
+const candidatesPerQuestion = 256;
+
+/** The turns are also asked after so much text of large trees, in bytes: to make it takes up to 2 ms. Texts of small trees do not count. */
+const [textPerQuestion, smallText] = [256 * 1024, 4 * 1024];
+
+/**
+ * Generates the JSON of the answer in chunks: the candidates as they are found, then the summaries of the providers
+ * that they use. It is written as bytes and not as strings, since most of it is copied from what was written before.
+ *
+ * Between two chunks the fleet may change, if its moment is held (src/fleet/held_moments.ts).
+ */
+export function* candidatesJson(
+  fleet: Fleet,
+  request: CandidateRequest,
+  candidates: Iterable<Candidate | undefined>,
+  version: number,
+  turns?: Turns,
+): ChunkMaker {
+  const json = jsonWriter();
+  const names = { traits: fleet.traits, classes: fleet.classes };
+  // From 1.29 on: the trees that candidates use, by their roots. In the first chunk each with its summaries, which are at hand
+  // when its candidates are found; later they are not kept, since a slow client may leave them in memory for long.
+  const roots = new Set<Provider>();
+  const summaries: Buffer[] = [];
+  let keepsSummaries = true;
+  const providers = new Set<Provider>();
+  let latest: Provider | undefined;
+  /** The text of large trees since the turns were asked last, in bytes. To count that of all trees takes a twentieth of the time. */
+  let ofLarge = 0;
+  const noteTree = ({ root }: Provider): void => {
+    if (root !== latest && !roots.has(root)) {
+      roots.add(root);
+      if (keepsSummaries) {
+        const summary = treeSummary(fleet, names, root);
+        summaries.push(summary);
+        if (summary.length > smallText) ofLarge += summary.length;
+      }
+    }
+    latest = root;
+  };
+  const note = version >= since.nestedCandidates ? noteTree : (provider: Provider) => providers.add(provider);
+  const bytesOf = candidatePatterns(candidateForm(names, version), note);
+  let skipped: number = separator.length;
+  /** How many candidates were written, and how many of them when a result was noted last. */
+  let written = 0;
+  let noted = 0;
+  json.text('{"allocation_requests": [');
+  for (const candidate of candidates) {
+    if (candidate === undefined) {
+      if (written > noted) turns?.noteResult();
+      noted = written;
+      yield undefined;
+      continue;
+    }
+    json.bytes(bytesOf(candidate), skipped);
+    skipped = 0;
+    written += 1;
+    if (ofLarge > textPerQuestion || written % candidatesPerQuestion === 0) {
+      ofLarge = 0;
+      noted = written;
+      turns?.noteResult();
+      if (turns?.isOver(roundsPerLook)) yield undefined;
+    }
+    if (!json.isFull()) continue;
+    yield json.take();
+    keepsSummaries = false;
+    summaries.length = 0;
+  }
+  json.text('], "provider_summaries": {');
+  skipped = separator.length;
+  written = 0;
+  for (const root of roots) {
+    const summary = summaries[written++] ?? treeSummary(fleet, names, root);
+    json.bytes(summary, skipped);
+    skipped = 0;
+    if (summary.length > smallText) ofLarge += summary.length;
+    if (ofLarge > textPerQuestion || written % candidatesPerQuestion === 0) {
+      ofLarge = 0;
+      if (turns?.isOver(roundsPerLook)) yield undefined;
+    }
+    if (json.isFull()) yield json.take();
+  }
+  for (const provider of providers) {
+    json.text(separator.slice(skipped) + summaryText(names, provider, request, version));
+    skipped = 0;
+    written += 1;
+    if (written % candidatesPerQuestion === 0 && turns?.isOver(roundsPerLook)) yield undefined;
+    if (json.isFull()) yield json.take();
+  }
+  json.text('}}');
+  yield json.take();
+}
+
+/** How a candidate is written: pieces of ASCII text, and the providers whose UUIDs stand between them. */
+export type CandidateForm = (candidate: Candidate) => readonly (string | Provider)[];
+
+/** How candidates are written at a microversion. */
+function candidateForm(names: Pick<Fleet, 'classes'>, version: number): CandidateForm {
+  const takenOf = (candidate: Candidate) => takenTexts(names, candidate);
+  // Up to 1.11 a list, in the form that PUT /allocations had then.
+  if (version < since.allocationsByProvider) {
+    return (candidate) => [
+      '{"allocations": [',
+      ...listed(takenOf(candidate), ([provider, resources]) => [
+        `{"resources": {${resources}}, "resource_provider": {"uuid": "`,
+        provider,
+        '"}}',
+      ]),
+      ']}',
+    ];
+  }
+  const allocations = (candidate: Candidate) =>
+    listed(takenOf(candidate), ([provider, resources]) => ['"', provider, `": {"resources": {${resources}}}`]);
+  if (version < since.mappings) return (candidate) => ['{"allocations": {', ...allocations(candidate), '}}'];
+  return (candidate) => [
+    '{"allocations": {',
+    ...allocations(candidate),
+    '}, "mappings": {',
+    // Suffixes are letters, digits, dashes and underscores: nothing needs escaping.
+    ...listed(candidate, ({ group, providers }) => [
+      `"${group.suffix}": [`,
+      ...listed([...new Set(providers)], (provider) => ['"', provider, '"']),
+      ']',
+    ]),
+    '}}',
+  ];
+}
+
+/** What a candidate takes of each provider, as members of a JSON object. */
+const takenTexts = (
+  { classes }: Pick<Fleet, 'classes'>,
+  candidate: Candidate,
+): readonly (readonly [Provider, string])[] =>
+  Array.from(takenByProvider(candidate), ([provider, ofProvider]) => [
+    provider,
+    Array.from(ofProvider, ([classId, amount]) => `${asciiJson(nameOf(classes, classId))}: ${amount}`).join(', '),
+  ]);
+
+/** The pieces of all items, with a comma between one and the next. */
+const listed = <Item>(
+  items: readonly Item[],
+  piecesOf: (item: Item) => readonly (string | Provider)[],
+): readonly (string | Provider)[] =>
+  items.flatMap((item, place) => (place === 0 ? piecesOf(item) : [', ', ...piecesOf(item)]));
+
+/** The names of traits and resource classes at the moment of an answer. */
+type NamesOfMoment = Pick<Fleet, 'traits' | 'classes'>;
+
+/** The summary of a provider as a member of a JSON object, up to 1.28. */
+const summaryText = (names: NamesOfMoment, provider: Provider, request: CandidateRequest, version: number): string =>
+  member(provider, summary(names, provider, version, requestedClasses(request)));
+
+/**
+ * The summaries of a tree as members of a JSON object, with a separator before each, from 1.29 on. They depend only on
+ * the tree, and are cached with it until something in the tree changes.
+ *
+ * @param names if they are no longer those of the fleet, nothing is cached, as for a tree that the fleet has no more
+ */
+function treeSummary(fleet: Fleet, names: NamesOfMoment, root: Provider): Buffer {
+  const hasNames = names.traits === fleet.traits && names.classes === fleet.classes;
+  const cached = hasNames ? root.findings?.summary : undefined;
+  if (cached !== undefined) return cached;
+  const text = Buffer.from(
+    treeOf(root)
+      .map((provider) => `, ${member(provider, summary(names, provider, since.nestedCandidates))}`)
+      .join(''),
+    'latin1',
+  );
+  if (hasNames && fleet.byId.get(root.id) === root) findingsOf(root).summary = text;
+  return text;
+}
+
+const member = ({ uuidText }: Provider, value: unknown): string => `"${uuidText}": ${asciiJson(value)}`;
+
+const requestedClasses = ({ groups }: CandidateRequest): ReadonlySet<string> =>
+  new Set(groups.flatMap(({ resources }) => [...resources.keys()]));
+
+function summary(names: NamesOfMoment, provider: Provider, version: number, requested?: ReadonlySet<string>) {
+  const resources: Record<string, { capacity: unknown; used: number }> = {};
+  for (const inventory of provider.inventories) {
+    const name = nameOf(names.classes, inventory.fields.classId);
+    if (version < since.allResources && !requested?.has(name)) continue;
+    resources[name] = { capacity: exactNumber(capacity(inventory.fields)), used: inventory.used };
+  }
+  return {
+    resources,
+    ...(version >= since.candidateTraits ? { traits: provider.traitIds.map((id) => nameOf(names.traits, id)) } : {}),
+    ...(version >= since.nestedCandidates
+      ? { parent_provider_uuid: provider.parent?.uuid ?? null, root_provider_uuid: provider.root.uuid }
+      : {}),
+  };
+}

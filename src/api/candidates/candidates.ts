@@ -1,0 +1,132 @@
+import { repeatLostRaces } from '../../../db/engine/lost_race.ts';
+import { type ConsumerState, readConsumers } from '../../../db/statements/claims/read_consumers.ts';
+import { haveTheSame } from '../../claims/give_refusals.ts';
+import type { Fleet } from '../../fleet/fleet.ts';
+import { normalUuid } from '../../placement/uuid.ts';
+import type { Answer, ApiRequest, Endpoint } from '../../rest/endpoint.ts';
+import { badRequest } from '../../rest/errors.ts';
+import { jsonBody } from '../../rest/json_body.ts';
+import { since } from '../../rest/microversions.ts';
+import { inPieces, mostWorkMs } from '../../rest/pieces.ts';
+import { type AllowedTrees, allowedTreesOf, allTrees, heldTrees } from '../../search/allowed_trees.ts';
+import type { Candidate } from '../../search/candidate.ts';
+import type { CandidateRequest } from '../../search/request.ts';
+import { openSearch, resolveForSearch } from '../../search/search.ts';
+import { changesToken } from '../answer_headers.ts';
+import type { Dependencies } from '../dependencies.ts';
+import { candidatesJson } from './answer.ts';
+import { takeBackMemory } from './json_writer.ts';
+import { parseCandidateRequest } from './query.ts';
+
+// Routes
+
+export const allocationCandidateEndpoints: readonly Endpoint<Dependencies>[] = [
+  {
+    method: 'GET',
+    path: '/allocation_candidates',
+    since: since.allocationCandidates,
+    policy: 'placement:allocation_candidates:list',
+    answersJson: true,
+    handle: list,
+  },
+];
+
+// Handlers
+
+async function list(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
+  const {
+    allocationCandidatesGenerationStrategy: strategy,
+    randomizeAllocationCandidates: randomize,
+    maxAllocationCandidates: max,
+  } = dependencies.config.placement;
+  const wanted = parseCandidateRequest(request.query(), request.version);
+  const limit = Math.min(wanted.limit ?? Number.POSITIVE_INFINITY, max < 0 ? Number.POSITIVE_INFINITY : max);
+  const limited = limit < Number.POSITIVE_INFINITY;
+  const turns = request.turns();
+  return answerAtOneMoment(wanted, dependencies, async (current, allowed) => {
+    const token = changesToken(request, dependencies.fleet);
+    let resolved = inPieces(resolveForSearch(current, wanted, undefined, { turns }), turns, tooWide);
+    // Where nothing was awaited nothing may be: the trees that are allowed, and the answer, are of one moment.
+    if (resolved instanceof Promise) resolved = await resolved;
+    const { candidates, settle } = openSearch(current, resolved, {
+      strategy,
+      randomize,
+      limited,
+      allowed: allowed(),
+      turns,
+    });
+    const some = limited ? first(candidates, limit) : candidates;
+    const hold = (giveUp: () => void) => {
+      settle();
+      return dependencies.fleet.hold(giveUp);
+    };
+    const body = await jsonBody(candidatesJson(current, wanted, some, request.version, turns), hold, turns, tooWide);
+    return {
+      status: 200,
+      body,
+      lastModified: new Date(),
+      ...token,
+      // Only the memory of a body that is sent as a whole comes back.
+      ...(body instanceof Uint8Array ? { release: () => takeBackMemory(body) } : {}),
+    };
+  });
+}
+
+const tooWide = () =>
+  badRequest(
+    `The search for allocation candidates was given up after ${mostWorkMs / 1000} s without a candidate. Ask for fewer request groups, or ` +
+      'name a tree, an aggregate or a trait that few hosts have.',
+  );
+
+/** The first candidates, and the places between them where the search may pause. */
+function* first(candidates: Iterable<Candidate | undefined>, limit: number): Generator<Candidate | undefined> {
+  let count = 0;
+  if (limit <= 0) return;
+  for (const candidate of candidates) {
+    yield candidate;
+    if (candidate !== undefined && ++count >= limit) return;
+  }
+}
+
+/**
+ * Answers a request by the fleet as it is now, and by the trees that its `with` and `apart_from` leave. What the consumers hold is
+ * read before the fleet and after it: only where it is the same both were true at one moment; otherwise the request is answered anew.
+ *
+ * @param answer must not await anything between asking for the trees that are left and holding the moment of the fleet
+ */
+async function answerAtOneMoment(
+  request: Pick<CandidateRequest, 'with' | 'apartFrom'>,
+  { database, fleet }: Pick<Dependencies, 'database' | 'fleet'>,
+  answer: (current: Fleet, allowed: () => AllowedTrees) => Promise<Answer>,
+): Promise<Answer> {
+  // In each spelling that the database may have.
+  const named = [...new Set([...request.with, ...request.apartFrom].flatMap((uuid) => [uuid, normalUuid(uuid)]))];
+  if (named.length === 0) return answer(await fleet.fresh(), () => allTrees);
+  const read = () => repeatLostRaces(() => readConsumers(database, named));
+  for (let before = await read(); ; ) {
+    const current = await fleet.fresh();
+    const states = before;
+    const treesOf = (uuid: string) => heldTrees(current, providersOf(current, states.get(uuid)));
+    const made = await answer(current, () =>
+      allowedTreesOf(request, (uuid) => treesOf(uuid).union(treesOf(normalUuid(uuid)))),
+    );
+    let isSent = false;
+    try {
+      const after = await read();
+      isSent = haveTheSame(named, before, after);
+      if (isSent) return made;
+      before = after;
+    } finally {
+      if (!isSent) discard(made);
+    }
+  }
+}
+
+/** Frees what is kept for an answer that is not sent. */
+function discard({ body, release }: Answer): void {
+  release?.();
+  if (typeof body === 'object' && !(body instanceof Uint8Array)) body.return();
+}
+
+const providersOf = ({ byId }: Fleet, state: ConsumerState | undefined) =>
+  (state?.allocations ?? []).flatMap(({ providerId }) => byId.get(providerId) ?? []);

@@ -1,0 +1,178 @@
+import * as v from 'valibot';
+import type { Fleet } from '../../fleet/fleet.ts';
+import type { Provider } from '../../fleet/provider.ts';
+import type { Answer, ApiRequest, Endpoint } from '../../rest/endpoint.ts';
+import { badRequest, noSuchProvider, notFound } from '../../rest/errors.ts';
+import { uuidText } from '../../rest/json_schema.ts';
+import { since } from '../../rest/microversions.ts';
+import { inPiecesOfOneMoment, mostWorkMs } from '../../rest/pieces.ts';
+import { exactNumber } from '../../rest/python_numbers.ts';
+import { type Query, queryOf } from '../../rest/query_string.ts';
+import { checkQuery, integerParameter, refuseRepeated } from '../../rest/schema_check.ts';
+import { type Condition, conditionsOf, requestWith } from '../../search/conditions.ts';
+import { countPlacements } from '../../search/count/count.ts';
+import type { ConditionFigures, Explanation } from '../../search/explanation/explain.ts';
+import type { Unmet } from '../../search/explanation/nearest.ts';
+import type { CandidateRequest } from '../../search/request.ts';
+import { requireKnownNames, resolveOrder } from '../../search/resolve.ts';
+import type { Dependencies } from '../dependencies.ts';
+import { findInAnySpelling } from '../resource_providers/provider.ts';
+import { parseCandidateRequest, type QueryParameters, queryParameters } from './query.ts';
+
+/*
+ * What may be asked about a query for allocation candidates beside what they are: why it fits where it fits and nowhere
+ * else, and how many consumers with it can be claimed.
+ */
+
+// Routes
+
+export const candidateQuestionEndpoints: readonly Endpoint<Dependencies>[] = [
+  {
+    method: 'GET',
+    path: '/allocation_candidates/explanation',
+    since: since.explanation,
+    policy: 'placement:allocation_candidates:explanation',
+    answersJson: true,
+    handle: showExplanation,
+  },
+  {
+    method: 'GET',
+    path: '/allocation_candidates/count',
+    since: since.explanation,
+    policy: 'placement:allocation_candidates:count',
+    answersJson: true,
+    handle: showCount,
+  },
+];
+
+// Request schemas
+
+/** The parameters of a query that name consumers. */
+const ofConsumers = ['with', 'apart_from'];
+
+/** What may be asked about a query: `entries` beside the query, and all parameters that are known then. */
+const question = <Entries extends v.ObjectEntries>(entries: Entries) => ({
+  entries,
+  parameters: queryParameters(['limit', ...ofConsumers], Object.keys(entries)),
+});
+const ofExplanation = question({ nearest: v.optional(integerParameter(0, 100)), tree: v.optional(uuidText) });
+const ofCount = question({
+  max: v.optional(integerParameter(1, 1_000_000)),
+  top: v.optional(integerParameter(0, 100)),
+});
+
+// What a request without these parameters gets.
+const usualNearest = 5;
+const usualMax = 100_000;
+const usualTop = 10;
+
+// Handlers
+
+async function showExplanation(request: ApiRequest, { fleet }: Dependencies): Promise<Answer> {
+  const { options, wanted, conditions } = readQuestion(request, ofExplanation);
+  // Imported by the first question: few services are asked, and the code would be a part of every start.
+  const { explain } = await import('../../search/explanation/explain.ts');
+  const current = await fleet.fresh();
+  checkNames(current, wanted, conditions);
+  const tree = options.tree === undefined ? undefined : rootOf(current, options.tree);
+  const turns = request.turns();
+  const work = explain(current, conditions, { nearest: options.nearest ?? usualNearest, tree, turns });
+  const explanation = await inPiecesOfOneMoment(work, fleet.hold, turns, tooWide);
+  return { status: 200, json: explanationJson(explanation), lastModified: new Date() };
+}
+
+async function showCount(request: ApiRequest, { fleet }: Dependencies): Promise<Answer> {
+  const { options, wanted, conditions } = readQuestion(request, ofCount);
+  const current = await fleet.fresh();
+  checkNames(current, wanted, conditions);
+  const { max = usualMax, top = usualTop } = options;
+  const turns = request.turns();
+  const work = countPlacements(current, requestWith(conditions), { max, top, turns });
+  const { count, exact, trees } = await inPiecesOfOneMoment(work, fleet.hold, turns, tooWide);
+  const shown = trees.map(({ root, count }) => ({ ...shownProvider(root), count }));
+  return { status: 200, json: { count, exact, trees: shown }, lastModified: new Date() };
+}
+
+/** Reads the query that is asked about, and what is asked. @throws ApiError 400 naming the parameter and the value */
+function readQuestion<Entries extends v.ObjectEntries>(
+  request: ApiRequest,
+  { entries, parameters }: { readonly entries: Entries; readonly parameters: QueryParameters },
+) {
+  const query = request.query();
+  const limit = query.last('limit');
+  if (limit !== undefined) {
+    throw badRequest(
+      `Invalid query string parameters: 'limit' was unexpected, since all trees are asked about. Got: ${limit}`,
+    );
+  }
+  const options = checkQuery(query, v.looseObject(entries));
+  refuseRepeated(query, Object.keys(entries));
+  const asked: Query = queryOf(query.entries.filter(([name]) => !Object.hasOwn(entries, name)));
+  for (const name of ofConsumers) {
+    const value = request.version >= since.placing ? asked.last(name) : undefined;
+    if (value === undefined) continue;
+    throw badRequest(
+      `Invalid query string parameters: '${name}' was unexpected, since trees are asked about whatever consumers hold. Got: ${value}`,
+    );
+  }
+  const wanted = parseCandidateRequest(asked, request.version, parameters);
+  const conditions = conditionsOf(asked, wanted);
+  if (conditions.length > mostConditions) {
+    throw badRequest(
+      `Invalid query string parameters: a query may have ${mostConditions} conditions where it is asked about: amounts of resources, and ` +
+        `values of required, member_of, in_tree, root_required, group_policy and same_subtree. Got: ${conditions.length}`,
+    );
+  }
+  return { options, wanted, conditions };
+}
+
+/** Each condition is asked about by itself, beside those before it, and left out. */
+const mostConditions = 200;
+
+const tooWide = () =>
+  badRequest(
+    `The question was given up after ${mostWorkMs / 1000} s of work. Ask about a query with fewer conditions.`,
+  );
+
+/** @throws ApiError 400 for a class or a trait that does not exist */
+function checkNames(fleet: Fleet, { order }: CandidateRequest, conditions: readonly Condition[]): void {
+  resolveOrder(fleet, order); // it changes no answer
+  requireKnownNames(fleet, conditions);
+}
+
+/** The root of the tree that a provider belongs to. @throws ApiError 404 where there is no such provider */
+function rootOf(fleet: Fleet, sent: string): Provider {
+  const provider = findInAnySpelling(fleet, sent);
+  if (provider === undefined) throw notFound(`${noSuchProvider(sent)}, which the parameter 'tree' names.`);
+  return provider.root;
+}
+
+// Response shapes
+
+const explanationJson = ({ trees, fitting, complete, conditions, nearest }: Explanation): object => ({
+  trees,
+  fitting: fitting ?? null,
+  complete,
+  conditions: conditions.map(figuresJson),
+  nearest: nearest.map(({ root, unmet }) => ({ root: shownProvider(root), unmet: unmet.map(unmetJson) })),
+});
+
+const figuresJson = ({ condition, alone, left, without, largest }: ConditionFigures): object => ({
+  parameter: condition.parameter,
+  value: condition.value,
+  alone: alone ?? null,
+  left: left ?? null,
+  without: without ?? null,
+  ...(condition.kind === 'resource' ? { largest: largest ?? null } : {}),
+});
+
+const unmetJson = ({ condition, provider, asked, free, reason }: Unmet): object => ({
+  parameter: condition.parameter,
+  value: condition.value,
+  resource_provider: shownProvider(provider),
+  asked: asked === undefined ? null : exactNumber(asked),
+  free: free === undefined ? null : exactNumber(free),
+  reason,
+});
+
+const shownProvider = ({ uuid, name }: Provider): object => ({ uuid, name });

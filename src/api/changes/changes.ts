@@ -1,0 +1,205 @@
+import * as v from 'valibot';
+import { allParts } from '../../../db/fleet/changed_parts.ts';
+import { bitsOf, type Part, partNames } from '../../fleet/changes/change_set.ts';
+import { type FollowerPlace, mostEntries, type Told } from '../../fleet/changes/followers.ts';
+import type { Position } from '../../fleet/changes/position.ts';
+import { readToken, tokenOf } from '../../fleet/changes/token.ts';
+import type { Answer, ApiRequest, Endpoint } from '../../rest/endpoint.ts';
+import { ApiError, badRequest, errorCodes } from '../../rest/errors.ts';
+import { object, text } from '../../rest/json_schema.ts';
+import { since } from '../../rest/microversions.ts';
+import { checkQuery, refuseRepeated } from '../../rest/schema_check.ts';
+import { failed } from '../../rest/schema_complaint.ts';
+import type { Dependencies } from '../dependencies.ts';
+import { streamEvents } from './events.ts';
+
+// Routes
+
+export const changeEndpoints: readonly Endpoint<Dependencies>[] = [
+  {
+    method: 'GET',
+    path: '/changes',
+    since: since.following,
+    policy: 'placement:changes:list',
+    answersJson: true,
+    answersEvents: true,
+    handle: list,
+  },
+];
+
+// Request schemas
+
+const isPart = (name: string): name is Part => partNames.some((part) => part === name);
+
+const parameters = object({
+  since: v.optional(text()),
+  parts: v.optional(
+    v.pipe(
+      text(),
+      v.check(
+        (value) => value.split(',').every(isPart),
+        failed('pattern', (value) => `${value} is not a list of some of ${partNames.join(', ')}`),
+      ),
+    ),
+  ),
+});
+
+/** How long a request may wait, in seconds. */
+const mostWaitSeconds = 60;
+
+/** The preference `wait` (RFC 7240), in seconds; undefined where the client states none. @throws ApiError 400 */
+function readWait(prefer: string | undefined): number | undefined {
+  for (const preference of prefer?.split(',') ?? []) {
+    const [name = '', value = ''] = (preference.split(';')[0] ?? '').split('=').map((each) => each.trim());
+    if (name.toLowerCase() !== 'wait') continue;
+    const seconds = value.replace(/^"(.*)"$/, '$1');
+    if (/^[0-9]{1,9}$/.test(seconds) && Number(seconds) <= mostWaitSeconds) return Number(seconds);
+    throw badRequest(`Prefer: wait is a number of seconds from 0 to ${mostWaitSeconds}. Got: ${value.slice(0, 100)}`);
+  }
+  return undefined;
+}
+
+// Handlers
+
+async function list(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
+  const asked = checkQuery(request.query(), parameters);
+  refuseRepeated(request.query(), ['since', 'parts']);
+  const bits = asked.parts === undefined ? allParts : bitsOf(asked.parts.split(',').filter(isPart));
+  const waitSeconds = readWait(request.header('prefer'));
+  const wantsEvents = request.prefers(['application/json', 'text/event-stream']) === 'text/event-stream';
+  const resumed = (wantsEvents && request.header('last-event-id')) || undefined;
+  const token = resumed ?? asked.since;
+  const name = resumed === undefined ? 'since' : 'Last-Event-ID';
+  const read = token === undefined ? undefined : (readToken(token) ?? refuse(name, token));
+
+  const { fleet, followers } = dependencies;
+  await fleet.fresh();
+  const told = read === undefined ? nothingSince(fleet.recent.position) : await followers.since(read, bits);
+  if (told === 'expired') throw expired();
+
+  if (wantsEvents) {
+    const place = takePlace(request, dependencies);
+    const isNew = read === undefined;
+    return { status: 200, events: (cutOff) => streamEvents({ request, place, bits, told, isNew, cutOff }) };
+  }
+  const applied = waitSeconds === undefined ? {} : { headers: { 'preference-applied': `wait=${waitSeconds}` } };
+  if (told.changes.size(bits) > 0 || !waitSeconds) return { ...answerOf(told, bits), ...applied };
+  const place = takePlace(request, dependencies);
+  return {
+    ...answerOf(await firstChange(request, place, { told, bits, waitSeconds }), bits),
+    ...applied,
+  };
+}
+
+/**
+ * Waits for the first change of one of the parts. It resolves without a change when the time, or that of its token, is over or the client leaves.
+ *
+ * @throws ApiError 410 if the client must read everything anew, as after a failover; 401 or 403 if it may no longer follow
+ */
+function firstChange(
+  request: ApiRequest,
+  place: FollowerPlace,
+  { told, bits, waitSeconds }: { readonly told: Told; readonly bits: number; readonly waitSeconds: number },
+): Promise<Told> {
+  const { promise, resolve, reject } = Promise.withResolvers<Told>();
+  let last = told;
+  const timer = setTimeout(() => resolve(nothingSince(last.position)), Math.min(waitSeconds * 1000, msLeft(request)));
+  const checking = setInterval(followerRights(request, reject), beatMs);
+  const leave = () => resolve(nothingSince(last.position));
+  const gone = request.gone();
+  gone.addEventListener('abort', leave, { once: true });
+  if (gone.aborted) leave();
+  const unfollow = place.follow(
+    {
+      bits,
+      tell: (next) => {
+        if (next === 'expired') reject(expired());
+        else if (next === 'ended') leave();
+        else {
+          last = next;
+          if (next.changes.size(bits) > 0) resolve(next);
+        }
+      },
+    },
+    told.position,
+  );
+  return promise.finally(() => {
+    unfollow();
+    clearTimeout(timer);
+    clearInterval(checking);
+    gone.removeEventListener('abort', leave);
+  });
+}
+
+/**
+ * Takes a place for a request that follows changes. Without Keystone, clients can claim to be any user, so they are told apart by address.
+ *
+ * @throws ApiError 429 where all are taken, and no other user has more of them
+ */
+function takePlace(request: ApiRequest, { config, followers }: Dependencies): FollowerPlace {
+  const byKeystone = config.api.authStrategy === 'keystone';
+  const user = byKeystone ? request.identity.userId : request.network();
+  const place = followers.takePlace(user);
+  if (place !== undefined) return place;
+  const owner = byKeystone ? `user ${user}` : `the address ${user}`;
+  throw new ApiError(
+    429,
+    `${config.changes.maxFollowers} clients follow changes by this process already, as many as may, and no user has more of these places ` +
+      `than ${owner}, which has ${followers.placesOf(user)}. Please retry later.`,
+    { headers: { 'retry-after': '5' } },
+  );
+}
+
+const refuse = (name: string, token: string): never => {
+  throw badRequest(
+    `${name} is not a token of GET /changes or of the header Placement-Changes-Token. Got: ${token.slice(0, 100)}`,
+  );
+};
+
+/** Clients that get it at the same time, as after a failover, do not all read everything at the same time. */
+const retrySeconds = () => 1 + Math.floor(Math.random() * 5);
+
+const expired = (): ApiError =>
+  new ApiError(
+    410,
+    'It is not known what changed since the token, as after a failover or when the token is too old or of another database, or ' +
+      `more than ${mostEntries} entries changed. Read everything anew, and follow the changes from then on.`,
+    { code: errorCodes.changesExpired, headers: { 'retry-after': String(retrySeconds()) } },
+  );
+
+// Response shapes
+
+const nothingSince = (position: Position): Told => ({ changes: { size: () => 0, text: () => '[]' }, position });
+
+function answerOf({ changes, position }: Told, bits: number): Answer {
+  const body = new TextEncoder().encode(`{"changes": ${changes.text(bits)}, "next": "${tokenOf(position)}"}`);
+  return { status: 200, body, lastModified: null };
+}
+
+/** How often it is checked whether a client may still follow, in milliseconds. */
+export const beatMs = 15_000;
+
+/**
+ * Checks whether the client of a request may still follow changes: whether its token is still valid, and the policy still allows it. A check
+ * that Keystone has not answered is waited for.
+ *
+ * @param onRefused called with the ApiError 401 or 403 once it may not
+ * @returns the check, to be called at each beat
+ */
+export function followerRights({ requireStill }: ApiRequest, onRefused: (error: unknown) => void): () => void {
+  let isChecking = false;
+  return () => {
+    if (isChecking) return;
+    isChecking = true;
+    requireStill('placement:changes:list')
+      .catch(onRefused)
+      .finally(() => {
+        isChecking = false;
+      });
+  };
+}
+
+/** For how many milliseconds a token is valid at most, if Keystone cannot be asked. */
+export const msLeft = ({
+  identity: { expiresAtMs = Number.POSITIVE_INFINITY },
+}: Pick<ApiRequest, 'identity'>): number => Math.max(0, expiresAtMs - Date.now());

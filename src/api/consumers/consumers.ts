@@ -1,0 +1,297 @@
+import * as v from 'valibot';
+import type { Database } from '../../../db/engine/connect.ts';
+import { repeatLostRaces } from '../../../db/engine/lost_race.ts';
+import { isStorable } from '../../../db/engine/storable.ts';
+import type { ConsumerAllocationRow } from '../../../db/statements/claims/read_allocations.ts';
+import { completeConsumer } from '../../../db/statements/consumers/complete_consumer.ts';
+import type { ConsumerRow } from '../../../db/statements/consumers/consumer_row.ts';
+import type { ConsumerOwner, ConsumerWritten } from '../../../db/statements/consumers/consumer_write.ts';
+import {
+  type ConsumerQuery,
+  listConsumers,
+  listConsumersOfTree,
+} from '../../../db/statements/consumers/list_consumers.ts';
+import { readConsumer } from '../../../db/statements/consumers/read_consumer.ts';
+import { updateConsumer } from '../../../db/statements/consumers/update_consumer.ts';
+import type { JudgedNode } from '../../../db/statements/providers/judged_tree.ts';
+import type { Fleet } from '../../fleet/fleet.ts';
+import { type Provider, treeOf } from '../../fleet/provider.ts';
+import { allocationsTag, unknownType } from '../../placement/entity_tag.ts';
+import { isSameUuid, isUuidLike, normalUuid } from '../../placement/uuid.ts';
+import type { Answer, ApiRequest, Endpoint, PolicyTarget } from '../../rest/endpoint.ts';
+import { badRequest, conflict, errorCodes, noSuchProvider, notFound } from '../../rest/errors.ts';
+import { integerOrNull, list as listOf, object, text, time, uuidText } from '../../rest/json_schema.ts';
+import { since } from '../../rest/microversions.ts';
+import { checkQuery, refuseRepeated } from '../../rest/schema_check.ts';
+import { bySince } from '../../rest/versions.ts';
+import { untilWritten } from '../../writes/judged_writes.ts';
+import { echoedEnd, ownerId, shownConsumerType } from '../allocations/bodies.ts';
+import { newest, requireMatch, takesIfMatch } from '../answer_headers.ts';
+import type { Dependencies } from '../dependencies.ts';
+import { checkMarker, nextLink, pageParameters, usualLimit } from '../pages.ts';
+import { findInAnySpelling, judgedNodes } from '../resource_providers/provider.ts';
+import { answerOf, consumerModifiedAtMs, consumersPath, ownerOf, represent } from './answers.ts';
+import { contentOf, generationFor, incompleteOwner } from './content.ts';
+
+// Routes
+
+const path = consumersPath;
+const one = `${path}/:uuid`;
+const shared = { since: since.consumers, answersJson: true } as const;
+const rule = (verb: string) => `placement:consumers:${verb}`;
+
+export const consumerEndpoints: readonly Endpoint<Dependencies>[] = [
+  { ...shared, method: 'GET', path, policy: rule('list'), policyTarget: ofOneProject, handle: list },
+  { ...shared, method: 'GET', path: one, policy: rule('show'), handle: show },
+  { ...shared, method: 'PUT', path: one, policy: rule('update'), wantsJson: true, ...takesIfMatch, handle: update },
+];
+
+/** The project that the policy compares with that of the user. A query that names a provider concerns all projects: null. */
+function ofOneProject({ query }: ApiRequest): PolicyTarget {
+  const { last } = query();
+  const namesProvider = last('resource_provider') !== undefined || last('in_tree') !== undefined;
+  return { project_id: namesProvider ? null : (last('project_id') ?? null) };
+}
+
+// Request schemas
+
+const listParameters = {
+  project_id: v.optional(ownerId),
+  user_id: v.optional(ownerId),
+  consumer_type: v.optional(shownConsumerType),
+  resource_provider: v.optional(uuidText),
+  in_tree: v.optional(uuidText),
+  ...pageParameters(1000),
+};
+const timedParameters = { ...listParameters, expiring_before: v.optional(time) };
+const listQueries = [
+  { since: since.terms, schema: object(timedParameters) },
+  { since: since.consumers, schema: object(listParameters) },
+] as const;
+const noParameters = object({});
+
+/** With what else GET shows, which may be sent back. */
+const ownerChange = {
+  project_id: ownerId,
+  user_id: ownerId,
+  consumer_type: shownConsumerType,
+  consumer_generation: integerOrNull(),
+  uuid: v.optional(uuidText),
+  created_at: v.optional(v.nullable(text())),
+  updated_at: v.optional(v.nullable(text())),
+  etag: v.optional(v.nullable(text())),
+  links: v.optional(listOf(object({ rel: text(), href: text() }))),
+};
+const changes = [
+  { since: since.terms, schema: object({ ...ownerChange, ...echoedEnd }) },
+  { since: since.consumers, schema: object(ownerChange) },
+] as const;
+
+// Handlers
+
+async function list(request: ApiRequest, { config, database, fleet }: Dependencies): Promise<Answer> {
+  const { limit = usualLimit, marker, ...asked } = checkQuery(request.query(), bySince(listQueries, request.version));
+  refuseRepeated(request.query(), Object.keys(timedParameters));
+  const isKnown = marker && !isUuidLike(marker) ? (await readRow(database, marker)) !== undefined : false;
+  checkMarker(marker, () => isKnown);
+  const query = {
+    projectId: asked.project_id,
+    userId: asked.user_id,
+    consumerType: asked.consumer_type,
+    expiringBefore: 'expiring_before' in asked ? asked.expiring_before : undefined,
+    providers: [],
+    marker,
+    limit,
+    incomplete: incompleteOwner(config),
+  };
+  const namesProvider = asked.resource_provider !== undefined || asked.in_tree !== undefined;
+  const found = namesProvider
+    ? await listOnProviders({ database, fleet }, query, asked)
+    : await repeatLostRaces(() => listConsumers(database, query));
+  const page = found.slice(0, limit);
+  const last = page.at(-1);
+  return {
+    status: 200,
+    json: {
+      consumers: page.map((consumer) => represent(consumer, request, config)),
+      ...(found.length > limit && last !== undefined ? { consumers_links: nextLink(request, path, last.uuid) } : {}),
+    },
+    lastModified: newest(page.map(consumerModifiedAtMs)),
+  };
+}
+
+async function show(request: ApiRequest, { config, database }: Dependencies): Promise<Answer> {
+  checkQuery(request.query(), noParameters);
+  const consumer = await findConsumer(request, { database });
+  return answerOf(consumer, request, config);
+}
+
+async function update(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
+  checkQuery(request.query(), noParameters);
+  const body = await request.json(bySince(changes, request.version));
+  const uuid = request.param('uuid');
+  if (body.uuid !== undefined && !isSameUuid(body.uuid, uuid)) {
+    throw badRequest(`The body is of consumer ${body.uuid}, and the path of ${uuid}; a UUID cannot be changed.`);
+  }
+  return untilWritten(async () => {
+    const seen = await findConsumer(request, dependencies);
+    const owner = {
+      projectId: body.project_id,
+      userId: body.user_id,
+      // What is shown where none was ever said may be sent back, and says nothing new.
+      consumerType: body.consumer_type === unknownType ? seen.consumerType : body.consumer_type,
+    };
+    const written = await writeOwner(request, dependencies, { seen, owner, generation: body.consumer_generation });
+    if (written === 'no owner') {
+      const { projectId: projectExternalId, userId: userExternalId, consumerType } = owner;
+      await dependencies.owners.ensure({ consumers: [{ projectExternalId, userExternalId, consumerType }] });
+    } else if (written !== 'changed') {
+      logChange(request, dependencies, seen, owner);
+      const consumer = { ...seen, ...written, ...owner, allocations: null };
+      return answerOf(consumer, request, dependencies.config);
+    }
+    return undefined;
+  });
+}
+
+/**
+ * Writes the owner of a consumer as it was seen.
+ *
+ * @throws ApiError 412 or 409 where the client has seen another one.
+ */
+async function writeOwner(
+  request: ApiRequest,
+  dependencies: Dependencies,
+  {
+    seen,
+    owner,
+    generation,
+  }: { readonly seen: ConsumerRow; readonly owner: ConsumerOwner; readonly generation: number | null },
+): Promise<ConsumerWritten> {
+  const { uuid, id } = seen;
+  const allocations = await taggedAllocations(request, dependencies, seen);
+  if (allocations === 'changed') return 'changed';
+  requireConsumerGeneration(request, seen, generation);
+  return repeatLostRaces(() =>
+    id === null || seen.generation === null
+      ? completeConsumer(dependencies.database, { uuid, seen: allocations }, owner)
+      : updateConsumer(dependencies.database, { uuid, id, generation: seen.generation, allocations }, owner),
+  );
+}
+
+/**
+ * The allocations that a consumer must still have when it is written, if the client named a tag. The generation guards
+ * the owner; what the tag is of besides may be written without it.
+ *
+ * @returns undefined where If-Match names no tag, and `changed` where the consumer is not as it was seen any more
+ * @throws ApiError 412
+ */
+export async function taggedAllocations(
+  request: ApiRequest,
+  { allocationReads, config }: Dependencies,
+  { uuid, generation }: ConsumerRow,
+): Promise<readonly ConsumerAllocationRow[] | undefined | 'changed'> {
+  if (request.ifMatch === undefined || request.ifMatch === '*') return undefined;
+  const allocations = await allocationReads.ofConsumer(uuid);
+  const content = contentOf(allocations, config);
+  if (content !== undefined && allocations[0]?.consumer_generation !== generation) return 'changed';
+  requireMatch(request, `Consumer ${uuid}`, () => content && allocationsTag(content));
+  return allocations;
+}
+
+/** @throws ApiError 409 where the client knows another generation of the consumer. */
+export function requireConsumerGeneration(request: ApiRequest, seen: ConsumerRow, known: number | null): void {
+  const generation = generationFor(request, seen);
+  if (known === generation) return;
+  throw conflict(
+    `consumer generation conflict - expected ${generation ?? 'null'} but got ${known ?? 'null'}`,
+    errorCodes.concurrentUpdate,
+  );
+}
+
+/** Such a change moves usage from one project to another, so the log says which user asked for it. */
+function logChange(
+  request: ApiRequest,
+  { config, logger }: Dependencies,
+  seen: ConsumerRow,
+  owner: ConsumerOwner,
+): void {
+  const before = ownerOf(seen, config);
+  const described = (names: ReturnType<typeof ownerOf>) =>
+    `project ${names.project_id}, user ${names.user_id}, type ${names.consumer_type}`;
+  logger.info(
+    `Consumer ${seen.uuid} was of ${described(before)}, and is of ${described(ownerOf(owner, config))} from now on, ` +
+      `as user ${request.identity.userId} asked.`,
+  );
+}
+
+/**
+ * The consumer of the path. From 1.45 on a consumer whose term has ended is not found, also before it is removed.
+ *
+ * @throws ApiError 404 if there is no such consumer, 400 if no consumer can have the name in the path
+ */
+export async function findConsumer(
+  request: ApiRequest,
+  { database }: Pick<Dependencies, 'database'>,
+): Promise<ConsumerRow> {
+  const sent = request.param('uuid');
+  const spellings = isUuidLike(sent) ? new Set([sent, normalUuid(sent)]) : [sent];
+  for (const uuid of spellings) {
+    const found = isStorable(uuid) ? await readRow(database, uuid) : undefined;
+    if (found === undefined) continue;
+    if (found.hasEnded && request.version >= since.terms) {
+      throw notFound(`No consumer with uuid ${sent} found: its term has ended, and it is removed soon`);
+    }
+    return found;
+  }
+  if (!isUuidLike(sent)) throw badRequest(`Malformed uuid of a consumer: ${sent}`);
+  throw notFound(`No consumer with uuid ${sent} found`);
+}
+
+const readRow = (database: Database, uuid: string): Promise<ConsumerRow | undefined> =>
+  repeatLostRaces(() => readConsumer(database, uuid));
+
+type NamedProviders = { readonly resource_provider?: string | undefined; readonly in_tree?: string | undefined };
+
+/** The page of those that have something of the named providers; read anew if a tree changes meanwhile. */
+async function listOnProviders(
+  { database, fleet }: Pick<Dependencies, 'database' | 'fleet'>,
+  query: ConsumerQuery,
+  asked: NamedProviders,
+): Promise<readonly ConsumerRow[]> {
+  for (;;) {
+    const { providers, tree } = findNamed(await fleet.fresh(), asked);
+    const onThem = { ...query, providers };
+    const found = await repeatLostRaces(() =>
+      tree.length === 0 ? listConsumers(database, onThem) : listConsumersOfTree(database, onThem, tree),
+    );
+    if (found !== 'changed') return found;
+  }
+}
+
+/** The providers of which a consumer must have something, of one of each list, and the tree by whose shape they were found. */
+function findNamed(
+  fleet: Fleet,
+  asked: NamedProviders,
+): { readonly providers: ConsumerQuery['providers']; readonly tree: readonly JudgedNode[] } {
+  const find = (name: 'resource_provider' | 'in_tree'): Provider | undefined => {
+    const sent = asked[name];
+    if (sent === undefined) return undefined;
+    const provider = findInAnySpelling(fleet, sent);
+    if (provider === undefined) {
+      throw badRequest(`Invalid query string parameters: '${name}' is of no provider. ${noSuchProvider(sent)}.`);
+    }
+    return provider;
+  };
+  const provider = find('resource_provider');
+  const inTree = find('in_tree');
+  const tree = inTree === undefined ? [] : treeOf(inTree.root);
+  const isInTree = provider !== undefined && tree.includes(provider);
+  return {
+    providers: [
+      ...(inTree === undefined || isInTree ? [] : [tree.map(({ id }) => id)]),
+      ...(provider === undefined ? [] : [[provider.id]]),
+    ],
+    tree: judgedNodes(tree),
+  };
+}

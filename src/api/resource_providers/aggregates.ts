@@ -1,0 +1,105 @@
+import * as v from 'valibot';
+import { laterGeneration } from '../../../db/statements/generation.ts';
+import { aggregatesTagOf } from '../../fleet/entity_tags.ts';
+import type { Provider } from '../../fleet/provider.ts';
+import { aggregatesTag } from '../../placement/entity_tag.ts';
+import type { Answer, ApiRequest, Endpoint } from '../../rest/endpoint.ts';
+import { concurrentlyUpdated, conflict, errorCodes } from '../../rest/errors.ts';
+import { integer, list, object, uuidText } from '../../rest/json_schema.ts';
+import { since } from '../../rest/microversions.ts';
+import { failed } from '../../rest/schema_complaint.ts';
+import { bySince } from '../../rest/versions.ts';
+import { providerBody, requireGeneration, writeJudged, writeUntilDone } from '../../writes/judged_writes.ts';
+import { changesToken, echoedTag, requireMatch, tagged, takesIfMatch } from '../answer_headers.ts';
+import type { Dependencies } from '../dependencies.ts';
+import { findProvider } from './provider.ts';
+
+// Routes
+
+const shared = {
+  path: '/resource_providers/:uuid/aggregates',
+  since: since.aggregates,
+  mediaTypesFirst: true,
+} as const;
+const rule = 'placement:resource_providers:aggregates';
+
+export const aggregateEndpoints: readonly Endpoint<Dependencies>[] = [
+  { ...shared, method: 'GET', policy: `${rule}:list`, answersJson: true, handle: show },
+  { ...shared, method: 'PUT', policy: `${rule}:update`, wantsJson: true, ...takesIfMatch, handle: replace },
+];
+
+// Request schemas
+
+/** The length of the column, in characters. */
+const columnLength = 36;
+/**
+ * The UUID of an aggregate. It is stored as the client spells it, so a longer spelling, such as `urn:uuid:...`, is refused.
+ */
+export const aggregateUuid = v.pipe(
+  uuidText,
+  v.check(
+    (value) => value.length <= columnLength,
+    failed('maxLength', (value) => `${value} is too long`),
+  ),
+);
+const uuids = list(aggregateUuid, { unique: true });
+const guarded = { aggregates: uuids, resource_provider_generation: integer() };
+const guardedSchemas = [
+  { since: since.entityTags, schema: object({ ...guarded, ...echoedTag }) },
+  { since: since.guardedAggregates, schema: object(guarded) },
+] as const;
+
+// Handlers
+
+async function show(request: ApiRequest, { fleet }: Dependencies): Promise<Answer> {
+  const provider = findProvider(await fleet.fresh(), request.param('uuid'));
+  return { ...answer(request, provider.aggregates, provider.generation), ...changesToken(request, fleet) };
+}
+
+async function replace(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
+  if (request.version < since.guardedAggregates) return replaceUnguarded(request, dependencies);
+  const body = await providerBody(dependencies, request, bySince(guardedSchemas, request.version));
+  const generation = body.resource_provider_generation;
+  await writeJudged(dependencies, request, {
+    match: (provider) =>
+      requireMatch(request, `What resource provider ${provider.uuid} is a member of`, () => aggregatesTagOf(provider)),
+    judge: (provider) => {
+      requireGeneration(provider, generation);
+      return { write: { kind: 'aggregates', generation, ...wanted(provider, body.aggregates) } };
+    },
+    lostRace: () => conflict(`Update conflict: ${concurrentlyUpdated}`, errorCodes.concurrentUpdate),
+  });
+  return answer(request, body.aggregates, laterGeneration(generation, 1));
+}
+
+async function replaceUnguarded(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
+  findProvider(await dependencies.fleet.fresh(), request.param('uuid'));
+  const asked = await request.json(uuids);
+  // It is not done where the provider was deleted, where another server took over, or where an aggregate was deleted,
+  // which the next write makes again.
+  await writeUntilDone(dependencies, request, (provider) => ({
+    write: { kind: 'last aggregates', ...wanted(provider, asked) },
+  }));
+  return answer(request, asked, undefined);
+}
+
+const wanted = (provider: Provider, uuids: readonly string[]) => ({
+  providerId: provider.id,
+  uuid: provider.uuid,
+  uuids,
+  tag: aggregatesTag(uuids),
+  tagBefore: aggregatesTagOf(provider),
+});
+
+// Response shapes
+
+/** @param generation not shown at versions whose writes it does not guard */
+const answer = (request: ApiRequest, aggregates: readonly string[], generation: number | undefined): Answer => ({
+  status: 200,
+  ...tagged(
+    request,
+    { aggregates, ...(request.version >= since.guardedAggregates ? { resource_provider_generation: generation } : {}) },
+    () => aggregatesTag(aggregates),
+  ),
+  lastModified: new Date(),
+});

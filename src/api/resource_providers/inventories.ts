@@ -1,0 +1,254 @@
+import * as v from 'valibot';
+import { inventoriesTagOf, inventoryTagOf } from '../../fleet/entity_tags.ts';
+import type { Fleet } from '../../fleet/fleet.ts';
+import { nameOf } from '../../fleet/names.ts';
+import { type Inventory, inventoryOf, type Provider } from '../../fleet/provider.ts';
+import type { Answer, ApiRequest, Endpoint } from '../../rest/endpoint.ts';
+import {
+  badRequest,
+  concurrentlyUpdated,
+  conflict,
+  errorCodes,
+  inventoryInUse,
+  noSuchClass,
+  notFound,
+  notFoundWithoutVary,
+} from '../../rest/errors.ts';
+import { integer, object, text } from '../../rest/json_schema.ts';
+import { since } from '../../rest/microversions.ts';
+import { bySince } from '../../rest/versions.ts';
+import { inventoriesWrite } from '../../writes/inventory_writes.ts';
+import { deleteJudged, providerBody, writeJudged, writeUntilDone } from '../../writes/judged_writes.ts';
+import { writtenNumbers } from '../allocations/of_provider.ts';
+import { changesToken, echoedTag, requireMatch, takesIfMatch } from '../answer_headers.ts';
+import type { Dependencies } from '../dependencies.ts';
+import {
+  asWritten,
+  checkCapacity,
+  classNamePattern,
+  inventoryEntries,
+  inventoryFields,
+  listAnswer,
+  oneAnswer,
+  providerInventoriesBodies,
+} from './inventory_bodies.ts';
+import { findProvider, findShownProvider } from './provider.ts';
+
+// Routes
+
+const path = '/resource_providers/:uuid/inventories';
+const all = { path, since: since.firstVersion } as const;
+const one = { path: `${path}/:resource_class`, since: since.firstVersion } as const;
+const rule = (verb: string) => `placement:resource_providers:inventories:${verb}`;
+
+export const inventoryEndpoints: readonly Endpoint<Dependencies>[] = [
+  { ...all, method: 'GET', policy: rule('list'), answersJson: true, handle: list },
+  { ...all, method: 'POST', policy: rule('create'), wantsJson: true, ...takesIfMatch, handle: create },
+  { ...all, method: 'PUT', policy: rule('update'), wantsJson: true, ...takesIfMatch, handle: replaceAll },
+  {
+    method: 'DELETE',
+    path,
+    since: since.inventoriesDeletion,
+    absentStatus: 405,
+    policy: rule('delete'),
+    ...takesIfMatch,
+    handle: removeAll,
+  },
+  { ...one, method: 'GET', policy: rule('show'), answersJson: true, handle: show },
+  { ...one, method: 'PUT', policy: rule('update'), wantsJson: true, ...takesIfMatch, handle: replaceOne },
+  { ...one, method: 'DELETE', policy: rule('delete'), ...takesIfMatch, handle: removeOne },
+];
+
+// Request schemas
+
+const creation = object({
+  ...inventoryEntries,
+  resource_provider_generation: v.optional(integer()),
+  resource_class: text({ pattern: classNamePattern }),
+});
+const replacement = { ...inventoryEntries, resource_provider_generation: integer() };
+const replacementSchemas = [
+  { since: since.entityTags, schema: object({ ...replacement, ...echoedTag }) },
+  { since: since.firstVersion, schema: object(replacement) },
+] as const;
+
+// Handlers
+
+async function list(request: ApiRequest, { fleet }: Dependencies): Promise<Answer> {
+  const current = await fleet.fresh();
+  return { ...listAnswer(request, shownProvider(current, request), current), ...changesToken(request, fleet) };
+}
+
+async function show(request: ApiRequest, { fleet }: Dependencies): Promise<Answer> {
+  const current = await fleet.fresh();
+  const provider = shownProvider(current, request);
+  const name = request.param('resource_class');
+  const inventory = inventoryOf(provider, current.classes.byName.get(name)?.id ?? -1);
+  if (inventory === undefined) throw notFound(`No inventory of class ${name} for ${provider.uuid}`);
+  return { ...oneAnswer(request, 200, provider, inventory), ...changesToken(request, fleet) };
+}
+
+async function create(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
+  const uuid = request.param('uuid');
+  findProvider(await dependencies.fleet.fresh(), uuid);
+  const body = await request.json(creation);
+  const fields = inventoryFields(body);
+  const numbers = writtenNumbers(request.bodyText())();
+  const refused = (reason: string) => badRequest(`Unable to create inventory for resource provider ${uuid}: ${reason}`);
+  checkCapacity([[body.resource_class, fields]], uuid, request.version, refused);
+  // The generation of the body is ignored, as in upstream: the current one guards the write.
+  const { plan, shown } = await writeUntilDone(dependencies, request, (provider, fleet) => {
+    requireInventories(request, provider, fleet);
+    const classId = fleet.classes.byName.get(body.resource_class)?.id;
+    if (classId === undefined) throw refused(noSuchClass(body.resource_class));
+    if (inventoryOf(provider, classId) !== undefined) {
+      throw conflict(
+        `Update conflict: inventory of ${body.resource_class} already exists for resource provider ${uuid}.`,
+        errorCodes.concurrentUpdate,
+      );
+    }
+    const put = [{ classId, className: body.resource_class, ...fields, numbers }];
+    return { generation: provider.generation, put, write: inventoriesWrite(fleet, provider, put, []) };
+  });
+  const location = `/resource_providers/${encodeURIComponent(uuid)}/inventories/${body.resource_class}`;
+  return { ...writtenAnswer(request, 201, asWritten(shown, uuid, plan.generation, plan.put)), location };
+}
+
+async function replaceAll(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
+  const uuid = request.param('uuid');
+  const body = await providerBody(dependencies, request, bySince(providerInventoriesBodies, request.version));
+  const put = Object.entries(body.inventories).map(([name, record]) => [name, inventoryFields(record)] as const);
+  const numbersOf = writtenNumbers(request.bodyText());
+  const { plan, shown } = await writeJudged(dependencies, request, {
+    match: (provider, fleet) => requireInventories(request, provider, fleet),
+    judge: (provider, fleet) => {
+      checkGeneration(provider, body.resource_provider_generation);
+      checkCapacity(put, uuid, request.version, (reason) =>
+        badRequest(`Unable to update inventory for resource provider ${uuid}: ${reason}`),
+      );
+      const values = put.map(([name, fields]) => {
+        const classId = fleet.classes.byName.get(name)?.id;
+        if (classId === undefined) {
+          throw badRequest(`Unknown resource class in inventory for resource provider ${uuid}: ${noSuchClass(name)}`);
+        }
+        return { classId, className: name, ...fields, numbers: numbersOf(name) };
+      });
+      const kept = new Set(values.map(({ classId }) => classId));
+      const removed = provider.inventories.filter(({ fields }) => !kept.has(fields.classId));
+      const inUse = inUseAmong(removed, provider, fleet);
+      if (inUse !== undefined) throw conflict(`update conflict: ${inUse}`, errorCodes.inventoryInUse);
+      return { put: values, write: inventoriesWrite(fleet, provider, values, removed) };
+    },
+    lostRace: updateConflict,
+  });
+  return listAnswer(request, asWritten(shown, uuid, body.resource_provider_generation, plan.put), shown);
+}
+
+function removeAll(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
+  const lostRace = () =>
+    conflict(
+      `Unable to delete inventory for resource provider ${request.param('uuid')} because the inventory was updated ` +
+        'by another process. Please retry your request.',
+      errorCodes.concurrentUpdate,
+    );
+  const judge = (provider: Provider, fleet: Fleet) => {
+    requireInventories(request, provider, fleet);
+    const inUse = inUseAmong(provider.inventories, provider, fleet);
+    if (inUse !== undefined) throw conflict(inUse, errorCodes.inventoryInUse);
+    return inventoriesWrite(fleet, provider, [], provider.inventories);
+  };
+  return deleteJudged(dependencies, request, judge, lostRace);
+}
+
+async function replaceOne(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
+  const uuid = request.param('uuid');
+  const name = request.param('resource_class');
+  const body = await providerBody(dependencies, request, bySince(replacementSchemas, request.version));
+  const fields = inventoryFields(body);
+  const numbers = writtenNumbers(request.bodyText())();
+  const { plan, shown } = await writeJudged(dependencies, request, {
+    match: (provider, fleet) => requireInventory(request, provider, fleet),
+    judge: (provider, fleet) => {
+      checkGeneration(provider, body.resource_provider_generation);
+      checkCapacity([[name, fields]], uuid, request.version, (reason) =>
+        badRequest(`Unable to update inventory for resource provider ${uuid}: ${reason}`),
+      );
+      const classId = fleet.classes.byName.get(name)?.id;
+      // In upstream an unknown class leaves the handler as an exception, so the answer has no Vary.
+      if (classId === undefined) throw notFoundWithoutVary(noSuchClass(name));
+      if (inventoryOf(provider, classId) === undefined) {
+        throw badRequest(
+          `No inventory record with resource class for resource provider ${uuid}: No inventory of class ${name} found.`,
+        );
+      }
+      const put = [{ classId, className: name, ...fields, numbers }];
+      return { put, write: inventoriesWrite(fleet, provider, put, []) };
+    },
+    lostRace: updateConflict,
+  });
+  return writtenAnswer(request, 200, asWritten(shown, uuid, body.resource_provider_generation, plan.put));
+}
+
+function removeOne(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
+  const name = request.param('resource_class');
+  const missing = (reason: string) => notFound(`No inventory of class ${name} found for delete: ${reason}`);
+  const refused = (reason: string) =>
+    conflict(`Unable to delete inventory of class ${name}: ${reason}`, errorCodes.concurrentUpdate);
+  const judge = (provider: Provider, fleet: Fleet) => {
+    const classId = fleet.classes.byName.get(name)?.id;
+    if (classId === undefined) throw missing(noSuchClass(name));
+    const inventory = inventoryOf(provider, classId);
+    if (inventory === undefined) throw missing(`No inventory of class ${name} found for delete`);
+    requireInventory(request, provider, fleet);
+    const inUse = inUseAmong([inventory], provider, fleet);
+    if (inUse !== undefined) throw refused(inUse);
+    return inventoriesWrite(fleet, provider, [], [inventory]);
+  };
+  return deleteJudged(dependencies, request, judge, () => refused(concurrentlyUpdated));
+}
+
+// Response shapes
+
+/** The provider of a GET. Here upstream has a blank before the colon. */
+const shownProvider = (fleet: Fleet, request: ApiRequest): Provider =>
+  findShownProvider(fleet, request.param('uuid'), ' : ');
+
+/** The answer to a write of one inventory. */
+function writtenAnswer(request: ApiRequest, status: number, written: ReturnType<typeof asWritten>): Answer {
+  const [inventory] = written.inventories;
+  if (inventory === undefined) throw new Error('A write of one inventory writes one.');
+  return oneAnswer(request, status, written, inventory);
+}
+
+/** The 409 for a write of inventories that lost a race. */
+const updateConflict = () => conflict(`update conflict: ${concurrentlyUpdated}`, errorCodes.concurrentUpdate);
+
+/** @throws ApiError 409 where the provider is not at this generation. */
+function checkGeneration(provider: Provider, generation: number): void {
+  if (provider.generation !== generation) {
+    throw conflict('resource provider generation conflict', errorCodes.concurrentUpdate);
+  }
+}
+
+/** @throws ApiError 412 where all inventories together are not what If-Match says. */
+const requireInventories = (request: ApiRequest, provider: Provider, fleet: Fleet): void =>
+  requireMatch(request, `What resource provider ${provider.uuid} has`, () => inventoriesTagOf(fleet, provider));
+
+/** @throws ApiError 412 where the inventory that the request names is not what If-Match says. */
+function requireInventory(request: ApiRequest, provider: Provider, fleet: Fleet): void {
+  const name = request.param('resource_class');
+  const inventory = inventoryOf(provider, fleet.classes.byName.get(name)?.id ?? -1);
+  requireMatch(
+    request,
+    `What resource provider ${provider.uuid} has of ${name}`,
+    () => inventory && inventoryTagOf(inventory),
+  );
+}
+
+/** The error text that names the inventories with allocations; undefined where none has any. */
+function inUseAmong(inventories: readonly Inventory[], provider: Provider, fleet: Fleet): string | undefined {
+  const used = inventories.filter((inventory) => inventory.used > 0);
+  if (used.length === 0) return undefined;
+  const names = used.map((inventory) => nameOf(fleet.classes, inventory.fields.classId));
+  return inventoryInUse(names, provider.uuid);
+}

@@ -1,0 +1,166 @@
+import * as v from 'valibot';
+import { laterGeneration } from '../../../db/statements/generation.ts';
+import { inventoriesTagOf, inventoryTagOf } from '../../fleet/entity_tags.ts';
+import type { Fleet } from '../../fleet/fleet.ts';
+import { nameOf } from '../../fleet/names.ts';
+import { byClass, type FieldsOfClass, type Inventory, inventoryOf, type Provider } from '../../fleet/provider.ts';
+import { capacity, type InventoryFields, inventoryDefaults, maxInteger, maxRatio } from '../../placement/inventory.ts';
+import type { Answer, ApiRequest } from '../../rest/endpoint.ts';
+import type { ApiError } from '../../rest/errors.ts';
+import { integer, keyed, number, object } from '../../rest/json_schema.ts';
+import { since } from '../../rest/microversions.ts';
+import { floatJson } from '../../rest/python_numbers.ts';
+import type { WrittenNumbers } from '../allocations/of_provider.ts';
+import { echoedTag, newest, tagged } from '../answer_headers.ts';
+
+/** The names that resource classes may have. */
+export const classNamePattern = /^[A-Z0-9_]+$/;
+
+const positive = integer({ minimum: 1, maximum: maxInteger });
+
+/** The fields of an inventory in a request. */
+export const inventoryEntries = {
+  total: positive,
+  reserved: v.optional(integer({ minimum: 0, maximum: maxInteger })),
+  min_unit: v.optional(positive),
+  max_unit: v.optional(positive),
+  step_size: v.optional(positive),
+  allocation_ratio: v.optional(number({ maximum: maxRatio })),
+};
+
+/** One of several inventories in a request. As in upstream it may have a generation, which is ignored. */
+export const inventoryRecordEntries = { ...inventoryEntries, resource_provider_generation: v.optional(integer()) };
+const providerInventoryEntries = {
+  resource_provider_generation: integer(),
+  inventories: keyed(classNamePattern, object(inventoryRecordEntries)),
+};
+
+/** The body that replaces all inventories of a provider, by version, newest first. */
+export const providerInventoriesBodies = [
+  {
+    since: since.entityTags,
+    schema: object({
+      ...providerInventoryEntries,
+      inventories: keyed(classNamePattern, object({ ...inventoryRecordEntries, ...echoedTag })),
+      ...echoedTag,
+    }),
+  },
+  { since: since.firstVersion, schema: object(providerInventoryEntries) },
+] as const;
+
+/** An inventory of a request, completed with the defaults. */
+export function inventoryFields(body: {
+  readonly total: number;
+  readonly reserved?: number | undefined;
+  readonly min_unit?: number | undefined;
+  readonly max_unit?: number | undefined;
+  readonly step_size?: number | undefined;
+  readonly allocation_ratio?: number | undefined;
+}): InventoryFields {
+  return {
+    total: body.total,
+    reserved: body.reserved ?? inventoryDefaults.reserved,
+    minUnit: body.min_unit ?? inventoryDefaults.minUnit,
+    maxUnit: body.max_unit ?? inventoryDefaults.maxUnit,
+    stepSize: body.step_size ?? inventoryDefaults.stepSize,
+    allocationRatio: body.allocation_ratio ?? inventoryDefaults.allocationRatio,
+  };
+}
+
+/** @throws the error that `refused` makes, where the capacity of an inventory is too low. */
+export function checkCapacity(
+  inventories: readonly (readonly [className: string, fields: InventoryFields])[],
+  providerUuid: string,
+  version: number,
+  refused: (reason: string) => ApiError,
+): void {
+  const mayBeTotal = version >= since.fullyReserved;
+  for (const [name, fields] of inventories) {
+    const amount = capacity(fields);
+    if (mayBeTotal ? amount >= 0 : amount > 0) continue;
+    throw refused(
+      `Invalid inventory for '${name}' on resource provider '${providerUuid}'. ` +
+        `The reserved value is greater than ${mayBeTotal ? '' : 'or equal to '}total.`,
+    );
+  }
+}
+
+/**
+ * The fields of one inventory in an answer.
+ *
+ * @param numbers those of a request, as it wrote them
+ */
+export const inventoryShape = (fields: InventoryFields, numbers: WrittenNumbers = {}) => ({
+  total: numbers.total ?? fields.total,
+  reserved: numbers.reserved ?? fields.reserved,
+  min_unit: numbers.min_unit ?? fields.minUnit,
+  max_unit: numbers.max_unit ?? fields.maxUnit,
+  step_size: numbers.step_size ?? fields.stepSize,
+  allocation_ratio: numbers.allocation_ratio ?? floatJson(fields.allocationRatio),
+});
+
+/** An inventory that a request puts. */
+type PutInventory = FieldsOfClass & { readonly numbers?: WrittenNumbers | undefined };
+
+/** Inventories of a provider in an answer, in the order of their classes. */
+type Shown = Pick<Provider, 'generation'> & { readonly inventories: readonly ShownInventory[] };
+type ShownInventory = Pick<Inventory, 'fields' | 'modifiedAtSeconds'> & { readonly numbers?: WrittenNumbers };
+
+/**
+ * What a write left behind. Later writes are not in it: with their generation, a client that has not read them would
+ * overwrite them.
+ *
+ * @param shown has the write, and maybe later ones
+ * @param generation the one that guarded the write
+ */
+export function asWritten(shown: Fleet, uuid: string, generation: number, put: readonly PutInventory[]): Shown {
+  const provider = shown.byUuid.get(uuid);
+  const inventories = put.map(({ numbers, ...fields }) => {
+    const present = provider && inventoryOf(provider, fields.classId);
+    const modifiedAtSeconds = present?.modifiedAtSeconds ?? Math.floor(Date.now() / 1000);
+    return { fields, modifiedAtSeconds, ...(numbers === undefined ? {} : { numbers }) };
+  });
+  return { generation: laterGeneration(generation, 1), inventories: inventories.sort(byClass) };
+}
+
+/** The answer with one inventory of a provider. */
+export const oneAnswer = (
+  request: ApiRequest,
+  status: number,
+  provider: Pick<Provider, 'generation'>,
+  inventory: ShownInventory,
+): Answer => ({
+  status,
+  ...tagged(
+    request,
+    {
+      ...inventoryShape(inventory.fields, inventory.numbers),
+      // Upstream leaves a generation of 0 out.
+      ...(provider.generation === 0 ? {} : { resource_provider_generation: provider.generation }),
+    },
+    () => inventoryTagOf(inventory),
+  ),
+  lastModified: new Date(inventory.modifiedAtSeconds * 1000),
+});
+
+/** The answer with all inventories of a provider. */
+export const listAnswer = (request: ApiRequest, provider: Shown, fleet: Fleet): Answer => ({
+  status: 200,
+  ...tagged(
+    request,
+    {
+      resource_provider_generation: provider.generation,
+      inventories: Object.fromEntries(
+        provider.inventories.map((inventory) => [
+          nameOf(fleet.classes, inventory.fields.classId),
+          tagged(request, inventoryShape(inventory.fields, inventory.numbers), () => inventoryTagOf(inventory)).json,
+        ]),
+      ),
+    },
+    () => inventoriesTagOf(fleet, provider),
+  ),
+  lastModified:
+    provider.inventories.length === 0
+      ? null
+      : newest(provider.inventories.map(({ modifiedAtSeconds }) => modifiedAtSeconds * 1000)),
+});

@@ -1,0 +1,35 @@
+import type { JudgedNode } from '../../../db/statements/providers/judged_tree.ts';
+import type { Fleet } from '../../fleet/fleet.ts';
+import type { Provider } from '../../fleet/provider.ts';
+import { isUuidLike, normalUuid } from '../../placement/uuid.ts';
+import { noSuchProvider, notFound, notFoundWithoutVary } from '../../rest/errors.ts';
+
+/** @throws ApiError 404 where there is no provider of this UUID, which must be spelt as it is stored. */
+export function findProvider(fleet: Fleet, uuid: string): Provider {
+  const provider = fleet.byUuid.get(uuid);
+  if (provider === undefined) throw notFoundWithoutVary(noSuchProvider(uuid));
+  return provider;
+}
+
+/**
+ * The provider that a GET shows a part of. Upstream's handlers catch the error there, and so its text comes twice.
+ *
+ * @param separator what is between the two texts
+ * @throws ApiError 404
+ */
+export function findShownProvider(fleet: Fleet, uuid: string, separator = ': '): Provider {
+  const provider = fleet.byUuid.get(uuid);
+  if (provider === undefined) throw notFound(`${noSuchProvider(uuid)}${separator}${noSuchProvider(uuid)}`);
+  return provider;
+}
+
+/**
+ * The provider with a UUID in any spelling; undefined if there is none. Programs other than the API may have stored a UUID
+ * in another spelling than the usual one, or a text that is no UUID.
+ */
+export const findInAnySpelling = (fleet: Fleet, uuid: string): Provider | undefined =>
+  fleet.byUuid.get(uuid) ?? (isUuidLike(uuid) ? fleet.byUuid.get(normalUuid(uuid)) : undefined);
+
+/** The providers of whole trees by whose shape a request is judged. */
+export const judgedNodes = (trees: Iterable<Provider>): readonly JudgedNode[] =>
+  Array.from(trees, ({ id, uuid, parent }) => ({ id, uuid, parentId: parent?.id ?? null }));

@@ -1,0 +1,212 @@
+import { randomUUID } from 'node:crypto';
+import * as v from 'valibot';
+import { deleteProvider } from '../../../db/statements/providers/delete_provider.ts';
+import type { ProviderWrite } from '../../../db/statements/providers/provider_write.ts';
+import { newProviderTags, providerTagOf } from '../../fleet/entity_tags.ts';
+import type { FleetKeeper } from '../../fleet/keeper.ts';
+import type { Provider } from '../../fleet/provider.ts';
+import { isSameUuid, normalUuid } from '../../placement/uuid.ts';
+import { type Answer, type ApiRequest, type Endpoint, noContent } from '../../rest/endpoint.ts';
+import { badRequest, conflict, errorCodes, notFound } from '../../rest/errors.ts';
+import type { ChunkMaker } from '../../rest/json_body.ts';
+import { integer, list as listOf, object, text, uuidText } from '../../rest/json_schema.ts';
+import { few, type ListForm, listText, madeInTurns, writeList } from '../../rest/made_in_turns.ts';
+import { since } from '../../rest/microversions.ts';
+import type { Pieces, Turns } from '../../rest/pieces.ts';
+import { bySince } from '../../rest/versions.ts';
+import { untilWritten } from '../../writes/judged_writes.ts';
+import { changesToken, echoedTag, modifiedAtMs, newest, requireMatch, takesIfMatch } from '../answer_headers.ts';
+import type { Dependencies } from '../dependencies.ts';
+import { providerAsWritten, providerWriter, represent, shownProvider } from './answers.ts';
+import { filterProviders, filtersTooWide } from './filters.ts';
+import { findProvider } from './provider.ts';
+import { judgedRow, saveProvider } from './update.ts';
+
+// Routes
+
+const all = { path: '/resource_providers', since: since.firstVersion } as const;
+const one = { path: '/resource_providers/:uuid', since: since.firstVersion } as const;
+const rule = (verb: string) => `placement:resource_providers:${verb}`;
+
+export const resourceProviderEndpoints: readonly Endpoint<Dependencies>[] = [
+  { ...all, method: 'GET', policy: rule('list'), answersJson: true, handle: list },
+  { ...all, method: 'POST', policy: rule('create'), wantsJson: true, handle: create },
+  { ...one, method: 'GET', policy: rule('show'), answersJson: true, handle: show },
+  { ...one, method: 'DELETE', policy: rule('delete'), ...takesIfMatch, handle: remove },
+  { ...one, method: 'PUT', policy: rule('update'), wantsJson: true, ...takesIfMatch, handle: update },
+];
+
+// Request schemas
+
+const name = text({ maxLength: 200 });
+const parent = v.optional(v.nullable(uuidText));
+const creation = object({ name, uuid: v.optional(uuidText) });
+const nestedCreation = object({ name, uuid: v.optional(uuidText), parent_provider_uuid: parent });
+const change = { name };
+const nestedChange = { ...change, parent_provider_uuid: parent };
+/**
+ * The other fields that GET shows. From 1.40 on a client may send them back with a change; all but the UUID are
+ * ignored.
+ */
+const echoed = {
+  uuid: v.optional(uuidText),
+  generation: v.optional(integer()),
+  links: v.optional(listOf(object({ rel: text(), href: text() }))),
+  root_provider_uuid: v.optional(uuidText),
+  ...echoedTag,
+};
+const changeSchemas = [
+  { since: since.entityTags, schema: object({ ...nestedChange, ...echoed }) },
+  { since: since.nestedProviders, schema: object(nestedChange) },
+  { since: since.firstVersion, schema: object(change) },
+] as const;
+
+// Handlers
+
+async function list(request: ApiRequest, { fleet }: Dependencies): Promise<Answer> {
+  const find = filterProviders(request.query(), request.version);
+  const current = await fleet.fresh();
+  const token = changesToken(request, fleet);
+  const turns = request.turns();
+  const work = find(current, turns);
+  turns.begin();
+  const step = work.next();
+  turns.end();
+  if (step.done && step.value.length <= few) {
+    const body = listText(step.value, listForm(request));
+    return { status: 200, body, lastModified: newest(step.value.map(modifiedAtMs)), ...token };
+  }
+  let lastModified: Date | undefined;
+  const note = (providers: readonly Provider[]): void => {
+    lastModified = newest(providers.map(modifiedAtMs));
+  };
+  const body = await madeInTurns(request, fleet, () => write(request, step, work, turns, note), filtersTooWide);
+  return { status: 200, ...body, ...(lastModified === undefined ? {} : { lastModified }), ...token };
+}
+
+/** @param note called with the providers before the first of them is written */
+function* write(
+  request: ApiRequest,
+  step: IteratorResult<undefined, readonly Provider[]>,
+  work: Pieces<readonly Provider[]>,
+  turns: Turns,
+  note: (providers: readonly Provider[]) => void,
+): ChunkMaker {
+  if (!step.done) yield;
+  const providers = step.done ? step.value : yield* work;
+  note(providers);
+  yield* writeList(turns, providers, listForm(request));
+}
+
+const listForm = (request: ApiRequest): ListForm<Provider> => ({
+  begin: '{"resource_providers":[',
+  textOf: providerWriter(request),
+  separator: ',',
+  end: ']}',
+});
+
+async function show(request: ApiRequest, { fleet }: Dependencies): Promise<Answer> {
+  const provider = findProvider(await fleet.fresh(), request.param('uuid'));
+  return {
+    status: 200,
+    ...represent(shownProvider(provider), request),
+    lastModified: newest([modifiedAtMs(provider)]),
+    ...changesToken(request, fleet),
+  };
+}
+
+async function create(request: ApiRequest, { fleet, providerWrites }: Dependencies): Promise<Answer> {
+  const body = await request.json<typeof creation | typeof nestedCreation>(
+    request.version >= since.nestedProviders ? nestedCreation : creation,
+  );
+  const parentUuid = ('parent_provider_uuid' in body ? body.parent_provider_uuid : null) ?? null;
+  const uuid = body.uuid === undefined ? randomUUID() : normalUuid(body.uuid);
+  const refuse = (reason: string) =>
+    badRequest(
+      `Unable to create resource provider "${body.name}", ${uuid}: Object action create failed because: ${reason}`,
+    );
+  if (body.name === '') throw refuse('name is required');
+  if (parentUuid === uuid) {
+    throw refuse(
+      'parent provider UUID cannot be same as UUID. Please set parent provider UUID to None if there is no parent.',
+    );
+  }
+  const noParent = () => refuse('parent provider UUID does not exist.');
+  const parent = parentUuid === null ? undefined : await findParent(fleet, parentUuid);
+  if (parentUuid !== null && parent === undefined) throw noParent();
+  const tags = newProviderTags({ uuid, name: body.name, parentUuid: parent?.uuid ?? null });
+  const write: ProviderWrite =
+    parent === undefined
+      ? { kind: 'root', uuid, name: body.name, tags }
+      : { kind: 'child', uuid, name: body.name, tags, parent };
+  const shown = await untilWritten(async () => {
+    const written = await providerWrites.perform(write);
+    if (written !== undefined) return written;
+    const { byName, byUuid } = await fleet.fresh();
+    if (parentUuid !== null && !byUuid.has(parentUuid)) throw noParent();
+    // Where both are taken the error names the name, as upstream's does on PostgreSQL.
+    const clash = byName.has(body.name) ? `name: ${body.name}` : byUuid.has(uuid) ? `uuid: ${uuid}` : undefined;
+    if (clash === undefined) return undefined; // the provider that was in the way has been deleted meanwhile
+    throw conflict(`Conflicting resource provider ${clash} already exists.`, errorCodes.duplicateName);
+  });
+  const location = `/resource_providers/${uuid}`;
+  if (request.version < since.createdProviderShown) return { status: 201, location };
+  const present = shown.byUuid.get(uuid);
+  const made = providerAsWritten(shown, { uuid, name: body.name, generation: 0, parent });
+  const lastModified = newest(present === undefined ? [] : [modifiedAtMs(present)]);
+  return { status: 200, location, ...represent(made, request), lastModified };
+}
+
+/**
+ * The parent of a new provider. The fleet in memory is enough, since the write proves it; a parent that it does not
+ * have is searched for after a refresh.
+ */
+const findParent = async (fleet: FleetKeeper, uuid: string): Promise<Provider | undefined> =>
+  fleet.known.byUuid.get(uuid) ?? (await fleet.fresh()).byUuid.get(uuid);
+
+async function update(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
+  const uuid = request.param('uuid');
+  findProvider(await dependencies.fleet.fresh(), uuid);
+  const body = await request.json(bySince(changeSchemas, request.version));
+  if ('uuid' in body && body.uuid !== undefined && !isSameUuid(body.uuid, uuid)) {
+    throw badRequest(
+      `The body is of resource provider ${body.uuid}, and the path of ${uuid}; a UUID cannot be changed.`,
+    );
+  }
+  const { provider, previouslyUpdatedAtSeconds } = await saveProvider(dependencies, uuid, body, request);
+  return {
+    status: 200,
+    ...represent(provider, request),
+    lastModified: previouslyUpdatedAtSeconds === undefined ? null : new Date(previouslyUpdatedAtSeconds * 1000),
+  };
+}
+
+async function remove(request: ApiRequest, { database, fleet }: Dependencies): Promise<Answer> {
+  const uuid = request.param('uuid');
+  return untilWritten(async () => {
+    const current = await fleet.fresh();
+    const provider = current.byUuid.get(uuid);
+    if (provider === undefined) throw nothingToDelete(uuid);
+    requireMatch(request, `Resource provider ${uuid}`, () => providerTagOf(provider));
+    switch (await deleteProvider(database, judgedRow(current, provider, request))) {
+      case 'gone':
+        throw nothingToDelete(uuid);
+      case 'has children':
+        throw conflict(
+          `Unable to delete parent resource provider ${uuid}: It has child resource providers.`,
+          errorCodes.cannotDeleteParent,
+        );
+      case 'in use':
+        throw conflict(
+          `Unable to delete resource provider ${uuid}: Resource provider has allocations.`,
+          errorCodes.providerInUse,
+        );
+      case 'deleted':
+        return noContent;
+      case 'changed':
+        return undefined;
+    }
+  });
+}
+
+const nothingToDelete = (uuid: string) => notFound(`No resource provider with uuid ${uuid} found for delete`);

@@ -1,0 +1,243 @@
+import * as v from 'valibot';
+import {
+  aggregatesOf,
+  hasAnyTrait,
+  hasRequiredTraits,
+  isInAny,
+  isMemberOf,
+  onLists,
+  traitsOf,
+} from '../../fleet/filters.ts';
+import type { Fleet } from '../../fleet/fleet.ts';
+import { nameOf } from '../../fleet/names.ts';
+import { type Provider, treeOf } from '../../fleet/provider.ts';
+import type { InventoryFields } from '../../placement/inventory.ts';
+import { isUuidLike, normalUuid } from '../../placement/uuid.ts';
+import type { Answer, ApiRequest, Endpoint } from '../../rest/endpoint.ts';
+import { badRequest, noSuchProvider } from '../../rest/errors.ts';
+import type { ChunkMaker } from '../../rest/json_body.ts';
+import { object, text, uuidText } from '../../rest/json_schema.ts';
+import { madeInTurns, writeList } from '../../rest/made_in_turns.ts';
+import { since } from '../../rest/microversions.ts';
+import type { Pieces, Turns } from '../../rest/pieces.ts';
+import { parseMemberOf, parseRequired, type Query } from '../../rest/query_string.ts';
+import { checkQuery, refuseRepeated } from '../../rest/schema_check.ts';
+import { asciiJson } from '../../text/ascii_json.ts';
+import { changesToken } from '../answer_headers.ts';
+import type { Dependencies } from '../dependencies.ts';
+import { checkMarker, nextLink, pageParameters, usualLimit } from '../pages.ts';
+import { filtersTooWide, requiredTraitId } from './filters.ts';
+import { inventoryShape } from './inventory_bodies.ts';
+import { findInAnySpelling } from './provider.ts';
+
+// Routes
+
+const path = '/provider_summaries';
+
+export const providerSummaryEndpoints: readonly Endpoint<Dependencies>[] = [
+  {
+    method: 'GET',
+    path,
+    since: since.consumers,
+    policy: 'placement:provider_summaries:list',
+    answersJson: true,
+    handle: list,
+  },
+];
+
+// Request schemas
+
+const parameters = object({
+  uuid: v.optional(text()),
+  in_tree: v.optional(uuidText),
+  member_of: v.optional(text()),
+  required: v.optional(text()),
+  ...pageParameters(10_000),
+});
+
+/** Parameters that must not be repeated. The others may be, as in GET /resource_providers. */
+const single = ['uuid', 'in_tree', 'limit', 'marker'];
+
+// Handlers
+
+async function list(request: ApiRequest, { fleet }: Dependencies): Promise<Answer> {
+  const query = request.query();
+  const { limit = usualLimit, marker } = checkQuery(query, parameters);
+  refuseRepeated(query, single);
+  const filter = readFilter(query, request.version);
+  const current = await fleet.fresh();
+  checkMarker(marker, (uuid) => current.byUuid.has(uuid));
+  const wanted = filter(current);
+  const token = changesToken(request, fleet);
+  const make = (turns: Turns) => write(request, current, wanted, { limit, marker: marker ?? '' }, turns);
+  const body = await madeInTurns(request, fleet, make, filtersTooWide);
+  return { status: 200, ...body, lastModified: new Date(), ...token };
+}
+
+function* write(
+  request: ApiRequest,
+  fleet: Fleet,
+  wanted: Wanted,
+  { limit, marker }: { readonly limit: number; readonly marker: string },
+  turns: Turns,
+): ChunkMaker {
+  const textOf = summaryWriter(fleet);
+  const found = yield* pageBehind(fleet, wanted, { marker, count: limit + 1 }, turns);
+  const page = found.slice(0, limit);
+  const last = page.at(-1);
+  const links = found.length > limit && last !== undefined ? nextLink(request, path, last.uuid) : undefined;
+  const end = links === undefined ? ']}' : `], "provider_summaries_links": ${asciiJson(links)}}`;
+  yield* writeList(turns, page, { begin: '{"provider_summaries": [', textOf, separator: ', ', end });
+}
+
+/** Which providers are asked for. */
+type Wanted = {
+  /** A set that contains all of them; undefined if there is no such set but all providers. */
+  readonly among: { readonly size: number; readonly providers: Iterable<Provider> } | undefined;
+  readonly isWanted: (provider: Provider) => boolean;
+  /** How long that takes, in rounds of `Turns.isOver`. */
+  readonly rounds: number;
+};
+
+/** Reads the filters. @throws ApiError 400, as the function does for names that do not exist. */
+function readFilter(query: Query, version: number): (fleet: Fleet) => Wanted {
+  const uuids = readUuids(query.last('uuid'));
+  const inTree = query.last('in_tree');
+  const traits = parseRequired(query, '', version);
+  const aggregates = parseMemberOf(query, '', version);
+  return (fleet) => {
+    const required = traits.required.map((anyOf) => anyOf.map((name) => requiredTraitId(fleet.traits, name)));
+    const forbidden = traits.forbidden.map((name) => requiredTraitId(fleet.traits, name));
+    const named = uuids && new Set(uuids.flatMap((uuid) => findInAnySpelling(fleet, uuid) ?? []));
+    const root = inTree === undefined ? undefined : rootOf(fleet, inTree);
+    const sets = [
+      ...(named === undefined ? [] : [{ size: named.size, providers: named }]),
+      ...(root === undefined ? [] : [sized(new Set(treeOf(root)))]),
+      ...(required.length === 0 ? [] : [sized(fleet.withTrait.smallest(required))]),
+      ...(aggregates.required.length === 0 ? [] : [sized(fleet.inAggregate.smallest(aggregates.required))]),
+    ];
+    const hasTraits = onLists(
+      traitsOf,
+      (traitIds) => hasRequiredTraits(traitIds, required) && !hasAnyTrait(traitIds, forbidden),
+    );
+    const isInAggregates = onLists(
+      aggregatesOf,
+      (own) =>
+        isMemberOf({ aggregates: own }, aggregates.required) && !isInAny({ aggregates: own }, aggregates.forbidden),
+    );
+    return {
+      among: sets.toSorted((a, b) => a.size - b.size)[0],
+      isWanted: (provider) =>
+        (named === undefined || named.has(provider)) &&
+        (root === undefined || provider.root === root) &&
+        hasTraits(provider) &&
+        isInAggregates(provider),
+      rounds: 1 + [required, [forbidden], aggregates.required, [aggregates.forbidden]].flat(2).length,
+    };
+  };
+}
+
+const sized = <Set extends Iterable<Provider> & { readonly size: number }>(providers: Set) => ({
+  size: providers.size,
+  providers,
+});
+
+/** The UUIDs of `A` or `in:A,B`. */
+function readUuids(value: string | undefined): readonly string[] | undefined {
+  if (value === undefined) return undefined;
+  const uuids = value.startsWith('in:') ? value.slice('in:'.length).split(',') : [value];
+  const wrong = uuids.find((uuid) => !isUuidLike(uuid));
+  if (wrong === undefined) return uuids;
+  throw badRequest(
+    `Invalid query string parameters: Expected 'uuid' parameter to be a UUID, or 'in:' and several. Got: ${wrong}`,
+  );
+}
+
+function rootOf(fleet: Fleet, uuid: string): Provider {
+  const node = findInAnySpelling(fleet, uuid);
+  if (node !== undefined) return node.root;
+  throw badRequest(
+    `Invalid query string parameters: 'in_tree' is of no provider. ${noSuchProvider(normalUuid(uuid))}.`,
+  );
+}
+
+/** If at least this share of all providers may be wanted, going through all of them in order soon fills a page. */
+const dense = 1 / 16;
+
+/**
+ * The first `count` of the wanted providers behind the marker, in the order of UUIDs. It may pause where the moment of the fleet is
+ * held.
+ */
+function* pageBehind(
+  fleet: Fleet,
+  { among, isWanted, rounds }: Wanted,
+  { marker, count }: { readonly marker: string; readonly count: number },
+  turns: Turns,
+): Pieces<readonly Provider[]> {
+  if (among !== undefined && among.size < dense * fleet.byId.size) {
+    const page: Provider[] = [];
+    for (const provider of [...among.providers]) {
+      if (provider.uuid > marker && isWanted(provider)) page.push(provider);
+      if (turns.isOver(rounds)) yield;
+    }
+    return page.sort((a, b) => (a.uuid < b.uuid ? -1 : 1)).slice(0, count);
+  }
+  const { byUuid } = fleet;
+  const page: Provider[] = [];
+  const isFull = (provider: Provider | undefined): boolean =>
+    provider !== undefined && isWanted(provider) && page.push(provider) === count;
+  const uuids = fleet.inUuidOrder.after(marker);
+  // A loop with `of` would end them.
+  for (let next = uuids.next(); !next.done; next = uuids.next()) {
+    if (isFull(byUuid.get(next.value))) return page;
+    if (turns.isOver(rounds)) break;
+  }
+  // The order changes with the fleet, so the others are listed before the first pause.
+  const others = Array.from(uuids, (uuid) => byUuid.get(uuid));
+  for (const provider of others) {
+    if (turns.isOver(rounds)) yield;
+    if (isFull(provider)) return page;
+  }
+  return page;
+}
+
+/**
+ * Writes whole providers as JSON. Many hosts have equal inventories, traits and aggregates. The fleet keeps each of these
+ * lists once for all providers that have it, and so its text is made only once as well. The names are those of now, also when the fleet has changed.
+ */
+function summaryWriter({ traits, classes }: Fleet): (provider: Provider) => string {
+  const inventoryText = kept((fields: InventoryFields) => asciiJson(inventoryShape(fields)));
+  const traitsText = kept((ids: readonly number[]) => asciiJson(ids.map((id) => nameOf(traits, id))));
+  const aggregatesText = kept((uuids: readonly string[]) => asciiJson(uuids));
+  const className = kept((id: number) => asciiJson(nameOf(classes, id)));
+  return (provider) => {
+    let inventories = '';
+    let usages = '';
+    for (const { fields, used } of provider.inventories) {
+      const comma = usages === '' ? '' : ', ';
+      const name = className(fields.classId);
+      inventories += `${comma}${name}: ${inventoryText(fields)}`;
+      usages += `${comma}${name}: ${used}`;
+    }
+    const parent = provider.parent === undefined ? 'null' : `"${provider.parent.uuidText}"`;
+    return (
+      `{"uuid": "${provider.uuidText}", "name": ${asciiJson(provider.name)}, "generation": ${provider.generation}, ` +
+      `"parent_provider_uuid": ${parent}, "root_provider_uuid": "${provider.root.uuidText}", ` +
+      `"inventories": {${inventories}}, "usages": {${usages}}, "traits": ${traitsText(provider.traitIds)}, ` +
+      `"aggregates": ${aggregatesText(provider.aggregates)}}`
+    );
+  };
+}
+
+/** A function that remembers what it has made of each object. */
+function kept<Key>(make: (key: Key) => string): (key: Key) => string {
+  const texts = new Map<Key, string>();
+  return (key) => {
+    let text = texts.get(key);
+    if (text === undefined) {
+      text = make(key);
+      texts.set(key, text);
+    }
+    return text;
+  };
+}

@@ -1,0 +1,266 @@
+import { satisfiesTraits } from '../../fleet/filters.ts';
+import { type Provider, treeSize } from '../../fleet/provider.ts';
+import { type Pieces, roundsPerLook, type Turns } from '../../rest/pieces.ts';
+import { type CandidatesAt, candidatesOf } from '../combinations.ts';
+import { type Condition, conditionsWithout, losesItsGroup, requestWith } from '../conditions.ts';
+import { isAlone } from '../options.ts';
+import { looksToResolve } from '../place.ts';
+import { overspends, type Work } from '../request.ts';
+import { type KnownNames, type ResolvedRequest, resolveVariant } from '../resolve.ts';
+import type { Sharing } from '../sharing.ts';
+import { type ConditionCheck, checkOf } from './nearest.ts';
+
+/** What is found out about one tree. Each list has an entry for each condition, and is used again for the next tree. */
+export type TreeVerdicts = {
+  fits: Verdict;
+  /**
+   * Whether the tree fits a query with this condition only. For traits, aggregates and in_tree: whether a provider
+   * meets it.
+   */
+  readonly alone: Verdict[];
+  /** Whether the tree fits a query with this condition and all before it. */
+  readonly left: Verdict[];
+  /** Whether the tree fits if this condition is dropped. */
+  readonly without: Verdict[];
+  /** Whether the tree may fit if the condition asks for another amount: false is certain. */
+  readonly otherAmount: Verdict[];
+};
+
+/** Judges trees in two steps: first whether they fit, which matters most if the budget is not enough, then the rest. */
+type TreeJudge = {
+  readonly checks: readonly ConditionCheck[];
+  /** Whether a tree is a single provider, with which no other tree shares, and the query has one group. */
+  isLone(anchor: Provider): boolean;
+  /** Finds out everything about a lone tree. */
+  lone(anchor: Provider, verdicts: TreeVerdicts): void;
+  /** Fills in `fits` and `alone` for any tree. */
+  first(anchor: Provider, verdicts: TreeVerdicts): Pieces<void>;
+  /** Fills in `left`, `without` and `otherAmount`. @param verdicts what `first` found out about the same tree */
+  rest(anchor: Provider, verdicts: TreeVerdicts): Pieces<void>;
+};
+
+/**
+ * Creates the judge of the trees of a fleet. It searches for variants of the query as rarely as possible: a tree that
+ * fits a query also fits with fewer conditions, and a tree that does not fit does not fit with more conditions.
+ *
+ * @param turns those after which the work at a tree pauses
+ */
+export function treeJudge(
+  names: KnownNames,
+  conditions: readonly Condition[],
+  sharing: Sharing,
+  probes: Probes,
+  turns: Turns | undefined,
+): TreeJudge {
+  const checks = conditions.map((condition) => checkOf(names, condition, conditions));
+  const suffixes = new Set(conditions.flatMap((condition) => ('suffix' in condition ? [condition.suffix] : [])));
+  return {
+    checks,
+    isLone: (anchor) => suffixes.size <= 1 && isAlone(anchor, sharing.usableBy(anchor)),
+    lone: judgeOfLone(conditions, checks, probes),
+    ...judgeBySearch(conditions, checks, probes, turns),
+  };
+}
+
+/**
+ * Judges trees of a single provider, with which no other tree shares, for a query with one group. No condition depends
+ * on another one then, so the tree fits if the provider meets each condition. In most fleets these are all trees.
+ */
+function judgeOfLone(
+  conditions: readonly Condition[],
+  checks: readonly ConditionCheck[],
+  { work }: Probes,
+): TreeJudge['lone'] {
+  const meets = checks.map((check) => check.meets);
+  const isLast = conditions.map((condition) => losesItsGroup(conditions, condition));
+  return (anchor, verdicts) => {
+    const { alone, left, without, otherAmount } = verdicts;
+    if (overspends(work, meets.length)) return forget(verdicts);
+    let unmet = 0;
+    let firstUnmet = meets.length;
+    for (let place = 0; place < meets.length; place++) {
+      const isMet = meets[place]?.(anchor, anchor) === true;
+      alone[place] = isMet;
+      if (isMet) continue;
+      unmet += 1;
+      if (unmet === 1) firstUnmet = place;
+    }
+    verdicts.fits = unmet === 0;
+    for (let place = 0; place < meets.length; place++) {
+      const meetsOthers = unmet === 0 || (unmet === 1 && place === firstUnmet);
+      left[place] = place < firstUnmet;
+      otherAmount[place] = meetsOthers;
+      without[place] = meetsOthers || isLast[place] === true;
+    }
+  };
+}
+
+/** Judges any tree. */
+function judgeBySearch(
+  conditions: readonly Condition[],
+  checks: readonly ConditionCheck[],
+  probes: Probes,
+  turns: Turns | undefined,
+): Pick<TreeJudge, 'first' | 'rest'> {
+  const fitsAll = probes.of(() => conditions);
+  const alone = conditions.map((condition, place): Probe => {
+    if (condition.kind === 'isolate' || condition.kind === 'subtree') return () => undefined;
+    if (condition.kind === 'resource') return probes.of(() => [condition]);
+    return (anchor) => (overspends(probes.work, treeSize(anchor)) ? undefined : checks[place]?.isMetIn(anchor));
+  });
+  const left = conditions.map((_, place) =>
+    place === conditions.length - 1 ? fitsAll : probes.of(() => conditions.slice(0, place + 1)),
+  );
+  const without = conditions.map((condition) => probes.of(() => conditionsWithout(conditions, condition)));
+  // A group without resources that only forbids fits nowhere, but may fit with more conditions.
+  const isMonotone = everyGroupHasResources(conditions);
+  const relaxes = conditions.map((condition) => isMonotone && !mayHelp(conditions, condition));
+  const tree: JudgedBySearch = { conditions, fitsAll, alone, left, without, isMonotone, relaxes, turns };
+  return {
+    first: (anchor, verdicts) => judgeFirst(tree, anchor, verdicts),
+    rest: (anchor, verdicts) => judgeRest(tree, anchor, verdicts),
+  };
+}
+
+/** By what trees are judged, with an entry for each condition in each list. */
+type JudgedBySearch = {
+  readonly conditions: readonly Condition[];
+  readonly fitsAll: Probe;
+  readonly alone: readonly Probe[];
+  readonly left: readonly Probe[];
+  readonly without: readonly Probe[];
+  readonly isMonotone: boolean;
+  readonly relaxes: readonly boolean[];
+  readonly turns: Turns | undefined;
+};
+
+function* judgeFirst(
+  { conditions, fitsAll, alone, turns }: JudgedBySearch,
+  anchor: Provider,
+  verdicts: TreeVerdicts,
+): Pieces<void> {
+  verdicts.fits = fitsAll(anchor);
+  for (const [place, condition] of conditions.entries()) {
+    if (turns?.isOver(roundsPerLook)) yield undefined;
+    const isImplied = verdicts.fits === true && condition.kind === 'resource';
+    verdicts.alone[place] = isImplied || alone[place]?.(anchor);
+  }
+}
+
+function* judgeRest(
+  { conditions, left, without, isMonotone, relaxes, turns }: JudgedBySearch,
+  anchor: Provider,
+  verdicts: TreeVerdicts,
+): Pieces<void> {
+  const { fits } = verdicts;
+  let failedAt = Number.POSITIVE_INFINITY;
+  for (let place = 0; place < conditions.length; place++) {
+    if (turns?.isOver(roundsPerLook)) yield undefined;
+    const isImplied = isMonotone && (fits === true || failedAt < place);
+    const verdict = isImplied ? fits === true : left[place]?.(anchor);
+    verdicts.left[place] = verdict;
+    if (isMonotone && verdict === false && place < failedAt) failedAt = place;
+  }
+  for (let place = 0; place < conditions.length; place++) {
+    if (turns?.isOver(roundsPerLook)) yield undefined;
+    const isRelaxed = relaxes[place] === true;
+    const failsBefore = isMonotone && failedAt < place;
+    const isImplied = failsBefore || (isRelaxed && fits === true);
+    const verdict = isImplied ? !failsBefore : without[place]?.(anchor);
+    verdicts.without[place] = verdict;
+    verdicts.otherAmount[place] = isRelaxed || failsBefore ? verdict : undefined;
+  }
+}
+
+const everyGroupHasResources = (conditions: readonly Condition[]): boolean =>
+  conditions.every(
+    (condition) =>
+      !('suffix' in condition) ||
+      conditions.some((other) => other.kind === 'resource' && other.suffix === condition.suffix),
+  );
+
+/**
+ * Whether a tree that fits might not fit without a condition. The provider of a dropped class may be the one with a
+ * trait that the group without suffix requires. The provider of a dropped group may be the top of a subtree.
+ */
+function mayHelp(conditions: readonly Condition[], dropped: Condition): boolean {
+  if (dropped.kind !== 'resource') return false;
+  const { suffix } = dropped;
+  if (!losesItsGroup(conditions, dropped)) {
+    return suffix === '' && conditions.some((other) => other.kind === 'trait' && other.suffix === suffix);
+  }
+  return conditions.some((other) => other.kind === 'subtree' && other.suffixes.has(suffix));
+}
+
+function forget(verdicts: TreeVerdicts): void {
+  verdicts.fits = undefined;
+  for (const list of [verdicts.alone, verdicts.left, verdicts.without, verdicts.otherAmount]) list.fill(undefined);
+}
+
+/** Verdicts of which none is known yet. */
+export const newVerdicts = (count: number): TreeVerdicts => ({
+  fits: undefined,
+  alone: Array.from({ length: count }, () => undefined),
+  left: Array.from({ length: count }, () => undefined),
+  without: Array.from({ length: count }, () => undefined),
+  otherAmount: Array.from({ length: count }, () => undefined),
+});
+
+/** The answer to a question; undefined if it would take too much work. */
+export type Verdict = boolean | undefined;
+
+/** Whether a tree fits a variant of a query. */
+type Probe = (anchor: Provider) => Verdict;
+
+/** How many looks one search at one tree may take, so that a hard tree does not use up the budget of the others. */
+const mostLooksAtTree = 200_000;
+
+/** Probes that run the search for candidates, and share one budget. */
+export type Probes = {
+  readonly work: Work;
+  /** A probe for the request that has some conditions. These are listed at the first use of the probe. */
+  of(conditions: () => readonly Condition[]): Probe;
+  /** The same for a request whose names are already looked up. */
+  ofResolved(request: ResolvedRequest): Probe;
+};
+
+/** @param work the budget of all probes together */
+export function createProbes(names: KnownNames, sharing: Sharing, work: Work): Probes {
+  const atTree: Work = { looks: 0 };
+  const ofResolved = (request: ResolvedRequest): Probe => {
+    if (request.groups.length === 0) return () => true;
+    const candidatesAt = candidatesOf(request, sharing, 'steady', { work: atTree });
+    return (anchor) => {
+      if (!satisfiesTraits(anchor.traitIds, request.rootTraits)) return false;
+      const providers = treeSize(anchor) + sharing.usableBy(anchor).length;
+      if (overspends(work, request.groups.length * providers)) return undefined;
+      const granted = Math.min(work.looks, mostLooksAtTree);
+      atTree.looks = granted;
+      const found = hasFirst(candidatesAt, anchor);
+      work.looks -= granted - atTree.looks;
+      return found || atTree.looks >= 0 ? found : undefined;
+    };
+  };
+  return {
+    work,
+    ofResolved,
+    of: (conditions) => {
+      let probe: Probe | undefined;
+      return (anchor) => {
+        if (probe === undefined) {
+          if (work.looks < 0) return undefined;
+          const wanted = conditions();
+          if (overspends(work, wanted.length * looksToResolve)) return undefined;
+          const resolved = resolveVariant(names, requestWith(wanted));
+          probe = resolved === 'nothing' ? () => false : ofResolved(resolved);
+        }
+        return probe(anchor);
+      };
+    },
+  };
+}
+
+function hasFirst(candidatesAt: CandidatesAt, anchor: Provider): boolean {
+  for (const _ of candidatesAt(anchor)) return true;
+  return false;
+}

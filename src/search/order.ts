@@ -1,0 +1,104 @@
+import type { Provider } from '../fleet/provider.ts';
+import { keyValue, type TreeKey } from '../fleet/tree_keys.ts';
+import { greatestCommonDivisor } from './count/tree_count.ts';
+
+/**
+ * The order in which anchors and their choices are visited: `steady` as they are listed, `rotated` as they are listed
+ * but from a random start, or `random`. A search for all candidates visits all anchors, so `rotated` is random enough
+ * for it. It is faster: anchors that follow each other in the list are neighbours in memory. 10,000 hosts in random
+ * order take four times as long.
+ */
+export type Order = 'steady' | 'rotated' | 'random';
+
+/** The items of a list in an order. `rotated` gives a copy of the list, which takes less time than a generator. */
+export function walk<Item>(items: readonly Item[], order: Order): Iterable<Item> {
+  if (order === 'steady' || items.length < 2) return items;
+  if (order === 'random') return visit(items, order);
+  const { place } = wayThrough(items.length, order);
+  return items.slice(place).concat(items.slice(0, place));
+}
+
+/** Items that are found by number. */
+type Listed<Item> = { readonly length: number; at(place: number): Item | undefined };
+
+/** As `walk`, for what is no array. */
+export function* visit<Item>(items: Listed<Item>, order: Order): Generator<Item> {
+  const { length } = items;
+  let { place, step } = order === 'steady' || length < 2 ? { place: 0, step: 1 } : wayThrough(length, order);
+  for (let visited = 0; visited < length; visited++) {
+    const item = items.at(place);
+    if (item !== undefined) yield item;
+    place = (place + step) % length;
+  }
+}
+
+/** In which order the providers of a tree are tried: by keys of `order`, and in another order where these are equal. */
+export type ProviderOrder = Order | { readonly keys: readonly TreeKey[]; readonly equals: Order };
+
+/** Providers in order. As `walk`, for lists so short that stopping in between saves nothing. */
+export function inOrder(providers: readonly Provider[], order: ProviderOrder): readonly Provider[] {
+  const { length } = providers;
+  if (order === 'steady' || length < 2) return providers;
+  if (typeof order === 'object') return sortedBy(order.keys, inOrder(providers, order.equals));
+  const { place, step } = wayThrough(length, order);
+  return providers.map((provider, count) => providers[(place + count * step) % length] ?? provider);
+}
+
+function sortedBy(keys: readonly TreeKey[], providers: readonly Provider[]): readonly Provider[] {
+  const valued = providers.map((provider) => ({ provider, values: keys.map((key) => keyValue(key, [provider])) }));
+  valued.sort((one, other) => {
+    for (const [place, value] of one.values.entries()) {
+      const difference = value - (other.values[place] ?? 0);
+      if (difference !== 0) return difference;
+    }
+    return 0;
+  });
+  return valued.map(({ provider }) => provider);
+}
+
+/**
+ * An order without shuffling: from a random place by a random step (`rotated`: by 1). The step shares no divisor with
+ * the length of the list, so each item is visited once.
+ */
+function wayThrough(length: number, order: Order): { readonly place: number; readonly step: number } {
+  let step = order === 'rotated' ? 1 : 1 + Math.floor(Math.random() * length);
+  while (greatestCommonDivisor(step, length) !== 1) step++;
+  return { place: Math.floor(Math.random() * length), step };
+}
+
+/** The best of all items that were noted. */
+type Best<Item> = {
+  note(item: Item): void;
+  /** The item that a better one would push out; undefined while there is room for more. */
+  worst(): Item | undefined;
+  /** The best items, the best one first. */
+  list(): readonly Item[];
+};
+
+/**
+ * Keeps the best of many items.
+ *
+ * @param limit how many are kept
+ * @param compare negative if the first item is better than the second
+ */
+export function keepBest<Item>(limit: number, compare: (one: Item, other: Item) => number): Best<Item> {
+  const items: Item[] = [];
+  const worst = (): Item | undefined => (items.length >= limit ? items.at(-1) : undefined);
+  return {
+    note: (item) => {
+      const last = worst();
+      if (limit === 0 || (last !== undefined && compare(item, last) >= 0)) return;
+      const before = items.findIndex((other) => compare(item, other) < 0);
+      items.splice(before === -1 ? items.length : before, 0, item);
+      if (items.length > limit) items.pop();
+    },
+    worst,
+    list: () => items,
+  };
+}
+
+/** The order of providers by name; by UUID if names are equal, which only those without a name are. */
+export const byName = (a: Provider, b: Provider): number =>
+  compareTexts(a.name, b.name) || compareTexts(a.uuid, b.uuid);
+
+const compareTexts = (a: string, b: string): number => (a < b ? -1 : Number(a > b));

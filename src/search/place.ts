@@ -1,0 +1,137 @@
+import { satisfiesTraits } from '../fleet/filters.ts';
+import type { Fleet } from '../fleet/fleet.ts';
+import { type Provider, treeSize } from '../fleet/provider.ts';
+import { atOnce } from '../rest/pieces.ts';
+import type { AllowedTrees } from './allowed_trees.ts';
+import type { Candidate } from './candidate.ts';
+import { candidatesOf } from './combinations.ts';
+import { type Condition, requestWith } from './conditions.ts';
+import { walk } from './order.ts';
+import { type CandidateRequest, overspends, type Work } from './request.ts';
+import { type Resolution, type ResolvedRequest, resolveVariant } from './resolve.ts';
+import { resolveForSearch } from './search.ts';
+import { type Sharing, sharingIn } from './sharing.ts';
+import { visitTrees } from './tree_visit.ts';
+
+/** A candidate, and the root of the tree at which it was found. */
+export type Place = { readonly anchor: Provider; readonly candidate: Candidate };
+
+/** Where a place is searched for, and with which budget. */
+export type PlaceOptions = {
+  readonly allowed: AllowedTrees;
+  readonly work: PlacingWork;
+  /** Requests whose names were looked up already: those of a gang are mostly equal. Use it no longer after an await. */
+  readonly known?: Map<CandidateRequest, Resolution>;
+};
+
+/** The budget of the search, and the looks that its lists took: these are counted apart, since later requests use the lists too. */
+export type PlacingWork = Work & { forLists: number };
+
+/**
+ * Finds one candidate of a request, the first by its `order`. Trees that are equal (without `order` all of them) are tried
+ * in random order, so that requests that are served at the same time, also by other processes, do not all choose the same.
+ *
+ * @returns `'too wide'` where the work was used up before one was found
+ * @throws ApiError 400 for classes and traits that do not exist
+ */
+export function findPlace(
+  fleet: Fleet,
+  request: CandidateRequest,
+  options: PlaceOptions,
+): Place | 'nowhere' | 'too wide' {
+  const sharing = sharingIn(fleet);
+  const spentBefore = looksToMakeLists(fleet);
+  try {
+    return firstPlace(fleet, resolved(fleet, request, sharing, options), sharing, options);
+  } finally {
+    options.work.forLists += (looksToMakeLists(fleet) - spentBefore) * fleet.roots.length;
+  }
+}
+
+function resolved(
+  fleet: Fleet,
+  request: CandidateRequest,
+  sharing: Sharing,
+  { known, work }: Pick<PlaceOptions, 'known' | 'work'>,
+): Resolution {
+  const before = known?.get(request);
+  if (before !== undefined) return before;
+  const resolution = atOnce(resolveForSearch(fleet, request, sharing, { work }));
+  // Whether there is nothing may depend on what is free.
+  if (resolution !== 'nothing') known?.set(request, resolution);
+  return resolution;
+}
+
+/** What it costs to make an order of all trees, and to make a list of their room, in looks for each tree. */
+const [looksForOrder, looksForRoom] = [15, 2];
+
+/** The cost of all orders and lists that the fleet has made so far, in looks for each tree. */
+const looksToMakeLists = ({ treeOrders, treeRoom }: Fleet): number =>
+  looksForOrder * treeOrders.made + looksForRoom * treeRoom.made;
+
+function firstPlace(
+  fleet: Fleet,
+  resolved: Resolution,
+  sharing: Sharing,
+  { allowed, work }: PlaceOptions,
+): Place | 'nowhere' | 'too wide' {
+  if (resolved === 'nothing') return 'nowhere';
+  const { anchors, within } = visitTrees(fleet, resolved, sharing, { ties: 'random', allowed });
+  const candidatesAt = candidatesOf(resolved, sharing, within, { work });
+  const isOrdered = resolved.order !== undefined || allowed.only !== undefined;
+  for (const some of isOrdered ? [anchors] : [anyRoots(fleet, resolved, allowed), anchors]) {
+    for (const anchor of some) {
+      if (overspends(work, looksAt(anchor, resolved.groups.length))) return 'too wide';
+      for (const candidate of candidatesAt(anchor)) if (candidate !== undefined) return { anchor, candidate };
+      if (work.looks < 0) return 'too wide';
+    }
+  }
+  return 'nowhere';
+}
+
+/**
+ * At most this number of roots is tried before the providers that have what is asked for are listed. If one root in twenty
+ * fits, one is nearly always found among these, and a list of thousands would take longer than everything else.
+ */
+const triedFirst = 64;
+
+/** Some roots of the fleet, at random. */
+function* anyRoots(
+  { roots }: Fleet,
+  { rootTraits }: Pick<ResolvedRequest, 'rootTraits'>,
+  { not }: AllowedTrees,
+): Generator<Provider> {
+  let left = Math.min(triedFirst, roots.length / 16);
+  for (const root of walk(roots, 'random')) {
+    if (--left < 0) return;
+    if (!not.has(root) && satisfiesTraits(root.traitIds, rootTraits)) yield root;
+  }
+}
+
+/** What a tree costs before its first candidate, in looks. */
+const looksAt = (anchor: Provider, groups: number): number => treeSize(anchor) * groups * looksAtProvider;
+const looksAtProvider = 5;
+
+/** What it costs to look up the names of one condition, in looks. */
+export const looksToResolve = 10;
+
+/**
+ * The first condition of a query that no tree fits together with all before it, for a query that fits nowhere.
+ *
+ * @returns undefined where no condition by itself leaves no tree, or where finding out takes too much work
+ */
+export function firstUnmet(
+  fleet: Fleet,
+  conditions: readonly Condition[],
+  options: PlaceOptions,
+): Condition | undefined {
+  const sharing = sharingIn(fleet);
+  for (const [place, condition] of conditions.entries()) {
+    if (overspends(options.work, (place + 1) * looksToResolve)) return undefined;
+    const resolved = resolveVariant(fleet, requestWith(conditions.slice(0, place + 1)));
+    const found = firstPlace(fleet, resolved, sharing, options);
+    if (found === 'nowhere') return condition;
+    if (found === 'too wide') return undefined;
+  }
+  return undefined;
+}

@@ -1,0 +1,67 @@
+import type { Turns } from '../rest/pieces.ts';
+import type { AggregateFilter, Resources, TraitFilter } from '../rest/query_string.ts';
+
+/** One group of a candidates query: what one provider, or for the group without suffix one tree, must offer. */
+export type RequestGroup = {
+  /** Empty for the group without suffix. All others are granular: satisfied by a single provider. */
+  readonly suffix: string;
+  /** Empty only in a group that `same_subtree` names. */
+  readonly resources: Resources;
+  readonly traits: TraitFilter;
+  readonly aggregates: AggregateFilter;
+  /** The UUID of any provider of the tree that the group is restricted to. */
+  readonly inTree: string | undefined;
+};
+
+/** A query for allocation candidates. */
+export type CandidateRequest = {
+  /** In the order in which the query names them. */
+  readonly groups: readonly RequestGroup[];
+  /** At most this many candidates. */
+  readonly limit: number | undefined;
+  /** Whether granular groups must be satisfied by different providers. */
+  readonly isolate: boolean;
+  /** The traits that the root of the tree must have, and those that it must not have. */
+  readonly rootTraits: { readonly required: readonly string[]; readonly forbidden: readonly string[] };
+  /** Sets of suffixes: of the providers of their groups, one must be at or above all others. */
+  readonly sameSubtrees: readonly ReadonlySet<string>[];
+  /** False before microversion 1.29: no candidate takes from two providers of one tree. */
+  readonly nested: boolean;
+  /** By what trees are ordered; empty where the configured strategy decides. */
+  readonly order: readonly OrderKey[];
+  /** UUIDs of consumers, as the client spells them: none of them may hold anything in the tree. */
+  readonly apartFrom: readonly string[];
+  /** UUIDs of consumers, as the client spells them: unless there are none, one of them must hold something in the tree. */
+  readonly with: readonly string[];
+};
+
+/** What a request has that does not choose among trees. */
+export const anyTree = { order: [], apartFrom: [], with: [] } as const satisfies Partial<CandidateRequest>;
+
+/** One key of `order`: keys are compared one after the other. */
+export type OrderKey =
+  /** By how much of a resource class is free. */
+  | { readonly kind: 'free'; readonly className: string; readonly mostFirst: boolean }
+  /** What has a trait comes first. */
+  | { readonly kind: 'prefer'; readonly traitName: string }
+  | { readonly kind: 'random' };
+
+/**
+ * The budget that a caller grants to searches at several anchors and for several requests: the number of looks that are
+ * left. A look is one choice or provider that is examined, and takes some 50 ns: 35 to 130 by the kind of query.
+ */
+export type Work = { looks: number };
+
+/** What limits a search: the budget of the caller, and the turns after which it pauses. Without them it goes on to its end. */
+export type Limits = { readonly work?: Work | undefined; readonly turns?: Turns | undefined };
+
+/**
+ * Takes looks from the budget, if there is one.
+ *
+ * @returns whether it is used up: then the search has not seen all it had to see
+ */
+export function overspends(work: Work | undefined, looks: number): boolean {
+  if (work === undefined) return false;
+  work.looks -= looks;
+  return work.looks < 0;
+}

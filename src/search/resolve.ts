@@ -1,0 +1,235 @@
+import type { TraitIds } from '../fleet/filters.ts';
+import type { Fleet } from '../fleet/fleet.ts';
+import { interning } from '../fleet/interned.ts';
+import { isCustom } from '../fleet/names.ts';
+import type { Provider } from '../fleet/provider.ts';
+import type { TreeKey } from '../fleet/tree_keys.ts';
+import { badRequest, noSuchClass, noSuchTraits } from '../rest/errors.ts';
+import { atOnce, type Pieces } from '../rest/pieces.ts';
+import type { Condition } from './conditions.ts';
+import { keptGroups } from './options.ts';
+import type { CandidateRequest, OrderKey, RequestGroup } from './request.ts';
+
+/** A group with its names looked up. */
+export type ResolvedGroup = {
+  readonly suffix: string;
+  readonly granular: boolean;
+  readonly resources: readonly { readonly classId: number; readonly amount: number }[];
+  readonly traits: TraitIds;
+  readonly memberOf: readonly (readonly string[])[];
+  readonly forbiddenAggregates: readonly string[];
+  /** The root of the tree that the group is restricted to. */
+  readonly treeRoot: Provider | undefined;
+  /**
+   * Equal groups of all requests have the same number, by which trees cache their options. Undefined if they must not.
+   */
+  readonly number: number | undefined;
+};
+
+/** `order` of a query with its names looked up. */
+type ResolvedOrder = {
+  readonly keys: readonly TreeKey[];
+  /** Whether trees of equal keys come in random order, whatever is configured. */
+  readonly isRandom: boolean;
+};
+
+/** A query with its names looked up. */
+export type ResolvedRequest = {
+  readonly groups: readonly ResolvedGroup[];
+  readonly isolate: boolean;
+  readonly nested: boolean;
+  readonly rootTraits: TraitIds;
+  /** Places in `groups`. */
+  readonly sameSubtrees: readonly (readonly number[])[];
+  /** Undefined where no order of trees is asked for. */
+  readonly order: ResolvedOrder | undefined;
+};
+
+/** A query with its names looked up, or that it has no candidates. */
+export type Resolution = ResolvedRequest | 'nothing';
+
+/** Where names are looked up. */
+export type KnownNames = Pick<Fleet, 'classes' | 'traits'> & { readonly byUuid: ReadonlyMap<string, Provider> };
+
+/** What decides whether a name that does not exist is an error; without it, it always is. */
+type Satisfiable = {
+  /** Whether some root has such traits. */
+  readonly hasRoot: (rootTraits: TraitIds) => boolean;
+  /** Whether some provider is in all these aggregates; not called without any. */
+  readonly hasMember: (memberOf: ResolvedGroup['memberOf']) => Pieces<boolean>;
+  /** Whether a group by itself has a result. */
+  readonly isSatisfiable: (group: ResolvedGroup, rootTraits: TraitIds) => Pieces<boolean>;
+};
+
+/** After so many groups the look-up may pause. */
+const groupsAtOnce = 16;
+
+/**
+ * Looks up the names of a query.
+ *
+ * Upstream searches group by group. If a group has no result, or no root satisfies `root_required`, the search ends
+ * before the names of later groups are looked up. So an unknown name is an error only if everything before it can be
+ * satisfied. Names in `order`, which upstream does not have, are looked up first.
+ *
+ * @param satisfiable undefined for a variant of a query: it comes only once, so trees do not cache their options for its groups
+ * @throws ApiError 400 for an unknown class or trait
+ */
+export function* resolveRequest(
+  fleet: KnownNames,
+  request: CandidateRequest,
+  satisfiable: Satisfiable | undefined,
+): Pieces<Resolution> {
+  const order = resolveOrder(fleet, request.order);
+  const rootTraits = {
+    required: request.rootTraits.required.map((name) => [traitId(fleet, name)]),
+    forbidden: request.rootTraits.forbidden.map((name) => traitId(fleet, name)),
+  };
+  const filtersRoots = rootTraits.required.length + rootTraits.forbidden.length > 0;
+  const groups: ResolvedGroup[] = [];
+  for (const group of request.groups) {
+    let resolved: ResolvedGroup | 'nothing';
+    try {
+      resolved = yield* resolveGroup(fleet, group, request.groups.length <= keptGroups, satisfiable);
+    } catch (error) {
+      if (satisfiable === undefined) throw error;
+      if (filtersRoots && !satisfiable.hasRoot(rootTraits)) return 'nothing';
+      for (const earlier of groups) if (!(yield* satisfiable.isSatisfiable(earlier, rootTraits))) return 'nothing';
+      throw error;
+    }
+    if (resolved === 'nothing') return 'nothing';
+    groups.push(resolved);
+    if (groups.length % groupsAtOnce === 0) yield undefined;
+  }
+  const suffixes = groups.map(({ suffix }) => suffix);
+  return {
+    groups,
+    isolate: request.isolate,
+    nested: request.nested,
+    rootTraits,
+    sameSubtrees: request.sameSubtrees.map((named) => [...named].map((suffix) => suffixes.indexOf(suffix))),
+    order,
+  };
+}
+
+/** Looks up the names of a variant, of which trees keep nothing: it would push out what they keep for plain queries. */
+export const resolveVariant = (names: KnownNames, request: CandidateRequest): Resolution =>
+  atOnce(resolveRequest(names, request, undefined));
+
+/**
+ * Looks up the names of `order`. Keys behind `random` have no effect, since it leaves no equal trees.
+ *
+ * @returns undefined where no order is asked for
+ * @throws ApiError 400 for a class or a trait that does not exist
+ */
+export function resolveOrder({ classes, traits }: KnownNames, order: readonly OrderKey[]): ResolvedOrder | undefined {
+  if (order.length === 0) return undefined;
+  const keys = order.map((key): TreeKey | 'random' => {
+    if (key.kind === 'random') return 'random';
+    if (key.kind === 'prefer') {
+      const traitId = traits.byName.get(key.traitName)?.id;
+      if (traitId === undefined) throw wrongKey(`prefer:${key.traitName}`, noSuchTraits([key.traitName]));
+      return { kind: 'prefer', traitId };
+    }
+    const { className, mostFirst } = key;
+    const classId = classes.byName.get(className)?.id;
+    if (classId === undefined) throw wrongKey(`${mostFirst ? '-' : ''}free:${className}`, noSuchClass(className));
+    return { kind: 'free', classId, mostFirst };
+  });
+  const random = keys.indexOf('random');
+  const counted = random === -1 ? keys : keys.slice(0, random);
+  return { keys: counted.filter((key) => key !== 'random'), isRandom: random !== -1 };
+}
+
+const wrongKey = (key: string, problem: string) =>
+  badRequest(`Invalid query string parameters: order=${key}: ${problem}`);
+
+/** The steps come in upstream's order: the first one that fails decides between an error and an empty answer. */
+function* resolveGroup(
+  fleet: KnownNames,
+  group: RequestGroup,
+  areFew: boolean,
+  satisfiable: Satisfiable | undefined,
+): Pieces<ResolvedGroup | 'nothing'> {
+  const resources = [...group.resources].map(([name, amount]) => {
+    const resourceClass = fleet.classes.byName.get(name);
+    if (resourceClass === undefined) {
+      throw badRequest(`Invalid resource class in resources parameter: ${noSuchClass(name)}`);
+    }
+    return { classId: resourceClass.id, amount };
+  });
+  const memberOf = group.aggregates.required;
+  if (memberOf.length > 0 && satisfiable !== undefined && !(yield* satisfiable.hasMember(memberOf))) return 'nothing';
+  const traits = {
+    required: group.traits.required.map((anyOf) => anyOf.map((name) => traitId(fleet, name))),
+    forbidden: group.traits.forbidden.map((name) => traitId(fleet, name)),
+  };
+  const treeRoot = group.inTree === undefined ? undefined : fleet.byUuid.get(group.inTree)?.root;
+  if (group.inTree !== undefined && treeRoot === undefined) return 'nothing';
+  const forbiddenAggregates = group.aggregates.forbidden;
+  const { suffix } = group;
+  // With `in_tree` only one tree is searched, so a cache would save little.
+  const isKept = satisfiable !== undefined && areFew && treeRoot === undefined;
+  const number = isKept ? numberOf([suffix, resources, traits, memberOf, forbiddenAggregates]) : undefined;
+  return { suffix, granular: suffix !== '', resources, traits, memberOf, forbiddenAggregates, treeRoot, number };
+}
+
+/** A group with a longer key, which names hundreds of aggregates, gets no number: it is unlikely to come again. */
+const longestKey = 2000;
+const numbers = interning<number>(1000);
+let latestNumber = 0;
+
+function numberOf(group: readonly unknown[]): number | undefined {
+  const key = JSON.stringify(group);
+  return key.length > longestKey ? undefined : numbers(key, ++latestNumber);
+}
+
+function traitId(fleet: KnownNames, name: string): number {
+  const trait = fleet.traits.byName.get(name);
+  if (trait === undefined) throw badRequest(noSuchTraits([name]));
+  return trait.id;
+}
+
+/**
+ * Checks that the classes and traits of all conditions exist, also of those that are not looked at because others
+ * cannot be met.
+ *
+ * @throws ApiError 400 naming the parameter and the value
+ */
+export function requireKnownNames(fleet: Fleet, conditions: readonly Condition[]): void {
+  for (const condition of conditions) {
+    const problem = unknownName(fleet, condition);
+    if (problem !== undefined) {
+      throw badRequest(`Invalid query string parameters: ${condition.parameter}=${condition.value}: ${problem}`);
+    }
+  }
+}
+
+function unknownName({ classes, traits }: Fleet, condition: Condition): string | undefined {
+  if (condition.kind === 'resource') {
+    return classes.byName.has(condition.name) ? undefined : noSuchClass(condition.name);
+  }
+  const unknown = traitNamesOf(condition).filter((name) => !traits.byName.has(name));
+  return unknown.length === 0 ? undefined : noSuchTraits(unknown);
+}
+
+function traitNamesOf(condition: Condition): readonly string[] {
+  if (condition.kind === 'root') return [...condition.required, ...condition.forbidden];
+  return condition.kind === 'trait' ? [...condition.traits.required.flat(), ...condition.traits.forbidden] : [];
+}
+
+/** The custom classes and the custom traits that a request names. */
+export function customNamesOf({ groups, rootTraits, order }: CandidateRequest): {
+  readonly classes: readonly string[];
+  readonly traits: readonly string[];
+} {
+  const classes = groups.flatMap(({ resources }) => [...resources.keys()]);
+  const traits = groups.flatMap(({ traits: { required, forbidden } }) => [...required.flat(), ...forbidden]);
+  for (const key of order) {
+    if (key.kind === 'free') classes.push(key.className);
+    else if (key.kind === 'prefer') traits.push(key.traitName);
+  }
+  return {
+    classes: classes.filter(isCustom),
+    traits: [...traits, ...rootTraits.required, ...rootTraits.forbidden].filter(isCustom),
+  };
+}

@@ -1,0 +1,230 @@
+import { isMemberOf, withTraits } from '../fleet/filters.ts';
+import type { Fleet } from '../fleet/fleet.ts';
+import { type Provider, treeSize } from '../fleet/provider.ts';
+import { atOnce, type Pieces, type Turns } from '../rest/pieces.ts';
+import { type AllowedTrees, allTrees } from './allowed_trees.ts';
+import { anchorsFor } from './anchors.ts';
+import type { Candidate } from './candidate.ts';
+import { type CandidatesAt, candidatesOf } from './combinations.ts';
+import { choicesFor } from './options.ts';
+import type { Order } from './order.ts';
+import type { Tally } from './passing_full_trees.ts';
+import { type CandidateRequest, type Limits, overspends } from './request.ts';
+import { type Resolution, type ResolvedGroup, type ResolvedRequest, resolveRequest } from './resolve.ts';
+import { type Sharing, sharingIn } from './sharing.ts';
+import { visitTrees } from './tree_visit.ts';
+
+/** The order in which candidates come, and whether all are wanted. */
+export type SearchOptions = {
+  readonly strategy: 'depth-first' | 'breadth-first';
+  readonly randomize: boolean;
+  /** Whether the caller has a limit, so that it may take only some of the candidates. */
+  readonly limited: boolean;
+  /** All may be used unless it is said. */
+  readonly allowed?: AllowedTrees;
+  /** The turns after which the search pauses; without them it goes on to its end. */
+  readonly turns?: Turns | undefined;
+};
+
+/** A search for the allocation candidates of a request. */
+export type Search = {
+  /**
+   * The candidates, one by one: the search stops when the caller takes no more. No candidate comes twice. Where a turn is over,
+   * undefined comes instead.
+   */
+  readonly candidates: Iterable<Candidate | undefined>;
+  /**
+   * Lists the trees that are still to be visited. It must be called before anything is awaited while the search goes on, and the
+   * moment must be held (src/fleet/held_moments.ts): then all candidates are of this moment.
+   */
+  settle(): void;
+};
+
+/** Searches for the allocation candidates of a request whose names were looked up. */
+export function openSearch(fleet: Fleet, resolved: Resolution, options: SearchOptions): Search {
+  if (resolved === 'nothing') return { candidates: [], settle: () => {} };
+  const { randomize, limited, strategy, allowed = allTrees, turns } = options;
+  const sharing = sharingIn(fleet);
+  const order: Order = randomize ? (limited ? 'random' : 'rotated') : 'steady';
+  // A random sample must not come from a few anchors only.
+  const roundRobin = resolved.order === undefined && ((randomize && limited) || strategy === 'breadth-first');
+  const { anchors, within, tally } = visitTrees(fleet, resolved, sharing, { ties: order, allowed });
+  const found = Iterator.from(anchors);
+  const listed: Provider[] = [];
+  let next = 0;
+  const nextAnchor = (): Provider | undefined => {
+    const { done, value } = found.next();
+    return done ? listed[next++] : value;
+  };
+  const candidatesAt = candidatesOf(resolved, sharing, within, { turns });
+  const pace: Pace = { turns, anchors: resolved.groups.length === 1 ? anchorsPerQuestion : 1 };
+  const candidates = (roundRobin ? interleave : chain)(nextAnchor, candidatesAt, tally, pace);
+  return {
+    candidates: sharing.exists ? withoutRepetition(candidates, sharing) : candidates,
+    settle: () => {
+      for (const anchor of found) listed.push(anchor);
+    },
+  };
+}
+
+/**
+ * The candidates of a search during which nothing is awaited.
+ *
+ * @throws ApiError 400 for classes and traits that do not exist
+ */
+export const search = (
+  fleet: Fleet,
+  request: CandidateRequest,
+  options: Omit<SearchOptions, 'turns'>,
+): Iterable<Candidate> =>
+  Iterator.from(openSearch(fleet, atOnce(resolveForSearch(fleet, request)), options).candidates).filter(
+    (candidate) => candidate !== undefined,
+  );
+
+/** The root of the next tree: those that are found one by one, and behind them those that were listed instead. */
+type NextAnchor = () => Provider | undefined;
+
+type Found = Generator<Candidate | undefined>;
+
+/** The turns of a search, and after how many anchors they are asked. */
+type Pace = { readonly turns: Turns | undefined; readonly anchors: number };
+
+/** With one group an anchor takes less than the question whether a turn is over. */
+const anchorsPerQuestion = 16;
+
+/**
+ * Looks up the names of a request.
+ *
+ * @param limits where the work is used up, the search finds that too; whether a name that does not exist is an error may take long to
+ *   find out, so it pauses
+ * @throws ApiError 400 for a name that does not exist, where all before it can be satisfied
+ */
+export const resolveForSearch = (
+  fleet: Fleet,
+  request: CandidateRequest,
+  sharing: Sharing = sharingIn(fleet),
+  limits: Limits = {},
+): Pieces<Resolution> =>
+  resolveRequest(fleet, request, {
+    hasRoot: (rootTraits) => fleet.roots.some(withTraits(rootTraits)),
+    hasMember: (memberOf) => hasMember(fleet, memberOf, limits),
+    isSatisfiable: (group, rootTraits) => isSatisfiable(fleet, group, rootTraits, sharing, limits),
+  });
+
+function* hasMember(
+  { inAggregate }: Fleet,
+  memberOf: ResolvedGroup['memberOf'],
+  { work, turns }: Limits,
+): Pieces<boolean> {
+  for (const aggregate of inAggregate.fewest(memberOf).keys) {
+    for (const provider of inAggregate.of(aggregate)) {
+      if (isMemberOf(provider, memberOf) || overspends(work, memberOf.length)) return true;
+      if (turns?.isOver(memberOf.length)) yield undefined;
+    }
+  }
+  return false;
+}
+
+function* isSatisfiable(
+  fleet: Fleet,
+  group: ResolvedGroup,
+  rootTraits: ResolvedRequest['rootTraits'],
+  sharing: Sharing,
+  { work, turns }: Limits,
+): Pieces<boolean> {
+  for (const anchor of anchorsFor(fleet, { groups: [group], rootTraits }, sharing, 'steady')) {
+    for (const choice of choicesFor(group, anchor, sharing.usableBy(anchor), 'steady', { work, turns })) {
+      if (choice !== undefined) return true;
+      yield undefined;
+    }
+    if (overspends(work, treeSize(anchor))) return true;
+    if (turns?.isOver(treeSize(anchor))) yield undefined;
+  }
+  return false;
+}
+
+function* chain(
+  nextAnchor: NextAnchor,
+  candidatesAt: CandidatesAt,
+  tally: Tally,
+  { turns, anchors: perQuestion }: Pace,
+): Found {
+  let visited = 0;
+  for (let anchor = nextAnchor(); anchor !== undefined; anchor = nextAnchor()) {
+    visited += 1;
+    if (visited % perQuestion === 0 && turns?.isOver(perQuestion)) yield undefined;
+    const candidates = candidatesAt(anchor);
+    // An array has one candidate at most. To iterate over it would take longer than to find that candidate.
+    if (!Array.isArray(candidates)) {
+      let found = 0;
+      for (const candidate of candidates) {
+        if (candidate !== undefined && found++ === 0) tally.fitting += 1;
+        yield candidate;
+      }
+    } else if (candidates.length > 0) {
+      tally.fitting += 1;
+      yield candidates[0];
+    }
+  }
+}
+
+/**
+ * The first candidate of each anchor, then the second of each, and so on. An anchor is searched only when its turn
+ * comes.
+ */
+function* interleave(
+  nextAnchor: NextAnchor,
+  candidatesAt: CandidatesAt,
+  tally: Tally,
+  { turns, anchors: perQuestion }: Pace,
+): Found {
+  let left: Iterator<Candidate | undefined>[] = [];
+  let visited = 0;
+  for (let anchor = nextAnchor(); anchor !== undefined; anchor = nextAnchor()) {
+    visited += 1;
+    if (visited % perQuestion === 0 && turns?.isOver(perQuestion)) yield undefined;
+    const candidates = candidatesAt(anchor);
+    if (Array.isArray(candidates)) {
+      // An array has one candidate at most, so the anchor gets no second turn.
+      if (candidates.length === 0) continue;
+      tally.fitting += 1;
+      yield candidates[0];
+      continue;
+    }
+    const iterator = candidates[Symbol.iterator]();
+    if (!(yield* nextOf(iterator))) continue;
+    tally.fitting += 1;
+    left.push(iterator);
+  }
+  while (left.length > 0) {
+    const round = left;
+    left = [];
+    for (const iterator of round) if (yield* nextOf(iterator)) left.push(iterator);
+  }
+}
+
+/** The next candidate of an anchor, after the pauses before it. @returns false if there is none */
+function* nextOf(candidates: Iterator<Candidate | undefined>): Generator<Candidate | undefined, boolean> {
+  for (;;) {
+    const { done, value } = candidates.next();
+    if (done) return false;
+    yield value;
+    if (value !== undefined) return true;
+  }
+}
+
+/**
+ * Leaves out candidates that came before. Two anchors give the same candidate only if all its providers are sharing
+ * providers, so only such candidates are remembered.
+ */
+function* withoutRepetition(candidates: Iterable<Candidate | undefined>, sharing: Sharing): Found {
+  const seen = new Set<string>();
+  for (const candidate of candidates) {
+    if (candidate?.every(({ providers }) => providers.every(sharing.isSharing))) {
+      const key = candidate.map(({ providers }) => providers.map(({ id }) => id).join(',')).join(';');
+      if (seen.has(key)) continue;
+      seen.add(key);
+    }
+    yield candidate;
+  }
+}

@@ -1,0 +1,58 @@
+import type { Database } from '../../db/engine/connect.ts';
+import { repeatLostRaces } from '../../db/engine/lost_race.ts';
+import { isFaultOfOne } from '../../db/engine/sqlstate.ts';
+import { awaitProviderId, findLockedProviders } from '../../db/statements/claims/locked_rows.ts';
+import {
+  changedIdOf,
+  lockedIdOf,
+  type ProviderWrite,
+  writeProviders,
+} from '../../db/statements/providers/provider_write.ts';
+import { inBatches } from '../batching/batches.ts';
+import type { Fleet } from '../fleet/fleet.ts';
+import type { FleetKeeper } from '../fleet/keeper.ts';
+
+/** Writes providers and their parts. Writes that come while a batch is under way share the next transaction. */
+export type ProviderWrites = {
+  /**
+   * Call it at once when the write was judged: what the fleet shows at this moment is noted as what it was judged by.
+   *
+   * @returns the fleet, which shows the write; undefined if it was not done
+   * @throws the database error of the write.
+   */
+  perform(write: ProviderWrite): Promise<Fleet | undefined>;
+};
+
+/** How many writes one transaction takes: their providers stay locked until all of them are done. */
+const batchLimit = 64;
+
+/** After each batch the fleet is refreshed; the next batch waits for the refresh. */
+export function openProviderWrites(database: Database, fleet: FleetKeeper): ProviderWrites {
+  const keysOf = (id: number | undefined): string[] => (id === undefined ? [] : [String(id)]);
+  const perform = inBatches<ProviderWrite, Fleet | undefined>(
+    database,
+    {
+      limit: batchLimit,
+      orderOf: (write) => keysOf(changedIdOf(write)),
+      locksOf: (write) => keysOf(lockedIdOf(write)),
+      isOfOne: isFaultOfOne,
+      findLocked: async (writes) => {
+        const ids = writes.flatMap((write) => lockedIdOf(write) ?? []);
+        return (await findLockedProviders(database, ids)).map(String);
+      },
+      awaitLock: (id, wait) => awaitProviderId(Number(id))(database, wait),
+    },
+    async (batch, wait) => {
+      const writes = batch.map(({ item }) => item);
+      const done = await repeatLostRaces(() => writeProviders(database, writes, wait));
+      const shown = done.size > 0 ? fleet.fresh() : undefined;
+      for (const { item, resolve } of batch) resolve(done.has(item) ? shown : undefined);
+      // The next batch waits for the refresh: without this, batches were smaller and cost the database half as much
+      // again.
+      await Promise.allSettled([shown]);
+    },
+  );
+  return {
+    perform: (write) => perform('providerId' in write ? { ...write, judgedOn: fleet.moment } : write),
+  };
+}
