@@ -29,7 +29,7 @@ export type Changes = {
   readonly told: readonly ChangedParts[] | null;
   /** The log may lack changes, or a table was truncated: load everything. */
   readonly reload: boolean;
-  /** There are more changes than these: see src/fleet/catch_up.ts. */
+  /** There are more changes than these: see src/fleet/keep/load.ts. */
   readonly isMuch: boolean;
   /**
    * Changes of usages, as parallel arrays. Not those of providers in `whole`, whose inventories contain their usages.

@@ -1,6 +1,6 @@
 import * as v from 'valibot';
-import { tokenOf } from '../fleet/changes/token.ts';
-import type { FleetKeeper } from '../fleet/keeper.ts';
+import { tokenOf } from '../fleet/follow/position.ts';
+import type { FleetKeeper } from '../fleet/keep/keeper.ts';
 import { type EntityTag, isMatch } from '../placement/entity_tag.ts';
 import type { Answer, ApiRequest } from '../rest/endpoint.ts';
 import { ApiError, errorCodes } from '../rest/errors.ts';

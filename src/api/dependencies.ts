@@ -3,10 +3,10 @@ import type { Database } from '../../db/engine/connect.ts';
 import type { AllocationReads } from '../claims/allocation_reads.ts';
 import type { Claims } from '../claims/claims.ts';
 import type { Deletions } from '../claims/deletions.ts';
-import type { Owners } from '../claims/owners.ts';
+import type { Owners } from '../claims/outcome.ts';
 import type { Config } from '../config/config.ts';
-import type { Followers } from '../fleet/changes/followers.ts';
-import type { FleetKeeper } from '../fleet/keeper.ts';
+import type { Followers } from '../fleet/follow/followers.ts';
+import type { FleetKeeper } from '../fleet/keep/keeper.ts';
 import type { Service } from '../rest/versions.ts';
 import type { ProviderWrites } from '../writes/provider_writes.ts';
 

@@ -5,8 +5,8 @@ import {
   firstCustomClassId,
   renameResourceClass,
 } from '../../db/statements/names/resource_classes.ts';
-import type { Fleet } from '../fleet/fleet.ts';
-import type { Name } from '../fleet/names.ts';
+import type { Fleet } from '../fleet/model/fleet.ts';
+import type { Name } from '../fleet/model/names.ts';
 import { nameTag } from '../placement/entity_tag.ts';
 import { type Answer, type ApiRequest, type Endpoint, noContent } from '../rest/endpoint.ts';
 import { badRequest, conflict, noSuchClass, notFoundWithoutVary } from '../rest/errors.ts';

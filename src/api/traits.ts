@@ -1,7 +1,7 @@
 import * as v from 'valibot';
 import { createTrait, deleteTrait } from '../../db/statements/names/traits.ts';
-import type { Fleet } from '../fleet/fleet.ts';
-import type { Name } from '../fleet/names.ts';
+import type { Fleet } from '../fleet/model/fleet.ts';
+import type { Name } from '../fleet/model/names.ts';
 import { nameTag } from '../placement/entity_tag.ts';
 import { type Answer, type ApiRequest, type Endpoint, noContent } from '../rest/endpoint.ts';
 import { badRequest, conflict, noSuchTraits, notFound } from '../rest/errors.ts';

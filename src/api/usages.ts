@@ -1,7 +1,7 @@
 import * as v from 'valibot';
 import { repeatLostRaces } from '../../db/engine/lost_race.ts';
 import { readUsages, type UsageRow } from '../../db/statements/claims/read_usages.ts';
-import { nameOf } from '../fleet/names.ts';
+import { nameOf } from '../fleet/model/names.ts';
 import type { Answer, ApiRequest, Endpoint } from '../rest/endpoint.ts';
 import { object, text } from '../rest/json_schema.ts';
 import { since } from '../rest/microversions.ts';

@@ -6,7 +6,7 @@ import {
   type ProviderAllocationRow,
   readProviderAllocations,
 } from '../../db/statements/claims/read_provider_allocations.ts';
-import { inBatches } from '../batching/batches.ts';
+import { inBatches } from '../queue/queue.ts';
 
 /** Reads allocations from the database. Reads that are requested while one is under way share the next statement. */
 export type AllocationReads = {

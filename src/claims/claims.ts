@@ -2,21 +2,22 @@ import type { Database } from '../../db/engine/connect.ts';
 import { repeatLostRaces } from '../../db/engine/lost_race.ts';
 import type { LockWait } from '../../db/engine/slow_lane.ts';
 import { isOfOneWrite } from '../../db/engine/sqlstate.ts';
+import {
+  awaitConsumer,
+  awaitProvider,
+  awaitTables,
+  findLockedRows,
+  type LockedRows,
+  tablesOfClaims,
+  tablesOfDeletions,
+} from '../../db/statements/claims/locked_rows.ts';
 import { type ConsumerState, readConsumers } from '../../db/statements/claims/read_consumers.ts';
-import { inBatches } from '../batching/batches.ts';
-import type { FleetKeeper } from '../fleet/keeper.ts';
-import type { Claim } from './claim.ts';
-import type { Judged } from './effects.ts';
-import { giveRefusals } from './give_refusals.ts';
-import { openJudgeAhead } from './judge_ahead.ts';
-import { judgeBatch } from './judge_batch.ts';
-import { awaitLock, consumerLock, findLocked, providerLock, relationLock, tablesOfClaimsLock } from './locks.ts';
-import { judgeAgain, type LostRaceOptions } from './lost_races.ts';
-import type { ClaimOutcome } from './outcome.ts';
-import { openOwners } from './owners.ts';
+import type { FleetKeeper } from '../fleet/keep/keeper.ts';
+import { inBatches } from '../queue/queue.ts';
 import {
   avoidLocked,
   type BatchedClaim,
+  type Claim,
   consumersOf,
   needsOwner,
   onFreshFleet,
@@ -25,10 +26,12 @@ import {
   providersOf,
   readBy,
   rowsOf,
-} from './pending_claim.ts';
-import { watchForStaleness } from './staleness.ts';
+} from './claim.ts';
+import { openJudgeAhead } from './judge_ahead.ts';
+import { type Judged, judgeAgain, judgeBatch, type LostRaceOptions, watchForStaleness } from './judge_batch.ts';
+import { type ClaimOutcome, openOwners } from './outcome.ts';
 import { tryOut } from './try_out.ts';
-import { openBatchWriter } from './write_batch.ts';
+import { giveRefusals, openBatchWriter } from './write_batch.ts';
 
 /** Writes claims. Claims that arrive while a write is under way share the next statement. */
 export type Claims = {
@@ -123,4 +126,47 @@ export function openClaims(database: Database, fleet: FleetKeeper, options: Lost
     write: (claim) => write(pending(claim)),
     tryOut: (claim) => tryOut(database, fleet, claim, options),
   };
+}
+
+/*
+ * The locks that claims and deletions need, as keys for src/batching.
+ */
+
+const consumer = 'consumer ';
+const provider = 'provider ';
+const relation = 'relation ';
+
+/** The key of the locks that claims take on whole tables. They must wait for these while an index is built, for example. */
+const tablesOfClaimsLock = 'tables of claims';
+/** The same for deletions, which need fewer tables. */
+export const tablesOfDeletionsLock = 'tables of deletions';
+const tables = { [tablesOfClaimsLock]: tablesOfClaims, [tablesOfDeletionsLock]: tablesOfDeletions };
+/** The key of the lock on the record of a consumer and on its allocations. */
+export const consumerLock = (uuid: string): string => consumer + uuid;
+/** The key of the lock on the row of a provider. */
+const providerLock = (uuid: string): string => provider + uuid;
+
+/**
+ * The key of the lock of a consumer that claims by query name, or that names others. Only this service takes it, for as
+ * long as it writes.
+ */
+const relationLock = (uuid: string): string => relation + uuid;
+
+/** The keys of these rows that other transactions have locked, or the key of the tables. */
+export async function findLocked(
+  database: Database,
+  rows: LockedRows,
+  tablesLock: keyof typeof tables,
+): Promise<readonly string[]> {
+  const locked = await findLockedRows(database, rows, tables[tablesLock]);
+  if (locked === 'tables') return [tablesLock];
+  return [...locked.consumers.map(consumerLock), ...locked.providers.map(providerLock)];
+}
+
+/** Waits until a lock is free. @throws `lockNotAvailable` if it waited too long */
+export function awaitLock(database: Database, key: string, wait: LockWait): Promise<unknown> {
+  if (key.startsWith(consumer)) return awaitConsumer(key.slice(consumer.length))(database, wait);
+  if (key.startsWith(provider)) return awaitProvider(key.slice(provider.length))(database, wait);
+  if (key.startsWith(relation)) return Promise.resolve();
+  return awaitTables(key === tablesOfClaimsLock ? tablesOfClaims : tablesOfDeletions)(database, wait);
 }

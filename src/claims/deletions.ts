@@ -1,7 +1,7 @@
 import type { Database } from '../../db/engine/connect.ts';
 import { deleteAllocations } from '../../db/statements/claims/delete_allocations.ts';
-import { inBatches } from '../batching/batches.ts';
-import { awaitLock, consumerLock, findLocked, tablesOfDeletionsLock } from './locks.ts';
+import { inBatches } from '../queue/queue.ts';
+import { awaitLock, consumerLock, findLocked, tablesOfDeletionsLock } from './claims.ts';
 
 /**
  * Deletes all allocations of consumers. Deletions that are requested while one is under way share the next transaction.

@@ -3,6 +3,7 @@ import type { Logger } from 'pino';
 import type { Database } from '../../db/engine/connect.ts';
 import { isLockRefused } from '../../db/engine/slow_lane.ts';
 import { isLostRace } from '../../db/engine/sqlstate.ts';
+import { forgetFormerConsumers } from '../../db/statements/consumers/forget_former.ts';
 import {
   firstPlace,
   haveTermsEnded,
@@ -19,7 +20,7 @@ const everyMs = 500;
 const batchLimit = 256;
 
 /** Where the removal reports what it does. */
-export type RemovalOptions = {
+type RemovalOptions = {
   readonly logger: Pick<Logger, 'info' | 'warn'>;
   readonly outages: Outages;
   /** Called after each transaction with the number of consumers that it has removed. */
@@ -76,3 +77,45 @@ export function removeEndedConsumers(
 const removalLine = ({ uuid, projectId, userId, expired, allocations }: RemovedConsumer): string =>
   `Consumer ${uuid} of project ${projectId}, user ${userId} was removed with ${allocations} allocations: its term ended at ` +
   `${expired.toISOString()}.`;
+
+/** The longest time between two searches, in milliseconds. */
+const longestPauseMs = 3_600_000;
+
+/**
+ * Forgets consumers that were removed long ago, from time to time. Every process does so; doing it more than once is
+ * harmless.
+ *
+ * @param keepSeconds how long former consumers are remembered, at least
+ * @returns a function that stops it, and resolves when its last statement has ended
+ */
+export function forgetFromTimeToTime(database: Database, logger: Logger, keepSeconds: number): () => Promise<void> {
+  let stopped = false;
+  let running: Promise<void> | undefined;
+  const search = async (): Promise<void> => {
+    let place: string | undefined = '';
+    while (place !== undefined && !stopped) {
+      const startedMs = performance.now();
+      place = await forgetFormerConsumers(database, place, keepSeconds);
+      // Among millions of former consumers, requests have the database for most of the time.
+      if (place !== undefined) await sleep(4 * (performance.now() - startedMs));
+    }
+  };
+  const timer = setInterval(
+    () => {
+      running ??= search()
+        .catch((error: unknown) => {
+          logger.warn({ err: error }, 'Former consumers could not be forgotten; it is tried again later');
+        })
+        .finally(() => {
+          running = undefined;
+        });
+    },
+    Math.min(longestPauseMs, (keepSeconds * 1000) / 2),
+  );
+  timer.unref();
+  return async () => {
+    clearInterval(timer);
+    stopped = true;
+    await running;
+  };
+}

@@ -1,10 +1,8 @@
-import type { Fleet } from '../fleet/fleet.ts';
-import type { FleetKeeper } from '../fleet/keeper.ts';
-import { suppose } from '../fleet/supposed.ts';
-import { effectsOf, isForeseeable, type Judged } from './effects.ts';
-import { judgeBatch } from './judge_batch.ts';
-import type { BatchedClaim, PendingClaim } from './pending_claim.ts';
-import type { Staleness } from './staleness.ts';
+import type { FleetKeeper } from '../fleet/keep/keeper.ts';
+import type { Fleet } from '../fleet/model/fleet.ts';
+import { suppose } from '../fleet/model/supposed.ts';
+import type { BatchedClaim, PendingClaim } from './claim.ts';
+import { effectsOf, isForeseeable, type Judged, judgeBatch, type Staleness } from './judge_batch.ts';
 
 /**
  * A claim with this number of consumers by query, or more, is judged ahead: to judge it takes about as long as to write

@@ -1,16 +1,21 @@
+import type { ClaimWrite } from '../../db/statements/claims/claim_write.ts';
+import type { Leeway } from '../../db/statements/claims/others_claims.ts';
 import type { ConsumerState } from '../../db/statements/claims/read_consumers.ts';
-import type { Fleet } from '../fleet/fleet.ts';
-import type { Inventory } from '../fleet/provider.ts';
-import { suppose } from '../fleet/supposed.ts';
-import { ClaimRefused, isByQuery } from './claim.ts';
-import { effectsByProvider, type Judged } from './effects.ts';
-import type { Refused } from './give_refusals.ts';
+import type { FleetKeeper } from '../fleet/keep/keeper.ts';
+import type { Fleet } from '../fleet/model/fleet.ts';
+import type { Effect } from '../fleet/model/own_writes.ts';
+import { type Inventory, inventoryOf } from '../fleet/model/provider.ts';
+import { suppose } from '../fleet/model/supposed.ts';
+import { exactCapacity } from '../placement/inventory.ts';
+import { concurrentlyUpdated } from '../rest/errors.ts';
+import { type BatchedClaim, ClaimRefused, isByQuery, noteTried, onFreshFleet, type PendingClaim } from './claim.ts';
 import { judge } from './judge.ts';
 import type { UsageChange } from './judge_capacity.ts';
-import { type BatchedClaim, noteTried, onFreshFleet, type PendingClaim } from './pending_claim.ts';
+import type { Placement } from './placing.ts';
+import type { Refused } from './write_batch.ts';
 
 /** The claims of a batch, by what comes next. None of them is settled. */
-export type JudgedBatch = {
+type JudgedBatch = {
   /** Claims that can be written. */
   readonly judged: readonly Judged[];
   /** Claims that a fresh fleet does not allow. */
@@ -107,4 +112,128 @@ function trackPromisedUsage(fleet: Fleet, batch: readonly BatchedClaim[]): Promi
     },
     end: () => supposition?.end(),
   };
+}
+
+/** A claim that the fleet allows, and what it changes. */
+export type Judged = {
+  readonly entry: BatchedClaim;
+  readonly write: ClaimWrite;
+  readonly usageChanges: readonly UsageChange[];
+  /** Of a claim with consumers by query. */
+  readonly placement: Placement | undefined;
+};
+
+/**
+ * Whether the effects of a claim are all that it changes. Inventories that it replaces are not among them: a refresh
+ * reads these.
+ */
+export const isForeseeable = ({ write }: Judged): boolean => write.inventories.length === 0;
+
+/** What the fleet shows of a claim as soon as it is written, before the next refresh. */
+export function effectsOf({ write, usageChanges }: Judged): readonly Effect[] {
+  const effects = effectsByProvider();
+  for (const { providerId, bump } of write.providers) effects.bump(providerId, bump);
+  for (const { provider, classId, wanted, freed } of usageChanges) effects.use(provider.id, classId, wanted - freed);
+  return effects.all();
+}
+
+/** Collects one effect for each provider: to show one takes as long for three classes as for one. */
+function effectsByProvider() {
+  const effects = new Map<number, { providerId: number; bump: number; used: { classId: number; delta: number }[] }>();
+  const effectOn = (providerId: number) => {
+    let effect = effects.get(providerId);
+    if (effect === undefined) {
+      effect = { providerId, bump: 0, used: [] };
+      effects.set(providerId, effect);
+    }
+    return effect;
+  };
+  return {
+    bump: (providerId: number, by: number): void => {
+      effectOn(providerId).bump += by;
+    },
+    use: (providerId: number, classId: number, delta: number): void => {
+      effectOn(providerId).used.push({ classId, delta });
+    },
+    all: (): readonly Effect[] => [...effects.values()],
+  };
+}
+
+/**
+ * How much capacity the claims leave in the inventories that they take from. Other transactions may take it meanwhile.
+ *
+ * @param fleet as it is now: claims that were judged ahead have inventories of that time
+ */
+export function roomsOf(fleet: Fleet, judged: readonly Pick<Judged, 'usageChanges'>[]): Leeway['rooms'] {
+  const rooms = new Map<Inventory, { providerId: number; classId: number; room: number }>();
+  for (const { provider, classId, freed, wanted } of judged.flatMap(({ usageChanges }) => usageChanges)) {
+    const present = fleet.byId.get(provider.id);
+    const inventory = present && inventoryOf(present, classId);
+    if (inventory === undefined || wanted === 0) continue;
+    const known = rooms.get(inventory);
+    const room = known?.room ?? exactCapacity(inventory.fields) - inventory.used;
+    rooms.set(inventory, { providerId: provider.id, classId, room: room - Math.max(0, wanted - freed) });
+  }
+  return [...rooms.values()];
+}
+
+/** Whether the known fleet may be stale. */
+export type Staleness = {
+  isSuspected(): boolean;
+  /**
+   * Notes that the database has, or may have, something that the known fleet does not show. The next batch needs a
+   * refresh.
+   */
+  suspect(): void;
+  /** Refreshes the fleet. A suspicion that comes meanwhile stays for the next batch. */
+  bringUpToDate(): Promise<void>;
+};
+
+/** At first the fleet is not suspected. */
+export function watchForStaleness(fleet: Pick<FleetKeeper, 'fresh' | 'isInDoubt'>): Staleness {
+  let suspected = false;
+  return {
+    isSuspected: () => suspected || fleet.isInDoubt(),
+    suspect: () => {
+      suspected = true;
+    },
+    bringUpToDate: async () => {
+      suspected = false;
+      try {
+        await fleet.fresh();
+      } catch (error) {
+        suspected = true;
+        throw error;
+      }
+    },
+  };
+}
+
+/** How claims are repeated that lost a race. */
+export type LostRaceOptions = {
+  /** How often a claim that lost a race is judged again before it is refused. */
+  readonly conflictRetryCount: number;
+  /** Called for each repetition. */
+  readonly onRetry?: () => void;
+};
+
+/**
+ * Puts a claim back to be judged again, because another request has changed what it was judged by; refuses it if it has
+ * lost too often.
+ *
+ * @param item the claim in the form that replaces it
+ * @param prepare what it waits for before it is judged again
+ */
+export function judgeAgain(
+  entry: BatchedClaim,
+  item: PendingClaim,
+  { conflictRetryCount, onRetry }: LostRaceOptions,
+  prepare?: () => Promise<unknown>,
+): void {
+  if (item.lostRaces >= conflictRetryCount) {
+    entry.reject(new ClaimRefused('concurrent update', concurrentlyUpdated));
+    return;
+  }
+  onRetry?.();
+  entry.again({ ...item, lostRaces: item.lostRaces + 1 }, prepare?.());
 }

@@ -1,11 +1,11 @@
 import type { ConsumerState } from '../../db/statements/claims/read_consumers.ts';
-import type { Fleet } from '../fleet/fleet.ts';
-import type { Provider } from '../fleet/provider.ts';
+import type { Fleet } from '../fleet/model/fleet.ts';
+import type { Provider } from '../fleet/model/provider.ts';
 import { normalUuid } from '../placement/uuid.ts';
 import { type AllowedTrees, allowedTreesOf, allTrees, heldTrees } from '../search/allowed_trees.ts';
 import type { CandidateRequest } from '../search/request.ts';
 import { type Claim, ClaimRefused, type ConsumerClaim } from './claim.ts';
-import { namedBy, namesOthers } from './placing_order.ts';
+import { namedBy, namesOthers } from './placing.ts';
 
 /** The trees in which the consumers of a claim, and those that its queries name, have something. */
 export type Neighbours = {

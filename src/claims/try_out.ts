@@ -2,15 +2,14 @@ import type { Database } from '../../db/engine/connect.ts';
 import { repeatLostRaces } from '../../db/engine/lost_race.ts';
 import { readClock } from '../../db/engine/read_clock.ts';
 import { type ConsumerState, readConsumers } from '../../db/statements/claims/read_consumers.ts';
-import type { Fleet } from '../fleet/fleet.ts';
-import type { FleetKeeper } from '../fleet/keeper.ts';
+import type { FleetKeeper } from '../fleet/keep/keeper.ts';
+import type { Fleet } from '../fleet/model/fleet.ts';
 import { concurrentlyUpdated } from '../rest/errors.ts';
-import { type Claim, ClaimRefused } from './claim.ts';
-import { haveTheSame } from './give_refusals.ts';
+import { type Claim, ClaimRefused, needsOwner, pending, readBy } from './claim.ts';
 import { judge } from './judge.ts';
-import type { LostRaceOptions } from './lost_races.ts';
+import type { LostRaceOptions } from './judge_batch.ts';
 import { type ClaimOutcome, generationsAfter, outcomeOf } from './outcome.ts';
-import { needsOwner, pending, readBy } from './pending_claim.ts';
+import { haveTheSame } from './write_batch.ts';
 
 /**
  * Judges a claim on a fresh fleet, and writes nothing. What the consumers have is read before the fleet and after it: only where it

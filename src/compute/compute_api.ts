@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import type { Database } from '../../db/engine/connect.ts';
 import type { Config } from '../config/config.ts';
-import type { FleetKeeper } from '../fleet/keeper.ts';
+import type { FleetKeeper } from '../fleet/keep/keeper.ts';
 import type { ServedApi } from '../http/dialect.ts';
 import { bindEndpoints } from '../rest/endpoint.ts';
 import { computeDialect } from './dialect.ts';

@@ -1,6 +1,6 @@
 import type { Database } from '../../db/engine/connect.ts';
 import type { Config } from '../config/config.ts';
-import type { FleetKeeper } from '../fleet/keeper.ts';
+import type { FleetKeeper } from '../fleet/keep/keeper.ts';
 import type { Service } from '../rest/versions.ts';
 import type { Heartbeats } from './heartbeats.ts';
 

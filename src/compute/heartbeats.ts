@@ -11,9 +11,10 @@ import {
   type ServiceRow,
 } from '../../db/statements/services/service_row.ts';
 import { writeHeartbeats } from '../../db/statements/services/write_heartbeats.ts';
-import { type Entry, inBatches } from '../batching/batches.ts';
-import type { Fleet } from '../fleet/fleet.ts';
-import type { FleetKeeper } from '../fleet/keeper.ts';
+import type { FleetKeeper } from '../fleet/keep/keeper.ts';
+import type { Fleet } from '../fleet/model/fleet.ts';
+import type { Entry } from '../queue/items.ts';
+import { inBatches } from '../queue/queue.ts';
 import { conflict } from '../rest/errors.ts';
 
 /** Notes that services are alive. Heartbeats that arrive within a short time are written together. */

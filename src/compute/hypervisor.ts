@@ -1,7 +1,7 @@
 import { readServices } from '../../db/statements/services/read_services.ts';
 import { computeBinary, type KnownService } from '../../db/statements/services/service_row.ts';
-import type { Fleet } from '../fleet/fleet.ts';
-import { type Provider, treeOf } from '../fleet/provider.ts';
+import type { Fleet } from '../fleet/model/fleet.ts';
+import { type Provider, treeOf } from '../fleet/model/provider.ts';
 import type { Dependencies } from './dependencies.ts';
 
 /** A root provider, and the compute service of the host with its name. A root without one is no hypervisor. */

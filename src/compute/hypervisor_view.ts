@@ -1,5 +1,5 @@
-import type { Fleet } from '../fleet/fleet.ts';
-import { treeOf } from '../fleet/provider.ts';
+import type { Fleet } from '../fleet/model/fleet.ts';
+import { treeOf } from '../fleet/model/provider.ts';
 import type { Hypervisor } from './hypervisor.ts';
 import { since } from './microversions.ts';
 import { serviceId, stateOf, statusOf } from './service_view.ts';

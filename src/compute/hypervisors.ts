@@ -1,7 +1,7 @@
 import type * as v from 'valibot';
 import { countHostedConsumers, readHostedConsumers } from '../../db/statements/services/read_hosted_consumers.ts';
-import type { Fleet } from '../fleet/fleet.ts';
-import type { Provider } from '../fleet/provider.ts';
+import type { Fleet } from '../fleet/model/fleet.ts';
+import type { Provider } from '../fleet/model/provider.ts';
 import type { Answer, ApiRequest, Endpoint } from '../rest/endpoint.ts';
 import { ApiError, badRequest, notFound } from '../rest/errors.ts';
 import { text } from '../rest/json_schema.ts';

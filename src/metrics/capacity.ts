@@ -1,6 +1,6 @@
-import type { Fleet } from '../fleet/fleet.ts';
-import { nameOf } from '../fleet/names.ts';
-import type { Inventory } from '../fleet/provider.ts';
+import type { Fleet } from '../fleet/model/fleet.ts';
+import { nameOf } from '../fleet/model/names.ts';
+import type { Inventory } from '../fleet/model/provider.ts';
 import type { Pieces } from '../rest/pieces.ts';
 
 type Figure = {

@@ -1,6 +1,6 @@
 import { setImmediate as otherWork } from 'node:timers/promises';
 import type { Shape } from '../api/candidates/shapes.ts';
-import type { Fleet } from '../fleet/fleet.ts';
+import type { Fleet } from '../fleet/model/fleet.ts';
 import { ApiError } from '../rest/errors.ts';
 import { type Hold, inPiecesOfOneMoment, openTurns } from '../rest/pieces.ts';
 import { countPlacements } from '../search/count/count.ts';

@@ -1,6 +1,6 @@
 import { Counter, Gauge, type Registry } from 'prom-client';
 import type { Database } from '../../db/engine/connect.ts';
-import type { FleetKeeper } from '../fleet/keeper.ts';
+import type { FleetKeeper } from '../fleet/keep/keeper.ts';
 import type { IdWatch } from './id_watch.ts';
 
 type Figure = readonly [name: string, help: string, value: () => number];

@@ -1,5 +1,5 @@
 import { type JsonWriter, jsonWriter, takeBackMemory } from '../api/candidates/json_writer.ts';
-import type { FleetKeeper } from '../fleet/keeper.ts';
+import type { FleetKeeper } from '../fleet/keep/keeper.ts';
 import type { Answer, ApiRequest } from './endpoint.ts';
 import { type ChunkMaker, jsonBody } from './json_body.ts';
 import type { TooWide, Turns } from './pieces.ts';
@@ -9,7 +9,7 @@ import type { TooWide, Turns } from './pieces.ts';
  * first pause on the present moment of the fleet is held.
  *
  * @param make makes the body; what it reads of the fleet before its first pause may be anything, after that only what a held
- *   moment keeps (src/fleet/held_moments.ts)
+ *   moment keeps (src/fleet/model/held_moments.ts)
  * @throws what `make` throws before it has made two chunks
  */
 export async function madeInTurns(

@@ -1,5 +1,5 @@
-import type { Fleet } from '../fleet/fleet.ts';
-import type { Provider } from '../fleet/provider.ts';
+import type { Fleet } from '../fleet/model/fleet.ts';
+import type { Provider } from '../fleet/model/provider.ts';
 import type { CandidateRequest } from './request.ts';
 import { sharingIn } from './sharing.ts';
 

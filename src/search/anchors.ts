@@ -1,7 +1,7 @@
-import { withTraits } from '../fleet/filters.ts';
-import type { Fleet } from '../fleet/fleet.ts';
-import type { Postings } from '../fleet/postings.ts';
-import { type Provider, treeOf, treeSize } from '../fleet/provider.ts';
+import type { Postings } from '../fleet/index/postings.ts';
+import { withTraits } from '../fleet/model/filters.ts';
+import type { Fleet } from '../fleet/model/fleet.ts';
+import { type Provider, treeOf, treeSize } from '../fleet/model/provider.ts';
 import { type Order, walk } from './order.ts';
 import { demandsOf, passingFullTrees, type Tally } from './passing_full_trees.ts';
 import type { ResolvedRequest } from './resolve.ts';

@@ -1,4 +1,4 @@
-import type { Provider } from '../fleet/provider.ts';
+import type { Provider } from '../fleet/model/provider.ts';
 import type { Occupancy, SharedUsage } from './occupancy.ts';
 import type { ResolvedGroup } from './resolve.ts';
 import { isOneSubtree, type Step } from './steps.ts';

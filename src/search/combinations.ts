@@ -1,4 +1,4 @@
-import { type Provider, treeSize } from '../fleet/provider.ts';
+import { type Provider, treeSize } from '../fleet/model/provider.ts';
 import { type ApiError, badRequest } from '../rest/errors.ts';
 import { type Candidate, type Combination, giveBack, isPossible, satisfiesSubtrees, take } from './candidate.ts';
 import { isDeadEnd } from './dead_ends.ts';

@@ -1,4 +1,4 @@
-import type { Provider } from '../fleet/provider.ts';
+import type { Provider } from '../fleet/model/provider.ts';
 import type { Pieces, Turns } from '../rest/pieces.ts';
 import { type Choice, type Combination, isPossible, providerOf } from './candidate.ts';
 import type { SharedUsage } from './occupancy.ts';

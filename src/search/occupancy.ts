@@ -1,4 +1,4 @@
-import { inventoryOf, type Provider } from '../fleet/provider.ts';
+import { inventoryOf, type Provider } from '../fleet/model/provider.ts';
 import { usableOf } from '../placement/inventory.ts';
 import { type Choice, providerOf } from './candidate.ts';
 import type { ResolvedRequest } from './resolve.ts';

@@ -1,5 +1,5 @@
-import { hasAnyTrait, isInAny, isMemberOf, satisfiesTraits } from '../fleet/filters.ts';
-import { findingsOf, inventoryOf, isAloneInTree, type Provider, treeOf } from '../fleet/provider.ts';
+import { hasAnyTrait, isInAny, isMemberOf, satisfiesTraits } from '../fleet/model/filters.ts';
+import { findingsOf, inventoryOf, isAloneInTree, type Provider, treeOf } from '../fleet/model/provider.ts';
 import { hasRoomFor } from '../placement/inventory.ts';
 import type { Turns } from '../rest/pieces.ts';
 import { type Choice, granularChoice } from './candidate.ts';

@@ -1,5 +1,5 @@
-import type { Provider } from '../fleet/provider.ts';
-import { keyValue, type TreeKey } from '../fleet/tree_keys.ts';
+import { keyValue, type TreeKey } from '../fleet/index/tree_order.ts';
+import type { Provider } from '../fleet/model/provider.ts';
 import { greatestCommonDivisor } from './count/tree_count.ts';
 
 /**

@@ -1,6 +1,6 @@
-import type { Fleet } from '../fleet/fleet.ts';
-import { inventoryOf, type Provider } from '../fleet/provider.ts';
-import type { Demand } from '../fleet/tree_room.ts';
+import type { Demand } from '../fleet/index/tree_room.ts';
+import type { Fleet } from '../fleet/model/fleet.ts';
+import { inventoryOf, type Provider } from '../fleet/model/provider.ts';
 import type { ResolvedRequest } from './resolve.ts';
 import type { Sharing } from './sharing.ts';
 

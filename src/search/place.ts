@@ -1,6 +1,6 @@
-import { satisfiesTraits } from '../fleet/filters.ts';
-import type { Fleet } from '../fleet/fleet.ts';
-import { type Provider, treeSize } from '../fleet/provider.ts';
+import { satisfiesTraits } from '../fleet/model/filters.ts';
+import type { Fleet } from '../fleet/model/fleet.ts';
+import { type Provider, treeSize } from '../fleet/model/provider.ts';
 import { atOnce } from '../rest/pieces.ts';
 import type { AllowedTrees } from './allowed_trees.ts';
 import type { Candidate } from './candidate.ts';

@@ -1,9 +1,9 @@
-import type { TraitIds } from '../fleet/filters.ts';
-import type { Fleet } from '../fleet/fleet.ts';
-import { interning } from '../fleet/interned.ts';
-import { isCustom } from '../fleet/names.ts';
-import type { Provider } from '../fleet/provider.ts';
-import type { TreeKey } from '../fleet/tree_keys.ts';
+import type { TreeKey } from '../fleet/index/tree_order.ts';
+import type { TraitIds } from '../fleet/model/filters.ts';
+import type { Fleet } from '../fleet/model/fleet.ts';
+import { interning } from '../fleet/model/interned.ts';
+import { isCustom } from '../fleet/model/names.ts';
+import type { Provider } from '../fleet/model/provider.ts';
 import { badRequest, noSuchClass, noSuchTraits } from '../rest/errors.ts';
 import { atOnce, type Pieces } from '../rest/pieces.ts';
 import type { Condition } from './conditions.ts';

@@ -1,6 +1,6 @@
-import { isMemberOf, withTraits } from '../fleet/filters.ts';
-import type { Fleet } from '../fleet/fleet.ts';
-import { type Provider, treeSize } from '../fleet/provider.ts';
+import { isMemberOf, withTraits } from '../fleet/model/filters.ts';
+import type { Fleet } from '../fleet/model/fleet.ts';
+import { type Provider, treeSize } from '../fleet/model/provider.ts';
 import { atOnce, type Pieces, type Turns } from '../rest/pieces.ts';
 import { type AllowedTrees, allTrees } from './allowed_trees.ts';
 import { anchorsFor } from './anchors.ts';
@@ -35,7 +35,7 @@ export type Search = {
   readonly candidates: Iterable<Candidate | undefined>;
   /**
    * Lists the trees that are still to be visited. It must be called before anything is awaited while the search goes on, and the
-   * moment must be held (src/fleet/held_moments.ts): then all candidates are of this moment.
+   * moment must be held (src/fleet/model/held_moments.ts): then all candidates are of this moment.
    */
   settle(): void;
 };

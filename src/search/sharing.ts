@@ -1,5 +1,5 @@
-import type { Fleet } from '../fleet/fleet.ts';
-import { type Provider, treeOf } from '../fleet/provider.ts';
+import type { Fleet } from '../fleet/model/fleet.ts';
+import { type Provider, treeOf } from '../fleet/model/provider.ts';
 
 /** The trait of providers whose inventories the other members of their aggregates may use. */
 const sharingTrait = 'MISC_SHARES_VIA_AGGREGATE';

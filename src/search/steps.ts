@@ -1,4 +1,4 @@
-import { aboveOf, type Provider, treeSize } from '../fleet/provider.ts';
+import { aboveOf, type Provider, treeSize } from '../fleet/model/provider.ts';
 import type { Pieces, Turns } from '../rest/pieces.ts';
 import { type Choice, granularChoice } from './candidate.ts';
 import { choicesFor, granularProviders } from './options.ts';

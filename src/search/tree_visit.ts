@@ -1,9 +1,8 @@
-import { withTraits } from '../fleet/filters.ts';
-import type { Fleet } from '../fleet/fleet.ts';
-import type { Provider } from '../fleet/provider.ts';
-import type { TreeKey } from '../fleet/tree_keys.ts';
-import type { TreeOrder, TreeRun } from '../fleet/tree_order.ts';
-import type { Demand } from '../fleet/tree_room.ts';
+import type { TreeKey, TreeOrder, TreeRun } from '../fleet/index/tree_order.ts';
+import type { Demand } from '../fleet/index/tree_room.ts';
+import { withTraits } from '../fleet/model/filters.ts';
+import type { Fleet } from '../fleet/model/fleet.ts';
+import type { Provider } from '../fleet/model/provider.ts';
 import type { AllowedTrees } from './allowed_trees.ts';
 import { anchorsFor, fewAnchors } from './anchors.ts';
 import { type Order, type ProviderOrder, visit, walk } from './order.ts';
@@ -29,7 +28,7 @@ export type VisitOptions = {
 /**
  * The order in which trees are tried for a request. Some anchors have no candidate; the first one that has is the first
  * tree by `order` that fits. Anchors are found one by one, so that a search that stops early saves the work for the rest.
- * They are those of the fleet as it is while they are taken, with its suppositions (src/fleet/supposed.ts), so nothing may be awaited
+ * They are those of the fleet as it is while they are taken, with its suppositions (src/fleet/model/supposed.ts), so nothing may be awaited
  * meanwhile.
  */
 export function visitTrees(

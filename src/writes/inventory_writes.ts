@@ -1,8 +1,8 @@
 import type { ProviderWrite } from '../../db/statements/providers/provider_write.ts';
-import { inventoriesTagOf } from '../fleet/entity_tags.ts';
-import type { Fleet } from '../fleet/fleet.ts';
-import { nameOf } from '../fleet/names.ts';
-import type { FieldsOfClass, Inventory, Provider } from '../fleet/provider.ts';
+import { inventoriesTagOf } from '../fleet/model/entity_tags.ts';
+import type { Fleet } from '../fleet/model/fleet.ts';
+import { nameOf } from '../fleet/model/names.ts';
+import type { FieldsOfClass, Inventory, Provider } from '../fleet/model/provider.ts';
 import { inventoriesTag, inventoryTag } from '../placement/entity_tag.ts';
 
 type NewInventory = FieldsOfClass & { readonly className: string };

@@ -2,8 +2,8 @@ import type * as v from 'valibot';
 import type { ProviderWrite } from '../../db/statements/providers/provider_write.ts';
 import type { Dependencies } from '../api/dependencies.ts';
 import { findProvider } from '../api/resource_providers/provider.ts';
-import type { Fleet } from '../fleet/fleet.ts';
-import type { Provider } from '../fleet/provider.ts';
+import type { Fleet } from '../fleet/model/fleet.ts';
+import type { Provider } from '../fleet/model/provider.ts';
 import { type Answer, type ApiRequest, noContent } from '../rest/endpoint.ts';
 import { ApiError, concurrentlyUpdated, conflict, errorCodes } from '../rest/errors.ts';
 

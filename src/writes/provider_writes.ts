@@ -8,9 +8,9 @@ import {
   type ProviderWrite,
   writeProviders,
 } from '../../db/statements/providers/provider_write.ts';
-import { inBatches } from '../batching/batches.ts';
-import type { Fleet } from '../fleet/fleet.ts';
-import type { FleetKeeper } from '../fleet/keeper.ts';
+import type { FleetKeeper } from '../fleet/keep/keeper.ts';
+import type { Fleet } from '../fleet/model/fleet.ts';
+import { inBatches } from '../queue/queue.ts';
 
 /** Writes providers and their parts. Writes that come while a batch is under way share the next transaction. */
 export type ProviderWrites = {

@@ -1,5 +1,5 @@
-import type { Fleet } from '../../src/fleet/fleet.ts';
-import { nameOf } from '../../src/fleet/names.ts';
+import type { Fleet } from '../../src/fleet/model/fleet.ts';
+import { nameOf } from '../../src/fleet/model/names.ts';
 import { type Candidate, providerOf } from '../../src/search/candidate.ts';
 import { keyOf } from './oracle.ts';
 

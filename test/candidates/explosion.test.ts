@@ -3,7 +3,7 @@ import { suite, test } from 'node:test';
 import v8 from 'node:v8';
 import vm from 'node:vm';
 import { candidatesJson } from '../../src/api/candidates/answer.ts';
-import type { Fleet } from '../../src/fleet/fleet.ts';
+import type { Fleet } from '../../src/fleet/model/fleet.ts';
 import { jsonBody } from '../../src/rest/json_body.ts';
 import { openTurns } from '../../src/rest/pieces.ts';
 import type { CandidateRequest } from '../../src/search/request.ts';

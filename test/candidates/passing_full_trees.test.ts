@@ -1,7 +1,7 @@
 /** Queries among thousands of trees, most of which have no room. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { showEffects } from '../../src/fleet/own_writes.ts';
+import { showEffects } from '../../src/fleet/model/own_writes.ts';
 import { allTrees } from '../../src/search/allowed_trees.ts';
 import { findPlace } from '../../src/search/place.ts';
 import type { CandidateRequest } from '../../src/search/request.ts';

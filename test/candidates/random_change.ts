@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import type { Changes } from '../../db/fleet/read_changes.ts';
-import type { OwnWrite } from '../../src/fleet/own_writes.ts';
+import type { OwnWrite } from '../../src/fleet/model/own_writes.ts';
 import type { AllRows } from '../fleet/made_up_fleet.ts';
 import { aggregates } from './topology.ts';
 

@@ -3,7 +3,7 @@ import { suite, test } from 'node:test';
 import fc from 'fast-check';
 import { candidatesJson } from '../../src/api/candidates/answer.ts';
 import { parseCandidateRequest } from '../../src/api/candidates/query.ts';
-import type { Fleet } from '../../src/fleet/fleet.ts';
+import type { Fleet } from '../../src/fleet/model/fleet.ts';
 import { parseQuery } from '../../src/rest/query_string.ts';
 import type { CandidateRequest } from '../../src/search/request.ts';
 import { search } from '../../src/search/search.ts';

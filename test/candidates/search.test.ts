@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import fc from 'fast-check';
-import type { Fleet } from '../../src/fleet/fleet.ts';
+import type { Fleet } from '../../src/fleet/model/fleet.ts';
 import type { CandidateRequest } from '../../src/search/request.ts';
 import { type SearchOptions, search } from '../../src/search/search.ts';
 import { createFleet } from '../fleet/made_up_fleet.ts';

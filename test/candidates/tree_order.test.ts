@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import type { Fleet } from '../../src/fleet/fleet.ts';
-import { showEffects } from '../../src/fleet/own_writes.ts';
+import type { Fleet } from '../../src/fleet/model/fleet.ts';
+import { showEffects } from '../../src/fleet/model/own_writes.ts';
 import { ApiError } from '../../src/rest/errors.ts';
 import type { CandidateRequest, OrderKey } from '../../src/search/request.ts';
 import { search } from '../../src/search/search.ts';

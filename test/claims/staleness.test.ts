@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { watchForStaleness } from '../../src/claims/staleness.ts';
+import { watchForStaleness } from '../../src/claims/judge_batch.ts';
 import { rowsOf } from '../candidates/topology.ts';
 import { createFleet } from '../fleet/made_up_fleet.ts';
 

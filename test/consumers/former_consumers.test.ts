@@ -11,7 +11,7 @@ import { awaitConsumer } from '../../db/statements/claims/locked_rows.ts';
 import { readConsumers } from '../../db/statements/claims/read_consumers.ts';
 import { writeClaims } from '../../db/statements/claims/write_claims.ts';
 import { forgetFormerConsumers } from '../../db/statements/consumers/forget_former.ts';
-import { forgetFromTimeToTime } from '../../src/claims/former_consumers.ts';
+import { forgetFromTimeToTime } from '../../src/claims/ended_terms.ts';
 import { engines, withFreshDatabase } from '../engines.ts';
 import { claim } from '../races/judged_claim.ts';
 import { untilWaiting, withTwoConnections } from '../races/two_connections.ts';

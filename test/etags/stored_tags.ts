@@ -6,7 +6,7 @@ import {
   inventoryTagOf,
   providerTagOf,
   traitsTagOf,
-} from '../../src/fleet/entity_tags.ts';
+} from '../../src/fleet/model/entity_tags.ts';
 import { allocationsTag, nameTag } from '../../src/placement/entity_tag.ts';
 import type { PlacementService } from '../../src/start/service.ts';
 

@@ -9,9 +9,8 @@ import pg from 'pg';
 import { type Database, openDatabase } from '../../db/engine/connect.ts';
 import { onlyRow } from '../../db/engine/only_row.ts';
 import { hasSqlstate, isTimedOut, sqlstate } from '../../db/engine/sqlstate.ts';
-import { catchUp } from '../../src/fleet/catch_up.ts';
-import { type FleetKeeper, openFleet } from '../../src/fleet/keeper.ts';
-import { loadFleet } from '../../src/fleet/load.ts';
+import { type FleetKeeper, openFleet } from '../../src/fleet/keep/keeper.ts';
+import { catchUp, loadFleet } from '../../src/fleet/keep/load.ts';
 import { engines, type TestDatabase, withFreshDatabase } from '../engines.ts';
 import { formOf } from '../races/fleet_form.ts';
 

@@ -1,5 +1,5 @@
-import type { LivingFleet } from '../../src/fleet/fleet.ts';
-import { showEffects } from '../../src/fleet/own_writes.ts';
+import type { LivingFleet } from '../../src/fleet/model/fleet.ts';
+import { showEffects } from '../../src/fleet/model/own_writes.ts';
 import { type Change, changes } from '../candidates/random_change.ts';
 import type { AllRows } from './made_up_fleet.ts';
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { subtreeOf, treeOf } from '../../src/fleet/provider.ts';
+import { subtreeOf, treeOf } from '../../src/fleet/model/provider.ts';
 import { createFleet } from './made_up_fleet.ts';
 
 const depth = 50_000;

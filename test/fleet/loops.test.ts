@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { sql } from 'kysely';
-import { loadFleet } from '../../src/fleet/load.ts';
+import { loadFleet } from '../../src/fleet/keep/load.ts';
 import type { PlacementService } from '../../src/start/service.ts';
 import { anyEngine } from '../engines.ts';
 import { formOf } from '../races/fleet_form.ts';

@@ -1,5 +1,5 @@
 import { type FleetRows, type NameRows, pageOf } from '../../db/fleet/rows.ts';
-import { buildFleet, type LivingFleet } from '../../src/fleet/fleet.ts';
+import { buildFleet, type LivingFleet } from '../../src/fleet/model/fleet.ts';
 
 /** All rows that a database would have for a deployment. */
 export type AllRows = FleetRows & NameRows;

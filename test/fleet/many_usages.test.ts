@@ -5,8 +5,8 @@ import { sql } from 'kysely';
 import { type Database, openDatabase } from '../../db/engine/connect.ts';
 import { readMoment } from '../../db/fleet/change_log.ts';
 import { readChanges } from '../../db/fleet/read_changes.ts';
-import { openFleet } from '../../src/fleet/keeper.ts';
-import { loadFleet } from '../../src/fleet/load.ts';
+import { openFleet } from '../../src/fleet/keep/keeper.ts';
+import { loadFleet } from '../../src/fleet/keep/load.ts';
 import { engines, withFreshDatabase } from '../engines.ts';
 import { formOf } from '../races/fleet_form.ts';
 

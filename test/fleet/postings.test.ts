@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { createPlaces } from '../../src/fleet/places.ts';
-import { Postings } from '../../src/fleet/postings.ts';
-import { blankProvider, type Provider } from '../../src/fleet/provider.ts';
+import { Postings } from '../../src/fleet/index/postings.ts';
+import { blankProvider, type Provider } from '../../src/fleet/model/provider.ts';
+import { createPlaces } from '../../src/fleet/model/providers_by_id.ts';
 
 const providerCount = 300;
 const keys = ['of most', 'of some', 'of few'] as const;

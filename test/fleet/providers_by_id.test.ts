@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { blankProvider, type Provider } from '../../src/fleet/provider.ts';
-import { createProvidersById } from '../../src/fleet/providers_by_id.ts';
+import { blankProvider, type Provider } from '../../src/fleet/model/provider.ts';
+import { createProvidersById } from '../../src/fleet/model/providers_by_id.ts';
 import { randomFrom, seedFor } from '../races/random.ts';
 
 test('providers by id are those of a Map, whatever integers of PostgreSQL the ids are', (t) => {

@@ -4,7 +4,7 @@ import { sql } from 'kysely';
 import { type Database, openDatabase } from '../../db/engine/connect.ts';
 import { ClaimRefused } from '../../src/claims/claim.ts';
 import { openClaims } from '../../src/claims/claims.ts';
-import { type FleetKeeper, openFleet } from '../../src/fleet/keeper.ts';
+import { type FleetKeeper, openFleet } from '../../src/fleet/keep/keeper.ts';
 import { withFreshDatabase } from '../engines.ts';
 
 type Run = (...statements: readonly string[]) => Promise<void>;

@@ -8,7 +8,7 @@ import { sql } from 'kysely';
 import { openDatabase } from '../../db/engine/connect.ts';
 import { ClaimRefused } from '../../src/claims/claim.ts';
 import { openClaims } from '../../src/claims/claims.ts';
-import { openFleet } from '../../src/fleet/keeper.ts';
+import { openFleet } from '../../src/fleet/keep/keeper.ts';
 import { engines, withFreshDatabase } from '../engines.ts';
 import { claimOn } from '../races/claim_on.ts';
 

@@ -6,7 +6,7 @@ import { sql } from 'kysely';
 import { pino } from 'pino';
 import { openDatabase } from '../../db/engine/connect.ts';
 import { onlineMigrations, runBatch } from '../../db/online/run.ts';
-import { compareFleet } from '../../src/fleet/comparison.ts';
+import { compareFleet } from '../../src/fleet/keep/comparison.ts';
 import { openIdWatch } from '../../src/metrics/id_watch.ts';
 import { openService } from '../../src/start/service.ts';
 import { followFrom } from '../changes/follow.ts';

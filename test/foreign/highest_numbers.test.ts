@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { loadFleet } from '../../src/fleet/load.ts';
+import { loadFleet } from '../../src/fleet/keep/load.ts';
 import { engines } from '../engines.ts';
 import { formOf } from '../races/fleet_form.ts';
 import { at } from '../requests.ts';

@@ -1,7 +1,7 @@
 /** UUIDs of providers that the API would refuse: SQL may write any text of up to 36 characters. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { loadFleet } from '../../src/fleet/load.ts';
+import { loadFleet } from '../../src/fleet/keep/load.ts';
 import { placementService } from '../../src/rest/microversions.ts';
 import { versionTexts } from '../../src/rest/versions.ts';
 import { engines } from '../engines.ts';

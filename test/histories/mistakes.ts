@@ -6,14 +6,14 @@ import { treeMistakes } from './tree_mistakes.ts';
 export const mistakes: readonly Mistake[] = [
   {
     name: 'one read of five is answered from the memory of its process, without a refresh',
-    file: 'src/fleet/keeper.ts',
+    file: 'src/fleet/keep/keeper.ts',
     from: 'fresh: refreshes.next,',
     to: 'fresh: async () => (Math.random() < 0.2 ? living.fleet : refreshes.next()),',
     processes: 2,
   },
   {
     name: 'a request shares a refresh that began before it came',
-    file: 'src/fleet/shared_refreshes.ts',
+    file: 'src/fleet/keep/keeper.ts',
     from: '    gathering = undefined;\n    return onBehalfOf',
     to: '    setTimeout(() => (gathering = undefined), 50);\n    return onBehalfOf',
   },
@@ -68,13 +68,13 @@ export const mistakes: readonly Mistake[] = [
   },
   {
     name: 'changes of traits are not told',
-    file: 'src/fleet/changes/change_set.ts',
+    file: 'src/fleet/follow/change_set.ts',
     from: 'if (told !== 0) yield',
     to: 'if (told !== 0 && told !== partBits.traits) yield',
   },
   {
     name: 'changes of usages are not told',
-    file: 'src/fleet/changes/change_set.ts',
+    file: 'src/fleet/follow/change_set.ts',
     from: 'change(provider, bits & allParts);',
     to: 'change(provider, bits & allParts & ~partBits.usages);',
   },
@@ -92,7 +92,7 @@ export const mistakes: readonly Mistake[] = [
   },
   {
     name: 'what this process wrote is counted again after it was read',
-    file: 'src/fleet/keeper.ts',
+    file: 'src/fleet/keep/keeper.ts',
     from: 'foreseen = foreseen.filter(({ xid }) => !isRead(moment, xid));',
     to: '',
   },

@@ -40,7 +40,7 @@ export const treeMistakes: readonly Mistake[] = [
   },
   {
     name: 'If-Match of a POST is not compared with what its consumers have',
-    file: 'src/claims/expectations.ts',
+    file: 'src/claims/judge.ts',
     from: 'if (expected === undefined) continue;',
     to: 'if (claim.consumers.length > 1 || expected === undefined) continue;',
   },

@@ -3,14 +3,20 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import type { ConsumerState } from '../../db/statements/claims/read_consumers.ts';
-import { type Claim, ClaimRefused, type ConsumerClaim } from '../../src/claims/claim.ts';
+import {
+  type BatchedClaim,
+  type Claim,
+  ClaimRefused,
+  type ConsumerClaim,
+  onFreshFleet,
+  pending,
+} from '../../src/claims/claim.ts';
 import { judgeBatch } from '../../src/claims/judge_batch.ts';
-import { type BatchedClaim, onFreshFleet, pending } from '../../src/claims/pending_claim.ts';
 import { onCertainFleet, type Placement, placeConsumers } from '../../src/claims/placing.ts';
-import type { Fleet } from '../../src/fleet/fleet.ts';
-import { nameOf } from '../../src/fleet/names.ts';
-import { treeOf } from '../../src/fleet/provider.ts';
-import { keyValue, type TreeKey } from '../../src/fleet/tree_keys.ts';
+import { keyValue, type TreeKey } from '../../src/fleet/index/tree_order.ts';
+import type { Fleet } from '../../src/fleet/model/fleet.ts';
+import { nameOf } from '../../src/fleet/model/names.ts';
+import { treeOf } from '../../src/fleet/model/provider.ts';
 import { type Candidate, takenByProvider } from '../../src/search/candidate.ts';
 import type { CandidateRequest, OrderKey } from '../../src/search/request.ts';
 import { search } from '../../src/search/search.ts';

@@ -7,7 +7,7 @@ import { readConsumers } from '../../db/statements/claims/read_consumers.ts';
 import { writeClaims } from '../../db/statements/claims/write_claims.ts';
 import type { ClaimRefused } from '../../src/claims/claim.ts';
 import { judge } from '../../src/claims/judge.ts';
-import { openFleet } from '../../src/fleet/keeper.ts';
+import { openFleet } from '../../src/fleet/keep/keeper.ts';
 import { claim } from '../races/judged_claim.ts';
 import { type TwoConnections, untilWaiting, whileOther, withTwoConnections } from '../races/two_connections.ts';
 import { byQuery } from './by_query.ts';

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
 import { openClaims } from '../../src/claims/claims.ts';
-import { openFleet } from '../../src/fleet/keeper.ts';
+import { openFleet } from '../../src/fleet/keep/keeper.ts';
 import { untilWaiting, withTwoConnections } from '../races/two_connections.ts';
 import { byQuery } from './by_query.ts';
 

@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import type { Database } from '../../db/engine/connect.ts';
 import { ClaimRefused } from '../../src/claims/claim.ts';
 import { type Claims, openClaims } from '../../src/claims/claims.ts';
-import { type FleetKeeper, openFleet } from '../../src/fleet/keeper.ts';
+import { type FleetKeeper, openFleet } from '../../src/fleet/keep/keeper.ts';
 import { type TwoConnections, withTwoConnections } from '../races/two_connections.ts';
 import { until } from '../until.ts';
 import { byQuery } from './by_query.ts';

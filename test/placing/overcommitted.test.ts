@@ -11,7 +11,7 @@ import type { ConsumerState } from '../../db/statements/claims/read_consumers.ts
 import { type Claim, ClaimRefused, type ConsumerClaim } from '../../src/claims/claim.ts';
 import { judge } from '../../src/claims/judge.ts';
 import { onCertainFleet } from '../../src/claims/placing.ts';
-import type { Fleet } from '../../src/fleet/fleet.ts';
+import type { Fleet } from '../../src/fleet/model/fleet.ts';
 import type { OrderKey } from '../../src/search/request.ts';
 import { groupOf, requestOf } from '../candidates/plain_request.ts';
 import { nodeAt, providerUuid, rowsOf, type Stock, stockOf } from '../candidates/topology.ts';

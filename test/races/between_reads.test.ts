@@ -9,7 +9,7 @@ import { type Database, openDatabase } from '../../db/engine/connect.ts';
 import { type Claim, ClaimRefused } from '../../src/claims/claim.ts';
 import { openClaims } from '../../src/claims/claims.ts';
 import { openDeletions } from '../../src/claims/deletions.ts';
-import { type FleetKeeper, openFleet } from '../../src/fleet/keeper.ts';
+import { type FleetKeeper, openFleet } from '../../src/fleet/keep/keeper.ts';
 import { withFreshDatabase } from '../engines.ts';
 import { claimOn } from './claim_on.ts';
 

@@ -11,7 +11,7 @@ import { type Moment, readMoment } from '../../db/fleet/change_log.ts';
 import { backfillEtags } from '../../db/online/backfill_etags.ts';
 import { migrateToLatest } from '../../db/schema/migrate.ts';
 import { writeClaims } from '../../db/statements/claims/write_claims.ts';
-import { openFleet } from '../../src/fleet/keeper.ts';
+import { openFleet } from '../../src/fleet/keep/keeper.ts';
 import { openService } from '../../src/start/service.ts';
 import { followFrom } from '../changes/follow.ts';
 import { hasPgbouncer, startPgbouncer } from '../pgbouncer.ts';

@@ -1,7 +1,7 @@
 /** The primary is killed under load. A standby takes over at the same address. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { loadFleet } from '../../src/fleet/load.ts';
+import { loadFleet } from '../../src/fleet/keep/load.ts';
 import { openService, type PlacementService } from '../../src/start/service.ts';
 import { createDatabase, databaseUrl, execute, type PostgresqlServer } from '../postgresql.ts';
 import { at, newestVersion, requestsTo, type Send } from '../requests.ts';

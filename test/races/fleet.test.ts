@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { inspect } from 'node:util';
 import pg from 'pg';
 import { pruneChanges } from '../../db/fleet/prune_changes.ts';
-import { loadFleet } from '../../src/fleet/load.ts';
+import { loadFleet } from '../../src/fleet/keep/load.ts';
 import type { PlacementService as Service } from '../../src/start/service.ts';
 import { type TestDatabase, withFreshDatabase } from '../engines.ts';
 import { openServiceOn } from '../services.ts';

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type ProviderWrite, writeProviders } from '../../db/statements/providers/provider_write.ts';
-import { newProviderTags } from '../../src/fleet/entity_tags.ts';
+import { newProviderTags } from '../../src/fleet/model/entity_tags.ts';
 import { traitsTag } from '../../src/placement/entity_tag.ts';
 import { newChild, untilWaiting, withTwoConnections } from './two_connections.ts';
 

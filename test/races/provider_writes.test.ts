@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { sql } from 'kysely';
 import pg from 'pg';
 import type { ProviderWrite } from '../../db/statements/providers/provider_write.ts';
-import { openFleet } from '../../src/fleet/keeper.ts';
+import { openFleet } from '../../src/fleet/keep/keeper.ts';
 import { traitsTag } from '../../src/placement/entity_tag.ts';
 import type { PlacementService } from '../../src/start/service.ts';
 import { openProviderWrites } from '../../src/writes/provider_writes.ts';

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import pg from 'pg';
 import { ClaimRefused } from '../../src/claims/claim.ts';
 import { openClaims } from '../../src/claims/claims.ts';
-import { type FleetKeeper, openFleet } from '../../src/fleet/keeper.ts';
+import { type FleetKeeper, openFleet } from '../../src/fleet/keep/keeper.ts';
 import { claimOn } from './claim_on.ts';
 import { type TwoConnections, untilWaiting, withTwoConnections } from './two_connections.ts';
 

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import type { Database } from '../../db/engine/connect.ts';
 import { type Claim, ClaimRefused } from '../../src/claims/claim.ts';
 import { openClaims } from '../../src/claims/claims.ts';
-import { openFleet } from '../../src/fleet/keeper.ts';
+import { openFleet } from '../../src/fleet/keep/keeper.ts';
 import { claimOn } from './claim_on.ts';
 import { withTwoConnections } from './two_connections.ts';
 

@@ -8,7 +8,7 @@ import { hasSqlstate, sqlstate } from '../../db/engine/sqlstate.ts';
 import type { ClaimWrite } from '../../db/statements/claims/claim_write.ts';
 import { writeClaims } from '../../db/statements/claims/write_claims.ts';
 import { openClaims } from '../../src/claims/claims.ts';
-import { openFleet } from '../../src/fleet/keeper.ts';
+import { openFleet } from '../../src/fleet/keep/keeper.ts';
 import { claimOn } from './claim_on.ts';
 import { claim } from './judged_claim.ts';
 import { type TwoConnections, whileOther, withTwoConnections } from './two_connections.ts';

@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { type Database, openDatabase } from '../../db/engine/connect.ts';
 import { type ProviderWrite, writeProviders } from '../../db/statements/providers/provider_write.ts';
-import { newProviderTags } from '../../src/fleet/entity_tags.ts';
+import { newProviderTags } from '../../src/fleet/model/entity_tags.ts';
 import { withFreshDatabase } from '../engines.ts';
 import { until } from '../until.ts';
 

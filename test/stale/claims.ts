@@ -1,6 +1,6 @@
 import { parseCandidateRequest } from '../../src/api/candidates/query.ts';
 import type { Claim, ConsumerClaim, PlacementQuery } from '../../src/claims/claim.ts';
-import { placingOrder } from '../../src/claims/placing_order.ts';
+import { placingOrder } from '../../src/claims/placing.ts';
 import { ApiError } from '../../src/rest/errors.ts';
 import { since } from '../../src/rest/microversions.ts';
 import { parseQuery } from '../../src/rest/query_string.ts';

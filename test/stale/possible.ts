@@ -3,10 +3,10 @@ import { type Claim, ClaimRefused, type ConsumerClaim } from '../../src/claims/c
 import { judge } from '../../src/claims/judge.ts';
 import { type Neighbours, neighboursOf } from '../../src/claims/neighbours.ts';
 import type { ClaimOutcome } from '../../src/claims/outcome.ts';
-import type { Fleet } from '../../src/fleet/fleet.ts';
-import { nameOf } from '../../src/fleet/names.ts';
-import type { Effect } from '../../src/fleet/own_writes.ts';
-import { suppose } from '../../src/fleet/supposed.ts';
+import type { Fleet } from '../../src/fleet/model/fleet.ts';
+import { nameOf } from '../../src/fleet/model/names.ts';
+import type { Effect } from '../../src/fleet/model/own_writes.ts';
+import { suppose } from '../../src/fleet/model/supposed.ts';
 import { ApiError } from '../../src/rest/errors.ts';
 import { type Candidate, takenByProvider } from '../../src/search/candidate.ts';
 import type { CandidateRequest } from '../../src/search/request.ts';

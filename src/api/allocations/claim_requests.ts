@@ -8,7 +8,7 @@ import {
   type RefusalReason,
 } from '../../claims/claim.ts';
 import type { ClaimOutcome } from '../../claims/outcome.ts';
-import { placingOrder } from '../../claims/placing_order.ts';
+import { placingOrder } from '../../claims/placing.ts';
 import type { Config } from '../../config/config.ts';
 import { unknownType } from '../../placement/entity_tag.ts';
 import type { Answer, ApiRequest } from '../../rest/endpoint.ts';

@@ -1,6 +1,6 @@
-import type { Fleet } from '../../fleet/fleet.ts';
-import { nameOf } from '../../fleet/names.ts';
-import { findingsOf, type Provider, treeOf } from '../../fleet/provider.ts';
+import type { Fleet } from '../../fleet/model/fleet.ts';
+import { nameOf } from '../../fleet/model/names.ts';
+import { findingsOf, type Provider, treeOf } from '../../fleet/model/provider.ts';
 import { capacity } from '../../placement/inventory.ts';
 import type { ChunkMaker } from '../../rest/json_body.ts';
 import { since } from '../../rest/microversions.ts';
@@ -22,7 +22,7 @@ const [textPerQuestion, smallText] = [256 * 1024, 4 * 1024];
  * Generates the JSON of the answer in chunks: the candidates as they are found, then the summaries of the providers
  * that they use. It is written as bytes and not as strings, since most of it is copied from what was written before.
  *
- * Between two chunks the fleet may change, if its moment is held (src/fleet/held_moments.ts).
+ * Between two chunks the fleet may change, if its moment is held (src/fleet/model/held_moments.ts).
  */
 export function* candidatesJson(
   fleet: Fleet,

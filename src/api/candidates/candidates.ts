@@ -1,7 +1,7 @@
 import { repeatLostRaces } from '../../../db/engine/lost_race.ts';
 import { type ConsumerState, readConsumers } from '../../../db/statements/claims/read_consumers.ts';
-import { haveTheSame } from '../../claims/give_refusals.ts';
-import type { Fleet } from '../../fleet/fleet.ts';
+import { haveTheSame } from '../../claims/write_batch.ts';
+import type { Fleet } from '../../fleet/model/fleet.ts';
 import { normalUuid } from '../../placement/uuid.ts';
 import type { Answer, ApiRequest, Endpoint } from '../../rest/endpoint.ts';
 import { badRequest } from '../../rest/errors.ts';

@@ -1,4 +1,4 @@
-import type { Provider } from '../../fleet/provider.ts';
+import type { Provider } from '../../fleet/model/provider.ts';
 import type { Candidate } from '../../search/candidate.ts';
 import type { CandidateForm } from './answer.ts';
 import { separator } from './json_writer.ts';

@@ -1,6 +1,6 @@
 import * as v from 'valibot';
-import type { Fleet } from '../../fleet/fleet.ts';
-import type { Provider } from '../../fleet/provider.ts';
+import type { Fleet } from '../../fleet/model/fleet.ts';
+import type { Provider } from '../../fleet/model/provider.ts';
 import type { Answer, ApiRequest, Endpoint } from '../../rest/endpoint.ts';
 import { badRequest, noSuchProvider, notFound } from '../../rest/errors.ts';
 import { uuidText } from '../../rest/json_schema.ts';

@@ -1,9 +1,8 @@
 import * as v from 'valibot';
 import { allParts } from '../../../db/fleet/changed_parts.ts';
-import { bitsOf, type Part, partNames } from '../../fleet/changes/change_set.ts';
-import { type FollowerPlace, mostEntries, type Told } from '../../fleet/changes/followers.ts';
-import type { Position } from '../../fleet/changes/position.ts';
-import { readToken, tokenOf } from '../../fleet/changes/token.ts';
+import { bitsOf, type Part, partNames } from '../../fleet/follow/change_set.ts';
+import { type FollowerPlace, mostEntries, type Told } from '../../fleet/follow/followers.ts';
+import { type Position, readToken, tokenOf } from '../../fleet/follow/position.ts';
 import type { Answer, ApiRequest, Endpoint } from '../../rest/endpoint.ts';
 import { ApiError, badRequest, errorCodes } from '../../rest/errors.ts';
 import { object, text } from '../../rest/json_schema.ts';

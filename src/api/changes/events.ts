@@ -1,6 +1,6 @@
-import type { ChangeSet } from '../../fleet/changes/change_set.ts';
-import type { FollowerPlace, Told } from '../../fleet/changes/followers.ts';
-import { tokenOf } from '../../fleet/changes/token.ts';
+import type { ChangeSet } from '../../fleet/follow/change_set.ts';
+import type { FollowerPlace, Told } from '../../fleet/follow/followers.ts';
+import { tokenOf } from '../../fleet/follow/position.ts';
 import type { ApiRequest } from '../../rest/endpoint.ts';
 import { ApiError, errorCodes } from '../../rest/errors.ts';
 import { beatMs, followerRights, msLeft } from './changes.ts';

@@ -14,8 +14,8 @@ import {
 import { readConsumer } from '../../../db/statements/consumers/read_consumer.ts';
 import { updateConsumer } from '../../../db/statements/consumers/update_consumer.ts';
 import type { JudgedNode } from '../../../db/statements/providers/judged_tree.ts';
-import type { Fleet } from '../../fleet/fleet.ts';
-import { type Provider, treeOf } from '../../fleet/provider.ts';
+import type { Fleet } from '../../fleet/model/fleet.ts';
+import { type Provider, treeOf } from '../../fleet/model/provider.ts';
 import { allocationsTag, unknownType } from '../../placement/entity_tag.ts';
 import { isSameUuid, isUuidLike, normalUuid } from '../../placement/uuid.ts';
 import type { Answer, ApiRequest, Endpoint, PolicyTarget } from '../../rest/endpoint.ts';

@@ -1,7 +1,7 @@
 import * as v from 'valibot';
 import { laterGeneration } from '../../../db/statements/generation.ts';
-import { aggregatesTagOf } from '../../fleet/entity_tags.ts';
-import type { Provider } from '../../fleet/provider.ts';
+import { aggregatesTagOf } from '../../fleet/model/entity_tags.ts';
+import type { Provider } from '../../fleet/model/provider.ts';
 import { aggregatesTag } from '../../placement/entity_tag.ts';
 import type { Answer, ApiRequest, Endpoint } from '../../rest/endpoint.ts';
 import { concurrentlyUpdated, conflict, errorCodes } from '../../rest/errors.ts';

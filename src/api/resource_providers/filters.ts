@@ -1,4 +1,5 @@
 import * as v from 'valibot';
+import type { ProviderSet } from '../../fleet/index/postings.ts';
 import {
   aggregatesOf,
   hasAnyTrait,
@@ -7,11 +8,10 @@ import {
   isMemberOf,
   onLists,
   traitsOf,
-} from '../../fleet/filters.ts';
-import type { Fleet } from '../../fleet/fleet.ts';
-import type { Names } from '../../fleet/names.ts';
-import type { ProviderSet } from '../../fleet/postings.ts';
-import { inventoryOf, type Provider, treeOf } from '../../fleet/provider.ts';
+} from '../../fleet/model/filters.ts';
+import type { Fleet } from '../../fleet/model/fleet.ts';
+import type { Names } from '../../fleet/model/names.ts';
+import { inventoryOf, type Provider, treeOf } from '../../fleet/model/provider.ts';
 import { hasRoomFor } from '../../placement/inventory.ts';
 import { badRequest, noSuchClass, noSuchTraits } from '../../rest/errors.ts';
 import { dashedUuidText, object, text } from '../../rest/json_schema.ts';

@@ -1,8 +1,8 @@
 import * as v from 'valibot';
-import { inventoriesTagOf, inventoryTagOf } from '../../fleet/entity_tags.ts';
-import type { Fleet } from '../../fleet/fleet.ts';
-import { nameOf } from '../../fleet/names.ts';
-import { type Inventory, inventoryOf, type Provider } from '../../fleet/provider.ts';
+import { inventoriesTagOf, inventoryTagOf } from '../../fleet/model/entity_tags.ts';
+import type { Fleet } from '../../fleet/model/fleet.ts';
+import { nameOf } from '../../fleet/model/names.ts';
+import { type Inventory, inventoryOf, type Provider } from '../../fleet/model/provider.ts';
 import type { Answer, ApiRequest, Endpoint } from '../../rest/endpoint.ts';
 import {
   badRequest,

@@ -1,9 +1,9 @@
 import * as v from 'valibot';
 import { laterGeneration } from '../../../db/statements/generation.ts';
-import { inventoriesTagOf, inventoryTagOf } from '../../fleet/entity_tags.ts';
-import type { Fleet } from '../../fleet/fleet.ts';
-import { nameOf } from '../../fleet/names.ts';
-import { byClass, type FieldsOfClass, type Inventory, inventoryOf, type Provider } from '../../fleet/provider.ts';
+import { inventoriesTagOf, inventoryTagOf } from '../../fleet/model/entity_tags.ts';
+import type { Fleet } from '../../fleet/model/fleet.ts';
+import { nameOf } from '../../fleet/model/names.ts';
+import { byClass, type FieldsOfClass, type Inventory, inventoryOf, type Provider } from '../../fleet/model/provider.ts';
 import { capacity, type InventoryFields, inventoryDefaults, maxInteger, maxRatio } from '../../placement/inventory.ts';
 import type { Answer, ApiRequest } from '../../rest/endpoint.ts';
 import type { ApiError } from '../../rest/errors.ts';

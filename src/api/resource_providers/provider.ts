@@ -1,6 +1,6 @@
 import type { JudgedNode } from '../../../db/statements/providers/judged_tree.ts';
-import type { Fleet } from '../../fleet/fleet.ts';
-import type { Provider } from '../../fleet/provider.ts';
+import type { Fleet } from '../../fleet/model/fleet.ts';
+import type { Provider } from '../../fleet/model/provider.ts';
 import { isUuidLike, normalUuid } from '../../placement/uuid.ts';
 import { noSuchProvider, notFound, notFoundWithoutVary } from '../../rest/errors.ts';
 

@@ -7,10 +7,10 @@ import {
   isMemberOf,
   onLists,
   traitsOf,
-} from '../../fleet/filters.ts';
-import type { Fleet } from '../../fleet/fleet.ts';
-import { nameOf } from '../../fleet/names.ts';
-import { type Provider, treeOf } from '../../fleet/provider.ts';
+} from '../../fleet/model/filters.ts';
+import type { Fleet } from '../../fleet/model/fleet.ts';
+import { nameOf } from '../../fleet/model/names.ts';
+import { type Provider, treeOf } from '../../fleet/model/provider.ts';
 import type { InventoryFields } from '../../placement/inventory.ts';
 import { isUuidLike, normalUuid } from '../../placement/uuid.ts';
 import type { Answer, ApiRequest, Endpoint } from '../../rest/endpoint.ts';

@@ -1,9 +1,9 @@
 import { laterGeneration } from '../../../db/statements/generation.ts';
 import type { ProviderWrite } from '../../../db/statements/providers/provider_write.ts';
-import { traitsTagOf } from '../../fleet/entity_tags.ts';
-import type { Fleet } from '../../fleet/fleet.ts';
-import { type Name, nameOf } from '../../fleet/names.ts';
-import type { Provider } from '../../fleet/provider.ts';
+import { traitsTagOf } from '../../fleet/model/entity_tags.ts';
+import type { Fleet } from '../../fleet/model/fleet.ts';
+import { type Name, nameOf } from '../../fleet/model/names.ts';
+import type { Provider } from '../../fleet/model/provider.ts';
 import { traitsTag } from '../../placement/entity_tag.ts';
 import type { Answer, ApiRequest, Endpoint } from '../../rest/endpoint.ts';
 import { badRequest, concurrentlyUpdated, conflict, errorCodes } from '../../rest/errors.ts';

@@ -1,9 +1,9 @@
 import { moveProvider } from '../../../db/statements/providers/move_provider.ts';
 import { renameProvider } from '../../../db/statements/providers/rename_provider.ts';
 import type { JudgedRow } from '../../../db/statements/providers/seen_provider.ts';
-import { providerTagOf } from '../../fleet/entity_tags.ts';
-import type { Fleet } from '../../fleet/fleet.ts';
-import { type Provider, subtreeOf, treeOf } from '../../fleet/provider.ts';
+import { providerTagOf } from '../../fleet/model/entity_tags.ts';
+import type { Fleet } from '../../fleet/model/fleet.ts';
+import { type Provider, subtreeOf, treeOf } from '../../fleet/model/provider.ts';
 import type { ApiRequest } from '../../rest/endpoint.ts';
 import { badRequest, conflict, errorCodes } from '../../rest/errors.ts';
 import { since } from '../../rest/microversions.ts';

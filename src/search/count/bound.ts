@@ -1,4 +1,4 @@
-import { type Provider, treeSize } from '../../fleet/provider.ts';
+import { type Provider, treeSize } from '../../fleet/model/provider.ts';
 import type { Pieces, Turns } from '../../rest/pieces.ts';
 import { granularProviders, optionsByClass } from '../options.ts';
 import { overspends, type Work } from '../request.ts';

@@ -1,5 +1,5 @@
-import type { Fleet } from '../../fleet/fleet.ts';
-import { type Provider, treeOf, treeSize } from '../../fleet/provider.ts';
+import type { Fleet } from '../../fleet/model/fleet.ts';
+import { type Provider, treeOf, treeSize } from '../../fleet/model/provider.ts';
 import type { Pieces, Turns } from '../../rest/pieces.ts';
 import { anchorsFor } from '../anchors.ts';
 import { granularProviders } from '../options.ts';
@@ -48,7 +48,7 @@ const mostLooks = 6_000_000;
 /**
  * Counts how many consumers can be placed at the same time, beside what is used now. It computes the number where there
  * is a rule for it; otherwise it places consumers in the fleet in memory, and takes all of them back before it returns or pauses. Where
- * it pauses, the moment of the fleet must be held (src/fleet/held_moments.ts).
+ * it pauses, the moment of the fleet must be held (src/fleet/model/held_moments.ts).
  *
  * @param request a query whose names exist
  */

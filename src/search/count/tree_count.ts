@@ -1,5 +1,5 @@
-import { hasAnyTrait } from '../../fleet/filters.ts';
-import { inventoryOf, type Provider, treeSize } from '../../fleet/provider.ts';
+import { hasAnyTrait } from '../../fleet/model/filters.ts';
+import { inventoryOf, type Provider, treeSize } from '../../fleet/model/provider.ts';
 import { capacity } from '../../placement/inventory.ts';
 import { type Pieces, roundsPerLook, type Turns } from '../../rest/pieces.ts';
 import { type Candidate, takenByProvider } from '../candidate.ts';

@@ -1,5 +1,5 @@
-import type { Fleet } from '../../fleet/fleet.ts';
-import { inventoryOf, type Provider, treeOf, treeSize } from '../../fleet/provider.ts';
+import type { Fleet } from '../../fleet/model/fleet.ts';
+import { inventoryOf, type Provider, treeOf, treeSize } from '../../fleet/model/provider.ts';
 import { capacity } from '../../placement/inventory.ts';
 import { type Pieces, roundsPerLook, type Turns } from '../../rest/pieces.ts';
 import { type Condition, type ResourceCondition, requestWith } from '../conditions.ts';
@@ -55,7 +55,7 @@ const mostLooks = 6_000_000;
 /**
  * Explains what each condition of a query does: it searches for candidates of the query with some conditions dropped.
  * The work is counted and not timed, so that the same fleet has the same explanation. Where it pauses, the moment of the fleet must be
- * held (src/fleet/held_moments.ts).
+ * held (src/fleet/model/held_moments.ts).
  *
  * @param conditions of a query whose names exist
  */

@@ -1,5 +1,5 @@
-import { isInAny, satisfiesTraits } from '../../fleet/filters.ts';
-import { freeOf, inventoryOf, type Provider, treeOf } from '../../fleet/provider.ts';
+import { isInAny, satisfiesTraits } from '../../fleet/model/filters.ts';
+import { freeOf, inventoryOf, type Provider, treeOf } from '../../fleet/model/provider.ts';
 import { capacity, type InventoryFields } from '../../placement/inventory.ts';
 import type { Pieces, Turns } from '../../rest/pieces.ts';
 import { type Condition, type ResourceCondition, requestWith } from '../conditions.ts';

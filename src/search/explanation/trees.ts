@@ -1,5 +1,5 @@
-import { satisfiesTraits } from '../../fleet/filters.ts';
-import { type Provider, treeSize } from '../../fleet/provider.ts';
+import { satisfiesTraits } from '../../fleet/model/filters.ts';
+import { type Provider, treeSize } from '../../fleet/model/provider.ts';
 import { type Pieces, roundsPerLook, type Turns } from '../../rest/pieces.ts';
 import { type CandidatesAt, candidatesOf } from '../combinations.ts';
 import { type Condition, conditionsWithout, losesItsGroup, requestWith } from '../conditions.ts';

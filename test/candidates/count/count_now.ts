@@ -1,4 +1,4 @@
-import type { Fleet } from '../../../src/fleet/fleet.ts';
+import type { Fleet } from '../../../src/fleet/model/fleet.ts';
 import { atOnce } from '../../../src/rest/pieces.ts';
 import { type CountOptions, countPlacements, type PlacementCount } from '../../../src/search/count/count.ts';
 import type { CandidateRequest } from '../../../src/search/request.ts';

@@ -1,5 +1,5 @@
 import { parseCandidateRequest } from '../../../src/api/candidates/query.ts';
-import type { Fleet } from '../../../src/fleet/fleet.ts';
+import type { Fleet } from '../../../src/fleet/model/fleet.ts';
 import { placementService } from '../../../src/rest/microversions.ts';
 import { atOnce } from '../../../src/rest/pieces.ts';
 import { parseQuery } from '../../../src/rest/query_string.ts';

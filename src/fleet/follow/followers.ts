@@ -1,0 +1,211 @@
+import type { Database } from '../../../db/engine/connect.ts';
+import { repeatLostRaces } from '../../../db/engine/lost_race.ts';
+import type { ChangedParts } from '../../../db/fleet/changed_parts.ts';
+import { readChangedParts } from '../../../db/fleet/changed_parts_since.ts';
+import { openFairPlaces } from '../../queue/fair_places.ts';
+import type { FleetKeeper } from '../keep/keeper.ts';
+import { type ChangeSet, changeSetOf } from './change_set.ts';
+import { type Position, pointOf } from './position.ts';
+
+/** Changes for a client that follows, and the position in the log up to which it has been told with them. */
+export type Told = { readonly changes: ChangeSet; readonly position: Position };
+
+/** A client that follows changes. */
+export type Follower = {
+  /** The bits of the parts that it asks for. */
+  readonly bits: number;
+  /**
+   * Called when something was logged, even if none of it is about these parts. `expired`: the client must read everything
+   * anew, since the log does not go back so far, PostgreSQL failed over, or too much has changed. `ended`: the process ends, or the
+   * place is given to another user. After these two it is not called again.
+   */
+  readonly tell: (told: Told | 'expired' | 'ended') => void;
+};
+
+/** A place for one request that follows changes. */
+export type FollowerPlace = {
+  /** Follows from a position that the fleet has shown; once. @returns a function that ends it, and gives back the place */
+  follow(follower: Follower, from: Position): () => void;
+};
+
+/** Tells clients what changed. All of them share the refreshes of the fleet. */
+export type Followers = {
+  /** How many follow. */
+  readonly size: number;
+  /** What was logged since a position, until the one that the fleet shows. */
+  since(position: Position, bits: number): Promise<Told | 'expired'>;
+  /**
+   * Takes a place. If none is free, the user with most places loses its youngest one.
+   *
+   * @returns undefined where there is none, and no user has more than this one
+   */
+  takePlace(user: string): FollowerPlace | undefined;
+  /** How many places a user has. */
+  placesOf(user: string): number;
+  /** Ends all, and from now on those that begin. */
+  end(): void;
+};
+
+/** The largest number of entries that a client is told at once. If more has changed, it must read everything anew. */
+export const mostEntries = 10_000;
+
+/** How long to wait after a refresh that failed, in milliseconds. */
+const pauseMs = 1_000;
+
+/** How often the log is read for a position, if PostgreSQL restarts meanwhile. */
+const attempts = 3;
+
+type State = Follower & { position: Position };
+
+/** A place, which another user may get before a client follows there, or afterwards. */
+type Place = { state: State | undefined; isLost: boolean };
+
+/**
+ * Opens it without clients.
+ *
+ * @param options.lookEveryMs how often the fleet is refreshed while clients follow, if no request does so; clients are told
+ *   no more often than that
+ * @param options.maxFollowers how many places there are
+ */
+export function openFollowers(
+  database: Pick<Database, 'kysely'>,
+  fleet: Pick<FleetKeeper, 'fresh' | 'known' | 'moment' | 'recent' | 'ageSeconds'>,
+  { lookEveryMs, maxFollowers }: { readonly lookEveryMs: number; readonly maxFollowers: number },
+): Followers {
+  const { recent } = fleet;
+  const following = new Set<State>();
+  const places = openFairPlaces<Place>({
+    most: maxFollowers,
+    takeAway: (place) => {
+      place.isLost = true;
+      if (place.state === undefined || !following.delete(place.state)) return;
+      place.state.tell('ended');
+    },
+  });
+  let hasEnded = false;
+  let timer: NodeJS.Timeout | undefined;
+  let isLooking = false;
+
+  const readLog = async (position: Position, bits: number): Promise<Told | 'expired'> => {
+    for (let attempt = 1; attempt <= attempts; attempt += 1) {
+      if (!recent.hasReached(position)) return 'expired';
+      const until = recent.position;
+      const moment = { ...fleet.moment, ...pointOf(until) };
+      const { isOtherRun, isGone, told } = await repeatLostRaces(() =>
+        readChangedParts(database, pointOf(position), moment, { bits, most: 2 * mostEntries }),
+      );
+      if (isOtherRun) await fleet.fresh();
+      else return isGone ? 'expired' : toldOf(told ?? [], until);
+    }
+    return 'expired';
+  };
+  const toldOf = (rows: readonly ChangedParts[], position: Position): Told => ({
+    changes: changeSetOf(fleet.known, rows),
+    position,
+  });
+
+  const deliver = (states: readonly State[], told: Told | 'expired'): void => {
+    for (const state of states) {
+      if (!following.has(state)) continue;
+      if (told === 'expired' || told.changes.size(state.bits) > mostEntries) {
+        following.delete(state);
+        state.tell('expired');
+      } else {
+        state.position = told.position;
+        state.tell(told);
+      }
+    }
+  };
+  /** Positions that are no longer in memory, and are being read from the log: each once, for all clients that are there. */
+  const reading = new Set<Position>();
+  const readFor = async (position: Position, states: readonly State[]): Promise<void> => {
+    reading.add(position);
+    try {
+      const bits = states.reduce((all, state) => all | state.bits, 0);
+      deliver(states, await readLog(position, bits));
+    } catch {
+      // The database is away. Clients that still follow are told after a later refresh.
+    } finally {
+      reading.delete(position);
+    }
+  };
+  const tellAll = (): void => {
+    const { position: present } = recent;
+    const behind = Map.groupBy(following, ({ position }) => position);
+    behind.delete(present);
+    for (const [position, states] of behind) {
+      if (!recent.hasReached(position)) {
+        deliver(states, 'expired');
+        continue;
+      }
+      if (reading.has(position)) continue;
+      const rows = recent.since(position);
+      if (rows === undefined) void readFor(position, states);
+      else deliver(states, toldOf(rows, present));
+    }
+  };
+
+  const look = async (): Promise<void> => {
+    isLooking = true;
+    let nextMs = lookEveryMs;
+    recent.record();
+    try {
+      if (fleet.ageSeconds() * 1000 >= lookEveryMs / 2) await fleet.fresh();
+      tellAll();
+    } catch {
+      nextMs = Math.max(pauseMs, lookEveryMs);
+    }
+    isLooking = false;
+    lookLater(nextMs);
+  };
+  const lookLater = (ms: number): void => {
+    if (timer !== undefined || isLooking || following.size === 0) return;
+    timer = setTimeout(() => {
+      timer = undefined;
+      void look();
+    }, ms);
+    timer.unref();
+  };
+
+  return {
+    get size() {
+      return following.size;
+    },
+    since: async (position, bits) => {
+      recent.record();
+      if (!recent.hasReached(position)) return 'expired';
+      const rows = recent.since(position);
+      const told = rows === undefined ? await readLog(position, bits) : toldOf(rows, recent.position);
+      return told === 'expired' || told.changes.size(bits) > mostEntries ? 'expired' : told;
+    },
+    takePlace: (user) => {
+      const place: Place = { state: undefined, isLost: false };
+      if (!places.take(user, place)) return undefined;
+      const giveBack = (): void => void places.leave(user, place);
+      return {
+        follow: (follower, from) => {
+          if (hasEnded || place.isLost) {
+            giveBack();
+            follower.tell('ended');
+            return () => {};
+          }
+          const state = { ...follower, position: from };
+          place.state = state;
+          following.add(state);
+          lookLater(lookEveryMs);
+          return () => {
+            following.delete(state);
+            giveBack();
+          };
+        },
+      };
+    },
+    placesOf: places.sizeOf,
+    end: () => {
+      hasEnded = true;
+      clearTimeout(timer);
+      for (const { tell } of following) tell('ended');
+      following.clear();
+    },
+  };
+}

@@ -1,0 +1,289 @@
+import { freeOf, type Provider, treeOf } from '../model/provider.ts';
+import { nowhere, type Places } from '../model/providers_by_id.ts';
+import { type Block, doubt, firstFailing, sortPlaces } from './sorted_places.ts';
+import type { Demand } from './tree_room.ts';
+
+/** Roots whose trees are equal by all keys. */
+export type TreeRun = {
+  readonly length: number;
+  /** @param number from 0 to below `length` */
+  at(number: number): Provider | undefined;
+};
+
+/** All trees in the order of some keys. Trees with equal values are in the order of `fleet.roots`. */
+export type TreeOrder = {
+  /**
+   * The roots in order: a run for each combination of values. Trees that cannot meet the demands may be left out, and large
+   * numbers of them are passed at once. Use no run after anything was awaited.
+   */
+  runs(demands: readonly Demand[]): Generator<TreeRun>;
+  /** Negative where the tree of the first root comes before that of the second; never 0. */
+  compare(one: Provider, other: Provider): number;
+  /** Whether the trees of two roots have equal values. */
+  areEqual(one: Provider, other: Provider): boolean;
+};
+
+/** A `TreeOrder`, and what its keeper tells it. */
+type LivingTreeOrder = TreeOrder & {
+  /**
+   * Notes that the tree of a root may have changed, or that a provider became a root or is one no more.
+   *
+   * @returns false once so much was noted that making the order anew takes less time
+   */
+  note(provider: Provider): boolean;
+  /** Takes in what was noted. */
+  bringUpToDate(): void;
+  /** Drops a provider that is about to lose its place in the fleet. */
+  forget(provider: Provider): void;
+};
+
+/** Up to this number of changes an order is always kept; in a large fleet up to a quarter of its trees. */
+const fewChanges = 64;
+
+/** Orders all trees. It keeps 8 bytes of each root for each key, and about 16 more. */
+function orderTrees(
+  keys: readonly TreeKey[],
+  roots: readonly Provider[],
+  { providers }: Pick<Places, 'providers'>,
+): LivingTreeOrder {
+  /** By place of the root, what its tree is ordered by: the values of the keys, then its index among the roots. */
+  const values = [...keys, undefined].map(() => new Float64Array(providers.length).fill(nowhere));
+  /** By place, since a provider may be replaced by a copy. */
+  const dirty = new Set<number>();
+
+  const compareUpTo = (one: number, other: number, count: number): number => {
+    for (let number = 0; number < count; number++) {
+      const column = values[number];
+      const difference = (column?.[one] ?? 0) - (column?.[other] ?? 0);
+      if (difference !== 0) return difference;
+    }
+    return 0;
+  };
+  const write = (number: number, place: number, value: number): void => {
+    const column = values[number];
+    if (column === undefined) return;
+    if (place < column.length) {
+      column[place] = value;
+      return;
+    }
+    const longer = new Float64Array(Math.max(place + 1, 2 * column.length)).fill(nowhere);
+    longer.set(column);
+    longer[place] = value;
+    values[number] = longer;
+  };
+  const readTree = (root: Provider): void => {
+    for (const [number, key] of keys.entries()) write(number, root.place, keyValue(key, treeOf(root)));
+    write(keys.length, root.place, root.rootPlace);
+  };
+  const isListed = (place: number): boolean => (values[keys.length]?.[place] ?? nowhere) !== nowhere;
+  const unlist = (place: number): void => {
+    if (!isListed(place)) return;
+    sorted.remove(place);
+    write(keys.length, place, nowhere);
+  };
+
+  for (const root of roots) readTree(root);
+  const sorted = sortPlaces(
+    roots.map(({ place }) => place),
+    (one, other) => compareUpTo(one, other, keys.length + 1),
+  );
+
+  /** Whether one provider of the trees of a block has as much free as one must have. */
+  const mayMeet = (block: Block, demands: readonly Demand[]): boolean => {
+    for (const { classId, ofOne } of demands) {
+      if (block.mostFree === undefined) {
+        block.mostFree = new Map();
+        block.doubts = 0;
+      }
+      let most = block.mostFree.get(classId);
+      if (most === undefined) {
+        most = 0;
+        for (const place of block.places) {
+          const root = providers[place];
+          if (root !== undefined) most = Math.max(most, mostOfOne(treeOf(root), classId));
+        }
+        block.mostFree.set(classId, most);
+      }
+      if (most < ofOne) return false;
+    }
+    if (block.doubts > 0) doubt(block);
+    return true;
+  };
+
+  /** By number of the key, between which values trees may meet the demands. */
+  const boundsOf = (demands: readonly Demand[]): readonly Bounds[] =>
+    keys.map((key) => {
+      const total = key.kind === 'free' ? demands.find(({ classId }) => classId === key.classId)?.total : undefined;
+      if (key.kind !== 'free' || total === undefined) return { least: -Infinity, most: Infinity };
+      return key.mostFirst ? { least: -Infinity, most: -total } : { least: total, most: Infinity };
+    });
+
+  return {
+    compare: (one, other) => compareUpTo(one.place, other.place, keys.length + 1),
+    areEqual: (one, other) => compareUpTo(one.place, other.place, keys.length) === 0,
+    note: ({ place }) => {
+      dirty.add(place);
+      return dirty.size <= Math.max(fewChanges, roots.length / 4);
+    },
+    bringUpToDate: () => {
+      for (const place of dirty) {
+        unlist(place);
+        const provider = providers[place];
+        if (provider === undefined || provider.rootPlace === nowhere) continue;
+        readTree(provider);
+        raiseMostFree(sorted.add(place), treeOf(provider));
+      }
+      dirty.clear();
+    },
+    forget: ({ place }) => {
+      dirty.delete(place);
+      unlist(place);
+    },
+    *runs(demands) {
+      const { blocks } = sorted;
+      const bounds = boundsOf(demands);
+      let block = 0;
+      let index = 0;
+      for (;;) {
+        const first = blocks[block]?.places[index];
+        if (first === undefined) {
+          if (block >= blocks.length) return;
+          block += 1;
+          index = 0;
+          continue;
+        }
+        const beyond = bounds.findIndex(({ least, most }, number) => {
+          const value = values[number]?.[first] ?? 0;
+          return value < least || value > most;
+        });
+        if (beyond !== -1) {
+          // If the value is too small, go on at the first tree whose value suffices. If it is too large, go on behind all
+          // trees that are equal up to the key before.
+          const column = values[beyond];
+          const { least = 0 } = bounds[beyond] ?? {};
+          const isTooLittle = (column?.[first] ?? 0) < least;
+          ({ block, index } = sorted.find((place) => {
+            const difference = compareUpTo(place, first, beyond);
+            return difference < 0 || (difference === 0 && (!isTooLittle || (column?.[place] ?? 0) < least));
+          }));
+          continue;
+        }
+        const isAlike = (place: number | undefined): boolean =>
+          place !== undefined && compareUpTo(place, first, keys.length) === 0;
+        const pieces: Piece[] = [];
+        let length = 0;
+        for (let present = blocks[block]; present !== undefined; present = blocks[block]) {
+          const { places } = present;
+          const start = index;
+          const end = isAlike(places.at(-1))
+            ? places.length
+            : start + firstFailing(places.length - start, (further) => isAlike(places[start + further]));
+          if (end > start && mayMeet(present, demands)) {
+            pieces.push({ before: length, places, start });
+            length += end - start;
+          }
+          index = end;
+          if (end < places.length) break;
+          block += 1;
+          index = 0;
+        }
+        if (length > 0) yield { length, at: (number) => providers[placeAt(pieces, number)] };
+      }
+    },
+  };
+}
+
+/** The most that one provider of a tree has free. */
+function mostOfOne(tree: readonly Provider[], classId: number): number {
+  let most = 0;
+  for (const provider of tree) most = Math.max(most, leftOf(provider, classId));
+  return most;
+}
+
+/** Notes that a tree was added to a block. */
+function raiseMostFree({ mostFree }: Block, tree: readonly Provider[]): void {
+  if (mostFree === undefined) return;
+  for (const [classId, most] of mostFree) mostFree.set(classId, Math.max(most, mostOfOne(tree, classId)));
+}
+
+/** Places of a run that follow each other in a block: the first of them, and how many of the run come before it. */
+type Piece = { readonly before: number; readonly places: readonly number[]; readonly start: number };
+
+/** The place of the nth of a run. */
+function placeAt(pieces: readonly Piece[], number: number): number {
+  const piece =
+    pieces[pieces.length === 1 ? 0 : firstFailing(pieces.length, (n) => (pieces[n]?.before ?? 0) <= number) - 1];
+  return piece?.places[piece.start + number - piece.before] ?? nowhere;
+}
+
+/** The values of a key between which trees may be of any use. */
+type Bounds = { readonly least: number; readonly most: number };
+
+/**
+ * Orders of the trees of a fleet. An order is made when it is first asked for, and then follows the fleet. It is given up
+ * when others are asked for, or when a quarter of the trees has changed since it was asked for last.
+ */
+export type TreeOrders = {
+  /** The trees in the order of some keys, as they are now. */
+  of(keys: readonly TreeKey[]): TreeOrder;
+  /** How many orders were made so far. */
+  readonly made: number;
+  /** Notes that the tree of a root may have changed, or that a provider became a root or is one no more. */
+  note(provider: Provider): void;
+  /** Drops a provider that is about to lose its place in the fleet. */
+  forget(provider: Provider): void;
+};
+
+/** The largest number of orders that are kept. */
+const mostOrders = 8;
+
+/** @param roots the roots of the fleet, which change with it */
+export function createTreeOrders(roots: readonly Provider[], places: Places): TreeOrders {
+  /** In the order of their last use. */
+  const kept = new Map<string, LivingTreeOrder>();
+  let made = 0;
+  const make = (keys: readonly TreeKey[]): LivingTreeOrder => {
+    made += 1;
+    for (const oldest of kept.keys()) if (kept.size >= mostOrders) kept.delete(oldest);
+    return orderTrees(keys, roots, places);
+  };
+  return {
+    get made() {
+      return made;
+    },
+    of: (keys) => {
+      const name = JSON.stringify(keys);
+      const order = kept.get(name) ?? make(keys);
+      kept.delete(name);
+      kept.set(name, order);
+      order.bringUpToDate();
+      return order;
+    },
+    note: (provider) => {
+      if (kept.size === 0) return;
+      for (const [name, order] of kept) if (!order.note(provider)) kept.delete(name);
+    },
+    forget: (provider) => {
+      for (const order of kept.values()) order.forget(provider);
+    },
+  };
+}
+
+/** By what trees, and the providers of a tree, are ordered: smaller values come first. */
+export type TreeKey =
+  | { readonly kind: 'free'; readonly classId: number; readonly mostFirst: boolean }
+  | { readonly kind: 'prefer'; readonly traitId: number };
+
+/** How much of a class a provider can still give: 0 where it has none, and where more is used than there is. */
+const leftOf = (provider: Provider, classId: number): number => Math.max(0, freeOf(provider, classId) ?? 0);
+
+/**
+ * The value of a key for some providers together. For a class it is the sum of what they can give, as a negative number
+ * if the most comes first. For a trait it is 0 if one of them has it, else 1.
+ */
+export function keyValue(key: TreeKey, providers: readonly Provider[]): number {
+  if (key.kind === 'prefer') return providers.some(({ traitIds }) => traitIds.includes(key.traitId)) ? 0 : 1;
+  let left = 0;
+  for (const provider of providers) left += leftOf(provider, key.classId);
+  return key.mostFirst ? -left : left;
+}

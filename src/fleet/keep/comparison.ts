@@ -1,0 +1,266 @@
+import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises';
+import type { Logger } from 'pino';
+import type { Database } from '../../../db/engine/connect.ts';
+import { repeatLostRaces } from '../../../db/engine/lost_race.ts';
+import { isLockRefused } from '../../../db/engine/slow_lane.ts';
+import { forgetTags, noteUnlogged } from '../../../db/fleet/note_unlogged.ts';
+import { readUnchanged, readUnchangedNames } from '../../../db/fleet/read_unchanged.ts';
+import type { FleetPage, Ids, ProviderRow } from '../../../db/fleet/rows.ts';
+import type { Outages } from '../../log/outages.ts';
+import { type Names, namesOf } from '../model/names.ts';
+import { type ProviderParts, partsReader } from '../model/parts.ts';
+import type { Provider } from '../model/provider.ts';
+import type { FleetKeeper } from './keeper.ts';
+
+/*
+ * Writes that run no trigger leave nothing in the change log: with session_replication_role = replica, as logical replication and
+ * pg_restore --disable-triggers write. They are found by reading all providers again from time to time, piece by piece, beside the
+ * fleet. What the log names since the moment of the fleet, as of the snapshot of the piece, is left out: so the writes of others,
+ * which go on, are no difference.
+ */
+
+/** What differs between the fleet and the database. */
+export type Difference = {
+  /** The tables in which it is: `inventories`. */
+  readonly tables: readonly string[];
+  /** The providers by id; empty where names differ. */
+  readonly ids: readonly number[];
+  /** The UUIDs of some of them. */
+  readonly uuids: readonly string[];
+};
+
+/** Where the comparison tells what it finds. */
+export type ComparisonOptions = {
+  readonly logger: Pick<Logger, 'warn' | 'error'>;
+  readonly outages: Outages;
+  /** The time between the beginnings of two comparisons, in milliseconds. */
+  readonly everyMs: number;
+  /** Called after each difference, when the fleet has been loaded. */
+  readonly onDifference?: () => void;
+};
+
+/** How many providers are compared at once: some milliseconds of the process. */
+const usualPiece = 500;
+/** Where several pieces are compared, the database is used for a part of the time only. */
+const pauseForEach = 4;
+/** How many UUIDs a line of the log names. */
+const mostNamed = 5;
+
+/**
+ * Compares the fleet with the database from time to time. A difference is logged, and all processes load their fleets. On the embedded
+ * database nothing is compared, since no other program can write to it.
+ *
+ * @returns a function that stops it
+ */
+export function compareFromTimeToTime(
+  database: Database,
+  fleet: FleetKeeper,
+  { logger, outages, everyMs, onDifference }: ComparisonOptions,
+): () => Promise<void> {
+  if (everyMs === 0 || database.engine === 'embedded') return async () => {};
+  const stopping = new AbortController();
+  const { signal } = stopping;
+  const round = async (): Promise<void> => {
+    const difference = await compareFleet(database, fleet, { signal });
+    if (difference === undefined) return;
+    logger.error(lineOf(difference));
+    await repeatLostRaces(() => noteUnlogged(database));
+    await repeatLostRaces(() => forgetTags(database, difference.ids));
+    await fleet.fresh();
+    onDifference?.();
+  };
+  const work = async (): Promise<void> => {
+    // Processes that start together do not read the database at the same time.
+    let pauseMs = everyMs * (0.5 + Math.random() / 2);
+    for (;;) {
+      await sleep(pauseMs, undefined, { ref: false, signal });
+      const startedMs = performance.now();
+      await round().catch((error: unknown) => {
+        if (signal.aborted || isLockRefused(error) || outages.notice(error)) return;
+        logger.warn({ err: error }, 'The fleet could not be compared with the database; it is tried again later');
+      });
+      pauseMs = Math.max(0, everyMs - (performance.now() - startedMs));
+    }
+  };
+  const working = work().catch(() => {}); // it ends by the signal only
+  return async () => {
+    stopping.abort();
+    await working;
+  };
+}
+
+const lineOf = ({ tables, ids, uuids }: Difference): string => {
+  const [kind, others] = [ids.length === 1 ? 'provider' : 'providers', ids.length - uuids.length];
+  const named = `${uuids.join(', ')}${others > 0 ? ` and ${others} more` : ''}`;
+  const where = ids.length === 0 ? '' : `, of ${ids.length} resource ${kind}: ${named}`;
+  return (
+    `The database was changed unnoticed, in ${tables.join(', ')}${where}. A program wrote without the triggers that log changes, as ` +
+    'with session_replication_role = replica (logical replication, pg_restore --disable-triggers). All is loaded anew; what was ' +
+    'answered or claimed since that write may have relied on what was there before.'
+  );
+};
+
+/** Some providers that are compared at once. */
+type Piece = {
+  /** Those that the fleet had at the beginning. */
+  readonly ids: readonly number[];
+  /** The same in the database, with those that the fleet lacks. */
+  readonly wanted: Ids;
+};
+
+/**
+ * Compares the whole fleet with the database, piece by piece. What seems to differ is compared once more, after a refresh.
+ *
+ * @param options.pieceSize how many providers are compared at once
+ * @returns the first difference that is found; undefined if there is none, or if `signal` ends the search
+ */
+export async function compareFleet(
+  database: Database,
+  fleet: FleetKeeper,
+  { signal, pieceSize = usualPiece }: { readonly signal?: AbortSignal; readonly pieceSize?: number } = {},
+): Promise<Difference | undefined> {
+  const areNamesOther = () => repeatLostRaces(() => doNamesDiffer(database, fleet));
+  if ((await areNamesOther()) && (await areNamesOther()))
+    return { tables: ['traits or resource_classes'], ids: [], uuids: [] };
+  for (const piece of piecesOf(await idsOf(fleet), pieceSize)) {
+    if (signal?.aborted) return undefined;
+    const startedMs = performance.now();
+    const first = await compareSome(database, fleet, piece);
+    if (first !== undefined) {
+      const second = await compareSome(database, fleet, { ids: first.ids, wanted: first.ids });
+      if (second !== undefined) return second;
+    }
+    // An abort is seen above.
+    await sleep(pauseForEach * (performance.now() - startedMs), undefined, { ref: false, signal }).catch(() => {});
+  }
+  return undefined;
+}
+
+/** The ids of the fleet, ascending. They are listed in steps: a million at once would take too long. */
+async function idsOf(fleet: FleetKeeper): Promise<readonly number[]> {
+  const ids: number[] = [];
+  const below: number[] = [];
+  for (const { id } of fleet.known.byId.values()) {
+    (id < 0 ? below : ids).push(id);
+    if (ids.length % 20_000 === 0) await turn();
+  }
+  // Ids below zero come only after all others were given, or from other programs: so there are few.
+  return below.length === 0 ? ids : [...below.sort((a, b) => a - b), ...ids];
+}
+
+/** Pieces that together have all possible ids. */
+function* piecesOf(ids: readonly number[], pieceSize: number): Generator<Piece> {
+  let first = minId;
+  for (let at = 0; at === 0 || at < ids.length; at += pieceSize) {
+    const some = ids.slice(at, at + pieceSize);
+    const last = at + pieceSize >= ids.length ? maxId : (some.at(-1) ?? maxId);
+    yield { ids: some, wanted: { first, last } };
+    first = last + 1;
+  }
+}
+
+/** The range of PostgreSQL's integer. */
+const [minId, maxId] = [-(2 ** 31), 2 ** 31 - 1];
+
+async function compareSome(database: Database, fleet: FleetKeeper, piece: Piece): Promise<Difference | undefined> {
+  await fleet.fresh();
+  if (fleet.isInDoubt()) return undefined;
+  // In one step: the moment is that of these contents.
+  const { known, moment } = fleet;
+  const contents = new Map<number, Content>();
+  for (const id of piece.ids) {
+    const provider = known.byId.get(id);
+    if (provider !== undefined) contents.set(id, contentOf(provider));
+  }
+  const most = contents.size + usualPiece;
+  const read = await repeatLostRaces(() => readUnchanged(database, moment, { wanted: piece.wanted, most }));
+  if (read === undefined) return undefined;
+  const { page, ids, changed } = read;
+  const isKnown = (id: number): boolean => fleet.known.byId.get(id) !== undefined;
+  if (page === undefined) {
+    // Either the fleet has grown since the pieces were made, or the database has very many that the fleet lacks.
+    const lacking = ids.filter((id) => !isKnown(id) && !changed.has(id)).slice(0, usualPiece);
+    return lacking.length === 0 ? undefined : { tables: ['resource_providers'], ids: lacking, uuids: [] };
+  }
+  const rows = contentsOf(page, isKnown);
+  const tables = new Set<string>();
+  const different: number[] = [];
+  for (const id of new Set([...contents.keys(), ...rows.keys()])) {
+    const differing = changed.has(id) ? [] : differingTables(contents.get(id), rows.get(id));
+    if (differing.length > 0) different.push(id);
+    for (const table of differing) tables.add(table);
+  }
+  if (different.length === 0) return undefined;
+  const uuids = new Map(page.providers.map(({ id, uuid }) => [id, uuid]));
+  const uuidOf = (id: number): string => uuids.get(id) ?? fleet.known.byId.get(id)?.uuid ?? `id ${id}`;
+  return { tables: [...tables], ids: different, uuids: different.slice(0, mostNamed).map(uuidOf) };
+}
+
+/** What a provider is, by the table that has it; texts, since the fleet changes meanwhile. */
+type Content = Readonly<Record<string, string>>;
+
+const differingTables = (one: Content | undefined, other: Content | undefined): readonly string[] =>
+  one === undefined || other === undefined
+    ? ['resource_providers']
+    : Object.keys(one).filter((table) => one[table] !== other[table]);
+
+const contentOf = (provider: Provider): Content =>
+  textsOf(
+    {
+      uuid: provider.uuid,
+      name: provider.name,
+      generation: provider.generation,
+      parent: provider.parent?.id ?? null,
+      created: provider.createdAtSeconds ?? null,
+      updated: provider.updatedAtSeconds ?? null,
+    },
+    provider,
+  );
+
+/** @param isKnown whether the fleet has a provider: one whose parent is not there is a root in it */
+function contentsOf(page: FleetPage, isKnown: (id: number) => boolean): ReadonlyMap<number, Content> {
+  const rows = new Map(page.providers.map((row) => [row.id, row]));
+  const contents = new Map<number, Content>();
+  for (const parts of partsReader()(page)) {
+    const row = rows.get(parts.id);
+    if (row === undefined) continue;
+    const { uuid, name, generation, created, updated } = row;
+    const parent = row.parent !== null && isKnown(row.parent) ? row.parent : null;
+    contents.set(row.id, textsOf({ uuid, name: name ?? '', generation, parent, created, updated }, parts));
+  }
+  return contents;
+}
+
+const textsOf = (
+  { uuid, name, generation, parent, created, updated }: Omit<ProviderRow, 'id'>,
+  { inventories, traitIds, aggregates }: Omit<ProviderParts, 'id'>,
+): Content => ({
+  resource_providers: JSON.stringify([uuid, name, generation, parent, created, updated]),
+  inventories: JSON.stringify(
+    inventories.map(({ fields, modifiedAtSeconds }) => [
+      fields.classId,
+      fields.total,
+      fields.reserved,
+      fields.minUnit,
+      fields.maxUnit,
+      fields.stepSize,
+      fields.allocationRatio,
+      modifiedAtSeconds,
+    ]),
+  ),
+  allocations: inventories.map(({ used }) => used).join(),
+  resource_provider_traits: traitIds.join(),
+  resource_provider_aggregates: JSON.stringify(aggregates),
+});
+
+async function doNamesDiffer(database: Database, fleet: FleetKeeper): Promise<boolean> {
+  await fleet.fresh();
+  if (fleet.isInDoubt()) return false;
+  const { known, moment } = fleet;
+  const [traits, classes] = [textOfNames(known.traits), textOfNames(known.classes)];
+  const rows = await readUnchangedNames(database, moment);
+  if (rows === undefined) return false;
+  return traits !== textOfNames(namesOf(rows.traitNames)) || classes !== textOfNames(namesOf(rows.classNames));
+}
+
+const textOfNames = ({ byId }: Names): string => JSON.stringify([...byId.values()]);

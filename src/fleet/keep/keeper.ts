@@ -1,0 +1,274 @@
+import { sql } from 'kysely';
+import type { Database } from '../../../db/engine/connect.ts';
+import { repeatLostRaces } from '../../../db/engine/lost_race.ts';
+import { isTimedOut, isUnavailable } from '../../../db/engine/sqlstate.ts';
+import { isRead, type Moment, newestXid } from '../../../db/fleet/change_log.ts';
+import { forgetForeignChanges } from '../../../db/fleet/foreign_changes.ts';
+import { lookForChanges } from '../../../db/fleet/look_for_changes.ts';
+import { type Changes, readChanges } from '../../../db/fleet/read_changes.ts';
+import { onBehalfOf, type RequestIds, requestsServed } from '../../log/log.ts';
+import type { Outages } from '../../log/outages.ts';
+import { createRecentChanges, type RecentChanges } from '../follow/recent_changes.ts';
+import type { Fleet } from '../model/fleet.ts';
+import { createHeldMoments, type HeldMoment, type HeldMoments } from '../model/held_moments.ts';
+import { type OwnWrite, showEffects } from '../model/own_writes.ts';
+import { type CaughtUp, catchUp, loadFleet } from './load.ts';
+
+/** Keeps one fleet in step with the database. */
+export type FleetKeeper = {
+  /**
+   * Refreshes the fleet: it has everything that was committed before this call. Calls that wait share one round trip.
+   */
+  fresh(): Promise<Fleet>;
+  /**
+   * The fleet as of the last refresh. Without a refresh for the same request, use it only for decisions that a guarded
+   * statement checks afterwards.
+   */
+  readonly known: Fleet;
+  /**
+   * Adds a write of this process to `known`, so that the next write needs no refresh. The next refresh removes it
+   * again, and reads what was really written.
+   *
+   * @returns false if it was not added, since too many are shown already and no refresh has succeeded. Then a refresh
+   *   must come before the next judgement.
+   */
+  foresee(write: OwnWrite): boolean;
+  /**
+   * Holds the present moment of `known` for an answer that is sent while it is computed (held_moments.ts).
+   *
+   * @param giveUp called if too much would be kept for held moments
+   */
+  readonly hold: (giveUp: () => void) => HeldMoment;
+  /** How many moments are held, and how many providers are kept for them. */
+  readonly heldMoments: HeldMoments['counts'];
+  /** The moment of the last refresh, as of which `known` is. */
+  readonly moment: Moment;
+  /** The transactions of the writes that `known` shows in addition. */
+  readonly foreseen: readonly string[];
+  /**
+   * Whether a connection broke since the last refresh, so that the server may have crashed, or another one may answer. Then `known` may
+   * show what no server has, with generations that now belong to something else.
+   */
+  isInDoubt(): boolean;
+  /** Which parts of providers changed lately, and the position of what `known` shows, for clients that follow changes. */
+  readonly recent: RecentChanges;
+  /** How often the fleet was refreshed, and how often it was loaded as a whole. */
+  readonly counts: { readonly refreshes: number; readonly loads: number };
+  /** How old the content of the fleet is, in seconds since the start of the last refresh that succeeded. */
+  ageSeconds(): number;
+};
+
+/**
+ * After this number of foreseen writes a refresh begins without a request for one, so that the process keeps up with
+ * the change log.
+ */
+const foreseenLimit = 64;
+/**
+ * After this time, too, a foreseen write begins a refresh. While other transactions write thousands of rows to the change
+ * log, such as when terms end, fewer foreseen writes would come to more rows than one statement reads.
+ */
+const refreshAfterMs = 500;
+/**
+ * How many foreseen writes are shown at most, while refreshes fail or take long. Each takes memory, and has to be
+ * excluded when claims read what other transactions did.
+ */
+const mostForeseen = 1024;
+/**
+ * After so many refreshes in a row without a change, a refresh first looks whether there is one. That is cheaper than to
+ * read changes, but it takes a second round trip if there is one.
+ */
+const quietRefreshes = 2;
+
+/**
+ * Loads the fleet and returns its keeper.
+ *
+ * @param outages called with the outcome of each refresh, whether the database could be reached
+ */
+export async function openFleet(database: Database, outages?: Outages): Promise<FleetKeeper> {
+  const counts = { refreshes: 0, loads: 0 };
+  const moments = createHeldMoments();
+  const { breaks } = database;
+  const load = async () => {
+    const broken = breaks.count;
+    await forgetForeignChanges(database);
+    const loaded = await repeatLostRaces(() => loadFleet(database, { moments })); // it may deadlock with a TRUNCATE
+    breaks.settle(broken);
+    counts.loads++;
+    return loaded;
+  };
+  let trueAtMs = performance.now();
+  let { living, moment, log } = await load();
+  const recent = createRecentChanges({ snapshot: moment.snapshot, log });
+
+  /** The writes that `known` shows in addition to what was read as of its moment. */
+  let foreseen: OwnWrite[] = [];
+  const show = (write: OwnWrite, sign: 1 | -1): void => {
+    living.detach(write.effects);
+    showEffects(living.fleet, write, sign);
+  };
+
+  /**
+   * Whether the fleet must be loaded again. Either the database was away, and now may be a standby that lacks changes
+   * which the fleet has read; or an error left changes half applied.
+   */
+  let mustLoad = false;
+  /**
+   * Whether reading the changes by one statement exceeded its time limit. Then they are read by many statements without
+   * a limit.
+   */
+  let tookTooLong = false;
+  /** How many refreshes in a row found no change. */
+  let quiet = 0;
+  const refresh = (): Promise<Fleet> =>
+    bringUpToDate().catch((error: unknown) => {
+      mustLoad ||= isUnavailable(error);
+      tookTooLong ||= isTimedOut(error);
+      outages?.notice(error);
+      throw error;
+    });
+  /** Reads the change to apply; undefined if everything must be loaded. */
+  const readWhatChanged = async (): Promise<(CaughtUp & Partial<Pick<Changes, 'told'>>) | undefined> => {
+    if (quiet >= quietRefreshes && !tookTooLong && !mustLoad) {
+      const { snapshot, hasChanged } = await repeatLostRaces(() => lookForChanges(database, moment));
+      if (!hasChanged) return { snapshot, lastXid: null, lastInventoryXid: null, told: null, apply: () => {} };
+    }
+    const tellsParts = recent.isRecording();
+    const changes = tookTooLong
+      ? undefined
+      : await repeatLostRaces(() => readChanges(database, moment, { tellsParts }));
+    if (changes?.reload || mustLoad) return undefined;
+    if (changes === undefined || changes.isMuch) return repeatLostRaces(() => catchUp(database, living, moment));
+    const { snapshot, lastXid, lastInventoryXid, told } = changes;
+    return { snapshot, lastXid, lastInventoryXid, ...(tellsParts ? { told } : {}), apply: () => living.apply(changes) };
+  };
+  /** Whether the server may not be the one that the fleet was read from, although it says that it is. */
+  const mayBeAnother = async (): Promise<boolean> => {
+    // If a connection is left that is older than the break, this statement probably uses it, and ends the doubt.
+    if (breaks.isInDoubt()) await sql`select`.execute(database.kysely);
+    return breaks.isInDoubt();
+  };
+  const bringUpToDate = async (): Promise<Fleet> => {
+    const startedMs = performance.now();
+    const changes = await readWhatChanged();
+    mustLoad ||= await mayBeAnother();
+    counts.refreshes++;
+    quiet = changes?.lastXid === null ? quiet + 1 : 0;
+    if (changes === undefined || mustLoad) {
+      // Writes that were committed before the load are either loaded, or were lost in a failover.
+      const committed = new Set(foreseen);
+      const loaded = await load();
+      moments.leaveFleet(living.fleet.byId.size);
+      ({ living, moment, log } = loaded);
+      recent.restart({ snapshot: moment.snapshot, log });
+      foreseen = foreseen.filter((write) => !committed.has(write));
+    } else {
+      mustLoad = true;
+      for (const write of foreseen) show(write, -1);
+      changes.apply();
+      const { snapshot, lastXid, lastInventoryXid } = changes;
+      moment = { ...moment, snapshot, lastXid: newestXid(moment.lastXid, lastXid, lastInventoryXid) };
+      recent.note(changes);
+    }
+    foreseen = foreseen.filter(({ xid }) => !isRead(moment, xid));
+    for (const write of foreseen) show(write, 1);
+    mustLoad = false;
+    tookTooLong = false;
+    trueAtMs = startedMs;
+    outages?.answered(startedMs);
+    return living.fleet;
+  };
+
+  const refreshes = shareRefreshes(database, refresh);
+
+  return {
+    fresh: refreshes.next,
+    foresee: (write) => {
+      // The next refresh does not look first whether something has changed. Where the write lost its guards, what it lost them to may be
+      // in the log of inventory changes alone, which only `readChanges` reads.
+      quiet = 0;
+      if (write.effects.length === 0 || isRead(moment, write.xid)) return true;
+      const isShown = foreseen.length < mostForeseen;
+      if (isShown) {
+        foreseen.push(write);
+        show(write, 1);
+      }
+      // No request waits for this refresh. If the database is away, the next request for a refresh gets the error.
+      const isDue = foreseen.length >= foreseenLimit || performance.now() - trueAtMs >= refreshAfterMs;
+      if (isDue && !refreshes.isRunning()) refreshes.next().catch(() => {});
+      return isShown;
+    },
+    hold: (giveUp) => living.hold(giveUp),
+    get heldMoments() {
+      return moments.counts;
+    },
+    recent,
+    get known() {
+      return living.fleet;
+    },
+    get moment() {
+      return moment;
+    },
+    get foreseen() {
+      return foreseen.map(({ xid }) => xid);
+    },
+    isInDoubt: breaks.isInDoubt,
+    counts,
+    ageSeconds: () => (performance.now() - trueAtMs) / 1000,
+  };
+}
+
+/** Runs one refresh at a time. All calls before the start of a refresh share it. */
+type SharedRefreshes<Result> = {
+  /** The result of a refresh that begins after this call. */
+  next(): Promise<Result>;
+  /** Whether a refresh is under way, or about to begin. */
+  isRunning(): boolean;
+};
+
+/** @param refresh runs on behalf of the requests that share it */
+function shareRefreshes<Result>(
+  { turn }: Pick<Database, 'turn'>,
+  refresh: () => Promise<Result>,
+): SharedRefreshes<Result> {
+  let running = false;
+  /** The refresh that is about to begin; calls before its start share it. */
+  let gathering: Promise<Result> | undefined;
+  /** The refresh after the one that is under way. */
+  let following: PromiseWithResolvers<Result> | undefined;
+  let askedFor: RequestIds[] = [];
+
+  const start = (): Promise<Result> => {
+    running = true;
+    const refreshed = gather();
+    // The next refresh begins before the calls get the result of this one. Otherwise a call that asks again at once
+    // could start a second one in parallel, and both would apply the same changes.
+    const end = (): void => {
+      running = false;
+      const waited = following;
+      following = undefined;
+      waited?.resolve(start());
+    };
+    refreshed.then(end, end);
+    gathering = refreshed;
+    return refreshed;
+  };
+  const gather = async (): Promise<Result> => {
+    await turn();
+    const requests = askedFor;
+    askedFor = [];
+    gathering = undefined;
+    return onBehalfOf(requests, refresh);
+  };
+
+  return {
+    next: () => {
+      askedFor.push(...requestsServed());
+      if (gathering !== undefined) return gathering;
+      // The refresh under way may have begun before this call, so the call shares the next one.
+      if (!running) return start();
+      following ??= Promise.withResolvers();
+      return following.promise;
+    },
+    isRunning: () => running,
+  };
+}

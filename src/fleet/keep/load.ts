@@ -1,0 +1,104 @@
+import { sql, type Transaction } from 'kysely';
+import type { Database } from '../../../db/engine/connect.ts';
+import { type Moment, readMoment } from '../../../db/fleet/change_log.ts';
+import { didMostChange, readChangedIds, readNames } from '../../../db/fleet/changed_ids.ts';
+import { type LogState, readLogState } from '../../../db/fleet/log_position.ts';
+import { readPages, usualPage } from '../../../db/fleet/pages.ts';
+import type { Changes } from '../../../db/fleet/read_changes.ts';
+import { type Ids, selectClassNames, selectTraitNames } from '../../../db/fleet/rows.ts';
+import type { Tables } from '../../../db/schema/tables.ts';
+import { buildFleet, type LivingFleet } from '../model/fleet.ts';
+import type { HeldMoments } from '../model/held_moments.ts';
+
+/** The whole fleet, as one snapshot of the database shows it. */
+type Loaded = {
+  readonly living: LivingFleet;
+  readonly moment: Moment;
+  readonly log: LogState;
+};
+
+/**
+ * Reads the whole fleet in one transaction, in which every statement has the same snapshot. Each page is added to the
+ * fleet as soon as it is read: all rows at once would need more memory than the fleet itself.
+ *
+ * @param options.moments those of the process, if it has had another fleet before
+ */
+export function loadFleet(
+  { patient }: Database,
+  options: { readonly providersPerPage?: number; readonly moments?: HeldMoments } = {},
+): Promise<Loaded> {
+  const { providersPerPage = usualPage, moments } = options;
+  return patient
+    .transaction()
+    .setIsolationLevel('repeatable read')
+    .setAccessMode('read only')
+    .execute(async (trx) => {
+      const moment = await readMoment(trx);
+      const log = await readLogState(trx);
+      const names = {
+        traitNames: (await selectTraitNames.execute(trx)).rows,
+        classNames: (await selectClassNames.execute(trx)).rows,
+      };
+      const builder = buildFleet(names, moment.serverRun, moments);
+      for await (const page of readPages(trx, await pagesOfAll(trx, providersPerPage))) builder.add(page);
+      return { living: builder.finish(), moment, log };
+    });
+}
+
+/** Ranges that together contain all ids, one range for each page. */
+async function pagesOfAll(trx: Transaction<Tables>, providersPerPage: number): Promise<readonly Ids[]> {
+  const { rows } = await sql<{ last: number }>`
+    select id as last from (select id, row_number() over (order by id) as place from resource_providers) as numbered
+    where place % ${providersPerPage} = 0 order by id`.execute(trx);
+  const lasts = [...rows.map(({ last }) => last), maxId];
+  return lasts.map((last, place) => ({ first: (lasts[place - 1] ?? minId - 1) + 1, last }));
+}
+
+/** The range of PostgreSQL's integer. */
+const [minId, maxId] = [-(2 ** 31), 2 ** 31 - 1];
+
+/** A change of very many providers, which was read. `apply` puts it into the fleet. */
+export type CaughtUp = Pick<Changes, 'snapshot' | 'lastXid' | 'lastInventoryXid'> & { apply(): void };
+
+/** How long a statement waits for a lock, in milliseconds. It has no other time limit, and all requests wait for it. */
+const lockTimeoutMs = 5_000;
+
+/**
+ * Reads again all providers that changed since a moment: page by page in one transaction, in which every statement has
+ * the same snapshot. It takes as long as loading the same number of providers at the start. No statement takes long,
+ * and it needs little more memory than the fleet will need for these providers.
+ *
+ * @returns undefined if everything must be loaded: the log lacks changes, or most providers changed
+ * @throws `lockNotAvailable` if another transaction keeps a table locked.
+ */
+export function catchUp({ patient }: Database, living: LivingFleet, since: Moment): Promise<CaughtUp | undefined> {
+  return patient
+    .transaction()
+    .setIsolationLevel('repeatable read')
+    .setAccessMode('read only')
+    .execute(async (trx) => {
+      await sql`set local lock_timeout = ${sql.lit(lockTimeoutMs)}`.execute(trx);
+      // For thousands of ids the planner would read whole tables, and do so again for each page.
+      await sql`set local enable_seqscan = off`.execute(trx);
+      const most = Math.max(usualPage, living.fleet.byId.size * worthwhile);
+      if (await didMostChange(trx, since, most)) return undefined;
+      const { reload, ids, areNamesChanged, ...read } = await readChangedIds(trx, since);
+      if (reload) return undefined;
+      const changed = ids ?? [];
+      const change = living.gather();
+      for await (const rows of readPages(trx, inPages(changed))) change.add(rows);
+      const names = areNamesChanged ? await readNames(trx) : { traitNames: null, classNames: null };
+      return { ...read, apply: () => change.apply(changed, names) };
+    });
+}
+
+/**
+ * If a larger share of the fleet than this changed, it is loaded as a whole. That takes little longer. It does not
+ * block the process for long, since the pages are added one by one; here all changes are applied in one step.
+ */
+const worthwhile = 0.5;
+
+const inPages = (ids: readonly number[]): readonly (readonly number[])[] =>
+  Array.from({ length: Math.ceil(ids.length / usualPage) }, (_, page) =>
+    ids.slice(page * usualPage, (page + 1) * usualPage),
+  );

@@ -1,0 +1,315 @@
+import type { Changes } from '../../../db/fleet/read_changes.ts';
+import { type FleetPage, type NameRows, type ProviderRow, pageOf } from '../../../db/fleet/rows.ts';
+import { asciiJson } from '../../text/ascii_json.ts';
+import { Postings } from '../index/postings.ts';
+import { createTreeOrders, type TreeOrders } from '../index/tree_order.ts';
+import { createTreeRoom, type TreeRoom } from '../index/tree_room.ts';
+import { createUuidOrder, type UuidOrder } from '../index/uuid_order.ts';
+import { createHeldMoments, type HeldMoment, type HeldMoments } from './held_moments.ts';
+import { type Names, namesOf } from './names.ts';
+import { type ProviderParts, partsReader } from './parts.ts';
+import { blankProvider, type Inventory, type Provider } from './provider.ts';
+import { createPlaces, createProvidersById, nowhere, type ProvidersById } from './providers_by_id.ts';
+import { linkTrees, replaceTree } from './trees.ts';
+
+/** All providers of the deployment, in memory, as one snapshot of the database shows them. */
+export type Fleet = {
+  /**
+   * The run of the server that the fleet was read from (db/engine/server_run.ts). On another run the same ids and
+   * generations may belong to other content.
+   */
+  readonly serverRun: string;
+  readonly byId: ProvidersById;
+  readonly byUuid: ReadonlyMap<string, Provider>;
+  readonly byName: ReadonlyMap<string, Provider>;
+  readonly inUuidOrder: UuidOrder;
+  /** Every root once, in an order that is arbitrary but stable. */
+  readonly roots: readonly Provider[];
+  /** The providers with an inventory of a class, by the id of the class. */
+  readonly withClass: Postings<number>;
+  /** The providers with a trait, by the id of the trait. */
+  readonly withTrait: Postings<number>;
+  /** The providers in an aggregate, by the UUID of the aggregate as it was spelt. */
+  readonly inAggregate: Postings<string>;
+  readonly treeOrders: TreeOrders;
+  readonly treeRoom: TreeRoom;
+  /** The roots of the trees in which usage beyond the capacity is tolerated while a claim is judged (supposed.ts). */
+  readonly tolerating: Set<Provider>;
+  readonly traits: Names;
+  readonly classes: Names;
+};
+
+/** A fleet that is refreshed. Each change is applied in one step, so that no request sees half of it. */
+export type LivingFleet = {
+  readonly fleet: Fleet;
+  apply(changes: Changes): void;
+  /** Begins a change of very many providers, whose rows are added page by page. */
+  gather(): GatheredChange;
+  /** Holds the present moment (held_moments.ts). */
+  hold(giveUp: () => void): HeldMoment;
+  /** Makes the trees of some providers changeable: must be called before the fleet shows effects until a refresh. */
+  detach(providers: Iterable<{ readonly providerId: number }>): void;
+};
+
+/** A change whose rows are being collected. The fleet does not show it until it is applied. */
+export type GatheredChange = {
+  add(page: FleetPage): void;
+  /**
+   * Applies the change to the fleet.
+   *
+   * @param ids all providers that changed; those without rows were deleted
+   * @param names null for kinds of names that did not change
+   */
+  apply(ids: readonly number[], names: Pick<Changes, 'traitNames' | 'classNames'>): void;
+};
+
+/** A fleet that is being loaded: providers are added page by page; when all are there, `finish` links them to trees. */
+export type GrowingFleet = { add(page: FleetPage): void; finish(): LivingFleet };
+
+/**
+ * How many providers are kept for held moments in a small fleet. In a larger one as many as it has: so one answer is always sent to
+ * its end, however slowly its client reads.
+ */
+const fewestKept = 50_000;
+
+/** Creates a fleet without providers. @param moments those of the process, which may be of former fleets */
+export function buildFleet(
+  { traitNames, classNames }: NameRows,
+  serverRun: string,
+  moments: HeldMoments = createHeldMoments(),
+): GrowingFleet {
+  const byId = createProvidersById();
+  const byUuid = new Map<string, Provider>();
+  const byName = new Map<string, Provider>();
+  const roots: Provider[] = [];
+  const places = createPlaces();
+  const inUuidOrder = createUuidOrder(byUuid);
+  const treeOrders = createTreeOrders(roots, places);
+  const treeRoom = createTreeRoom(roots);
+  const fleet = {
+    serverRun,
+    byId,
+    byUuid,
+    byName,
+    inUuidOrder,
+    roots,
+    withClass: new Postings<number>(places),
+    withTrait: new Postings<number>(places),
+    inAggregate: new Postings<string>(places),
+    treeOrders,
+    treeRoom,
+    tolerating: new Set<Provider>(),
+    traits: namesOf(traitNames),
+    classes: namesOf(classNames),
+  };
+
+  /** @returns the provider as it may be changed: if a held moment shows its tree, the fleet has a copy of the tree from now on */
+  const changeable = (provider: Provider): Provider => {
+    const { root } = provider;
+    if (!moments.shows(root)) return provider;
+    const copies = replaceTree(fleet, places, root);
+    moments.noteCopy(copies.get(root) ?? root, copies.size, Math.max(fewestKept, byId.size));
+    return copies.get(provider) ?? provider;
+  };
+  const changeableById = (id: number): Provider | undefined => {
+    const provider = byId.get(id);
+    return provider === undefined ? undefined : changeable(provider);
+  };
+
+  const setRoot = (provider: Provider, isRoot: boolean): void => {
+    const place = provider.rootPlace;
+    if (isRoot || place !== nowhere) treeOrders.note(provider);
+    if (isRoot) {
+      if (place === nowhere) provider.rootPlace = roots.push(provider) - 1;
+      treeRoom.note(provider.rootPlace);
+      return;
+    }
+    if (place === nowhere) return;
+    // The last root moves to the place of the removed one, so that the cost does not depend on the size of the fleet. (A held
+    // moment may show that root: no answer reads its place.)
+    provider.rootPlace = nowhere;
+    const last = roots.pop();
+    if (last === undefined || last === provider) return;
+    roots[place] = last;
+    last.rootPlace = place;
+    treeOrders.note(last);
+    treeRoom.note(place);
+  };
+
+  const remove = (provider: Provider): void => {
+    byId.delete(provider.id);
+    setRoot(provider, false);
+    setParts(provider, none, none, none);
+    treeOrders.forget(provider);
+    places.free(provider);
+  };
+
+  const setParts = (
+    provider: Provider,
+    inventories: readonly Inventory[],
+    traitIds: readonly number[],
+    aggregates: readonly string[],
+  ): void => {
+    fleet.withClass.move(provider, provider.inventories.map(classOf), inventories.map(classOf));
+    fleet.withTrait.move(provider, provider.traitIds, traitIds);
+    fleet.inAggregate.move(provider, provider.aggregates, aggregates);
+    provider.inventories = inventories;
+    provider.traitIds = traitIds;
+    provider.aggregates = aggregates;
+    noteChange(fleet, provider);
+  };
+
+  /** Adds or updates providers from their rows. @returns those whose parent changed, and that must be linked again */
+  const takeProviders = (rows: readonly ProviderRow[]): Set<Provider> => {
+    const relinked = new Set<Provider>();
+    for (const row of rows) {
+      const known = byId.get(row.id);
+      const provider = known ?? blankProvider(row.id);
+      if (known === undefined) {
+        byId.add(provider);
+        places.take(provider);
+        if (row.parent === null) setRoot(provider, true);
+      }
+      if ((provider.parent?.id ?? null) !== row.parent) relinked.add(provider);
+      // Another program may have stored an empty UUID, which a new provider has before it gets its own.
+      if (known === undefined || provider.uuid !== row.uuid) {
+        inUuidOrder.add(row.uuid);
+        provider.uuid = row.uuid;
+        provider.uuidText = /^[\w-]*$/.test(row.uuid) ? row.uuid : asciiJson(row.uuid).slice(1, -1);
+        byUuid.set(row.uuid, provider);
+      }
+      // An empty name may stand for null in the database, so the map may lack it.
+      if (row.name !== null && (provider.name !== row.name || row.name === '')) byName.set(row.name, provider);
+      provider.name = row.name ?? '';
+      provider.generation = row.generation;
+      provider.createdAtSeconds = row.created ?? undefined;
+      provider.updatedAtSeconds = row.updated ?? undefined;
+    }
+    return relinked;
+  };
+
+  const partsOf = partsReader();
+  const takeParts = (parts: Iterable<ProviderParts>): void => {
+    for (const { id, inventories, traitIds, aggregates } of parts) {
+      const provider = byId.get(id);
+      if (provider !== undefined) setParts(provider, inventories, traitIds, aggregates);
+    }
+  };
+
+  /** Removes the UUID and the name of a provider from the maps, unless it keeps them. */
+  const forgetNames = (old: Provider, uuid: string | undefined, name: string): void => {
+    if (old.uuid !== uuid) byUuid.delete(old.uuid);
+    if ((old.name !== name || name === '') && byName.get(old.name) === old) byName.delete(old.name);
+  };
+
+  /** Adds new providers, replaces changed ones, and removes those of the ids that have no row. */
+  const takeWhole = (ids: readonly number[], rows: readonly ProviderRow[], parts: Iterable<ProviderParts>): void => {
+    // All trees that linkTrees will change: the former and the new ones of these providers.
+    for (const id of ids) changeableById(id);
+    for (const { parent } of rows) if (parent !== null) changeableById(parent);
+    const gone = new Set(ids);
+    for (const { id } of rows) gone.delete(id);
+    const goneProviders = [...gone].flatMap((id) => byId.get(id) ?? []);
+    // Within one refresh a name may move from one provider to another: so all old names are removed before new ones are
+    // added.
+    for (const old of goneProviders) forgetNames(old, undefined, '');
+    for (const row of rows) {
+      const old = byId.get(row.id);
+      if (old !== undefined) forgetNames(old, row.uuid, row.name ?? '');
+    }
+    const relinked = takeProviders(rows);
+    for (const provider of goneProviders) remove(provider);
+    linkTrees(byId, rows, relinked, goneProviders, setRoot);
+    takeParts(parts);
+  };
+
+  const takeNames = ({ traitNames, classNames }: Pick<Changes, 'traitNames' | 'classNames'>): void => {
+    if (traitNames !== null) fleet.traits = namesOf(traitNames);
+    if (classNames !== null) fleet.classes = namesOf(classNames);
+    if (traitNames !== null || classNames !== null) {
+      for (const root of roots) root.findings = undefined;
+    }
+  };
+
+  const apply = (changes: Changes): void => {
+    takeNames(changes);
+    if (changes.whole !== null) {
+      const { inventories, traits, aggregates } = changes;
+      const providers = changes.providers ?? none;
+      const rows = {
+        providers,
+        inventories: inventories ?? none,
+        traits: traits ?? none,
+        aggregates: aggregates ?? none,
+      };
+      takeWhole(changes.whole, providers, partsOf(pageOf(rows)));
+    }
+    for (const { provider: id, classes, deltas } of changes.moved ?? none) {
+      const provider = changeableById(id);
+      if (provider === undefined) continue;
+      for (const inventory of provider.inventories) {
+        const place = classes.indexOf(inventory.fields.classId);
+        if (place !== -1) inventory.used += deltas[place] ?? 0;
+      }
+      noteChange(fleet, provider);
+    }
+    for (const { id, generation, created, updated } of changes.touched ?? none) {
+      const provider = changeableById(id);
+      if (provider === undefined) continue;
+      provider.generation = generation;
+      provider.createdAtSeconds = created ?? undefined;
+      provider.updatedAtSeconds = updated ?? undefined;
+    }
+    treeRoom.settle();
+  };
+
+  const gather = (): GatheredChange => {
+    const rows: ProviderRow[] = [];
+    const parts: ProviderParts[] = [];
+    return {
+      // Most of the work is done here, page by page, so that `apply` blocks the process only for a short time.
+      add: (page) => {
+        rows.push(...page.providers);
+        parts.push(...partsOf(page));
+      },
+      apply: (ids, names) => {
+        takeNames(names);
+        takeWhole(ids, rows, parts);
+        treeRoom.settle();
+      },
+    };
+  };
+
+  // A parent may be read after its children, so providers are linked at the end.
+  const unlinked: ProviderRow[] = [];
+  return {
+    add: (page) => {
+      takeProviders(page.providers);
+      takeParts(partsOf(page));
+      for (const row of page.providers) if (row.parent !== null) unlinked.push(row);
+    },
+    finish: () => {
+      linkTrees(byId, unlinked, new Set(unlinked.flatMap(({ id }) => byId.get(id) ?? [])), [], setRoot);
+      return {
+        fleet,
+        apply,
+        gather,
+        hold: (giveUp) => moments.hold(byId.size, giveUp),
+        detach: (effects) => {
+          for (const { providerId } of effects) changeableById(providerId);
+        },
+      };
+    },
+  };
+}
+
+/** Notes that the parts or the usages of a provider have changed: nothing that was found of its tree is true any more. */
+export function noteChange({ treeOrders, treeRoom }: Pick<Fleet, 'treeOrders' | 'treeRoom'>, { root }: Provider): void {
+  root.findings = undefined;
+  treeOrders.note(root);
+  treeRoom.note(root.rootPlace);
+}
+
+const classOf = ({ fields }: Inventory): number => fields.classId;
+
+const none: readonly never[] = [];

@@ -1,0 +1,149 @@
+import { capacity, type InventoryFields, type JudgedFields } from '../../placement/inventory.ts';
+import { nowhere } from './providers_by_id.ts';
+
+/** The fields of an inventory, and its resource class. */
+export type FieldsOfClass = InventoryFields & { readonly classId: number };
+
+/** An inventory in memory, with its usage: the sum of all allocations of its class on its provider. */
+export type Inventory = {
+  /** Equal inventories share one object: most hosts have the same as others. Only a supposition replaces it, for its own time. */
+  fields: FieldsOfClass & JudgedFields;
+  /** Changes with every claim. For any other change the whole inventory is replaced. */
+  used: number;
+  /** When it was last written, in seconds since 1970. */
+  readonly modifiedAtSeconds: number;
+};
+
+/**
+ * A resource provider in memory. Its fields change only when a refresh is applied, in one step: code that does not
+ * await between its reads sees one state. Code that awaits looks the provider up again by its id: it may have been replaced by a
+ * copy (held_moments.ts).
+ */
+export type Provider = {
+  readonly id: number;
+  uuid: string;
+  /**
+   * The UUID escaped for an ASCII JSON string. It differs from `uuid` only if a program other than the API wrote it.
+   */
+  uuidText: string;
+  name: string;
+  generation: number;
+  /** In seconds since 1970, like `updatedAtSeconds`. */
+  createdAtSeconds: number | undefined;
+  updatedAtSeconds: number | undefined;
+  parent: Provider | undefined;
+  /**
+   * The root of the tree, which for a root is the provider itself. If parents form a loop, the root has a parent as
+   * well.
+   */
+  root: Provider;
+  /** Its index among the providers of the fleet, in arbitrary order; -1 if it was removed. */
+  place: number;
+  /** Its index among the roots of the fleet; -1 if it is no root. */
+  rootPlace: number;
+  children: readonly Provider[];
+  /**
+   * All providers of the tree, the root first and parents before children. Only a root with children has this list, since
+   * a list of one takes 56 bytes; others have an empty one. Read it by `treeOf`.
+   */
+  tree: readonly Provider[];
+  /** By class id, ascending. */
+  inventories: readonly Inventory[];
+  /**
+   * Ids, ascending: standard traits come before custom ones. Providers with equal traits share one list, as with
+   * aggregates.
+   */
+  traitIds: readonly number[];
+  aggregates: readonly string[];
+  /** Results computed for the whole tree, cached in its root. Dropped when anything in the tree changes. */
+  findings: TreeFindings | undefined;
+};
+
+/** Results that are cached for a tree until one of its providers, their parts or their usages change. */
+export type TreeFindings = {
+  /** Its provider summaries for answers with allocation candidates. */
+  summary: Buffer | undefined;
+  /** For the groups of the latest requests for candidates, by group number: the providers that each may take from. */
+  options: { readonly group: number; readonly providers: readonly (readonly Provider[])[] }[] | undefined;
+};
+
+/** A provider without parts and without a parent. */
+export function blankProvider(id: number): Provider {
+  const provider: Omit<Provider, 'root'> & { root: Provider | undefined } = {
+    id,
+    uuid: '',
+    uuidText: '',
+    name: '',
+    generation: 0,
+    createdAtSeconds: undefined,
+    updatedAtSeconds: undefined,
+    parent: undefined,
+    root: undefined,
+    place: nowhere,
+    rootPlace: nowhere,
+    children: none,
+    tree: none,
+    inventories: none,
+    traitIds: none,
+    aggregates: none,
+    findings: undefined,
+  };
+  const lone = provider as Provider; // complete after the next line, which sets the root
+  lone.root = lone;
+  return lone;
+}
+
+const none: readonly never[] = [];
+
+/** Whether a provider is a tree by itself. A search may meet one that was a root when it began. */
+export const isAloneInTree = (provider: Provider): boolean =>
+  provider.root === provider && provider.children.length === 0;
+
+/** All providers of the tree of a root, the root first and parents before children; none for a provider below a root. */
+export const treeOf = (root: Provider): readonly Provider[] => (isAloneInTree(root) ? [root] : root.tree);
+
+/** The length of `treeOf`, which makes a list. */
+export const treeSize = (root: Provider): number => (isAloneInTree(root) ? 1 : root.tree.length);
+
+/** The cache for the tree of a root. */
+export function findingsOf(root: Provider): TreeFindings {
+  root.findings ??= { summary: undefined, options: undefined };
+  return root.findings;
+}
+
+/**
+ * The inventory of a class, if the provider has one. Providers have few inventories, so a scan is faster than a map.
+ */
+export function inventoryOf(provider: Provider, classId: number): Inventory | undefined {
+  for (const inventory of provider.inventories) if (inventory.fields.classId === classId) return inventory;
+  return undefined;
+}
+
+/** The order of the inventories of a provider. */
+export const byClass = (one: Pick<Inventory, 'fields'>, other: Pick<Inventory, 'fields'>): number =>
+  one.fields.classId - other.fields.classId;
+
+/** What a provider has free of a class: less than nothing where more is used than there is; undefined where it has none. */
+export function freeOf(provider: Provider, classId: number): number | undefined {
+  const inventory = inventoryOf(provider, classId);
+  return inventory === undefined ? undefined : capacity(inventory.fields) - inventory.used;
+}
+
+/**
+ * The parent of the provider in its tree; none for a root. A loop that follows it ends, even if parents form a loop.
+ */
+export const aboveOf = (provider: Provider): Provider | undefined =>
+  provider === provider.root ? undefined : provider.parent;
+
+/**
+ * The provider and all its descendants, parents before children. Without recursion: nothing bounds the depth of a tree.
+ */
+export function subtreeOf(provider: Provider): Provider[] {
+  const found: Provider[] = [];
+  const open = [provider];
+  for (let next = open.pop(); next !== undefined; next = open.pop()) {
+    found.push(next);
+    for (const child of next.children.toReversed()) open.push(child);
+  }
+  return found;
+}

@@ -1,0 +1,204 @@
+import { briefWait, type LockWait } from '../../db/engine/slow_lane.ts';
+import type { RequestIds } from '../log/log.ts';
+
+/** An item of a batch, as `perform` gets it. It is settled or put back once; later calls do nothing. */
+export type Entry<Item, Result> = {
+  readonly item: Item;
+  resolve(result: Result | Promise<Result>): void;
+  reject(error: unknown): void;
+  /**
+   * Puts the item back at the head of the queue.
+   *
+   * @param item what replaces it
+   * @param after what it waits for first; if that fails, the item is rejected with the same error
+   */
+  again(item?: Item, after?: Promise<unknown>): void;
+};
+
+/**
+ * How likely an item is the cause of the failure of its batch. Items with the same suspicion are repeated together, beside
+ * the batches of the items without suspicion: first in a part of the failed batch; then alone; then alone after all its
+ * keys were waited for, though the database did not name them as locked.
+ */
+export type Suspicion = (typeof suspicions)[number] | 'none';
+/** In the order of repetition: those with the least suspicion are tried first, since most of them have caused nothing. */
+export const suspicions = ['in a part', 'alone', 'alone with free keys'] as const;
+
+/** An item from the time it was asked for until it is settled. */
+export type Queued<Item, Result> = Entry<Item, Result> &
+  Batchable & {
+    item: Item;
+    share: number;
+    suspicion: Suspicion;
+    /** How often a locked key explained that the item was refused a lock, since its suspicion was last raised. */
+    explained: number;
+    isReady: boolean;
+    state: 'queued' | 'under way' | 'again' | 'settled';
+    readonly askedBy: readonly RequestIds[];
+    /** How much of its time is left. */
+    remainingMs(): number;
+    /** Lets the item expire when its time is over, if it is in the queue then. An item under way may still succeed. */
+    expireInTime(): void;
+    /** Rejects the item in any state. */
+    readonly refuse: (error: unknown) => void;
+  };
+
+/** What the queue is told about one of its items. */
+type Listeners<Item, Result> = {
+  resolve(result: Result | Promise<Result>): void;
+  reject(error: unknown): void;
+  /** The item was settled for the first time. */
+  onSettled(queued: Queued<Item, Result>): void;
+  /** What the item waited for is there. */
+  onReady(): void;
+  /** What the item waited for has failed. */
+  giveUp(queued: Queued<Item, Result>, error: unknown): void;
+  /** The time of the item is over. */
+  onExpired(queued: Queued<Item, Result>): void;
+};
+
+/** Whether an item is in a batch that is being performed. */
+export const isUnderWay = ({ state }: { readonly state: string }): boolean => state === 'under way';
+
+/**
+ * Makes an item of a queue. Only while it is under way can it be resolved, rejected or put back.
+ *
+ * @param timeLimitMs the time that the item has from now on; 0 if it has no limit
+ */
+export function openQueued<Item, Result>(
+  asked: Pick<Queued<Item, Result>, 'item' | 'order' | 'share' | 'weight' | 'askedBy'>,
+  timeLimitMs: number,
+  { resolve, reject, onSettled, onReady, giveUp, onExpired }: Listeners<Item, Result>,
+): Queued<Item, Result> {
+  const cameAtMs = performance.now();
+  let expiry: NodeJS.Timeout | undefined;
+  const settle = (): void => {
+    if (queued.state !== 'settled') onSettled(queued);
+    queued.state = 'settled';
+    clearTimeout(expiry);
+  };
+  const waitFor = async (after: Promise<unknown>): Promise<void> => {
+    queued.isReady = false;
+    try {
+      await after;
+    } catch (error) {
+      giveUp(queued, error);
+      return;
+    }
+    queued.isReady = true;
+    onReady();
+  };
+  const queued: Queued<Item, Result> = {
+    ...asked,
+    suspicion: 'none',
+    explained: 0,
+    isReady: true,
+    state: 'queued',
+    remainingMs: () => (timeLimitMs === 0 ? Number.POSITIVE_INFINITY : cameAtMs + timeLimitMs - performance.now()),
+    expireInTime: () => {
+      if (timeLimitMs === 0 || expiry !== undefined) return;
+      const expire = (): void => {
+        expiry = undefined;
+        if (queued.state === 'queued') onExpired(queued);
+      };
+      expiry = setTimeout(expire, Math.max(0, queued.remainingMs()));
+    },
+    resolve: (result) => {
+      if (!isUnderWay(queued)) return;
+      settle();
+      resolve(result);
+    },
+    reject: (error) => {
+      if (isUnderWay(queued)) queued.refuse(error);
+    },
+    refuse: (error) => {
+      settle();
+      reject(error);
+    },
+    again: (next = queued.item, after = undefined) => {
+      if (!isUnderWay(queued)) return;
+      queued.state = 'again';
+      queued.item = next;
+      if (after !== undefined) void waitFor(after);
+    },
+  };
+  return queued;
+}
+
+/** The limit for each lock while many waits fail. */
+const briefestWait: LockWait = { lockTimeoutMs: 5 };
+/** The limits for suspected items. There may be many of them to try. */
+const partWait: LockWait = { lockTimeoutMs: 2, firstLockTimeoutMs: 50 };
+
+/** The share of each second that may be lost to waits for locks that fail. */
+const lostShare = 0.1;
+
+/**
+ * Measures how much time batches lost to waits for locks that were refused. Lost time is forgotten gradually: a tenth of a
+ * second in each second.
+ */
+export function measureLostTime() {
+  let lostMs = 0;
+  let countedAtMs = 0;
+  const add = (addedMs: number): void => {
+    const nowMs = performance.now();
+    lostMs = Math.max(0, lostMs - lostShare * (nowMs - countedAtMs)) + addedMs;
+    countedAtMs = nowMs;
+  };
+  /** Whether lately more time was lost than may be: batches must wait shorter. */
+  const isTooMuch = (): boolean => {
+    if (lostMs > 0) add(0);
+    return lostMs > lostShare * 1_000;
+  };
+  return {
+    add,
+    /** How long the next batch may wait for each lock. */
+    waitNow: (isSuspected: boolean): LockWait => (isSuspected ? partWait : isTooMuch() ? briefestWait : briefWait),
+  };
+}
+
+/** What the choice of a batch depends on. */
+type Batchable = {
+  /** Keys of the item. Of two items with a common key, the later one waits for the earlier one. */
+  readonly order: readonly string[];
+  /** The largest batch that the item may be part of; 1 if it must be alone. */
+  readonly share: number;
+  /** As how many items it counts for the size of a batch. */
+  readonly weight: number;
+  /** Whether what the item itself waits for is there. */
+  readonly isReady: boolean;
+};
+
+/**
+ * Chooses the next batch: all items that can go now, in the order of the queue. It ends before the first item that would
+ * make it too large.
+ *
+ * @param limit the largest number of items
+ * @param isFree whether what an item needs is neither locked nor in use
+ * @param keep is called with each item that must wait, except for those that only find no room in this batch
+ */
+export function takeBatch<Item extends Batchable>(
+  queue: readonly Item[],
+  limit: number,
+  isFree: (item: Item) => boolean,
+  keep: (item: Item) => void = () => {},
+): Item[] {
+  const earlier = new Set<string>();
+  const batch: Item[] = [];
+  let size = limit;
+  let weight = 0;
+  for (const item of queue) {
+    if (batch.length >= size) break;
+    const isNext = item.order.every((key) => !earlier.has(key));
+    for (const key of item.order) earlier.add(key);
+    if (!isNext || !item.isReady || !isFree(item)) {
+      keep(item);
+      continue;
+    }
+    if (item.share <= batch.length || (batch.length > 0 && weight + item.weight > limit)) break;
+    batch.push(item);
+    weight += item.weight;
+    size = Math.min(size, item.share);
+  }
+  return batch;
+}

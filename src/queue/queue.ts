@@ -1,0 +1,342 @@
+import type { Database } from '../../db/engine/connect.ts';
+import { isLockRefused, type LockWait } from '../../db/engine/slow_lane.ts';
+import { onBehalfOf, requestsServed } from '../log/log.ts';
+import { openFailedItems } from './failed_items.ts';
+import {
+  type Entry,
+  isUnderWay,
+  measureLostTime,
+  openQueued,
+  type Queued,
+  type Suspicion,
+  suspicions,
+  takeBatch,
+} from './items.ts';
+import { type LockedKeys, openLockedKeys } from './locked_keys.ts';
+import { openWorkAhead } from './work_ahead.ts';
+
+/** So many parts of failed batches are repeated at the same time. */
+const partsAtOnce = 4;
+/** If a batch takes longer, in milliseconds, the next batch starts beside it. */
+const longMs = 1_000;
+/** The largest number of long batches beside each other. Each occupies a connection. */
+const longBatches = 4;
+
+/**
+ * Lets items that are asked for one by one share a batch. Items that come while a batch is under way go with the next
+ * one, so an idle process serves the first item at once. No item joins a batch that has started before the item came, so
+ * a reader sees what was committed before.
+ *
+ * A batch waits for a lock in the database only briefly (`briefWait`). If another program keeps the lock, the whole batch
+ * fails, and nothing of it was done. The database then tells which keys are locked: items that need one of them stay in
+ * the queue until it is free, and the others go with the next batch. If no locked key explains the failure, every item of
+ * the batch is suspected. Suspected items are repeated in smaller parts beside the batches of the others, then one by
+ * one, and an item that fails alone is repeated in the slow lane (db/engine/slow_lane.ts). So an item waits only for locks
+ * that it needs, however many locks there are.
+ *
+ * An item that waits for a lock longer than a statement may take is rejected.
+ *
+ * While a batch is performed, the next one may be prepared (work_ahead.ts).
+ *
+ * @param perform does a batch: it settles each entry or puts it back. What it throws applies to all entries that it has
+ *   not settled.
+ * @returns a function that asks for one item. It throws `LockWaitTooLong`, and what `perform` rejects the item with.
+ */
+export function inBatches<Item, Result>(
+  { turn, slowLane, statementTimeoutMs }: Pick<Database, 'turn' | 'slowLane' | 'statementTimeoutMs'>,
+  options: BatchOptions<Item, Result>,
+  perform: (batch: readonly Entry<Item, Result>[], wait: LockWait) => Promise<void>,
+): (item: Item) => Promise<Result> {
+  const { limit, orderOf = none, locksOf = none, sharedLock = '', everyMs = 0 } = options;
+  const { isAlone, weightOf } = options;
+  type Waiting = Queued<Item, Result>;
+
+  let queue: Waiting[] = [];
+  /** Long batches. */
+  const long = new Set<readonly Waiting[]>();
+  /** Parts of failed batches that are being repeated. */
+  const parts = new Set<readonly Waiting[]>();
+  const lostTime = measureLostTime();
+  let lastStartMs = Number.NEGATIVE_INFINITY;
+  let running = false;
+  /** The batch that the next one waits for. */
+  let performing: readonly Waiting[] = [];
+
+  const needsOf = ({ order, item }: Pick<Waiting, 'order' | 'item'>): readonly string[] => [
+    sharedLock,
+    ...order,
+    ...locksOf(item),
+  ];
+  const locked = openLockedKeys<Item>(slowLane, options, {
+    needsOf,
+    // Items that wait for the lock of a table may be in a long batch, not in the queue.
+    isWanted: (key) => queue.some((waiting) => needsOf(waiting).includes(key)) || (key === sharedLock && long.size > 0),
+    onFree: () => wake(),
+  });
+
+  const run = async (): Promise<void> => {
+    running = true;
+    let prepared: readonly Waiting[] = [];
+    for (;;) {
+      if (prepared.length === 0) await untilGathered();
+      // Nothing may come between this look at the queue and the end of the loop: an item that came then would begin no
+      // run, and would stay in the queue.
+      const batch = prepared.length > 0 ? prepared : take('none');
+      if (batch.length === 0) break;
+      lastStartMs = performance.now();
+      performing = batch;
+      const performed = performBatch(batch);
+      ahead.begin();
+      if (long.size >= longBatches) await performed;
+      else if (!(await endsWithin(performed, longMs))) goOnBeside(batch, performed);
+      prepared = ahead.end();
+    }
+    running = false;
+  };
+
+  const untilGathered = async (): Promise<void> => {
+    await gather();
+    const dueInMs = lastStartMs + everyMs - performance.now();
+    if (everyMs > 0 && dueInMs > 0 && queue.length > 0) await new Promise((end) => setTimeout(end, dueInMs));
+  };
+
+  const gather = (): Promise<void> => gatherMore(turn, () => queue.length, performing.length);
+
+  const wake = (): void => {
+    if (failures.areAnySuspected()) for (const suspicion of suspicions) tryParts(suspicion);
+    if (!running) void run();
+  };
+
+  const tryParts = (suspicion: Suspicion): void => {
+    while (parts.size < partsAtOnce && queue.some((waiting) => waiting.suspicion === suspicion)) {
+      const part = take(suspicion);
+      if (part.length === 0) return;
+      parts.add(part);
+      void performBatch(part).then(() => {
+        parts.delete(part);
+        wake();
+      });
+    }
+  };
+
+  /** Takes the next batch of items with this suspicion from the queue. */
+  const take = (suspicion: Suspicion): readonly Waiting[] => {
+    const batch = next(suspicion);
+    start(batch);
+    return batch;
+  };
+
+  /** @param before a batch that will have ended before the next one begins */
+  const next = (suspicion: Suspicion, before: readonly Waiting[] = []): readonly Waiting[] => {
+    const isFree = freeBeside({ locked, sharedLock, locksOf }, { suspicion, long, parts, slow: failures.slow, before });
+    const isOfThese = (waiting: Waiting): boolean => waiting.suspicion === suspicion;
+    // Also an item that only waits for an earlier item must be rejected in time.
+    const keep = (waiting: Waiting): void => {
+      if (isOfThese(waiting)) waiting.expireInTime();
+    };
+    return takeBatch(queue, limit, (waiting) => isOfThese(waiting) && isFree(waiting), keep);
+  };
+
+  const start = (batch: readonly Waiting[]): void => {
+    for (const waiting of batch) waiting.state = 'under way';
+    if (batch.length > 0) queue = queue.filter(({ state }) => state === 'queued');
+  };
+
+  const ahead = openWorkAhead<Item, Result, Waiting>(options, {
+    gather,
+    waiting: () => queue,
+    next: () => next('none', performing),
+    start,
+  });
+
+  const goOnBeside = (batch: readonly Waiting[], performed: Promise<void>): void => {
+    long.add(batch);
+    putBack([]);
+    void performed.then(() => {
+      long.delete(batch);
+      wake();
+    });
+    // If it waits for the lock of a table, no other batch may start before the table is free.
+    if (sharedLock !== '') void locked.waitIfLocked(sharedLock, batch, failures.lastRefusal);
+  };
+
+  const performBatch = async (batch: readonly Waiting[]): Promise<void> => {
+    const isSuspected = batch.some(({ suspicion }) => suspicion !== 'none');
+    const wait = lostTime.waitNow(isSuspected);
+    try {
+      await performFor(batch, wait);
+    } catch (error) {
+      if (isLockRefused(error) && !isSuspected) lostTime.add(wait.lockTimeoutMs);
+      await failures.goOn(batch.filter(isUnderWay), error);
+    }
+    const again = batch.filter(({ state }) => state === 'again');
+    if (again.length > 0) putBack(again);
+  };
+
+  const performFor = async (batch: readonly Waiting[], wait: LockWait): Promise<void> => {
+    const askedBy = batch.flatMap((waiting) => waiting.askedBy);
+    await onBehalfOf(askedBy, () => perform(batch, wait));
+    for (const { reject } of batch.filter(isUnderWay)) reject(new Error('A batch ended without an answer.'));
+  };
+
+  /** Puts items back to the head of the queue. Those of the prepared batch go behind them: both may share a batch. */
+  const putBack = (again: readonly Waiting[]): void => {
+    const items = [...again, ...ahead.drop()];
+    for (const waiting of items) waiting.state = 'queued';
+    queue.unshift(...items);
+    wake();
+  };
+
+  const failures = openFailedItems<Item, Result>(slowLane, options, { locked, performFor, putBack, onEnd: wake });
+
+  /** Rejects an item, and takes it out of the queue. */
+  const giveUp = (waiting: Waiting, error: unknown): void => {
+    waiting.refuse(error);
+    queue = queue.filter((other) => other !== waiting);
+    wake();
+  };
+
+  return (item) =>
+    new Promise((resolve, reject) => {
+      const waiting = openQueued<Item, Result>(
+        {
+          item,
+          order: orderOf(item),
+          share: isAlone?.(item) ? 1 : limit,
+          weight: weightOf?.(item) ?? 1,
+          askedBy: requestsServed(),
+        },
+        statementTimeoutMs,
+        {
+          // What the client does with the answer takes time. The next batch, if it is ready, begins before that.
+          resolve: (result) => (ahead.isReady() ? setImmediate(resolve, result) : resolve(result)),
+          reject,
+          onSettled: failures.forget,
+          onReady: wake,
+          giveUp,
+          onExpired: (expired) => giveUp(expired, slowLane.tooLong(failures.lastRefusal())),
+        },
+      );
+      queue.push(waiting);
+      wake();
+      ahead.notice(item);
+    });
+}
+
+const none = (): readonly string[] => [];
+
+/** Which items of a queue may share a batch, and what they lock in the database. */
+export type BatchOptions<Item, Result = never> = {
+  /** The largest number of items in a batch. */
+  readonly limit: number;
+  /** Keys of an item. Of two items with a common key, the later one goes in a later batch. */
+  readonly orderOf?: (item: Item) => readonly string[];
+  /**
+   * Keys of what else an item locks in the database. Items with a common key may share a batch, but none of them starts
+   * beside a long batch that locks the same.
+   */
+  readonly locksOf?: (item: Item) => readonly string[];
+  /** A key of the lock of a table that every item takes, and that items can hold at the same time. */
+  readonly sharedLock?: string;
+  /** As how many items one counts for the limit, where that is not 1. */
+  readonly weightOf?: (item: Item) => number;
+  /** Whether an item must be alone in its batch. */
+  readonly isAlone?: (item: Item) => boolean;
+  /**
+   * Whether one item may have caused the error of the whole batch. Then nothing was done for any item, and the batch is
+   * repeated in parts.
+   */
+  readonly isOfOne?: (error: unknown) => boolean;
+  /** Asks the database which keys of these items other transactions hold at the moment. */
+  readonly findLocked?: (items: readonly Item[]) => Promise<readonly string[]>;
+  /**
+   * Waits until a key is free, without holding another lock.
+   *
+   * @throws `lockNotAvailable` when the wait is over
+   */
+  readonly awaitLock?: (key: string, wait: LockWait) => Promise<unknown>;
+  /** The shortest time between the starts of two batches, in milliseconds. */
+  readonly everyMs?: number;
+  /** How the next batch is prepared while one is performed; without it, it is not. */
+  readonly ahead?: {
+    /** Whether to prepare an item takes so long that it should be done before the turn of its batch. */
+    readonly isWorthIt: (item: Item) => boolean;
+    /**
+     * Prepares a batch, and settles none of its entries. `perform` gets the same batch next, unless items of the batch before are put
+     * back or that batch takes long: then the items of this one are put back as well.
+     *
+     * @returns false if it cannot be prepared; then its items stay in the queue
+     */
+    readonly prepare: (batch: readonly Entry<Item, Result>[]) => boolean;
+  };
+};
+
+/** An item, and what it needs. */
+type Needing<Item> = Pick<Queued<Item, unknown>, 'item' | 'order' | 'state'>;
+
+/** What is done beside the next batch, or before it. */
+type Others<Item> = {
+  /** The suspicion of the items of the next batch. */
+  readonly suspicion: Suspicion;
+  readonly long: Iterable<readonly Needing<Item>[]>;
+  readonly parts: Iterable<readonly Needing<Item>[]>;
+  readonly slow: Iterable<Needing<Item>>;
+  /** A batch that will have ended by then: only the order of items with a common key matters. */
+  readonly before: readonly Needing<Item>[];
+};
+
+/** Returns a check whether an item needs nothing that is locked or in use now. */
+function freeBeside<Item>(
+  {
+    locked,
+    sharedLock,
+    locksOf,
+  }: Required<Pick<BatchOptions<Item>, 'locksOf' | 'sharedLock'>> & {
+    readonly locked: LockedKeys<Item>;
+  },
+  { suspicion, long, parts, slow, before }: Others<Item>,
+): (item: Needing<Item>) => boolean {
+  const slowest = [...long].flat().filter(isUnderWay);
+  const tried = [...parts].flat();
+  const others = [...slowest, ...tried, ...slow, ...before];
+  if (!locked.areAny() && others.length === 0) return () => true;
+  const inUse = new Set(others.flatMap(({ order }) => order));
+  // If two suspected items lock the same, the one that gets the lock and waits for another would make the other fail.
+  const lockedByUs = new Set(
+    (suspicion === 'none' ? slowest : [...slowest, ...tried]).flatMap(({ item }) => locksOf(item)),
+  );
+  return ({ order, item }) =>
+    !locked.has(sharedLock) &&
+    order.every((key) => !inUse.has(key) && !locked.has(key)) &&
+    locksOf(item).every((key) => !lockedByUs.has(key) && !locked.has(key));
+}
+
+/** A batch waits for more items for at most this number of turns of the event loop. */
+const mostTurns = 5;
+
+/**
+ * Reads the requests that wait at the sockets, and goes on as long as more come, so that they share a batch. If one item
+ * waits and the batch before had one, it does not look for others: mostly one client sends at a time then, and looking
+ * would only cost time.
+ *
+ * @param count how many items wait
+ * @param latest how many items the batch before had
+ */
+async function gatherMore(turn: () => Promise<void>, count: () => number, latest: number): Promise<void> {
+  if (count() < 2 && latest < 2) return;
+  for (let turns = 0, before = -1; turns < mostTurns && count() > before; turns += 1) {
+    before = count();
+    await turn();
+  }
+}
+
+/** Whether work that never rejects ends in time. It goes on in any case. */
+function endsWithin(work: Promise<void>, ms: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(() => resolve(false), ms);
+    void work.then(() => {
+      clearTimeout(timer);
+      resolve(true);
+    });
+  });
+}

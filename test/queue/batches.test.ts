@@ -1,0 +1,173 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { onBehalfOf, requestsServed } from '../../src/log/log.ts';
+import { inBatches } from '../../src/queue/queue.ts';
+import { until } from '../until.ts';
+import { databaseOf, reasonOf, recorded, ticks } from './recorded.ts';
+
+test('items that come while a batch is under way go in the next batches, up to the limit', async () => {
+  const { ask, batches } = recorded({ limit: 3 });
+  const first = ask('a');
+  await ticks(1);
+  assert.deepEqual(await Promise.all([first, ...['b', 'c', 'd', 'e'].map(ask)]), ['a', 'b', 'c', 'd', 'e']);
+  assert.deepEqual(batches, [['a'], ['b', 'c', 'd'], ['e']]);
+});
+
+test('a batch also has the items that come while it is gathered, for five turns at most', async () => {
+  const come = [['c'], ['d'], [], ['e'], ['f'], ['g'], ['h'], ['i'], ['j']];
+  const batches: (readonly string[])[] = [];
+  const turn = async () => {
+    for (const item of come.shift() ?? []) void ask(item);
+  };
+  const ask = inBatches<string, string>(databaseOf(0, turn), { limit: 9 }, async (batch) => {
+    batches.push(batch.map(({ item }) => item));
+    for (const { item, resolve } of batch) resolve(item);
+  });
+  await Promise.all([ask('a'), ask('b')]);
+  await until('all items are in batches', () => batches.flat().length === 10);
+  assert.deepEqual(batches, [['a', 'b'], ['c', 'd'], ['e', 'f', 'g', 'h', 'i'], ['j']]);
+});
+
+test('an item that comes alone after a batch of one begins without a turn of the event loop', async () => {
+  let turns = 0;
+  const turn = async () => {
+    turns += 1;
+  };
+  const ask = inBatches<string, string>(databaseOf(0, turn), { limit: 9 }, async (batch) => {
+    for (const { item, resolve } of batch) resolve(item);
+  });
+  for (const item of ['a', 'b', 'c']) await ask(item);
+  assert.equal(turns, 0);
+  await Promise.all(['d', 'e'].map(ask));
+  await ask('f');
+  assert.ok(turns > 0, 'others are expected after a batch of two');
+});
+
+test('an item is taken at any moment after the batch before it, also while the queue looks for more', async () => {
+  const isTaken = async (steps: number): Promise<boolean> => {
+    const { ask, batches } = recorded({});
+    await ask('first');
+    for (let step = 0; step < steps; step += 1) await undefined;
+    void ask('next');
+    await ticks(9);
+    return batches.length === 2;
+  };
+  const lost = [];
+  for (let steps = 0; steps < 40; steps += 1) if (!(await isTaken(steps))) lost.push(steps);
+  assert.deepEqual(lost, []);
+});
+
+test('an item that must be alone ends the batch before it', async () => {
+  const { ask, batches } = recorded({ isAlone: (item) => item === 'alone' });
+  await Promise.all(['first', 'a', 'alone', 'b', 'c'].map(ask));
+  assert.deepEqual(batches, [['first', 'a'], ['alone'], ['b', 'c']]);
+});
+
+test('an item that is rejected fails alone, and an error of the batch fails all its items', async () => {
+  const { ask } = recorded({}, (batch) => {
+    for (const { item, reject } of batch) if (item === 'one') reject(new Error('of one'));
+    if (batch.some(({ item }) => item === 'all')) throw new Error('of all');
+  });
+  assert.deepEqual(await Promise.all(['a', 'one'].map((item) => reasonOf(ask(item)))), ['a', 'of one']);
+  assert.deepEqual(await Promise.all(['b', 'all'].map((item) => reasonOf(ask(item)))), ['of all', 'of all']);
+  assert.equal(await ask('next'), 'next');
+});
+
+test('if one item makes its batch fail, the others are still done', async () => {
+  const { ask, batches } = recorded({ isOfOne: () => true }, (batch) => {
+    if (batch.some(({ item }) => item === 'bad')) throw new Error('of one');
+  });
+  const told = ['a', 'b', 'bad', 'c'].map((item) => reasonOf(ask(item)));
+  assert.deepEqual(await Promise.all(told), ['a', 'b', 'of one', 'c']);
+  assert.deepEqual(batches, [['a', 'b', 'bad', 'c'], ['a'], ['b'], ['bad'], ['c']]);
+});
+
+test('an item that was answered or rejected is not put back, and only its first answer counts', async () => {
+  const { ask, batches } = recorded({}, (batch) => {
+    for (const { item, resolve, reject, again } of batch) {
+      if (item === 'rejected') reject(new Error('of one'));
+      resolve(`first ${item}`);
+      // A batch of items that are put back all the same is answered, so that the test ends.
+      if (batches.length === 1) again();
+      reject(new Error('too late'));
+    }
+  });
+  const told = ['a', 'rejected', 'b'].map((item) => reasonOf(ask(item)));
+  assert.deepEqual(await Promise.all(told), ['first a', 'of one', 'first b']);
+  await ticks(20);
+  assert.deepEqual(batches, [['a', 'rejected', 'b']]);
+});
+
+test('an item put back after a promise waits for it, and later items with the same key wait for the item', async () => {
+  const made = Promise.withResolvers<void>();
+  const { ask, batches } = recorded({ orderOf: (item) => [item.slice(0, 1)] }, (batch) => {
+    for (const { item, again } of batch) if (item === 'a new') again('a made', made.promise);
+  });
+  const asked = Promise.all(['a new', 'a later', 'b'].map(ask));
+  await ticks(20);
+  assert.deepEqual(batches, [['a new', 'b']]);
+  made.resolve();
+  assert.deepEqual(await asked, ['a made', 'a later', 'b']);
+  assert.deepEqual(batches.slice(1), [['a made'], ['a later']]);
+});
+
+test('an item put back after a promise is rejected if the promise fails', async () => {
+  const { ask } = recorded({}, (batch) => {
+    for (const { item, again } of batch) if (item === 'a') again(item, Promise.reject(new Error('not made')));
+  });
+  assert.deepEqual(await Promise.all(['a', 'b'].map((item) => reasonOf(ask(item)))), ['not made', 'b']);
+});
+
+test('a batch has the request ids of all its items', async () => {
+  const served: string[][] = [];
+  const { ask } = recorded({}, () => void served.push(requestsServed().map(({ requestId }) => requestId)));
+  const askFor = (requestId: string) => onBehalfOf([{ requestId, globalRequestId: undefined }], () => ask(requestId));
+  await Promise.all(['a', 'b'].map(askFor));
+  assert.deepEqual(served, [['a', 'b']]);
+});
+
+test('the next batch starts beside a long batch, without items of the same key', async () => {
+  const end = Promise.withResolvers<void>();
+  const { ask, batches } = recorded({ orderOf: (item) => [item.slice(0, 1)] }, (batch) =>
+    batch.some(({ item }) => item === 'a long') ? end.promise : undefined,
+  );
+  const long = ask('a long');
+  await ticks(3);
+  const same = ask('a later');
+  assert.equal(await ask('b'), 'b');
+  await ticks(20);
+  assert.deepEqual(batches, [['a long'], ['b']]);
+  end.resolve();
+  assert.deepEqual(await Promise.all([long, same]), ['a long', 'a later']);
+});
+
+test('no item starts beside a long batch that locks the same row', async () => {
+  const end = Promise.withResolvers<void>();
+  const { ask, batches } = recorded({ locksOf: (item) => [item.slice(0, 1)] }, (batch) =>
+    batch.some(({ item }) => item === 'a long') ? end.promise : undefined,
+  );
+  const long = ask('a long');
+  await ticks(3);
+  const same = ask('a later');
+  assert.equal(await ask('b'), 'b');
+  assert.deepEqual(batches, [['a long'], ['b']]);
+  end.resolve();
+  assert.deepEqual(await Promise.all([long, same]), ['a long', 'a later']);
+});
+
+test('once long batches have ended, as many may take long again', async () => {
+  let end = Promise.withResolvers<void>();
+  const { ask } = recorded({}, (batch) => (batch.some(({ item }) => item === 'long') ? end.promise : undefined));
+  for (const count of [4, 1]) {
+    const long: Promise<string>[] = [];
+    for (let n = 0; n < count; n += 1) {
+      long.push(ask('long'));
+      await ticks(3);
+      assert.equal(await ask('short'), 'short');
+    }
+    end.resolve();
+    await Promise.all(long);
+    await ticks(3);
+    end = Promise.withResolvers();
+  }
+});

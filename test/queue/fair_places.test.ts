@@ -1,0 +1,79 @@
+/** A limited number of places that clients share. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { openFairPlaces } from '../../src/queue/fair_places.ts';
+import { randomFrom, seedFor } from '../races/random.ts';
+
+test('a client loses a place only if it has most of them; a client is refused only if no other has two more', (t) => {
+  const random = randomFrom(seedFor(t));
+  const most = 12;
+  // What must be there: who has a place, the oldest first.
+  let there: { readonly client: string; readonly id: number }[] = [];
+  let lost: number[] = [];
+  const places = openFairPlaces<number>({ most, takeAway: (id) => lost.push(id) });
+  const countOf = (client: string) => there.filter((each) => each.client === client).length;
+  const greatest = () => Math.max(0, ...there.map(({ client }) => countOf(client)));
+  let refused = 0;
+  let displaced = 0;
+  for (let id = 0; id < 5_000; id += 1) {
+    // The clients are not equally greedy.
+    const client = `c${random.below(random.below(6) + 1)}`;
+    const what = random.below(100);
+    if (what < 70) {
+      const [own, before] = [countOf(client), greatest()];
+      lost = [];
+      const isTaken = places.take(client, id);
+      if (isTaken) {
+        for (const each of lost) {
+          const loser = there.find((other) => other.id === each)?.client ?? '';
+          assert.equal(countOf(loser), before);
+          assert.ok(before >= own + 2);
+          assert.equal(there.findLast((other) => other.client === loser)?.id, each, 'the youngest one');
+          there = there.filter((other) => other.id !== each);
+          displaced += 1;
+        }
+        assert.ok(lost.length <= 1);
+        there.push({ client, id });
+      } else {
+        assert.deepEqual(lost, []);
+        assert.equal(there.length, most);
+        assert.ok(before < own + 2);
+        refused += 1;
+      }
+    } else if (what < 85) {
+      const some = there[random.below(there.length)];
+      if (some === undefined) continue;
+      assert.ok(places.leave(some.client, some.id));
+      assert.ok(!places.leave(some.client, some.id));
+      there = there.filter(({ id: other }) => other !== some.id);
+    } else {
+      const next = places.next();
+      const taken = there.find(({ id: other }) => other === next);
+      assert.equal(
+        next,
+        there.find(({ client: other }) => other === taken?.client)?.id,
+        'the oldest one of its client',
+      );
+      there = there.filter(({ id: other }) => other !== next);
+    }
+    assert.equal(places.size, there.length);
+    assert.equal(places.sizeOf(client), countOf(client));
+  }
+  assert.ok(refused > 0 && displaced > 0);
+  assert.deepEqual(new Set(places.clear()), new Set(there.map(({ id }) => id)));
+  assert.equal(places.size, 0);
+});
+
+test('clients take turns, however many each has', () => {
+  const places = openFairPlaces<string>({ most: 100, takeAway: () => {} });
+  for (const name of ['a1', 'a2', 'a3', 'b1', 'b2', 'c1']) places.take(name.charAt(0), name);
+  assert.deepEqual(
+    Array.from({ length: 7 }, () => places.next()),
+    ['a1', 'b1', 'c1', 'a2', 'b2', 'a3', undefined],
+  );
+});
+
+test('without places no client gets one', () => {
+  const places = openFairPlaces<string>({ most: 0, takeAway: () => {} });
+  assert.ok(!places.take('a', 'a1'));
+});

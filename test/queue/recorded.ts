@@ -1,0 +1,41 @@
+import { setImmediate } from 'node:timers/promises';
+import { openSlowLane } from '../../db/engine/slow_lane.ts';
+import type { Entry } from '../../src/queue/items.ts';
+import { type BatchOptions, inBatches } from '../../src/queue/queue.ts';
+
+/** Waits for this number of turns of the event loop. */
+export const ticks = async (count: number): Promise<void> => {
+  for (let tick = 0; tick < count; tick += 1) await setImmediate();
+};
+
+/** An error as the server gives it, with an SQLSTATE. */
+export const databaseError = (code: string) => Object.assign(new Error(code), { severity: 'ERROR', code });
+
+/** The part of a database that batches use, which never fails. @param turn stands for a turn of the event loop */
+export const databaseOf = (statementTimeoutMs = 0, turn = async () => {}) => ({
+  turn,
+  slowLane: openSlowLane(),
+  statementTimeoutMs,
+});
+
+/** Batches of names, and a record of them. Items that `perform` does not settle are answered with their names. */
+export function recorded(
+  options: Partial<BatchOptions<string>>,
+  perform: (batch: readonly Entry<string, string>[]) => Promise<void> | void = () => {},
+) {
+  const batches: (readonly string[])[] = [];
+  const ask = inBatches<string, string>(databaseOf(), { limit: 9, ...options }, async (batch) => {
+    batches.push(batch.map(({ item }) => item));
+    await setImmediate();
+    await perform(batch);
+    for (const { item, resolve } of batch) resolve(item);
+  });
+  return { ask, batches };
+}
+
+/** The answer, or the message of the error. */
+export const reasonOf = (asked: Promise<unknown>): Promise<unknown> =>
+  asked.then(
+    (answer) => answer,
+    (error) => error.message,
+  );
