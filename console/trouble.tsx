@@ -1,5 +1,5 @@
 import { ApiError, VersionError } from '../src/client/errors.ts';
-import { messageOf } from '../src/text/message_of.ts';
+import { messageOf } from '../src/text/print.ts';
 import { serverVersion } from './session.ts';
 import { useStore } from './store.ts';
 

@@ -1,4 +1,4 @@
-import { forgetServers } from '../src/client/spoken.ts';
+import { forgetServers } from '../src/client/version_request.ts';
 
 /*
  * A process that runs command lines, one after the other: the programs themselves, with the arguments, the folder, the environment

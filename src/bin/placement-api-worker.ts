@@ -1,6 +1,5 @@
 import '../start/compile_cache.ts';
-import { messageOf } from '../text/message_of.ts';
-import { printError } from '../text/print.ts';
+import { messageOf, printError } from '../text/print.ts';
 
 // Not a command for users: placement-api --workers starts this program and sends it its task.
 try {

@@ -11,8 +11,8 @@ import { addImportCommand } from '../manage/import_command.ts';
 import { addLoadCommand } from '../manage/load_command.ts';
 import { readMaxCount, runOnlineDataMigrations } from '../manage/online_data_migrations.ts';
 import { addPolicyCommands } from '../manage/policy_commands.ts';
-import { schemaProblem } from '../manage/schema_state.ts';
 import { syncSchema } from '../manage/sync_schema.ts';
+import { schemaProblem } from '../manage/upgrade_checks.ts';
 import {
   addCommandGroup,
   addConfigFlags,

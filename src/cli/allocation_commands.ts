@@ -3,19 +3,19 @@ import type { ConsumerAllocations, Placement, Provider, Resources } from '../cli
 import { amountOf, resourcesText } from './amounts.ts';
 import {
   consumerArgument,
+  expiresInOption,
   type NamedConsumer,
   ownedConsumerArgument,
   readConsumer,
   readOwned,
+  typeOption,
 } from './consumer_argument.ts';
-import { typeOption } from './consumer_type.ts';
 import { addDeleteCommand } from './delete_allocations_command.ts';
 import { findProvider, namesOf, providerArgument } from './find_provider.ts';
 import { type IfMatchOption, ifMatchOption, retryUnlessChanged } from './if_match.ts';
 import { addPlaceCommand } from './place_command.ts';
 import { forEach, shellOf } from './shell.ts';
 import { fields, table } from './table.ts';
-import { expiresInOption } from './term_options.ts';
 
 /** The amounts of a provider that one option asks for. */
 type Part<Which> = { readonly provider: Which; readonly amounts: readonly (readonly [name: string, amount: number])[] };

@@ -1,4 +1,4 @@
-import type { Command } from 'commander';
+import { type Command, InvalidArgumentError, Option } from 'commander';
 import { consumerUuid } from '../client/index.ts';
 import { isUuidLike, normalUuid } from '../placement/uuid.ts';
 
@@ -45,3 +45,31 @@ export function readOwned(text: string, project: string | undefined, command: Co
       `write ${project}/${text}.`,
   );
 }
+
+/**
+ * The option for the type of a consumer. The command itself refuses an invalid type, because the server would answer
+ * with a regular expression.
+ *
+ * @param words other values that are allowed, such as `unknown` where the type selects consumers
+ */
+export const typeOption = (description: string, ...words: readonly string[]): Option =>
+  new Option('--type <TYPE>', description).argParser((text, before?: string) => {
+    if (before !== undefined) throw new InvalidArgumentError('It is given twice. Give it once.');
+    if (words.includes(text) || /^[A-Z0-9_]{1,255}$/.test(text)) return text;
+    const meant = text.toUpperCase().replaceAll(/[^A-Z0-9_]+/g, '_');
+    const suggestion = /[A-Z]/.test(meant) ? `, such as ${meant}` : '';
+    throw new InvalidArgumentError(`The type of a consumer has capital letters, digits and _${suggestion}.`);
+  });
+
+/** Reads a number of seconds of a command line. */
+export function readSeconds(text: string): number {
+  if (/^[1-9][0-9]{0,9}$/.test(text)) return Number(text);
+  throw new InvalidArgumentError('Give whole seconds from 1 to 9999999999, such as 120.');
+}
+
+/** The option that gives a claim a term. */
+export const expiresInOption = (): Option =>
+  new Option(
+    '--expires-in <seconds>',
+    'the consumer is removed after this time, unless its term is renewed; from 1.45',
+  ).argParser(readSeconds);

@@ -1,12 +1,10 @@
 import type { Command } from 'commander';
 import type { Consumer } from '../client/index.ts';
-import { consumerArgument, readConsumer } from './consumer_argument.ts';
-import { typeOption } from './consumer_type.ts';
+import { consumerArgument, expiresInOption, readConsumer, readSeconds, typeOption } from './consumer_argument.ts';
 import { findProvider } from './find_provider.ts';
 import { type IfMatchOption, ifMatchOption, retryUnlessChanged } from './if_match.ts';
 import { shellOf } from './shell.ts';
 import { fields, table } from './table.ts';
-import { expiresInOption, readSeconds } from './term_options.ts';
 
 type ListOptions = {
   readonly project?: string;

@@ -1,9 +1,8 @@
 import type { Command } from 'commander';
 import { type ConsumerQuery, isNotFound, type Placement } from '../client/index.ts';
 import { isUuidLike } from '../placement/uuid.ts';
-import { messageOf } from '../text/message_of.ts';
-import { readConsumer } from './consumer_argument.ts';
-import { typeOption } from './consumer_type.ts';
+import { messageOf } from '../text/print.ts';
+import { readConsumer, typeOption } from './consumer_argument.ts';
 import { type IfMatchOption, ifMatchOption } from './if_match.ts';
 import { forEach, type Shell, shellOf } from './shell.ts';
 import { column } from './table.ts';

@@ -9,14 +9,11 @@ import {
 } from '../client/index.ts';
 import { resourcesText } from './amounts.ts';
 import { queryHelp, takeQuery, takeTreeOptions } from './candidate_query.ts';
-import { type NamedConsumer, readOwned } from './consumer_argument.ts';
-import { typeOption } from './consumer_type.ts';
-import { explainedQuery } from './explained_query.ts';
-import { explanationText } from './explanation_text.ts';
+import { expiresInOption, type NamedConsumer, readOwned, typeOption } from './consumer_argument.ts';
+import { explainedQuery, explanationText } from './explanation_text.ts';
 import { namesOf } from './find_provider.ts';
 import { shellOf } from './shell.ts';
 import { table } from './table.ts';
-import { expiresInOption } from './term_options.ts';
 
 type PlaceOptions = {
   readonly consumer?: string;

@@ -1,4 +1,4 @@
-import { Command } from 'commander';
+import { Command, type Option } from 'commander';
 import { addAggregateCommands } from './aggregate_commands.ts';
 import { addAllocationCommands } from './allocation_commands.ts';
 import { addCandidateCommands } from './candidate_commands.ts';
@@ -7,7 +7,6 @@ import { addCompletion } from './completion.ts';
 import { addConnectionOptions } from './connection.ts';
 import { addConsumerCommands } from './consumer_commands.ts';
 import { addDemoCommand } from './demo_command.ts';
-import { refuseGivenTwice } from './given_twice.ts';
 import { addInventoryCommands } from './inventory_commands.ts';
 import { addProviderCommands } from './provider_commands.ts';
 import { shellOf } from './shell.ts';
@@ -57,3 +56,22 @@ export function placementCommand(): Command {
   refuseGivenTwice(program);
   return program;
 }
+
+/**
+ * Refuses options with one value that are given twice, for a command and its subcommands. Otherwise the last value
+ * would win without a message.
+ */
+function refuseGivenTwice(command: Command): void {
+  for (const option of command.options.filter(hasOneValue)) {
+    let isGiven = false;
+    command.on(`option:${option.name()}`, () => {
+      if (isGiven) command.error(`error: option '${option.flags}' is given twice. Give it once.`);
+      isGiven = true;
+    });
+  }
+  for (const each of command.commands) refuseGivenTwice(each);
+}
+
+/** An option that may be repeated has a function that collects its values, and no default value. */
+const hasOneValue = ({ required, parseArg, argChoices, defaultValue }: Option): boolean =>
+  required && (parseArg === undefined || argChoices !== undefined || defaultValue !== undefined);

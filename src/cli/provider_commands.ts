@@ -1,9 +1,8 @@
 import type { Command } from 'commander';
-import { collect, collectAmounts } from './amounts.ts';
+import { collect, collectAmounts, resourcesText } from './amounts.ts';
 import { findProvider, namesOf, providerArgument } from './find_provider.ts';
 import { type IfMatchOption, ifMatchOption, retryUnlessChanged } from './if_match.ts';
 import { readPicture, showPicture } from './provider_picture.ts';
-import { addProviderSummaries } from './provider_summaries.ts';
 import { addProviderTree } from './provider_tree.ts';
 import { shellOf } from './shell.ts';
 import { fields, table } from './table.ts';
@@ -143,4 +142,40 @@ function refuseBothParents(set: Command): void {
       set.error("error: option '--no-parent' cannot be used with option '--parent <provider>'. Give one of them.");
     });
   }
+}
+
+type Options = {
+  readonly required?: readonly string[];
+  readonly memberOf?: readonly string[];
+  readonly inTree?: string;
+};
+
+/** Adds `provider summary` to the commands about providers. */
+function addProviderSummaries(provider: Command): void {
+  provider
+    .command('summary')
+    .description('list providers with all their data and usages, in a few requests; from 1.41')
+    .option('--required <trait>', 'with this trait, or without it: !TRAIT; may be repeated', collect)
+    .option('--member-of <aggregate>', 'in this aggregate, or outside of it: !UUID; may be repeated', collect)
+    .option('--in-tree <provider>', 'in the same tree as this one')
+    .action(async ({ required, memberOf, inTree }: Options, command: Command) => {
+      const { placement, print } = shellOf(command);
+      const in_tree = inTree === undefined ? undefined : (await findProvider(placement, inTree)).uuid;
+      const query = { required, member_of: memberOf, in_tree };
+      const summaries = await Array.fromAsync(placement.providerSummaries.list(query));
+      print(summaries, () =>
+        table(
+          ['name', 'uuid', 'total', 'used', 'traits'],
+          summaries.map((one) => [
+            one.name,
+            one.uuid,
+            resourcesText(
+              Object.fromEntries(Object.entries(one.inventories).map(([name, { total }]) => [name, total])),
+            ),
+            resourcesText(one.usages),
+            one.traits.join(', '),
+          ]),
+        ),
+      );
+    });
 }

@@ -1,8 +1,6 @@
 import type { Command } from 'commander';
 import type { Placement } from '../client/index.ts';
-import { escapeControlsInJson } from '../text/controls.ts';
-import { messageOf } from '../text/message_of.ts';
-import { print } from '../text/print.ts';
+import { escapeControlsInJson, messageOf, print } from '../text/print.ts';
 import { type ConnectionFlags, openPlacement } from './connection.ts';
 
 /** The client and the output of a command. */

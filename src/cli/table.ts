@@ -1,4 +1,4 @@
-import { escapeControls } from '../text/controls.ts';
+import { escapeControls } from '../text/print.ts';
 
 /** One cell. Numbers are aligned to the right. */
 export type Cell = string | number | undefined;

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { isByType } from '../client/index.ts';
 import { capacityOf } from '../client/inventories.ts';
-import { typeOption } from './consumer_type.ts';
+import { typeOption } from './consumer_argument.ts';
 import { findProvider, providerArgument } from './find_provider.ts';
 import { shellOf } from './shell.ts';
 import { table } from './table.ts';

@@ -1,7 +1,7 @@
 import { ApiError, ConnectionError } from './errors.ts';
 import { optional } from './filters.ts';
 import { answered, type Call, pathOf } from './operation.ts';
-import { pause } from './pause.ts';
+import { pause } from './send.ts';
 
 /** A part of a provider. */
 export type ProviderPart = 'provider' | 'inventories' | 'traits' | 'aggregates' | 'usages';

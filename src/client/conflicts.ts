@@ -1,5 +1,5 @@
 import { isConcurrentUpdate } from './errors.ts';
-import { pause } from './pause.ts';
+import { pause } from './send.ts';
 
 /** How often to try again after a conflict. */
 export type ConflictOptions = {

@@ -13,10 +13,9 @@ import { type ProviderSummaryCalls, providerSummaryCalls } from './provider_summ
 import { type ProviderCalls, providerCalls } from './providers.ts';
 import { type ResourceClassCalls, resourceClassCalls } from './resource_classes.ts';
 import type { Fetch } from './send.ts';
-import { type ServerVersion, serverVersionCall } from './server_version.ts';
 import { type ProviderTraitCalls, providerTraitCalls, type TraitCalls, traitCalls } from './traits.ts';
 import { type UsageCalls, usageCalls } from './usages.ts';
-import { wantedVersion } from './version_request.ts';
+import { type ServerVersion, serverVersionCall, wantedVersion } from './version_request.ts';
 
 /** The URL of the service, the authentication, and how long a call may take. */
 export type ConnectOptions<Version extends string = string, Oldest extends Microversion = Microversion> = {

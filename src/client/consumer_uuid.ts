@@ -1,4 +1,43 @@
-import { sha1 } from './sha1.ts';
+/**
+ * SHA-1 of some bytes, for UUIDs of version 5. The client has its own because it runs in browsers too and has no
+ * dependencies: Web Crypto is asynchronous, and pages without TLS do not have it.
+ */
+export function sha1(message: Uint8Array): Uint8Array {
+  const padded = new Uint8Array(Math.ceil((message.length + 9) / 64) * 64);
+  padded.set(message);
+  padded[message.length] = 0x80;
+  const words = new DataView(padded.buffer);
+  words.setUint32(padded.length - 8, Math.floor(message.length / 0x20000000));
+  words.setUint32(padded.length - 4, (message.length * 8) >>> 0);
+  const state = new Uint32Array([0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476, 0xc3d2e1f0]);
+  const schedule = new Uint32Array(80);
+  const at = (array: Uint32Array, place: number): number => array[place] ?? 0;
+  for (let block = 0; block < padded.length; block += 64) {
+    for (let step = 0; step < 80; step += 1) {
+      const mixed = at(schedule, step - 3) ^ at(schedule, step - 8) ^ at(schedule, step - 14) ^ at(schedule, step - 16);
+      schedule[step] = step < 16 ? words.getUint32(block + step * 4) : rotated(mixed, 1);
+    }
+    let [a = 0, b = 0, c = 0, d = 0, e = 0] = state;
+    for (let step = 0; step < 80; step += 1) {
+      const sum = rotated(a, 5) + roundOf(step, b, c, d) + e + at(schedule, step);
+      [e, d, c, b, a] = [d, c, rotated(b, 30), a, sum >>> 0];
+    }
+    for (const [place, value] of [a, b, c, d, e].entries()) state[place] = at(state, place) + value;
+  }
+  const digest = new DataView(new ArrayBuffer(20));
+  for (const [place, value] of state.entries()) digest.setUint32(place * 4, value);
+  return new Uint8Array(digest.buffer);
+}
+
+const rotated = (word: number, bits: number): number => (word << bits) | (word >>> (32 - bits));
+
+/** The function of a step, and its constant. */
+function roundOf(step: number, b: number, c: number, d: number): number {
+  if (step < 20) return ((b & c) | (~b & d)) + 0x5a827999;
+  if (step < 40) return (b ^ c ^ d) + 0x6ed9eba1;
+  if (step < 60) return ((b & c) | (b & d) | (c & d)) + 0x8f1bbcdc;
+  return (b ^ c ^ d) + 0xca62c1d6;
+}
 
 /**
  * The namespace of projects. `consumerUuid` derives the namespace of a project from it, and from that the UUID of a

@@ -73,7 +73,6 @@ export type {
   ProviderQuery,
 } from './providers.ts';
 export type { ResourceClass, ResourceClassCalls } from './resource_classes.ts';
-export type { ServerVersion } from './server_version.ts';
 export type { ProviderTraitCalls, ProviderTraits, TraitCalls, TraitQuery } from './traits.ts';
 export {
   isByType,
@@ -83,3 +82,4 @@ export {
   type UsageQuery,
   type UsagesByType,
 } from './usages.ts';
+export type { ServerVersion } from './version_request.ts';

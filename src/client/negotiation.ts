@@ -1,12 +1,23 @@
+import { VersionError } from './errors.ts';
 import { newestMinor } from './microversions.ts';
 import { entityTagsSince, type Operation } from './operation.ts';
 import type { WireAnswer } from './send.ts';
-import { remember, type Spoken, spokenBy, type Told, toldBy } from './spoken.ts';
-import { tooNew, tooOld, unsupported, withoutMicroversions } from './version_problems.ts';
-import { acceptsOldest, common, type Wanted } from './version_request.ts';
+import {
+  acceptsOldest,
+  common,
+  type MinorRange,
+  rangeOf,
+  remember,
+  type Spoken,
+  spokenBy,
+  type Told,
+  toldBy,
+  type Wanted,
+  wantedText,
+} from './version_request.ts';
 
 /** Sends an operation in the form of a minor version, asking for a version: `1.N`, or `latest`. */
-export type Exchange = (operation: Operation, minor: number, version: string) => Promise<WireAnswer>;
+type Exchange = (operation: Operation, minor: number, version: string) => Promise<WireAnswer>;
 
 /** GET / needs no authentication, works at every version of the server, and changes nothing. */
 const discovery: Operation = { method: 'GET', path: '/' };
@@ -128,3 +139,51 @@ function checkExists(endpoint: string, operation: Operation, minor: number): voi
     if (minor < paramSince) throw tooOld(endpoint, `${name}=${value}`, paramSince, minor, spokenBy(endpoint));
   }
 }
+
+/** The server refused the version, and no other version is acceptable. */
+function unsupported(endpoint: string, wanted: Wanted, spoken: MinorRange): VersionError {
+  const range = `1.${spoken.min} to 1.${spoken.max}`;
+  if (wanted.kind !== 'negotiated') {
+    return new VersionError(
+      'unsupported',
+      `The server at ${endpoint} speaks microversions ${range}, not ${wantedText(wanted)} as was asked for. Name one of ` +
+        'these, or none, so that client and server find the best.',
+      rangeOf(spoken),
+    );
+  }
+  const remedy =
+    wanted.newest < spoken.min ? 'The client is too old: use a newer one.' : 'The server is too old: upgrade it.';
+  return new VersionError(
+    'unsupported',
+    `The server at ${endpoint} speaks microversions ${range}, this client ${wantedText(wanted)}: none in common. ${remedy}`,
+    rangeOf(spoken),
+  );
+}
+
+/** The server ignored the version, and 1.0 is not acceptable. */
+const withoutMicroversions = (endpoint: string, wanted: Wanted): VersionError =>
+  new VersionError(
+    'no microversions',
+    `The server at ${endpoint} knows no microversions, so that it cannot be used with ${wantedText(wanted)} as was asked ` +
+      'for. Ask for none, which goes on with 1.0, or upgrade the server.',
+  );
+
+/** The operation or parameter exists only from a newer version on. */
+function tooOld(endpoint: string, what: string, since: number, minor: number, spoken?: Spoken): VersionError {
+  const remedy =
+    typeof spoken === 'object' && spoken.max >= since
+      ? `The server speaks up to 1.${spoken.max}: ask for 1.${since} or newer, or name no version.`
+      : `Leave it out, or use a server that speaks 1.${since}.`;
+  return new VersionError(
+    'too old',
+    `${what} needs microversion 1.${since}, and ${endpoint} is spoken to in 1.${minor}. ${remedy}`,
+    rangeOf(spoken),
+  );
+}
+
+/** The operation existed only up to an older version. */
+const tooNew = (endpoint: string, what: string, until: number, minor: number): VersionError =>
+  new VersionError(
+    'unsupported',
+    `${what} ended with microversion 1.${until}, and ${endpoint} is spoken to in 1.${minor}. Ask for 1.${until}.`,
+  );

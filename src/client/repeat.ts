@@ -1,5 +1,5 @@
 import { ConnectionError } from './errors.ts';
-import { pause } from './pause.ts';
+import { pause } from './send.ts';
 
 /** How a request is repeated after a temporary failure. */
 export type RepeatOptions = {

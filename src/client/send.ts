@@ -1,11 +1,24 @@
-import { messageOf } from '../text/message_of.ts';
+import { messageOf } from '../text/print.ts';
 import { ConnectionError } from './errors.ts';
+
+/** Waits; in Node.js and in browsers. @throws the reason of the signal */
+export function pause(durationMs: number, signal?: AbortSignal): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  if (signal?.aborted) return Promise.reject(signal.reason);
+  const leave = () => reject(signal?.reason);
+  const timer = setTimeout(resolve, durationMs);
+  signal?.addEventListener('abort', leave, { once: true });
+  return promise.finally(() => {
+    clearTimeout(timer);
+    signal?.removeEventListener('abort', leave);
+  });
+}
 
 /** The standard `fetch`, or a function that works like it. */
 export type Fetch = typeof globalThis.fetch;
 
 /** A request as it is sent. */
-export type WireRequest = {
+type WireRequest = {
   readonly method: string;
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;

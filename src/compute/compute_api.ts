@@ -2,14 +2,36 @@ import type { Logger } from 'pino';
 import type { Database } from '../../db/engine/connect.ts';
 import type { Config } from '../config/config.ts';
 import type { FleetKeeper } from '../fleet/keep/keeper.ts';
-import type { ServedApi } from '../http/dialect.ts';
-import { bindEndpoints } from '../rest/endpoint.ts';
-import { computeDialect } from './dialect.ts';
-import { openHeartbeats } from './heartbeats.ts';
-import { computeService } from './microversions.ts';
-import { retireSilentServices } from './retirement.ts';
-import { computeRoutes } from './routes.ts';
-import { openPaths } from './versions.ts';
+import type { Dialect, ServedApi } from '../http/dialect.ts';
+import { askedVersion, versionHeader } from '../http/microversion.ts';
+import { bindEndpoints, type Endpoint } from '../rest/endpoint.ts';
+import { ApiError } from '../rest/errors.ts';
+import { type Service, versionText } from '../rest/versions.ts';
+import type { Dependencies } from './dependencies.ts';
+import { openHeartbeats, retireSilentServices } from './heartbeats.ts';
+import { hypervisorEndpoints } from './hypervisors.ts';
+import { serviceEndpoints } from './services.ts';
+import { invalidBody } from './validation.ts';
+import { computeService, openPaths, since, versionEndpoints } from './versions.ts';
+
+/** There are no host aggregates here; `openstack hypervisor show` asks for their list, and fails without one. */
+export const hostAggregateEndpoints: readonly Endpoint<Dependencies>[] = [
+  {
+    method: 'GET',
+    path: '/compute/v2.1/os-aggregates',
+    since: since.firstVersion,
+    policy: 'os_compute_api:os-aggregates:index',
+    handle: () => ({ status: 200, json: { aggregates: [] } }),
+  },
+];
+
+/** All endpoints of the Compute API that are served. */
+export const computeRoutes: readonly Endpoint<Dependencies>[] = [
+  ...versionEndpoints,
+  ...serviceEndpoints,
+  ...hypervisorEndpoints,
+  ...hostAggregateEndpoints,
+];
 
 /** The Compute API, and what it does in the background. */
 export type ComputeApi = {
@@ -40,3 +62,72 @@ export function openComputeApi(dependencies: {
     close: retireSilentServices(database, retireAfter, logger),
   };
 }
+
+const novaVersionHeader = 'x-openstack-nova-api-version';
+
+/** How Nova's framework speaks: its headers, its faults, and what it says of versions. */
+export const computeDialect: Dialect = {
+  requestedMinor,
+  versionHeaders: (service, minor) => ({
+    [versionHeader]: `${service.type} ${versionText(service, minor)}`,
+    [novaVersionHeader]: versionText(service, minor),
+    vary: `${versionHeader}, ${novaVersionHeader}`,
+  }),
+  checkContentType: (contentType) => {
+    const mediaType = contentType.split(';')[0]?.trim() ?? '';
+    // A body without a media type is read as JSON.
+    if (mediaTypes.includes(mediaType)) return;
+    throw new ApiError(415, 'Unsupported Content-Type');
+  },
+  tooEarly: () => '',
+  malformedBody: () => 'Malformed request body',
+  invalidBody,
+  forbidden: (rule) => `Policy doesn't allow ${rule} to be performed.`,
+  renderError: (error) => {
+    const fault = { code: error.status, message: error.message || (explanations[error.status] ?? '') };
+    return {
+      status: error.status,
+      headers: { ...error.headers, 'content-type': 'application/json; charset=UTF-8' },
+      body: JSON.stringify({ [faultNames[error.status] ?? 'computeFault']: fault }),
+    };
+  },
+};
+
+const mediaTypes = ['', 'text/plain', 'application/json', 'application/vnd.openstack.compute+json'];
+
+const faultNames: Readonly<Record<number, string>> = {
+  400: 'badRequest',
+  401: 'unauthorized',
+  403: 'forbidden',
+  404: 'itemNotFound',
+  405: 'badMethod',
+  409: 'conflictingRequest',
+  413: 'overLimit',
+  415: 'badMediaType',
+  501: 'notImplemented',
+  503: 'serviceUnavailable',
+};
+
+/** The text of an error that has none of its own: webob's explanations. */
+const explanations: Readonly<Record<number, string>> = { 404: 'The resource could not be found.' };
+
+function requestedMinor(service: Service, headers: Headers): number {
+  const text = askedVersion(service.type, headers.get(versionHeader)) ?? lastOf(headers.get(novaVersionHeader));
+  if (text === undefined) return service.minMinor;
+  if (text === 'latest') return service.maxMinor;
+  const [, major, minor] = /^([1-9]\d*)\.([1-9]\d*|0)$/.exec(text) ?? [];
+  if (major === undefined || minor === undefined) {
+    throw new ApiError(400, `API Version String ${text} is of invalid format. Must be of format MajorNum.MinorNum.`);
+  }
+  if (Number(major) !== service.major || Number(minor) < service.minMinor || Number(minor) > service.maxMinor) {
+    const [min, max] = [service.minMinor, service.maxMinor].map((each) => versionText(service, each));
+    throw new ApiError(406, `Version ${text} is not supported by the API. Minimum is ${min} and maximum is ${max}.`);
+  }
+  return Number(minor);
+}
+
+/**
+ * The version that Nova's own header asks for: the last one of several. Unlike Placement, Nova refuses a value that is
+ * no version.
+ */
+const lastOf = (header: string | null): string | undefined => header?.split(',').at(-1)?.trim() || undefined;

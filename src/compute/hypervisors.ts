@@ -2,6 +2,7 @@ import type * as v from 'valibot';
 import { countHostedConsumers, readHostedConsumers } from '../../db/statements/services/read_hosted_consumers.ts';
 import type { Fleet } from '../fleet/model/fleet.ts';
 import type { Provider } from '../fleet/model/provider.ts';
+import { isUuidLike, normalUuid } from '../placement/uuid.ts';
 import type { Answer, ApiRequest, Endpoint } from '../rest/endpoint.ts';
 import { ApiError, badRequest, notFound } from '../rest/errors.ts';
 import { text } from '../rest/json_schema.ts';
@@ -9,11 +10,16 @@ import { listInTurns } from '../rest/made_in_turns.ts';
 import { bySince } from '../rest/versions.ts';
 import { likePattern } from '../text/like_pattern.ts';
 import type { Dependencies } from './dependencies.ts';
-import { type Hypervisor, membersOf, readHypervisors } from './hypervisor.ts';
-import { nextPage, pageOf } from './hypervisor_pages.ts';
-import { hypervisorDetail, hypervisorStatistics, hypervisorView } from './hypervisor_view.ts';
-import { since } from './microversions.ts';
+import {
+  type Hypervisor,
+  hypervisorDetail,
+  hypervisorStatistics,
+  hypervisorView,
+  membersOf,
+  readHypervisors,
+} from './hypervisor.ts';
 import { hostName, integerId, readQuery, readUuid, truth } from './validation.ts';
+import { since } from './versions.ts';
 
 // Routes
 
@@ -217,3 +223,45 @@ const answerWith = async (
   status: 200,
   ...(await listInTurns(request, 'hypervisors', hypervisors, (view) => JSON.stringify(view()), more)),
 });
+
+type Page = {
+  readonly hypervisors: readonly Hypervisor[];
+  /** The last hypervisor of a full page: more may follow. */
+  readonly next: Hypervisor | undefined;
+};
+
+/**
+ * Up to `limit` hypervisors that follow the one of the marker, which is a UUID or an integer id.
+ *
+ * @param asked.limit digits
+ * @throws ApiError 400 where the marker names no hypervisor.
+ */
+function pageOf(
+  hypervisors: readonly Hypervisor[],
+  asked: { readonly limit: string | undefined; readonly marker: string | undefined; readonly maxLimit: number },
+): Page {
+  const size = Math.min(asked.maxLimit, asked.limit === undefined ? asked.maxLimit : Number(asked.limit));
+  const start = asked.marker === undefined ? 0 : placeOf(hypervisors, asked.marker) + 1;
+  const page = hypervisors.slice(start, start + size);
+  return { hypervisors: page, next: page.length === size ? page.at(-1) : undefined };
+}
+
+function placeOf(hypervisors: readonly Hypervisor[], marker: string): number {
+  const uuid = isUuidLike(marker) ? normalUuid(marker) : undefined;
+  const id = uuid === undefined ? integerId(marker) : undefined;
+  const place = hypervisors.findIndex(({ root }) => root.uuid === uuid || root.id === id);
+  if (place === -1) throw badRequest(`marker [${marker}] not found`);
+  return place;
+}
+
+/**
+ * The link to the page that follows a hypervisor: the same query with another marker, its parameters in the order of
+ * their names.
+ */
+function nextPage(request: ApiRequest, detailed: boolean, { root }: Hypervisor) {
+  const marker = String(request.version >= since.uuids ? root.uuid : root.id);
+  const query = new URLSearchParams({ ...Object.fromEntries(request.query().entries), marker });
+  query.sort();
+  const path = `/compute/v2.1/os-hypervisors${detailed ? '/detail' : ''}`;
+  return { rel: 'next', href: `${request.origin}${request.prefix}${path}?${query}` };
+}

@@ -7,9 +7,9 @@ import { badRequest, notFound } from '../rest/errors.ts';
 import { object, oneOf } from '../rest/json_schema.ts';
 import { bySince } from '../rest/versions.ts';
 import type { Dependencies } from './dependencies.ts';
-import { since } from './microversions.ts';
-import { serviceView } from './service_view.ts';
+import { serviceView } from './services.ts';
 import { hostName, readUuid, shortText, truth } from './validation.ts';
+import { since } from './versions.ts';
 
 // Request schemas
 

@@ -1,5 +1,5 @@
 import { type Host, hostsOf, splitPort } from '../../db/engine/hosts.ts';
-import { messageOf } from '../text/message_of.ts';
+import { messageOf } from '../text/print.ts';
 import type { Reading } from './option_type.ts';
 
 // This splits a URL as SQLAlchemy does (sqlalchemy.engine.url): a password may hold any character except "@",

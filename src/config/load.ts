@@ -1,13 +1,13 @@
+import { existsSync } from 'node:fs';
+import { nearName } from '../text/strings.ts';
 import type { Config } from './config.ts';
 import { ConfigError } from './config_error.ts';
 import { deepFreeze } from './deep_freeze.ts';
 import { explain } from './explain.ts';
-import { findNearDatabase } from './near_database.ts';
-import { type Option, options } from './options.ts';
-import { type Found, findConfig, locate, type Surroundings } from './search.ts';
+import { groups, knownNames, type Option, options } from './options.ts';
+import { substitute } from './oslo_ini.ts';
+import { type ConfigFile, type Found, findConfig, locate, type Surroundings } from './search.ts';
 import { type Override, openSources, type Sources, type Written } from './sources.ts';
-import { substitute } from './substitution.ts';
-import { findWarnings } from './warnings.ts';
 
 /** An option with its value in effect, for messages and `--show-config`. */
 export type Setting = {
@@ -139,4 +139,105 @@ function assemble(settings: readonly Setting[]): Config {
   }
   // `optionSpecs` has exactly the keys of Config, and the type of each option reads the type of that key.
   return groups as unknown as Config;
+}
+
+const databaseUrl = /^\s*(?:mysql|mariadb|sqlite|postgres(?:ql)?)(?:\+\w+)?:\/\//i;
+
+/**
+ * The options of the files that probably should name the database, but are not `[placement_database] connection`: a
+ * misspelled option or section, or `[database] connection` as in the files of other services. Each is
+ * `placement.conf:2: [placement_database] conection`, without its value, which may have a password.
+ */
+function findNearDatabase(files: readonly ConfigFile[]): readonly string[] {
+  return files.flatMap(({ file, sections }) =>
+    [...sections].flatMap(([section, values]) =>
+      [...values].flatMap(([name, written]) => {
+        const last = written.at(-1);
+        if (last === undefined || !isNear(section, name, last.value)) return [];
+        return [`${file}:${last.line}: [${section}] ${name}`];
+      }),
+    ),
+  );
+}
+
+/**
+ * In a section of this service any database URL counts. In other sections the option must also be called `connection`
+ * or nearly so.
+ */
+function isNear(section: string, name: string, value: string): boolean {
+  const isNamed = nearName(name, ['connection']) !== undefined;
+  const ours = groups.has(section) ? section : nearName(section, groups);
+  if (ours === 'placement_database' && isNamed) return true;
+  return databaseUrl.test(value) && (ours !== undefined || isNamed);
+}
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/**
+ * One sentence for each setting that is probably a mistake, but no error.
+ *
+ * @param pluginGroup the section that `auth_section` names, which may have any name
+ */
+function findWarnings(
+  files: readonly ConfigFile[],
+  env: Environment,
+  settings: readonly Setting[],
+  pluginGroup: string,
+): readonly string[] {
+  return [
+    ...misspelledSections(files, pluginGroup),
+    ...misspelledOptions(files, pluginGroup),
+    ...misspelledVariables(env),
+    ...missingPolicyFile(settings),
+  ];
+}
+
+/**
+ * Real files have sections of many libraries. So only a name that is almost the name of one of our sections is
+ * reported.
+ */
+function misspelledSections(files: readonly ConfigFile[], pluginGroup: string): readonly string[] {
+  return files.flatMap(({ file, sections }) =>
+    [...sections.keys()].flatMap((section) => {
+      if (groups.has(section) || section === pluginGroup) return [];
+      const meant = nearName(section, groups);
+      return meant === undefined
+        ? []
+        : [`${file}: section [${section}] has no option of this service and is ignored. Did you mean [${meant}]?`];
+    }),
+  );
+}
+
+/** Reports only names that are almost the name of an option in the same section: libraries have other options there. */
+function misspelledOptions(files: readonly ConfigFile[], pluginGroup: string): readonly string[] {
+  return files.flatMap(({ file, sections }) =>
+    [...sections].flatMap(([section, values]) => {
+      const { known, meant } = knownNames(section === pluginGroup ? 'keystone_authtoken' : section);
+      return [...values].flatMap(([name, written]) => {
+        const near = known.has(name) ? undefined : nearName(name, meant);
+        if (near === undefined) return [];
+        return written.map(({ line }) => `${file}:${line}: [${section}] ${unknownOption(name, near)}`);
+      });
+    }),
+  );
+}
+
+function misspelledVariables(env: Environment): readonly string[] {
+  return Object.keys(env).flatMap((variable) => {
+    const [, section = '', name = ''] = /^OS_([A-Z_]+?)__([A-Z_]+)$/.exec(variable) ?? [];
+    const { known, meant } = knownNames(section === 'DEFAULT' ? section : section.toLowerCase());
+    const near = known.has(name.toLowerCase()) ? undefined : nearName(name, meant);
+    if (near === undefined) return [];
+    return [`environment: ${unknownOption(variable, `OS_${section}__${near.toUpperCase()}`)}`];
+  });
+}
+
+const unknownOption = (name: string, near: string): string =>
+  `${name} is no option of this service and is ignored. Did you mean ${near}?`;
+
+function missingPolicyFile(settings: readonly Setting[]): readonly string[] {
+  const setting = settings.find(({ option }) => option.group === 'oslo_policy' && option.name === 'policy_file');
+  if (!setting?.written?.texts.at(-1) || existsSync(String(setting.value))) return [];
+  const problem = 'there is no such file, so the default rules apply';
+  return [explain(setting.option, setting.written, problem, [String(setting.value)])];
 }

@@ -1,7 +1,7 @@
 import { parseShapes, ShapeError } from '../api/candidates/shapes.ts';
 import { placementService } from '../rest/microversions.ts';
 import { versionText, versionTexts } from '../rest/versions.ts';
-import { strip } from '../text/python_strip.ts';
+import { strip } from '../text/strings.ts';
 import { readDatabaseUrl } from './database_url.ts';
 
 /** The value of a text. An undefined `value` means the default. `problem` completes a line "option = value: ...". */

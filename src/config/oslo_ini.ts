@@ -1,8 +1,8 @@
-import { lstrip, rstrip, strip } from '../text/python_strip.ts';
+import { lstrip, rstrip, strip } from '../text/strings.ts';
 import { ConfigError } from './config_error.ts';
 
 /** One assignment: the value after quotes are removed and lines are joined, and the line of its key, counted from 1. */
-export type IniValue = { readonly value: string; readonly line: number };
+type IniValue = { readonly value: string; readonly line: number };
 
 /**
  * Section -> option -> its values in the order of the file. Section names are in lower case, except DEFAULT, because
@@ -83,3 +83,25 @@ function unquote(value: string): string {
   const first = value.at(0);
   return (first === '"' || first === "'") && value.endsWith(first) ? value.slice(1, -1) : value;
 }
+
+// Python's string.Template with oslo.config's names. Names may hold dots: `$name.` refers to the name "name.".
+const reference = /\$(?:(\$)|([_a-z][._a-z0-9]*)|\{([_a-z][._a-z0-9]*)\})/gi;
+
+/**
+ * Replaces `$option`, `${option}`, `$group.option` and `${group.option}`. `$$` and `\$` become a dollar sign. A name
+ * that `lookup` does not know stays as written, so that a `$` in a password is kept.
+ *
+ * @param lookup gets `option` or `group.option`.
+ */
+export function substitute(text: string, lookup: (name: string) => string | undefined): string {
+  return text
+    .replaceAll('\\$', () => '$$')
+    .replace(reference, (match, dollar: string | undefined, plain: string | undefined, braced: string | undefined) => {
+      if (dollar !== undefined) return '$';
+      const name = plain ?? braced;
+      return (name === undefined ? undefined : lookup(name)) ?? match;
+    });
+}
+
+/** Escapes a text so that `substitute` returns the original. It writes `\$`, because `$$` fails after a backslash. */
+export const escapeDollars = (text: string): string => text.replaceAll('$', () => '\\$');

@@ -1,8 +1,8 @@
-import { strip } from '../text/python_strip.ts';
+import { strip } from '../text/strings.ts';
 import { maskUrls } from './database_url.ts';
 import { sourceName } from './explain.ts';
 import type { LoadedConfig, Setting } from './load.ts';
-import { escapeDollars } from './substitution.ts';
+import { escapeDollars } from './oslo_ini.ts';
 
 /**
  * The text of `--show-config`: each option with its value in effect, and above it the purpose of the option and the

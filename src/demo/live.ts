@@ -1,5 +1,5 @@
 import { ConnectionError, isNotFound, type Placement } from '../client/index.ts';
-import { pause } from '../client/pause.ts';
+import { pause } from '../client/send.ts';
 import { newInstance, placeAll } from './instances.ts';
 
 /** The pause between two rounds, in milliseconds. */

@@ -7,7 +7,7 @@ import type { Outages } from '../log/outages.ts';
 import type { Metrics } from '../metrics/metrics.ts';
 import { ApiError, badRequest, conflict, errorCodes, notFoundWithoutVary } from '../rest/errors.ts';
 import { versionText } from '../rest/versions.ts';
-import { messageOf } from '../text/message_of.ts';
+import { messageOf } from '../text/print.ts';
 import { identifyAndLog } from './access_log.ts';
 import { bareResponse, respond } from './answer.ts';
 import type { Authentication } from './authentication.ts';

@@ -3,8 +3,8 @@ import { checkInPieces } from '../rest/check_in_pieces.ts';
 import { ApiError, badRequest } from '../rest/errors.ts';
 import { parseLongJson } from '../rest/long_json.ts';
 import { inPieces, type Turns } from '../rest/pieces.ts';
-import { messageOf } from '../text/message_of.ts';
-import { decodeUtf8 } from '../text/utf8.ts';
+import { messageOf } from '../text/print.ts';
+import { decodeUtf8 } from '../text/strings.ts';
 import type { Dialect } from './dialect.ts';
 
 /** The JSON body of a request. */

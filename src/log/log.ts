@@ -3,8 +3,7 @@ import { closeSync, fstatSync, openSync } from 'node:fs';
 import path from 'node:path';
 import { type DestinationStream, type Logger, pino } from 'pino';
 import type { Config } from '../config/config.ts';
-import { escapeControls, escapeControlsInJson } from '../text/controls.ts';
-import { messageOf } from '../text/message_of.ts';
+import { escapeControls, escapeControlsInJson, messageOf } from '../text/print.ts';
 import { type Entry, errorOf, messageText, osloLine } from './oslo_line.ts';
 
 /** Where a process logs to. */

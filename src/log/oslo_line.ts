@@ -1,5 +1,5 @@
 import type { Config } from '../config/config.ts';
-import { escapeControls } from '../text/controls.ts';
+import { escapeControls } from '../text/print.ts';
 
 /** The formats of lines, from oslo.log's options of the same names. */
 export type OsloFormats = Pick<

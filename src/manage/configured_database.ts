@@ -2,8 +2,7 @@ import type { Database } from '../../db/engine/connect.ts';
 import { withUsageRemedy } from '../../db/schema/privileges.ts';
 import type { Config } from '../config/config.ts';
 import { type ConfigFlags, loadConfig, printWarnings } from '../start/command_line.ts';
-import { databaseWarning } from '../start/database_warning.ts';
-import { openConfiguredDatabase } from '../start/open_database.ts';
+import { databaseWarning, openConfiguredDatabase } from '../start/database.ts';
 import { printError } from '../text/print.ts';
 
 /**

@@ -1,11 +1,11 @@
+import { readFileSync } from 'node:fs';
 import type { Command } from 'commander';
 import type { Database } from '../../db/engine/connect.ts';
-import { print } from '../text/print.ts';
+import { parseOsloIni, substitute } from '../config/oslo_ini.ts';
+import { messageOf, print } from '../text/print.ts';
 import { importDeployment } from './import/import_deployment.ts';
-import { openSource } from './import/source.ts';
-import type { SourceSettings } from './import/source_url.ts';
-import { showImport } from './import_progress.ts';
-import { findSource, type SourceFlags } from './import_source.ts';
+import { openSource, readSourceUrl, type SourceSettings } from './import/source.ts';
+import type { ImportReport } from './import/target.ts';
 
 /** Adds `import` to a program. */
 export function addImportCommand(program: Command, withDatabase: WithDatabase): void {
@@ -39,4 +39,84 @@ async function runImport(settings: SourceSettings, withDatabase: WithDatabase): 
   } finally {
     source.close();
   }
+}
+
+/** The flags that name the source of `placement-manage import`. */
+type SourceFlags = { readonly from?: string; readonly fromConfig?: string };
+
+/**
+ * The source that the flags name. If the URL has no password, that of the environment variable MYSQL_PWD is used.
+ *
+ * @returns `problem` without the URL, which may hold a password
+ * @throws Error if the configuration file cannot be read
+ */
+function findSource(
+  { from, fromConfig }: SourceFlags,
+  environment: Readonly<Record<string, string | undefined>>,
+): { readonly value: SourceSettings } | { readonly problem: string } {
+  if ((from === undefined) === (fromConfig === undefined)) return { problem: 'give either --from or --from-config' };
+  const url = from ?? readConnection(fromConfig ?? '');
+  if (url === undefined) return { problem: `${fromConfig} has no [placement_database] connection` };
+  const reading = readSourceUrl(url);
+  if ('problem' in reading) {
+    return {
+      problem: `${from === undefined ? `${fromConfig}: [placement_database] connection` : '--from'} ${reading.problem}`,
+    };
+  }
+  return { value: { ...reading.value, password: reading.value.password ?? environment.MYSQL_PWD } };
+}
+
+/** Reads the URL from the placement.conf of the deployment to import. */
+function readConnection(file: string): string | undefined {
+  let text: string;
+  try {
+    text = readFileSync(file, 'utf8');
+  } catch (error) {
+    throw new Error(`${file} cannot be read: ${messageOf(error)}.`, { cause: error });
+  }
+  const written = parseOsloIni(text, file).get('placement_database')?.get('connection')?.at(-1)?.value;
+  return written === undefined ? undefined : substitute(written, () => undefined);
+}
+
+/** A stream that shows the progress, such as standard output. */
+type Screen = { readonly isTTY?: boolean; readonly columns?: number; write(text: string): unknown };
+
+/** If the output is not a terminal, a table that takes long gets another line after this many milliseconds. */
+const lineEveryMs = 10_000;
+
+/**
+ * Shows the progress of an import: on a terminal as a bar, else as lines, at least one for each table that has rows.
+ */
+export function showImport(screen: Screen, now: () => number = Date.now): ImportReport {
+  let spokenAtMs = now();
+  const line = (text: string): void => {
+    screen.write(`${screen.isTTY ? eraseLine : ''}${text}\n`);
+    spokenAtMs = now();
+  };
+  return {
+    note: line,
+    progress: (table, done, total) => {
+      if (done === total) {
+        if (total > 0) line(`${table}: ${total} ${total === 1 ? 'row' : 'rows'}`);
+      } else if (screen.isTTY) {
+        screen.write(eraseLine + progressBar(table, done, total, screen.columns || 80));
+      } else if (now() - spokenAtMs >= lineEveryMs) {
+        line(`${table}: ${done} of ${total} rows`);
+      }
+    },
+  };
+}
+
+const eraseLine = '\r\x1b[2K';
+
+/** One line without its end: `allocations [=====>     ]  45% 45000 of 100000`, in `width` characters at most. */
+export function progressBar(table: string, done: number, total: number, width: number): string {
+  const part = done / total;
+  const label = `${table} [`;
+  const figures = `] ${`${Math.floor(part * 100)}%`.padStart(4)} ${done} of ${total}`;
+  // The last column stays free, because some terminals begin a new line after it.
+  const room = Math.min(40, width - 1 - label.length - figures.length);
+  if (room < 5) return `${table} ${done} of ${total}`.slice(0, Math.max(0, width - 1));
+  const filled = Math.floor(part * room);
+  return label + '='.repeat(filled) + (filled < room ? '>' : '') + ' '.repeat(Math.max(0, room - filled - 1)) + figures;
 }

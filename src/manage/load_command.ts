@@ -2,9 +2,9 @@ import type { Command } from 'commander';
 import type { Database } from '../../db/engine/connect.ts';
 import { syncStandardNames } from '../../db/schema/sync_standard_names.ts';
 import { print } from '../text/print.ts';
-import { showImport } from './import_progress.ts';
+import { showImport } from './import_command.ts';
 import { loadFile } from './load/load_file.ts';
-import { schemaProblem } from './schema_state.ts';
+import { schemaProblem } from './upgrade_checks.ts';
 
 /** Adds `load` to a program. */
 export function addLoadCommand(

@@ -1,7 +1,7 @@
 import type { OnlineMigration, Progress } from '../../db/online/online_migration.ts';
 import { runBatch } from '../../db/online/run.ts';
-import { messageOf } from '../text/message_of.ts';
-import { centredTable } from './boxed_table.ts';
+import { messageOf } from '../text/print.ts';
+import { centredTable } from './upgrade_report.ts';
 
 /**
  * A batch of this size takes about 20 ms. During that time requests may wait for locks on its rows. With upstream's

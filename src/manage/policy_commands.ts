@@ -6,8 +6,8 @@ import type { PolicySettings } from '../access/policy/read_files.ts';
 import { findRule, type Rule, type Rules } from '../access/policy/rules.ts';
 import { type Identity, noIdentity } from '../rest/identity.ts';
 import { addCommandGroup } from '../start/command_line.ts';
-import { nearName } from '../text/near_name.ts';
 import { print, printError } from '../text/print.ts';
+import { nearName } from '../text/strings.ts';
 
 /** The flags of `policy check`: they describe the token and the target of a request. */
 type CheckFlags = {

@@ -5,7 +5,7 @@ import { migrationNames } from '../../db/schema/migration_names.ts';
 import { readRevision } from '../../db/schema/revision.ts';
 import { refuseUnwatchedTables } from '../../db/schema/watched_tables.ts';
 import type { Config } from '../config/config.ts';
-import { describeDatabase } from '../start/describe_database.ts';
+import { describeDatabase } from '../start/database.ts';
 import { printError } from '../text/print.ts';
 
 /**

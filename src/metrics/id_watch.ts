@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import type { Database } from '../../db/engine/connect.ts';
 import { type IdUse, idProblem, readIdUse } from '../../db/schema/id_sequences.ts';
 import type { Outages } from '../log/outages.ts';
-import { atIntervals } from './at_intervals.ts';
+import { atIntervals } from './gathering.ts';
 
 /** How far the ids of each table are used, as it is known in this process. */
 export type IdWatch = {

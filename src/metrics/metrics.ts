@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import { Counter, Gauge, Histogram, Registry } from 'prom-client';
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { Database } from '../../db/engine/connect.ts';
 import type { KeystoneObserver } from '../access/keystone/authenticate.ts';
 import { parseShapes } from '../api/candidates/shapes.ts';
@@ -11,18 +11,13 @@ import type { FleetKeeper } from '../fleet/keep/keeper.ts';
 import type { Fleet } from '../fleet/model/fleet.ts';
 import type { ApiError } from '../rest/errors.ts';
 import { inPieces, openTurns, type Pieces } from '../rest/pieces.ts';
-import { atIntervals } from './at_intervals.ts';
-import { capacityText } from './capacity.ts';
-import { type Gathering, textOf } from './gathering.ts';
+import { capacityText, shapeCapacityText } from './capacity.ts';
+import { atIntervals, type Gathering, textOf } from './gathering.ts';
 import type { IdWatch } from './id_watch.ts';
-import { registerKeystone } from './keystone.ts';
-import { processMetrics } from './process_metrics.ts';
-import { type RefusalReason, refusalReasons } from './refusal_reasons.ts';
-import { shapeCapacityText } from './shape_capacity.ts';
 import { registerState } from './state.ts';
 
 /** A request that was answered. */
-export type ObservedRequest = {
+type ObservedRequest = {
   readonly method: string;
   /**
    * The path of the endpoint with the names of its parameters, so that there are few; `none` if there is no such
@@ -215,3 +210,82 @@ function inTurns<Result>(work: Pieces<Result>): Result | Promise<Result> {
 
 const joined = (before: string, parts: readonly Buffer[], after: string): Buffer<ArrayBuffer> =>
   Buffer.concat([Buffer.from(before), ...parts, Buffer.from(after)]);
+
+const outcomes = ['accepted', 'unauthorized', 'unavailable', 'busy'] as const;
+
+/** Registers the metrics of a service that asks Keystone about tokens. */
+function registerKeystone(register: Registry): KeystoneObserver {
+  const registers = [register];
+  const attempts = new Counter({
+    name: 'placement_keystone_requests_total',
+    help: 'Requests to Keystone, each repetition as well, by the status of the answer; none where there was no answer.',
+    labelNames: ['status'],
+    registers,
+  });
+  const durations = new Histogram({
+    name: 'placement_keystone_request_duration_seconds',
+    help: 'Time from a request to Keystone to its answer, or until it was given up.',
+    buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
+    registers,
+  });
+  const decided = new Counter({
+    name: 'placement_keystone_decisions_total',
+    help: 'Requests that Keystone, or what is remembered of its answers, has decided about, by the outcome.',
+    labelNames: ['outcome'],
+    registers,
+  });
+  // So that the first one is a growth, which queries see.
+  for (const outcome of outcomes) decided.inc({ outcome }, 0);
+  for (const status of ['200', 'none']) attempts.inc({ status }, 0);
+  return {
+    attempted: ({ status, seconds }) => {
+      attempts.inc({ status: status === undefined ? 'none' : String(status) });
+      durations.observe(seconds);
+    },
+    decided: (outcome) => decided.inc({ outcome }),
+    countQueued: (size) => {
+      new Gauge({
+        name: 'placement_keystone_queue_length',
+        help: 'Questions that wait for their turn to be asked of Keystone.',
+        registers,
+        collect() {
+          this.set(size());
+        },
+      });
+    },
+  };
+}
+
+let ofProcess: Registry | undefined;
+
+/**
+ * The metrics of this process: memory, CPU time, garbage collection, the event loop. They are collected once in a process, whatever it
+ * opens: prom-client observes a process until it ends, and an observer keeps all that its registry refers to.
+ */
+function processMetrics(labels: Readonly<Record<string, string>>): Registry {
+  if (ofProcess === undefined) {
+    ofProcess = new Registry();
+    collectDefaultMetrics({ register: ofProcess });
+    // These are sums of series that also exist by type. They are gauges with names of counters, which promtool reports as errors.
+    for (const sum of ['handles', 'requests', 'resources']) ofProcess.removeSingleMetric(`nodejs_active_${sum}_total`);
+  }
+  ofProcess.setDefaultLabels(labels);
+  return ofProcess;
+}
+
+/** Why requests and connections are refused before the app gets them. Metrics have a series for each. */
+const refusalReasons = [
+  'malformed',
+  'head too long',
+  'late',
+  'host missing',
+  'several hosts',
+  'host or target invalid',
+  'tunnel',
+  'unknown expectation',
+  'plain HTTP',
+  'TLS on plain HTTP',
+  'TLS handshake',
+  'other host',
+] as const;
+export type RefusalReason = (typeof refusalReasons)[number];

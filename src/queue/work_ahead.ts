@@ -1,4 +1,5 @@
-import type { BatchOptions, Entry } from './queue.ts';
+import type { Entry } from './items.ts';
+import type { BatchOptions } from './queue.ts';
 
 /** The batch that is prepared while the one before it is performed, if there is one. */
 export type WorkAhead<Item, Waiting> = {

@@ -1,5 +1,5 @@
 import { isUuidLike } from '../placement/uuid.ts';
-import { strip } from '../text/python_strip.ts';
+import { strip } from '../text/strings.ts';
 import { ApiError, badRequest, errorCodes } from './errors.ts';
 import { since } from './microversions.ts';
 

@@ -1,5 +1,5 @@
 import type * as v from 'valibot';
-import { nearName } from '../text/near_name.ts';
+import { nearName } from '../text/strings.ts';
 
 type Issue = v.BaseIssue<unknown>;
 

@@ -1,5 +1,5 @@
 import { type AggregateFilter, aggregatesOf, parseTraits, type Query, type TraitFilter } from '../rest/query_string.ts';
-import { strip } from '../text/python_strip.ts';
+import { strip } from '../text/strings.ts';
 import { anyTree, type CandidateRequest, type RequestGroup } from './request.ts';
 
 /** One condition of a query, which can be dropped from it. */

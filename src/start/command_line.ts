@@ -4,10 +4,8 @@ import { ConfigError } from '../config/config_error.ts';
 import { type LoadedConfig, load } from '../config/load.ts';
 import type { Override } from '../config/sources.ts';
 import { version } from '../config/version.ts';
-import { escapeControlsInLines } from '../text/controls.ts';
-import { messageOf } from '../text/message_of.ts';
-import { nearName } from '../text/near_name.ts';
-import { printError } from '../text/print.ts';
+import { escapeControlsInLines, messageOf, printError } from '../text/print.ts';
+import { nearName } from '../text/strings.ts';
 
 /** The flags that tell a command where its configuration is. */
 export type ConfigFlags = { readonly configFile?: readonly string[]; readonly configDir?: readonly string[] };

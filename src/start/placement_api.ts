@@ -1,26 +1,24 @@
+import { execFile } from 'node:child_process';
 import path from 'node:path';
 import { Command } from 'commander';
 import type { Logger } from 'pino';
 import type { Config } from '../config/config.ts';
+import type { LoadedConfig } from '../config/load.ts';
 import type { Override } from '../config/sources.ts';
-import { isUnconfigured, withoutAuthentication } from '../config/unconfigured.ts';
 import { version } from '../config/version.ts';
 import { metricsAddress } from '../http/metrics_endpoint.ts';
 import { checkAddresses, type Listening, listen } from '../http/server/listen.ts';
 import { readTls, type Tls } from '../http/server/tls_files.ts';
-import { openLog } from '../log/log.ts';
-import { escapeControlsInLines } from '../text/controls.ts';
+import { type Log, openLog } from '../log/log.ts';
+import { escapeControlsInLines, print } from '../text/print.ts';
 import { addConfigFlags, type ConfigFlags, loadConfig, printWarnings, runCommand } from './command_line.ts';
-import { databaseWarning } from './database_warning.ts';
-import { describeDatabase } from './describe_database.ts';
+import { databaseWarning, describeDatabase } from './database.ts';
 import { exitCodeOf } from './exit_code.ts';
 import { giveBackMemory } from './give_back_memory.ts';
 import { renew } from './renew.ts';
 import { openService } from './service.ts';
-import { startLines } from './start_lines.ts';
 import { checkAuthentication, checkWorkers, exposureWarning, unconfiguredNotice } from './startup.ts';
 import { onStopSignal } from './stop_signal.ts';
-import { tellSystemd } from './systemd.ts';
 
 type Flags = ConfigFlags & {
   readonly host?: string;
@@ -139,6 +137,66 @@ async function serveAlone(config: Config, tls: Tls | undefined, logger: Logger):
 
 async function serveTogether(config: Config, tls: Tls | undefined, logger: Logger): Promise<Listening> {
   // Imported only here, since a process that serves alone does not need it.
-  const { serveByWorkers } = await import('../workers/serve.ts');
+  const { serveByWorkers } = await import('../workers/supervisor.ts');
   return serveByWorkers(config, { tls, program: workerProgram, logger });
 }
+
+/** What a start says: to the terminal or systemd, and into the log file where there is one. */
+export type StartLines = {
+  line(text: string): void;
+  /** @param printed those that were printed before the log was opened */
+  warnings(texts: readonly (string | undefined)[], printed: readonly string[]): void;
+  /** @throws the error itself, which the command prints */
+  failure(error: unknown): never;
+};
+
+/** Without a log file the log is on standard error, beside these lines. */
+export const startLines = ({ logger, isFile }: Pick<Log, 'logger' | 'isFile'>): StartLines => ({
+  line: (text) => {
+    print(text);
+    if (isFile) logger.info(text);
+  },
+  warnings: (texts, printed) => {
+    printWarnings(texts);
+    if (!isFile) return;
+    for (const text of [...printed, ...texts]) if (text !== undefined) logger.warn(text);
+  },
+  failure: (error) => {
+    if (isFile) logger.fatal({ err: error }, 'The start failed');
+    throw error;
+  },
+});
+
+/**
+ * If a systemd unit of Type=notify started this process, tells systemd that it is ready: `systemctl start` and
+ * `restart` wait for that. The program systemd-notify sends the message, because Node.js cannot send to such a socket.
+ * The unit must permit this with NotifyAccess=all.
+ *
+ * @param status the text that `systemctl status` shows
+ */
+export function tellSystemd(status: string, logger: Logger): void {
+  if (process.env.NOTIFY_SOCKET === undefined) return;
+  execFile('systemd-notify', ['--ready', `--status=${status}`], (err) => {
+    if (err !== null) logger.error({ reason: err.message }, 'systemd could not be told that the service is ready');
+  });
+}
+
+/**
+ * Whether nothing is configured: there is no file, and the environment has no option except DATABASE_URL. The service
+ * then runs without authentication, because there are no settings of Keystone. Flags of the command line do not count:
+ * they are for trying things out.
+ */
+export const isUnconfigured = ({ files, settings }: LoadedConfig): boolean =>
+  files.length === 0 &&
+  settings.every(({ written }) => {
+    if (written === undefined || written.source.from === 'command line') return true;
+    return written.source.from === 'environment' && written.source.variable === 'DATABASE_URL';
+  });
+
+/** The setting of a service without configuration, instead of upstream's default, keystone. */
+export const withoutAuthentication: Override = {
+  group: 'api',
+  name: 'auth_strategy',
+  text: 'noauth2',
+  flag: 'no configuration',
+};

@@ -21,19 +21,17 @@ import { type Authentication, byKeystone, withoutKeystone } from '../http/authen
 import { servesConsole } from '../http/console.ts';
 import { placementDialect } from '../http/dialect.ts';
 import type { HonoEnv } from '../http/exchange.ts';
-import { noteRefused } from '../http/note_refused.ts';
 import type { Refused } from '../http/server/refusals.ts';
 import { openOutages } from '../log/outages.ts';
 import { logSlowStatements } from '../log/slow_statements.ts';
 import type { Gathering } from '../metrics/gathering.ts';
 import { openIdWatch } from '../metrics/id_watch.ts';
-import { openMetrics } from '../metrics/metrics.ts';
+import { type Metrics, openMetrics } from '../metrics/metrics.ts';
 import { bindEndpoints } from '../rest/endpoint.ts';
 import { placementService } from '../rest/microversions.ts';
 import { type Service, upTo } from '../rest/versions.ts';
 import { openProviderWrites } from '../writes/provider_writes.ts';
-import { openConfiguredDatabase } from './open_database.ts';
-import { prepareDatabase } from './prepare_database.ts';
+import { openConfiguredDatabase, prepareDatabase } from './database.ts';
 
 // Parts that some configurations do not want. Only the others pay for them, with time of the start and memory.
 const keystoneParts = () => import('../access/keystone/authenticate.ts');
@@ -199,3 +197,11 @@ function authenticationBy(keystone: Keystone | undefined, settings: Config['keys
     delayed: settings.delayAuthDecision,
   });
 }
+
+/** Logs and counts what the server refuses before the app gets it, which logs and counts all else. */
+const noteRefused =
+  (logger: Logger, metrics: Metrics | undefined) =>
+  (refused: Refused): void => {
+    metrics?.refused(refused.reason);
+    logger.info(refused, 'refused');
+  };

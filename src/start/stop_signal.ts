@@ -1,5 +1,4 @@
-import { messageOf } from '../text/message_of.ts';
-import { printError } from '../text/print.ts';
+import { messageOf, printError } from '../text/print.ts';
 
 /** How long an orderly end may take. A supervisor of the process usually waits 30 s. */
 const patienceMs = 29_000;

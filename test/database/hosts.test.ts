@@ -5,7 +5,7 @@ import { after, before, suite, test } from 'node:test';
 import { sql } from 'kysely';
 import { type Database, openDatabase } from '../../db/engine/connect.ts';
 import { isUnavailable } from '../../db/engine/sqlstate.ts';
-import { describeDatabase } from '../../src/start/describe_database.ts';
+import { describeDatabase } from '../../src/start/database.ts';
 import { openService } from '../../src/start/service.ts';
 import { freePort } from '../free_port.ts';
 import { runToEnd } from '../manage/commands.ts';

@@ -3,7 +3,7 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { prepareDatabase } from '../../src/start/prepare_database.ts';
+import { prepareDatabase } from '../../src/start/database.ts';
 import { numbered, withDeployment, writeAll } from './deployment.ts';
 
 test('new rows get free ids after rows were copied without their sequences', async () => {

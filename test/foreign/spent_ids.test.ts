@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { checkUpgrade } from '../../src/manage/upgrade_checks.ts';
-import { prepareDatabase } from '../../src/start/prepare_database.ts';
+import { prepareDatabase } from '../../src/start/database.ts';
 import { claimOf, holder, withDeployment } from './deployment.ts';
 
 test('the upgrade check reports a table that runs out of ids, and after its remedy claims work again', async () => {

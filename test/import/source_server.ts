@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto';
 import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { openSource } from '../../src/manage/import/source.ts';
-import { readSourceUrl, type SourceSettings } from '../../src/manage/import/source_url.ts';
+import { openSource, readSourceUrl, type SourceSettings } from '../../src/manage/import/source.ts';
 import { type Mariadb, startMariadb } from './mariadb.ts';
 import { type Answer, startReplay } from './replay.ts';
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import { parseShapes } from '../../src/api/candidates/shapes.ts';
-import { atIntervals } from '../../src/metrics/at_intervals.ts';
-import { shapeCapacityText } from '../../src/metrics/shape_capacity.ts';
+import { shapeCapacityText } from '../../src/metrics/capacity.ts';
+import { atIntervals } from '../../src/metrics/gathering.ts';
 import type { ApiError } from '../../src/rest/errors.ts';
 import { nodeAt, rowsOf, stockOf } from '../candidates/topology.ts';
 import { anyEngine } from '../engines.ts';

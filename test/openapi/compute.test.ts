@@ -1,8 +1,8 @@
 /** openapi-compute.yaml has the routes of the service at exactly their versions, and can be read at each of them. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { computeService } from '../../src/compute/microversions.ts';
-import { computeRoutes } from '../../src/compute/routes.ts';
+import { computeRoutes } from '../../src/compute/compute_api.ts';
+import { computeService } from '../../src/compute/versions.ts';
 import { checkComputeExchange } from './compute_exchange.ts';
 import { contractFor, operations, validator } from './contract.ts';
 import { computeDocument, exists, isObject, type Json, objectAt, referenced } from './document.ts';

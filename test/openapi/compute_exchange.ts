@@ -1,5 +1,5 @@
 /** Checks one request to the registry of services, and its answer, against openapi-compute.yaml. */
-import { computeService } from '../../src/compute/microversions.ts';
+import { computeService } from '../../src/compute/versions.ts';
 import { contractFor, validator } from './contract.ts';
 import { computeDocument, isObject, objectAt } from './document.ts';
 import type { Exchange } from './exchange.ts';

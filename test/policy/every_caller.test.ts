@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
 import { routes } from '../../src/api/routes.ts';
-import { computeRoutes } from '../../src/compute/routes.ts';
+import { computeRoutes } from '../../src/compute/compute_api.ts';
 import type { PlacementService } from '../../src/start/service.ts';
 import { anyEngine } from '../engines.ts';
 import { settingsFor, withStandIn } from '../keystone/stand_in.ts';

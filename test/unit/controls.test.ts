@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
-import { escapeControls, escapeControlsInJson, escapeControlsInLines } from '../../src/text/controls.ts';
+import { escapeControls, escapeControlsInJson, escapeControlsInLines } from '../../src/text/print.ts';
 import { harmful, hasHarmful } from '../harmful_characters.ts';
 
 test('each of them is escaped, in a part of a line and in lines', () => {

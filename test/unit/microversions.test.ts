@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { changes as computeChanges, computeService, since as sinceOfCompute } from '../../src/compute/microversions.ts';
+import { changes as computeChanges, computeService, since as sinceOfCompute } from '../../src/compute/versions.ts';
 import { changes, placementService, since } from '../../src/rest/microversions.ts';
 import { bySince, sinceOf, upTo, versionText, versionTexts } from '../../src/rest/versions.ts';
 

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { nearName } from '../../src/text/near_name.ts';
+import { nearName } from '../../src/text/strings.ts';
 
 /** The number of letters that are added, removed, replaced or swapped with their neighbour, by recursion. */
 function distance(from: string, to: string, replacing: number): number {

@@ -4,8 +4,8 @@ import { createServer as createTlsServer } from 'node:https';
 import net, { type AddressInfo } from 'node:net';
 import { test } from 'node:test';
 import tls from 'node:tls';
-import { takeConnections } from '../../src/workers/connections.ts';
 import type { FromWorker } from '../../src/workers/messages.ts';
+import { takeConnections } from '../../src/workers/worker.ts';
 import { selfSigned } from '../keystone/certificate.ts';
 import { until } from '../until.ts';
 

@@ -1,5 +1,5 @@
 import type { Identity, ServiceIdentity } from '../../rest/identity.ts';
-import { messageOf } from '../../text/message_of.ts';
+import { messageOf } from '../../text/print.ts';
 import { type Access, isAccessAllowed } from './access_rules.ts';
 import { KeystoneBusy, openKeystoneQueue, QuestionAbandoned } from './queue.ts';
 import { openServiceToken } from './service_token.ts';

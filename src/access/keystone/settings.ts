@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import type { Config } from '../../config/config.ts';
-import { messageOf } from '../../text/message_of.ts';
+import { messageOf } from '../../text/print.ts';
 
 /** `[keystone_authtoken]` */
 export type KeystoneSettings = Config['keystoneAuthtoken'];

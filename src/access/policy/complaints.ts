@@ -1,4 +1,4 @@
-import { nearName } from '../../text/near_name.ts';
+import { nearName } from '../../text/strings.ts';
 import { referredRules } from './evaluate.ts';
 import { firstOf } from './first_of.ts';
 import { allDefaults, type Rules } from './rules.ts';

@@ -1,6 +1,6 @@
 import { ConfigError } from '../../config/config_error.ts';
 import type { Identity } from '../../rest/identity.ts';
-import { messageOf } from '../../text/message_of.ts';
+import { messageOf } from '../../text/print.ts';
 import type { Values } from './evaluate.ts';
 import { findPolicyFiles, type PolicyFiles, type PolicySettings, readRules } from './read_files.ts';
 import { decide, type Rules } from './rules.ts';

@@ -1,6 +1,6 @@
 import { lstatSync, readdirSync, readFileSync, type Stats, statSync } from 'node:fs';
 import path from 'node:path';
-import { messageOf } from '../../text/message_of.ts';
+import { messageOf } from '../../text/print.ts';
 import { ruleComplaints } from './complaints.ts';
 import { parsePolicyFile } from './parse_file.ts';
 import { assembleRules, type FileRule, type RuleSettings, type Rules } from './rules.ts';

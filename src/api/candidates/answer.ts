@@ -8,7 +8,7 @@ import { roundsPerLook, type Turns } from '../../rest/pieces.ts';
 import { exactNumber } from '../../rest/python_numbers.ts';
 import { type Candidate, takenByProvider } from '../../search/candidate.ts';
 import type { CandidateRequest } from '../../search/request.ts';
-import { asciiJson } from '../../text/ascii_json.ts';
+import { asciiJson } from '../../text/strings.ts';
 import { jsonWriter, separator } from './json_writer.ts';
 import { candidatePatterns } from './patterns.ts';
 

@@ -15,7 +15,7 @@ import {
 import { checkQuery } from '../../rest/schema_check.ts';
 import { bySince, type Since } from '../../rest/versions.ts';
 import type { CandidateRequest, OrderKey, RequestGroup } from '../../search/request.ts';
-import { strip } from '../../text/python_strip.ts';
+import { strip } from '../../text/strings.ts';
 
 const string = v.optional(text());
 const limit = v.optional(text({ pattern: /^[1-9][0-9]*$/ }));

@@ -22,7 +22,7 @@ import { since } from '../../rest/microversions.ts';
 import type { Pieces, Turns } from '../../rest/pieces.ts';
 import { parseMemberOf, parseRequired, type Query } from '../../rest/query_string.ts';
 import { checkQuery, refuseRepeated } from '../../rest/schema_check.ts';
-import { asciiJson } from '../../text/ascii_json.ts';
+import { asciiJson } from '../../text/strings.ts';
 import { changesToken } from '../answer_headers.ts';
 import type { Dependencies } from '../dependencies.ts';
 import { checkMarker, nextLink, pageParameters, usualLimit } from '../pages.ts';

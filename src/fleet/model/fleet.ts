@@ -1,6 +1,6 @@
 import type { Changes } from '../../../db/fleet/read_changes.ts';
 import { type FleetPage, type NameRows, type ProviderRow, pageOf } from '../../../db/fleet/rows.ts';
-import { asciiJson } from '../../text/ascii_json.ts';
+import { asciiJson } from '../../text/strings.ts';
 import { Postings } from '../index/postings.ts';
 import { createTreeOrders, type TreeOrders } from '../index/tree_order.ts';
 import { createTreeRoom, type TreeRoom } from '../index/tree_room.ts';

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import type { RefusalReason } from '../../metrics/refusal_reasons.ts';
+import type { RefusalReason } from '../../metrics/metrics.ts';
 import { newRequestId, requestIdHeader } from '../exchange.ts';
 import type { Unanswered } from './connections.ts';
 

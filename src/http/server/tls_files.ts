@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { createSecureContext } from 'node:tls';
 import type { Config } from '../../config/config.ts';
 import { ConfigError } from '../../config/config_error.ts';
-import { messageOf } from '../../text/message_of.ts';
+import { messageOf } from '../../text/print.ts';
 
 /** A certificate chain and its key as PEM text. */
 export type Tls = { readonly cert: string; readonly key: string };

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { sql } from 'kysely';
+import { type RawBuilder, sql } from 'kysely';
 import type { Database } from '../../../db/engine/connect.ts';
 import { onlyRow } from '../../../db/engine/only_row.ts';
 import { analyzeTables } from '../../../db/schema/analyze_tables.ts';
@@ -13,15 +13,21 @@ import {
   readUnfinishedImport,
   type UnfinishedImport,
 } from '../../../db/schema/unfinished_import.ts';
-import { findBadData } from './bad_data.ts';
-import { findCaseTrouble } from './case_trouble.ts';
-import { copyTable } from './copy_table.ts';
-import { fingerprintSource, fingerprintTarget } from './fingerprint.ts';
-import type { ImportReport } from './import_report.ts';
-import { defaultPageSize } from './read_pages.ts';
-import type { Source } from './source.ts';
-import { readSourceSchema, type SourceTable } from './source_schema.ts';
-import { clearTables, inTransaction, lockTables, logChange, readContent, type Target } from './target.ts';
+import { type BadData, findBadData, rowsOf } from './bad_data.ts';
+import { type ColumnKind, type CopiedTable, copiedTables } from './copied_tables.ts';
+import { defaultPageSize, type RowKey, upTo } from './read_pages.ts';
+import type { Source, SourceRow } from './source.ts';
+import { readSourceSchema, type SourceSchema, type SourceTable, text } from './source_schema.ts';
+import {
+  clearTables,
+  copyTable,
+  type ImportReport,
+  inTransaction,
+  lockTables,
+  logChange,
+  readContent,
+  type Target,
+} from './target.ts';
 
 /** How many rows each table has after the import. */
 export type Imported = Readonly<Record<string, number>>;
@@ -156,3 +162,139 @@ async function verify(source: Source, target: Target, tables: readonly SourceTab
   const remedy = 'Another client has written to the target. Stop it, and run the same command again: it starts over.';
   throw new Error([`The copy is not what the source holds. ${remedy}`, ...problems].join('\n'));
 }
+
+/**
+ * The number of rows, and the sum of 32 bits of each row's MD5. Two tables with the same values have the same
+ * fingerprint.
+ */
+type Fingerprint = { readonly count: number; readonly sum: string };
+
+/** @param last only rows up to this key are counted; if it is undefined, all rows */
+async function fingerprintSource(
+  source: Source,
+  { table, exists, expressions }: SourceTable,
+  last?: RowKey,
+): Promise<Fingerprint> {
+  if (!exists) return { count: 0, sum: '0' };
+  const values = Object.values(table.columns).map((kind, place) => {
+    const value = expressions[place] ?? 'null';
+    return `coalesce(${kind === 'ratio' ? thousandths.mysql(value) : value}, '~')`;
+  });
+  const digest = `conv(left(md5(concat_ws('|', ${values.join(', ')})), 8), 16, 10)`;
+  const { condition, values: parameters } = upTo(table.key, last);
+  const [row] = await source.query(
+    `select count(*), coalesce(sum(cast(${digest} as unsigned)), 0) from ${table.name} t where ${condition}`,
+    parameters,
+  );
+  return { count: Number(row?.[0]), sum: row?.[1] ?? '0' };
+}
+
+/** The fingerprint of all rows in the target. */
+async function fingerprintTarget({ kysely }: Target, table: CopiedTable): Promise<Fingerprint> {
+  const values = Object.entries(table.columns).map(
+    ([column, kind]) => sql`coalesce(${inTarget[kind](sql.ref(`t.${column}`))}, '~')`,
+  );
+  const { rows } = await sql<Fingerprint>`
+    select count(*)::integer as count, coalesce(sum(
+      ('x' || left(md5(convert_to(concat_ws('|', ${sql.join(values)}), 'UTF8')), 8))::bit(32)::bigint), 0)::text as sum
+    from ${sql.table(table.name)} t`.execute(kysely);
+  return rows[0] ?? { count: 0, sum: '0' };
+}
+
+/** The two databases print fractions differently, but integers the same. No meaningful ratio is above 1e9. */
+const thousandths = {
+  mysql: (value: string): string => `cast(floor(least(${value} + 0, 1e9) * 1000) as signed)`,
+  postgresql: (column: RawBuilder<unknown>) => sql`floor(least(${column}, 1e9) * 1000)::bigint::text`,
+};
+
+const inTarget: Readonly<Record<ColumnKind, (column: RawBuilder<unknown>) => RawBuilder<unknown>>> = {
+  integer: (column) => sql`${column}::text`,
+  text: (column) => column,
+  uuid: (column) => column,
+  ratio: thousandths.postgresql,
+  time: (column) => sql`to_char(${column}, 'YYYY-MM-DD HH24:MI:SS.US')`,
+};
+
+/** Texts of which clients know one spelling, and MySQL mostly finds any. */
+const names: readonly (readonly [table: CopiedTable['name'], column: string])[] = [
+  ['resource_providers', 'name'],
+  ['projects', 'external_id'],
+  ['users', 'external_id'],
+];
+
+const uuids = copiedTables.flatMap(({ name, columns }) =>
+  Object.keys(columns).flatMap((column) => (columns[column] === 'uuid' ? [[name, column] as const] : [])),
+);
+
+const inSmallLetters = (column: string): string => `lower(${text(`t.${column}`)})`;
+
+/**
+ * Finds what changes because PostgreSQL compares texts with their case, and most databases of MySQL do not. UUIDs are copied in small
+ * letters, names as they are.
+ */
+async function findCaseTrouble(source: Source, { has, tellsCase }: SourceSchema): Promise<BadData> {
+  const problems: string[] = [];
+  const warnings: string[] = [];
+  const isThere = ([table, column]: readonly [string, string]): boolean => has(table, column);
+  for (const [table, column] of uuids.filter(isThere)) {
+    // Allocations have the UUID of their consumer many times.
+    const isApart = column === 'consumer_id' ? `count(distinct t.${column}) > 1` : 'count(*) > 1';
+    const alike = tellsCase(table, column) ? await findAlike(source, table, column, isApart) : undefined;
+    if (alike !== undefined) problems.push(`${alike}, and this service takes them for one. ${mend}`);
+    const capitals = await findCapitals(source, table, column);
+    if (capitals !== undefined) warnings.push(`${capitals}. They are copied in small letters.`);
+  }
+  if (tellsCase('consumers', 'uuid') || tellsCase('allocations', 'consumer_id')) {
+    problems.push(...(await findStrangers(source)));
+  }
+  for (const [table, column] of names.filter(isThere)) {
+    const found = tellsCase(table, column)
+      ? await findAlike(source, table, column, 'count(*) > 1')
+      : await findCapitals(source, table, column);
+    if (found === undefined) continue;
+    warnings.push(
+      tellsCase(table, column)
+        ? `${found}. They are copied as they are.`
+        : `${found}. MySQL finds them in any spelling, this service only in that one.`,
+    );
+  }
+  return { problems, warnings };
+}
+
+const mend = 'Mend the source: delete all but one of them by OpenStack Placement.';
+
+/** Values that differ from others only by case. */
+async function findAlike(source: Source, table: string, column: string, having: string): Promise<string | undefined> {
+  const [row] = await source.query(
+    `select count(*), min(small) from (select ${inSmallLetters(column)} as small from ${table} t group by small having ${having}) ` +
+      'as alike',
+  );
+  return isNone(row)
+    ? undefined
+    : `${table}: several values of ${column} differ only by upper and lower case (such as ${row?.[1]})`;
+}
+
+/** Values with capital letters. */
+async function findCapitals(source: Source, table: string, column: string): Promise<string | undefined> {
+  const [row] = await source.query(
+    `select count(*), min(${text(`t.${column}`)}) from ${table} t ` +
+      `where cast(${text(`t.${column}`)} as binary) <> cast(${inSmallLetters(column)} as binary)`,
+  );
+  return isNone(row) ? undefined : `${rowsOf(table, row)} capital letters in ${column} (such as ${row?.[1]})`;
+}
+
+/** Allocations whose consumer has no record, only one in another spelling, which the source takes for another consumer. */
+async function findStrangers(source: Source): Promise<readonly string[]> {
+  const [row] = await source.query(
+    `select count(*), min(small) from (select small from (select ${inSmallLetters('uuid')} as small from consumers t
+      union all select distinct ${inSmallLetters('consumer_id')} from allocations t left join consumers c on c.uuid = t.consumer_id
+      where c.uuid is null) as each_one group by small having count(*) > 1) as alike`,
+  );
+  if (isNone(row)) return [];
+  return [
+    `allocations: consumers without a record differ from others only by upper and lower case (such as ${row?.[1]}), and this service ` +
+      `takes them for one. ${mend}`,
+  ];
+}
+
+const isNone = (row: SourceRow | undefined): boolean => Number(row?.[0]) === 0;

@@ -2,7 +2,21 @@ import { sql } from 'kysely';
 import type { Database } from '../../../db/engine/connect.ts';
 import { standardResourceClasses } from '../../../db/schema/standard_resource_classes.ts';
 import { standardTraits } from '../../../db/schema/standard_traits.ts';
-import { type CopiedTable, copiedTables } from './copied_tables.ts';
+import { recordCopied } from '../../../db/schema/unfinished_import.ts';
+import { insertRows } from '../../../db/statements/insert_rows.ts';
+import { messageOf } from '../../text/print.ts';
+import { type ColumnKind, type CopiedTable, copiedTables } from './copied_tables.ts';
+import { countRows, type Page, type RowKey, readPages } from './read_pages.ts';
+import type { Source } from './source.ts';
+import type { SourceTable } from './source_schema.ts';
+
+/** Receives the progress of an import. */
+export type ImportReport = {
+  /** Reports one line about an event. */
+  note(line: string): void;
+  /** Reports that `done` rows of a table are copied. The last call for a table has `done` equal to `total`. */
+  progress(table: string, done: number, total: number): void;
+};
 
 /** A connection or transaction of the database that receives the import. */
 export type Target = Pick<Database, 'kysely'>;
@@ -48,11 +62,7 @@ export async function readContent({ kysely }: Target): Promise<readonly string[]
  *
  * @param use runs within the transaction, which locks the table against other writes
  */
-export async function withoutTriggers(
-  { kysely }: Target,
-  { name }: CopiedTable,
-  use: () => Promise<void>,
-): Promise<void> {
+async function withoutTriggers({ kysely }: Target, { name }: CopiedTable, use: () => Promise<void>): Promise<void> {
   await sql`alter table ${sql.table(name)} disable trigger user`.execute(kysely);
   await use();
   await sql`alter table ${sql.table(name)} enable trigger user`.execute(kysely);
@@ -69,7 +79,7 @@ export async function logChange({ kysely }: Target): Promise<void> {
 /**
  * Providers can be written in any order within the transaction, because a parent may have a higher id than its child.
  */
-export async function withLooseLinks({ kysely }: Target, use: () => Promise<void>): Promise<void> {
+async function withLooseLinks({ kysely }: Target, use: () => Promise<void>): Promise<void> {
   const { rows } = await sql<{ name: string }>`
     select conname as name from pg_constraint where contype = 'f' and conrelid = 'resource_providers'::regclass
       and confrelid = conrelid`.execute(kysely);
@@ -83,3 +93,66 @@ export async function withLooseLinks({ kysely }: Target, use: () => Promise<void
   await sql`set constraints all immediate`.execute(kysely);
   await alterAll('not deferrable');
 }
+
+/**
+ * Copies the rows of a table that come after a key. Each page is written in one transaction, together with the key that
+ * the copy has reached. Providers refer to each other, so all of them are written in a single transaction.
+ *
+ * @throws Error that names the table if a row cannot be stored
+ */
+export async function copyTable(
+  source: Source,
+  target: Target,
+  table: SourceTable,
+  after: RowKey | undefined,
+  report: ImportReport,
+  pageSize: number,
+): Promise<void> {
+  const { name } = table.table;
+  const total = await countRows(source, table);
+  let done = total - (await countRows(source, table, after));
+  const copyPages = async (use: (page: Page) => Promise<void>): Promise<void> => {
+    for await (const page of readPages(source, table, after, pageSize)) {
+      await use(page);
+      done += page.rows.length;
+      report.progress(name, done, total);
+    }
+  };
+  report.progress(name, done, total);
+  const write = (transaction: Target, page: Page): Promise<void> => writePage(transaction, table.table, page);
+  if (name === 'resource_providers') {
+    await inTransaction(target, (transaction) =>
+      withoutTriggers(transaction, table.table, () =>
+        withLooseLinks(transaction, () => copyPages((page) => write(transaction, page))),
+      ),
+    );
+  } else {
+    await copyPages((page) =>
+      inTransaction(target, (transaction) => withoutTriggers(transaction, table.table, () => write(transaction, page))),
+    );
+  }
+}
+
+async function writePage(target: Target, { name, columns }: CopiedTable, { rows, last }: Page): Promise<void> {
+  const ofRows = Object.entries(columns).map(([column, kind], place) => ({
+    name: column,
+    type: sqlTypes[kind],
+    values: rows.map((row) => row[place] ?? null),
+  }));
+  try {
+    await insertRows(target, name, ofRows);
+  } catch (error) {
+    throw new Error(`The rows of ${name} up to ${last.join(', ')} cannot be stored: ${messageOf(error)}.`, {
+      cause: error,
+    });
+  }
+  await recordCopied(target, name, last);
+}
+
+const sqlTypes: Readonly<Record<ColumnKind, string>> = {
+  integer: 'integer',
+  text: 'text',
+  uuid: 'text',
+  ratio: 'double precision',
+  time: 'timestamp',
+};

@@ -6,7 +6,7 @@ import { normalUuid } from '../../placement/uuid.ts';
 import { ApiError } from '../../rest/errors.ts';
 import { keyed, list, object, text, uuidText } from '../../rest/json_schema.ts';
 import { checkValue } from '../../rest/schema_check.ts';
-import { messageOf } from '../../text/message_of.ts';
+import { messageOf } from '../../text/print.ts';
 
 /** A provider of a file, with its parts. */
 export type FileProvider = {

@@ -3,7 +3,7 @@ import { suite, test } from 'node:test';
 import fc from 'fast-check';
 import { ConfigError } from '../../../src/config/config_error.ts';
 import { parseOsloIni } from '../../../src/config/oslo_ini.ts';
-import { strip } from '../../../src/text/python_strip.ts';
+import { strip } from '../../../src/text/strings.ts';
 
 const parse = (text: string): unknown =>
   Object.fromEntries(

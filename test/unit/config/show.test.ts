@@ -3,8 +3,8 @@ import path from 'node:path';
 import { suite, test } from 'node:test';
 import fc from 'fast-check';
 import { options } from '../../../src/config/options.ts';
+import { escapeDollars } from '../../../src/config/oslo_ini.ts';
 import { showConfig } from '../../../src/config/show.ts';
-import { escapeDollars } from '../../../src/config/substitution.ts';
 import { withConf, withPlace } from './place.ts';
 
 const shownLines = (text: string, env = {}): readonly string[] =>

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import { ConfigError } from '../../../src/config/config_error.ts';
-import { databaseWarning } from '../../../src/start/database_warning.ts';
-import { describeDatabase } from '../../../src/start/describe_database.ts';
+import { databaseWarning, describeDatabase } from '../../../src/start/database.ts';
 import { withConf, withPlace } from './place.ts';
 
 const conf = '/etc/placement/placement.conf';

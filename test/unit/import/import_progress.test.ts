@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { progressBar, showImport } from '../../../src/manage/import_progress.ts';
+import { progressBar, showImport } from '../../../src/manage/import_command.ts';
 
 test('the bar fits the terminal', () => {
   assert.equal(progressBar('allocations', 0, 200, 80), `allocations [>${' '.repeat(39)}]   0% 0 of 200`);

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { behind, upTo } from '../../../src/manage/import/key_order.ts';
+import { behind, upTo } from '../../../src/manage/import/read_pages.ts';
 
 test('rows after a key and up to it are compared column by column', () => {
   assert.deepEqual(behind(['id'], undefined), { condition: 'true', values: [] });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
-import { nameOfSource, readSourceUrl, type SourceSettings } from '../../../src/manage/import/source_url.ts';
+import { nameOfSource, readSourceUrl, type SourceSettings } from '../../../src/manage/import/source.ts';
 
 const plain: SourceSettings = {
   host: 'db.example.com',

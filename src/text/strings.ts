@@ -1,3 +1,33 @@
+/** JSON in which every character that is not ASCII is escaped, as upstream escapes them. */
+export const asciiJson = (value: unknown): string =>
+  JSON.stringify(value).replace(/[^ -~]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
+
+const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
+/**
+ * The text of bytes in UTF-8. A byte order mark stays in it: JSON may not begin with one (RFC 8259, 8.1).
+ *
+ * @throws TypeError for other bytes
+ */
+export const decodeUtf8 = (bytes: Uint8Array): string => decoder.decode(bytes);
+
+/*
+ * Python's str.strip(), by which upstream reads values. JavaScript's trim has another set of white space: without some
+ * control characters, and with the byte order mark.
+ */
+
+const blank = '[\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]';
+const leading = new RegExp(`^${blank}+`);
+// Without the look-behind, the time for a long run of blanks inside a text would grow by its square.
+const trailing = new RegExp(`(?<!${blank})${blank}+$`);
+
+/** Python's str.lstrip(). */
+export const lstrip = (text: string): string => text.replace(leading, '');
+/** Python's str.rstrip(). */
+export const rstrip = (text: string): string => text.replace(trailing, '');
+/** Python's str.strip(). */
+export const strip = (text: string): string => lstrip(rstrip(text));
+
 /** How many wrong letters a name may have: one in names of up to 7 letters, two in longer names. */
 const forgiven = (name: string): number => (name.length < 8 ? 1 : 2);
 
