@@ -129,7 +129,7 @@ export function openClaims(database: Database, fleet: FleetKeeper, options: Lost
 }
 
 /*
- * The locks that claims and deletions need, as keys for src/batching.
+ * The locks that claims and deletions need, as keys for src/queue.
  */
 
 const consumer = 'consumer ';

@@ -4,7 +4,6 @@ import { type ConsoleFiles, type Content, contentOf, openConsoleFiles } from '..
 import { isView } from '../console/views.ts';
 import { ApiError, notFoundWithoutVary } from '../rest/errors.ts';
 import type { HonoEnv } from './exchange.ts';
-import { isLoopback } from './own_hosts.ts';
 
 /**
  * What the pages may do: load files of this service and send requests to it. They run no scripts and have no styles but those of their
@@ -132,10 +131,3 @@ function pageOf(
 `),
   );
 }
-
-/**
- * Whether the console is served: as configured, or by default where noauth2 serves a loopback address. It is not in
- * console.ts, which a service without a console does not load.
- */
-export const servesConsole = ({ api, console }: Pick<Config, 'api' | 'console'>): boolean =>
-  console.enabled ?? (api.authStrategy === 'noauth2' && isLoopback(api.host));

@@ -104,3 +104,7 @@ export function networkOf(client: string | undefined): string {
   const zeros = after === undefined ? 0 : 8 - first.length - last.length;
   return `${[...first, ...Array.from({ length: zeros }, () => '0'), ...last].slice(0, 4).join(':')}::/64`;
 }
+
+/** Whether the console is served: as configured, or by default where noauth2 serves a loopback address. */
+export const servesConsole = ({ api, console }: Pick<Config, 'api' | 'console'>): boolean =>
+  console.enabled ?? (api.authStrategy === 'noauth2' && isLoopback(api.host));

@@ -18,9 +18,9 @@ const partOf: Readonly<Record<string, RegExp>> = {
   Keystone: /\/src\/access\/keystone\/(?!settings\.ts)/,
   'policy files': /\/node_modules\/yaml\//,
   'the text of migrations': /\/db\/schema\/migrations\//,
-  workers: /\/src\/workers\/(serve|supervisor|hand_over)\.ts/,
+  workers: /\/src\/workers\/(supervisor|hand_over)\.ts/,
   'the printed configuration': /\/src\/config\/show\.ts/,
-  'why nothing fits': /\/src\/candidates\/explanation\//,
+  'why nothing fits': /\/src\/search\/explanation\//,
   'the import': /\/src\/manage\/|\/node_modules\/mysql2\//,
 };
 
