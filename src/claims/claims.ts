@@ -59,7 +59,7 @@ const placedAsOne = 2;
  * whose guards prove that what the claims were judged by still holds (write_batch.ts). A claim that loses a guard goes
  * again with a later batch. While a batch with gangs is written, the next one is judged (judge_ahead.ts). A claim that
  * the known fleet does not allow goes again too, and is judged on a fresh fleet: only that may refuse it
- * (give_refusals.ts).
+ * (write_batch.ts).
  *
  * No two claims of a batch are for the same consumer: the later one must see what the earlier one wrote. A claim that
  * replaces inventories is a batch by itself, since other claims are judged by the inventories of the fleet.

@@ -51,7 +51,7 @@ export type PlacingOptions = {
 /** For a fresh fleet that shows no other claims, as in a dry run. */
 export const onCertainFleet: PlacingOptions = { isCertain: true, avoided: new Set() };
 
-/** The largest number of looks (work.ts) for one consumer: some 20 ms. */
+/** The largest number of looks (request.ts of the search) for one consumer: some 20 ms. */
 const looksOfOne = 400_000;
 /** The same for all consumers of a claim: some 50 ms, in which no other request is served. */
 const looksOfAll = 1_000_000;

@@ -12,11 +12,11 @@ const source = path.join(import.meta.dirname, '..', '..', 'src');
 /** Files whose inner generator functions are made once for a process, a fleet or a client, and not for each request. */
 const madeOnce = [
   'client/changes.ts',
-  'fleet/dense_set.ts',
-  'fleet/parts.ts',
-  'fleet/providers_by_id.ts',
-  'fleet/tree_order.ts',
-  'fleet/uuid_order.ts',
+  'fleet/index/postings.ts',
+  'fleet/index/tree_order.ts',
+  'fleet/index/uuid_order.ts',
+  'fleet/model/parts.ts',
+  'fleet/model/providers_by_id.ts',
 ];
 
 /** `function*` or a method `*name(` that is not at the top of its file. */

@@ -141,7 +141,7 @@ export function literalText(text: string): string | undefined {
 
 /** The values that a check is evaluated with. */
 export type Circumstances = {
-  /** Of the request's identity: `user_id`, `project_id`, `roles` and so on (`./credentials.ts`). */
+  /** Of the request's identity: `user_id`, `project_id`, `roles` and so on (`credentialsOf`). */
   readonly credentials: Values;
   /** Of what the request is about: `project_id`, `user_id`. */
   readonly target: Values;

@@ -48,7 +48,7 @@ const typed = { ...mapped, consumer_type: consumerType };
 const echoing = { ...mapped, consumer_type: shownConsumerType, ...echoedTag };
 
 /**
- * From 1.43 on queries may replace the allocations. They are checked where they are read (placement_queries.ts), since the
+ * From 1.43 on queries may replace the allocations. They are checked where they are read (claim_requests.ts), since the
  * errors name the consumer.
  */
 const placed = { ...echoing, allocations: v.optional(byProvider(0)), candidates: v.optional(v.unknown()) };

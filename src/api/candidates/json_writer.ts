@@ -7,7 +7,7 @@ export type JsonWriter = {
   /** Whether there is enough for a chunk. */
   isFull(): boolean;
   /**
-   * Everything since the last chunk. The first chunk is in lent memory (answer_memory.ts). Others may write meanwhile: what was
+   * Everything since the last chunk. The first chunk is in lent memory (`lendMemory`). Others may write meanwhile: what was
    * written and not taken yet is in a buffer of its own.
    */
   take(): Uint8Array<ArrayBuffer>;

@@ -2,7 +2,7 @@ import type { Provider } from './provider.ts';
 
 /**
  * The moments of a fleet that are held for answers which are sent while they are computed. What such an answer has found in the
- * fleet stays as it was: before a tree changes that a held moment shows, the fleet replaces it by a copy (tree_copies.ts), and only
+ * fleet stays as it was: before a tree changes that a held moment shows, the fleet replaces it by a copy (trees.ts), and only
  * the copy changes. As long as no moment is held, nothing is copied.
  */
 export type HeldMoments = {

@@ -36,7 +36,7 @@ export type CountOptions = {
   readonly max: number;
   /** How many trees are returned. */
   readonly top: number;
-  /** How many looks the count may take (work.ts). */
+  /** How many looks the count may take (request.ts). */
   readonly looks?: number;
   /** The turns after which the work pauses; without them it goes on to its end. */
   readonly turns?: Turns | undefined;

@@ -43,7 +43,7 @@ export type ExplainOptions = {
   readonly nearest: number;
   /** The root of the tree to explain; undefined for all trees. */
   readonly tree?: Provider | undefined;
-  /** How many looks it may take (work.ts). */
+  /** How many looks it may take (request.ts). */
   readonly looks?: number;
   /** The turns after which the work pauses; without them it goes on to its end. */
   readonly turns?: Turns | undefined;
