@@ -10,7 +10,7 @@ import type { SeenAllocation } from '../../db/statements/claims/seen_allocations
 import { inventoriesTagOf } from '../fleet/model/entity_tags.ts';
 import type { Fleet } from '../fleet/model/fleet.ts';
 import { isCustom } from '../fleet/model/names.ts';
-import type { Inventory, Provider } from '../fleet/model/provider.ts';
+import type { Provider } from '../fleet/model/provider.ts';
 import { shownGeneration } from '../placement/consumer_generation.ts';
 import { allocationsTag, amountsByProvider, type EntityTag, isMatch } from '../placement/entity_tag.ts';
 import { noSuchClass } from '../rest/errors.ts';
@@ -32,14 +32,12 @@ import { onCertainFleet, type Placement, type PlacingOptions, placeConsumers } f
  * upstream's order.
  *
  * @param states the consumers of the claim; one that is missing is taken to be new, which the guard of the write proves
- * @param promised usage that other claims of the same batch add, and that the fleet does not show yet
  * @throws ClaimRefused
  */
 export function judge(
   fleet: Fleet,
   asked: Claim,
   states: ReadonlyMap<string, ConsumerState>,
-  promised: ReadonlyMap<Inventory, number>,
   options: PlacingOptions = onCertainFleet,
 ): ClaimWrite & { readonly usageChanges: readonly UsageChange[]; readonly placement: Placement | undefined } {
   checkExpectations(fleet, asked, states, options.isCertain);
@@ -51,7 +49,7 @@ export function judge(
   const allocations = wanted.map((providers) => findClasses(fleet, providers));
 
   const freed = claim.consumers.flatMap((consumer) => states.get(consumer.uuid)?.allocations ?? []);
-  const usageChanges = judgeCapacity(fleet, allocations.flat(), freed, newInventories, promised);
+  const usageChanges = judgeCapacity(fleet, allocations.flat(), freed, newInventories);
   checkNothingLeft(fleet, newInventories, usageChanges);
 
   // Generations are raised as upstream raises them: by one for allocations. The reshaper raises them by one more for

@@ -1,6 +1,6 @@
 import type { FleetKeeper } from '../fleet/keep/keeper.ts';
 import type { Fleet } from '../fleet/model/fleet.ts';
-import { suppose } from '../fleet/model/supposed.ts';
+import { showEffects } from '../fleet/model/own_writes.ts';
 import type { BatchedClaim, PendingClaim } from './claim.ts';
 import { effectsOf, isForeseeable, type Judged, judgeBatch, type Staleness } from './judge_batch.ts';
 
@@ -54,15 +54,15 @@ export function openJudgeAhead(fleet: FleetKeeper, staleness: Pick<Staleness, 'i
       // Once is enough: a claim that finds no place now would find none again before that batch is written.
       premise.canServe = false;
       const { known, moment } = fleet;
-      const supposition = suppose(known);
+      const written = { effects: premise.judged.flatMap(effectsOf) };
+      showEffects(known, written, 1);
       try {
-        supposition.add(premise.judged.flatMap(effectsOf));
         const { judged } = judgeBatch(known, batch, new Map());
         if (judged.length < batch.length) return false;
         prepared = { batch, judged, premise, fleet: known, moment };
         return true;
       } finally {
-        supposition.end();
+        showEffects(known, written, -1);
       }
     },
     outcomeFor: (batch) => {

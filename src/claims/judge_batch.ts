@@ -3,9 +3,9 @@ import type { Leeway } from '../../db/statements/claims/others_claims.ts';
 import type { ConsumerState } from '../../db/statements/claims/read_consumers.ts';
 import type { FleetKeeper } from '../fleet/keep/keeper.ts';
 import type { Fleet } from '../fleet/model/fleet.ts';
+import { openOverlay } from '../fleet/model/overlay.ts';
 import type { Effect } from '../fleet/model/own_writes.ts';
 import { type Inventory, inventoryOf } from '../fleet/model/provider.ts';
-import { suppose } from '../fleet/model/supposed.ts';
 import { exactCapacity } from '../placement/inventory.ts';
 import { concurrentlyUpdated } from '../rest/errors.ts';
 import { type BatchedClaim, ClaimRefused, isByQuery, noteTried, onFreshFleet, type PendingClaim } from './claim.ts';
@@ -31,7 +31,10 @@ type JudgedBatch = {
   readonly isFleetSuspected: boolean;
 };
 
-/** Judges the claims of a batch in order. What a claim is to take counts as used for the claims after it. */
+/**
+ * Judges the claims of a batch in order. What a claim is to take counts as used for the claims after it. What it frees does not count
+ * as free: if the claim loses its guards, others that took it would exceed the capacity.
+ */
 export function judgeBatch(
   fleet: Fleet,
   batch: readonly BatchedClaim[],
@@ -42,7 +45,8 @@ export function judgeBatch(
   const again: { entry: BatchedClaim; item: PendingClaim }[] = [];
   const failed: { entry: BatchedClaim; error: unknown }[] = [];
   let isFleetSuspected = false;
-  const promised = trackPromisedUsage(fleet, batch);
+  const promised = openOverlay(fleet);
+  let isAnyPromised = false;
   let looks = 0;
   const onLooks = (taken: number): void => {
     looks += taken;
@@ -55,12 +59,16 @@ export function judgeBatch(
       continue;
     }
     try {
-      const isCertain = item.judgedOn === 'fresh fleet' && !promised.areAny();
+      const isCertain = item.judgedOn === 'fresh fleet' && !isAnyPromised;
       const { avoided } = item.tried;
       const options = { isCertain, avoided, onLooks };
-      const { usageChanges, placement, ...write } = judge(fleet, item.claim, states, promised.taken, options);
+      const { usageChanges, placement, ...write } = judge(fleet, item.claim, states, options);
       if (placement !== undefined) noteTried(item, placement);
-      promised.add(usageChanges);
+      const taken = usageChanges.flatMap(({ provider, classId, inventory, freed, wanted }) =>
+        inventory === undefined || wanted <= freed ? [] : [{ provider, classId, amount: wanted - freed }],
+      );
+      promised.add(taken);
+      isAnyPromised ||= taken.length > 0;
       judged.push({ entry, write, usageChanges, placement });
     } catch (error) {
       if (!(error instanceof ClaimRefused)) failed.push({ entry, error });
@@ -70,49 +78,16 @@ export function judgeBatch(
       }
       // Claims before it in the batch may be the reason, and may still lose their guards. So it is judged again in the
       // next batch.
-      else if (promised.areAny()) again.push({ entry, item });
+      else if (isAnyPromised) again.push({ entry, item });
       else refused.push({ entry, refusal: error });
     }
   }
-  promised.end();
+  promised.hide();
   return { judged, refused, again, failed, isFleetSuspected };
 }
 
 /** After this number of looks, some 20 ms, the claims by query that are left wait for the next batch. */
 const mostLooks = 400_000;
-
-/** The usage that the claims of a batch add which are judged so far. */
-type PromisedUsage = {
-  /** By inventory, the part of it that the fleet does not show. */
-  readonly taken: ReadonlyMap<Inventory, number>;
-  readonly areAny: () => boolean;
-  /** What a claim frees is not counted: if the claim loses its guards, others that took it would exceed the capacity. */
-  readonly add: (usageChanges: readonly UsageChange[]) => void;
-  readonly end: () => void;
-};
-
-/** Searches see only what the fleet shows. So if the batch has a claim by query, the fleet shows the promised usage meanwhile. */
-function trackPromisedUsage(fleet: Fleet, batch: readonly BatchedClaim[]): PromisedUsage {
-  const taken = new Map<Inventory, number>();
-  const supposition = batch.some(({ item }) => isByQuery(item.claim)) ? suppose(fleet) : undefined;
-  let areAny = false;
-  return {
-    taken,
-    areAny: () => areAny,
-    add: (usageChanges) => {
-      const effects = effectsByProvider();
-      for (const { provider, classId, inventory, freed, wanted } of usageChanges) {
-        if (inventory === undefined || wanted <= freed) continue;
-        areAny = true;
-        const delta = wanted - freed;
-        if (supposition === undefined) taken.set(inventory, (taken.get(inventory) ?? 0) + delta);
-        else effects.use(provider.id, classId, delta);
-      }
-      supposition?.add(effects.all());
-    },
-    end: () => supposition?.end(),
-  };
-}
 
 /** A claim that the fleet allows, and what it changes. */
 export type Judged = {

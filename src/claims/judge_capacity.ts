@@ -27,7 +27,6 @@ export type UsageChange = {
  *
  * @param freed the allocations that the consumers have now
  * @param newInventories inventories that the same claim brings (the reshaper)
- * @param promised usage that other claims of the batch add, and that the fleet does not show
  * @returns one entry for each class of each provider in `freed` or `wanted`
  * @throws ClaimRefused `invalid inventory`
  */
@@ -36,7 +35,6 @@ export function judgeCapacity(
   wanted: readonly AllocationIds[],
   freed: readonly AllocationIds[],
   newInventories: NewInventories,
-  promised: ReadonlyMap<Inventory, number>,
 ): readonly UsageChange[] {
   type Summed = UsageChange & { freed: number; wanted: number };
   const usageChanges = new Map<string, Summed>();
@@ -73,7 +71,7 @@ export function judgeCapacity(
       );
     if (!fitsUnits(fields, amount)) throw refuse('violate inventory constraints', 'constraints');
     change.wanted += amount;
-    const before = change.inventory === undefined ? 0 : change.inventory.used + (promised.get(change.inventory) ?? 0);
+    const before = change.inventory?.used ?? 0;
     const after = before - change.freed + change.wanted;
     if (!mayBeUsed(fields, after, before)) throw refuse('exceed the capacity', 'capacity');
   }

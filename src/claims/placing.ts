@@ -2,9 +2,8 @@ import type { NamedId, NeighbourGuard } from '../../db/statements/claims/claim_w
 import type { ConsumerState } from '../../db/statements/claims/read_consumers.ts';
 import type { Fleet } from '../fleet/model/fleet.ts';
 import { type Names, nameOf } from '../fleet/model/names.ts';
-import type { Effect } from '../fleet/model/own_writes.ts';
+import { type Amount, openOverlay } from '../fleet/model/overlay.ts';
 import { type Provider, treeOf } from '../fleet/model/provider.ts';
-import { suppose } from '../fleet/model/supposed.ts';
 import { normalUuid } from '../placement/uuid.ts';
 import { ApiError } from '../rest/errors.ts';
 import { type AllowedTrees, allTrees } from '../search/allowed_trees.ts';
@@ -69,7 +68,7 @@ export function placeConsumers(
   states: ReadonlyMap<string, ConsumerState>,
   options: PlacingOptions,
 ): Placement {
-  const supposition = suppose(fleet);
+  const overlay = openOverlay(fleet);
   const known = new Map<CandidateRequest, Resolution>();
   const workOfAll = { looks: looksOfAll, spent: 0 };
   const consumers = [...claim.consumers];
@@ -77,15 +76,15 @@ export function placeConsumers(
   const reliedOn = new Set<number>();
   const neighbours = neighboursOf(fleet, claim, states, options.isCertain);
   try {
-    supposition.free(claim.consumers.flatMap(({ uuid }) => freedOf(states.get(uuid))));
-    supposition.add(claim.consumers.flatMap((consumer) => takenByPlain(fleet, consumer)));
+    overlay.free(claim.consumers.flatMap(({ uuid }) => heldBy(fleet, states.get(uuid))));
+    overlay.add(claim.consumers.flatMap((consumer) => takenByPlain(fleet, consumer)));
     for (const place of claim.placing ?? []) {
       const consumer = claim.consumers[place];
       if (consumer === undefined) continue; // each is the place of a consumer
       const allowedTrees = (request: CandidateRequest) => neighbours.allowedTrees(place, request);
       const { candidate, anchor, request } = placeOne(fleet, consumer, { ...options, workOfAll, allowedTrees, known });
       const taken = takenByProvider(candidate);
-      supposition.add(Array.from(taken, ([{ id }, amounts]) => effectOf(id, amounts)));
+      overlay.add(Array.from(taken, ([provider, amounts]) => amountsOf(provider, amounts)).flat());
       const placed = { ...consumer, allocations: namedAmounts(fleet, taken) };
       consumers[place] = placed;
       neighbours.note(place, placed, request);
@@ -93,7 +92,7 @@ export function placeConsumers(
       addTrees(reliedOn, anchor, candidate);
     }
   } finally {
-    supposition.end();
+    overlay.hide();
     options.onLooks?.(workOfAll.spent);
   }
   return {
@@ -218,27 +217,24 @@ function unmetOf(
   return reasons.map((reason, place) => `query ${place + 1}: ${reason}`).join(' ');
 }
 
-const effectOf = (providerId: number, amounts: Iterable<readonly [number, number]>): Effect => ({
-  providerId,
-  bump: 0,
-  used: Array.from(amounts, ([classId, delta]) => ({ classId, delta })),
-});
+const amountsOf = (provider: Provider, amounts: Iterable<readonly [number, number]>): readonly Amount[] =>
+  Array.from(amounts, ([classId, amount]) => ({ provider, classId, amount }));
 
-const freedOf = (state: ConsumerState | undefined): readonly Effect[] =>
-  (state?.allocations ?? []).map(({ providerId, classId, used }) => effectOf(providerId, [[classId, -used]]));
+const heldBy = ({ byId }: Fleet, state: ConsumerState | undefined): readonly Amount[] =>
+  (state?.allocations ?? []).flatMap(({ providerId, classId, used }) => {
+    const provider = byId.get(providerId);
+    return provider === undefined ? [] : [{ provider, classId, amount: used }];
+  });
 
 /** What a plain consumer takes; unknown names are refused later. */
-function takenByPlain(fleet: Fleet, { allocations }: ConsumerClaim): readonly Effect[] {
-  return Array.from(allocations, ([uuid, amounts]) =>
-    effectOf(
-      fleet.byUuid.get(uuid)?.id ?? 0,
-      [...amounts].flatMap(([name, amount]) => {
-        const id = fleet.classes.byName.get(name)?.id;
-        return id === undefined ? [] : [[id, amount] as const];
-      }),
-    ),
+const takenByPlain = ({ byUuid, classes }: Fleet, { allocations }: ConsumerClaim): readonly Amount[] =>
+  Array.from(allocations).flatMap(([uuid, amounts]) =>
+    Array.from(amounts).flatMap(([name, amount]) => {
+      const provider = byUuid.get(uuid);
+      const classId = classes.byName.get(name)?.id;
+      return provider === undefined || classId === undefined ? [] : [{ provider, classId, amount }];
+    }),
   );
-}
 
 const namedAmounts = (
   fleet: Fleet,

@@ -56,7 +56,7 @@ function judgeOn(
   expiresAtMs: ReadonlyMap<string, number>,
 ): ClaimOutcome | ClaimRefused {
   try {
-    const { usageChanges, placement, ...write } = judge(fleet, claim, states, new Map());
+    const { usageChanges, placement, ...write } = judge(fleet, claim, states);
     const formerGenerations = new Map([...states].map(([uuid, state]) => [uuid, state.formerGenerations]));
     const written = { generations: generationsAfter(write), expiresAtMs, formerGenerations };
     return outcomeOf({ write, usageChanges, placement }, written);

@@ -28,7 +28,7 @@ export type VisitOptions = {
 /**
  * The order in which trees are tried for a request. Some anchors have no candidate; the first one that has is the first
  * tree by `order` that fits. Anchors are found one by one, so that a search that stops early saves the work for the rest.
- * They are those of the fleet as it is while they are taken, with its suppositions (src/fleet/model/supposed.ts), so nothing may be awaited
+ * They are those of the fleet as it is while they are taken, with its overlays (src/fleet/model/overlay.ts), so nothing may be awaited
  * meanwhile.
  */
 export function visitTrees(

@@ -53,7 +53,7 @@ function answerDuringChanges<Answer>(
   for (;;) {
     const before = usedIn(living);
     const step = work.next();
-    assert.equal(usedIn(living), before, 'no other request sees what a count supposes');
+    assert.equal(usedIn(living), before, 'no other request sees what a count places');
     if (step.done) {
       moment?.end();
       return { answer: step.value, changed: list.length - left.length };

@@ -5,7 +5,7 @@ import type { ConsumerState } from '../../db/statements/claims/read_consumers.ts
 import { type Claim, ClaimRefused, type ConsumerClaim } from '../../src/claims/claim.ts';
 import { judge } from '../../src/claims/judge.ts';
 import type { Fleet } from '../../src/fleet/model/fleet.ts';
-import type { Inventory } from '../../src/fleet/model/provider.ts';
+import { openOverlay } from '../../src/fleet/model/overlay.ts';
 import { inventoryDefaults } from '../../src/placement/inventory.ts';
 import { type Node, providerUuid, rowsOf, type Stock } from '../candidates/topology.ts';
 import { createFleet } from '../fleet/made_up_fleet.ts';
@@ -74,10 +74,8 @@ const having = (used: number, generation: number | null = 3): ReadonlyMap<string
   ]);
 
 const nobody: ReadonlyMap<string, ConsumerState> = new Map();
-const nothingPromised: ReadonlyMap<Inventory, number> = new Map();
 
-const judged = (fleet: Fleet, claim: Claim, states = nobody, promised = nothingPromised) =>
-  judge(fleet, claim, states, promised);
+const judged = (fleet: Fleet, claim: Claim, states = nobody) => judge(fleet, claim, states);
 
 function refusalOf(...parameters: Parameters<typeof judged>): string {
   try {
@@ -163,11 +161,16 @@ suite('judging a claim', () => {
 
   test('amounts that are promised to other claims of the batch are not free any more', () => {
     const fleet = fleetWith();
-    const inventory = fleet.byUuid.get(host)?.inventories[0];
-    assert.ok(inventory);
+    const provider = fleet.byUuid.get(host);
+    assert.ok(provider);
     const claim = claimOf(consumer({ [host]: { VCPU: 4 } }));
-    assert.equal(refusalOf(fleet, claim, nobody, new Map([[inventory, 6]])), 'none');
-    assert.match(refusalOf(fleet, claim, nobody, new Map([[inventory, 7]])), /exceed/);
+    const promised = openOverlay(fleet);
+    promised.add([{ provider, classId: 1, amount: 6 }]);
+    assert.equal(refusalOf(fleet, claim), 'none');
+    promised.add([{ provider, classId: 1, amount: 1 }]);
+    assert.match(refusalOf(fleet, claim), /exceed/);
+    promised.hide();
+    assert.equal(refusalOf(fleet, claim), 'none');
   });
 
   test('accepts all consumers of a claim together, or none', () => {

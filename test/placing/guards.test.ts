@@ -89,7 +89,7 @@ test('a claim is not written where a consumer that it stays apart from comes by 
     const fleet = await openFleet(database);
     const judged = async () => {
       const states = await readConsumers(database, [ours, theirs], true);
-      const { usageChanges: _, placement: __, ...write } = judge(await fleet.fresh(), asked, states, new Map());
+      const { usageChanges: _, placement: __, ...write } = judge(await fleet.fresh(), asked, states);
       return write;
     };
     const write = await judged();

@@ -144,8 +144,8 @@ test('consumers are placed in place by query exactly if a claim may give them as
             return (ofOthers[name] ?? 0) + wanted <= (total - reserved) * allocation_ratio || wanted <= held;
           });
         const usage = usageOf(fleet);
-        assert.equal(isAllowed(fleet, { consumers: plain, inventories: [] }, states, new Map()), expected);
-        assert.equal(isAllowed(fleet, { consumers: byQuery, inventories: [], placing }, states, new Map()), expected);
+        assert.equal(isAllowed(fleet, { consumers: plain, inventories: [] }, states), expected);
+        assert.equal(isAllowed(fleet, { consumers: byQuery, inventories: [], placing }, states), expected);
         assert.deepEqual(usageOf(fleet), usage);
         const isBeyond = Object.entries(stocks).some(
           ([key, { total, reserved, allocation_ratio }]) =>
@@ -181,7 +181,7 @@ for (const [name, order] of Object.entries<readonly OrderKey[]>({
     const place = (amount: number) => {
       const consumer = consumerOf('c0', queryOf({ VCPU: amount }, order, undefined));
       const claim: Claim = { consumers: [consumer], inventories: [], placing: [0] };
-      return judge(fleet, claim, new Map([['c0', stateOf('c0', { VCPU: 4 })]]), new Map(), onCertainFleet);
+      return judge(fleet, claim, new Map([['c0', stateOf('c0', { VCPU: 4 })]]), onCertainFleet);
     };
     // The second time the lists of trees exist already.
     for (const amount of [4, 4, 3, 2]) {

@@ -171,7 +171,7 @@ for (const how of ['by query', 'as allocations']) {
       const asked = { ...keeping, consumers: keeping.consumers.map((each) => ({ ...each, knownGeneration: 1 })) };
       const fleet = await openFleet(database);
       const states = await readConsumers(database, ['ours'], false);
-      const { usageChanges, ...write } = judge(fleet.known, asked, states, new Map());
+      const { usageChanges, ...write } = judge(fleet.known, asked, states);
       const leeway = { since: fleet.moment, known: fleet.foreseen, rooms: roomsOf(fleet.known, [{ usageChanges }]) };
       const lostBeside = async (statement: string) => {
         const writing = () => writeClaims(database, [write], { judgedOn: fleet.moment, leeway });

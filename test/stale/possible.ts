@@ -5,8 +5,8 @@ import { type Neighbours, neighboursOf } from '../../src/claims/neighbours.ts';
 import type { ClaimOutcome } from '../../src/claims/outcome.ts';
 import type { Fleet } from '../../src/fleet/model/fleet.ts';
 import { nameOf } from '../../src/fleet/model/names.ts';
-import type { Effect } from '../../src/fleet/model/own_writes.ts';
-import { suppose } from '../../src/fleet/model/supposed.ts';
+import { type Amount, openOverlay } from '../../src/fleet/model/overlay.ts';
+import type { Provider } from '../../src/fleet/model/provider.ts';
 import { ApiError } from '../../src/rest/errors.ts';
 import { type Candidate, takenByProvider } from '../../src/search/candidate.ts';
 import type { CandidateRequest } from '../../src/search/request.ts';
@@ -26,7 +26,7 @@ type Way = {
   readonly key: string;
   readonly request: CandidateRequest;
   readonly allocations: Allocations;
-  readonly effects: readonly Effect[];
+  readonly taken: readonly Amount[];
 };
 
 /** What is wrong with the outcome of a claim; undefined if it is one of those that are possible. */
@@ -88,7 +88,7 @@ function mayFitNowhere(
 
 function refusalOf(fleet: Fleet, claim: Claim, states: States): ClaimRefused | undefined {
   try {
-    judge(fleet, claim, states, new Map());
+    judge(fleet, claim, states);
     return undefined;
   } catch (error) {
     if (error instanceof ClaimRefused) return error;
@@ -101,13 +101,13 @@ function waysOf(fleet: Fleet, claim: Claim, states: States, path: readonly Way[]
   const placing = claim.placing ?? [];
   const place = placing[path.length] ?? 0;
   const neighbours = neighboursOf(fleet, claim, states, true);
-  const supposition = suppose(fleet);
+  const overlay = openOverlay(fleet);
   try {
     const held = claim.consumers.flatMap(({ uuid }) => states.get(uuid)?.allocations ?? []);
-    supposition.free(held.map(({ providerId, classId, used }) => effect(providerId, classId, -used)));
-    for (const { allocations } of claim.consumers) supposition.add(effectsOf(fleet, allocations));
+    overlay.free(held.flatMap(({ providerId, classId, used }) => amountAt(fleet.byId.get(providerId), classId, used)));
+    for (const { allocations } of claim.consumers) overlay.add(takenBy(fleet, allocations));
     for (const [index, way] of path.entries()) {
-      supposition.add(way.effects);
+      overlay.add(way.taken);
       const consumer = claim.consumers[placing[index] ?? 0];
       if (consumer !== undefined) {
         neighbours.note(placing[index] ?? 0, { ...consumer, allocations: way.allocations }, way.request);
@@ -127,7 +127,7 @@ function waysOf(fleet: Fleet, claim: Claim, states: States, path: readonly Way[]
     if (error instanceof ApiError) return error.message;
     throw error;
   } finally {
-    supposition.end();
+    overlay.hide();
   }
 }
 
@@ -138,32 +138,29 @@ function waysBy(fleet: Fleet, request: CandidateRequest, neighbours: Neighbours,
 }
 
 function wayOf(fleet: Fleet, request: CandidateRequest, candidate: Candidate): Way {
-  const taken = takenByProvider(candidate);
+  const byProvider = takenByProvider(candidate);
   const allocations = new Map(
-    Array.from(taken, ([{ uuid }, amounts]) => [
+    Array.from(byProvider, ([{ uuid }, amounts]) => [
       uuid,
       new Map(Array.from(amounts, ([classId, amount]) => [nameOf(fleet.classes, classId), amount])),
     ]),
   );
   const mappings = new Map(candidate.map(({ group, providers }) => [group.suffix, providers.map(({ uuid }) => uuid)]));
-  const effects = Array.from(taken, ([{ id }, amounts]) =>
-    Array.from(amounts, ([classId, amount]) => effect(id, classId, amount)),
-  ).flat();
-  return { key: keyOf(allocations, mappings), request, allocations, effects };
+  const taken = [...byProvider].flatMap(([provider, amounts]) =>
+    Array.from(amounts, ([classId, amount]) => ({ provider, classId, amount })),
+  );
+  return { key: keyOf(allocations, mappings), request, allocations, taken };
 }
 
-const effect = (providerId: number, classId: number, delta: number): Effect => ({
-  providerId,
-  bump: 0,
-  used: [{ classId, delta }],
-});
+const amountAt = (provider: Provider | undefined, classId: number, amount: number): readonly Amount[] =>
+  provider === undefined ? [] : [{ provider, classId, amount }];
 
-const effectsOf = (fleet: Fleet, allocations: Allocations): readonly Effect[] =>
-  Array.from(allocations, ([uuid, amounts]) =>
-    Array.from(amounts, ([name, amount]) =>
-      effect(fleet.byUuid.get(uuid)?.id ?? 0, fleet.classes.byName.get(name)?.id ?? -1, amount),
+const takenBy = (fleet: Fleet, allocations: Allocations): readonly Amount[] =>
+  [...allocations].flatMap(([uuid, amounts]) =>
+    [...amounts].flatMap(([name, amount]) =>
+      amountAt(fleet.byUuid.get(uuid), fleet.classes.byName.get(name)?.id ?? -1, amount),
     ),
-  ).flat();
+  );
 
 /** The same text for the same allocations and groups, in whatever order they are. */
 function keyOf(allocations: Allocations, mappings: ReadonlyMap<string, readonly string[]>): string {

@@ -33,7 +33,7 @@ export type Fleet = {
   readonly inAggregate: Postings<string>;
   readonly treeOrders: TreeOrders;
   readonly treeRoom: TreeRoom;
-  /** The roots of the trees in which usage beyond the capacity is tolerated while a claim is judged (supposed.ts). */
+  /** The roots of the trees in which usage beyond the capacity is tolerated while a claim is judged (overlay.ts). */
   readonly tolerating: Set<Provider>;
   readonly traits: Names;
   readonly classes: Names;

@@ -6,7 +6,7 @@ export type FieldsOfClass = InventoryFields & { readonly classId: number };
 
 /** An inventory in memory, with its usage: the sum of all allocations of its class on its provider. */
 export type Inventory = {
-  /** Equal inventories share one object: most hosts have the same as others. Only a supposition replaces it, for its own time. */
+  /** Equal inventories share one object: most hosts have the same as others. Only an overlay replaces it, as long as it is shown. */
   fields: FieldsOfClass & JudgedFields;
   /** Changes with every claim. For any other change the whole inventory is replaced. */
   used: number;

@@ -1,4 +1,5 @@
 import type { Fleet } from '../../fleet/model/fleet.ts';
+import type { Overlay } from '../../fleet/model/overlay.ts';
 import { type Provider, treeOf, treeSize } from '../../fleet/model/provider.ts';
 import type { Pieces, Turns } from '../../rest/pieces.ts';
 import { anchorsFor } from '../anchors.ts';
@@ -9,15 +10,7 @@ import { type ResolvedRequest, resolveVariant } from '../resolve.ts';
 import { type Sharing, sharingIn } from '../sharing.ts';
 import { mostAt } from './bound.ts';
 import type { Bounded } from './pairing.ts';
-import {
-  type Filling,
-  mostOneByOne,
-  type Raise,
-  type TreeCounter,
-  timesOfGroup,
-  treeCounter,
-  withRaisedUsage,
-} from './tree_count.ts';
+import { type Filling, inOverlay, mostOneByOne, type TreeCounter, timesOfGroup, treeCounter } from './tree_count.ts';
 
 /** How many consumers, each with what a query asks for, can be placed at the same time. */
 export type PlacementCount = {
@@ -47,7 +40,7 @@ const mostLooks = 6_000_000;
 
 /**
  * Counts how many consumers can be placed at the same time, beside what is used now. It computes the number where there
- * is a rule for it; otherwise it places consumers in the fleet in memory, and takes all of them back before it returns or pauses. Where
+ * is a rule for it; otherwise it places consumers in an overlay of the fleet, which is hidden before it returns or pauses. Where
  * it pauses, the moment of the fleet must be held (src/fleet/model/held_moments.ts).
  *
  * @param request a query whose names exist
@@ -195,7 +188,7 @@ function* byPlacing(
   for (const [number, { filling, order }] of attempts.entries()) {
     if (count >= enough || (number > 0 && again.trees < trees.length)) break;
     if (number > 0) again.trees -= trees.length;
-    count = Math.max(count, yield* withRaisedUsage((raise) => placeInAll(filling, order, enough, raise)));
+    count = Math.max(count, yield* inOverlay((overlay) => placeInAll(filling, order, enough, overlay)));
   }
   return { count, exact: count >= bound };
 }
@@ -207,11 +200,11 @@ const mostOfAll = (trees: readonly CountedTree[]): number =>
     : Number.POSITIVE_INFINITY;
 
 /** How many consumers are placed in trees one after the other, up to `enough`. */
-function* placeInAll(filling: Filling, roots: readonly Provider[], enough: number, raise: Raise): Pieces<number> {
+function* placeInAll(filling: Filling, roots: readonly Provider[], enough: number, overlay: Overlay): Pieces<number> {
   let placed = 0;
   for (const root of roots) {
     if (placed >= enough) break;
-    placed += yield* filling(root, enough - placed, raise);
+    placed += yield* filling(root, enough - placed, overlay);
   }
   return placed;
 }

@@ -1,4 +1,5 @@
 import { hasAnyTrait } from '../../fleet/model/filters.ts';
+import { type Amount, type Overlay, openOverlay } from '../../fleet/model/overlay.ts';
 import { inventoryOf, type Provider, treeSize } from '../../fleet/model/provider.ts';
 import { capacity } from '../../placement/inventory.ts';
 import { type Pieces, roundsPerLook, type Turns } from '../../rest/pieces.ts';
@@ -31,12 +32,9 @@ export function timesOfGroup(provider: Provider, { resources }: ResolvedGroup): 
   return times;
 }
 
-/** What one consumer takes of one inventory with a candidate. */
-type Take = { readonly provider: Provider; readonly classId: number; readonly amount: number };
-
-/** What a candidate takes. If several groups take the same class of one provider, their sum. */
-function takesOf(candidate: Candidate): readonly Take[] {
-  const takes: Take[] = [];
+/** What one consumer takes with a candidate. If several groups take the same class of one provider, their sum. */
+function takesOf(candidate: Candidate): readonly Amount[] {
+  const takes: Amount[] = [];
   for (const [provider, amounts] of takenByProvider(candidate)) {
     for (const [classId, amount] of amounts) takes.push({ provider, classId, amount });
   }
@@ -44,44 +42,29 @@ function takesOf(candidate: Candidate): readonly Take[] {
 }
 
 /** How many consumers can each take this at the same time. */
-const timesOf = (takes: readonly Take[]): number =>
+const timesOf = (takes: readonly Amount[]): number =>
   takes.reduce(
     (times, { provider, classId, amount }) => Math.min(times, timesAt(provider, classId, amount)),
     Number.POSITIVE_INFINITY,
   );
 
-/** Raises the usages of what consumers take, this number of times. */
-export type Raise = (takes: readonly Take[], times: number) => void;
-
 /**
- * Does work that raises usages in the fleet, and lowers them again afterwards, also if it throws. In its pauses they are as they were,
- * so that no other request sees them raised.
+ * Does work that places consumers in an overlay. In the pauses of the work, and after its end, the overlay is hidden, so that no other
+ * request sees the consumers. A count reads the inventories and keeps nothing with the trees, so the fleet need not follow.
  */
-export function* withRaisedUsage<Result>(act: (raise: Raise) => Pieces<Result>): Pieces<Result> {
-  const raised: { readonly takes: readonly Take[]; readonly times: number }[] = [];
-  const add = (takes: readonly Take[], times: number): void => {
-    for (const { provider, classId, amount } of takes) {
-      const inventory = inventoryOf(provider, classId);
-      if (inventory !== undefined) inventory.used += amount * times;
-    }
-  };
-  const lower = (): void => {
-    for (const { takes, times } of raised) add(takes, -times);
-  };
-  const work = act((takes, times) => {
-    raised.push({ takes, times });
-    add(takes, times);
-  });
+export function* inOverlay<Result>(act: (overlay: Overlay) => Pieces<Result>): Pieces<Result> {
+  const overlay = openOverlay();
+  const work = act(overlay);
   for (;;) {
+    overlay.show();
     let step: ReturnType<typeof work.next>;
     try {
       step = work.next();
     } finally {
-      lower();
+      overlay.hide();
     }
     if (step.done) return step.value;
     yield undefined;
-    for (const { takes, times } of raised) add(takes, times);
   }
 }
 
@@ -96,7 +79,7 @@ export type TreeCounter = {
 };
 
 /** Places consumers in a tree, up to `max`, until it finds no place for one more. @returns how many */
-export type Filling = (anchor: Provider, max: number, raise: Raise) => Pieces<number>;
+export type Filling = (anchor: Provider, max: number, overlay: Overlay) => Pieces<number>;
 
 /** How many looks one search at one tree may take, so that a hard tree does not use up the budget of the others. */
 const mostLooksAtTree = 200_000;
@@ -120,10 +103,10 @@ export function treeCounter(
   const [only, another] = request.groups;
   const group = another === undefined ? only : undefined;
 
-  const ways = (anchor: Provider, most: number): readonly (readonly Take[])[] => {
+  const ways = (anchor: Provider, most: number): readonly (readonly Amount[])[] => {
     const granted = Math.min(work.looks, mostLooksAtTree);
     atTree.looks = granted;
-    const found: (readonly Take[])[] = [];
+    const found: (readonly Amount[])[] = [];
     const take = (candidate: Candidate): boolean => found.push(takesOf(candidate)) >= most;
     for (const candidate of candidatesAt(anchor)) if (candidate !== undefined && take(candidate)) break;
     work.looks -= granted - atTree.looks + request.groups.length * treeSize(anchor);
@@ -132,8 +115,8 @@ export function treeCounter(
 
   const counted: Counted = { request, sharing, work, atTree, turns, ways };
   return {
-    fill: (anchor, max, raise) => fill(counted, anchor, max, raise),
-    spread: (anchor, max, raise) => spread(counted, anchor, max, raise),
+    fill: (anchor, max, overlay) => fill(counted, anchor, max, overlay),
+    spread: (anchor, max, overlay) => spread(counted, anchor, max, overlay),
     alone: (anchor, max) => {
       const usable = sharing.usableBy(anchor);
       if (group === undefined) return bySearch(counted, anchor, max, { count: 0, exact: false });
@@ -159,7 +142,7 @@ type Counted = {
   readonly atTree: Work;
   readonly turns: Turns | undefined;
   /** The first ways to place a consumer in a tree, up to `most`. */
-  ways(anchor: Provider, most: number): readonly (readonly Take[])[];
+  ways(anchor: Provider, most: number): readonly (readonly Amount[])[];
 };
 
 /** @param first the first way, if it is known */
@@ -167,8 +150,8 @@ function* fill(
   { work, turns, ways }: Counted,
   anchor: Provider,
   max: number,
-  raise: Raise,
-  first?: readonly Take[],
+  overlay: Overlay,
+  first?: readonly Amount[],
 ): Pieces<number> {
   let placed = 0;
   let takes = first;
@@ -178,23 +161,23 @@ function* fill(
     if (takes === undefined) break;
     const times = Math.min(timesOf(takes), max - placed);
     if (times < 1) break;
-    raise(takes, times);
+    overlay.add(times === 1 ? takes : takes.map((take) => ({ ...take, amount: take.amount * times })));
     placed += times;
   }
   return placed;
 }
 
-function* spread({ work, turns, ways }: Counted, anchor: Provider, max: number, raise: Raise): Pieces<number> {
+function* spread({ work, turns, ways }: Counted, anchor: Provider, max: number, overlay: Overlay): Pieces<number> {
   let placed = 0;
   while (placed < max && work.looks > 0) {
     if (turns?.isOver(roundsPerLook)) yield undefined;
-    let best: { readonly takes: readonly Take[]; readonly left: number } | undefined;
+    let best: { readonly takes: readonly Amount[]; readonly left: number } | undefined;
     for (const takes of ways(anchor, mostWays)) {
       const left = takes.reduce((sum, { provider, classId, amount }) => sum + timesAt(provider, classId, amount), 0);
       if (left > (best?.left ?? -1)) best = { takes, left };
     }
     if (best === undefined) break;
-    raise(best.takes, 1);
+    overlay.add(best.takes);
     placed += 1;
   }
   return placed;
@@ -213,9 +196,9 @@ function* mostFound(counted: Counted, anchor: Provider, max: number): Pieces<Bou
   if (second === undefined && atTree.looks >= 0) return { count: timesOf(first), exact: true };
   const bound = yield* mostAt([anchor], request, sharing, work, turns);
   const most = Math.min(max, bound);
-  const filled = yield* withRaisedUsage((raise) => fill(counted, anchor, most, raise, first));
+  const filled = yield* inOverlay((overlay) => fill(counted, anchor, most, overlay, first));
   if (filled >= bound || bound > mostOneByOne) return { count: filled, exact: filled >= bound };
-  const spreadOut = yield* withRaisedUsage((raise) => spread(counted, anchor, most, raise));
+  const spreadOut = yield* inOverlay((overlay) => spread(counted, anchor, most, overlay));
   const count = Math.max(filled, spreadOut);
   return { count, exact: count >= bound };
 }

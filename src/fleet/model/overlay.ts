@@ -1,0 +1,80 @@
+import { exactCapacity } from '../../placement/inventory.ts';
+import { type Fleet, noteChange } from './fleet.ts';
+import { type Inventory, inventoryOf, type Provider, type TreeFindings } from './provider.ts';
+
+/** An amount of a class that counts as used at a provider; a negative one counts as free. */
+export type Amount = { readonly provider: Provider; readonly classId: number; readonly amount: number };
+
+/** Usage that the fleet shows for a time in which nothing is awaited, so that no request sees it. */
+export type Overlay = {
+  /** Shows amounts in addition. */
+  add(amounts: readonly Amount[]): void;
+  /**
+   * Shows that what the consumers of a claim have is free. Where more is used than the capacity, as much may be used again: a claim
+   * may keep what its consumers have. To be called once, before `add`.
+   *
+   * @param amounts those that the consumers have
+   */
+  free(amounts: readonly Amount[]): void;
+  /** Takes back all that is shown. */
+  hide(): void;
+  /** Shows again what was added and then hidden. */
+  show(): void;
+};
+
+/**
+ * Lets the fleet show usage that is not there, such as that of claims which are not written yet. It must be hidden before
+ * anything is awaited. Of several overlays, the one that was opened last must be hidden first.
+ *
+ * @param fleet the orders, lists and caches that must follow the usage; without it only the inventories show the usage, which is
+ *   enough for work that reads nothing else, and may be of a held moment
+ */
+export function openOverlay(fleet?: Fleet): Overlay {
+  const shown: Amount[] = [];
+  /** What was cached with the trees before: it is right again when the overlay is hidden. */
+  const cached = new Map<Provider, TreeFindings | undefined>();
+  /** The fields that inventories had before more was tolerated. */
+  const replaced = new Map<Inventory, Inventory['fields']>();
+  const use = (amounts: readonly Amount[], sign: 1 | -1): void => {
+    let noted: Provider | undefined;
+    for (const { provider, classId, amount } of amounts) {
+      const inventory = inventoryOf(provider, classId);
+      if (inventory !== undefined) inventory.used += sign * amount;
+      const { root } = provider;
+      // To note a tree once is enough for all that one consumer takes of it.
+      if (fleet === undefined || root === noted) continue;
+      if (!cached.has(root)) cached.set(root, root.findings);
+      noteChange(fleet, provider);
+      noted = root;
+    }
+  };
+  const add = (amounts: readonly Amount[]): void => {
+    use(amounts, 1);
+    shown.push(...amounts);
+  };
+  return {
+    add,
+    free(amounts) {
+      for (const { provider, classId } of amounts) {
+        const inventory = inventoryOf(provider, classId);
+        if (inventory === undefined || replaced.has(inventory)) continue;
+        if (inventory.used <= exactCapacity(inventory.fields)) continue;
+        replaced.set(inventory, inventory.fields);
+        inventory.fields = { ...inventory.fields, tolerated: inventory.used };
+        fleet?.tolerating.add(provider.root);
+      }
+      add(amounts.map((each) => ({ ...each, amount: -each.amount })));
+    },
+    hide() {
+      for (const [inventory, fields] of replaced) inventory.fields = fields;
+      if (replaced.size > 0) fleet?.tolerating.clear();
+      replaced.clear();
+      use(shown, -1);
+      for (const [root, findings] of cached) root.findings = findings;
+      cached.clear();
+    },
+    show() {
+      use(shown, 1);
+    },
+  };
+}
