@@ -1,5 +1,6 @@
 import { type Kysely, sql } from 'kysely';
 import type { Tables } from '../schema/tables.ts';
+import { inBackground } from './background.ts';
 
 /** How often the tables and the log are looked at, in milliseconds. */
 const everyMs = 15_000;
@@ -16,20 +17,15 @@ const longestLogBytes = 256 * 2 ** 20;
  * @param failed called with an error; the next round tries again.
  * @returns a function that stops this, and resolves when nothing of it is under way.
  */
-export function keepUp(kysely: Kysely<Tables>, failed: (error: unknown) => void): () => Promise<void> {
-  let running: Promise<void> = Promise.resolve();
-  const timer = setInterval(() => {
-    running = running
-      .then(() => vacuumTables(kysely))
-      .then(() => shortenLog(kysely, longestLogBytes))
-      .catch(failed);
-  }, everyMs);
-  timer.unref();
-  return async () => {
-    clearInterval(timer);
-    await running;
-  };
-}
+export const keepUp = (kysely: Kysely<Tables>, failed: (error: unknown) => void): (() => Promise<void>) =>
+  inBackground({
+    everyMs,
+    failed,
+    round: async () => {
+      await vacuumTables(kysely);
+      await shortenLog(kysely, longestLogBytes);
+    },
+  });
 
 /**
  * Vacuums and analyzes the tables that need it, one after the other, by the rule of autovacuum: when a table has more dead

@@ -1,8 +1,5 @@
-import { setTimeout as sleep } from 'node:timers/promises';
-import type { Logger } from 'pino';
+import { inBackground, rest } from '../../db/engine/background.ts';
 import type { Database } from '../../db/engine/connect.ts';
-import { isLockRefused } from '../../db/engine/slow_lane.ts';
-import { isLostRace } from '../../db/engine/sqlstate.ts';
 import { forgetFormerConsumers } from '../../db/statements/consumers/forget_former.ts';
 import {
   firstPlace,
@@ -11,7 +8,7 @@ import {
   removeEnded,
   type TermPlace,
 } from '../../db/statements/consumers/remove_ended.ts';
-import type { Outages } from '../log/outages.ts';
+import { type Reported, reporting } from '../log/outages.ts';
 
 /** The time between two searches for ended terms, in milliseconds. */
 const everyMs = 500;
@@ -20,9 +17,7 @@ const everyMs = 500;
 const batchLimit = 256;
 
 /** Where the removal reports what it does. */
-type RemovalOptions = {
-  readonly logger: Pick<Logger, 'info' | 'warn'>;
-  readonly outages: Outages;
+type RemovalOptions = Reported & {
   /** Called after each transaction with the number of consumers that it has removed. */
   readonly onRemoved?: (count: number) => void;
 };
@@ -34,44 +29,31 @@ type RemovalOptions = {
  *
  * @returns a function that stops the removal, and resolves when its last transaction has ended
  */
-export function removeEndedConsumers(
-  database: Database,
-  { logger, outages, onRemoved }: RemovalOptions,
-): () => Promise<void> {
-  let stopped = false;
-  let running: Promise<void> | undefined;
-  const round = async (): Promise<void> => {
-    const askedMs = performance.now();
-    const areThere = await haveTermsEnded(database);
-    outages.answered(askedMs);
-    if (!areThere) return;
-    let place: TermPlace | undefined = firstPlace;
-    while (place !== undefined && !stopped) {
-      const startedMs = performance.now();
-      const { removed, next }: Awaited<ReturnType<typeof removeEnded>> = await removeEnded(database, place, batchLimit);
-      for (const consumer of removed) logger.info(removalLine(consumer));
-      onRemoved?.(removed.length);
-      place = next;
-      // When thousands of terms end at the same time, claims have the database for half of the time.
-      if (place !== undefined) await sleep(performance.now() - startedMs);
-    }
-  };
-  const timer = setInterval(() => {
-    running ??= round()
-      .catch((error: unknown) => {
-        if (isLockRefused(error) || isLostRace(error) || outages.notice(error)) return;
-        logger.warn({ err: error }, 'Consumers whose terms have ended could not be removed; the next try is soon');
-      })
-      .finally(() => {
-        running = undefined;
-      });
-  }, everyMs);
-  timer.unref();
-  return async () => {
-    clearInterval(timer);
-    stopped = true;
-    await running;
-  };
+export function removeEndedConsumers(database: Database, options: RemovalOptions): () => Promise<void> {
+  const { logger, outages, onRemoved } = options;
+  return inBackground({
+    everyMs,
+    failed: reporting(options, 'Consumers whose terms have ended could not be removed; the next try is soon'),
+    round: async (stopping) => {
+      const askedMs = performance.now();
+      const areThere = await haveTermsEnded(database);
+      outages.answered(askedMs);
+      let place: TermPlace | undefined = areThere ? firstPlace : undefined;
+      while (place !== undefined && !stopping.aborted) {
+        const startedMs = performance.now();
+        const { removed, next }: Awaited<ReturnType<typeof removeEnded>> = await removeEnded(
+          database,
+          place,
+          batchLimit,
+        );
+        for (const consumer of removed) logger.info(removalLine(consumer));
+        onRemoved?.(removed.length);
+        place = next;
+        // When thousands of terms end at the same time, claims have the database for half of the time.
+        if (place !== undefined) await rest(performance.now() - startedMs, stopping);
+      }
+    },
+  });
 }
 
 const removalLine = ({ uuid, projectId, userId, expired, allocations }: RemovedConsumer): string =>
@@ -88,34 +70,21 @@ const longestPauseMs = 3_600_000;
  * @param keepSeconds how long former consumers are remembered, at least
  * @returns a function that stops it, and resolves when its last statement has ended
  */
-export function forgetFromTimeToTime(database: Database, logger: Logger, keepSeconds: number): () => Promise<void> {
-  let stopped = false;
-  let running: Promise<void> | undefined;
-  const search = async (): Promise<void> => {
-    let place: string | undefined = '';
-    while (place !== undefined && !stopped) {
-      const startedMs = performance.now();
-      place = await forgetFormerConsumers(database, place, keepSeconds);
-      // Among millions of former consumers, requests have the database for most of the time.
-      if (place !== undefined) await sleep(4 * (performance.now() - startedMs));
-    }
-  };
-  const timer = setInterval(
-    () => {
-      running ??= search()
-        .catch((error: unknown) => {
-          logger.warn({ err: error }, 'Former consumers could not be forgotten; it is tried again later');
-        })
-        .finally(() => {
-          running = undefined;
-        });
+export const forgetFromTimeToTime = (
+  database: Database,
+  reported: Reported,
+  keepSeconds: number,
+): (() => Promise<void>) =>
+  inBackground({
+    everyMs: Math.min(longestPauseMs, (keepSeconds * 1000) / 2),
+    failed: reporting(reported, 'Former consumers could not be forgotten; it is tried again later'),
+    round: async (stopping) => {
+      let place: string | undefined = '';
+      while (place !== undefined && !stopping.aborted) {
+        const startedMs = performance.now();
+        place = await forgetFormerConsumers(database, place, keepSeconds);
+        // Among millions of former consumers, requests have the database for most of the time.
+        if (place !== undefined) await rest(4 * (performance.now() - startedMs), stopping);
+      }
     },
-    Math.min(longestPauseMs, (keepSeconds * 1000) / 2),
-  );
-  timer.unref();
-  return async () => {
-    clearInterval(timer);
-    stopped = true;
-    await running;
-  };
-}
+  });

@@ -1,9 +1,9 @@
-import type { Logger } from 'pino';
 import type { Database } from '../../db/engine/connect.ts';
 import type { Config } from '../config/config.ts';
 import type { FleetKeeper } from '../fleet/keep/keeper.ts';
 import type { Dialect, ServedApi } from '../http/dialect.ts';
 import { askedVersion, versionHeader } from '../http/microversion.ts';
+import type { Reported } from '../log/outages.ts';
 import { bindEndpoints, type Endpoint } from '../rest/endpoint.ts';
 import { ApiError } from '../rest/errors.ts';
 import { type Service, versionText } from '../rest/versions.ts';
@@ -45,9 +45,9 @@ export function openComputeApi(dependencies: {
   readonly config: Config;
   readonly database: Database;
   readonly fleet: FleetKeeper;
-  readonly logger: Logger;
+  readonly reported: Reported;
 }): ComputeApi {
-  const { config, database, fleet, logger } = dependencies;
+  const { config, database, fleet, reported } = dependencies;
   const { serviceDownTime, retireAfter } = config.compute;
   const heartbeats = openHeartbeats(database, fleet, serviceDownTime);
   const service = computeService;
@@ -59,7 +59,7 @@ export function openComputeApi(dependencies: {
       service,
       dialect: computeDialect,
     },
-    close: retireSilentServices(database, retireAfter, logger),
+    close: retireSilentServices(database, retireAfter, reported),
   };
 }
 

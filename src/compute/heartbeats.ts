@@ -1,4 +1,4 @@
-import type { Logger } from 'pino';
+import { inBackground } from '../../db/engine/background.ts';
 import type { Database } from '../../db/engine/connect.ts';
 import { repeatLostRaces } from '../../db/engine/lost_race.ts';
 import { isLockRefused, type LockWait } from '../../db/engine/slow_lane.ts';
@@ -15,6 +15,7 @@ import {
 import { writeHeartbeats } from '../../db/statements/services/write_heartbeats.ts';
 import type { FleetKeeper } from '../fleet/keep/keeper.ts';
 import type { Fleet } from '../fleet/model/fleet.ts';
+import { type Reported, reporting } from '../log/outages.ts';
 import type { Entry } from '../queue/items.ts';
 import { inBatches } from '../queue/queue.ts';
 import { conflict } from '../rest/errors.ts';
@@ -151,21 +152,19 @@ const everyMs = 60_000;
  *
  * @returns a function that stops it.
  */
-export function retireSilentServices(database: Database, afterSeconds: number, logger: Logger): () => Promise<void> {
+export function retireSilentServices(
+  database: Database,
+  afterSeconds: number,
+  reported: Reported,
+): () => Promise<void> {
   if (afterSeconds === 0) return async () => {};
-  let running: Promise<void> = Promise.resolve();
-  const timer = setInterval(() => {
-    running = retireServices(database, afterSeconds).then(
-      (retired) => {
-        for (const { host, binary } of retired) logger.info({ host, binary }, 'A silent service was retired');
-      },
-      (error: unknown) =>
-        logger.warn({ err: error }, 'Silent services could not be retired; the next attempt is in a minute'),
-    );
-  }, everyMs);
-  timer.unref();
-  return async () => {
-    clearInterval(timer);
-    await running;
-  };
+  return inBackground({
+    everyMs,
+    failed: reporting(reported, 'Silent services could not be retired; the next attempt is in a minute'),
+    round: async () => {
+      for (const { host, binary } of await retireServices(database, afterSeconds)) {
+        reported.logger.info({ host, binary }, 'A silent service was retired');
+      }
+    },
+  });
 }

@@ -1,7 +1,8 @@
 import type { Logger } from 'pino';
 import { CommitsUnconfirmed } from '../../db/engine/commit_watch.ts';
 import { failureOf } from '../../db/engine/failure_of.ts';
-import { isOutOfRoom, isReadOnly, isUnavailable, NoIdLeft } from '../../db/engine/sqlstate.ts';
+import { isLockRefused } from '../../db/engine/slow_lane.ts';
+import { isLostRace, isOutOfRoom, isReadOnly, isUnavailable, NoIdLeft } from '../../db/engine/sqlstate.ts';
 
 /**
  * Logs once when the database cannot be reached, and once when it can again, however many requests fail meanwhile.
@@ -73,3 +74,14 @@ export function openOutages(logger: Logger): Outages {
     },
   };
 }
+
+/** Where work in the background reports that it failed. */
+export type Reported = { readonly logger: Pick<Logger, 'info' | 'warn'>; readonly outages: Outages };
+
+/** A function that logs an error of work that is done again soon, unless the work only lost a lock or a race, or the database is away. */
+export const reporting =
+  ({ logger, outages }: Reported, line: string) =>
+  (error: unknown): void => {
+    if (isLockRefused(error) || isLostRace(error) || outages.notice(error)) return;
+    logger.warn({ err: error }, line);
+  };

@@ -58,7 +58,6 @@ const databasePatienceMs = 2_000;
  * @param options.shapes queries whose number of placements is shown
  * @param options.shapesInterval in seconds: the shapes are counted at most once in this time, by one of the processes
  * @param options.gathering set if this process is one of several that serve one port
- * @param options.ids is asked to look at each scrape
  * @param options.logger gets a line the first time that a shape cannot be counted
  */
 export function openMetrics(
@@ -70,7 +69,7 @@ export function openMetrics(
     readonly shapesInterval: number;
     readonly gathering?: Gathering | undefined;
     readonly logger: Pick<Logger, 'warn'>;
-    readonly ids: IdWatch;
+    readonly ids: Pick<IdWatch, 'used'>;
   },
 ): Metrics {
   const { gathering, logger } = options;

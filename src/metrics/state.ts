@@ -13,7 +13,11 @@ type Figure = readonly [name: string, help: string, value: () => number];
  */
 export function registerState(
   register: Registry,
-  { database, fleet, ids }: { readonly database: Database; readonly fleet: FleetKeeper; readonly ids: IdWatch },
+  {
+    database,
+    fleet,
+    ids,
+  }: { readonly database: Database; readonly fleet: FleetKeeper; readonly ids: Pick<IdWatch, 'used'> },
   fleetAgeSeconds: () => number,
 ): void {
   const registers = [register];
@@ -37,11 +41,10 @@ export function registerState(
   }
   new Gauge({
     name: 'placement_ids_used_ratio',
-    help: 'What is used of the ids of a table, 0 to 1; at 1 no row can be added to it. Read once a minute at most.',
+    help: 'What is used of the ids of a table, 0 to 1; at 1 no row can be added to it. Read once a minute.',
     labelNames: ['table'],
     registers,
     collect() {
-      void ids.look(); // for the next scrape: this one does not wait for the database
       this.reset();
       for (const [table, used] of ids.used()) this.set({ table }, used);
     },

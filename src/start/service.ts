@@ -99,10 +99,11 @@ export async function openService(
     await prepareDatabase(database, config.placementDatabase);
     const outages = openOutages(logger);
     const fleet = await openFleet(database, outages);
-    const ids = openIdWatch(database, { logger, outages });
+    const reported = { logger, outages };
+    const ids = openIdWatch(database, reported);
     await ids.look();
-    const stopPruning = pruneFromTimeToTime(database, logger, config.changes.keep * 1000, ids.look);
-    const stopForgetting = forgetFromTimeToTime(database, logger, config.placement.keepFormerConsumers);
+    const stopPruning = pruneFromTimeToTime(database, reported, config.changes.keep * 1000);
+    const stopForgetting = forgetFromTimeToTime(database, reported, config.placement.keepFormerConsumers);
     const followers = openFollowers(database, fleet, config.changes);
     const { gathering } = options;
     const metrics = config.metrics.enabled
@@ -116,15 +117,13 @@ export async function openService(
     const claims = metrics === undefined ? uncounted : metrics.counting(uncounted);
     const service = upTo(options.speaks ?? placementService, config.api.maxMicroversion);
     const shared = { config, database, fleet, logger };
-    const compute = config.compute.enabled ? (await computeParts()).openComputeApi(shared) : undefined;
+    const compute = config.compute.enabled ? (await computeParts()).openComputeApi({ ...shared, reported }) : undefined;
     const stopRemoving = removeEndedConsumers(database, {
-      logger,
-      outages,
+      ...reported,
       ...(metrics === undefined ? {} : { onRemoved: metrics.consumersRemoved }),
     });
     const stopComparing = compareFromTimeToTime(database, fleet, {
-      logger,
-      outages,
+      ...reported,
       everyMs: config.placementDatabase.compareEvery * 1000,
       ...(metrics === undefined ? {} : { onDifference: metrics.fleetDiffered }),
     });
@@ -176,6 +175,7 @@ export async function openService(
       close: async () => {
         followers.end();
         await stopComparing();
+        await ids.close();
         await stopPruning();
         await stopForgetting();
         await compute?.close();

@@ -12,10 +12,13 @@ import { readConsumers } from '../../db/statements/claims/read_consumers.ts';
 import { writeClaims } from '../../db/statements/claims/write_claims.ts';
 import { forgetFormerConsumers } from '../../db/statements/consumers/forget_former.ts';
 import { forgetFromTimeToTime } from '../../src/claims/ended_terms.ts';
+import { openOutages } from '../../src/log/outages.ts';
 import { engines, withFreshDatabase } from '../engines.ts';
 import { claim } from '../races/judged_claim.ts';
 import { untilWaiting, withTwoConnections } from '../races/two_connections.ts';
 import { until } from '../until.ts';
+
+const logger = pino({ level: 'silent' });
 
 const former = async ({ kysely }: Pick<Database, 'kysely'>): Promise<readonly string[]> =>
   (await sql<{ uuid: string }>`select uuid from former_consumers order by uuid`.execute(kysely)).rows.map(
@@ -37,7 +40,7 @@ for (const engine of engines) {
         await removedAgo(sql`unnest(array['new'])`, 50).execute(kysely);
         // They fill two pages, and part of a third one.
         await removedAgo(sql`(select 'of many ' || n from generate_series(1, 2500) as n)`, 100).execute(kysely);
-        const stop = forgetFromTimeToTime(database, pino({ level: 'silent' }), 70);
+        const stop = forgetFromTimeToTime(database, { logger, outages: openOutages(logger) }, 70);
         await stop();
         assert.equal((await former(database)).length, 2503, 'only from time to time');
         let pages = 0;

@@ -314,7 +314,7 @@ test('a comparison that is stopped does not wait for the end of its pause', asyn
       nowMs += 60_000;
       return nowMs;
     });
-    const comparing = compareFleet(database, fleet, { signal: stopping.signal });
+    const comparing = compareFleet(database, fleet, { stopping: stopping.signal });
     const late = sleep(1_000, 'late');
     assert.equal(await Promise.race([comparing, late]), 'late', 'it is in its pause');
     stopping.abort();

@@ -126,9 +126,8 @@ test('each threshold of the ids is logged once, and again after a remedy', async
     try {
       const lines: string[] = [];
       const watch = openIdWatch(other, {
-        logger: { warn: (line: unknown) => void lines.push(String(line)) },
+        logger: { info: () => {}, warn: (line: unknown) => void lines.push(String(line)) },
         outages: { notice: () => false, answered: () => {} },
-        everyMs: 0,
       });
       const toldAt = async (last: number): Promise<number> => {
         lines.length = 0;
@@ -144,6 +143,7 @@ test('each threshold of the ids is logged once, and again after a remedy', async
       assert.match(lines.join('\n'), /^Table consumers is running out of ids: it has used 99 %/);
       assert.equal(await toldAt(5), 0);
       assert.equal(await toldAt(1_700_000_000), 1);
+      await watch.close();
     } finally {
       await other.close();
     }

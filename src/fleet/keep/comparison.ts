@@ -1,12 +1,12 @@
-import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises';
+import { setImmediate as turn } from 'node:timers/promises';
 import type { Logger } from 'pino';
+import { inBackground, rest } from '../../../db/engine/background.ts';
 import type { Database } from '../../../db/engine/connect.ts';
 import { repeatLostRaces } from '../../../db/engine/lost_race.ts';
-import { isLockRefused } from '../../../db/engine/slow_lane.ts';
 import { forgetTags, noteUnlogged } from '../../../db/fleet/note_unlogged.ts';
 import { readUnchanged, readUnchangedNames } from '../../../db/fleet/read_unchanged.ts';
 import type { FleetPage, Ids, ProviderRow } from '../../../db/fleet/rows.ts';
-import type { Outages } from '../../log/outages.ts';
+import { type Reported, reporting } from '../../log/outages.ts';
 import { type Names, namesOf } from '../model/names.ts';
 import { type ProviderParts, partsReader } from '../model/parts.ts';
 import type { Provider } from '../model/provider.ts';
@@ -30,9 +30,8 @@ export type Difference = {
 };
 
 /** Where the comparison tells what it finds. */
-export type ComparisonOptions = {
-  readonly logger: Pick<Logger, 'warn' | 'error'>;
-  readonly outages: Outages;
+export type ComparisonOptions = Reported & {
+  readonly logger: Pick<Logger, 'error'>;
   /** The time between the beginnings of two comparisons, in milliseconds. */
   readonly everyMs: number;
   /** Called after each difference, when the fleet has been loaded. */
@@ -55,38 +54,23 @@ const mostNamed = 5;
 export function compareFromTimeToTime(
   database: Database,
   fleet: FleetKeeper,
-  { logger, outages, everyMs, onDifference }: ComparisonOptions,
+  options: ComparisonOptions,
 ): () => Promise<void> {
+  const { everyMs, logger, onDifference } = options;
   if (everyMs === 0 || database.engine === 'embedded') return async () => {};
-  const stopping = new AbortController();
-  const { signal } = stopping;
-  const round = async (): Promise<void> => {
-    const difference = await compareFleet(database, fleet, { signal });
-    if (difference === undefined) return;
-    logger.error(lineOf(difference));
-    await repeatLostRaces(() => noteUnlogged(database));
-    await repeatLostRaces(() => forgetTags(database, difference.ids));
-    await fleet.fresh();
-    onDifference?.();
-  };
-  const work = async (): Promise<void> => {
-    // Processes that start together do not read the database at the same time.
-    let pauseMs = everyMs * (0.5 + Math.random() / 2);
-    for (;;) {
-      await sleep(pauseMs, undefined, { ref: false, signal });
-      const startedMs = performance.now();
-      await round().catch((error: unknown) => {
-        if (signal.aborted || isLockRefused(error) || outages.notice(error)) return;
-        logger.warn({ err: error }, 'The fleet could not be compared with the database; it is tried again later');
-      });
-      pauseMs = Math.max(0, everyMs - (performance.now() - startedMs));
-    }
-  };
-  const working = work().catch(() => {}); // it ends by the signal only
-  return async () => {
-    stopping.abort();
-    await working;
-  };
+  return inBackground({
+    everyMs,
+    failed: reporting(options, 'The fleet could not be compared with the database; it is tried again later'),
+    round: async (stopping) => {
+      const difference = await compareFleet(database, fleet, { stopping });
+      if (difference === undefined) return;
+      logger.error(lineOf(difference));
+      await repeatLostRaces(() => noteUnlogged(database));
+      await repeatLostRaces(() => forgetTags(database, difference.ids));
+      await fleet.fresh();
+      onDifference?.();
+    },
+  });
 }
 
 const lineOf = ({ tables, ids, uuids }: Difference): string => {
@@ -112,26 +96,25 @@ type Piece = {
  * Compares the whole fleet with the database, piece by piece. What seems to differ is compared once more, after a refresh.
  *
  * @param options.pieceSize how many providers are compared at once
- * @returns the first difference that is found; undefined if there is none, or if `signal` ends the search
+ * @returns the first difference that is found; undefined if there is none, or if `stopping` ends the search
  */
 export async function compareFleet(
   database: Database,
   fleet: FleetKeeper,
-  { signal, pieceSize = usualPiece }: { readonly signal?: AbortSignal; readonly pieceSize?: number } = {},
+  { stopping, pieceSize = usualPiece }: { readonly stopping?: AbortSignal; readonly pieceSize?: number } = {},
 ): Promise<Difference | undefined> {
   const areNamesOther = () => repeatLostRaces(() => doNamesDiffer(database, fleet));
   if ((await areNamesOther()) && (await areNamesOther()))
     return { tables: ['traits or resource_classes'], ids: [], uuids: [] };
   for (const piece of piecesOf(await idsOf(fleet), pieceSize)) {
-    if (signal?.aborted) return undefined;
+    if (stopping?.aborted) return undefined;
     const startedMs = performance.now();
     const first = await compareSome(database, fleet, piece);
     if (first !== undefined) {
       const second = await compareSome(database, fleet, { ids: first.ids, wanted: first.ids });
       if (second !== undefined) return second;
     }
-    // An abort is seen above.
-    await sleep(pauseForEach * (performance.now() - startedMs), undefined, { ref: false, signal }).catch(() => {});
+    await rest(pauseForEach * (performance.now() - startedMs), stopping);
   }
   return undefined;
 }

@@ -1,0 +1,190 @@
+/** Work in rounds beside the requests, and the parts of the service that work so. */
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import path from 'node:path';
+import { suite, type TestContext, test } from 'node:test';
+import { setImmediate as turn } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import {
+  type DatabaseConnection,
+  DummyDriver,
+  Kysely,
+  PostgresAdapter,
+  PostgresIntrospector,
+  PostgresQueryCompiler,
+} from 'kysely';
+import { inBackground } from '../../db/engine/background.ts';
+import type { Database } from '../../db/engine/connect.ts';
+import { keepUp } from '../../db/engine/embedded_upkeep.ts';
+import type { Tables } from '../../db/schema/tables.ts';
+import { forgetFromTimeToTime, removeEndedConsumers } from '../../src/claims/ended_terms.ts';
+import { retireSilentServices } from '../../src/compute/heartbeats.ts';
+import { pruneFromTimeToTime } from '../../src/fleet/keep/prune.ts';
+import { openIdWatch } from '../../src/metrics/id_watch.ts';
+
+/** Lets time pass, as timers and `performance.now()` see it, and lets everything happen that does not wait for time. */
+function timeOf(t: TestContext): (ms: number) => Promise<void> {
+  let nowMs = 0;
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  t.mock.method(performance, 'now', () => nowMs);
+  return async (ms) => {
+    nowMs += ms;
+    t.mock.timers.tick(ms);
+    for (let turns = 0; turns < 20; turns += 1) await turn();
+  };
+}
+
+/** Rounds of a minute, which end when the test says so. */
+function roundsOfAMinute() {
+  const underWay: PromiseWithResolvers<void>[] = [];
+  const counts = { begun: 0, failed: 0 };
+  const signals: AbortSignal[] = [];
+  const stop = inBackground({
+    everyMs: 60_000,
+    failed: () => {
+      counts.failed += 1;
+    },
+    round: (stopping) => {
+      counts.begun += 1;
+      signals.push(stopping);
+      const round = Promise.withResolvers<void>();
+      underWay.push(round);
+      return round.promise;
+    },
+  });
+  return { counts, signals, stop, end: () => underWay.shift()?.resolve(), fail: () => underWay.shift()?.reject('no') };
+}
+
+suite('work in the background', () => {
+  test('begins after half an interval at the earliest, then once in each interval', async (t) => {
+    const pass = timeOf(t);
+    const { counts, end, stop } = roundsOfAMinute();
+    await pass(29_999);
+    assert.equal(counts.begun, 0);
+    await pass(30_001);
+    assert.equal(counts.begun, 1);
+    for (const round of [2, 3, 4]) {
+      end();
+      await pass(0);
+      await pass(60_000);
+      assert.equal(counts.begun, round);
+    }
+    end();
+    await stop();
+  });
+
+  test('has no second round while one runs; after a long one it goes on at the next multiple of the interval', async (t) => {
+    const pass = timeOf(t);
+    const { counts, end, stop } = roundsOfAMinute();
+    await pass(60_000);
+    await pass(150_000);
+    assert.equal(counts.begun, 1);
+    end();
+    await pass(29_999);
+    assert.equal(counts.begun, 1);
+    await pass(1);
+    assert.equal(counts.begun, 2);
+    end();
+    await stop();
+  });
+
+  test('reports a failure, and the next round comes', async (t) => {
+    const pass = timeOf(t);
+    const { counts, fail, end, stop } = roundsOfAMinute();
+    await pass(60_000);
+    fail();
+    await pass(0);
+    await pass(60_000);
+    assert.deepEqual(counts, { begun: 2, failed: 1 });
+    end();
+    await stop();
+  });
+
+  test('tells the round that runs when it is stopped, waits for it, and begins no other', async (t) => {
+    const pass = timeOf(t);
+    const { counts, signals, end, stop } = roundsOfAMinute();
+    await pass(60_000);
+    let hasStopped = false;
+    assert.equal(signals[0]?.aborted, false);
+    const stopped = stop().then(() => {
+      hasStopped = true;
+    });
+    await pass(600_000);
+    assert.equal(signals[0]?.aborted, true);
+    assert.equal(hasStopped, false);
+    end();
+    await stopped;
+    await pass(600_000);
+    assert.equal(counts.begun, 1);
+  });
+
+  test('does not keep the process alive', async () => {
+    const file = path.join(import.meta.dirname, '..', '..', 'db', 'engine', 'background.ts');
+    const program = `import { inBackground } from '${file}'; inBackground({ everyMs: 2e9, failed() {}, async round() {} });`;
+    await promisify(execFile)(process.execPath, ['--input-type=module', '--eval', program], { timeout: 60_000 });
+  });
+});
+
+/** A database that answers no statement until the test says so, and then fails. */
+function unansweringDatabase() {
+  const statements: PromiseWithResolvers<never>[] = [];
+  const counts = { asked: 0 };
+  const connection: DatabaseConnection = {
+    executeQuery: () => {
+      counts.asked += 1;
+      const statement = Promise.withResolvers<never>();
+      statements.push(statement);
+      return statement.promise;
+    },
+    streamQuery: () => assert.fail('no statement is streamed'),
+  };
+  class Unanswering extends DummyDriver {
+    override acquireConnection = async () => connection;
+  }
+  const kysely = new Kysely<Tables>({
+    dialect: {
+      createAdapter: () => new PostgresAdapter(),
+      createDriver: () => new Unanswering(),
+      createQueryCompiler: () => new PostgresQueryCompiler(),
+      createIntrospector: (db) => new PostgresIntrospector(db),
+    },
+  });
+  // What is tested here sends its first statement by `kysely`, and uses nothing else of the database.
+  const database = { kysely } as Database;
+  return { database, counts, fail: () => statements.shift()?.reject(new Error('no answer')) };
+}
+
+const reported = {
+  logger: { info: () => {}, warn: () => {} },
+  outages: { notice: () => false, answered: () => {} },
+};
+
+for (const [what, start] of [
+  ['pruning of the log', (database) => pruneFromTimeToTime(database, reported, 600_000)],
+  ['retirement of services', (database) => retireSilentServices(database, 60, reported)],
+  ['removal of ended terms', (database) => removeEndedConsumers(database, reported)],
+  ['forgetting of former consumers', (database) => forgetFromTimeToTime(database, reported, 600)],
+  ['watch over the ids', (database) => openIdWatch(database, reported).close],
+  ['upkeep of the embedded database', (database) => keepUp(database.kysely, () => {})],
+] as const satisfies readonly (readonly [string, (database: Database) => () => Promise<void>])[]) {
+  test(`the ${what} sends nothing while its last statement is unanswered, and ends only after it`, async (t) => {
+    const pass = timeOf(t);
+    const { database, counts, fail } = unansweringDatabase();
+    const stop = start(database);
+    for (let interval = 0; interval < 5; interval += 1) await pass(600_000);
+    assert.equal(counts.asked, 1);
+    fail();
+    for (let interval = 0; interval < 2; interval += 1) await pass(600_000);
+    assert.equal(counts.asked, 2, 'the next round comes');
+    let hasStopped = false;
+    void stop().then(() => {
+      hasStopped = true;
+    });
+    await pass(600_000);
+    assert.equal(hasStopped, false);
+    fail();
+    await pass(600_000);
+    assert.equal(hasStopped, true);
+    assert.equal(counts.asked, 2);
+  });
+}
