@@ -13,7 +13,7 @@ import { badRequest, conflict, noSuchClass, notFoundWithoutVary } from '../rest/
 import { object, text } from '../rest/json_schema.ts';
 import { since } from '../rest/microversions.ts';
 import { checkValue } from '../rest/schema_check.ts';
-import { untilWritten } from '../writes/judged_writes.ts';
+import { untilDone } from '../writes/until_done.ts';
 import { headerTag, modifiedAtMs, newest, requireMatch, tagged, takesIfMatch } from './answer_headers.ts';
 import type { Dependencies } from './dependencies.ts';
 
@@ -74,7 +74,7 @@ async function create(request: ApiRequest, { database }: Dependencies): Promise<
 
 /** Creates a class. @returns false if there is one with this name */
 const isCreated = (database: Database, name: string): Promise<boolean> =>
-  untilWritten(async () => {
+  untilDone(async () => {
     const outcome = await createResourceClass(database, name);
     return outcome === 'id taken' ? undefined : outcome === 'created';
   });
@@ -83,7 +83,7 @@ const isCreated = (database: Database, name: string): Promise<boolean> =>
 async function rename(request: ApiRequest, { database, fleet }: Dependencies): Promise<Answer> {
   const name = request.param('name');
   const body = await request.json(custom);
-  return untilWritten(async () => {
+  return untilDone(async () => {
     const resourceClass = findClass(await fleet.fresh(), name);
     if (resourceClass.id < firstCustomClassId) throw badRequest(`Cannot update standard resource class ${name}`);
     const outcome = await renameResourceClass(database, resourceClass, body.name);

@@ -3,6 +3,7 @@ import type { LockedRows } from '../../db/statements/claims/locked_rows.ts';
 import type { IfMatch } from '../placement/entity_tag.ts';
 import type { InventoryFields } from '../placement/inventory.ts';
 import type { Entry } from '../queue/items.ts';
+import { concurrentlyUpdated } from '../rest/errors.ts';
 import type { Condition } from '../search/conditions.ts';
 import type { CandidateRequest } from '../search/request.ts';
 import { namedOutside, relatedConsumers } from './neighbours.ts';
@@ -114,6 +115,9 @@ export class ClaimRefused extends Error {
     this.fault = fault;
   }
 }
+
+/** The refusal of a claim that has lost too many races. */
+export const lostTooOften = (): ClaimRefused => new ClaimRefused('concurrent update', concurrentlyUpdated);
 
 /** A claim in the queue, and how it is to be judged. */
 export type PendingClaim = {

@@ -7,8 +7,15 @@ import { openOverlay } from '../fleet/model/overlay.ts';
 import type { Effect } from '../fleet/model/own_writes.ts';
 import { type Inventory, inventoryOf } from '../fleet/model/provider.ts';
 import { exactCapacity } from '../placement/inventory.ts';
-import { concurrentlyUpdated } from '../rest/errors.ts';
-import { type BatchedClaim, ClaimRefused, isByQuery, noteTried, onFreshFleet, type PendingClaim } from './claim.ts';
+import {
+  type BatchedClaim,
+  ClaimRefused,
+  isByQuery,
+  lostTooOften,
+  noteTried,
+  onFreshFleet,
+  type PendingClaim,
+} from './claim.ts';
 import { judge } from './judge.ts';
 import type { UsageChange } from './judge_capacity.ts';
 import type { Placement } from './placing.ts';
@@ -206,7 +213,7 @@ export function judgeAgain(
   prepare?: () => Promise<unknown>,
 ): void {
   if (item.lostRaces >= conflictRetryCount) {
-    entry.reject(new ClaimRefused('concurrent update', concurrentlyUpdated));
+    entry.reject(lostTooOften());
     return;
   }
   onRetry?.();

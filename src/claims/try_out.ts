@@ -4,8 +4,8 @@ import { readClock } from '../../db/engine/read_clock.ts';
 import { type ConsumerState, readConsumers } from '../../db/statements/claims/read_consumers.ts';
 import type { FleetKeeper } from '../fleet/keep/keeper.ts';
 import type { Fleet } from '../fleet/model/fleet.ts';
-import { concurrentlyUpdated } from '../rest/errors.ts';
-import { type Claim, ClaimRefused, needsOwner, pending, readBy } from './claim.ts';
+import { untilDone } from '../writes/until_done.ts';
+import { type Claim, ClaimRefused, lostTooOften, needsOwner, pending, readBy } from './claim.ts';
 import { judge } from './judge.ts';
 import type { LostRaceOptions } from './judge_batch.ts';
 import { type ClaimOutcome, generationsAfter, outcomeOf } from './outcome.ts';
@@ -29,16 +29,15 @@ export async function tryOut(
   const readStates = () => repeatLostRaces(() => readConsumers(database, consumers, needsOwner(asked)));
   const expiresAtMs = await endsOfTerms(database, claim);
   let before = await readStates();
-  for (let lostRaces = 0; lostRaces <= conflictRetryCount; lostRaces += 1) {
-    const outcome = judgeOn(await fleet.fresh(), claim, before, expiresAtMs);
-    const after = await readStates();
-    if (haveTheSame(consumers, before, after)) {
-      if (outcome instanceof ClaimRefused) throw outcome;
-      return outcome;
-    }
-    before = after;
-  }
-  throw new ClaimRefused('concurrent update', concurrentlyUpdated);
+  const attempt = async (): Promise<ClaimOutcome | undefined> => {
+    const states = before;
+    const outcome = judgeOn(await fleet.fresh(), claim, states, expiresAtMs);
+    before = await readStates();
+    if (!haveTheSame(consumers, states, before)) return undefined;
+    if (outcome instanceof ClaimRefused) throw outcome;
+    return outcome;
+  };
+  return untilDone(attempt, { attempts: conflictRetryCount + 1, lostRace: lostTooOften });
 }
 
 /** The ends of the terms that a claim would give, by the clock of the database. */

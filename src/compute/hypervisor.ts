@@ -1,9 +1,8 @@
-import { readServices } from '../../db/statements/services/read_services.ts';
 import { computeBinary, type KnownService } from '../../db/statements/services/service_row.ts';
 import type { Fleet } from '../fleet/model/fleet.ts';
 import { type Provider, treeOf } from '../fleet/model/provider.ts';
 import type { Dependencies } from './dependencies.ts';
-import { serviceId, stateOf, statusOf } from './services.ts';
+import { findServices, serviceId, stateOf, statusOf } from './services.ts';
 import { since } from './versions.ts';
 
 /** A root provider, and the compute service of the host with its name. A root without one is no hypervisor. */
@@ -15,12 +14,11 @@ export type Hypervisor = { readonly root: Provider; readonly service: KnownServi
  * @param host with it, only the hypervisor of this host
  */
 export async function readHypervisors(
-  { database, fleet, config }: Dependencies,
+  dependencies: Dependencies,
   host?: string,
 ): Promise<{ readonly fleet: Fleet; readonly hypervisors: readonly Hypervisor[] }> {
-  const filter = { binary: computeBinary, host };
-  const services = await readServices(database, filter, config.compute.serviceDownTime);
-  const current = await fleet.fresh();
+  const services = await findServices(dependencies, { binary: computeBinary, host });
+  const current = await dependencies.fleet.fresh();
   const hypervisors = services.flatMap((service) => {
     const root = current.byName.get(service.host);
     return root === undefined || root.parent !== undefined ? [] : [{ root, service }];

@@ -1,5 +1,4 @@
 import * as v from 'valibot';
-import { readServices } from '../../db/statements/services/read_services.ts';
 import { computeBinary, type KnownService } from '../../db/statements/services/service_row.ts';
 import { type ServiceUpdate, updateService } from '../../db/statements/services/update_service.ts';
 import type { Answer, ApiRequest } from '../rest/endpoint.ts';
@@ -7,7 +6,7 @@ import { badRequest, notFound } from '../rest/errors.ts';
 import { object, oneOf } from '../rest/json_schema.ts';
 import { bySince } from '../rest/versions.ts';
 import type { Dependencies } from './dependencies.ts';
-import { serviceView } from './services.ts';
+import { findServices, serviceView } from './services.ts';
 import { hostName, readUuid, shortText, truth } from './validation.ts';
 import { since } from './versions.ts';
 
@@ -68,7 +67,7 @@ const actions: Readonly<Record<string, Action>> = {
 };
 
 /** PUT /os-services/{action}, below 2.53: the body says which service. */
-export async function runAction(request: ApiRequest, { database, config }: Dependencies): Promise<Answer> {
+export async function runAction(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
   const body = await request.json(bySince(actionBodies, request.version));
   const name = request.param('service_id');
   const action = Object.hasOwn(actions, name) ? actions[name] : undefined;
@@ -76,29 +75,29 @@ export async function runAction(request: ApiRequest, { database, config }: Depen
   const { update, shown } = action.effect(body);
   const { host, binary } = body;
   refuseOthers(binary);
-  const { serviceDownTime } = config.compute;
-  const services = await readServices(database, { host }, serviceDownTime);
+  const services = await findServices(dependencies, { host });
   if (services.length === 0) throw notFound(`Host '${host}' is not mapped to any cell`);
   const service = services.find((each) => each.binary === binary);
-  const row = service && (await updateService(database, service, update, serviceDownTime));
+  const row = service && (await updateService(dependencies.database, service, update, downTimeOf(dependencies)));
   if (row === undefined) throw notFound(`Could not find binary ${binary} on host ${host}.`);
   return { status: 200, json: { service: { host, binary, ...shown } } };
 }
 
 /** PUT /os-services/{uuid}, from 2.53. */
-export async function changeService(request: ApiRequest, { database, config }: Dependencies): Promise<Answer> {
+export async function changeService(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
   const body = await request.json(changes);
   const id = request.param('service_id');
   const uuid = readUuid(id);
-  const { serviceDownTime } = config.compute;
-  const [service] = await readServices(database, { uuid }, serviceDownTime);
+  const [service] = await findServices(dependencies, { uuid });
   if (service === undefined) throw notFound(noSuchService(id));
   refuseOthers(service.binary);
-  const row = await updateService(database, service, updateOf(body), serviceDownTime);
+  const row = await updateService(dependencies.database, service, updateOf(body), downTimeOf(dependencies));
   if (row === undefined) throw notFound(noSuchService(id));
   const changed: KnownService = { ...row, uuid };
   return { status: 200, json: { service: serviceView(changed, request.version) } };
 }
+
+const downTimeOf = ({ config }: Dependencies): number => config.compute.serviceDownTime;
 
 /** @throws ApiError 400 where the body asks for nothing, or gives a reason for enabling. */
 function updateOf({

@@ -1,17 +1,26 @@
 import * as v from 'valibot';
 import { isDatabaseError } from '../../db/engine/sqlstate.ts';
 import { deleteService } from '../../db/statements/services/delete_service.ts';
-import { readServices } from '../../db/statements/services/read_services.ts';
+import { readServices, type ServiceFilter } from '../../db/statements/services/read_services.ts';
 import { computeBinary, type KnownService, type ServiceRow } from '../../db/statements/services/service_row.ts';
 import { type Answer, type ApiRequest, type Endpoint, noContent } from '../rest/endpoint.ts';
 import { badRequest, conflict, notFound } from '../rest/errors.ts';
 import { either, list as items, object, text } from '../rest/json_schema.ts';
 import { listInTurns } from '../rest/made_in_turns.ts';
+import { changedTooMuch } from '../rest/pieces.ts';
 import { bySince } from '../rest/versions.ts';
+import { untilDone } from '../writes/until_done.ts';
 import type { Dependencies } from './dependencies.ts';
 import { changeService, runAction } from './service_updates.ts';
 import { hostName, integerId, readQuery, readUuid, shortText } from './validation.ts';
 import { since } from './versions.ts';
+
+/** The services that a filter finds. @throws ApiError 503 if they lose the uuid that they get, each time */
+export const findServices = (
+  { database, config }: Pick<Dependencies, 'database' | 'config'>,
+  filter: ServiceFilter,
+): Promise<readonly KnownService[]> =>
+  untilDone(() => readServices(database, filter, config.compute.serviceDownTime), { lostRace: changedTooMuch });
 
 /** The id that clients know a service by: unique within its cell below 2.53, and everywhere from it. */
 export const serviceId = (service: KnownService, version: number): string | number =>
@@ -75,12 +84,12 @@ const registrations = either('services', object({ services: items(registration, 
 
 // Handlers
 
-async function list(request: ApiRequest, { database, config }: Dependencies): Promise<Answer> {
+async function list(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
   const { version } = request;
   const { host, binary } = readQuery(request.query(), bySince(listQueries, version));
   // An empty filter is ignored.
   const filter = { host: host || undefined, binary: binary || undefined };
-  const services = await readServices(database, filter, config.compute.serviceDownTime);
+  const services = await findServices(dependencies, filter);
   const textOf = (service: KnownService): string => JSON.stringify(serviceView(service, version));
   return { status: 200, ...(await listInTurns(request, 'services', services, textOf)) };
 }
@@ -118,11 +127,7 @@ async function registerOne(
 async function remove(request: ApiRequest, dependencies: Dependencies): Promise<Answer> {
   const id = request.param('service_id');
   const filter = request.version >= since.uuids ? { uuid: readUuid(id) } : { id: integerOf(id) };
-  const [service, ...others] = await readServices(
-    dependencies.database,
-    filter,
-    dependencies.config.compute.serviceDownTime,
-  );
+  const [service, ...others] = await findServices(dependencies, filter);
   if (others.length > 0) throw badRequest(`Service id ${id} refers to multiple services.`);
   const outcome = service === undefined ? 'gone' : await deleteService(dependencies.database, service);
   if (outcome === 'gone') throw notFound(`Service ${id} not found.`);

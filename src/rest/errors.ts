@@ -27,6 +27,9 @@ export const errorCodes = {
 export const concurrentlyUpdated =
   'Another thread concurrently updated the resource provider data. Please retry your update';
 
+/** The error for a request that has lost a race, where upstream has no other words. */
+export const concurrentUpdate = (): ApiError => conflict(concurrentlyUpdated, errorCodes.concurrentUpdate);
+
 /** The error text for an unknown resource class, in upstream's words. */
 export const noSuchClass = (name: string): string => `No such resource class ${name}.`;
 

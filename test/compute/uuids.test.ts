@@ -4,11 +4,12 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { sql } from 'kysely';
 import type { Database } from '../../db/engine/connect.ts';
 import { onlineMigrations } from '../../db/online/run.ts';
 import { readServices } from '../../db/statements/services/read_services.ts';
 import { runOnlineDataMigrations } from '../../src/manage/online_data_migrations.ts';
-import { engines } from '../engines.ts';
+import { anyEngine, engines } from '../engines.ts';
 import { untilWaiting, withTwoConnections } from '../races/two_connections.ts';
 import { at } from '../requests.ts';
 import { withTestService } from '../services.ts';
@@ -65,7 +66,23 @@ test('readers lock old services in one order, so that two of them do not wait fo
     const free = await other.query('select from services for update skip locked');
     assert.equal(free.rowCount, 9, 'it holds no other lock while it waits for the first');
     await other.query('commit');
-    assert.equal((await reading).length, 9);
+    assert.equal(await reading, undefined, 'they have a uuid now');
+    assert.equal((await readServices(database, {}, 60))?.length, 9);
+  });
+});
+
+test('services that lose their uuid each time that they get one are a 503', async () => {
+  await withTestService(anyEngine, withRegistry, async (service) => {
+    const { database } = service;
+    await insertOldServices(database, 1);
+    await sql`create function lose_uuid() returns trigger language plpgsql as 'begin new.uuid := null; return new; end'`.execute(
+      database.kysely,
+    );
+    await sql`create trigger lose before update on services for each row execute function lose_uuid()`.execute(
+      database.kysely,
+    );
+    const { status, text } = await asNova(service)('GET', services);
+    assert.equal(status, 503, text);
   });
 });
 

@@ -1,13 +1,13 @@
 /**
  * A request that names no generation is judged again if another program has changed meanwhile what it was judged by. If that
- * happens each time, it is refused in the end.
+ * happens each time, it is refused in the end; a read, whose parts belong to one moment, is a 503 then.
  */
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
 import { sql } from 'kysely';
 import type { PlacementService } from '../../src/start/service.ts';
-import { untilWritten } from '../../src/writes/judged_writes.ts';
+import { untilDone } from '../../src/writes/until_done.ts';
 import { anyEngine } from '../engines.ts';
 import { type Answer, accepted, at, makeProvider, newClaim, requestsTo, type Send } from '../requests.ts';
 import { withTestService } from '../services.ts';
@@ -122,6 +122,28 @@ for (const [what, [change, request]] of Object.entries(requests)) {
   });
 }
 
+test('a list of the consumers of a tree that changes each time is a 503', async () => {
+  await withHost(async (world) => {
+    const timesOf = afterEachLook(world.service, () => move(world));
+    const { status, text } = await world.send('GET', `/consumers?in_tree=${world.host}`);
+    assert.equal(status, 503, text);
+    assert.ok(timesOf() >= 20 && timesOf() < mostTimes, `after ${timesOf()} times`);
+  });
+});
+
+test('candidates apart from a consumer that changes each time are a 503', async () => {
+  await withHost(async ({ service, send, host }) => {
+    const consumer = randomUUID();
+    accepted(await send('PUT', `/allocations/${consumer}`, newClaim({ [host]: { VCPU: 1 } })));
+    const timesOf = afterEachLook(service, () =>
+      sql`update consumers set generation = generation + 1 where uuid = ${consumer}`.execute(service.database.kysely),
+    );
+    const { status, text } = await send('GET', `/allocation_candidates?resources=VCPU:1&apart_from=${consumer}`);
+    assert.equal(status, 503, text);
+    assert.ok(timesOf() >= 20 && timesOf() < mostTimes, `after ${timesOf()} times`);
+  });
+});
+
 test('a dry run, and a claim that does not fit, are refused if their consumer has changed each time', async () => {
   for (const [dryRun, amount] of [
     [true, 1],
@@ -216,7 +238,7 @@ test('a claim whose project is removed each time that it was made is refused', a
 
 test('an attempt that is refused ends at once, and one that is written is the last', async () => {
   let attempts = 0;
-  const written = await untilWritten(async () => {
+  const written = await untilDone(async () => {
     attempts += 1;
     return attempts === 3 ? false : undefined;
   });
@@ -224,7 +246,21 @@ test('an attempt that is refused ends at once, and one that is written is the la
   assert.equal(attempts, 3);
   const refused = new Error('refused');
   await assert.rejects(
-    untilWritten(() => Promise.reject(refused)),
+    untilDone(() => Promise.reject(refused)),
     refused,
+  );
+});
+
+test('an attempt that is in vain each time is made 32 times, or as often as is asked for, and ends with one error', async () => {
+  for (const attempts of [undefined, 1, 4]) {
+    const told: number[] = [];
+    const inVain = async (made: number): Promise<undefined> => void told.push(made);
+    const lostRace = () => new Error('lost each time');
+    await assert.rejects(untilDone(inVain, { attempts, lostRace }), lostRace());
+    assert.deepEqual(told, [...Array(attempts ?? 32).keys()]);
+  }
+  await assert.rejects(
+    untilDone(async () => undefined),
+    { status: 409, code: 'placement.concurrent_update' },
   );
 });

@@ -16,18 +16,19 @@ export type ServiceFilter = {
 /**
  * Reads services in the order of cells and ids. An old row without a uuid gets one before it is returned, so that all
  * processes return the same one.
+ *
+ * @returns undefined if rows have got a uuid, and so must be read again
  */
 export async function readServices(
   database: Database,
   filter: ServiceFilter,
   downTimeSeconds: number,
-): Promise<readonly KnownService[]> {
-  for (;;) {
-    const rows = await select(database, filter, downTimeSeconds);
-    const whole = rows.filter(hasUuid);
-    if (whole.length === rows.length) return whole;
-    await repeatLostRaces(() => giveUuids(condition(filter)).execute(database.kysely));
-  }
+): Promise<readonly KnownService[] | undefined> {
+  const rows = await select(database, filter, downTimeSeconds);
+  const whole = rows.filter(hasUuid);
+  if (whole.length === rows.length) return whole;
+  await repeatLostRaces(() => giveUuids(condition(filter)).execute(database.kysely));
+  return undefined;
 }
 
 async function select({ kysely }: Database, filter: ServiceFilter, downTimeSeconds: number) {

@@ -9,7 +9,7 @@ import { type Answer, type ApiRequest, type Endpoint, noContent } from '../../re
 import { badRequest, notFound } from '../../rest/errors.ts';
 import { since } from '../../rest/microversions.ts';
 import { bySince } from '../../rest/versions.ts';
-import { untilWritten } from '../../writes/judged_writes.ts';
+import { untilDone } from '../../writes/until_done.ts';
 import { newest, preconditionFailed, requireMatch, tagged, takesIfMatch } from '../answer_headers.ts';
 import { contentOf, endText, generationOfRow, goesOn } from '../consumers/content.ts';
 import type { Dependencies } from '../dependencies.ts';
@@ -135,7 +135,7 @@ async function remove(request: ApiRequest, dependencies: Dependencies): Promise<
     request,
     'dry_run is a field of the body of PUT and POST; DELETE has no dry run. Nothing was deleted.',
   );
-  return untilWritten(async () => {
+  return untilDone(async () => {
     try {
       if (request.ifMatch === undefined) await removeAny(uuid, dependencies);
       else if (!(await removeSeen(uuid, request, dependencies))) return undefined;

@@ -7,11 +7,12 @@ import type { Answer, ApiRequest, Endpoint } from '../../rest/endpoint.ts';
 import { badRequest } from '../../rest/errors.ts';
 import { jsonBody } from '../../rest/json_body.ts';
 import { since } from '../../rest/microversions.ts';
-import { inPieces, mostWorkMs } from '../../rest/pieces.ts';
+import { changedTooMuch, inPieces, mostWorkMs } from '../../rest/pieces.ts';
 import { type AllowedTrees, allowedTreesOf, allTrees, heldTrees } from '../../search/allowed_trees.ts';
 import type { Candidate } from '../../search/candidate.ts';
 import type { CandidateRequest } from '../../search/request.ts';
 import { openSearch, resolveForSearch } from '../../search/search.ts';
+import { untilDone } from '../../writes/until_done.ts';
 import { changesToken } from '../answer_headers.ts';
 import type { Dependencies } from '../dependencies.ts';
 import { candidatesJson } from './answer.ts';
@@ -93,6 +94,7 @@ function* first(candidates: Iterable<Candidate | undefined>, limit: number): Gen
  * read before the fleet and after it: only where it is the same both were true at one moment; otherwise the request is answered anew.
  *
  * @param answer must not await anything between asking for the trees that are left and holding the moment of the fleet
+ * @throws ApiError 503 if what the consumers hold has changed each time
  */
 async function answerAtOneMoment(
   request: Pick<CandidateRequest, 'with' | 'apartFrom'>,
@@ -103,7 +105,8 @@ async function answerAtOneMoment(
   const named = [...new Set([...request.with, ...request.apartFrom].flatMap((uuid) => [uuid, normalUuid(uuid)]))];
   if (named.length === 0) return answer(await fleet.fresh(), () => allTrees);
   const read = () => repeatLostRaces(() => readConsumers(database, named));
-  for (let before = await read(); ; ) {
+  let before = await read();
+  const attempt = async (): Promise<Answer | undefined> => {
     const current = await fleet.fresh();
     const states = before;
     const treesOf = (uuid: string) => heldTrees(current, providersOf(current, states.get(uuid)));
@@ -112,14 +115,14 @@ async function answerAtOneMoment(
     );
     let isSent = false;
     try {
-      const after = await read();
-      isSent = haveTheSame(named, before, after);
-      if (isSent) return made;
-      before = after;
+      before = await read();
+      isSent = haveTheSame(named, states, before);
+      return isSent ? made : undefined;
     } finally {
       if (!isSent) discard(made);
     }
-  }
+  };
+  return untilDone(attempt, { lostRace: changedTooMuch });
 }
 
 /** Frees what is kept for an answer that is not sent. */

@@ -22,9 +22,10 @@ import type { Answer, ApiRequest, Endpoint, PolicyTarget } from '../../rest/endp
 import { badRequest, conflict, errorCodes, noSuchProvider, notFound } from '../../rest/errors.ts';
 import { integerOrNull, list as listOf, object, text, time, uuidText } from '../../rest/json_schema.ts';
 import { since } from '../../rest/microversions.ts';
+import { changedTooMuch } from '../../rest/pieces.ts';
 import { checkQuery, refuseRepeated } from '../../rest/schema_check.ts';
 import { bySince } from '../../rest/versions.ts';
-import { untilWritten } from '../../writes/judged_writes.ts';
+import { untilDone } from '../../writes/until_done.ts';
 import { echoedEnd, ownerId, shownConsumerType } from '../allocations/bodies.ts';
 import { newest, requireMatch, takesIfMatch } from '../answer_headers.ts';
 import type { Dependencies } from '../dependencies.ts';
@@ -133,7 +134,7 @@ async function update(request: ApiRequest, dependencies: Dependencies): Promise<
   if (body.uuid !== undefined && !isSameUuid(body.uuid, uuid)) {
     throw badRequest(`The body is of consumer ${body.uuid}, and the path of ${uuid}; a UUID cannot be changed.`);
   }
-  return untilWritten(async () => {
+  return untilDone(async () => {
     const seen = await findConsumer(request, dependencies);
     const owner = {
       projectId: body.project_id,
@@ -253,20 +254,25 @@ const readRow = (database: Database, uuid: string): Promise<ConsumerRow | undefi
 
 type NamedProviders = { readonly resource_provider?: string | undefined; readonly in_tree?: string | undefined };
 
-/** The page of those that have something of the named providers; read anew if a tree changes meanwhile. */
+/**
+ * The page of those that have something of the named providers; read anew if a tree changes meanwhile.
+ *
+ * @throws ApiError 503 if a tree has changed each time
+ */
 async function listOnProviders(
   { database, fleet }: Pick<Dependencies, 'database' | 'fleet'>,
   query: ConsumerQuery,
   asked: NamedProviders,
 ): Promise<readonly ConsumerRow[]> {
-  for (;;) {
+  const attempt = async (): Promise<readonly ConsumerRow[] | undefined> => {
     const { providers, tree } = findNamed(await fleet.fresh(), asked);
     const onThem = { ...query, providers };
     const found = await repeatLostRaces(() =>
       tree.length === 0 ? listConsumers(database, onThem) : listConsumersOfTree(database, onThem, tree),
     );
-    if (found !== 'changed') return found;
-  }
+    return found === 'changed' ? undefined : found;
+  };
+  return untilDone(attempt, { lostRace: changedTooMuch });
 }
 
 /** The providers of which a consumer must have something, of one of each list, and the tree by whose shape they were found. */

@@ -6,7 +6,7 @@ import { conflict } from '../../rest/errors.ts';
 import { integerOrNull, object } from '../../rest/json_schema.ts';
 import { since } from '../../rest/microversions.ts';
 import { checkQuery } from '../../rest/schema_check.ts';
-import { untilWritten } from '../../writes/judged_writes.ts';
+import { untilDone } from '../../writes/until_done.ts';
 import { termSeconds } from '../allocations/bodies.ts';
 import { takesIfMatch } from '../answer_headers.ts';
 import type { Dependencies } from '../dependencies.ts';
@@ -40,7 +40,7 @@ async function change(request: ApiRequest, dependencies: Dependencies): Promise<
   checkQuery(request.query(), noParameters);
   const { expires_in: seconds, consumer_generation: known } = await request.json(newTerm);
   if (seconds !== null) checkTerm(request.param('uuid'), seconds, dependencies.config);
-  return untilWritten(async () => {
+  return untilDone(async () => {
     const seen = await findConsumer(request, dependencies);
     const allocations = await taggedAllocations(request, dependencies, seen);
     if (allocations === 'changed') return undefined;

@@ -4,14 +4,13 @@ import { aggregatesTagOf } from '../../fleet/model/entity_tags.ts';
 import type { Provider } from '../../fleet/model/provider.ts';
 import { aggregatesTag } from '../../placement/entity_tag.ts';
 import type { Answer, ApiRequest, Endpoint } from '../../rest/endpoint.ts';
-import { concurrentlyUpdated, conflict, errorCodes } from '../../rest/errors.ts';
 import { integer, list, object, uuidText } from '../../rest/json_schema.ts';
 import { since } from '../../rest/microversions.ts';
 import { failed } from '../../rest/schema_complaint.ts';
 import { bySince } from '../../rest/versions.ts';
-import { providerBody, requireGeneration, writeJudged, writeUntilDone } from '../../writes/judged_writes.ts';
 import { changesToken, echoedTag, requireMatch, tagged, takesIfMatch } from '../answer_headers.ts';
 import type { Dependencies } from '../dependencies.ts';
+import { providerBody, requireGeneration, writeJudged } from './judged_writes.ts';
 import { findProvider } from './provider.ts';
 
 // Routes
@@ -60,14 +59,10 @@ async function replace(request: ApiRequest, dependencies: Dependencies): Promise
   if (request.version < since.guardedAggregates) return replaceUnguarded(request, dependencies);
   const body = await providerBody(dependencies, request, bySince(guardedSchemas, request.version));
   const generation = body.resource_provider_generation;
-  await writeJudged(dependencies, request, {
-    match: (provider) =>
-      requireMatch(request, `What resource provider ${provider.uuid} is a member of`, () => aggregatesTagOf(provider)),
-    judge: (provider) => {
-      requireGeneration(provider, generation);
-      return { write: { kind: 'aggregates', generation, ...wanted(provider, body.aggregates) } };
-    },
-    lostRace: () => conflict(`Update conflict: ${concurrentlyUpdated}`, errorCodes.concurrentUpdate),
+  await writeJudged(dependencies, request, (provider) => {
+    requireMatch(request, `What resource provider ${provider.uuid} is a member of`, () => aggregatesTagOf(provider));
+    requireGeneration(provider, generation);
+    return { write: { kind: 'aggregates', generation, ...wanted(provider, body.aggregates) } };
   });
   return answer(request, body.aggregates, laterGeneration(generation, 1));
 }
@@ -77,7 +72,7 @@ async function replaceUnguarded(request: ApiRequest, dependencies: Dependencies)
   const asked = await request.json(uuids);
   // It is not done where the provider was deleted, where another server took over, or where an aggregate was deleted,
   // which the next write makes again.
-  await writeUntilDone(dependencies, request, (provider) => ({
+  await writeJudged(dependencies, request, (provider) => ({
     write: { kind: 'last aggregates', ...wanted(provider, asked) },
   }));
   return answer(request, asked, undefined);

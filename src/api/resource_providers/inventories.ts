@@ -18,7 +18,6 @@ import { integer, object, text } from '../../rest/json_schema.ts';
 import { since } from '../../rest/microversions.ts';
 import { bySince } from '../../rest/versions.ts';
 import { inventoriesWrite } from '../../writes/inventory_writes.ts';
-import { deleteJudged, providerBody, writeJudged, writeUntilDone } from '../../writes/judged_writes.ts';
 import { writtenNumbers } from '../allocations/of_provider.ts';
 import { changesToken, echoedTag, requireMatch, takesIfMatch } from '../answer_headers.ts';
 import type { Dependencies } from '../dependencies.ts';
@@ -32,6 +31,7 @@ import {
   oneAnswer,
   providerInventoriesBodies,
 } from './inventory_bodies.ts';
+import { deleteJudged, providerBody, writeJudged } from './judged_writes.ts';
 import { findProvider, findShownProvider } from './provider.ts';
 
 // Routes
@@ -97,7 +97,7 @@ async function create(request: ApiRequest, dependencies: Dependencies): Promise<
   const refused = (reason: string) => badRequest(`Unable to create inventory for resource provider ${uuid}: ${reason}`);
   checkCapacity([[body.resource_class, fields]], uuid, request.version, refused);
   // The generation of the body is ignored, as in upstream: the current one guards the write.
-  const { plan, shown } = await writeUntilDone(dependencies, request, (provider, fleet) => {
+  const { plan, shown } = await writeJudged(dependencies, request, (provider, fleet) => {
     requireInventories(request, provider, fleet);
     const classId = fleet.classes.byName.get(body.resource_class)?.id;
     if (classId === undefined) throw refused(noSuchClass(body.resource_class));
@@ -119,27 +119,24 @@ async function replaceAll(request: ApiRequest, dependencies: Dependencies): Prom
   const body = await providerBody(dependencies, request, bySince(providerInventoriesBodies, request.version));
   const put = Object.entries(body.inventories).map(([name, record]) => [name, inventoryFields(record)] as const);
   const numbersOf = writtenNumbers(request.bodyText());
-  const { plan, shown } = await writeJudged(dependencies, request, {
-    match: (provider, fleet) => requireInventories(request, provider, fleet),
-    judge: (provider, fleet) => {
-      checkGeneration(provider, body.resource_provider_generation);
-      checkCapacity(put, uuid, request.version, (reason) =>
-        badRequest(`Unable to update inventory for resource provider ${uuid}: ${reason}`),
-      );
-      const values = put.map(([name, fields]) => {
-        const classId = fleet.classes.byName.get(name)?.id;
-        if (classId === undefined) {
-          throw badRequest(`Unknown resource class in inventory for resource provider ${uuid}: ${noSuchClass(name)}`);
-        }
-        return { classId, className: name, ...fields, numbers: numbersOf(name) };
-      });
-      const kept = new Set(values.map(({ classId }) => classId));
-      const removed = provider.inventories.filter(({ fields }) => !kept.has(fields.classId));
-      const inUse = inUseAmong(removed, provider, fleet);
-      if (inUse !== undefined) throw conflict(`update conflict: ${inUse}`, errorCodes.inventoryInUse);
-      return { put: values, write: inventoriesWrite(fleet, provider, values, removed) };
-    },
-    lostRace: updateConflict,
+  const { plan, shown } = await writeJudged(dependencies, request, (provider, fleet) => {
+    requireInventories(request, provider, fleet);
+    checkGeneration(provider, body.resource_provider_generation);
+    checkCapacity(put, uuid, request.version, (reason) =>
+      badRequest(`Unable to update inventory for resource provider ${uuid}: ${reason}`),
+    );
+    const values = put.map(([name, fields]) => {
+      const classId = fleet.classes.byName.get(name)?.id;
+      if (classId === undefined) {
+        throw badRequest(`Unknown resource class in inventory for resource provider ${uuid}: ${noSuchClass(name)}`);
+      }
+      return { classId, className: name, ...fields, numbers: numbersOf(name) };
+    });
+    const kept = new Set(values.map(({ classId }) => classId));
+    const removed = provider.inventories.filter(({ fields }) => !kept.has(fields.classId));
+    const inUse = inUseAmong(removed, provider, fleet);
+    if (inUse !== undefined) throw conflict(`update conflict: ${inUse}`, errorCodes.inventoryInUse);
+    return { put: values, write: inventoriesWrite(fleet, provider, values, removed) };
   });
   return listAnswer(request, asWritten(shown, uuid, body.resource_provider_generation, plan.put), shown);
 }
@@ -166,25 +163,22 @@ async function replaceOne(request: ApiRequest, dependencies: Dependencies): Prom
   const body = await providerBody(dependencies, request, bySince(replacementSchemas, request.version));
   const fields = inventoryFields(body);
   const numbers = writtenNumbers(request.bodyText())();
-  const { plan, shown } = await writeJudged(dependencies, request, {
-    match: (provider, fleet) => requireInventory(request, provider, fleet),
-    judge: (provider, fleet) => {
-      checkGeneration(provider, body.resource_provider_generation);
-      checkCapacity([[name, fields]], uuid, request.version, (reason) =>
-        badRequest(`Unable to update inventory for resource provider ${uuid}: ${reason}`),
+  const { plan, shown } = await writeJudged(dependencies, request, (provider, fleet) => {
+    requireInventory(request, provider, fleet);
+    checkGeneration(provider, body.resource_provider_generation);
+    checkCapacity([[name, fields]], uuid, request.version, (reason) =>
+      badRequest(`Unable to update inventory for resource provider ${uuid}: ${reason}`),
+    );
+    const classId = fleet.classes.byName.get(name)?.id;
+    // In upstream an unknown class leaves the handler as an exception, so the answer has no Vary.
+    if (classId === undefined) throw notFoundWithoutVary(noSuchClass(name));
+    if (inventoryOf(provider, classId) === undefined) {
+      throw badRequest(
+        `No inventory record with resource class for resource provider ${uuid}: No inventory of class ${name} found.`,
       );
-      const classId = fleet.classes.byName.get(name)?.id;
-      // In upstream an unknown class leaves the handler as an exception, so the answer has no Vary.
-      if (classId === undefined) throw notFoundWithoutVary(noSuchClass(name));
-      if (inventoryOf(provider, classId) === undefined) {
-        throw badRequest(
-          `No inventory record with resource class for resource provider ${uuid}: No inventory of class ${name} found.`,
-        );
-      }
-      const put = [{ classId, className: name, ...fields, numbers }];
-      return { put, write: inventoriesWrite(fleet, provider, put, []) };
-    },
-    lostRace: updateConflict,
+    }
+    const put = [{ classId, className: name, ...fields, numbers }];
+    return { put, write: inventoriesWrite(fleet, provider, put, []) };
   });
   return writtenAnswer(request, 200, asWritten(shown, uuid, body.resource_provider_generation, plan.put));
 }
@@ -219,9 +213,6 @@ function writtenAnswer(request: ApiRequest, status: number, written: ReturnType<
   if (inventory === undefined) throw new Error('A write of one inventory writes one.');
   return oneAnswer(request, status, written, inventory);
 }
-
-/** The 409 for a write of inventories that lost a race. */
-const updateConflict = () => conflict(`update conflict: ${concurrentlyUpdated}`, errorCodes.concurrentUpdate);
 
 /** @throws ApiError 409 where the provider is not at this generation. */
 function checkGeneration(provider: Provider, generation: number): void {

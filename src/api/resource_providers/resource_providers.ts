@@ -14,7 +14,7 @@ import { few, type ListForm, listText, madeInTurns, writeList } from '../../rest
 import { since } from '../../rest/microversions.ts';
 import type { Pieces, Turns } from '../../rest/pieces.ts';
 import { bySince } from '../../rest/versions.ts';
-import { untilWritten } from '../../writes/judged_writes.ts';
+import { untilDone } from '../../writes/until_done.ts';
 import { changesToken, echoedTag, modifiedAtMs, newest, requireMatch, takesIfMatch } from '../answer_headers.ts';
 import type { Dependencies } from '../dependencies.ts';
 import { providerAsWritten, providerWriter, represent, shownProvider } from './answers.ts';
@@ -139,7 +139,7 @@ async function create(request: ApiRequest, { fleet, providerWrites }: Dependenci
     parent === undefined
       ? { kind: 'root', uuid, name: body.name, tags }
       : { kind: 'child', uuid, name: body.name, tags, parent };
-  const shown = await untilWritten(async () => {
+  const shown = await untilDone(async () => {
     const written = await providerWrites.perform(write);
     if (written !== undefined) return written;
     const { byName, byUuid } = await fleet.fresh();
@@ -183,7 +183,7 @@ async function update(request: ApiRequest, dependencies: Dependencies): Promise<
 
 async function remove(request: ApiRequest, { database, fleet }: Dependencies): Promise<Answer> {
   const uuid = request.param('uuid');
-  return untilWritten(async () => {
+  return untilDone(async () => {
     const current = await fleet.fresh();
     const provider = current.byUuid.get(uuid);
     if (provider === undefined) throw nothingToDelete(uuid);

@@ -6,12 +6,11 @@ import { type Name, nameOf } from '../../fleet/model/names.ts';
 import type { Provider } from '../../fleet/model/provider.ts';
 import { traitsTag } from '../../placement/entity_tag.ts';
 import type { Answer, ApiRequest, Endpoint } from '../../rest/endpoint.ts';
-import { badRequest, concurrentlyUpdated, conflict, errorCodes } from '../../rest/errors.ts';
+import { badRequest, concurrentUpdate } from '../../rest/errors.ts';
 import { integer, list, object, text } from '../../rest/json_schema.ts';
 import { since } from '../../rest/microversions.ts';
 import { namesText } from '../../rest/schema_complaint.ts';
 import { bySince } from '../../rest/versions.ts';
-import { deleteJudged, requireGeneration, writeJudged } from '../../writes/judged_writes.ts';
 import {
   changesToken,
   echoedTag,
@@ -22,6 +21,7 @@ import {
   takesIfMatch,
 } from '../answer_headers.ts';
 import type { Dependencies } from '../dependencies.ts';
+import { deleteJudged, requireGeneration, writeJudged } from './judged_writes.ts';
 import { findShownProvider } from './provider.ts';
 
 // Routes
@@ -61,18 +61,15 @@ async function replace(request: ApiRequest, dependencies: Dependencies): Promise
   // Here upstream checks the body before the provider.
   const body = await request.json(bySince(replacementSchemas, request.version));
   const generation = body.resource_provider_generation;
-  const { plan } = await writeJudged(dependencies, request, {
-    match: (provider, fleet) => requireTraits(request, provider, fleet),
-    judge: (provider, fleet) => {
-      requireGeneration(provider, generation);
-      const unknown = new Set(body.traits.filter((name) => !fleet.traits.byName.has(name)));
-      if (unknown.size > 0) throw badRequest(`No such trait ${namesText([...unknown], String)}`);
-      const wanted = new Set(body.traits.flatMap((name) => fleet.traits.byName.get(name)?.id ?? []));
-      const traitIds = [...wanted].sort((a, b) => a - b);
-      const traits = traitsOf(fleet, traitIds);
-      return { traits, write: isSame(traitIds, provider.traitIds) ? undefined : write(fleet, provider, traitIds) };
-    },
-    lostRace: concurrentUpdate,
+  const { plan } = await writeJudged(dependencies, request, (provider, fleet) => {
+    requireTraits(request, provider, fleet);
+    requireGeneration(provider, generation);
+    const unknown = new Set(body.traits.filter((name) => !fleet.traits.byName.has(name)));
+    if (unknown.size > 0) throw badRequest(`No such trait ${namesText([...unknown], String)}`);
+    const wanted = new Set(body.traits.flatMap((name) => fleet.traits.byName.get(name)?.id ?? []));
+    const traitIds = [...wanted].sort((a, b) => a - b);
+    const traits = traitsOf(fleet, traitIds);
+    return { traits, write: isSame(traitIds, provider.traitIds) ? undefined : write(fleet, provider, traitIds) };
   });
   return answer(request, plan.traits, plan.write === undefined ? generation : laterGeneration(generation, 1));
 }
@@ -105,8 +102,6 @@ const requireTraits = (request: ApiRequest, { uuid, traitIds }: Provider, fleet:
 
 const isSame = (a: readonly number[], b: readonly number[]): boolean =>
   a.length === b.length && a.every((id, place) => id === b[place]);
-
-const concurrentUpdate = () => conflict(concurrentlyUpdated, errorCodes.concurrentUpdate);
 
 // Response shapes
 

@@ -7,7 +7,7 @@ import { type Provider, subtreeOf, treeOf } from '../../fleet/model/provider.ts'
 import type { ApiRequest } from '../../rest/endpoint.ts';
 import { badRequest, conflict, errorCodes } from '../../rest/errors.ts';
 import { since } from '../../rest/microversions.ts';
-import { untilWritten } from '../../writes/judged_writes.ts';
+import { untilDone } from '../../writes/until_done.ts';
 import { requireMatch } from '../answer_headers.ts';
 import type { Dependencies } from '../dependencies.ts';
 import { providerAsWritten, type ShownProvider } from './answers.ts';
@@ -29,7 +29,7 @@ export async function saveProvider(
   change: Change,
   request: ApiRequest,
 ): Promise<{ provider: ShownProvider; previouslyUpdatedAtSeconds: number | undefined }> {
-  return untilWritten(async () => {
+  return untilDone(async () => {
     const current = await fleet.fresh();
     const provider = findProvider(current, uuid);
     const previouslyUpdatedAtSeconds = provider.updatedAtSeconds;
