@@ -1,5 +1,4 @@
-import type { Config } from '../src/config/config.ts';
-import { defaultConfig } from '../src/config/default_config.ts';
+import { type Config, defaultConfig } from '../src/config/config.ts';
 import { openService, type PlacementService } from '../src/start/service.ts';
 import { type Engine, freshDatabase, type TestDatabase } from './engines.ts';
 

@@ -2,7 +2,7 @@ import '../start/node_version.ts';
 import { Command } from 'commander';
 import { readHosts, readPort } from '../cli/demo_command.ts';
 import { connect } from '../client/index.ts';
-import { defaultConfig } from '../config/default_config.ts';
+import { defaultConfig } from '../config/config.ts';
 import { fillDemo } from '../demo/fill.ts';
 import { liveDemo } from '../demo/live.ts';
 import { listen } from '../http/server/listen.ts';

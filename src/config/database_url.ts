@@ -1,6 +1,5 @@
 import { type Host, hostsOf, splitPort } from '../../db/engine/hosts.ts';
 import { messageOf } from '../text/print.ts';
-import type { Reading } from './option_type.ts';
 
 // This splits a URL as SQLAlchemy does (sqlalchemy.engine.url): a password may hold any character except "@",
 // unescaped.
@@ -60,7 +59,7 @@ export function splitDatabaseUrl(
  * Reads a database URL in SQLAlchemy's form and returns a `postgresql://` URL that means the same to node-postgres:
  * user and password are escaped, the driver (`+psycopg2`) is dropped, and `sslmode` has libpq's meaning.
  */
-export function readDatabaseUrl(text: string): Reading<string> {
+export function readDatabaseUrl(text: string): { readonly value: string } | { readonly problem: string } {
   const scheme = schemeOf(text);
   if (scheme === 'mysql' || scheme === 'mariadb') {
     return {

@@ -1,13 +1,9 @@
 import { existsSync } from 'node:fs';
 import { nearName } from '../text/strings.ts';
-import type { Config } from './config.ts';
-import { ConfigError } from './config_error.ts';
-import { deepFreeze } from './deep_freeze.ts';
-import { explain } from './explain.ts';
-import { groups, knownNames, type Option, options } from './options.ts';
+import { type Config, ConfigError, configOf, groups, knownNames, type Option, options } from './config.ts';
 import { substitute } from './oslo_ini.ts';
 import { type ConfigFile, type Found, findConfig, locate, type Surroundings } from './search.ts';
-import { type Override, openSources, type Sources, type Written } from './sources.ts';
+import { explain, type Override, openSources, type Sources, type Written } from './sources.ts';
 
 /** An option with its value in effect, for messages and `--show-config`. */
 export type Setting = {
@@ -23,7 +19,7 @@ export type Setting = {
 /** The configuration, and where its values come from. */
 export type LoadedConfig = {
   readonly config: Config;
-  /** Every option, in the order of `./option_specs.ts`. */
+  /** Every option, in the order of `./option_table.ts`. */
   readonly settings: readonly Setting[];
   /** The files that were read, in order. If two files set an option, the later file wins. */
   readonly files: readonly string[];
@@ -47,7 +43,7 @@ export function load(input: Surroundings & { readonly overrides?: readonly Overr
   const { settings, problems } = settleAll(sources, found);
   if (problems.length > 0) throw new ConfigError(problems);
   return {
-    config: deepFreeze(assemble(settings)),
+    config: configOf(settings),
     settings,
     files: found.files.map(({ file }) => file),
     warnings: findWarnings(found.files, input.env, settings, sources.pluginGroup),
@@ -120,6 +116,21 @@ function asPythonText(value: unknown): string {
   return Array.isArray(value) ? value.join(',') : String(value);
 }
 
+/**
+ * An error for a value that `load` accepts, and that a part of the service finds wrong when it reads the value. The
+ * message names the option and the place where the value is written, as the messages of `load` do.
+ */
+export function wrongValue(
+  { settings }: LoadedConfig,
+  [group, name]: readonly [group: string, name: string],
+  problem: string,
+): ConfigError {
+  const setting = settings.find(({ option }) => option.group === group && option.name === name);
+  if (setting?.written === undefined) return new ConfigError([`[${group}] ${name}: ${problem}.`]);
+  const { option, value, written, secret } = setting;
+  return new ConfigError([explain(option, written, problem, secret ? written.texts : [String(value)])]);
+}
+
 function contradictions(settings: readonly Setting[]): readonly string[] {
   const [certificate, key] = ['cert_file', 'key_file'].map((name) =>
     settings.find(({ option }) => option.group === 'ssl' && option.name === name),
@@ -129,16 +140,6 @@ function contradictions(settings: readonly Setting[]): readonly string[] {
   if (alone.length !== 1 || only?.written === undefined) return [];
   const other = only === certificate ? 'key_file' : 'cert_file';
   return [explain(only.option, only.written, `needs [ssl] ${other} as well, which is not set`, only.written.texts)];
-}
-
-function assemble(settings: readonly Setting[]): Config {
-  const groups: Record<string, Record<string, unknown>> = {};
-  for (const { option, value } of settings) {
-    groups[option.groupKey] ??= {};
-    Object.assign(groups[option.groupKey] ?? {}, { [option.key]: value });
-  }
-  // `optionSpecs` has exactly the keys of Config, and the type of each option reads the type of that key.
-  return groups as unknown as Config;
 }
 
 const databaseUrl = /^\s*(?:mysql|mariadb|sqlite|postgres(?:ql)?)(?:\+\w+)?:\/\//i;

@@ -1,4 +1,3 @@
-import { parseShapes, ShapeError } from '../api/candidates/shapes.ts';
 import { placementService } from '../rest/microversions.ts';
 import { versionText, versionTexts } from '../rest/versions.ts';
 import { strip } from '../text/strings.ts';
@@ -18,6 +17,41 @@ export type OptionType<T> = {
   /** @param texts at least one; exactly one if `multi` is false. */
   readonly read: (texts: readonly string[]) => Reading<T>;
 };
+
+/** What is true of some options only. */
+type Peculiarities = {
+  /** The value is never shown. A database URL is shown without its password. */
+  readonly secret?: true;
+  /** Older names, `[section, option]`. They are read if the same file does not have the option itself. */
+  readonly formerly?: readonly (readonly [section: string, name: string])[];
+  /** An option of Keystone's authentication plugin. It is read from the section named by `auth_section`. */
+  readonly plugin?: true;
+  /** The path is relative to the directories of the configuration. */
+  readonly beside?: true;
+};
+
+/** An option: which values it may have and how they are read, and its value if it is not configured. */
+export type OptionSpec<T> = Peculiarities & {
+  readonly type: OptionType<NonNullable<T>>;
+  readonly default: T;
+  /** One sentence for operators: what the option is for. */
+  readonly help: string;
+};
+
+/** An option with a default. */
+export const option = <T extends {}>(
+  type: OptionType<T>,
+  byDefault: NoInfer<T>,
+  help: string,
+  peculiarities: Peculiarities = {},
+): OptionSpec<T> => ({ type, default: byDefault, help, ...peculiarities });
+
+/** An option that is undefined if it is not configured. */
+export const optional = <T extends {}>(
+  type: OptionType<T>,
+  help: string,
+  peculiarities: Peculiarities = {},
+): OptionSpec<T | undefined> => ({ type, default: undefined, help, ...peculiarities });
 
 const single = <T>(expected: string, read: (text: string) => Reading<T>): OptionType<T> => ({
   expected,
@@ -71,8 +105,9 @@ export const endpointInterface: OptionType<'public' | 'internal' | 'admin'> = ((
 })();
 
 const { minMinor, maxMinor } = placementService;
-const [oldest, newest] = [minMinor, maxMinor].map((minor) => versionText(placementService, minor));
-const microversionRange = `a version from ${oldest} to ${newest}`;
+/** The newest microversion that the service has. */
+export const newestMicroversion = versionText(placementService, maxMinor);
+const microversionRange = `a version from ${versionText(placementService, minMinor)} to ${newestMicroversion}`;
 
 /** A microversion that the service has. */
 export const microversion: OptionType<string> = single(microversionRange, (written) =>
@@ -85,19 +120,11 @@ export const list: OptionType<readonly string[]> = single('a list with commas be
   return { value: content === '' ? [] : content.split(',').map(strip) };
 });
 
-/** Queries for candidates, each with a name. */
-export const shapes: OptionType<string> = single(
-  'names and queries, such as small: resources=VCPU:2; ...',
-  (written) => {
-    try {
-      parseShapes(written);
-      return { value: written };
-    } catch (error) {
-      if (error instanceof ShapeError) return { problem: error.message };
-      throw error;
-    }
-  },
-);
+/** Queries for candidates, each with a name. `parseShapes` reads the text, where the service is put together. */
+export const shapes: OptionType<string> = {
+  ...text,
+  expected: 'names and queries, such as small: resources=VCPU:2; ...',
+};
 
 /** A text for each assignment (oslo.config's MultiStrOpt). */
 export const texts: OptionType<readonly string[]> = {

@@ -1,5 +1,5 @@
 import { lstrip, rstrip, strip } from '../text/strings.ts';
-import { ConfigError } from './config_error.ts';
+import { ConfigError } from './config.ts';
 
 /** One assignment: the value after quotes are removed and lines are joined, and the line of its key, counted from 1. */
 type IniValue = { readonly value: string; readonly line: number };

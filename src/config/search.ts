@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
-import { ConfigError } from './config_error.ts';
+import { ConfigError } from './config.ts';
 import { type IniSections, parseOsloIni } from './oslo_ini.ts';
 
 /** Where configuration may come from. */

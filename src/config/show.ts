@@ -1,8 +1,8 @@
 import { strip } from '../text/strings.ts';
 import { maskUrls } from './database_url.ts';
-import { sourceName } from './explain.ts';
 import type { LoadedConfig, Setting } from './load.ts';
 import { escapeDollars } from './oslo_ini.ts';
+import { sourceName } from './sources.ts';
 
 /**
  * The text of `--show-config`: each option with its value in effect, and above it the purpose of the option and the

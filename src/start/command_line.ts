@@ -1,6 +1,6 @@
 import os from 'node:os';
 import { type Command, CommanderError } from 'commander';
-import { ConfigError } from '../config/config_error.ts';
+import { ConfigError } from '../config/config.ts';
 import { type LoadedConfig, load } from '../config/load.ts';
 import type { Override } from '../config/sources.ts';
 import { version } from '../config/version.ts';

@@ -1,5 +1,5 @@
 import { hasSqlstate, isUnavailable, sqlstate } from '../../db/engine/sqlstate.ts';
-import { ConfigError } from '../config/config_error.ts';
+import { ConfigError } from '../config/config.ts';
 import { ListenError } from '../http/server/listen.ts';
 
 /** Exit codes of commands for failures that supervisors and scripts may tell apart; numbers and names are of sysexits.h. */

@@ -17,7 +17,7 @@ import { exitCodeOf } from './exit_code.ts';
 import { giveBackMemory } from './give_back_memory.ts';
 import { renew } from './renew.ts';
 import { openService } from './service.ts';
-import { checkAuthentication, checkWorkers, exposureWarning, unconfiguredNotice } from './startup.ts';
+import { checkAuthentication, checkShapes, checkWorkers, exposureWarning, unconfiguredNotice } from './startup.ts';
 import { onStopSignal } from './stop_signal.ts';
 
 type Flags = ConfigFlags & {
@@ -53,9 +53,14 @@ async function serve(flags: Flags): Promise<void> {
     ...(flags.port === undefined ? [] : [{ group: 'api', name: 'port', text: flags.port, flag: '--port' }]),
     ...(flags.workers === undefined ? [] : [{ group: 'api', name: 'workers', text: flags.workers, flag: '--workers' }]),
   ];
-  const written = loadConfig(flags, overrides);
+  const read = (more: readonly Override[]): LoadedConfig => {
+    const loaded = loadConfig(flags, more);
+    checkShapes(loaded);
+    return loaded;
+  };
+  const written = read(overrides);
   const unconfigured = isUnconfigured(written);
-  const loaded = unconfigured ? loadConfig(flags, [...overrides, withoutAuthentication]) : written;
+  const loaded = unconfigured ? read([...overrides, withoutAuthentication]) : written;
   if (flags.showConfig) {
     printWarnings(loaded.warnings);
     const { showConfig } = await import('../config/show.ts');
@@ -85,8 +90,7 @@ async function serve(flags: Flags): Promise<void> {
 
   const server = await (config.api.workers === 1 ? serveAlone : serveTogether)(config, tls, logger).catch(say.failure);
   close = server.close;
-  const readAgain = (): Config => loadConfig(flags, overrides).config;
-  process.on('SIGHUP', () => void renew(server, config, { log, readAgain }));
+  process.on('SIGHUP', () => void renew(server, config, { log, readAgain: () => read(overrides).config }));
   say.line(`placement-api serves the ${describeDatabase(config.placementDatabase)}`);
   if (server.metricsUrl !== undefined) say.line(`placement-api serves /metrics on ${server.metricsUrl}`);
   const listens = `placement-api ${version} listens on ${server.url}`;

@@ -1,6 +1,7 @@
 import { keystoneProblems } from '../access/keystone/settings.ts';
-import type { Config } from '../config/config.ts';
-import { ConfigError } from '../config/config_error.ts';
+import { parseShapes, ShapeError } from '../api/candidates/shapes.ts';
+import { type Config, ConfigError } from '../config/config.ts';
+import { type LoadedConfig, wrongValue } from '../config/load.ts';
 import { isLoopback } from '../http/own_hosts.ts';
 
 /** @throws ConfigError if the configuration selects Keystone, but lacks settings to reach it */
@@ -22,6 +23,15 @@ export function checkWorkers({ api, placementDatabase }: Config): void {
     `[api] workers = ${api.workers} (or --workers) needs a PostgreSQL server, because the embedded database is for a single ` +
       'process. Set [placement_database] connection, or leave it at 1 worker.',
   ]);
+}
+
+/** @throws ConfigError if `[metrics] shapes` is no list of queries with names */
+export function checkShapes(loaded: LoadedConfig): void {
+  try {
+    parseShapes(loaded.config.metrics.shapes);
+  } catch (error) {
+    throw error instanceof ShapeError ? wrongValue(loaded, ['metrics', 'shapes'], error.message) : error;
+  }
 }
 
 /** The notice at the start of a service without configuration: its database, authentication and address. */

@@ -5,7 +5,7 @@ import { setImmediate as nextRound } from 'node:timers/promises';
 import { Hono } from 'hono';
 import { pino } from 'pino';
 import { openPolicy } from '../../src/access/policy/policy.ts';
-import { defaultConfig } from '../../src/config/default_config.ts';
+import { defaultConfig } from '../../src/config/config.ts';
 import { streamedBody } from '../../src/http/answer.ts';
 import { placementDialect } from '../../src/http/dialect.ts';
 import { mountEndpoints } from '../../src/http/dispatch.ts';

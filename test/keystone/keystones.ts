@@ -1,7 +1,7 @@
 import { type Keystone, type Outcome, openKeystone } from '../../src/access/keystone/authenticate.ts';
 import type { KeystoneSettings } from '../../src/access/keystone/settings.ts';
 import type { Caller } from '../../src/access/keystone/validate.ts';
-import { defaultConfig } from '../../src/config/default_config.ts';
+import { defaultConfig } from '../../src/config/config.ts';
 import type { Identity } from '../../src/rest/identity.ts';
 import { type StandIn, settingsFor, withStandIn } from './stand_in.ts';
 

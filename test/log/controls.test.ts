@@ -4,7 +4,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
-import { defaultConfig } from '../../src/config/default_config.ts';
+import { defaultConfig } from '../../src/config/config.ts';
 import { openLog } from '../../src/log/log.ts';
 import { harmful, hasHarmful } from '../harmful_characters.ts';
 import { until } from '../until.ts';

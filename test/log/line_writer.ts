@@ -1,4 +1,4 @@
-import { defaultConfig } from '../../src/config/default_config.ts';
+import { defaultConfig } from '../../src/config/config.ts';
 import { openLog } from '../../src/log/log.ts';
 
 /* A process that writes one line to the log, in JSON if it has an argument. */

@@ -1,5 +1,5 @@
 /** Writes log lines of several lengths, as the worker in the argument. */
-import { defaultConfig } from '../../src/config/default_config.ts';
+import { defaultConfig } from '../../src/config/config.ts';
 import { openLog } from '../../src/log/log.ts';
 
 const { logger } = openLog({ ...defaultConfig.default, useJson: true }, Number(process.argv[2]));

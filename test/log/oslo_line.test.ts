@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
-import { defaultConfig } from '../../src/config/default_config.ts';
+import { defaultConfig } from '../../src/config/config.ts';
 import { osloLine } from '../../src/log/oslo_line.ts';
 
 /** The default formats, which are upstream's. */

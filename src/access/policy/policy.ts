@@ -1,4 +1,4 @@
-import { ConfigError } from '../../config/config_error.ts';
+import { ConfigError } from '../../config/config.ts';
 import type { Identity } from '../../rest/identity.ts';
 import { messageOf } from '../../text/print.ts';
 import type { Values } from './evaluate.ts';

@@ -1,7 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { createSecureContext } from 'node:tls';
-import type { Config } from '../../config/config.ts';
-import { ConfigError } from '../../config/config_error.ts';
+import { type Config, ConfigError } from '../../config/config.ts';
 import { messageOf } from '../../text/print.ts';
 
 /** A certificate chain and its key as PEM text. */

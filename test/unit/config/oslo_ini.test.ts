@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import fc from 'fast-check';
-import { ConfigError } from '../../../src/config/config_error.ts';
+import { ConfigError } from '../../../src/config/config.ts';
 import { parseOsloIni } from '../../../src/config/oslo_ini.ts';
 import { strip } from '../../../src/text/strings.ts';
 

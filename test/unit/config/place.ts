@@ -1,7 +1,7 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { ConfigError } from '../../../src/config/config_error.ts';
+import { ConfigError } from '../../../src/config/config.ts';
 import { type LoadedConfig, load } from '../../../src/config/load.ts';
 import type { Surroundings } from '../../../src/config/search.ts';
 import type { Override } from '../../../src/config/sources.ts';

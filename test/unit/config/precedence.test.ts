@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import path from 'node:path';
 import { suite, test } from 'node:test';
 import fc from 'fast-check';
-import { defaultConfig } from '../../../src/config/default_config.ts';
+import { defaultConfig } from '../../../src/config/config.ts';
 import { withConf, withPlace } from './place.ts';
 
 const project = (value: string): string => `[placement]\nincomplete_consumer_project_id = ${value}\n`;

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import path from 'node:path';
 import { suite, test } from 'node:test';
 import fc from 'fast-check';
-import { options } from '../../../src/config/options.ts';
+import { options } from '../../../src/config/config.ts';
 import { escapeDollars } from '../../../src/config/oslo_ini.ts';
 import { showConfig } from '../../../src/config/show.ts';
 import { withConf, withPlace } from './place.ts';

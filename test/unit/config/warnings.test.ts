@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
-import { ConfigError } from '../../../src/config/config_error.ts';
+import { ConfigError } from '../../../src/config/config.ts';
 import { databaseWarning, describeDatabase } from '../../../src/start/database.ts';
 import { withConf, withPlace } from './place.ts';
 
