@@ -30,7 +30,8 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     );
   }
   await lockTogether(db, [...Object.keys(watched), ...namesOnly], 'share row exclusive');
-  for (const statement of triggers()) await sql.raw(statement).execute(db);
+  // Sent at once, so that the tables are locked for one round trip.
+  await sql.raw([...triggers()].join(';')).execute(db);
 }
 
 const usage = (sign: string, rows: string) =>

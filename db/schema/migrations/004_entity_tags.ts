@@ -30,10 +30,11 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     await sql`create or replace function ${sql.raw(name)} language plpgsql as ${sql.lit(text)}`.execute(db);
   }
   await lockTogether(db, tables, 'access exclusive');
-  for (const table of ['inventories', 'consumers', 'resource_classes', 'traits']) {
-    await sql`alter table ${sql.table(table)} add column etag varchar(132)`.execute(db);
-  }
-  for (const trigger of triggers) await sql.raw(`create trigger ${trigger}`).execute(db);
+  const columns = ['inventories', 'consumers', 'resource_classes', 'traits'].map(
+    (table) => `alter table ${table} add column etag varchar(132)`,
+  );
+  // Sent at once, so that the tables are locked for one round trip.
+  await sql.raw([...columns, ...triggers.map((trigger) => `create trigger ${trigger}`)].join(';')).execute(db);
 }
 
 /** The tables that get columns or triggers. */
