@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { suite, test } from 'node:test';
+import { wrongValue } from '../../../src/config/load.ts';
 import { newestVersion } from '../../requests.ts';
 import { withConf, withPlace } from './place.ts';
 
@@ -166,4 +167,32 @@ suite('mistakes elsewhere', () => {
       ]);
     });
   });
+});
+
+suite('a value that another part of the service refuses is one line', () => {
+  const refused: readonly (readonly [what: string, text: string, env: Record<string, string>, says: string])[] = [
+    ['in a file', '[metrics]\nshapes = a', {}, `${conf}:2: [metrics] shapes = "a": must not be.`],
+    ['in the environment', '', { OS_METRICS__SHAPES: 'a' }, 'OS_METRICS__SHAPES: [metrics] shapes = "a": must not be.'],
+    [
+      'by reference',
+      '[api]\nhost = a\n[metrics]\nshapes = $api.host',
+      {},
+      `${conf}:4: [metrics] shapes = "$api.host" (which is "a"): must not be.`,
+    ],
+    [
+      'by reference to a secret',
+      '[metrics]\nshapes = $keystone_authtoken.password\n[keystone_authtoken]\npassword = hunter2',
+      {},
+      `${conf}:2: [metrics] shapes = "$keystone_authtoken.password": must not be.`,
+    ],
+    ['by default', '', {}, '[metrics] shapes: must not be.'],
+  ];
+  for (const [what, text, env, says] of refused) {
+    test(what, () =>
+      withConf(text, ({ root, load }) => {
+        const { problems } = wrongValue(load({ env }), ['metrics', 'shapes'], 'must not be');
+        assert.deepEqual(problems, [says.replace(conf, root + conf)]);
+      }),
+    );
+  }
 });
