@@ -76,8 +76,15 @@ export function openClaims(database: Database, fleet: FleetKeeper, options: Lost
 
   const ahead = openJudgeAhead(fleet, staleness);
   /** @param isWhole whether these are all claims of their batch */
-  const writeJudged = (judged: readonly Judged[], isWhole: boolean, wait: LockWait): Promise<void> =>
-    ahead.whileWriting(judged, isWhole, () => writeBatch(judged, wait));
+  const writeJudged = async (judged: readonly Judged[], isWhole: boolean, wait: LockWait): Promise<void> => {
+    const noteEnd = ahead.noteWrite(judged, isWhole);
+    let isAsForeseen = false;
+    try {
+      isAsForeseen = await writeBatch(judged, wait);
+    } finally {
+      noteEnd(isAsForeseen);
+    }
+  };
 
   const processBatch = async (batch: readonly BatchedClaim[], wait: LockWait): Promise<void> => {
     const judgedAhead = ahead.outcomeFor(batch);

@@ -19,12 +19,12 @@ export type JudgeAhead = {
   /** What came of that, if all came as it was foreseen; undefined if the batch must be judged now. */
   outcomeFor(batch: readonly BatchedClaim[]): readonly Judged[] | undefined;
   /**
-   * Notes that claims are being written, until `write` is done.
+   * Notes that claims are being written.
    *
    * @param isWhole whether these are all claims of their batch; the others go again before any other batch
-   * @param write tells whether all of them were written, and the known fleet shows them
+   * @returns to be called when that is done: whether all of them were written, and the known fleet shows them
    */
-  whileWriting(judged: readonly Judged[], isWhole: boolean, write: () => Promise<boolean>): Promise<void>;
+  noteWrite(judged: readonly Judged[], isWhole: boolean): (isAsForeseen: boolean) => void;
 };
 
 /** A batch that is being written, by which the next one may be judged. */
@@ -74,15 +74,14 @@ export function openJudgeAhead(fleet: FleetKeeper, staleness: Pick<Staleness, 'i
       const isOnlyOne = ahead.premise === latest && underWay.size === 0;
       return isSame && isOnlyOne && ahead.premise.isAsForeseen ? ahead.judged : undefined;
     },
-    whileWriting: async (judged, isWhole, write) => {
+    noteWrite: (judged, isWhole) => {
       const premise = { judged, canServe: isWhole && judged.every(isForeseeable), isAsForeseen: false };
       latest = premise;
       underWay.add(premise);
-      try {
-        premise.isAsForeseen = await write();
-      } finally {
+      return (isAsForeseen) => {
+        premise.isAsForeseen = isAsForeseen;
         underWay.delete(premise);
-      }
+      };
     },
   };
 }

@@ -111,34 +111,22 @@ export type Judged = {
  */
 export const isForeseeable = ({ write }: Judged): boolean => write.inventories.length === 0;
 
-/** What the fleet shows of a claim as soon as it is written, before the next refresh. */
+/**
+ * What the fleet shows of a claim as soon as it is written, before the next refresh: one effect for each provider, since to show one
+ * takes as long for three classes as for one.
+ */
 export function effectsOf({ write, usageChanges }: Judged): readonly Effect[] {
-  const effects = effectsByProvider();
-  for (const { providerId, bump } of write.providers) effects.bump(providerId, bump);
-  for (const { provider, classId, wanted, freed } of usageChanges) effects.use(provider.id, classId, wanted - freed);
-  return effects.all();
-}
-
-/** Collects one effect for each provider: to show one takes as long for three classes as for one. */
-function effectsByProvider() {
   const effects = new Map<number, { providerId: number; bump: number; used: { classId: number; delta: number }[] }>();
   const effectOn = (providerId: number) => {
-    let effect = effects.get(providerId);
-    if (effect === undefined) {
-      effect = { providerId, bump: 0, used: [] };
-      effects.set(providerId, effect);
-    }
+    const effect = effects.get(providerId) ?? { providerId, bump: 0, used: [] };
+    effects.set(providerId, effect);
     return effect;
   };
-  return {
-    bump: (providerId: number, by: number): void => {
-      effectOn(providerId).bump += by;
-    },
-    use: (providerId: number, classId: number, delta: number): void => {
-      effectOn(providerId).used.push({ classId, delta });
-    },
-    all: (): readonly Effect[] => [...effects.values()],
-  };
+  for (const { providerId, bump } of write.providers) effectOn(providerId).bump += bump;
+  for (const { provider, classId, wanted, freed } of usageChanges) {
+    effectOn(provider.id).used.push({ classId, delta: wanted - freed });
+  }
+  return [...effects.values()];
 }
 
 /**
