@@ -2,6 +2,7 @@ import net, { isIPv6 } from 'node:net';
 import type { MiddlewareHandler } from 'hono';
 import type { Config } from '../config/config.ts';
 import { ApiError } from '../rest/errors.ts';
+import { Cache } from '../text/cache.ts';
 import type { HonoEnv } from './exchange.ts';
 
 /**
@@ -27,7 +28,7 @@ const maxRemembered = 100;
  */
 export function onlyOwnHosts({ allowedHosts }: Config['api'], onRefused: () => void): MiddlewareHandler<HonoEnv> {
   const allowed = new Set(allowedHosts.map(nameOf));
-  const remembered = new Set<string>();
+  const remembered = new Cache<string, true>(maxRemembered);
   return async function onlyOwnHosts(c, next) {
     const header = c.req.raw.headers.get('host');
     // Browsers always send one. A request without it, such as a health check by HTTP/1.0, is for the address that it came to.
@@ -42,7 +43,7 @@ export function onlyOwnHosts({ allowedHosts }: Config['api'], onRefused: () => v
             'only.',
         );
       }
-      if (remembered.size < maxRemembered) remembered.add(header);
+      remembered.set(header, true);
     }
     await next();
   };

@@ -1,3 +1,5 @@
+import { remembering } from '../text/cache.ts';
+
 declare global {
   interface JSON {
     /** With the text of each number in the source (ECMAScript's JSON.parse source text access, in Node.js since 21). */
@@ -16,17 +18,10 @@ declare global {
 /** How many numbers are remembered as JSON text: allocation ratios are few. */
 const maxRemembered = 1000;
 
-const remembered = new Map<number, unknown>();
+const rawFloat = remembering((value: number): unknown => JSON.rawJSON(pythonFloat(value)), maxRemembered);
 
 /** A floating-point number for JSON.stringify, which is written as Python writes it: with a decimal point, or an exponent. */
-export function floatJson(value: number): unknown {
-  if (Object.is(value, -0)) return JSON.rawJSON('-0.0'); // to a Map it is 0
-  const known = remembered.get(value);
-  if (known !== undefined) return known;
-  const json = JSON.rawJSON(pythonFloat(value));
-  if (remembered.size < maxRemembered) remembered.set(value, json);
-  return json;
-}
+export const floatJson = (value: number): unknown => (Object.is(value, -0) ? JSON.rawJSON('-0.0') : rawFloat(value)); // to a Map it is 0
 
 /** The text of a finite number as Python's repr has it: the fewest digits that tell it from others. */
 export function pythonFloat(value: number): string {

@@ -1,7 +1,6 @@
 import type { TreeKey } from '../fleet/index/tree_order.ts';
 import type { TraitIds } from '../fleet/model/filters.ts';
 import type { Fleet } from '../fleet/model/fleet.ts';
-import { interning } from '../fleet/model/interned.ts';
 import { isCustom } from '../fleet/model/names.ts';
 import type { Provider } from '../fleet/model/provider.ts';
 import { badRequest, noSuchClass, noSuchTraits } from '../rest/errors.ts';
@@ -21,7 +20,7 @@ export type ResolvedGroup = {
   /** The root of the tree that the group is restricted to. */
   readonly treeRoot: Provider | undefined;
   /**
-   * Equal groups of all requests have the same number, by which trees cache their options. Undefined if they must not.
+   * Equal groups of all requests of a fleet have the same number, by which trees cache their options. Undefined if they must not.
    */
   readonly number: number | undefined;
 };
@@ -59,6 +58,7 @@ type Satisfiable = {
   readonly hasMember: (memberOf: ResolvedGroup['memberOf']) => Pieces<boolean>;
   /** Whether a group by itself has a result. */
   readonly isSatisfiable: (group: ResolvedGroup, rootTraits: TraitIds) => Pieces<boolean>;
+  readonly numberOf: Fleet['numberOf'];
 };
 
 /** After so many groups the look-up may pause. */
@@ -169,19 +169,13 @@ function* resolveGroup(
   const { suffix } = group;
   // With `in_tree` only one tree is searched, so a cache would save little.
   const isKept = satisfiable !== undefined && areFew && treeRoot === undefined;
-  const number = isKept ? numberOf([suffix, resources, traits, memberOf, forbiddenAggregates]) : undefined;
+  const key = isKept ? JSON.stringify([suffix, resources, traits, memberOf, forbiddenAggregates]) : undefined;
+  const number = key === undefined || key.length > longestKey ? undefined : satisfiable?.numberOf(key);
   return { suffix, granular: suffix !== '', resources, traits, memberOf, forbiddenAggregates, treeRoot, number };
 }
 
 /** A group with a longer key, which names hundreds of aggregates, gets no number: it is unlikely to come again. */
 const longestKey = 2000;
-const numbers = interning<number>(1000);
-let latestNumber = 0;
-
-function numberOf(group: readonly unknown[]): number | undefined {
-  const key = JSON.stringify(group);
-  return key.length > longestKey ? undefined : numbers(key, ++latestNumber);
-}
 
 function traitId(fleet: KnownNames, name: string): number {
   const trait = fleet.traits.byName.get(name);

@@ -109,6 +109,7 @@ export const resolveForSearch = (
     hasRoot: (rootTraits) => fleet.roots.some(withTraits(rootTraits)),
     hasMember: (memberOf) => hasMember(fleet, memberOf, limits),
     isSatisfiable: (group, rootTraits) => isSatisfiable(fleet, group, rootTraits, sharing, limits),
+    numberOf: fleet.numberOf,
   });
 
 function* hasMember(

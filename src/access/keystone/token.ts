@@ -1,5 +1,6 @@
 import * as v from 'valibot';
 import type { Identity } from '../../rest/identity.ts';
+import { Cache } from '../../text/cache.ts';
 
 /** What Keystone says about a token. */
 export type Token = {
@@ -90,7 +91,7 @@ export function openTokenCache<T>({
   /** How many values there are at most; the oldest one is removed first. */
   readonly limit: number;
 }): TokenCache<T> {
-  const entries = new Map<string, { readonly value: T; readonly untilMs: number }>();
+  const entries = new Cache<string, { readonly value: T; readonly untilMs: number }>(limit);
   return {
     get: (key) => {
       const entry = entries.get(key);
@@ -100,12 +101,7 @@ export function openTokenCache<T>({
       return undefined;
     },
     set: (key, value) => {
-      if (seconds <= 0) return;
-      // It is put at the end, so that the first one is always the oldest.
-      entries.delete(key);
-      entries.set(key, { value, untilMs: performance.now() + seconds * 1000 });
-      const [oldest] = entries.keys();
-      if (entries.size > limit && oldest !== undefined) entries.delete(oldest);
+      if (seconds > 0) entries.set(key, { value, untilMs: performance.now() + seconds * 1000 });
     },
   };
 }

@@ -17,6 +17,7 @@ import { since } from '../../rest/microversions.ts';
 import { parseQuery } from '../../rest/query_string.ts';
 import { pythonRepr } from '../../rest/schema_complaint.ts';
 import { conditionsOf } from '../../search/conditions.ts';
+import { Cache } from '../../text/cache.ts';
 import { preconditionFailed } from '../answer_headers.ts';
 import { parseCandidateRequest, queryParameters } from '../candidates/query.ts';
 import { goesOn, incompleteOwner, termOf } from '../consumers/content.ts';
@@ -180,7 +181,7 @@ function queriesOf(uuid: string, body: ConsumerBody, version: number): Pick<Cons
 /** So many queries are kept, and so long ones: the same flavors are asked for again and again. */
 const keptQueries = 1000;
 const longestKept = 1000;
-const kept = new Map<string, PlacementQuery>();
+const kept = new Cache<string, PlacementQuery>(keptQueries);
 
 /** Reads a query, or finds it among those that were read before; one that names consumers does not come again. */
 function readQuery(uuid: string, text: unknown, version: number): PlacementQuery {
@@ -189,10 +190,7 @@ function readQuery(uuid: string, text: unknown, version: number): PlacementQuery
   if (known !== undefined) return known;
   const query = parseText(uuid, text, version);
   const { request } = query;
-  if (key.length <= longestKept && request.with.length + request.apartFrom.length === 0) {
-    if (kept.size >= keptQueries) kept.clear();
-    kept.set(key, query);
-  }
+  if (key.length <= longestKept && request.with.length + request.apartFrom.length === 0) kept.set(key, query);
   return query;
 }
 

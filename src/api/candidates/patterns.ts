@@ -1,5 +1,6 @@
 import type { Provider } from '../../fleet/model/provider.ts';
 import type { Candidate } from '../../search/candidate.ts';
+import { Cache } from '../../text/cache.ts';
 import type { CandidateForm } from './answer.ts';
 import { separator } from './json_writer.ts';
 
@@ -46,7 +47,7 @@ export function candidatePatterns(
   form: CandidateForm,
   note: (provider: Provider) => void,
 ): (candidate: Candidate) => Uint8Array {
-  const patterns = new Map<number, Pattern>();
+  const patterns = new Cache<number, Pattern>(keptPatterns);
   let latest: Pattern | undefined;
   /**
    * The providers of the present candidate, in the order of first mention. Providers of earlier candidates may follow.
@@ -83,7 +84,6 @@ export function candidatePatterns(
     const known = patterns.get(hash);
     if (known !== undefined && matches(known, candidate)) return known;
     const added = newPattern(form, candidate);
-    if (patterns.size >= keptPatterns) patterns.clear();
     patterns.set(hash, added);
     matches(added, candidate);
     return added;

@@ -22,6 +22,7 @@ import { since } from '../../rest/microversions.ts';
 import type { Pieces, Turns } from '../../rest/pieces.ts';
 import { parseMemberOf, parseRequired, type Query } from '../../rest/query_string.ts';
 import { checkQuery, refuseRepeated } from '../../rest/schema_check.ts';
+import { remembering } from '../../text/cache.ts';
 import { asciiJson } from '../../text/strings.ts';
 import { changesToken } from '../answer_headers.ts';
 import type { Dependencies } from '../dependencies.ts';
@@ -206,10 +207,10 @@ function* pageBehind(
  * lists once for all providers that have it, and so its text is made only once as well. The names are those of now, also when the fleet has changed.
  */
 function summaryWriter({ traits, classes }: Fleet): (provider: Provider) => string {
-  const inventoryText = kept((fields: InventoryFields) => asciiJson(inventoryShape(fields)));
-  const traitsText = kept((ids: readonly number[]) => asciiJson(ids.map((id) => nameOf(traits, id))));
-  const aggregatesText = kept((uuids: readonly string[]) => asciiJson(uuids));
-  const className = kept((id: number) => asciiJson(nameOf(classes, id)));
+  const inventoryText = remembering((fields: InventoryFields) => asciiJson(inventoryShape(fields)));
+  const traitsText = remembering((ids: readonly number[]) => asciiJson(ids.map((id) => nameOf(traits, id))));
+  const aggregatesText = remembering((uuids: readonly string[]) => asciiJson(uuids));
+  const className = remembering((id: number) => asciiJson(nameOf(classes, id)));
   return (provider) => {
     let inventories = '';
     let usages = '';
@@ -226,18 +227,5 @@ function summaryWriter({ traits, classes }: Fleet): (provider: Provider) => stri
       `"inventories": {${inventories}}, "usages": {${usages}}, "traits": ${traitsText(provider.traitIds)}, ` +
       `"aggregates": ${aggregatesText(provider.aggregates)}}`
     );
-  };
-}
-
-/** A function that remembers what it has made of each object. */
-function kept<Key>(make: (key: Key) => string): (key: Key) => string {
-  const texts = new Map<Key, string>();
-  return (key) => {
-    let text = texts.get(key);
-    if (text === undefined) {
-      text = make(key);
-      texts.set(key, text);
-    }
-    return text;
   };
 }

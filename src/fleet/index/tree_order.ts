@@ -1,3 +1,4 @@
+import { Cache } from '../../text/cache.ts';
 import { freeOf, type Provider, treeOf } from '../model/provider.ts';
 import { nowhere, type Places } from '../model/providers_by_id.ts';
 import { type Block, doubt, firstFailing, sortPlaces } from './sorted_places.ts';
@@ -239,12 +240,11 @@ const mostOrders = 8;
 
 /** @param roots the roots of the fleet, which change with it */
 export function createTreeOrders(roots: readonly Provider[], places: Places): TreeOrders {
-  /** In the order of their last use. */
-  const kept = new Map<string, LivingTreeOrder>();
+  /** Those that were used last. */
+  const kept = new Cache<string, LivingTreeOrder>(mostOrders);
   let made = 0;
   const make = (keys: readonly TreeKey[]): LivingTreeOrder => {
     made += 1;
-    for (const oldest of kept.keys()) if (kept.size >= mostOrders) kept.delete(oldest);
     return orderTrees(keys, roots, places);
   };
   return {
@@ -254,7 +254,6 @@ export function createTreeOrders(roots: readonly Provider[], places: Places): Tr
     of: (keys) => {
       const name = JSON.stringify(keys);
       const order = kept.get(name) ?? make(keys);
-      kept.delete(name);
       kept.set(name, order);
       order.bringUpToDate();
       return order;

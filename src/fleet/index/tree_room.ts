@@ -1,4 +1,5 @@
 import { maxInteger, usableOf } from '../../placement/inventory.ts';
+import { Cache } from '../../text/cache.ts';
 import { inventoryOf, type Provider, treeOf } from '../model/provider.ts';
 import { nowhere } from '../model/providers_by_id.ts';
 
@@ -56,8 +57,8 @@ const inBlock = 1024;
 
 /** @param roots the roots of the fleet, which change with it */
 export function createTreeRoom(roots: readonly Provider[]): TreeRoom {
-  /** In the order of their last use. */
-  const kept = new Map<string, RoomList>();
+  /** Those that were used last. */
+  const kept = new Cache<string, RoomList>(mostLists);
   let made = 0;
   /** Indexes at which the lists may be wrong. */
   const stale = new Set<number>();
@@ -77,12 +78,10 @@ export function createTreeRoom(roots: readonly Provider[]): TreeRoom {
     let list = kept.get(name);
     if (list === undefined) {
       made += 1;
-      for (const oldest of kept.keys()) if (kept.size >= mostLists) kept.delete(oldest);
       list = { classId, together, room: new Int32Array(), mostOf: new Int32Array() };
       growTo(list, roots.length);
       for (const [place, root] of roots.entries()) write(list, place, roomIn(treeOf(root), list));
     }
-    kept.delete(name);
     kept.set(name, list);
     return list;
   };

@@ -1,5 +1,6 @@
 import type { Changes } from '../../../db/fleet/read_changes.ts';
 import { type FleetPage, type NameRows, type ProviderRow, pageOf } from '../../../db/fleet/rows.ts';
+import { remembering } from '../../text/cache.ts';
 import { asciiJson } from '../../text/strings.ts';
 import { Postings } from '../index/postings.ts';
 import { createTreeOrders, type TreeOrders } from '../index/tree_order.ts';
@@ -33,6 +34,8 @@ export type Fleet = {
   readonly inAggregate: Postings<string>;
   readonly treeOrders: TreeOrders;
   readonly treeRoom: TreeRoom;
+  /** The number of a key: equal keys have the same one, unless very many others came between. Trees cache by it what a query finds. */
+  readonly numberOf: (key: string) => number;
   /** The roots of the trees in which usage beyond the capacity is tolerated while a claim is judged (overlay.ts). */
   readonly tolerating: Set<Provider>;
   readonly traits: Names;
@@ -86,6 +89,7 @@ export function buildFleet(
   const inUuidOrder = createUuidOrder(byUuid);
   const treeOrders = createTreeOrders(roots, places);
   const treeRoom = createTreeRoom(roots);
+  let latestNumber = 0;
   const fleet = {
     serverRun,
     byId,
@@ -98,6 +102,7 @@ export function buildFleet(
     inAggregate: new Postings<string>(places),
     treeOrders,
     treeRoom,
+    numberOf: remembering((_key: string) => ++latestNumber, 1000),
     tolerating: new Set<Provider>(),
     traits: namesOf(traitNames),
     classes: namesOf(classNames),

@@ -1,6 +1,6 @@
 import type { FleetPage } from '../../../db/fleet/rows.ts';
 import { usableRatio } from '../../placement/inventory.ts';
-import { interning } from './interned.ts';
+import { interning } from '../../text/cache.ts';
 import { byClass, type FieldsOfClass, type Inventory, type Provider } from './provider.ts';
 
 /** The parts of a provider: its inventories, traits and aggregates. */
