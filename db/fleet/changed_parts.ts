@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
 
-/** The parts of a provider that clients follow, in the order in which they are told, and their bits in the change log (migration 010). */
+/** The parts of a provider that clients follow, in the order in which they are told, and their bits in the change log (migration 006). */
 export const partBits = { provider: 1, inventories: 2, traits: 4, aggregates: 8, usages: 16 } as const;
 
 /** The bits of all parts. */

@@ -11,6 +11,7 @@ import { migrationNames } from './migration_names.ts';
 import { withPrivilegeRemedy } from './privileges.ts';
 import { correctRevision, refuseForeignDatabase } from './revision.ts';
 import type { Tables } from './tables.ts';
+import { isUnreleased, takeInUnreleased } from './unreleased.ts';
 
 /** Migrations by their names, in order. */
 type Migrations = Readonly<Record<string, Migration>>;
@@ -39,7 +40,7 @@ async function migrate(database: Database, others: Migrations | undefined): Prom
     await refuseOtherColumnTypes(database);
   }
   const names = others === undefined ? migrationNames : Object.keys(others);
-  const newer = executed.filter((name) => !isOneOf(names, name));
+  const newer = executed.filter((name) => !isOneOf(names, name) && !isUnreleased(name));
   if (newer.length > 0) throw new Error(newerSchema(newer));
   const applied = names.every((name) => executed.includes(name)) ? [] : await apply(database, schema, executed, others);
   await correctRevision(database.patient);
@@ -59,11 +60,17 @@ async function apply(
     import('./migrations/001_placement_schema.ts'),
   ]);
   const all: Migrations = others ?? migrations;
+  const takeIn = async (): Promise<void> => {
+    if (executed.some((name) => isUnreleased(name) && !(name in all))) await takeInUnreleased(database.patient);
+  };
   // No other process uses an embedded database.
-  if (database.engine === 'embedded')
+  if (database.engine === 'embedded') {
+    await takeIn();
     return namesOf(await newMigrator(database.patient, schema, all).migrateToLatest());
+  }
   return database.withMigrationLock(async () => {
     if (executed.length === 0) await completeUpstream(database);
+    await takeIn();
     const migrator = newMigrator(database.patient, schema, withBriefLocks(all));
     const applied: string[] = [];
     for (;;) {
@@ -118,7 +125,7 @@ export async function pendingMigrations(database: Database): Promise<readonly st
 
 /** The names of the migrations that were run on the database and that this release does not know, oldest first. */
 export async function newerMigrations(database: Database): Promise<readonly string[]> {
-  return (await executedMigrations(database)).filter((name) => !isOneOf(migrationNames, name));
+  return (await executedMigrations(database)).filter((name) => !isOneOf(migrationNames, name) && !isUnreleased(name));
 }
 
 const isOneOf = (names: readonly string[], name: string): boolean => names.includes(name);

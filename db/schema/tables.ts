@@ -97,11 +97,11 @@ export type Tables = {
     readonly whole: boolean;
     readonly class_ids: readonly number[] | null;
     readonly used_deltas: readonly number[] | null;
-    /** These two are of migration 010. */
+    /** These two are of migration 006. */
     readonly uuid: string | null;
     readonly parts: number | null;
   };
-  /** Which transactions changed inventories, traits, aggregates or parents; see migrations 006 and 009. */
+  /** Which transactions changed inventories, traits, aggregates or parents; see migration 006. */
   readonly inventory_changes: {
     readonly xid: ColumnType<string, never, never>;
     /** Null means all providers. */
@@ -109,14 +109,14 @@ export type Tables = {
   };
   /** One row: changes of transactions up to `xid` may have been pruned from `provider_changes`. */
   readonly provider_changes_horizon: { readonly xid: ColumnType<string, never, string> };
-  /** The ends of the terms of consumers; see migration 011. A row holds only for the generation that it names. */
+  /** The ends of the terms of consumers; see migration 008. A row holds only for the generation that it names. */
   readonly consumer_terms: {
     /** The id of the record. */
     readonly consumer_id: number;
     readonly generation: number;
     readonly expires_at: Date;
   };
-  /** The consumers that were removed, by their UUIDs; see migration 016. */
+  /** The consumers that were removed, by their UUIDs; see migration 008. */
   readonly former_consumers: {
     readonly uuid: string;
     /** How many generations all former consumers with this UUID had. */

@@ -1,26 +1,36 @@
-/** Migrations 011 and 013, which change the triggers of the table of consumers while other programs write to it. */
+/** Migration 008, which changes the triggers of the table of consumers while other programs write to it. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { Migration } from 'kysely';
 import pg from 'pg';
 import { type Database, openDatabase } from '../../db/engine/connect.ts';
 import { migrateToLatest } from '../../db/schema/migrate.ts';
 import { migrations } from '../../db/schema/migrations.ts';
 import { postgresqlServer } from '../engines.ts';
 import { createDatabase } from '../postgresql.ts';
+import { unreleasedMigrations } from '../upgrades/unreleased/migrations.ts';
 
 type World = { readonly database: Database; readonly early: pg.Client; readonly late: pg.Client };
 
 /** The migrations before a name, and all up to it. */
 const before = (name: string) => Object.fromEntries(Object.entries(migrations).filter(([other]) => other < name));
+/** Those of development, in which a trigger for each row of consumers was replaced by one for each statement. */
+const unreleasedBefore = (name: string) => ({
+  ...before('006'),
+  ...Object.fromEntries(Object.entries(unreleasedMigrations).filter(([other]) => other < name)),
+});
 const upTo = (name: string) => Object.fromEntries(Object.entries(migrations).filter(([other]) => other <= name));
 
-/** A database to which only the migrations before this one were applied, and two connections of other programs. */
-async function withSchemaBefore(name: string, use: (world: World) => Promise<void>): Promise<void> {
+/** A database to which only these migrations were applied, and two connections of other programs. */
+async function withSchema(
+  made: Readonly<Record<string, Migration>>,
+  use: (world: World) => Promise<void>,
+): Promise<void> {
   const { url, drop } = await createDatabase(await postgresqlServer());
   const database = await openDatabase({ connection: url, maxPoolSize: 1 });
   const [early, late] = [new pg.Client({ connectionString: url }), new pg.Client({ connectionString: url })];
   try {
-    await migrateToLatest(database, before(name));
+    await migrateToLatest(database, made);
     for (const writer of [early, late]) await writer.connect();
     await early.query(
       `insert into projects (id, external_id) values (1, 'p'); insert into users (id, external_id) values (1, 'u')`,
@@ -36,48 +46,46 @@ async function withSchemaBefore(name: string, use: (world: World) => Promise<voi
 const insertion = (uuid: string): string =>
   `insert into consumers (uuid, project_id, user_id) values ('${uuid}', 1, 1)`;
 
-for (const name of ['011_consumer_terms', '013_terms_gone_together']) {
-  test(`writers wait for the triggers of ${name} for short times only, however long a transaction is open`, async () => {
-    await withSchemaBefore(name, async ({ database, early, late }) => {
-      await early.query('begin');
-      await early.query(insertion('early'));
-      let isDone = false;
-      const migrated = migrateToLatest(database, upTo(name)).finally(() => {
-        isDone = true;
-      });
-      // Consumers are written while the migration repeats its attempts.
-      await late.query(`set statement_timeout = '5s'`);
-      for (let number = 0; number < 20; number += 1) await late.query(insertion(`l${number}`));
-      assert.equal(isDone, false, 'it waits for the open transaction');
-      await early.query('commit');
-      assert.deepEqual(await migrated, [name]);
-      await late.query(`insert into consumer_terms select id, generation, now() from consumers`);
-      const count = async (): Promise<unknown> =>
-        (await late.query('select count(*)::integer as count from consumer_terms')).rows[0].count;
-      await late.query(`delete from consumers where uuid = 'l1'`);
-      assert.equal(await count(), 20, 'the term is gone with its consumer');
-      await late.query(`delete from consumers where uuid in ('l2', 'l3', 'l4')`);
-      assert.equal(await count(), 17);
-      await late.query(`delete from consumers where uuid = 'none'`);
-      assert.equal(await count(), 17);
-      await late.query('truncate consumers');
-      assert.equal(await count(), 0);
-    });
-  });
-}
+const name = '008_consumer_terms';
 
-test('while 013 replaces the trigger, readers of consumers do not wait, and several processes may migrate', async () => {
-  await withSchemaBefore('013', async ({ database, early, late }) => {
+test(`writers wait for the triggers of ${name} for short times only, however long a transaction is open`, async () => {
+  await withSchema(before(name), async ({ database, early, late }) => {
+    await early.query('begin');
+    await early.query(insertion('early'));
+    let isDone = false;
+    const migrated = migrateToLatest(database, upTo(name)).finally(() => {
+      isDone = true;
+    });
+    // Consumers are written while the migration repeats its attempts.
+    await late.query(`set statement_timeout = '5s'`);
+    for (let number = 0; number < 20; number += 1) await late.query(insertion(`l${number}`));
+    assert.equal(isDone, false, 'it waits for the open transaction');
+    await early.query('commit');
+    assert.deepEqual(await migrated, [name]);
+    await late.query(`insert into consumer_terms select id, generation, now() from consumers`);
+    const count = async (): Promise<unknown> =>
+      (await late.query('select count(*)::integer as count from consumer_terms')).rows[0].count;
+    await late.query(`delete from consumers where uuid = 'l1'`);
+    assert.equal(await count(), 20, 'the term is gone with its consumer');
+    await late.query(`delete from consumers where uuid in ('l2', 'l3', 'l4')`);
+    assert.equal(await count(), 17);
+    await late.query(`delete from consumers where uuid = 'none'`);
+    assert.equal(await count(), 17);
+    await late.query('truncate consumers');
+    assert.equal(await count(), 0);
+  });
+});
+
+test('while the trigger of a half-way database is replaced, readers of consumers do not wait, and several processes may migrate', async () => {
+  await withSchema(unreleasedBefore('013'), async ({ database, early, late }) => {
     const other = await openDatabase({ connection: databaseOf(late), maxPoolSize: 1 });
     try {
       await late.query(insertion('c'));
       await late.query('insert into consumer_terms select id, generation, now() from consumers');
       await early.query('begin');
       await early.query('select from consumers');
-      const applied = await Promise.all(
-        [database, other].map((each) => migrateToLatest(each, upTo('013_terms_gone_together'))),
-      );
-      assert.deepEqual(applied.flat(), ['013_terms_gone_together']);
+      const applied = await Promise.all([database, other].map((each) => migrateToLatest(each)));
+      assert.deepEqual(applied.flat().toSorted(), ['006_changed_parts', '007_uptime', name]);
       await early.query('commit');
       await late.query('delete from consumers');
       assert.equal((await late.query('select from consumer_terms')).rowCount, 0);

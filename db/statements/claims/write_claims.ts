@@ -238,7 +238,7 @@ const mayHaveOtherInventories = (
         or (provider_id = any(array(${inventoryChangesSince(judgedOn)}))) is not false`;
 
 /**
- * Tells the trigger of migration 014 that each provider whose generation is raised is in the change log by what is taken of it. A
+ * Tells the trigger of migration 006 that each provider whose generation is raised is in the change log by what is taken of it. A
  * row more for each takes 4 to 6 % of the database's CPU time for a claim.
  */
 const generationsAreLogged = sql`, set_config('placement.generations', 'logged', true)`;

@@ -1,5 +1,5 @@
 import { type Kysely, sql } from 'kysely';
-import { qualifyNames } from '../qualified_names.ts';
+import { qualifyNames } from '../../../db/schema/qualified_names.ts';
 
 /**
  * The functions of triggers, and those that they call, name tables and each other with their schema (see qualified_names.ts). Rows that are
