@@ -1,6 +1,7 @@
 import { sql } from 'kysely';
 import type { Database } from '../../engine/connect.ts';
 import type { LockWait } from '../../engine/slow_lane.ts';
+import { hasSqlstate, isDatabaseError, isTakenIn, NoIdLeft, sqlstate } from '../../engine/sqlstate.ts';
 import { utcNow } from '../../engine/utc_now.ts';
 import { agreeDisabledTrait } from './agree_disabled_trait.ts';
 import { computeBinary, type ServiceRow, serviceColumns } from './service_row.ts';
@@ -20,12 +21,13 @@ export type Registration = {
 
 /**
  * Adds services of one binary to a cell, or records a heartbeat of those that exist. New ids are higher than all ids
- * that the cell ever gave; the row of the cell is locked meanwhile.
+ * that the cell ever gave; the row of the cell is locked meanwhile. Another program may insert one of these ids nevertheless: then the
+ * transaction is repeated with later ones.
  *
  * @param registrations of different hosts
  * @returns the services; none if the cell was deleted just now.
  * @throws a unique violation of uniq_services0compute_host if one of the hosts is in another cell; then none was
- *   registered.
+ *   registered. `NoIdLeft` if the ids of the cell have ended.
  */
 export async function registerServices(
   { transaction }: Pick<Database, 'transaction'>,
@@ -54,6 +56,23 @@ export async function registerServices(
       returning ${serviceColumns(downTimeSeconds)}`,
     ...(binary === computeBinary ? agreeDisabledTrait(hosts) : []),
   ] as const;
-  const [, , rows] = await transaction(statements, wait);
-  return rows;
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      const [, , rows] = await transaction(statements, wait);
+      return rows;
+    } catch (error) {
+      // The only number that the statements compute is the id.
+      if (hasSqlstate(error, sqlstate.numberOutOfRange)) {
+        throw new NoIdLeft(`a service of cell ${cell} has the id 2147483647 or one near it, the last one`, {
+          cause: error,
+        });
+      }
+      const isIdTaken = isTakenIn(error, 'services') && isDatabaseError(error) && error.constraint === 'services_pkey';
+      if (!isIdTaken) throw error;
+      if (attempt === attempts) throw new NoIdLeft(`the ids of services in cell ${cell} are taken`, { cause: error });
+    }
+  }
 }
+
+/** How often a registration is tried whose ids another program takes at the same time. */
+const attempts = 5;
