@@ -1,10 +1,8 @@
-import { fork } from 'node:child_process';
-import { once } from 'node:events';
 import { Command, InvalidArgumentError, Option } from 'commander';
-import { compileCache } from './compile_cache.ts';
 import { type Engine, engines, postgresqlServer } from './engines.ts';
 import { holdToContract } from './gabbi/contract.ts';
 import { type OpenServer, runFolder } from './gabbi/folder.ts';
+import { runInOwnProcess } from './gabbi/own_process.ts';
 import { count, fileReport, sum, type Totals, totalLine } from './gabbi/report.ts';
 import { openByCommand } from './gabbi/server_command.ts';
 import { createDatabase } from './postgresql.ts';
@@ -45,8 +43,10 @@ const [folder = ''] = command.args;
 const options = command.opts<Options>();
 
 const total =
-  options.engine === 'both' ? sum(await Promise.all(engines.map(inOwnProcess))) : await runOn(options.engine);
-// To the process that runs both engines: `inOwnProcess`.
+  options.engine === 'both'
+    ? sum(await Promise.all(engines.map((engine) => runInOwnProcess(process.argv.slice(2), engine))))
+    : await runOn(options.engine);
+// To the process that started this one: test/gabbi/own_process.ts.
 if (process.send !== undefined) process.send(total);
 else conclude(total);
 
@@ -56,21 +56,6 @@ function conclude(total: Totals): void {
   }
   console.log(totalLine(total));
   process.exitCode = total.failed > 0 || total.passed === 0 ? 1 : 0;
-}
-
-/** Runs this program for one of the two engines. @throws Error if it ends without a result */
-async function inOwnProcess(engine: Engine): Promise<Totals> {
-  const child = fork(import.meta.filename, [...process.argv.slice(2), '--engine', engine], {
-    env: { ...process.env, ...compileCache },
-  });
-  let total: Totals | undefined;
-  child.once('message', (message) => {
-    total = message as Totals; // what this program sends
-  });
-  // A message may come after the exit, but not after the disconnection.
-  const [[code]] = await Promise.all([once(child, 'exit'), once(child, 'disconnect')]);
-  if (total === undefined) throw new Error(`The tests on ${engine} ended with ${code}, without a result.`);
-  return total;
 }
 
 async function runOn(engine: Engine): Promise<Totals> {

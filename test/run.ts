@@ -1,16 +1,18 @@
-import { readdir, rm } from 'node:fs/promises';
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { run } from 'node:test';
 import { inspect } from 'node:util';
+import { type Batch, lanesOf, writeEntry } from './batches.ts';
+import { cpuMs } from './bench/processes.ts';
 import { compileCache } from './compile_cache.ts';
-import { count, fileReport, sum, type Totals, totalLine } from './gabbi/report.ts';
+import { runInOwnProcess } from './gabbi/own_process.ts';
+import { sum, type Totals, totalLine } from './gabbi/report.ts';
 import { openMemoryFolder } from './memory_folder.ts';
 import { offerPostgresql } from './postgresql_on_demand.ts';
 
 /*
- * All tests: every *.test.ts below test/, three files at a time on two cores, since they wait as much as they compute.
- * Beside them this process runs our gabbi files on both engines. With arguments only the files run whose path contains
+ * All tests: every *.test.ts below test/, in processes and lanes by test/batches.ts, and our gabbi files on both engines. With arguments only the files run whose path contains
  * one of them. Those below test/upstream need programs that the system may lack: they run only if an argument begins
  * with this folder. The last line is `N passed, N failed`. PostgreSQL is started when a test asks for it. SIGINT and
  * SIGTERM end the test files and all servers.
@@ -19,18 +21,6 @@ import { offerPostgresql } from './postgresql_on_demand.ts';
 const project = path.join(import.meta.dirname, '..');
 const wanted = process.argv.slice(2);
 const upstream = 'test/upstream/';
-/** Those that take longest begin first. Otherwise one of them may run alone at the end. */
-const longest = [
-  'client/package',
-  'bench/quick',
-  'import/import',
-  'console/console',
-  'documents/contributing',
-  'database/statement_timeout',
-  'supply_chain/image',
-  'upgrades/rolling',
-  'workers/workers',
-].map((name) => path.join(project, 'test', `${name}.test.ts`));
 const shownAtEnd = 10;
 const isWanted = (file: string) =>
   file.startsWith(upstream) === wanted.some((part) => part.startsWith(upstream)) &&
@@ -54,8 +44,10 @@ for (const [signal, code] of [
     process.exit(code);
   });
 }
-const total = sum(await Promise.all([runTestFiles(), runGabbits()]));
+const startedMs = performance.now();
+const total = await runAll();
 await end();
+reportTime(performance.now() - startedMs);
 if (total.passed + total.failed === 0) console.error(`No test was found for ${wanted.join(' ') || 'test/'}.`);
 console.log(totalLine(total));
 process.exit(total.failed > 0 || total.passed === 0 ? 1 : 0);
@@ -65,27 +57,97 @@ async function end(): Promise<void> {
   if (memoryFolder !== undefined) await rm(memoryFolder, { recursive: true, force: true });
 }
 
-async function runTestFiles(): Promise<Totals> {
+/** What one worker of a lane does at a time. */
+type Job = () => Promise<readonly FileEnd[]>;
+
+async function runAll(): Promise<Totals> {
   const files = (await readdir(path.join(project, 'test'), { recursive: true }))
-    .filter((file) => file.endsWith('.test.ts') && isWanted(`test/${file}`))
-    .toSorted()
-    .map((file) => path.join(project, 'test', file))
-    .toSorted((one, other) => Number(longest.includes(other)) - Number(longest.includes(one)));
-  if (files.length === 0) return sum([]);
-  const byFile = new Map<string, Totals>();
-  const durations = new Map<string, number>();
-  const add = (file: string, more: Partial<Totals>) => {
-    byFile.set(file, sum([byFile.get(file) ?? sum([]), { passed: 0, failed: 0, skipped: 0, ...more }]));
+    .map((file) => `test/${file}`)
+    .filter((file) => file.endsWith('.test.ts') && isWanted(file))
+    .toSorted();
+  const gabbits = (await readdir(path.join(project, 'gabbits')))
+    .filter((file) => file.endsWith('.yaml') && isWanted(`gabbits/${file}`))
+    .toSorted();
+  const { waiting, computing } = lanesOf(files);
+  const cores = os.availableParallelism();
+  const folder = await mkdtemp(path.join(os.tmpdir(), 'placement-batches-'));
+  try {
+    const jobOf = (batch: Batch) => () => runBatch(batch, folder);
+    // The gabbi files take longest.
+    const results = await Promise.all([
+      runLane(waiting.map(jobOf), 2 * cores),
+      runLane([...gabbitJobs(gabbits), ...computing.map(jobOf)], cores),
+    ]);
+    const ends = results.flat();
+    if (ends.length > shownAtEnd) reportLongest(ends);
+    return sum(ends.map(({ totals }) => totals));
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+/** Runs jobs in their order, so many at a time. */
+async function runLane(jobs: readonly Job[], atATime: number): Promise<readonly FileEnd[]> {
+  const queue = jobs.values();
+  const worker = async (): Promise<readonly FileEnd[]> => {
+    const ends: FileEnd[] = [];
+    // All workers share the iterator, so that each job is done once.
+    for (const job of queue) if (!interrupted.signal.aborted) ends.push(...(await job()));
+    return ends;
   };
-  const fail = (file: string, name: string, reason: unknown) => {
+  return (await Promise.all(Array.from({ length: atATime }, worker))).flat();
+}
+
+/** Runs our gabbi files on each engine; those on the embedded one, where each makes a database, in two parts. */
+function gabbitJobs(files: readonly string[]): readonly Job[] {
+  const parts = [
+    ['embedded', files.filter((_, index) => index % 2 === 0)],
+    ['embedded', files.filter((_, index) => index % 2 === 1)],
+    ['postgresql', files],
+  ] as const;
+  return parts
+    .filter(([, members]) => members.length > 0)
+    .map(([engine, members]) => async () => {
+      const started = performance.now();
+      const only = members.flatMap((file) => ['--only', file]);
+      const args = [path.join(project, 'gabbits'), ...only];
+      const totals = await runInOwnProcess(args, engine, interrupted.signal).catch((error: unknown) => {
+        if (!interrupted.signal.aborted) console.log(`  FAILED gabbits\n    ${error}`);
+        return { passed: 0, failed: 1, skipped: 0 };
+      });
+      return [{ file: `gabbits on ${engine}`, totals, ms: performance.now() - started }];
+    });
+}
+
+/** How the tests of a file have ended. */
+type FileEnd = { readonly file: string; readonly totals: Totals; readonly ms: number };
+
+/** Runs the files of a batch in one process, and reports each of them. */
+async function runBatch({ files }: Batch, folder: string): Promise<readonly FileEnd[]> {
+  const ends: FileEnd[] = [];
+  let totals = sum([]);
+  const add = (more: Partial<Totals>) => {
+    totals = sum([totals, { passed: 0, failed: 0, skipped: 0, ...more }]);
+  };
+  const fail = (name: string, reason: unknown) => {
     if (interrupted.signal.aborted) return;
-    add(file, { failed: 1 });
-    const text = reason instanceof Error ? (reason.stack ?? reason.message) : inspect(reason);
+    add({ failed: 1 });
+    const text =
+      reason instanceof Error
+        ? (reason.stack ?? reason.message)
+        : typeof reason === 'string'
+          ? reason
+          : inspect(reason);
     console.log(`  FAILED ${name}\n${text.replace(/^/gm, '    ')}`);
   };
+  const end = (file: string, ms: number) => {
+    console.log(`${file}: ${totalLine(totals)} (${(ms / 1000).toFixed(1)} s)`);
+    ends.push({ file, totals, ms });
+    totals = sum([]);
+  };
+  const started = performance.now();
   const stream = run({
-    files,
-    concurrency: Math.min(8, Math.ceil(1.5 * os.availableParallelism())),
+    files: [await writeEntry(files, project, folder)],
     timeout: 900_000,
     // Only the quick compiler of WebAssembly: few tests run long enough for the code of the slower one to pay.
     execArgv: ['--liftoff-only'],
@@ -95,60 +157,48 @@ async function runTestFiles(): Promise<Totals> {
     if (type === 'test:stdout') process.stdout.write(data.message);
     if (type === 'test:stderr') process.stderr.write(data.message);
     if (type === 'test:diagnostic' && data.file !== undefined) console.log(data.message);
-    if (type === 'test:summary' && data.file !== undefined) {
-      report(data.file, byFile.get(data.file), data.duration_ms);
-      durations.set(data.file, data.duration_ms);
-    }
     if (type !== 'test:pass' && type !== 'test:fail') continue;
-    if (data.details.type === 'suite') continue;
-    const file = data.file ?? data.name;
-    if (data.skip !== undefined || data.todo !== undefined) add(file, { skipped: 1 });
-    else if (type === 'test:fail') fail(file, data.name, data.details.error.cause ?? data.details.error);
-    // The runner takes a file that tests nothing for a test that passed.
-    else if (data.name === file) fail(file, path.relative(project, file), new Error('This file has no test.'));
-    else add(file, { passed: 1 });
+    const error = type === 'test:fail' ? data.details.error : undefined;
+    const reason = error?.cause ?? error;
+    const isSuite = data.details.type === 'suite';
+    // Of a suite that failed only because of its tests, the tests were reported.
+    if (isSuite && error !== undefined && failureType(error) !== 'subtestsFailed') fail(data.name, reason);
+    // Events come in the order of the tests, so what came since the last suite of a file belongs to this one.
+    const file = files[ends.length];
+    if (data.nesting === 0 && file !== undefined && data.name === file) {
+      if (totals.passed + totals.failed + totals.skipped === 0) fail(file, 'This file has no test.');
+      end(file, data.details.duration_ms);
+    } else if (isSuite) {
+    } else if (data.skip !== undefined || data.todo !== undefined) add({ skipped: 1 });
+    // Without nesting it is the process itself: after its last test, for example.
+    else if (error !== undefined) fail(data.nesting === 0 ? files.join(', ') : data.name, reason);
+    else if (data.nesting > 0) add({ passed: 1 });
   }
-  if (files.length > shownAtEnd) reportLongest(durations);
-  return sum([...byFile.values()]);
+  for (const file of files.slice(ends.length)) {
+    if (totals.failed === 0) fail(file, 'The process of its batch ended before it.');
+    end(file, performance.now() - started);
+  }
+  if (totals.failed > 0) ends.push({ file: files.join(', '), totals, ms: 0 });
+  return ends;
+}
+
+/** Why a test failed, in the words of the runner of Node.js, which its types do not name. */
+function failureType(error: Error): unknown {
+  return 'failureType' in error ? error.failureType : undefined;
+}
+
+/** Says how long the run took, and where the system tells it, how long it computed. */
+function reportTime(wallMs: number): void {
+  const cpu = cpuMs([process.pid]);
+  const computed = Number.isNaN(cpu) ? '' : `, of CPU time ${(cpu / 1000).toFixed(0)} s`;
+  console.log(`The tests took ${(wallMs / 1000).toFixed(0)} s${computed}.`);
 }
 
 /** Says which files took longest, with others beside them. */
-function reportLongest(durations: ReadonlyMap<string, number>): void {
-  const ordered = [...durations].toSorted(([, one], [, other]) => other - one);
-  const names = ordered
+function reportLongest(ends: readonly FileEnd[]): void {
+  const names = ends
+    .toSorted((one, other) => other.ms - one.ms)
     .slice(0, shownAtEnd)
-    .map(([file, milliseconds]) => `${path.relative(project, file)} ${(milliseconds / 1000).toFixed(0)} s`);
+    .map(({ file, ms }) => `${file} ${(ms / 1000).toFixed(0)} s`);
   console.log(`The longest: ${names.join(', ')}`);
-}
-
-function report(file: string, totals: Totals | undefined, milliseconds: number): void {
-  console.log(
-    `${path.relative(project, file)}: ${totalLine(totals ?? sum([]))} (${(milliseconds / 1000).toFixed(1)} s)`,
-  );
-}
-
-async function runGabbits(): Promise<Totals> {
-  const folder = path.join(project, 'gabbits');
-  const only = (await readdir(folder)).filter((file) => file.endsWith('.yaml') && isWanted(`gabbits/${file}`));
-  if (only.length === 0) return sum([]);
-  // They load the whole service, for which a run of other tests need not wait.
-  const [{ engines }, { holdToContract }, { runFolder }, { openInProcess }] = await Promise.all([
-    import('./engines.ts'),
-    import('./gabbi/contract.ts'),
-    import('./gabbi/folder.ts'),
-    import('./gabbi/in_process.ts'),
-  ]);
-  const totals: Totals[] = [];
-  for (const engine of engines) {
-    const results = await runFolder({
-      folder,
-      only,
-      jobs: 2,
-      open: openInProcess(engine),
-      observe: holdToContract,
-      report: (result) => console.log(fileReport(`gabbits on ${engine}:`, result)),
-    });
-    totals.push(...results.map(({ tests }) => count(tests)));
-  }
-  return sum(totals);
 }

@@ -1,5 +1,6 @@
 /**
- * If several writers send the tag that all of them have read, exactly one write succeeds, and the others get an error.
+ * If several writers send the tag that all of them have read, exactly one write succeeds, and the others get an error. `ROUNDS=100` makes
+ * as many rounds of each contest.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -7,7 +8,7 @@ import { withPlace } from '../races/place.ts';
 import { type ServerProcess, startServer } from '../races/server_process.ts';
 
 const writers = 8;
-const rounds = 40;
+const rounds = Number(process.env.ROUNDS ?? '12');
 
 type Reply = {
   readonly status: number;

@@ -19,7 +19,7 @@ import { mistakes } from './mistakes.ts';
 
 /** On an idle machine most are found within 10 s, and each within a minute; beside other tests it takes several times as long. */
 const patienceMs = 420_000;
-const plantedInOneRun = 5;
+const plantedInOneRun = 2;
 /** Between the requests that prepare a history: longer than a mistake about the time of reads lasts. */
 const pauseMs = 60;
 /** What happens at the same time, until a mistake is found. */

@@ -17,10 +17,10 @@ const { HISTORIES = '1' } = process.env;
 
 /** How many histories there are, and how much happens in each. */
 const plans: Readonly<Record<Scene, { readonly work: Work; readonly lives: Readonly<Record<Engine, number>> }>> = {
-  hosts: { work: dense, lives: { embedded: 8, postgresql: 10 } },
-  trees: { work: small, lives: { embedded: 6, postgresql: 12 } },
-  classes: { work: small, lives: { embedded: 6, postgresql: 12 } },
-  again: { work: paced, lives: { embedded: 2, postgresql: 4 } },
+  hosts: { work: dense, lives: { embedded: 4, postgresql: 5 } },
+  trees: { work: small, lives: { embedded: 3, postgresql: 6 } },
+  classes: { work: small, lives: { embedded: 3, postgresql: 6 } },
+  again: { work: paced, lives: { embedded: 1, postgresql: 2 } },
 };
 
 for (const engine of engines) {

@@ -132,7 +132,7 @@ async function neverShareATree([first, second]: readonly ServerProcess[]): Promi
     // Two that take from one tree seldom take from one provider, whose row they would lock.
     for (const uuid of await makeHosts(first.client, 5, 1000, root)) treeOf.set(uuid, root);
   }
-  for (let round = 0; round < 60; round++) {
+  for (let round = 0; round < 25; round++) {
     const group = Array.from({ length: 4 }, () => randomUUID());
     const replies: readonly Reply[] = await Promise.all(
       group.map((uuid, place) => {

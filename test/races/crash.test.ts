@@ -1,4 +1,7 @@
-/** A server is killed at any moment: every write that was answered 204 is stored, and no write is stored in part. */
+/**
+ * A server is killed at any moment: every write that was answered 204 is stored, and no write is stored in part. `KILLS=100` kills it as
+ * often.
+ */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -10,7 +13,7 @@ import { randomFrom, seedFor } from './random.ts';
 import { startServer } from './server_process.ts';
 import type { Race } from './writer.ts';
 
-const kills = 12;
+const kills = Number(process.env.KILLS ?? '5');
 
 for (const engine of engines) {
   test(`${kills} times kill -9 on ${engine}`, async (t) => {

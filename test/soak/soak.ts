@@ -60,13 +60,15 @@ async function soakDeployment(
   let clockChanges = 0;
   const startedMs = performance.now();
   let end = startedMs + seconds * 1000;
-  const isOver = () => stopped?.aborted || performance.now() >= end;
+  /** Where the only process takes long to start again, a short soak would end without any history, or with a single fault. */
+  const isTooEarly = () =>
+    (ledger.histories.checked === 0 || ledger.faults.size < 2) &&
+    ledger.broken.length === 0 &&
+    performance.now() < end + mostStartMs;
+  const isOver = () => stopped?.aborted || (performance.now() >= end && !isTooEarly());
   try {
-    /** Where the only process takes long to start again, a short soak would end without any history. */
-    const isTooEarly = () =>
-      ledger.histories.checked === 0 && !stopped?.aborted && performance.now() < end + mostStartMs;
     const work = async (choice: Random): Promise<void> => {
-      while (!isOver() || isTooEarly()) {
+      while (!isOver()) {
         const arena = await makeArena(choice.pick(servers), choice);
         if (arena === undefined) {
           await sleep(100);

@@ -1,0 +1,121 @@
+import { randomUUID } from 'node:crypto';
+import { writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { pathToFileURL } from 'node:url';
+
+/*
+ * Which test files share a process, and in which of two lanes it runs. Tests that wait (for time-outs, locks, a server that starts again)
+ * run many at a time, beside those that compute, of which each core runs one. This is the only place that says which is which.
+ */
+
+/** Test files that run in one process, one after the other. Paths begin with `test/`. */
+export type Batch = { readonly name: string; readonly files: readonly string[] };
+
+/** The batches of each lane, in the order in which they begin. */
+export type Lanes = { readonly waiting: readonly Batch[]; readonly computing: readonly Batch[] };
+
+/** Files, or folders with all their files, that wait more than they compute. Each file has a process of its own. */
+const waiting = [
+  'changes/',
+  'client/package',
+  'database/statement_timeout',
+  'embedded/power_failure',
+  'import/',
+  'keystone/',
+  'races/',
+  'soak/',
+  'upgrades/',
+  'upstream/',
+  'workers/',
+];
+
+/**
+ * Those that take longest, which begin first in their lane: otherwise one of them may run alone at the end. Each has a process of its own,
+ * and so have all that take more than some 5 s.
+ */
+const longest = [
+  'import/import',
+  'client/package',
+  'soak/soak',
+  'histories/mistakes',
+  'bench/quick',
+  'races/crash',
+  'database/statement_timeout',
+  'documents/contributing',
+  'histories/service',
+  'races/schema_changes',
+  'manage/placement_api',
+  'console/console',
+  'placing/at_once',
+  'etags/race',
+  'manage/many_consumers',
+  'supply_chain/image',
+];
+
+/** What must not share a process: it changes the process, or asserts how much memory or time the process uses. */
+const alone = [
+  'run',
+  'candidates/explosion',
+  'give_back_memory',
+  'fleet/comparison',
+  'stale/',
+  'hostile/',
+  'bodies/',
+  'log/',
+  'placing/',
+];
+
+/** So many files share a process. It is a compromise: the fewer, the better are the cores used at the end of a run. */
+const mostInOne = 8;
+
+const matches = (file: string, names: readonly string[]): boolean =>
+  names.some((name) => (name.endsWith('/') ? file.startsWith(`test/${name}`) : file === `test/${name}.test.ts`));
+
+/** Which files share a process, and when it begins. */
+export function lanesOf(files: readonly string[]): Lanes {
+  const rank = ({ files: [first = ''] }: Batch): number => {
+    const index = longest.findIndex((name) => first === `test/${name}.test.ts`);
+    return index === -1 ? longest.length : index;
+  };
+  const inOrder = (batches: readonly Batch[]) => batches.toSorted((one, other) => rank(one) - rank(other));
+  const single = (file: string): Batch => ({ name: file, files: [file] });
+  const computing = files.filter((file) => !matches(file, waiting));
+  const isSingle = (file: string) => matches(file, alone) || matches(file, longest);
+  const byFolder = Map.groupBy(
+    computing.filter((file) => !isSingle(file)),
+    (file) => path.dirname(file),
+  );
+  return {
+    waiting: inOrder(files.filter((file) => matches(file, waiting)).map(single)),
+    computing: inOrder([
+      ...computing.filter(isSingle).map(single),
+      ...[...byFolder].flatMap(([folder, members]) => inParts(folder, members)),
+    ]),
+  };
+}
+
+/** Batches of about the same size. */
+function inParts(folder: string, files: readonly string[]): readonly Batch[] {
+  const parts = Math.ceil(files.length / mostInOne);
+  return Array.from({ length: parts }, (_, part) => ({
+    name: parts === 1 ? folder : `${folder}, part ${part + 1}`,
+    files: files.filter((_, index) => index % parts === part),
+  }));
+}
+
+/**
+ * Writes a module that imports test files, each into a suite whose name is its path, so that the hooks of a file are for its own tests.
+ *
+ * @param files paths that begin with `test/`
+ * @param folder where the module is written
+ * @returns the path of the module
+ */
+export async function writeEntry(files: readonly string[], project: string, folder: string): Promise<string> {
+  const suites = files.map((file) => {
+    const url = pathToFileURL(path.join(project, file)).href;
+    return `suite(${JSON.stringify(file)}, () => import(${JSON.stringify(url)}));\n`;
+  });
+  const entry = path.join(folder, `${randomUUID()}.mjs`);
+  await writeFile(entry, `import { suite } from 'node:test';\n${suites.join('')}`);
+  return entry;
+}

@@ -1,0 +1,29 @@
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import path from 'node:path';
+import { compileCache } from '../compile_cache.ts';
+import type { Engine } from '../engines.ts';
+import type { Totals } from './report.ts';
+
+/**
+ * Runs test/conformance.ts on one engine, in a process of its own. It prints how each file has ended.
+ *
+ * @param args of the program
+ * @throws Error if it ends without a result
+ */
+export async function runInOwnProcess(args: readonly string[], engine: Engine, signal?: AbortSignal): Promise<Totals> {
+  const program = path.join(import.meta.dirname, '..', 'conformance.ts');
+  const child = fork(program, [...args, '--engine', engine], {
+    env: { ...process.env, ...compileCache },
+    ...(signal === undefined ? {} : { signal }),
+  });
+  child.on('error', () => {}); // it was ended by the signal, which shows below
+  let total: Totals | undefined;
+  child.once('message', (message) => {
+    total = message as Totals; // what the program sends
+  });
+  // A message may come after the exit, but not after the disconnection.
+  const [[code]] = await Promise.all([once(child, 'exit'), once(child, 'disconnect')]);
+  if (total === undefined) throw new Error(`The tests on ${engine} ended with ${code}, without a result.`);
+  return total;
+}
