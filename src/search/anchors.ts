@@ -1,7 +1,6 @@
-import type { Postings } from '../fleet/index/postings.ts';
-import { withTraits } from '../fleet/model/filters.ts';
+import { anyProvider, fewestFor, withTraits } from '../fleet/model/filters.ts';
 import type { Fleet } from '../fleet/model/fleet.ts';
-import { type Provider, treeOf, treeSize } from '../fleet/model/provider.ts';
+import type { Provider } from '../fleet/model/provider.ts';
 import { type Order, walk } from './order.ts';
 import { demandsOf, passingFullTrees, type Tally } from './passing_full_trees.ts';
 import type { ResolvedRequest } from './resolve.ts';
@@ -70,26 +69,14 @@ function rarest(
   { groups, rootTraits }: Pick<ResolvedRequest, 'groups' | 'rootTraits'>,
   limit: number,
 ): { readonly size: number; readonly providers: Iterable<Provider> } | undefined {
-  let fewest: { readonly size: number; readonly providers: () => Iterable<Provider> } | undefined;
-  /** Sets are made for the smallest one only. */
-  const consider = (size: number, providers: () => Iterable<Provider>): void => {
-    if (size < (fewest?.size ?? limit)) fewest = { size, providers };
-  };
-  const considerAny = <Key>(postings: Postings<Key>, required: readonly (readonly Key[])[]): void => {
-    if (required.length === 0) return;
-    consider(postings.fewest(required).most, () => postings.smallest(required));
-  };
-  considerAny(fleet.withTrait, rootTraits.required);
+  let fewest = fewestFor(fleet, { ...anyProvider, traits: rootTraits }, { size: limit, list: undefined });
   for (const group of groups) {
-    for (const { classId } of group.resources) {
-      consider(fleet.withClass.of(classId).size, () => fleet.withClass.of(classId));
-    }
-    considerAny(fleet.withTrait, group.traits.required);
-    considerAny(fleet.inAggregate, group.memberOf);
-    const { treeRoot } = group;
-    if (treeRoot !== undefined && group.resources.length > 0) consider(treeSize(treeRoot), () => treeOf(treeRoot));
+    // Without resources the tree that a group names is ignored.
+    const filter = group.resources.length > 0 ? group : { ...group, treeRoot: undefined };
+    fewest = fewestFor(fleet, filter, fewest);
   }
-  return fewest && { size: fewest.size, providers: fewest.providers() };
+  const { size, list } = fewest;
+  return list && { size, providers: list() };
 }
 
 /** The anchors of the trees that can use at least one of these providers, each once. */

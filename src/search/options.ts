@@ -1,6 +1,5 @@
-import { hasAnyTrait, isInAny, isMemberOf, satisfiesTraits } from '../fleet/model/filters.ts';
-import { findingsOf, inventoryOf, isAloneInTree, type Provider, treeOf } from '../fleet/model/provider.ts';
-import { hasRoomFor } from '../placement/inventory.ts';
+import { hasAnyTrait, hasRoom, isInAny, isMemberOf, isOfKind, satisfiesAlone } from '../fleet/model/filters.ts';
+import { findingsOf, isAloneInTree, type Provider, treeOf } from '../fleet/model/provider.ts';
 import type { Turns } from '../rest/pieces.ts';
 import { type Choice, granularChoice } from './candidate.ts';
 import { inOrder, type ProviderOrder } from './order.ts';
@@ -13,24 +12,6 @@ function satisfiesGroup(provider: Provider, group: ResolvedGroup): boolean {
   // Without resources upstream ignores `in_tree`, and finds no provider if no trait and no aggregate is required.
   const asksForNothing = group.traits.required.length === 0 && group.memberOf.length === 0;
   return !asksForNothing && isOfKind(provider, group);
-}
-
-/** Whether a provider by itself has everything that a group with resources asks for. */
-export function satisfiesAlone(provider: Provider, group: ResolvedGroup): boolean {
-  if (group.treeRoot !== undefined && provider.root !== group.treeRoot) return false;
-  for (const { classId, amount } of group.resources) if (!hasRoom(provider, classId, amount)) return false;
-  return isOfKind(provider, group);
-}
-
-/** Whether a provider has the traits and aggregates that a group requires, and none that it forbids. */
-export const isOfKind = (provider: Provider, group: ResolvedGroup): boolean =>
-  satisfiesTraits(provider.traitIds, group.traits) &&
-  isMemberOf(provider, group.memberOf) &&
-  !isInAny(provider, group.forbiddenAggregates);
-
-function hasRoom(provider: Provider, classId: number, amount: number): boolean {
-  const inventory = inventoryOf(provider, classId);
-  return inventory !== undefined && hasRoomFor(inventory, amount);
 }
 
 /**

@@ -1,24 +1,19 @@
 import type { TreeKey } from '../fleet/index/tree_order.ts';
-import type { TraitIds } from '../fleet/model/filters.ts';
+import type { ProviderFilter, TraitIds } from '../fleet/model/filters.ts';
 import type { Fleet } from '../fleet/model/fleet.ts';
 import { isCustom } from '../fleet/model/names.ts';
 import type { Provider } from '../fleet/model/provider.ts';
 import { badRequest, noSuchClass, noSuchTraits } from '../rest/errors.ts';
 import { atOnce, type Pieces } from '../rest/pieces.ts';
+import type { Resources, TraitFilter } from '../rest/query_string.ts';
 import type { Condition } from './conditions.ts';
 import { keptGroups } from './options.ts';
 import type { CandidateRequest, OrderKey, RequestGroup } from './request.ts';
 
 /** A group with its names looked up. */
-export type ResolvedGroup = {
+export type ResolvedGroup = ProviderFilter & {
   readonly suffix: string;
   readonly granular: boolean;
-  readonly resources: readonly { readonly classId: number; readonly amount: number }[];
-  readonly traits: TraitIds;
-  readonly memberOf: readonly (readonly string[])[];
-  readonly forbiddenAggregates: readonly string[];
-  /** The root of the tree that the group is restricted to. */
-  readonly treeRoot: Provider | undefined;
   /**
    * Equal groups of all requests of a fleet have the same number, by which trees cache their options. Undefined if they must not.
    */
@@ -80,10 +75,8 @@ export function* resolveRequest(
   satisfiable: Satisfiable | undefined,
 ): Pieces<Resolution> {
   const order = resolveOrder(fleet, request.order);
-  const rootTraits = {
-    required: request.rootTraits.required.map((name) => [traitId(fleet, name)]),
-    forbidden: request.rootTraits.forbidden.map((name) => traitId(fleet, name)),
-  };
+  const { required, forbidden } = request.rootTraits;
+  const rootTraits = traitIdsOf(fleet, { required: required.map((name) => [name]), forbidden });
   const filtersRoots = rootTraits.required.length + rootTraits.forbidden.length > 0;
   const groups: ResolvedGroup[] = [];
   for (const group of request.groups) {
@@ -150,19 +143,10 @@ function* resolveGroup(
   areFew: boolean,
   satisfiable: Satisfiable | undefined,
 ): Pieces<ResolvedGroup | 'nothing'> {
-  const resources = [...group.resources].map(([name, amount]) => {
-    const resourceClass = fleet.classes.byName.get(name);
-    if (resourceClass === undefined) {
-      throw badRequest(`Invalid resource class in resources parameter: ${noSuchClass(name)}`);
-    }
-    return { classId: resourceClass.id, amount };
-  });
+  const resources = amountsOf(fleet, group.resources);
   const memberOf = group.aggregates.required;
   if (memberOf.length > 0 && satisfiable !== undefined && !(yield* satisfiable.hasMember(memberOf))) return 'nothing';
-  const traits = {
-    required: group.traits.required.map((anyOf) => anyOf.map((name) => traitId(fleet, name))),
-    forbidden: group.traits.forbidden.map((name) => traitId(fleet, name)),
-  };
+  const traits = traitIdsOf(fleet, group.traits);
   const treeRoot = group.inTree === undefined ? undefined : fleet.byUuid.get(group.inTree)?.root;
   if (group.inTree !== undefined && treeRoot === undefined) return 'nothing';
   const forbiddenAggregates = group.aggregates.forbidden;
@@ -177,10 +161,33 @@ function* resolveGroup(
 /** A group with a longer key, which names hundreds of aggregates, gets no number: it is unlikely to come again. */
 const longestKey = 2000;
 
-function traitId(fleet: KnownNames, name: string): number {
-  const trait = fleet.traits.byName.get(name);
-  if (trait === undefined) throw badRequest(noSuchTraits([name]));
-  return trait.id;
+/** Looks up the classes of amounts. @throws ApiError 400 for a class that does not exist */
+export const amountsOf = ({ classes }: Pick<KnownNames, 'classes'>, amounts: Resources): ProviderFilter['resources'] =>
+  Array.from(amounts, ([name, amount]) => {
+    const resourceClass = classes.byName.get(name);
+    if (resourceClass === undefined) {
+      throw badRequest(`Invalid resource class in resources parameter: ${noSuchClass(name)}`);
+    }
+    return { classId: resourceClass.id, amount };
+  });
+
+/**
+ * Looks up traits.
+ *
+ * @param problem what stands before upstream's text in the error
+ * @throws ApiError 400 for a trait that does not exist
+ */
+export function traitIdsOf(
+  { traits }: Pick<KnownNames, 'traits'>,
+  { required, forbidden }: TraitFilter,
+  problem = '',
+): TraitIds {
+  const idOf = (name: string): number => {
+    const trait = traits.byName.get(name);
+    if (trait === undefined) throw badRequest(problem + noSuchTraits([name]));
+    return trait.id;
+  };
+  return { required: required.map((anyOf) => anyOf.map(idOf)), forbidden: forbidden.map(idOf) };
 }
 
 /**

@@ -1,25 +1,25 @@
 import * as v from 'valibot';
-import type { ProviderSet } from '../../fleet/index/postings.ts';
 import {
-  aggregatesOf,
-  hasAnyTrait,
-  hasRequiredTraits,
-  isInAny,
-  isMemberOf,
-  onLists,
-  traitsOf,
+  anyProvider,
+  conditionsOf,
+  type FewProviders,
+  fewestFor,
+  type ProviderFilter,
 } from '../../fleet/model/filters.ts';
 import type { Fleet } from '../../fleet/model/fleet.ts';
-import type { Names } from '../../fleet/model/names.ts';
-import { inventoryOf, type Provider, treeOf } from '../../fleet/model/provider.ts';
-import { hasRoomFor } from '../../placement/inventory.ts';
-import { badRequest, noSuchClass, noSuchTraits } from '../../rest/errors.ts';
+import { type Provider, treeOf } from '../../fleet/model/provider.ts';
+import { badRequest } from '../../rest/errors.ts';
 import { dashedUuidText, object, text } from '../../rest/json_schema.ts';
 import { since } from '../../rest/microversions.ts';
 import { mostWorkMs, type Pieces, type TooWide, type Turns } from '../../rest/pieces.ts';
 import { parseMemberOf, parseRequired, parseResources, type Query } from '../../rest/query_string.ts';
 import { checkQuery } from '../../rest/schema_check.ts';
 import { bySince } from '../../rest/versions.ts';
+import type { RequestGroup } from '../../search/request.ts';
+import { amountsOf, traitIdsOf } from '../../search/resolve.ts';
+
+/** What stands before upstream's text about a trait of `required` that does not exist. */
+export const inRequired = 'Invalid trait(s) in "required" parameter: ';
 
 const string = v.optional(text());
 const uuid = v.optional(dashedUuidText);
@@ -38,102 +38,107 @@ const schemas = [
 ] as const;
 
 /**
- * Finds the providers that satisfy the filters, by a fleet whose moment is held from the first pause on.
+ * Reads the filters of GET /resource_providers and returns the function that finds the providers, by a fleet whose moment is held from
+ * the first pause on. Each provider must satisfy all filters by itself, without others of its tree.
  *
- * @throws ApiError 400 for traits and classes that do not exist
+ * @throws ApiError 400 for parameters that the version does not have, or bad values; the function for names that do not exist
  */
-export type FindProviders = (fleet: Fleet, turns: Turns) => Pieces<readonly Provider[]>;
-
-/**
- * Reads the filters of GET /resource_providers and returns the function that applies them. Each provider must satisfy
- * all filters by itself, without others of its tree.
- *
- * @throws ApiError 400 for parameters that the version does not have, or bad values
- */
-export function filterProviders(query: Query, version: number): FindProviders {
+export function filterProviders(query: Query, version: number) {
   const values: Filters['values'] = checkQuery(query, bySince(schemas, version));
   const aggregates = parseMemberOf(query, '', version);
   const traits = parseRequired(query, '', version);
   const resources = values.resources === undefined ? new Map<string, number>() : parseResources(values.resources);
-
-  return (fleet, turns) => find(fleet, { values, aggregates, traits, resources }, turns);
+  return (fleet: Fleet, turns: Turns) => find(fleet, { values, aggregates, traits, resources }, turns);
 }
 
-type Filters = {
+type Filters = Pick<RequestGroup, 'resources' | 'traits' | 'aggregates'> & {
   readonly values: { readonly [name in keyof typeof parameters]?: string | undefined };
-  readonly aggregates: ReturnType<typeof parseMemberOf>;
-  readonly traits: ReturnType<typeof parseRequired>;
-  readonly resources: ReadonlyMap<string, number>;
 };
 
-/** The order of the steps is upstream's: an empty result ends the search before later names are looked up. */
-function* find(
-  fleet: Fleet,
-  { values, aggregates, traits, resources }: Filters,
-  turns: Turns,
-): Pieces<readonly Provider[]> {
-  const { traits: traitNames, classes } = fleet; // those of this moment, also after a pause
-  // Undefined as long as all may be found: what few providers have need not be looked for among all.
-  let found: readonly Provider[] | undefined;
-  const keepOnly = (provider: Provider | undefined): void => {
-    found = provider === undefined || found?.includes(provider) === false ? [] : [provider];
-  };
-  if (values.in_tree) {
-    const node = fleet.byUuid.get(values.in_tree);
-    if (node === undefined) return [];
-    found = treeOf(node.root);
-  }
-  if (values.name) keepOnly(fleet.byName.get(values.name));
-  if (values.uuid) keepOnly(fleet.byUuid.get(values.uuid));
-  const required = traits.required.map((anyOf) => anyOf.map((name) => requiredTraitId(traitNames, name)));
-  const isFiltered = required.length + aggregates.required.length > 0;
-  const all = found === undefined || isFiltered ? fleet.byId.list() : [];
-  // The sets of the fleet change with it, so what is needed of them is copied before the first pause.
-  const mayHave = required.length === 0 ? [] : inOrder(fleet.withTrait.smallest(required), all);
-  const mayBeIn = aggregates.required.length === 0 ? [] : inOrder(fleet.inAggregate.smallest(aggregates.required), all);
-
-  if (required.length > 0) {
-    const hasRequired = onLists(traitsOf, (traitIds) => hasRequiredTraits(traitIds, required));
-    const rounds = 1 + required.flat().length;
-    const having = yield* keep(mayHave, hasRequired, rounds, turns);
-    if (having.length === 0) return [];
-    found = found === undefined ? having : yield* keep(found, hasRequired, rounds, turns);
-  }
-  if (traits.forbidden.length > 0) {
-    const forbidden = traits.forbidden.map((name) => requiredTraitId(traitNames, name));
-    const hasNone = onLists(traitsOf, (traitIds) => !hasAnyTrait(traitIds, forbidden));
-    found = yield* keep(found ?? all, hasNone, 1 + forbidden.length, turns);
-  }
-  if (aggregates.required.length > 0) {
-    const isMember = onLists(aggregatesOf, (own) => isMemberOf({ aggregates: own }, aggregates.required));
-    const rounds = 1 + aggregates.required.flat().length;
-    const members = yield* keep(mayBeIn, isMember, rounds, turns);
-    if (members.length === 0) return [];
-    found = found === undefined ? members : yield* keep(found, isMember, rounds, turns);
-  }
-  if (aggregates.forbidden.length > 0) {
-    const isInNone = onLists(aggregatesOf, (own) => !isInAny({ aggregates: own }, aggregates.forbidden));
-    found = yield* keep(found ?? all, isInNone, 1 + aggregates.forbidden.length, turns);
-  }
-  for (const [name, amount] of resources) {
-    const resourceClass = classes.byName.get(name);
-    if (resourceClass === undefined) {
-      throw badRequest(`Invalid resource class in resources parameter: ${noSuchClass(name)}`);
-    }
-    const hasRoom = (provider: Provider): boolean => {
-      const inventory = inventoryOf(provider, resourceClass.id);
-      return inventory !== undefined && hasRoomFor(inventory, amount);
-    };
-    found = yield* keep(found ?? all, hasRoom, 1, turns);
-  }
-  return found ?? all;
+function* find(fleet: Fleet, filters: Filters, turns: Turns): Pieces<readonly Provider[]> {
+  const { in_tree: inTree, name, uuid } = filters.values;
+  const treeRoot = inTree ? fleet.byUuid.get(inTree)?.root : undefined;
+  if (inTree && treeRoot === undefined) return [];
+  const filter = yield* resolve(fleet, filters, treeRoot, turns);
+  if (filter === undefined) return [];
+  const named = [...(name ? [fleet.byName.get(name)] : []), ...(uuid ? [fleet.byUuid.get(uuid)] : [])];
+  const [first, second = first] = named;
+  const only = named.length === 0 ? undefined : new Set(first !== undefined && first === second ? [first] : []);
+  const { few, isWanted, rounds } = wantedBy(fleet, filter, only);
+  const among = treeRoot === undefined ? inOrder(fleet, few) : treeOf(treeRoot);
+  return yield* keep(among, isWanted, rounds, turns);
 }
+
+/**
+ * Looks up the names of the filters, in the order of upstream: where nothing satisfies the filters by traits or by aggregates, its
+ * search ends before later names are looked up.
+ *
+ * @returns undefined where the search ends
+ * @throws ApiError 400 for traits and classes that do not exist
+ */
+function* resolve(
+  fleet: Fleet,
+  { aggregates, traits, resources }: Filters,
+  treeRoot: Provider | undefined,
+  turns: Turns,
+): Pieces<ProviderFilter | undefined> {
+  const before: ProviderFilter[] = [];
+  try {
+    const { required } = traitIdsOf(fleet, { ...traits, forbidden: [] }, inRequired);
+    if (required.length > 0) before.push({ ...anyProvider, traits: { required, forbidden: [] } });
+    const { forbidden } = traitIdsOf(fleet, { ...traits, required: [] }, inRequired);
+    const { required: memberOf, forbidden: forbiddenAggregates } = aggregates;
+    if (memberOf.length > 0) before.push({ ...anyProvider, memberOf });
+    const amounts = amountsOf(fleet, resources);
+    return { resources: amounts, traits: { required, forbidden }, memberOf, forbiddenAggregates, treeRoot };
+  } catch (error) {
+    for (const { few, isWanted, rounds } of before.map((filter) => wantedBy(fleet, filter))) {
+      if ((yield* keep(inOrder(fleet, few), isWanted, rounds, turns)).length === 0) return undefined;
+    }
+    throw error;
+  }
+}
+
+/** Which providers are asked for. */
+export type Wanted = {
+  /**
+   * A list that contains all of them; undefined if there is no such list but that of all providers. The sets of the fleet change with
+   * it, so they are copied before the first pause.
+   */
+  readonly few: readonly Provider[] | undefined;
+  readonly isWanted: (provider: Provider) => boolean;
+  /** How long that takes, in rounds of `Turns.isOver`. */
+  readonly rounds: number;
+};
+
+/** If at least this share of all providers may be wanted, it is faster to go through all of them in order than to sort these. */
+const dense = 1 / 16;
+
+/** The providers that satisfy a filter. @param named the only ones that may be asked for, if the request names them */
+export function wantedBy(fleet: Fleet, filter: ProviderFilter, named?: ReadonlySet<Provider>): Wanted {
+  const conditions = conditionsOf(filter);
+  if (named !== undefined) conditions.unshift((provider) => named.has(provider));
+  let few: FewProviders = { size: dense * fleet.byId.size, list: undefined };
+  if (named !== undefined && named.size < few.size) few = { size: named.size, list: () => named };
+  const { list } = fewestFor(fleet, filter, few);
+  const { traits, memberOf, forbiddenAggregates } = filter;
+  return {
+    few: list && [...list()],
+    isWanted: (provider) => conditions.every((holds) => holds(provider)),
+    rounds:
+      1 + conditions.length + [...traits.required, traits.forbidden, ...memberOf, forbiddenAggregates].flat().length,
+  };
+}
+
+/** A list with all of few providers, or all of the fleet, by ascending id. */
+const inOrder = (fleet: Fleet, few: readonly Provider[] | undefined): readonly Provider[] =>
+  few?.toSorted((one, other) => one.id - other.id) ?? fleet.byId.list();
 
 /** After so many rounds, some 10 microseconds, it is asked whether the turn is over. */
 const roundsPerQuestion = 100;
 
 /** Those of some providers for which a condition holds. @param rounds what it takes to tell for one, for `Turns.isOver` */
-function* keep(
+export function* keep(
   providers: readonly Provider[],
   holds: (provider: Provider) => boolean,
   rounds: number,
@@ -151,23 +156,9 @@ function* keep(
   return kept;
 }
 
-/** If at least this share of all providers is in a set, it is faster to go through all than to sort the set. */
-const dense = 1 / 16;
-
-/** A list with all providers of a set, and maybe others, by ascending id. @param all in this order */
-const inOrder = (set: ProviderSet, all: readonly Provider[]): readonly Provider[] =>
-  set.size < dense * all.length ? [...set].sort((one, other) => one.id - other.id) : all;
-
 /** The error for filters that take too much work. */
 export const filtersTooWide: TooWide = () =>
   badRequest(
     `The search for resource providers was given up after ${mostWorkMs / 1000} s of work. Give fewer traits, aggregates or resource ` +
       'classes, or name a tree.',
   );
-
-/** The id of a trait of `required`. @throws ApiError 400 where there is no trait of this name. */
-export function requiredTraitId(traits: Names, name: string): number {
-  const trait = traits.byName.get(name);
-  if (trait === undefined) throw badRequest(`Invalid trait(s) in "required" parameter: ${noSuchTraits([name])}`);
-  return trait.id;
-}

@@ -1,16 +1,8 @@
 import * as v from 'valibot';
-import {
-  aggregatesOf,
-  hasAnyTrait,
-  hasRequiredTraits,
-  isInAny,
-  isMemberOf,
-  onLists,
-  traitsOf,
-} from '../../fleet/model/filters.ts';
+import { anyProvider } from '../../fleet/model/filters.ts';
 import type { Fleet } from '../../fleet/model/fleet.ts';
 import { nameOf } from '../../fleet/model/names.ts';
-import { type Provider, treeOf } from '../../fleet/model/provider.ts';
+import type { Provider } from '../../fleet/model/provider.ts';
 import type { InventoryFields } from '../../placement/inventory.ts';
 import { isUuidLike, normalUuid } from '../../placement/uuid.ts';
 import type { Answer, ApiRequest, Endpoint } from '../../rest/endpoint.ts';
@@ -22,12 +14,13 @@ import { since } from '../../rest/microversions.ts';
 import type { Pieces, Turns } from '../../rest/pieces.ts';
 import { parseMemberOf, parseRequired, type Query } from '../../rest/query_string.ts';
 import { checkQuery, refuseRepeated } from '../../rest/schema_check.ts';
+import { traitIdsOf } from '../../search/resolve.ts';
 import { remembering } from '../../text/cache.ts';
 import { asciiJson } from '../../text/strings.ts';
 import { changesToken } from '../answer_headers.ts';
 import type { Dependencies } from '../dependencies.ts';
 import { checkMarker, nextLink, pageParameters, usualLimit } from '../pages.ts';
-import { filtersTooWide, requiredTraitId } from './filters.ts';
+import { filtersTooWide, inRequired, keep, type Wanted, wantedBy } from './filters.ts';
 import { inventoryShape } from './inventory_bodies.ts';
 import { findInAnySpelling } from './provider.ts';
 
@@ -91,15 +84,6 @@ function* write(
   yield* writeList(turns, page, { begin: '{"provider_summaries": [', textOf, separator: ', ', end });
 }
 
-/** Which providers are asked for. */
-type Wanted = {
-  /** A set that contains all of them; undefined if there is no such set but all providers. */
-  readonly among: { readonly size: number; readonly providers: Iterable<Provider> } | undefined;
-  readonly isWanted: (provider: Provider) => boolean;
-  /** How long that takes, in rounds of `Turns.isOver`. */
-  readonly rounds: number;
-};
-
 /** Reads the filters. @throws ApiError 400, as the function does for names that do not exist. */
 function readFilter(query: Query, version: number): (fleet: Fleet) => Wanted {
   const uuids = readUuids(query.last('uuid'));
@@ -107,41 +91,16 @@ function readFilter(query: Query, version: number): (fleet: Fleet) => Wanted {
   const traits = parseRequired(query, '', version);
   const aggregates = parseMemberOf(query, '', version);
   return (fleet) => {
-    const required = traits.required.map((anyOf) => anyOf.map((name) => requiredTraitId(fleet.traits, name)));
-    const forbidden = traits.forbidden.map((name) => requiredTraitId(fleet.traits, name));
-    const named = uuids && new Set(uuids.flatMap((uuid) => findInAnySpelling(fleet, uuid) ?? []));
-    const root = inTree === undefined ? undefined : rootOf(fleet, inTree);
-    const sets = [
-      ...(named === undefined ? [] : [{ size: named.size, providers: named }]),
-      ...(root === undefined ? [] : [sized(new Set(treeOf(root)))]),
-      ...(required.length === 0 ? [] : [sized(fleet.withTrait.smallest(required))]),
-      ...(aggregates.required.length === 0 ? [] : [sized(fleet.inAggregate.smallest(aggregates.required))]),
-    ];
-    const hasTraits = onLists(
-      traitsOf,
-      (traitIds) => hasRequiredTraits(traitIds, required) && !hasAnyTrait(traitIds, forbidden),
-    );
-    const isInAggregates = onLists(
-      aggregatesOf,
-      (own) =>
-        isMemberOf({ aggregates: own }, aggregates.required) && !isInAny({ aggregates: own }, aggregates.forbidden),
-    );
-    return {
-      among: sets.toSorted((a, b) => a.size - b.size)[0],
-      isWanted: (provider) =>
-        (named === undefined || named.has(provider)) &&
-        (root === undefined || provider.root === root) &&
-        hasTraits(provider) &&
-        isInAggregates(provider),
-      rounds: 1 + [required, [forbidden], aggregates.required, [aggregates.forbidden]].flat(2).length,
+    const filter = {
+      ...anyProvider,
+      traits: traitIdsOf(fleet, traits, inRequired),
+      memberOf: aggregates.required,
+      forbiddenAggregates: aggregates.forbidden,
     };
+    const named = uuids && new Set(uuids.flatMap((uuid) => findInAnySpelling(fleet, uuid) ?? []));
+    return wantedBy(fleet, { ...filter, treeRoot: inTree === undefined ? undefined : rootOf(fleet, inTree) }, named);
   };
 }
-
-const sized = <Set extends Iterable<Provider> & { readonly size: number }>(providers: Set) => ({
-  size: providers.size,
-  providers,
-});
 
 /** The UUIDs of `A` or `in:A,B`. */
 function readUuids(value: string | undefined): readonly string[] | undefined {
@@ -162,26 +121,19 @@ function rootOf(fleet: Fleet, uuid: string): Provider {
   );
 }
 
-/** If at least this share of all providers may be wanted, going through all of them in order soon fills a page. */
-const dense = 1 / 16;
-
 /**
  * The first `count` of the wanted providers behind the marker, in the order of UUIDs. It may pause where the moment of the fleet is
  * held.
  */
 function* pageBehind(
   fleet: Fleet,
-  { among, isWanted, rounds }: Wanted,
+  { few, isWanted, rounds }: Wanted,
   { marker, count }: { readonly marker: string; readonly count: number },
   turns: Turns,
 ): Pieces<readonly Provider[]> {
-  if (among !== undefined && among.size < dense * fleet.byId.size) {
-    const page: Provider[] = [];
-    for (const provider of [...among.providers]) {
-      if (provider.uuid > marker && isWanted(provider)) page.push(provider);
-      if (turns.isOver(rounds)) yield;
-    }
-    return page.sort((a, b) => (a.uuid < b.uuid ? -1 : 1)).slice(0, count);
+  if (few !== undefined) {
+    const behind = yield* keep(few, (provider) => provider.uuid > marker && isWanted(provider), rounds, turns);
+    return behind.toSorted((a, b) => (a.uuid < b.uuid ? -1 : 1)).slice(0, count);
   }
   const { byUuid } = fleet;
   const page: Provider[] = [];

@@ -1,17 +1,103 @@
-import type { Provider } from './provider.ts';
+import { hasRoomFor } from '../../placement/inventory.ts';
+import type { Postings } from '../index/postings.ts';
+import type { Fleet } from './fleet.ts';
+import { inventoryOf, type Provider, treeOf, treeSize } from './provider.ts';
 
 /** A filter by traits, as ids: at least one trait of each list in `required`, and none of `forbidden`. */
 export type TraitIds = { readonly required: readonly (readonly number[])[]; readonly forbidden: readonly number[] };
 
+/**
+ * What one provider must have and be by itself, with the names looked up. All that searches for providers has this form. A new filter is
+ * a field of it, with its place in `satisfiesAlone`, in `conditionsOf`, and in `fewestFor` if the fleet has an index for it.
+ */
+export type ProviderFilter = {
+  readonly resources: readonly { readonly classId: number; readonly amount: number }[];
+  readonly traits: TraitIds;
+  /** At least one aggregate of each inner list. */
+  readonly memberOf: readonly (readonly string[])[];
+  readonly forbiddenAggregates: readonly string[];
+  /** The root of the tree in which it must be. */
+  readonly treeRoot: Provider | undefined;
+};
+
+/** The filter that every provider satisfies. */
+export const anyProvider: ProviderFilter = {
+  resources: [],
+  traits: { required: [], forbidden: [] },
+  memberOf: [],
+  forbiddenAggregates: [],
+  treeRoot: undefined,
+};
+
+/** Whether a provider by itself satisfies a filter. */
+export function satisfiesAlone(provider: Provider, filter: ProviderFilter): boolean {
+  if (filter.treeRoot !== undefined && provider.root !== filter.treeRoot) return false;
+  for (const { classId, amount } of filter.resources) if (!hasRoom(provider, classId, amount)) return false;
+  return isOfKind(provider, filter);
+}
+
+/** Whether a provider has the traits and aggregates that a filter requires, and none that it forbids. */
+export const isOfKind = (provider: Provider, filter: ProviderFilter): boolean =>
+  satisfiesTraits(provider.traitIds, filter.traits) &&
+  isMemberOf(provider, filter.memberOf) &&
+  !isInAny(provider, filter.forbiddenAggregates);
+
+/** Whether a provider can give an amount of a class. */
+export function hasRoom(provider: Provider, classId: number, amount: number): boolean {
+  const inventory = inventoryOf(provider, classId);
+  return inventory !== undefined && hasRoomFor(inventory, amount);
+}
+
+/**
+ * The conditions of a filter, all of which a provider must meet: together they say what `satisfiesAlone` says. They are for many
+ * providers, of which most share their traits and aggregates with others.
+ */
+export function conditionsOf(filter: ProviderFilter): ((provider: Provider) => boolean)[] {
+  const { resources, traits, memberOf, forbiddenAggregates, treeRoot } = filter;
+  const hasTraits = traits.required.length + traits.forbidden.length > 0;
+  const hasAggregates = memberOf.length + forbiddenAggregates.length > 0;
+  const isInAggregates = (aggregates: Provider['aggregates']): boolean =>
+    isMemberOf({ aggregates }, memberOf) && !isInAny({ aggregates }, forbiddenAggregates);
+  return [
+    ...(treeRoot === undefined ? [] : [({ root }: Provider) => root === treeRoot]),
+    ...resources.map(
+      ({ classId, amount }) =>
+        (provider: Provider) =>
+          hasRoom(provider, classId, amount),
+    ),
+    ...(hasTraits ? [withTraits(traits)] : []),
+    ...(hasAggregates ? [onLists(aggregatesOf, isInAggregates)] : []),
+  ];
+}
+
+/** Some providers: their number, and how they are listed; they are not listed where there is only an upper limit. */
+export type FewProviders = { readonly size: number; readonly list: (() => Iterable<Provider>) | undefined };
+
+/**
+ * The smallest set that contains every provider that satisfies a filter, and usually others: the providers with a class, with a
+ * required trait or in a required aggregate, and those of the tree.
+ *
+ * @param than the smallest set so far, which is returned if none of these is smaller
+ */
+export function fewestFor(fleet: Fleet, filter: ProviderFilter, than: FewProviders): FewProviders {
+  const { resources, traits, memberOf, treeRoot } = filter;
+  let fewest = than;
+  const consider = (size: number, list: () => Iterable<Provider>): void => {
+    if (size < fewest.size) fewest = { size, list };
+  };
+  const considerAny = <Key>(postings: Postings<Key>, required: readonly (readonly Key[])[]): void => {
+    if (required.length > 0) consider(postings.fewest(required).most, () => postings.smallest(required));
+  };
+  for (const { classId } of resources) consider(fleet.withClass.of(classId).size, () => fleet.withClass.of(classId));
+  considerAny(fleet.withTrait, traits.required);
+  considerAny(fleet.inAggregate, memberOf);
+  if (treeRoot !== undefined) consider(treeSize(treeRoot), () => treeOf(treeRoot));
+  return fewest;
+}
+
 /** Whether these traits, of one provider or of several together, satisfy the filter. */
 export const satisfiesTraits = (traitIds: readonly number[], filter: TraitIds): boolean =>
-  hasRequiredTraits(traitIds, filter.required) && !hasAnyTrait(traitIds, filter.forbidden);
-
-/** Whether these traits include at least one of each inner list. */
-export function hasRequiredTraits(traitIds: readonly number[], required: TraitIds['required']): boolean {
-  for (const anyOf of required) if (!hasAny(traitIds, anyOf)) return false;
-  return true;
-}
+  hasOneOfEach(traitIds, filter.required) && !hasAny(traitIds, filter.forbidden);
 
 /** Whether these traits include an unwanted one. */
 export const hasAnyTrait = (traitIds: readonly number[], unwanted: readonly number[]): boolean =>
@@ -20,14 +106,17 @@ export const hasAnyTrait = (traitIds: readonly number[], unwanted: readonly numb
 type Members = Pick<Provider, 'aggregates'>;
 
 /** Whether the provider itself is in at least one aggregate of each inner list. */
-export function isMemberOf(provider: Members, required: readonly (readonly string[])[]): boolean {
-  for (const anyOf of required) if (!isInAny(provider, anyOf)) return false;
-  return true;
-}
+export const isMemberOf = ({ aggregates }: Members, required: readonly (readonly string[])[]): boolean =>
+  hasOneOfEach(aggregates, required);
 
 /** Whether the provider itself is in one of these aggregates. */
 export const isInAny = (provider: Members, aggregates: readonly string[]): boolean =>
   hasAny(provider.aggregates, aggregates);
+
+function hasOneOfEach<Item>(list: readonly Item[], required: readonly (readonly Item[])[]): boolean {
+  for (const anyOf of required) if (!hasAny(list, anyOf)) return false;
+  return true;
+}
 
 /** A plain loop: with `some`, a closure would be created and collected for each provider. */
 function hasAny<Item>(list: readonly Item[], wanted: readonly Item[]): boolean {
@@ -39,7 +128,7 @@ function hasAny<Item>(list: readonly Item[], wanted: readonly Item[]): boolean {
  * A condition on a list that a provider has, its traits or its aggregates. Many providers share one list, so it is asked once
  * for each list.
  */
-export function onLists<List extends object>(
+function onLists<List extends object>(
   listOf: (provider: Provider) => List,
   holds: (list: List) => boolean,
 ): (provider: Provider) => boolean {
@@ -55,10 +144,8 @@ export function onLists<List extends object>(
   };
 }
 
-/** For `onLists`. */
-export const traitsOf = ({ traitIds }: Provider): Provider['traitIds'] => traitIds;
-/** For `onLists`. */
-export const aggregatesOf = ({ aggregates }: Provider): Provider['aggregates'] => aggregates;
+const traitsOf = ({ traitIds }: Provider): Provider['traitIds'] => traitIds;
+const aggregatesOf = ({ aggregates }: Provider): Provider['aggregates'] => aggregates;
 
 /** Whether a provider satisfies a filter by traits, found out once for each list of traits. */
 export const withTraits = (filter: TraitIds): ((provider: Provider) => boolean) =>
