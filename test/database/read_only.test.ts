@@ -26,7 +26,7 @@ suite('a database with default_transaction_read_only', () => {
   };
 
   for (const [of, statement] of Object.entries(settings)) {
-    test(`is not ready, says why, and is ready again when it is off: of the ${of}`, async () => {
+    test(`is not ready, says why, answers reads, and is ready again when it is off: of the ${of}`, async () => {
       const lines: string[] = [];
       const log = new Writable({ write: (chunk, _, done) => done(void lines.push(String(chunk))) });
       const { url } = await createDatabase(server.url);
@@ -55,6 +55,10 @@ suite('a database with default_transaction_read_only', () => {
             [status, text],
             [503, 'The database is read-only: it is a standby, or default_transaction_read_only is on'],
           );
+        }
+        // Each process loads its fleet again, since its connections broke.
+        for (const path of [`/resource_providers/${host}`, '/allocation_candidates?resources=VCPU:1']) {
+          accepted(await send('GET', path));
         }
         for (let claims = 0; claims < 5; claims += 1) {
           const refused = await claim(send, host, randomUUID());
