@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import { type CompiledQuery, Kysely, PostgresDialect, type RawBuilder } from 'kysely';
 import pg from 'pg';
-import type { Tables } from '../schema/tables.ts';
+import type { Tables } from '../tables.ts';
 import { type Breaks, type BreakWatch, watchForBreaks } from './breaks.ts';
 import { CommitsUnconfirmed, watchCommits } from './commit_watch.ts';
 import type { EmbeddedSettings } from './embedded.ts';

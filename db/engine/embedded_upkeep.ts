@@ -1,5 +1,5 @@
 import { type Kysely, sql } from 'kysely';
-import type { Tables } from '../schema/tables.ts';
+import type { Tables } from '../tables.ts';
 import { inBackground } from './background.ts';
 
 /** How often the tables and the log are looked at, in milliseconds. */

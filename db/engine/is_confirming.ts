@@ -1,5 +1,5 @@
 import { type Kysely, sql } from 'kysely';
-import type { Tables } from '../schema/tables.ts';
+import type { Tables } from '../tables.ts';
 import { onlyRow } from './only_row.ts';
 
 /**

@@ -1,5 +1,5 @@
 import type { Kysely, RawBuilder } from 'kysely';
-import type { Tables } from '../schema/tables.ts';
+import type { Tables } from '../tables.ts';
 
 /** Runs a query that always gives one row, such as a SELECT without FROM or of a count, and returns it. */
 export async function onlyRow<Row>(db: Kysely<Tables>, query: RawBuilder<Row>): Promise<Row> {

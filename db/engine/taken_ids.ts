@@ -1,5 +1,5 @@
 import { type Kysely, sql } from 'kysely';
-import type { Tables } from '../schema/tables.ts';
+import type { Tables } from '../tables.ts';
 import { isDatabaseError, NoIdLeft, sqlstate } from './sqlstate.ts';
 
 /** How often a transaction is tried whose new rows got ids that are taken. */

@@ -1,7 +1,7 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely';
 import { onlyRow } from '../engine/only_row.ts';
 import { serverRun } from '../engine/server_run.ts';
-import type { Tables } from '../schema/tables.ts';
+import type { Tables } from '../tables.ts';
 
 /** When something was read. */
 export type Moment = {

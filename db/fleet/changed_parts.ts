@@ -1,4 +1,10 @@
-import { type RawBuilder, sql } from 'kysely';
+import { type RawBuilder, sql, type Transaction } from 'kysely';
+import type { Database } from '../engine/connect.ts';
+import { onlyRow } from '../engine/only_row.ts';
+import { serverRun } from '../engine/server_run.ts';
+import type { Tables } from '../tables.ts';
+import { changesSince, isLogTooShort, isPruned, type LogPoint, lastXid, type Moment, newestIn } from './change_log.ts';
+import { listOf, type NameRow, selectClassNames, selectTraitNames } from './rows.ts';
 
 /** The parts of a provider that clients follow, in the order in which they are told, and their bits in the change log (migration 006). */
 export const partBits = { provider: 1, inventories: 2, traits: 4, aggregates: 8, usages: 16 } as const;
@@ -36,3 +42,100 @@ export const selectChangedParts = (changes: RawBuilder<unknown>): RawBuilder<unk
       case when provider_id is null then class_ids end as ids
     from ${changes} where provider_id is not null or whole
   ) as told where bits > 0`;
+
+/** Which providers changed since a moment, for the case that they are too many to read them by the same statement. */
+type ChangedIds = {
+  readonly snapshot: string;
+  /** The newest transaction of which the log has changes since then; null if there are none. */
+  readonly lastXid: string | null;
+  /** The newest transaction in the log of inventory changes, which may be an older one; null if that log is empty. */
+  readonly lastInventoryXid: string | null;
+  /** The log may lack changes, or a table was truncated: load everything. */
+  readonly reload: boolean;
+  /** Ascending; null if there are none. */
+  readonly ids: readonly number[] | null;
+  readonly areNamesChanged: boolean;
+};
+
+/** Only ids that are multiples of this number are counted. */
+const everyNth = 16;
+
+/**
+ * Whether more providers than about `most` changed since a moment. It is estimated by a part of the ids: to list a
+ * million ids takes a second, and is in vain if everything is loaded then.
+ */
+export async function didMostChange(trx: Transaction<Tables>, since: Moment, most: number): Promise<boolean> {
+  const { yes } = await onlyRow(
+    trx,
+    sql<{ yes: boolean }>`select count(distinct provider_id) > ${most / everyNth}::float8 as yes
+      from (${changesSince(since)}) as log where provider_id % ${sql.lit(everyNth)} = 0`,
+  );
+  return yes;
+}
+
+/** The ids of the providers that changed since a moment, and whether names of traits or classes did. */
+export const readChangedIds = (trx: Transaction<Tables>, since: Moment): Promise<ChangedIds> =>
+  onlyRow(
+    trx,
+    sql<ChangedIds>`
+    with changes as materialized (
+      select xid, provider_id, whole from (${changesSince(since)}) as log
+    )
+    select pg_current_snapshot()::text as snapshot,
+      ${lastXid} as "lastXid", ${newestIn('inventory_changes')}::text as "lastInventoryXid",
+      exists (select from changes where provider_id is null and not whole) or ${isLogTooShort(since)} as reload,
+      (select json_agg(distinct provider_id order by provider_id) from changes where provider_id is not null) as ids,
+      exists (select from changes where provider_id is null and whole) as "areNamesChanged"`,
+  );
+
+/** All names of traits and resource classes. */
+export const readNames = (trx: Transaction<Tables>) =>
+  onlyRow(
+    trx,
+    sql<{ traitNames: NameRow[]; classNames: NameRow[] }>`select ${listOf(selectTraitNames)} as "traitNames",
+      ${listOf(selectClassNames)} as "classNames"`,
+  );
+
+/** What a part of the log tells. */
+type ReadParts = {
+  /** Another run of the server answered: the moment is none of it. */
+  readonly isOtherRun: boolean;
+  /** The log does not go back so far, a table was truncated, or there are too many rows. */
+  readonly isGone: boolean;
+  /** Null if there are none. */
+  readonly told: readonly ChangedParts[] | null;
+};
+
+/** How many rows of the log are read for one client at most: about 0.2 s. */
+const mostRows = 200_000;
+
+/**
+ * Reads which parts changed between two points of the log, for a client that comes with an old token.
+ *
+ * @param from the rows that were read at this point are left out
+ * @param until the rows of transactions that the snapshot of this moment does not see are left out
+ * @param bits the parts that the client asks for
+ * @param most how many providers are told at most; if there are more, `isGone` is true
+ */
+export const readChangedParts = (
+  { kysely }: Pick<Database, 'kysely'>,
+  from: LogPoint,
+  until: Moment,
+  { bits, most }: { readonly bits: number; readonly most: number },
+): Promise<ReadParts> =>
+  onlyRow(
+    kysely,
+    sql<ReadParts>`
+    with changes as materialized (
+      select * from (${changesSince(from)}) as since
+      where pg_visible_in_snapshot(xid, ${until.snapshot}::pg_snapshot) limit ${sql.lit(mostRows + 1)}
+    ), told as materialized (
+      select provider_id, uuid, bit_or(bits) as bits, ids from (${selectChangedParts(sql`changes`)}) as rows
+      where bits & ${bits}::integer <> 0 or provider_id is null
+      group by provider_id, uuid, ids limit ${most + 1}
+    )
+    select ${serverRun} <> ${until.serverRun} as "isOtherRun",
+      ${isPruned(from)} or exists (select from changes where provider_id is null and not whole)
+        or exists (select from changes offset ${sql.lit(mostRows)}) or (select count(*) > ${most}::bigint from told) as "isGone",
+      (select json_agg(json_build_array(null, provider_id, uuid, bits, ids)) from told) as told`,
+  );

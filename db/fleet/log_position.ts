@@ -1,7 +1,8 @@
 import { type Kysely, sql } from 'kysely';
+import type { Database } from '../engine/connect.ts';
 import { onlyRow } from '../engine/only_row.ts';
 import { serverRun } from '../engine/server_run.ts';
-import type { Tables } from '../schema/tables.ts';
+import type { Tables } from '../tables.ts';
 import { horizon, newestIn } from './change_log.ts';
 
 /** Which change log it is, and how far it goes. */
@@ -32,3 +33,22 @@ export const readLogState = (db: Kysely<Tables>): Promise<LogState> =>
         case when current_setting('synchronous_commit') = 'off' then ${serverRun} end) as identity,
       coalesce(greatest(${newestIn('provider_changes')}, ${horizon}), '0')::text as "lastXid"`,
   );
+
+/**
+ * Logs that anything may have changed, as after a TRUNCATE: each process loads its fleet, and claims that are judged meanwhile are judged
+ * again. For changes that no trigger has logged.
+ */
+export async function noteUnlogged({ kysely }: Pick<Database, 'kysely'>): Promise<void> {
+  await sql`with of_inventories as (insert into inventory_changes default values)
+    insert into provider_changes (provider_id, whole) values (null, false)`.execute(kysely);
+}
+
+/** Removes the entity tags of providers, and of consumers that have something of them: the triggers that keep the tags true did not run. */
+export async function forgetTags({ kysely }: Pick<Database, 'kysely'>, providerIds: readonly number[]): Promise<void> {
+  const ids = sql`any(${`{${providerIds.join()}}`}::integer[])`;
+  await sql`with of_providers as (delete from resource_provider_etags where resource_provider_id = ${ids})
+    update consumers set etag = null
+    where etag is not null and uuid in (select consumer_id from allocations where resource_provider_id = ${ids})`.execute(
+    kysely,
+  );
+}

@@ -1,6 +1,6 @@
 import { type RawBuilder, sql, type Transaction } from 'kysely';
 import { onlyRow } from '../engine/only_row.ts';
-import type { Tables } from '../schema/tables.ts';
+import type { Tables } from '../tables.ts';
 import {
   areAmong,
   type FleetPage,

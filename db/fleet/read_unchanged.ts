@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import type { Database } from '../engine/connect.ts';
 import { onlyRow } from '../engine/only_row.ts';
 import type { Moment } from './change_log.ts';
-import { readChangedIds, readNames } from './changed_ids.ts';
+import { readChangedIds, readNames } from './changed_parts.ts';
 import { readPages } from './pages.ts';
 import { areAmong, type FleetPage, type Ids, type NameRows } from './rows.ts';
 

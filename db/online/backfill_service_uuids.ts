@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import type { Database } from '../engine/connect.ts';
-import { giveUuids } from '../statements/services/give_uuids.ts';
+import { giveUuids } from '../statements/services/service_row.ts';
 import { givingWay } from './give_way.ts';
 import type { OnlineMigration } from './online_migration.ts';
 

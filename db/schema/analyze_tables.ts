@@ -1,5 +1,5 @@
 import { type Kysely, sql } from 'kysely';
-import type { Tables } from './tables.ts';
+import type { Tables } from '../tables.ts';
 
 /** What the planner assumes of a table that was never analyzed: 10 pages. */
 const assumedBytes = 10 * 8192;

@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { Database } from '../engine/connect.ts';
 import { hasSqlstate, sqlstate } from '../engine/sqlstate.ts';
-import type { Tables } from './tables.ts';
+import type { Tables } from '../tables.ts';
 
 /**
  * The tables whose rows get their ids from sequences. Resource classes have a sequence as well, but are inserted with

@@ -2,6 +2,7 @@ import { type DialectAdapter, type Kysely, type Migration, type MigrationResultS
 import type { Database } from '../engine/connect.ts';
 import { refuseNarrowEncodings } from '../engine/encoding.ts';
 import { repeatLostRaces } from '../engine/lost_race.ts';
+import type { Tables } from '../tables.ts';
 import { analyzeTables } from './analyze_tables.ts';
 import { repeatUntilLocked, waitBriefly } from './brief_locks.ts';
 import { refuseOtherColumnTypes } from './column_types.ts';
@@ -10,7 +11,6 @@ import { executedMigrations } from './executed_migrations.ts';
 import { migrationNames } from './migration_names.ts';
 import { withPrivilegeRemedy } from './privileges.ts';
 import { correctRevision, refuseForeignDatabase } from './revision.ts';
-import type { Tables } from './tables.ts';
 import { isUnreleased, takeInUnreleased } from './unreleased.ts';
 
 /** Migrations by their names, in order. */

@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import type { Database } from '../engine/connect.ts';
+import type { Tables } from '../tables.ts';
 import { hasTable } from './missing_table.ts';
-import type { Tables } from './tables.ts';
 
 /*
  * The state of an import until it is finished. The table exists only during an import, so no migration creates it.

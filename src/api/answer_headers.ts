@@ -2,8 +2,8 @@ import * as v from 'valibot';
 import { tokenOf } from '../fleet/follow/position.ts';
 import type { FleetKeeper } from '../fleet/keep/keeper.ts';
 import { type EntityTag, isMatch } from '../placement/entity_tag.ts';
+import { ApiError, errorCodes } from '../request/errors.ts';
 import type { Answer, ApiRequest } from '../rest/endpoint.ts';
-import { ApiError, errorCodes } from '../rest/errors.ts';
 import { text } from '../rest/json_schema.ts';
 import { since } from '../rest/microversions.ts';
 

@@ -1,7 +1,7 @@
 import * as v from 'valibot';
 import { isUuidLike } from '../placement/uuid.ts';
+import { badRequest } from '../request/errors.ts';
 import type { ApiRequest } from '../rest/endpoint.ts';
-import { badRequest } from '../rest/errors.ts';
 import { text } from '../rest/json_schema.ts';
 import { integerParameter } from '../rest/schema_check.ts';
 

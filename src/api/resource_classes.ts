@@ -8,8 +8,8 @@ import {
 import type { Fleet } from '../fleet/model/fleet.ts';
 import type { Name } from '../fleet/model/names.ts';
 import { nameTag } from '../placement/entity_tag.ts';
+import { badRequest, conflict, noSuchClass, notFoundWithoutVary } from '../request/errors.ts';
 import { type Answer, type ApiRequest, type Endpoint, noContent } from '../rest/endpoint.ts';
-import { badRequest, conflict, noSuchClass, notFoundWithoutVary } from '../rest/errors.ts';
 import { object, text } from '../rest/json_schema.ts';
 import { since } from '../rest/microversions.ts';
 import { checkValue } from '../rest/schema_check.ts';

@@ -1,11 +1,12 @@
 import type { Database } from '../../db/engine/connect.ts';
 import { repeatLostRaces } from '../../db/engine/lost_race.ts';
 import { isStorable } from '../../db/engine/storable.ts';
-import { type ConsumerAllocationRow, readAllocations } from '../../db/statements/claims/read_allocations.ts';
 import {
+  type ConsumerAllocationRow,
   type ProviderAllocationRow,
+  readAllocations,
   readProviderAllocations,
-} from '../../db/statements/claims/read_provider_allocations.ts';
+} from '../../db/statements/claims/read_allocations.ts';
 import { inBatches } from '../queue/queue.ts';
 
 /** Reads allocations from the database. Reads that are requested while one is under way share the next statement. */

@@ -1,9 +1,9 @@
 import type { ClaimedTerm } from '../../db/statements/claims/claim_write.ts';
-import type { LockedRows } from '../../db/statements/claims/locked_rows.ts';
+import type { LockedRows } from '../../db/statements/locked_rows.ts';
 import type { IfMatch } from '../placement/entity_tag.ts';
 import type { InventoryFields } from '../placement/inventory.ts';
 import type { Entry } from '../queue/items.ts';
-import { concurrentlyUpdated } from '../rest/errors.ts';
+import { concurrentlyUpdated } from '../request/errors.ts';
 import type { Condition } from '../search/conditions.ts';
 import type { CandidateRequest } from '../search/request.ts';
 import { namedOutside, relatedConsumers } from './neighbours.ts';

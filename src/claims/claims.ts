@@ -2,6 +2,7 @@ import type { Database } from '../../db/engine/connect.ts';
 import { repeatLostRaces } from '../../db/engine/lost_race.ts';
 import type { LockWait } from '../../db/engine/slow_lane.ts';
 import { isOfOneWrite } from '../../db/engine/sqlstate.ts';
+import { type ConsumerState, readConsumers } from '../../db/statements/claims/read_consumers.ts';
 import {
   awaitConsumer,
   awaitProvider,
@@ -10,8 +11,7 @@ import {
   type LockedRows,
   tablesOfClaims,
   tablesOfDeletions,
-} from '../../db/statements/claims/locked_rows.ts';
-import { type ConsumerState, readConsumers } from '../../db/statements/claims/read_consumers.ts';
+} from '../../db/statements/locked_rows.ts';
 import type { FleetKeeper } from '../fleet/keep/keeper.ts';
 import { inBatches } from '../queue/queue.ts';
 import {

@@ -1,8 +1,8 @@
 import { inBackground, rest } from '../../db/engine/background.ts';
 import type { Database } from '../../db/engine/connect.ts';
-import { forgetFormerConsumers } from '../../db/statements/consumers/forget_former.ts';
 import {
   firstPlace,
+  forgetFormerConsumers,
   haveTermsEnded,
   type RemovedConsumer,
   removeEnded,

@@ -5,15 +5,15 @@ import {
   type NamedId,
   type ProviderGuard,
 } from '../../db/statements/claims/claim_write.ts';
+import type { SeenAllocation } from '../../db/statements/claims/read_allocations.ts';
 import type { ConsumerState } from '../../db/statements/claims/read_consumers.ts';
-import type { SeenAllocation } from '../../db/statements/claims/seen_allocations.ts';
 import { inventoriesTagOf } from '../fleet/model/entity_tags.ts';
 import type { Fleet } from '../fleet/model/fleet.ts';
 import { isCustom } from '../fleet/model/names.ts';
 import type { Provider } from '../fleet/model/provider.ts';
 import { shownGeneration } from '../placement/consumer_generation.ts';
 import { allocationsTag, amountsByProvider, type EntityTag, isMatch } from '../placement/entity_tag.ts';
-import { noSuchClass } from '../rest/errors.ts';
+import { noSuchClass } from '../request/errors.ts';
 import { type Claim, ClaimRefused, type ConsumerClaim, type ExpectedAllocations, isByQuery } from './claim.ts';
 import {
   type AllocationIds,

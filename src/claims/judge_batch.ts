@@ -1,5 +1,5 @@
+import type { Leeway } from '../../db/statements/claims/claim_guards.ts';
 import type { ClaimWrite } from '../../db/statements/claims/claim_write.ts';
-import type { Leeway } from '../../db/statements/claims/others_claims.ts';
 import type { ConsumerState } from '../../db/statements/claims/read_consumers.ts';
 import type { FleetKeeper } from '../fleet/keep/keeper.ts';
 import type { Fleet } from '../fleet/model/fleet.ts';

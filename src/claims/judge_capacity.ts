@@ -2,7 +2,7 @@ import type { Fleet } from '../fleet/model/fleet.ts';
 import { nameOf } from '../fleet/model/names.ts';
 import { type Inventory, inventoryOf, type Provider } from '../fleet/model/provider.ts';
 import { fitsUnits, type InventoryFields, mayBeUsed } from '../placement/inventory.ts';
-import { inventoryInUse, noSuchClass, noSuchProvider } from '../rest/errors.ts';
+import { inventoryInUse, noSuchClass, noSuchProvider } from '../request/errors.ts';
 import { ClaimRefused, type InventoryClaim, type InventoryFault } from './claim.ts';
 
 /** An allocation by ids, as the database keeps it. */

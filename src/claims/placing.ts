@@ -5,7 +5,7 @@ import { type Names, nameOf } from '../fleet/model/names.ts';
 import { type Amount, openOverlay } from '../fleet/model/overlay.ts';
 import { type Provider, treeOf } from '../fleet/model/provider.ts';
 import { normalUuid } from '../placement/uuid.ts';
-import { ApiError } from '../rest/errors.ts';
+import { ApiError } from '../request/errors.ts';
 import { type AllowedTrees, allTrees } from '../search/allowed_trees.ts';
 import { type Candidate, takenByProvider } from '../search/candidate.ts';
 import { findPlace, firstUnmet, type Place } from '../search/place.ts';

@@ -1,4 +1,5 @@
 import { type Command, InvalidArgumentError } from 'commander';
+import { forEach } from '../client/for_each.ts';
 import type { ConsumerAllocations, Placement, Provider, Resources } from '../client/index.ts';
 import { amountOf, resourcesText } from './amounts.ts';
 import {
@@ -14,7 +15,7 @@ import { addDeleteCommand } from './delete_allocations_command.ts';
 import { findProvider, namesOf, providerArgument } from './find_provider.ts';
 import { type IfMatchOption, ifMatchOption, retryUnlessChanged } from './if_match.ts';
 import { addPlaceCommand } from './place_command.ts';
-import { forEach, shellOf } from './shell.ts';
+import { shellOf } from './shell.ts';
 import { fields, table } from './table.ts';
 
 /** The amounts of a provider that one option asks for. */

@@ -1,10 +1,11 @@
 import type { Command } from 'commander';
+import { forEach } from '../client/for_each.ts';
 import { type ConsumerQuery, isNotFound, type Placement } from '../client/index.ts';
 import { isUuidLike } from '../placement/uuid.ts';
 import { messageOf } from '../text/print.ts';
 import { readConsumer, typeOption } from './consumer_argument.ts';
 import { type IfMatchOption, ifMatchOption } from './if_match.ts';
-import { forEach, type Shell, shellOf } from './shell.ts';
+import { type Shell, shellOf } from './shell.ts';
 import { column } from './table.ts';
 
 type Options = IfMatchOption & {

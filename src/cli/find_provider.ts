@@ -1,5 +1,5 @@
+import { forEach } from '../client/for_each.ts';
 import { isNotFound, type Placement, type Provider } from '../client/index.ts';
-import { forEach } from './shell.ts';
 
 const uuidPattern = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 

@@ -1,8 +1,9 @@
 import type { Command } from 'commander';
+import { forEach } from '../client/for_each.ts';
 import type { Inventory, Placement, Provider, Resources } from '../client/index.ts';
 import { capacityOf } from '../client/inventories.ts';
 import { findProvider } from './find_provider.ts';
-import { forEach, shellOf } from './shell.ts';
+import { shellOf } from './shell.ts';
 import { table } from './table.ts';
 
 type Usage = { readonly inventories: { readonly [resourceClass: string]: Inventory }; readonly usages: Resources };

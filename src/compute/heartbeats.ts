@@ -18,7 +18,7 @@ import type { Fleet } from '../fleet/model/fleet.ts';
 import { type Reported, reporting } from '../log/outages.ts';
 import type { Entry } from '../queue/items.ts';
 import { inBatches } from '../queue/queue.ts';
-import { conflict } from '../rest/errors.ts';
+import { conflict } from '../request/errors.ts';
 
 /** Notes that services are alive. Heartbeats that arrive within a short time are written together. */
 export type Heartbeats = {

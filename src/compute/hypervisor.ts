@@ -2,7 +2,7 @@ import { computeBinary, type KnownService } from '../../db/statements/services/s
 import type { Fleet } from '../fleet/model/fleet.ts';
 import { type Provider, treeOf } from '../fleet/model/provider.ts';
 import type { Dependencies } from './dependencies.ts';
-import { findServices, serviceId, stateOf, statusOf } from './services.ts';
+import { findServices, serviceId, stateOf, statusOf } from './service_view.ts';
 import { since } from './versions.ts';
 
 /** A root provider, and the compute service of the host with its name. A root without one is no hypervisor. */

@@ -3,8 +3,8 @@ import { countHostedConsumers, readHostedConsumers } from '../../db/statements/s
 import type { Fleet } from '../fleet/model/fleet.ts';
 import type { Provider } from '../fleet/model/provider.ts';
 import { isUuidLike, normalUuid } from '../placement/uuid.ts';
+import { ApiError, badRequest, notFound } from '../request/errors.ts';
 import type { Answer, ApiRequest, Endpoint } from '../rest/endpoint.ts';
-import { ApiError, badRequest, notFound } from '../rest/errors.ts';
 import { text } from '../rest/json_schema.ts';
 import { listInTurns } from '../rest/made_in_turns.ts';
 import { bySince } from '../rest/versions.ts';

@@ -1,12 +1,12 @@
 import * as v from 'valibot';
 import { computeBinary, type KnownService } from '../../db/statements/services/service_row.ts';
 import { type ServiceUpdate, updateService } from '../../db/statements/services/update_service.ts';
+import { badRequest, notFound } from '../request/errors.ts';
 import type { Answer, ApiRequest } from '../rest/endpoint.ts';
-import { badRequest, notFound } from '../rest/errors.ts';
 import { object, oneOf } from '../rest/json_schema.ts';
 import { bySince } from '../rest/versions.ts';
 import type { Dependencies } from './dependencies.ts';
-import { findServices, serviceView } from './services.ts';
+import { findServices, serviceView } from './service_view.ts';
 import { hostName, readUuid, shortText, truth } from './validation.ts';
 import { since } from './versions.ts';
 

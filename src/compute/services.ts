@@ -1,52 +1,17 @@
 import * as v from 'valibot';
 import { isDatabaseError } from '../../db/engine/sqlstate.ts';
 import { deleteService } from '../../db/statements/services/delete_service.ts';
-import { readServices, type ServiceFilter } from '../../db/statements/services/read_services.ts';
-import { computeBinary, type KnownService, type ServiceRow } from '../../db/statements/services/service_row.ts';
+import { computeBinary, type KnownService } from '../../db/statements/services/service_row.ts';
+import { badRequest, conflict, notFound } from '../request/errors.ts';
 import { type Answer, type ApiRequest, type Endpoint, noContent } from '../rest/endpoint.ts';
-import { badRequest, conflict, notFound } from '../rest/errors.ts';
 import { either, list as items, object, text } from '../rest/json_schema.ts';
 import { listInTurns } from '../rest/made_in_turns.ts';
-import { changedTooMuch } from '../rest/pieces.ts';
 import { bySince } from '../rest/versions.ts';
-import { untilDone } from '../writes/until_done.ts';
 import type { Dependencies } from './dependencies.ts';
 import { changeService, runAction } from './service_updates.ts';
+import { findServices, serviceView } from './service_view.ts';
 import { hostName, integerId, readQuery, readUuid, shortText } from './validation.ts';
 import { since } from './versions.ts';
-
-/** The services that a filter finds. @throws ApiError 503 if they lose the uuid that they get, each time */
-export const findServices = (
-  { database, config }: Pick<Dependencies, 'database' | 'config'>,
-  filter: ServiceFilter,
-): Promise<readonly KnownService[]> =>
-  untilDone(() => readServices(database, filter, config.compute.serviceDownTime), { lostRace: changedTooMuch });
-
-/** The id that clients know a service by: unique within its cell below 2.53, and everywhere from it. */
-export const serviceId = (service: KnownService, version: number): string | number =>
-  version >= since.uuids ? service.uuid : service.id;
-
-/** Whether the operator has enabled the service. */
-export const statusOf = ({ disabled }: Pick<ServiceRow, 'disabled'>): 'disabled' | 'enabled' =>
-  disabled ? 'disabled' : 'enabled';
-/** Whether a service is alive. */
-export const stateOf = ({ up }: Pick<ServiceRow, 'up'>): 'up' | 'down' => (up ? 'up' : 'down');
-
-/** A service as lists and updates show it. */
-export const serviceView = (service: KnownService, version: number) => ({
-  id: serviceId(service, version),
-  binary: service.binary,
-  host: service.host,
-  zone: zoneOf(service),
-  status: statusOf(service),
-  state: stateOf(service),
-  updated_at: service.updatedAt,
-  disabled_reason: service.disabledReason,
-  ...(version >= since.forcedDown ? { forced_down: service.forcedDown } : {}),
-});
-
-/** A service without a zone is in Nova's default zone, which is another one for services that are not nova-compute. */
-const zoneOf = ({ zone, binary }: ServiceRow): string => zone ?? (binary === computeBinary ? 'nova' : 'internal');
 
 // Routes
 

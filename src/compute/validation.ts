@@ -1,7 +1,7 @@
 import * as v from 'valibot';
 import { maxInteger } from '../placement/inventory.ts';
 import { isUuidLike, normalUuid } from '../placement/uuid.ts';
-import { type ApiError, badRequest } from '../rest/errors.ts';
+import { type ApiError, badRequest } from '../request/errors.ts';
 import { text } from '../rest/json_schema.ts';
 import { parseInteger, type Query } from '../rest/query_string.ts';
 import { chiefFault, failed, pythonRepr, unexpectedText } from '../rest/schema_complaint.ts';

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import path from 'node:path';
-import { ApiError } from '../rest/errors.ts';
+import { ApiError } from '../request/errors.ts';
 import type { BuiltFile } from './build.ts';
 
 /** A body of an answer, and its entity tag. */

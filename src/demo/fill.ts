@@ -1,4 +1,4 @@
-import { forEach } from '../cli/shell.ts';
+import { forEach } from '../client/for_each.ts';
 import type { Placement } from '../client/index.ts';
 import { newInstance, placeAll } from './instances.ts';
 import { customTraits, type PlannedProvider, planFleet } from './plan.ts';

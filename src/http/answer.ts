@@ -2,15 +2,9 @@ import type { ServerResponse } from 'node:http';
 import type { Answer } from '../rest/endpoint.ts';
 import type { JsonChunks } from '../rest/json_body.ts';
 import { since } from '../rest/microversions.ts';
+import type { Rendered } from './dialect.ts';
 import { type Exchange, requestIdHeader } from './exchange.ts';
 import { rangeHeaders } from './microversion.ts';
-
-/** What a response is made of. */
-export type Rendered = {
-  readonly status: number;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body: Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array> | string | null;
-};
 
 /**
  * Renders what a handler returned.

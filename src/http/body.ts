@@ -1,8 +1,8 @@
 import * as v from 'valibot';
+import { ApiError, badRequest } from '../request/errors.ts';
+import { inPieces, type Turns } from '../request/turns.ts';
 import { checkInPieces } from '../rest/check_in_pieces.ts';
-import { ApiError, badRequest } from '../rest/errors.ts';
 import { parseLongJson } from '../rest/long_json.ts';
-import { inPieces, type Turns } from '../rest/pieces.ts';
 import { messageOf } from '../text/print.ts';
 import { decodeUtf8 } from '../text/strings.ts';
 import type { Dialect } from './dialect.ts';

@@ -2,7 +2,7 @@ import type { Context, Hono } from 'hono';
 import type { Config } from '../config/config.ts';
 import { type ConsoleFiles, type Content, contentOf, openConsoleFiles } from '../console/files.ts';
 import { isView } from '../console/views.ts';
-import { ApiError, notFoundWithoutVary } from '../rest/errors.ts';
+import { ApiError, notFoundWithoutVary } from '../request/errors.ts';
 import type { HonoEnv } from './exchange.ts';
 
 /**

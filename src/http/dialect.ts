@@ -1,12 +1,7 @@
 import type * as v from 'valibot';
+import type { ApiError } from '../request/errors.ts';
 import type { BoundEndpoint, Route } from '../rest/endpoint.ts';
-import { ApiError } from '../rest/errors.ts';
-import { since } from '../rest/microversions.ts';
-import { invalidValue } from '../rest/schema_check.ts';
-import { type Service, versionText } from '../rest/versions.ts';
-import type { Rendered } from './answer.ts';
-import { olderVersionHeader, requestedMinor, versionHeader } from './microversion.ts';
-import { type ErrorContext, renderError } from './render_error.ts';
+import type { Service } from '../rest/versions.ts';
 
 /** How an API words what every API says. Placement and Nova have different frameworks upstream. */
 export type Dialect = {
@@ -30,30 +25,6 @@ export type Dialect = {
   readonly renderError: (error: ApiError, context: ErrorContext) => Rendered;
 };
 
-/** The dialect of upstream's Placement. */
-export const placementDialect: Dialect = {
-  requestedMinor: (service, headers) =>
-    requestedMinor(service, headers.get(versionHeader), headers.get(olderVersionHeader(service))),
-  versionHeaders: (service, minor, vary) => ({
-    [versionHeader]: `${service.type} ${versionText(service, minor)}`,
-    ...(vary ? { vary: versionHeader } : {}),
-  }),
-  checkContentType: (contentType, contentLength) => {
-    if (contentLength === 0 || contentType !== '') return;
-    throw new ApiError(400, 'content-type header required when content-length > 0', { vary: false });
-  },
-  // Upstream's text is empty, and its versions keep it.
-  tooEarly: ({ method, path, since: first }, service, minor) =>
-    minor < since.entityTags
-      ? ''
-      : `${method} ${path.replace(/:([a-z_]+)/g, '{$1}')} needs microversion ${versionText(service, first)}; this request is for ` +
-        `${versionText(service, minor)}.`,
-  malformedBody: (why) => `Malformed JSON: ${why}`,
-  invalidBody: (issues, schema) => invalidValue(issues, schema),
-  forbidden: (rule) => `Policy does not allow ${rule} to be performed.`,
-  renderError,
-};
-
 /** One of the APIs that the app serves. */
 export type ServedApi = {
   /** The beginning of its paths, `/compute`; empty for the API that has all other paths. */
@@ -73,3 +44,21 @@ export function apiOf(apis: readonly [...ServedApi[], ServedApi], path: string):
   if (found === undefined) throw new Error('No API is served.');
   return found;
 }
+
+/** What a response is made of. */
+export type Rendered = {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array> | string | null;
+};
+
+/** What the answer to an error depends on besides the error. */
+export type ErrorContext = {
+  readonly method: string;
+  readonly accept: string;
+  readonly contentType: string;
+  readonly requestId: string;
+  /** The negotiated version; undefined where the negotiation failed or had not begun. */
+  readonly minorVersion: number | undefined;
+  readonly versions: { readonly min: string; readonly max: string };
+};

@@ -1,4 +1,4 @@
-import { ApiError } from '../rest/errors.ts';
+import { ApiError } from '../request/errors.ts';
 import { type Service, versionText, versionTexts } from '../rest/versions.ts';
 
 /** The header by which clients ask for a microversion, and by which answers say at which one they are. */

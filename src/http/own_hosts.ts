@@ -1,7 +1,7 @@
 import net, { isIPv6 } from 'node:net';
 import type { MiddlewareHandler } from 'hono';
 import type { Config } from '../config/config.ts';
-import { ApiError } from '../rest/errors.ts';
+import { ApiError } from '../request/errors.ts';
 import { Cache } from '../text/cache.ts';
 import type { HonoEnv } from './exchange.ts';
 

@@ -1,19 +1,9 @@
 import { STATUS_CODES } from 'node:http';
-import type { ApiError } from '../rest/errors.ts';
+import type { ApiError } from '../request/errors.ts';
 import { since } from '../rest/microversions.ts';
 import { bestOffer } from './accept.ts';
-import { type Rendered, renderText } from './answer.ts';
-
-/** What the answer to an error depends on besides the error. */
-export type ErrorContext = {
-  readonly method: string;
-  readonly accept: string;
-  readonly contentType: string;
-  readonly requestId: string;
-  /** The negotiated version; undefined where the negotiation failed or had not begun. */
-  readonly minorVersion: number | undefined;
-  readonly versions: { readonly min: string; readonly max: string };
-};
+import { renderText } from './answer.ts';
+import type { ErrorContext, Rendered } from './dialect.ts';
 
 /**
  * Renders an error as upstream's web framework does: JSON in the API-SIG form, or HTML or plain text where the client

@@ -1,4 +1,4 @@
-import { ApiError } from '../rest/errors.ts';
+import { ApiError } from '../request/errors.ts';
 import { bestOffer } from './accept.ts';
 import { bareResponse, renderText } from './answer.ts';
 import { htmlError, typeForHead } from './render_error.ts';

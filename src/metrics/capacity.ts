@@ -3,8 +3,8 @@ import type { Shape } from '../api/candidates/shapes.ts';
 import type { Fleet } from '../fleet/model/fleet.ts';
 import { nameOf } from '../fleet/model/names.ts';
 import type { Inventory } from '../fleet/model/provider.ts';
-import { ApiError } from '../rest/errors.ts';
-import { type Hold, inPiecesOfOneMoment, openTurns, type Pieces } from '../rest/pieces.ts';
+import { ApiError } from '../request/errors.ts';
+import { type Hold, inPiecesOfOneMoment, openTurns, type Pieces } from '../request/turns.ts';
 import { countPlacements } from '../search/count/count.ts';
 
 type Figure = {

@@ -67,3 +67,6 @@ const isTolerated = ({ tolerated = 0 }: JudgedFields, usage: number): boolean =>
 
 /** The most that may be used, by `hasRoomFor`. */
 export const usableOf = (fields: JudgedFields): number => Math.max(exactCapacity(fields), fields.tolerated ?? 0);
+
+/** The names that resource classes may have. */
+export const classNamePattern = /^[A-Z0-9_]+$/;

@@ -1,8 +1,7 @@
 import type { Database } from '../../db/engine/connect.ts';
 import { isLockRefused, type LockWait } from '../../db/engine/slow_lane.ts';
-import type { Queued, Suspicion } from './items.ts';
+import type { BatchOptions, Queued, Suspicion } from './items.ts';
 import type { LockedKeys } from './locked_keys.ts';
-import type { BatchOptions } from './queue.ts';
 
 /** A failed batch is repeated in this many parts. */
 const partsOfBatch = 16;

@@ -1,6 +1,5 @@
 import type { Database } from '../../db/engine/connect.ts';
-import type { Queued } from './items.ts';
-import type { BatchOptions } from './queue.ts';
+import type { BatchOptions, Queued } from './items.ts';
 
 /** An item, and the keys that its order depends on. */
 type Needing<Item> = Pick<Queued<Item, unknown>, 'item' | 'order'>;

@@ -1,5 +1,4 @@
-import type { Entry } from './items.ts';
-import type { BatchOptions } from './queue.ts';
+import type { BatchOptions, Entry } from './items.ts';
 
 /** The batch that is prepared while the one before it is performed, if there is one. */
 export type WorkAhead<Item, Waiting> = {

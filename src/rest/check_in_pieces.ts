@@ -1,7 +1,7 @@
 import * as v from 'valibot';
+import type { Pieces } from '../request/turns.ts';
 import { notUnique, object, type Parts, partsOf } from './json_schema.ts';
 import type { LongJson } from './long_json.ts';
-import type { Pieces } from './pieces.ts';
 import { pythonRepr } from './schema_complaint.ts';
 
 type Issue = v.BaseIssue<unknown>;

@@ -1,8 +1,8 @@
 import type * as v from 'valibot';
 import type { EntityTag, IfMatch } from '../placement/entity_tag.ts';
+import type { Turns } from '../request/turns.ts';
 import type { Identity } from './identity.ts';
 import type { JsonChunks } from './json_body.ts';
-import type { Turns } from './pieces.ts';
 import type { Query } from './query_string.ts';
 
 /** The methods that endpoints have. */

@@ -1,4 +1,4 @@
-import { changedTooMuch, type Hold, type TooWide, type Turns } from './pieces.ts';
+import { changedTooMuch, type Hold, type TooWide, type Turns } from '../request/turns.ts';
 
 type Chunk = Uint8Array<ArrayBuffer>;
 

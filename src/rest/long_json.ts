@@ -1,4 +1,4 @@
-import type { Pieces } from './pieces.ts';
+import type { Pieces } from '../request/turns.ts';
 
 /** A JSON value that was parsed in pieces. */
 export type LongJson = {

@@ -1,8 +1,7 @@
-import { type JsonWriter, jsonWriter, takeBackMemory } from '../api/candidates/json_writer.ts';
-import type { FleetKeeper } from '../fleet/keep/keeper.ts';
+import type { Hold, TooWide, Turns } from '../request/turns.ts';
 import type { Answer, ApiRequest } from './endpoint.ts';
 import { type ChunkMaker, jsonBody } from './json_body.ts';
-import type { TooWide, Turns } from './pieces.ts';
+import { type JsonWriter, jsonWriter, takeBackMemory } from './json_writer.ts';
 
 /**
  * The body of an answer whose size grows with the fleet. It is made in turns, and others are served between them; from the
@@ -14,7 +13,7 @@ import type { TooWide, Turns } from './pieces.ts';
  */
 export async function madeInTurns(
   { turns: turnsOf }: Pick<ApiRequest, 'turns'>,
-  { hold }: Pick<FleetKeeper, 'hold'>,
+  { hold }: { readonly hold: Hold },
   make: (turns: Turns) => ChunkMaker,
   tooWide?: TooWide,
 ): Promise<Pick<Answer, 'body' | 'release'>> {
@@ -25,7 +24,7 @@ export async function madeInTurns(
 }
 
 /** For `madeInTurns`, where the body shows nothing of the fleet. */
-export const notOfTheFleet: Pick<FleetKeeper, 'hold'> = { hold: () => ({ end: () => {} }) };
+export const notOfTheFleet: { readonly hold: Hold } = { hold: () => ({ end: () => {} }) };
 
 /** How long it takes to write an item of some hundred bytes, in rounds of `Turns.isOver`. */
 const roundsPerItem = 50;

@@ -1,6 +1,7 @@
+import type { AggregateFilter, Resources, TraitFilter } from '../placement/filters.ts';
 import { isUuidLike } from '../placement/uuid.ts';
+import { ApiError, badRequest, errorCodes } from '../request/errors.ts';
 import { strip } from '../text/strings.ts';
-import { ApiError, badRequest, errorCodes } from './errors.ts';
 import { since } from './microversions.ts';
 
 /** The parameters of a query string, in order, repetitions included. */
@@ -65,22 +66,6 @@ function decode(text: string): string {
   if (decoded.includes('\0')) throw badRequest(`Invalid query string parameters: '${text}' contains a NUL character.`);
   return decoded;
 }
-
-/** Required traits: at least one of each inner list. */
-type RequiredTraits = readonly (readonly string[])[];
-/** The names of required and of forbidden traits. */
-export type TraitFilter = { readonly required: RequiredTraits; readonly forbidden: readonly string[] };
-
-/**
- * The UUIDs, as the client spells them, of required aggregates (at least one of each inner list) and of forbidden ones.
- */
-export type AggregateFilter = {
-  readonly required: readonly (readonly string[])[];
-  readonly forbidden: readonly string[];
-};
-
-/** Amounts by class name. */
-export type Resources = ReadonlyMap<string, number>;
 
 /**
  * The amounts of `resources=VCPU:2,MEMORY_MB:1024`. Where a class is named twice, its last amount counts.

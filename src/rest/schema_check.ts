@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import { ApiError, badRequest } from './errors.ts';
+import { ApiError, badRequest } from '../request/errors.ts';
 import { text } from './json_schema.ts';
 import type { Query } from './query_string.ts';
 import { complaintOf, complaintSentence, failed } from './schema_complaint.ts';

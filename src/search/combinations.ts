@@ -1,6 +1,7 @@
 import { type Provider, treeSize } from '../fleet/model/provider.ts';
-import { type ApiError, badRequest } from '../rest/errors.ts';
-import { type Candidate, type Combination, giveBack, isPossible, satisfiesSubtrees, take } from './candidate.ts';
+import { type ApiError, badRequest } from '../request/errors.ts';
+import type { Candidate } from './candidate.ts';
+import { type Combination, giveBack, isPossible, satisfiesSubtrees, take } from './combination.ts';
 import { isDeadEnd } from './dead_ends.ts';
 import { classesOfSeveral, occupancyOf, SharedUsage, usesEachTreeOnce } from './occupancy.ts';
 import { choiceAlone, choicesFor, isAlone } from './options.ts';

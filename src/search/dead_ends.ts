@@ -1,6 +1,7 @@
 import type { Provider } from '../fleet/model/provider.ts';
-import type { Pieces, Turns } from '../rest/pieces.ts';
-import { type Choice, type Combination, isPossible, providerOf } from './candidate.ts';
+import type { Pieces, Turns } from '../request/turns.ts';
+import { type Choice, providerOf } from './candidate.ts';
+import { type Combination, isPossible } from './combination.ts';
 import type { SharedUsage } from './occupancy.ts';
 import { canBeOneSubtree, listed, providersAt } from './steps.ts';
 

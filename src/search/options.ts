@@ -1,10 +1,10 @@
 import { hasAnyTrait, hasRoom, isInAny, isMemberOf, isOfKind, satisfiesAlone } from '../fleet/model/filters.ts';
 import { findingsOf, isAloneInTree, type Provider, treeOf } from '../fleet/model/provider.ts';
-import type { Turns } from '../rest/pieces.ts';
+import type { Turns } from '../request/turns.ts';
 import { type Choice, granularChoice } from './candidate.ts';
 import { inOrder, type ProviderOrder } from './order.ts';
 import { type Limits, overspends, type Work } from './request.ts';
-import type { ResolvedGroup } from './resolve.ts';
+import { keptGroups, type ResolvedGroup } from './resolve.ts';
 
 /** Whether a provider by itself satisfies a granular group. */
 function satisfiesGroup(provider: Provider, group: ResolvedGroup): boolean {
@@ -192,12 +192,6 @@ export const choiceAlone = (group: ResolvedGroup, anchor: Provider): Choice | un
   group.resources.length > 0 && satisfiesAlone(anchor, group)
     ? { group, providers: group.resources.map(() => anchor) }
     : undefined;
-
-/**
- * For how many groups a tree caches its options: those of a few flavors. A request with more groups would push out its
- * own.
- */
-export const keptGroups = 8;
 
 /**
  * The options of a group in a tree: the providers of the tree that it may take from. For a granular group this is one

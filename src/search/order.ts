@@ -1,6 +1,5 @@
 import { keyValue, type TreeKey } from '../fleet/index/tree_order.ts';
 import type { Provider } from '../fleet/model/provider.ts';
-import { greatestCommonDivisor } from './count/tree_count.ts';
 
 /**
  * The order in which anchors and their choices are visited: `steady` as they are listed, `rotated` as they are listed
@@ -102,3 +101,6 @@ export const byName = (a: Provider, b: Provider): number =>
   compareTexts(a.name, b.name) || compareTexts(a.uuid, b.uuid);
 
 const compareTexts = (a: string, b: string): number => (a < b ? -1 : Number(a > b));
+
+/** The largest whole number that divides both; `a` if `b` is 0. */
+export const greatestCommonDivisor = (a: number, b: number): number => (b === 0 ? a : greatestCommonDivisor(b, a % b));

@@ -1,7 +1,7 @@
 import { satisfiesTraits } from '../fleet/model/filters.ts';
 import type { Fleet } from '../fleet/model/fleet.ts';
 import { type Provider, treeSize } from '../fleet/model/provider.ts';
-import { atOnce } from '../rest/pieces.ts';
+import { atOnce } from '../request/turns.ts';
 import type { AllowedTrees } from './allowed_trees.ts';
 import type { Candidate } from './candidate.ts';
 import { candidatesOf } from './combinations.ts';

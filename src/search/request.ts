@@ -1,5 +1,5 @@
-import type { Turns } from '../rest/pieces.ts';
-import type { AggregateFilter, Resources, TraitFilter } from '../rest/query_string.ts';
+import type { AggregateFilter, Resources, TraitFilter } from '../placement/filters.ts';
+import type { Turns } from '../request/turns.ts';
 
 /** One group of a candidates query: what one provider, or for the group without suffix one tree, must offer. */
 export type RequestGroup = {

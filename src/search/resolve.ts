@@ -3,11 +3,10 @@ import type { ProviderFilter, TraitIds } from '../fleet/model/filters.ts';
 import type { Fleet } from '../fleet/model/fleet.ts';
 import { isCustom } from '../fleet/model/names.ts';
 import type { Provider } from '../fleet/model/provider.ts';
-import { badRequest, noSuchClass, noSuchTraits } from '../rest/errors.ts';
-import { atOnce, type Pieces } from '../rest/pieces.ts';
-import type { Resources, TraitFilter } from '../rest/query_string.ts';
+import type { Resources, TraitFilter } from '../placement/filters.ts';
+import { badRequest, noSuchClass, noSuchTraits } from '../request/errors.ts';
+import { atOnce, type Pieces } from '../request/turns.ts';
 import type { Condition } from './conditions.ts';
-import { keptGroups } from './options.ts';
 import type { CandidateRequest, OrderKey, RequestGroup } from './request.ts';
 
 /** A group with its names looked up. */
@@ -234,3 +233,9 @@ export function customNamesOf({ groups, rootTraits, order }: CandidateRequest): 
     traits: [...traits, ...rootTraits.required, ...rootTraits.forbidden].filter(isCustom),
   };
 }
+
+/**
+ * For how many groups a tree caches its options: those of a few flavors. A request with more groups would push out its
+ * own.
+ */
+export const keptGroups = 8;

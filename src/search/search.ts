@@ -1,7 +1,7 @@
 import { isMemberOf, withTraits } from '../fleet/model/filters.ts';
 import type { Fleet } from '../fleet/model/fleet.ts';
 import { type Provider, treeSize } from '../fleet/model/provider.ts';
-import { atOnce, type Pieces, type Turns } from '../rest/pieces.ts';
+import { atOnce, type Pieces, type Turns } from '../request/turns.ts';
 import { type AllowedTrees, allTrees } from './allowed_trees.ts';
 import { anchorsFor } from './anchors.ts';
 import type { Candidate } from './candidate.ts';

@@ -1,5 +1,5 @@
 import { aboveOf, type Provider, treeSize } from '../fleet/model/provider.ts';
-import type { Pieces, Turns } from '../rest/pieces.ts';
+import type { Pieces, Turns } from '../request/turns.ts';
 import { type Choice, granularChoice } from './candidate.ts';
 import { choicesFor, granularProviders } from './options.ts';
 import type { ProviderOrder } from './order.ts';

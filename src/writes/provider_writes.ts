@@ -1,7 +1,7 @@
 import type { Database } from '../../db/engine/connect.ts';
 import { repeatLostRaces } from '../../db/engine/lost_race.ts';
 import { isFaultOfOne } from '../../db/engine/sqlstate.ts';
-import { awaitProviderId, findLockedProviders } from '../../db/statements/claims/locked_rows.ts';
+import { awaitProviderId, findLockedProviders } from '../../db/statements/locked_rows.ts';
 import {
   changedIdOf,
   lockedIdOf,

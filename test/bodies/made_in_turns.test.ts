@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import type { ProviderAllocationRow } from '../../db/statements/claims/read_provider_allocations.ts';
+import type { ProviderAllocationRow } from '../../db/statements/claims/read_allocations.ts';
 import { providerAllocationEndpoints } from '../../src/api/allocations/of_provider.ts';
 import type { Dependencies } from '../../src/api/dependencies.ts';
 import type { ApiRequest } from '../../src/rest/endpoint.ts';

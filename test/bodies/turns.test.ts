@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import { setImmediate as nextRound } from 'node:timers/promises';
+import { inPieces, openTurns, type Pieces } from '../../src/request/turns.ts';
 import { jsonBody } from '../../src/rest/json_body.ts';
-import { inPieces, openTurns, type Pieces } from '../../src/rest/pieces.ts';
 import { holdNothing, readChunks } from '../chunks.ts';
 
 /** Counts the rounds of the event loop until it is stopped. */

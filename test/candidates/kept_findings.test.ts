@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { candidatesJson } from '../../src/api/candidates/answer.ts';
 import type { Fleet } from '../../src/fleet/model/fleet.ts';
 import { showEffects } from '../../src/fleet/model/own_writes.ts';
-import { ApiError } from '../../src/rest/errors.ts';
+import { ApiError } from '../../src/request/errors.ts';
 import type { CandidateRequest, RequestGroup } from '../../src/search/request.ts';
 import { search } from '../../src/search/search.ts';
 import { textOfChunks } from '../chunks.ts';

@@ -2,12 +2,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import { conditionsOf } from '../../src/api/candidates/conditions.ts';
 import { parseCandidateRequest } from '../../src/api/candidates/query.ts';
 import type { LivingFleet } from '../../src/fleet/model/fleet.ts';
 import type { Provider } from '../../src/fleet/model/provider.ts';
-import { atOnce, type Pieces, type Turns } from '../../src/rest/pieces.ts';
+import { atOnce, type Pieces, type Turns } from '../../src/request/turns.ts';
 import { parseQuery } from '../../src/rest/query_string.ts';
-import { conditionsOf, requestWith } from '../../src/search/conditions.ts';
+import { requestWith } from '../../src/search/conditions.ts';
 import { countPlacements } from '../../src/search/count/count.ts';
 import { explain } from '../../src/search/explanation/explain.ts';
 import { turnsThatEnd } from '../chunks.ts';

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import type { Fleet } from '../../src/fleet/model/fleet.ts';
 import { showEffects } from '../../src/fleet/model/own_writes.ts';
-import { ApiError } from '../../src/rest/errors.ts';
+import { ApiError } from '../../src/request/errors.ts';
 import type { CandidateRequest, OrderKey } from '../../src/search/request.ts';
 import { search } from '../../src/search/search.ts';
 import { type AllRows, createFleet } from '../fleet/made_up_fleet.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { answerTo } from '../../src/api/allocations/claim_requests.ts';
-import { ApiError } from '../../src/rest/errors.ts';
+import { ApiError } from '../../src/request/errors.ts';
 
 test('the refusal of a dry run is that of the claim, with a header more', async () => {
   const refusal = new ApiError(409, 'in the words of upstream', {

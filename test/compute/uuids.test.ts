@@ -7,7 +7,7 @@ import { test } from 'node:test';
 import { sql } from 'kysely';
 import type { Database } from '../../db/engine/connect.ts';
 import { onlineMigrations } from '../../db/online/run.ts';
-import { readServices } from '../../db/statements/services/read_services.ts';
+import { readServices } from '../../db/statements/services/service_row.ts';
 import { runOnlineDataMigrations } from '../../src/manage/online_data_migrations.ts';
 import { anyEngine, engines } from '../engines.ts';
 import { untilWaiting, withTwoConnections } from '../races/two_connections.ts';

@@ -7,8 +7,8 @@ import { test } from 'node:test';
 import { sql, type Transaction } from 'kysely';
 import { type Database, openDatabase } from '../../db/engine/connect.ts';
 import { onlyRow } from '../../db/engine/only_row.ts';
-import type { Tables } from '../../db/schema/tables.ts';
 import { type ConsumerQuery, listConsumers } from '../../db/statements/consumers/list_consumers.ts';
+import type { Tables } from '../../db/tables.ts';
 import { engines, withFreshDatabase } from '../engines.ts';
 
 const consumers = 20_000;

@@ -16,7 +16,7 @@ import {
 import { inBackground } from '../../db/engine/background.ts';
 import type { Database } from '../../db/engine/connect.ts';
 import { keepUp } from '../../db/engine/embedded_upkeep.ts';
-import type { Tables } from '../../db/schema/tables.ts';
+import type { Tables } from '../../db/tables.ts';
 import { forgetFromTimeToTime, removeEndedConsumers } from '../../src/claims/ended_terms.ts';
 import { retireSilentServices } from '../../src/compute/heartbeats.ts';
 import { pruneFromTimeToTime } from '../../src/fleet/keep/prune.ts';

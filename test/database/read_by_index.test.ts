@@ -9,9 +9,8 @@ import pg from 'pg';
 import { type Database, openDatabase } from '../../db/engine/connect.ts';
 import { onlyRow } from '../../db/engine/only_row.ts';
 import { inventoryChangesSince, type Moment, partsOf, readMoment } from '../../db/fleet/change_log.ts';
-import { lookForChanges } from '../../db/fleet/look_for_changes.ts';
-import { readChanges } from '../../db/fleet/read_changes.ts';
-import type { Tables } from '../../db/schema/tables.ts';
+import { lookForChanges, readChanges } from '../../db/fleet/read_changes.ts';
+import type { Tables } from '../../db/tables.ts';
 import { engines, withFreshDatabase } from '../engines.ts';
 
 type Reads = { readonly scans: number; readonly rows: number };

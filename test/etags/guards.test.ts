@@ -8,14 +8,13 @@ import { test } from 'node:test';
 import { type Moment, readMoment } from '../../db/fleet/change_log.ts';
 import type { ClaimWrite } from '../../db/statements/claims/claim_write.ts';
 import { deleteSeenAllocations } from '../../db/statements/claims/delete_allocations.ts';
-import type { NamedAllocation } from '../../db/statements/claims/seen_allocations.ts';
+import type { NamedAllocation } from '../../db/statements/claims/read_allocations.ts';
 import { writeClaims } from '../../db/statements/claims/write_claims.ts';
 import { deleteResourceClass } from '../../db/statements/names/resource_classes.ts';
 import { deleteTrait } from '../../db/statements/names/traits.ts';
 import { deleteProvider } from '../../db/statements/providers/delete_provider.ts';
-import { moveProvider } from '../../db/statements/providers/move_provider.ts';
 import type { ProviderWrite } from '../../db/statements/providers/provider_write.ts';
-import { renameProvider } from '../../db/statements/providers/rename_provider.ts';
+import { moveProvider, renameProvider } from '../../db/statements/providers/update_provider.ts';
 import { aggregatesTag, inventoriesTag, traitsTag } from '../../src/placement/entity_tag.ts';
 import { isWritten, type TwoConnections, whileOther, withTwoConnections } from '../races/two_connections.ts';
 

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { sql } from 'kysely';
 import { pino } from 'pino';
 import type { Database } from '../../db/engine/connect.ts';
-import { noteUnlogged } from '../../db/fleet/note_unlogged.ts';
+import { noteUnlogged } from '../../db/fleet/log_position.ts';
 import { compareFleet } from '../../src/fleet/keep/comparison.ts';
 import { loadFleet } from '../../src/fleet/keep/load.ts';
 import { openService } from '../../src/start/service.ts';

@@ -104,7 +104,7 @@ export const mistakes: readonly Mistake[] = [
   },
   {
     name: 'another user of a consumer is answered and not written',
-    file: 'db/statements/consumers/update_consumer.ts',
+    file: 'db/statements/consumers/consumer_write.ts',
     from: 'user_id = owner.user_id,',
     to: 'user_id = c.user_id,',
   },
@@ -139,7 +139,7 @@ export const mistakes: readonly Mistake[] = [
   },
   {
     name: 'a term that ends early',
-    file: 'db/statements/claims/claim_terms.ts',
+    file: 'db/statements/claims/write_claims.ts',
     from: 'make_interval(secs => seconds)',
     to: 'make_interval(secs => seconds - 0.5)',
   },

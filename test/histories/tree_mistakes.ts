@@ -4,7 +4,7 @@ import type { Mistake } from './mistake.ts';
 export const treeMistakes: readonly Mistake[] = [
   {
     name: 'what is below a provider that moves keeps its root',
-    file: 'db/statements/providers/move_provider.ts',
+    file: 'db/statements/providers/update_provider.ts',
     from: 'move.subtreeIds}::integer[])',
     to: '[move.id]}::integer[])',
     scene: 'trees',

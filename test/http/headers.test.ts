@@ -3,7 +3,7 @@ import { suite, test } from 'node:test';
 import { accepts, bestOffer } from '../../src/http/accept.ts';
 import { requestedMinor } from '../../src/http/microversion.ts';
 import { parseIfMatch } from '../../src/placement/entity_tag.ts';
-import { ApiError } from '../../src/rest/errors.ts';
+import { ApiError } from '../../src/request/errors.ts';
 import { placementService } from '../../src/rest/microversions.ts';
 import acceptTable from './accept.json' with { type: 'json' };
 import ifMatchTable from './if_match.json' with { type: 'json' };

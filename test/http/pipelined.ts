@@ -5,8 +5,8 @@ import { Hono } from 'hono';
 import { bareResponse, renderAnswer } from '../../src/http/answer.ts';
 import type { HonoEnv } from '../../src/http/exchange.ts';
 import { createApiServer } from '../../src/http/server/server.ts';
+import { openTurns } from '../../src/request/turns.ts';
 import { jsonBody } from '../../src/rest/json_body.ts';
-import { openTurns } from '../../src/rest/pieces.ts';
 import { holdNothing } from '../chunks.ts';
 import { selfSigned } from '../keystone/certificate.ts';
 

@@ -3,7 +3,7 @@ import { suite, test } from 'node:test';
 import { parseShapes } from '../../src/api/candidates/shapes.ts';
 import { shapeCapacityText } from '../../src/metrics/capacity.ts';
 import { atIntervals } from '../../src/metrics/gathering.ts';
-import type { ApiError } from '../../src/rest/errors.ts';
+import type { ApiError } from '../../src/request/errors.ts';
 import { nodeAt, rowsOf, stockOf } from '../candidates/topology.ts';
 import { anyEngine } from '../engines.ts';
 import { createFleet } from '../fleet/made_up_fleet.ts';

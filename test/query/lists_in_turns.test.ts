@@ -9,8 +9,8 @@ import { providerSummaryEndpoints } from '../../src/api/resource_providers/summa
 import type { Fleet, LivingFleet } from '../../src/fleet/model/fleet.ts';
 import { blankProvider, inventoryOf, type Provider } from '../../src/fleet/model/provider.ts';
 import { hasRoomFor } from '../../src/placement/inventory.ts';
+import { ApiError } from '../../src/request/errors.ts';
 import type { ApiRequest, Endpoint } from '../../src/rest/endpoint.ts';
-import { ApiError } from '../../src/rest/errors.ts';
 import { parseQuery } from '../../src/rest/query_string.ts';
 import { anyChange, type Change } from '../candidates/random_change.ts';
 import { anyTopology } from '../candidates/random_topology.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import { parseCandidateRequest } from '../../src/api/candidates/query.ts';
-import { ApiError } from '../../src/rest/errors.ts';
+import { ApiError } from '../../src/request/errors.ts';
 import { since } from '../../src/rest/microversions.ts';
 import { parseQuery } from '../../src/rest/query_string.ts';
 

@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import { openSlowLane } from '../../db/engine/slow_lane.ts';
-import type { Entry } from '../../src/queue/items.ts';
-import { type BatchOptions, inBatches } from '../../src/queue/queue.ts';
+import type { BatchOptions, Entry } from '../../src/queue/items.ts';
+import { inBatches } from '../../src/queue/queue.ts';
 
 /** Waits for this number of turns of the event loop. */
 export const ticks = async (count: number): Promise<void> => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Entry } from '../../src/queue/items.ts';
-import { type BatchOptions, inBatches } from '../../src/queue/queue.ts';
+import type { BatchOptions, Entry } from '../../src/queue/items.ts';
+import { inBatches } from '../../src/queue/queue.ts';
 import { until } from '../until.ts';
 import { databaseOf, ticks } from './recorded.ts';
 

@@ -17,10 +17,9 @@ import {
   partsOf,
   readMoment,
 } from '../../db/fleet/change_log.ts';
-import { readChangedIds } from '../../db/fleet/changed_ids.ts';
-import { lookForChanges } from '../../db/fleet/look_for_changes.ts';
+import { readChangedIds } from '../../db/fleet/changed_parts.ts';
 import { pruneChanges } from '../../db/fleet/prune_changes.ts';
-import { readChanges } from '../../db/fleet/read_changes.ts';
+import { lookForChanges, readChanges } from '../../db/fleet/read_changes.ts';
 import { withFreshDatabase } from '../engines.ts';
 import { until } from '../until.ts';
 

@@ -10,8 +10,8 @@ import { writeClaims } from '../../db/statements/claims/write_claims.ts';
 import { deleteResourceClass } from '../../db/statements/names/resource_classes.ts';
 import { deleteTrait } from '../../db/statements/names/traits.ts';
 import { deleteProvider } from '../../db/statements/providers/delete_provider.ts';
-import { moveProvider } from '../../db/statements/providers/move_provider.ts';
 import type { ProviderWrite } from '../../db/statements/providers/provider_write.ts';
+import { moveProvider } from '../../db/statements/providers/update_provider.ts';
 import { aggregatesTag, inventoriesTag, inventoryTag, traitsTag } from '../../src/placement/entity_tag.ts';
 import { claim } from './judged_claim.ts';
 import {

@@ -10,7 +10,7 @@ import {
   findLockedRows,
   tablesOfClaims,
   tablesOfDeletions,
-} from '../../db/statements/claims/locked_rows.ts';
+} from '../../db/statements/locked_rows.ts';
 import { untilWaiting, withTwoConnections } from './two_connections.ts';
 
 const wanted = { providers: ['rp1', 'rp2', 'unknown'], consumers: ['kept', 'free', 'taken from', 'rp2'] };

@@ -3,7 +3,7 @@ import { suite, test } from 'node:test';
 import type * as v from 'valibot';
 import { putBodies } from '../../src/api/allocations/bodies.ts';
 import { inventoryRecordEntries } from '../../src/api/resource_providers/inventory_bodies.ts';
-import { ApiError } from '../../src/rest/errors.ts';
+import { ApiError } from '../../src/request/errors.ts';
 import { object } from '../../src/rest/json_schema.ts';
 import { checkValue } from '../../src/rest/schema_check.ts';
 import allocations10 from './allocations_1_0.json' with { type: 'json' };

@@ -1,10 +1,10 @@
+import { conditionsOf } from '../../src/api/candidates/conditions.ts';
 import { parseCandidateRequest } from '../../src/api/candidates/query.ts';
 import type { Claim, ConsumerClaim, PlacementQuery } from '../../src/claims/claim.ts';
 import { placingOrder } from '../../src/claims/placing.ts';
-import { ApiError } from '../../src/rest/errors.ts';
+import { ApiError } from '../../src/request/errors.ts';
 import { since } from '../../src/rest/microversions.ts';
 import { parseQuery } from '../../src/rest/query_string.ts';
-import { conditionsOf } from '../../src/search/conditions.ts';
 import type { Random } from '../races/random.ts';
 import { someOf } from './changes.ts';
 import { aggregates, classes, consumers, type Subject, traits, type World } from './world.ts';

@@ -7,7 +7,7 @@ import type { Fleet } from '../../src/fleet/model/fleet.ts';
 import { nameOf } from '../../src/fleet/model/names.ts';
 import { type Amount, openOverlay } from '../../src/fleet/model/overlay.ts';
 import type { Provider } from '../../src/fleet/model/provider.ts';
-import { ApiError } from '../../src/rest/errors.ts';
+import { ApiError } from '../../src/request/errors.ts';
 import { type Candidate, takenByProvider } from '../../src/search/candidate.ts';
 import type { CandidateRequest } from '../../src/search/request.ts';
 import { requireKnownNames, resolveOrder } from '../../src/search/resolve.ts';

@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
-import { numbered } from '../numbered_rows.ts';
 import type { InventoryValues } from '../providers/write_inventories.ts';
-import type { SeenAllocation } from './seen_allocations.ts';
+import { numbered } from '../rows.ts';
+import type { SeenAllocation } from './read_allocations.ts';
 
 /** A provider that a claim was judged by. It must still have this generation, which the write raises by `bump`. */
 export type ProviderGuard = { readonly providerId: number; readonly generation: number; readonly bump: number };

@@ -2,7 +2,7 @@ import { type RawBuilder, sql } from 'kysely';
 import type { Database } from '../../engine/connect.ts';
 import type { LockWait } from '../../engine/slow_lane.ts';
 import { consumerTagsAreWritten } from '../written_tags.ts';
-import { hasSeen, type NamedAllocation } from './seen_allocations.ts';
+import { hasSeen, type NamedAllocation } from './read_allocations.ts';
 
 /**
  * Deletes all allocations of some consumers, and those consumers that had some, whatever their generations are. A record without

@@ -1,7 +1,6 @@
-import { sql } from 'kysely';
+import { type RawBuilder, sql } from 'kysely';
 import type { Database } from '../../engine/connect.ts';
-import { formerGenerations } from '../consumers/former_generations.ts';
-import type { NamedAllocation } from './seen_allocations.ts';
+import { formerGenerations } from '../consumers/consumer_row.ts';
 
 /** An allocation of a consumer, with the data of its provider and consumer. */
 export type ConsumerAllocationRow = NamedAllocation & {
@@ -46,3 +45,81 @@ export async function readAllocations(
     where a.consumer_id = any(${consumerUuids}::text[]) order by a.id`.execute(kysely);
   return rows;
 }
+
+/** An allocation on a provider, with its consumer. */
+export type ProviderAllocationRow = {
+  readonly provider_uuid: string;
+  readonly provider_generation: number;
+  /** These are null in the one row of a provider that has no allocations. */
+  readonly consumer_uuid: string | null;
+  readonly class_name: string | null;
+  readonly used: number | null;
+  /** Milliseconds since 1970. */
+  readonly modified: number | null;
+  /** Null also for old allocations, which have no consumer record. */
+  readonly consumer_generation: number | null;
+  /** How many generations the former consumers with this UUID had; 0 if that was not asked for. */
+  readonly former_generations: number;
+};
+
+/**
+ * All allocations on some providers, in the order in which they were written; no row for a provider that does not
+ * exist.
+ *
+ * @param withFormer whether to read the generations of former consumers as well
+ */
+export async function readProviderAllocations(
+  { kysely }: Database,
+  providerUuids: readonly string[],
+  withFormer = false,
+): Promise<readonly ProviderAllocationRow[]> {
+  const { rows } = await sql<ProviderAllocationRow>`
+    select rp.uuid as provider_uuid, coalesce(rp.generation, 0) as provider_generation, a.consumer_id as consumer_uuid,
+      rc.name as class_name, a.used,
+      (extract(epoch from coalesce(a.updated_at, a.created_at)) * 1000)::float8 as modified,
+      c.generation as consumer_generation,
+      ${withFormer ? formerGenerations(sql`a.consumer_id`) : sql`0`} as former_generations
+    from resource_providers rp
+    left join allocations a on a.resource_provider_id = rp.id
+    left join resource_classes rc on rc.id = a.resource_class_id
+    left join consumers c on c.uuid = a.consumer_id
+    where rp.uuid = any(${providerUuids}::text[]) order by a.id`.execute(kysely);
+  return rows;
+}
+
+/** A row of `allocations` as it was read before. Each time a consumer is written, its rows get new ids. */
+export type SeenAllocation = {
+  readonly id: number;
+  readonly providerId: number;
+  readonly classId: number;
+  readonly used: number;
+};
+
+/** The same with the names that a client has seen: those of its provider and its class, of which an entity tag is made. */
+export type NamedAllocation = SeenAllocation & { readonly provider_uuid: string; readonly class_name: string };
+
+/** These rows as a table `(id, provider_id, class_id, used)`. */
+export const seenRows = (seen: readonly SeenAllocation[]): RawBuilder<unknown> => {
+  const column = (name: keyof SeenAllocation) => seen.map((row) => row[name]);
+  return sql`unnest(${column('id')}::integer[], ${column('providerId')}::integer[], ${column('classId')}::integer[],
+    ${column('used')}::integer[])`;
+};
+
+/**
+ * Whether a consumer has exactly these allocations, and their providers and classes have the same names. Those of deleted providers or
+ * classes are ignored, since no reader sees them.
+ *
+ * An earlier statement must have locked the consumer: a rename of a class locks all consumers that have it.
+ */
+export const hasSeen = (uuid: string, seen: readonly NamedAllocation[]) => sql<boolean>`not exists (
+          with present as (
+            select a.id, a.resource_provider_id, p.uuid::text, a.resource_class_id, k.name::text, a.used from allocations a
+            join resource_providers p on p.id = a.resource_provider_id join resource_classes k on k.id = a.resource_class_id
+            where a.consumer_id = ${uuid}
+          ), seen as (
+            select * from unnest(${seen.map(({ id }) => id)}::integer[], ${seen.map(({ providerId }) => providerId)}::integer[],
+              ${seen.map(({ provider_uuid }) => provider_uuid)}::text[], ${seen.map(({ classId }) => classId)}::integer[],
+              ${seen.map(({ class_name }) => class_name)}::text[], ${seen.map(({ used }) => used)}::integer[])
+          )
+          (table present except all table seen) union all (table seen except all table present)
+        )`;

@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import type { Database } from '../../engine/connect.ts';
-import { formerGenerations } from '../consumers/former_generations.ts';
-import type { SeenAllocation } from './seen_allocations.ts';
+import { formerGenerations } from '../consumers/consumer_row.ts';
+import type { SeenAllocation } from './read_allocations.ts';
 
 /** A consumer as the database has it. */
 export type ConsumerState = {

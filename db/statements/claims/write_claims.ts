@@ -4,12 +4,13 @@ import { serverRun } from '../../engine/server_run.ts';
 import type { LockWait } from '../../engine/slow_lane.ts';
 import { utcNow } from '../../engine/utc_now.ts';
 import { inventoryChangesSince, type Moment } from '../../fleet/change_log.ts';
-import { leavesNoFormer } from '../consumers/former_generations.ts';
-import { lockProviders, lockProvidersFirst } from '../lock_providers.ts';
-import { andLimitLockWait } from '../lock_timeout.ts';
+import { leavesNoFormer } from '../consumers/consumer_row.ts';
+import { carryTermsOver, noteRewritten } from '../consumers/set_term.ts';
+import { andLimitLockWait, lockProviders, lockProvidersFirst } from '../locked_rows.ts';
 import { consumerTagsAreWritten } from '../written_tags.ts';
 import {
   inventoryTables,
+  type Leeway,
   lockedAllocations,
   lockedClasses,
   lockedConsumers,
@@ -22,8 +23,8 @@ import {
   lostNew,
   lostReliedOn,
   lostSeenAllocations,
+  overtakenProviders,
 } from './claim_guards.ts';
-import { termParts } from './claim_terms.ts';
 import {
   type ClaimWrite,
   type ConsumerWrite,
@@ -34,7 +35,6 @@ import {
   providerIds,
   takesFromEach,
 } from './claim_write.ts';
-import { type Leeway, overtakenProviders } from './others_claims.ts';
 import {
   lostClaims,
   orLostRace,
@@ -48,7 +48,7 @@ import {
  * The guard that a claim failed; undefined if the claim was written. `owner`: a project, user or consumer type does not
  * exist yet.
  */
-export type LostGuard = 'provider' | 'consumer' | 'name' | 'owner' | undefined;
+type LostGuard = 'provider' | 'consumer' | 'name' | 'owner' | undefined;
 
 /** The outcome of the claims of a batch. */
 export type WrittenClaims = {
@@ -270,3 +270,60 @@ const removeLateConsumers = (uuids: readonly string[]) => [
  */
 const removeAbsent = (uuids: readonly string[]) => sql`
   delete from consumers where uuid = any(${uuids}::text[]) and xmin = pg_current_xact_id()::xid and ${leavesNoFormer}`;
+
+/*
+ * Parts of the statement that writes claims: the terms that the claims give to consumers. Without terms in a batch, as
+ * in most batches, the statement lacks these parts.
+ */
+
+/** The parts of the statement, and the statements after it in the same transaction. */
+type TermParts = {
+  /** The `returning` of the part that makes the records of new consumers. */
+  readonly returning: RawBuilder<unknown>;
+  /** The table `termed`: the terms that the claims give. */
+  readonly written: RawBuilder<unknown>;
+  /** Columns of the result: the ends of the terms by the UUIDs of the consumers, in milliseconds since 1970. */
+  readonly columns: RawBuilder<unknown>;
+  readonly after: readonly RawBuilder<unknown>[];
+};
+
+const noTerms: TermParts = { returning: sql``, written: sql``, columns: sql``, after: [] };
+
+/** @param known whether the statement has the table `updated` */
+function termParts(claims: readonly ClaimWrite[], known: boolean): TermParts {
+  const consumers = claims.flatMap((claim) => claim.consumers);
+  const given = consumers.flatMap(({ uuid, term }) => (typeof term === 'object' ? [{ uuid, ...term }] : []));
+  const carries = known && consumers.some(({ term }) => term === 'carried over');
+  if (given.length === 0 && !carries) return noTerms;
+  return {
+    returning: sql`returning id, uuid, generation`,
+    written: given.length === 0 ? sql`` : sql`, ${writtenTerms(given, known)}`,
+    columns: sql`${given.length === 0 ? sql`` : toldTerms} ${carries ? sql`, ${noteRewritten(carriedOver(consumers))}` : sql``}`,
+    after: carries ? [carryTermsOver] : [],
+  };
+}
+
+/** A term begins when its row is written. At that time the record of the consumer is already locked. */
+const writtenTerms = (
+  given: readonly { readonly uuid: string; readonly seconds: number }[],
+  known: boolean,
+): RawBuilder<unknown> => sql`
+    recorded as (select * from created ${known ? sql`union all select * from updated` : sql``}),
+    termed as (
+      insert into consumer_terms (consumer_id, generation, expires_at)
+      select id, generation, clock_timestamp() + make_interval(secs => seconds)
+      from recorded join unnest(${given.map(({ uuid }) => uuid)}::text[], ${given.map(({ seconds }) => seconds)}::integer[]
+      ) as g (uuid, seconds) using (uuid)
+      order by id
+      on conflict (consumer_id) do update set generation = excluded.generation, expires_at = excluded.expires_at
+      returning consumer_id, expires_at
+    )`;
+
+const toldTerms = sql`, (
+      select json_object_agg(uuid, (extract(epoch from expires_at) * 1000)::float8) from termed join recorded on id = consumer_id
+    ) as "expiresAtMs"`;
+
+const carriedOver = (consumers: readonly ConsumerWrite[]): RawBuilder<unknown> => {
+  const uuids = consumers.filter(({ term }) => term === 'carried over').map(({ uuid }) => uuid);
+  return sql`updated where uuid = any(${uuids}::text[])`;
+};

@@ -1,5 +1,20 @@
 import { type RawBuilder, sql } from 'kysely';
-import { formerGenerations } from './former_generations.ts';
+import type { Database } from '../../engine/connect.ts';
+
+/**
+ * How many generations the former consumers with a UUID had; 0 if there was none. It is looked up for each row: with a
+ * join, a plan from a time with few former consumers would read all of them.
+ *
+ * @param uuid of the consumer
+ */
+export const formerGenerations = (uuid: RawBuilder<unknown>): RawBuilder<number> =>
+  sql<number>`coalesce((select generations from former_consumers where uuid = ${uuid}), 0)::float8`;
+
+/**
+ * A condition of a deletion of records that no other transaction has seen, because the same transaction has made them: they
+ * leave no former consumers.
+ */
+export const leavesNoFormer = sql<boolean>`(select set_config('placement.former_consumers', 'none', true)) is not null`;
 
 /** A consumer: its record, or for an old consumer without one, what is known from its allocations. */
 export type ConsumerRow = {
@@ -47,3 +62,14 @@ export const selectConsumerRows = (from: RawBuilder<unknown>): RawBuilder<Consum
     from ${from} left join lateral (
       select expires_at from consumer_terms where consumer_id = c.id and generation = c.generation offset 0
     ) as t on true`;
+
+/** One consumer, with a record or with old allocations only; undefined if there is neither. */
+export async function readConsumer({ kysely }: Database, uuid: string): Promise<ConsumerRow | undefined> {
+  const one = sql`(
+      select w.uuid, r.id, r.project_id, r.user_id, r.consumer_type_id, r.generation, r.created_at, r.updated_at, r.etag
+      from (select ${uuid}::text as uuid) as w left join consumers r on r.uuid = w.uuid
+      where r.id is not null or exists (select from allocations a where a.consumer_id = w.uuid)
+    ) as c`;
+  const { rows } = await selectConsumerRows(one).execute(kysely);
+  return rows[0];
+}

@@ -1,4 +1,9 @@
 import { type RawBuilder, sql } from 'kysely';
+import type { Database } from '../../engine/connect.ts';
+import { utcNow } from '../../engine/utc_now.ts';
+import { hasSeen, type NamedAllocation } from '../claims/read_allocations.ts';
+import { raised } from '../generation.ts';
+import { carryTermsOver, noteRewritten } from './set_term.ts';
 
 /** The new owner and type of a consumer; null for no type. */
 export type ConsumerOwner = {
@@ -8,7 +13,7 @@ export type ConsumerOwner = {
 };
 
 /** A consumer record as it was written. */
-export type WrittenRecord = {
+type WrittenRecord = {
   readonly generation: number;
   readonly created: Date | null;
   readonly updated: Date | null;
@@ -24,7 +29,7 @@ export type WrittenRecord = {
 export type ConsumerWritten = WrittenRecord | 'no owner' | 'changed';
 
 /** Table `owner`: one row with the ids of these names; null for a name that does not exist. */
-export const ownerIds = ({ projectId, userId, consumerType }: ConsumerOwner): RawBuilder<unknown> => sql`
+const ownerIds = ({ projectId, userId, consumerType }: ConsumerOwner): RawBuilder<unknown> => sql`
     owner as materialized (
       select project_id, user_id, type_id, project_id is not null and user_id is not null and (named is null or type_id is not null) as exists
       from (select (select id from projects where external_id = ${projectId}) as project_id,
@@ -37,11 +42,11 @@ export const ownerIds = ({ projectId, userId, consumerType }: ConsumerOwner): Ra
  * The columns to return of a written record `c`. A trigger writes its tag, unless the record is an old one whose
  * content did not change.
  */
-export const writtenColumns = sql`c.generation, c.created_at as created, c.updated_at as updated,
+const writtenColumns = sql`c.generation, c.created_at as created, c.updated_at as updated,
         coalesce(c.etag, etag_of_allocations(c)) as etag`;
 
 /** The row of a statement that ends with `selectOutcome`. */
-export type OutcomeRow = { readonly hasOwner: boolean } & {
+type OutcomeRow = { readonly hasOwner: boolean } & {
   readonly [Name in Exclude<keyof WrittenRecord, 'expires'>]: WrittenRecord[Name] | null;
 };
 
@@ -50,15 +55,87 @@ export type OutcomeRow = { readonly hasOwner: boolean } & {
  *
  * @param more further columns
  */
-export const selectOutcome = (more: RawBuilder<unknown> = sql``): RawBuilder<unknown> =>
+const selectOutcome = (more: RawBuilder<unknown> = sql``): RawBuilder<unknown> =>
   sql`select owner.exists as "hasOwner", written.* ${more} from owner left join written on true`;
 
 /** The outcome of such a statement, by its row and the end of the term that was carried over, if there was one. */
-export function outcomeOf(
+function outcomeOf(
   [row]: readonly OutcomeRow[],
   [term]: readonly Pick<WrittenRecord, 'expires'>[] = [],
 ): ConsumerWritten {
   if (row === undefined || !row.hasOwner) return 'no owner';
   const { generation, created, updated, etag } = row;
   return generation === null ? 'changed' : { generation, created, updated, etag, expires: term?.expires ?? null };
+}
+
+/** The record of a consumer, as the caller has seen it. */
+type SeenConsumer = {
+  readonly uuid: string;
+  /** A record that was deleted and created again has another id. */
+  readonly id: number;
+  readonly generation: number;
+  /**
+   * The exact allocations that it must still have, if the client named what it has seen: some writes do not raise the
+   * generation.
+   */
+  readonly allocations: readonly NamedAllocation[] | undefined;
+};
+
+/**
+ * Gives the record of a consumer another owner and type, and the next generation, if it still is the one that was seen.
+ * A claim on the same consumer that was judged before this write then fails its guard. After a claim that was written
+ * first, this write fails. The consumer keeps its term.
+ */
+export async function updateConsumer(
+  { write }: Pick<Database, 'write'>,
+  { uuid, id, generation, allocations }: SeenConsumer,
+  owner: ConsumerOwner,
+): Promise<ConsumerWritten> {
+  const update = sql<OutcomeRow>`
+    with ${ownerIds(owner)},
+    written as (
+      update consumers c set generation = ${raised(sql`c.generation`)}, project_id = owner.project_id,
+        user_id = owner.user_id, consumer_type_id = owner.type_id, updated_at = ${utcNow}
+      from owner where owner.exists and c.uuid = ${uuid} and c.generation = ${generation} and c.id = ${id}
+        ${allocations === undefined ? sql`` : sql`and ${hasSeen(uuid, allocations)}`}
+      returning c.id, ${writtenColumns}
+    )
+    ${selectOutcome(sql`, ${noteRewritten(sql`written`)}`)}`;
+  if (allocations === undefined) {
+    const [rows, terms] = await write([update, carryTermsOver]);
+    return outcomeOf(rows, terms);
+  }
+  const lock = sql`select id from consumers where uuid = ${uuid} for update`;
+  const lockAllocations = sql`select id from allocations where consumer_id = ${uuid} order by id for update`;
+  const [, , rows, terms] = await write([lock, lockAllocations, update, carryTermsOver]);
+  return outcomeOf(rows, terms);
+}
+
+/**
+ * Creates a consumer record with generation 1 for old allocations without one. The allocations are locked, as by the
+ * online data migration, so that they cannot be deleted meanwhile. If none is left, or there is a record by now,
+ * nothing is written.
+ *
+ * @param seen the exact allocations that the consumer must still have, if the client named what it has seen
+ */
+export async function completeConsumer(
+  { write }: Pick<Database, 'write'>,
+  { uuid, seen }: { readonly uuid: string; readonly seen: readonly NamedAllocation[] | undefined },
+  owner: ConsumerOwner,
+): Promise<ConsumerWritten> {
+  // A separate statement, so that the next one sees what other transactions did to the allocations before the lock.
+  const lock = sql`select id from allocations where consumer_id = ${uuid} order by id
+    ${seen === undefined ? sql`for key share` : sql`for update`}`;
+  const insert = sql<OutcomeRow>`
+    with ${ownerIds(owner)},
+    written as (
+      insert into consumers as c (uuid, project_id, user_id, consumer_type_id, generation, created_at)
+      select ${uuid}, project_id, user_id, type_id, 1, ${utcNow} from owner
+      where owner.exists and exists (select from allocations where consumer_id = ${uuid})
+        ${seen === undefined ? sql`` : sql`and ${hasSeen(uuid, seen)}`}
+      on conflict (uuid) do nothing returning ${writtenColumns}
+    )
+    ${selectOutcome()}`;
+  const [, rows] = await write([lock, insert]);
+  return outcomeOf(rows);
 }

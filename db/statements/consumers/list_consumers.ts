@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { Database } from '../../engine/connect.ts';
-import { changedNodes, type JudgedNode } from '../providers/judged_tree.ts';
+import { changedNodes, type JudgedNode } from '../providers/judged_provider.ts';
 import { type ConsumerRow, selectConsumerRows } from './consumer_row.ts';
 
 /** The filter of a list of consumers; all conditions must hold. */

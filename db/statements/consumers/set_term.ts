@@ -1,9 +1,10 @@
-import { sql } from 'kysely';
+import { type RawBuilder, sql } from 'kysely';
 import type { Database } from '../../engine/connect.ts';
-import { hasSeen, type NamedAllocation } from '../claims/seen_allocations.ts';
+import { hasSeen, type NamedAllocation } from '../claims/read_allocations.ts';
+import { raised } from '../generation.ts';
 
 /** A consumer as the caller has read it. */
-export type TermHolder = {
+type TermHolder = {
   readonly uuid: string;
   /** The id of the record. A consumer that was deleted and created again has a record with another id. */
   readonly id: number;
@@ -16,7 +17,7 @@ export type TermHolder = {
  * The end of the new term, or null for a lasting consumer. `changed`: the consumer is not as the caller has read it, or
  * its term has ended.
  */
-export type TermSet = { readonly expires: Date | null } | 'changed';
+type TermSet = { readonly expires: Date | null } | 'changed';
 
 type Row = { readonly isOpen: boolean; readonly expires: Date | null };
 
@@ -61,3 +62,24 @@ export async function setTerm(
     allocations === undefined ? (await write([lock, change]))[1] : (await write([lock, lockAllocations, change]))[2];
   return row?.isOpen === true ? { expires: row.expires } : 'changed';
 }
+
+/*
+ * A write that raises the generation of a consumer makes the consumer lasting, unless it carries the term over. That
+ * takes two statements of one transaction. The first statement writes the records, and so locks them. While it waits
+ * for these locks, other transactions may give terms, which only the second statement is sure to see.
+ */
+
+/**
+ * A column of the first statement, which notes the ids of the records for the second statement.
+ *
+ * @param rewritten the table of the records that the first statement has written
+ */
+export const noteRewritten = (rewritten: RawBuilder<unknown>): RawBuilder<unknown> =>
+  sql`set_config('placement.rewritten_consumers', array(select id from ${rewritten})::text, true)`;
+
+/** The second statement. It returns the ends of the terms. */
+export const carryTermsOver = sql<{ readonly expires: Date }>`
+  update consumer_terms set generation = ${raised(sql`generation`)}
+  where consumer_id = any(current_setting('placement.rewritten_consumers')::integer[])
+    and (select generation from consumers where id = consumer_id) = ${raised(sql`generation`)}
+  returning expires_at as expires`;

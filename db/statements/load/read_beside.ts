@@ -1,6 +1,6 @@
 import { type Kysely, sql } from 'kysely';
-import type { Tables } from '../../schema/tables.ts';
-import { freeProviderId } from '../free_provider_id.ts';
+import type { Tables } from '../../tables.ts';
+import { freeProviderId } from '../providers/create_providers.ts';
 
 /** A provider that exists and has the UUID or the name of a provider to insert, or the UUID of its parent. */
 export type PresentProvider = {

@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import type { Database } from '../../engine/connect.ts';
 import { isOnRun } from '../../engine/server_run.ts';
 import { providerTagsAreWritten } from '../written_tags.ts';
-import { isAsJudged, type JudgedRow } from './seen_provider.ts';
+import { isAsJudged, type JudgedRow } from './judged_provider.ts';
 
 /**
  * Deletes a provider with its inventories, traits and aggregates, unless it has children or allocations.

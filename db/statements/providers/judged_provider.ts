@@ -1,4 +1,5 @@
 import { type RawBuilder, sql } from 'kysely';
+import { failureKind } from '../../engine/failure_kind.ts';
 import { isOnRun } from '../../engine/server_run.ts';
 import { utcNow } from '../../engine/utc_now.ts';
 import { inventoryChangesSince, type Moment } from '../../fleet/change_log.ts';
@@ -63,4 +64,71 @@ function changedMeanwhile(writes: readonly JudgedProvider[]): RawBuilder<unknown
         ],
   ).flat();
   return changed.length === 0 ? sql`select place from asked where false` : sql.join(changed, sql` union all `);
+}
+
+/** A provider of a tree by which a request was judged. */
+export type JudgedNode = { readonly id: number; readonly uuid: string; readonly parentId: number | null };
+
+/**
+ * Parts of a WITH clause, of which the last, `changed`, has a row for each provider of some whole trees that has another parent than
+ * the request was judged by, is gone or is new in them.
+ *
+ * @param nodes all providers of the trees
+ */
+export function changedNodes(nodes: readonly JudgedNode[]): RawBuilder<unknown> {
+  const ids = nodes.map((node) => node.id);
+  return sql`judged as (
+      select * from unnest(${ids}::integer[], ${nodes.map((node) => node.uuid)}::text[],
+        ${nodes.map((node) => node.parentId)}::integer[]) as node (id, uuid, parent_id)
+    ), present as (
+      select id, uuid::text, parent_provider_id as parent_id from resource_providers
+      where id = any(${ids}::integer[]) or parent_provider_id = any(${ids}::integer[])
+    ), changed as (
+      select from judged full join present using (id, uuid)
+      where present.id is null or judged.id is null or judged.parent_id is distinct from present.parent_id
+    )`;
+}
+
+/** What the row of a provider must still contain besides its UUID. A field that is absent is not compared. */
+type SeenProvider = { readonly name?: string; readonly parentUuid: string | null };
+
+/** The row of a provider that a change was judged by. */
+export type JudgedRow = {
+  readonly id: number;
+  /** The UUID that the request names: other programs may give the provider another one. */
+  readonly uuid: string;
+  /** The run of the server that the id was read from (db/engine/server_run.ts). Without it, it is not checked. */
+  readonly serverRun?: string | undefined;
+  /** What the row must still contain; without it, its content is not checked. */
+  readonly seen?: SeenProvider | undefined;
+};
+
+/** Whether `resource_providers p`, found by the id, is the row that was judged, with the content that was seen. */
+export const isAsJudged = ({ uuid, serverRun, seen }: Omit<JudgedRow, 'id'>): RawBuilder<boolean> =>
+  sql`(p.uuid = ${uuid}::text and ${isOnRun(serverRun)} ${seen === undefined ? sql`` : sql`and ${isAsSeen(seen)}`})`;
+
+const isAsSeen = ({ name, parentUuid }: SeenProvider): RawBuilder<boolean> => sql`
+        (select parent.uuid from resource_providers parent where parent.id = p.parent_provider_id) is not distinct from ${parentUuid}::text
+        ${name === undefined ? sql`` : sql`and coalesce(p.name, '') = ${name}::text`}`;
+
+/**
+ * The outcome of a change of a provider. `changed`: nothing was done, since the provider is no longer as it was judged.
+ */
+export type ChangeOutcome = 'done' | 'changed' | 'name taken';
+
+/**
+ * The outcome of a change that may give a provider a name.
+ *
+ * @param change resolves to whether it was done. A deadlock or a serialization failure counts as `changed`: nothing was
+ *   done, and another transaction has changed the rows that it was judged by.
+ */
+export async function changeOutcome(change: Promise<boolean>): Promise<ChangeOutcome> {
+  try {
+    return (await change) ? 'done' : 'changed';
+  } catch (error) {
+    const kind = failureKind(error);
+    if (kind === 'taken') return 'name taken';
+    if (kind === 'lost race') return 'changed';
+    throw error;
+  }
 }

@@ -1,7 +1,7 @@
 import type { RawBuilder } from 'kysely';
 import type { Database } from '../../engine/connect.ts';
 import type { LockWait } from '../../engine/slow_lane.ts';
-import { lockProviders, lockProvidersFirst } from '../lock_providers.ts';
+import { lockProviders, lockProvidersFirst } from '../locked_rows.ts';
 import { createChildren, createRoots, type NewChild, type NewProvider } from './create_providers.ts';
 import { type GuardedAggregates, setAggregates, setLastAggregates, type WantedAggregates } from './set_aggregates.ts';
 import { setTraits, type WantedTraits } from './set_traits.ts';

@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
 import { utcNow } from '../../engine/utc_now.ts';
-import { numbered } from '../numbered_rows.ts';
+import { numbered } from '../rows.ts';
 import { type PartTags, providerTagsAreWritten, writtenTags } from '../written_tags.ts';
 import { askedWrites, type JudgedProvider, raisedGenerations } from './judged_provider.ts';
 

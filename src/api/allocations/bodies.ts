@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import { maxInteger } from '../../placement/inventory.ts';
+import { classNamePattern, maxInteger } from '../../placement/inventory.ts';
 import {
   boolean,
   integer,
@@ -13,7 +13,6 @@ import {
 } from '../../rest/json_schema.ts';
 import { since } from '../../rest/microversions.ts';
 import { echoedTag } from '../answer_headers.ts';
-import { classNamePattern } from '../resource_providers/inventory_bodies.ts';
 
 /** Keys that should be UUIDs; only their length and characters are checked, as in upstream. */
 export const uuidKeyPattern = /^[0-9a-fA-F-]{36}$/;

@@ -1,6 +1,7 @@
-import type { ProviderAllocationRow } from '../../../db/statements/claims/read_provider_allocations.ts';
+import type { ProviderAllocationRow } from '../../../db/statements/claims/read_allocations.ts';
+import { noSuchProvider, notFound } from '../../request/errors.ts';
+import { atOnce, type Pieces, type Turns } from '../../request/turns.ts';
 import type { Answer, ApiRequest, Endpoint } from '../../rest/endpoint.ts';
-import { noSuchProvider, notFound } from '../../rest/errors.ts';
 import type { ChunkMaker } from '../../rest/json_body.ts';
 import {
   few,
@@ -12,7 +13,6 @@ import {
   writeList,
 } from '../../rest/made_in_turns.ts';
 import { since } from '../../rest/microversions.ts';
-import { atOnce, type Pieces, type Turns } from '../../rest/pieces.ts';
 import { numbersAsWritten } from '../../rest/python_numbers.ts';
 import { changesToken, newest } from '../answer_headers.ts';
 import { generationOfRow, goesOn } from '../consumers/content.ts';

@@ -2,15 +2,15 @@ import type { Fleet } from '../../fleet/model/fleet.ts';
 import { nameOf } from '../../fleet/model/names.ts';
 import { findingsOf, type Provider, treeOf } from '../../fleet/model/provider.ts';
 import { capacity } from '../../placement/inventory.ts';
+import { roundsPerLook, type Turns } from '../../request/turns.ts';
 import type { ChunkMaker } from '../../rest/json_body.ts';
+import { jsonWriter, separator } from '../../rest/json_writer.ts';
 import { since } from '../../rest/microversions.ts';
-import { roundsPerLook, type Turns } from '../../rest/pieces.ts';
 import { exactNumber } from '../../rest/python_numbers.ts';
 import { type Candidate, takenByProvider } from '../../search/candidate.ts';
 import type { CandidateRequest } from '../../search/request.ts';
 import { asciiJson } from '../../text/strings.ts';
-import { jsonWriter, separator } from './json_writer.ts';
-import { candidatePatterns } from './patterns.ts';
+import { type CandidateForm, candidatePatterns } from './patterns.ts';
 
 /** After so many candidates or trees the turns are asked, some 0.5 ms; a pause costs more, as others then write in memory of their own. */
 const candidatesPerQuestion = 256;
@@ -105,9 +105,6 @@ export function* candidatesJson(
   json.text('}}');
   yield json.take();
 }
-
-/** How a candidate is written: pieces of ASCII text, and the providers whose UUIDs stand between them. */
-export type CandidateForm = (candidate: Candidate) => readonly (string | Provider)[];
 
 /** How candidates are written at a microversion. */
 function candidateForm(names: Pick<Fleet, 'classes'>, version: number): CandidateForm {

@@ -3,11 +3,12 @@ import { type ConsumerState, readConsumers } from '../../../db/statements/claims
 import { haveTheSame } from '../../claims/write_batch.ts';
 import type { Fleet } from '../../fleet/model/fleet.ts';
 import { normalUuid } from '../../placement/uuid.ts';
+import { badRequest } from '../../request/errors.ts';
+import { changedTooMuch, inPieces, mostWorkMs } from '../../request/turns.ts';
 import type { Answer, ApiRequest, Endpoint } from '../../rest/endpoint.ts';
-import { badRequest } from '../../rest/errors.ts';
 import { jsonBody } from '../../rest/json_body.ts';
+import { takeBackMemory } from '../../rest/json_writer.ts';
 import { since } from '../../rest/microversions.ts';
-import { changedTooMuch, inPieces, mostWorkMs } from '../../rest/pieces.ts';
 import { type AllowedTrees, allowedTreesOf, allTrees, heldTrees } from '../../search/allowed_trees.ts';
 import type { Candidate } from '../../search/candidate.ts';
 import type { CandidateRequest } from '../../search/request.ts';
@@ -16,7 +17,6 @@ import { untilDone } from '../../writes/until_done.ts';
 import { changesToken } from '../answer_headers.ts';
 import type { Dependencies } from '../dependencies.ts';
 import { candidatesJson } from './answer.ts';
-import { takeBackMemory } from './json_writer.ts';
 import { parseCandidateRequest } from './query.ts';
 
 // Routes

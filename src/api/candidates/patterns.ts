@@ -1,8 +1,7 @@
 import type { Provider } from '../../fleet/model/provider.ts';
+import { separator } from '../../rest/json_writer.ts';
 import type { Candidate } from '../../search/candidate.ts';
 import { Cache } from '../../text/cache.ts';
-import type { CandidateForm } from './answer.ts';
-import { separator } from './json_writer.ts';
 
 /**
  * The text of candidates that distribute their groups among providers in the same way. They differ only by UUIDs, so
@@ -147,3 +146,6 @@ function newPattern(form: CandidateForm, candidate: Candidate): Pattern {
     })),
   };
 }
+
+/** How a candidate is written: pieces of ASCII text, and the providers whose UUIDs stand between them. */
+export type CandidateForm = (candidate: Candidate) => readonly (string | Provider)[];

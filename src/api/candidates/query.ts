@@ -1,6 +1,6 @@
 import * as v from 'valibot';
 import { isUuidLike, normalUuid } from '../../placement/uuid.ts';
-import { badRequest, errorCodes } from '../../rest/errors.ts';
+import { badRequest, errorCodes } from '../../request/errors.ts';
 import { keyed, object, oneOf, text } from '../../rest/json_schema.ts';
 import { since } from '../../rest/microversions.ts';
 import {

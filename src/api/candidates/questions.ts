@@ -1,15 +1,15 @@
 import * as v from 'valibot';
 import type { Fleet } from '../../fleet/model/fleet.ts';
 import type { Provider } from '../../fleet/model/provider.ts';
+import { badRequest, noSuchProvider, notFound } from '../../request/errors.ts';
+import { inPiecesOfOneMoment, mostWorkMs } from '../../request/turns.ts';
 import type { Answer, ApiRequest, Endpoint } from '../../rest/endpoint.ts';
-import { badRequest, noSuchProvider, notFound } from '../../rest/errors.ts';
 import { uuidText } from '../../rest/json_schema.ts';
 import { since } from '../../rest/microversions.ts';
-import { inPiecesOfOneMoment, mostWorkMs } from '../../rest/pieces.ts';
 import { exactNumber } from '../../rest/python_numbers.ts';
 import { type Query, queryOf } from '../../rest/query_string.ts';
 import { checkQuery, integerParameter, refuseRepeated } from '../../rest/schema_check.ts';
-import { type Condition, conditionsOf, requestWith } from '../../search/conditions.ts';
+import { type Condition, requestWith } from '../../search/conditions.ts';
 import { countPlacements } from '../../search/count/count.ts';
 import type { ConditionFigures, Explanation } from '../../search/explanation/explain.ts';
 import type { Unmet } from '../../search/explanation/nearest.ts';
@@ -17,6 +17,7 @@ import type { CandidateRequest } from '../../search/request.ts';
 import { requireKnownNames, resolveOrder } from '../../search/resolve.ts';
 import type { Dependencies } from '../dependencies.ts';
 import { findInAnySpelling } from '../resource_providers/provider.ts';
+import { conditionsOf } from './conditions.ts';
 import { parseCandidateRequest, type QueryParameters, queryParameters } from './query.ts';
 
 /*

@@ -1,4 +1,4 @@
-import { ApiError } from '../../rest/errors.ts';
+import { ApiError } from '../../request/errors.ts';
 import { placementService } from '../../rest/microversions.ts';
 import { parseQuery } from '../../rest/query_string.ts';
 import type { CandidateRequest } from '../../search/request.ts';

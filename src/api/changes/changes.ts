@@ -3,14 +3,14 @@ import { allParts } from '../../../db/fleet/changed_parts.ts';
 import { bitsOf, type Part, partNames } from '../../fleet/follow/change_set.ts';
 import { type FollowerPlace, mostEntries, type Told } from '../../fleet/follow/followers.ts';
 import { type Position, readToken, tokenOf } from '../../fleet/follow/position.ts';
+import { ApiError, badRequest, errorCodes } from '../../request/errors.ts';
 import type { Answer, ApiRequest, Endpoint } from '../../rest/endpoint.ts';
-import { ApiError, badRequest, errorCodes } from '../../rest/errors.ts';
 import { object, text } from '../../rest/json_schema.ts';
 import { since } from '../../rest/microversions.ts';
 import { checkQuery, refuseRepeated } from '../../rest/schema_check.ts';
 import { failed } from '../../rest/schema_complaint.ts';
 import type { Dependencies } from '../dependencies.ts';
-import { streamEvents } from './events.ts';
+import { beatMs, followerRights, msLeft, streamEvents } from './events.ts';
 
 // Routes
 
@@ -174,31 +174,3 @@ function answerOf({ changes, position }: Told, bits: number): Answer {
   const body = new TextEncoder().encode(`{"changes": ${changes.text(bits)}, "next": "${tokenOf(position)}"}`);
   return { status: 200, body, lastModified: null };
 }
-
-/** How often it is checked whether a client may still follow, in milliseconds. */
-export const beatMs = 15_000;
-
-/**
- * Checks whether the client of a request may still follow changes: whether its token is still valid, and the policy still allows it. A check
- * that Keystone has not answered is waited for.
- *
- * @param onRefused called with the ApiError 401 or 403 once it may not
- * @returns the check, to be called at each beat
- */
-export function followerRights({ requireStill }: ApiRequest, onRefused: (error: unknown) => void): () => void {
-  let isChecking = false;
-  return () => {
-    if (isChecking) return;
-    isChecking = true;
-    requireStill('placement:changes:list')
-      .catch(onRefused)
-      .finally(() => {
-        isChecking = false;
-      });
-  };
-}
-
-/** For how many milliseconds a token is valid at most, if Keystone cannot be asked. */
-export const msLeft = ({
-  identity: { expiresAtMs = Number.POSITIVE_INFINITY },
-}: Pick<ApiRequest, 'identity'>): number => Math.max(0, expiresAtMs - Date.now());

@@ -1,9 +1,8 @@
 import type { ChangeSet } from '../../fleet/follow/change_set.ts';
 import type { FollowerPlace, Told } from '../../fleet/follow/followers.ts';
 import { tokenOf } from '../../fleet/follow/position.ts';
+import { ApiError, errorCodes } from '../../request/errors.ts';
 import type { ApiRequest } from '../../rest/endpoint.ts';
-import { ApiError, errorCodes } from '../../rest/errors.ts';
-import { beatMs, followerRights, msLeft } from './changes.ts';
 
 /** What a stream of changes works with. */
 export type EventStream = {
@@ -115,3 +114,31 @@ const refusalOf = (error: unknown): Refusal =>
 
 const errorEvent = ({ status, code }: Refusal) =>
   encoder.encode(`event: error\ndata: ${JSON.stringify({ status, code })}\n\n`);
+
+/** How often it is checked whether a client may still follow, in milliseconds. */
+export const beatMs = 15_000;
+
+/**
+ * Checks whether the client of a request may still follow changes: whether its token is still valid, and the policy still allows it. A check
+ * that Keystone has not answered is waited for.
+ *
+ * @param onRefused called with the ApiError 401 or 403 once it may not
+ * @returns the check, to be called at each beat
+ */
+export function followerRights({ requireStill }: ApiRequest, onRefused: (error: unknown) => void): () => void {
+  let isChecking = false;
+  return () => {
+    if (isChecking) return;
+    isChecking = true;
+    requireStill('placement:changes:list')
+      .catch(onRefused)
+      .finally(() => {
+        isChecking = false;
+      });
+  };
+}
+
+/** For how many milliseconds a token is valid at most, if Keystone cannot be asked. */
+export const msLeft = ({
+  identity: { expiresAtMs = Number.POSITIVE_INFINITY },
+}: Pick<ApiRequest, 'identity'>): number => Math.max(0, expiresAtMs - Date.now());

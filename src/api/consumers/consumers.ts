@@ -3,26 +3,28 @@ import type { Database } from '../../../db/engine/connect.ts';
 import { repeatLostRaces } from '../../../db/engine/lost_race.ts';
 import { isStorable } from '../../../db/engine/storable.ts';
 import type { ConsumerAllocationRow } from '../../../db/statements/claims/read_allocations.ts';
-import { completeConsumer } from '../../../db/statements/consumers/complete_consumer.ts';
-import type { ConsumerRow } from '../../../db/statements/consumers/consumer_row.ts';
-import type { ConsumerOwner, ConsumerWritten } from '../../../db/statements/consumers/consumer_write.ts';
+import { type ConsumerRow, readConsumer } from '../../../db/statements/consumers/consumer_row.ts';
+import {
+  type ConsumerOwner,
+  type ConsumerWritten,
+  completeConsumer,
+  updateConsumer,
+} from '../../../db/statements/consumers/consumer_write.ts';
 import {
   type ConsumerQuery,
   listConsumers,
   listConsumersOfTree,
 } from '../../../db/statements/consumers/list_consumers.ts';
-import { readConsumer } from '../../../db/statements/consumers/read_consumer.ts';
-import { updateConsumer } from '../../../db/statements/consumers/update_consumer.ts';
-import type { JudgedNode } from '../../../db/statements/providers/judged_tree.ts';
+import type { JudgedNode } from '../../../db/statements/providers/judged_provider.ts';
 import type { Fleet } from '../../fleet/model/fleet.ts';
 import { type Provider, treeOf } from '../../fleet/model/provider.ts';
 import { allocationsTag, unknownType } from '../../placement/entity_tag.ts';
 import { isSameUuid, isUuidLike, normalUuid } from '../../placement/uuid.ts';
+import { badRequest, conflict, errorCodes, noSuchProvider, notFound } from '../../request/errors.ts';
+import { changedTooMuch } from '../../request/turns.ts';
 import type { Answer, ApiRequest, Endpoint, PolicyTarget } from '../../rest/endpoint.ts';
-import { badRequest, conflict, errorCodes, noSuchProvider, notFound } from '../../rest/errors.ts';
 import { integerOrNull, list as listOf, object, text, time, uuidText } from '../../rest/json_schema.ts';
 import { since } from '../../rest/microversions.ts';
-import { changedTooMuch } from '../../rest/pieces.ts';
 import { checkQuery, refuseRepeated } from '../../rest/schema_check.ts';
 import { bySince } from '../../rest/versions.ts';
 import { untilDone } from '../../writes/until_done.ts';

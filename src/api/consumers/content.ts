@@ -3,8 +3,8 @@ import type { ConsumerAllocationRow } from '../../../db/statements/claims/read_a
 import type { Config } from '../../config/config.ts';
 import { type ConsumerGenerations, shownGeneration } from '../../placement/consumer_generation.ts';
 import { amountsByProvider, type ConsumerContent } from '../../placement/entity_tag.ts';
+import { badRequest } from '../../request/errors.ts';
 import type { ApiRequest } from '../../rest/endpoint.ts';
-import { badRequest } from '../../rest/errors.ts';
 import { since } from '../../rest/microversions.ts';
 import type { ConsumerBody } from '../allocations/bodies.ts';
 

@@ -1,8 +1,8 @@
 import * as v from 'valibot';
 import { repeatLostRaces } from '../../../db/engine/lost_race.ts';
 import { setTerm } from '../../../db/statements/consumers/set_term.ts';
+import { conflict } from '../../request/errors.ts';
 import type { Answer, ApiRequest, Endpoint } from '../../rest/endpoint.ts';
-import { conflict } from '../../rest/errors.ts';
 import { integerOrNull, object } from '../../rest/json_schema.ts';
 import { since } from '../../rest/microversions.ts';
 import { checkQuery } from '../../rest/schema_check.ts';

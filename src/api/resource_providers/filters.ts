@@ -8,10 +8,10 @@ import {
 } from '../../fleet/model/filters.ts';
 import type { Fleet } from '../../fleet/model/fleet.ts';
 import { type Provider, treeOf } from '../../fleet/model/provider.ts';
-import { badRequest } from '../../rest/errors.ts';
+import { badRequest } from '../../request/errors.ts';
+import { mostWorkMs, type Pieces, type TooWide, type Turns } from '../../request/turns.ts';
 import { dashedUuidText, object, text } from '../../rest/json_schema.ts';
 import { since } from '../../rest/microversions.ts';
-import { mostWorkMs, type Pieces, type TooWide, type Turns } from '../../rest/pieces.ts';
 import { parseMemberOf, parseRequired, parseResources, type Query } from '../../rest/query_string.ts';
 import { checkQuery } from '../../rest/schema_check.ts';
 import { bySince } from '../../rest/versions.ts';

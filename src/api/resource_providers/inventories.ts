@@ -3,7 +3,7 @@ import { inventoriesTagOf, inventoryTagOf } from '../../fleet/model/entity_tags.
 import type { Fleet } from '../../fleet/model/fleet.ts';
 import { nameOf } from '../../fleet/model/names.ts';
 import { type Inventory, inventoryOf, type Provider } from '../../fleet/model/provider.ts';
-import type { Answer, ApiRequest, Endpoint } from '../../rest/endpoint.ts';
+import { classNamePattern } from '../../placement/inventory.ts';
 import {
   badRequest,
   concurrentlyUpdated,
@@ -13,7 +13,8 @@ import {
   noSuchClass,
   notFound,
   notFoundWithoutVary,
-} from '../../rest/errors.ts';
+} from '../../request/errors.ts';
+import type { Answer, ApiRequest, Endpoint } from '../../rest/endpoint.ts';
 import { integer, object, text } from '../../rest/json_schema.ts';
 import { since } from '../../rest/microversions.ts';
 import { bySince } from '../../rest/versions.ts';
@@ -24,7 +25,6 @@ import type { Dependencies } from '../dependencies.ts';
 import {
   asWritten,
   checkCapacity,
-  classNamePattern,
   inventoryEntries,
   inventoryFields,
   listAnswer,

@@ -4,17 +4,21 @@ import { inventoriesTagOf, inventoryTagOf } from '../../fleet/model/entity_tags.
 import type { Fleet } from '../../fleet/model/fleet.ts';
 import { nameOf } from '../../fleet/model/names.ts';
 import { byClass, type FieldsOfClass, type Inventory, inventoryOf, type Provider } from '../../fleet/model/provider.ts';
-import { capacity, type InventoryFields, inventoryDefaults, maxInteger, maxRatio } from '../../placement/inventory.ts';
+import {
+  capacity,
+  classNamePattern,
+  type InventoryFields,
+  inventoryDefaults,
+  maxInteger,
+  maxRatio,
+} from '../../placement/inventory.ts';
+import type { ApiError } from '../../request/errors.ts';
 import type { Answer, ApiRequest } from '../../rest/endpoint.ts';
-import type { ApiError } from '../../rest/errors.ts';
 import { integer, keyed, number, object } from '../../rest/json_schema.ts';
 import { since } from '../../rest/microversions.ts';
 import { floatJson } from '../../rest/python_numbers.ts';
 import type { WrittenNumbers } from '../allocations/of_provider.ts';
 import { echoedTag, newest, tagged } from '../answer_headers.ts';
-
-/** The names that resource classes may have. */
-export const classNamePattern = /^[A-Z0-9_]+$/;
 
 const positive = integer({ minimum: 1, maximum: maxInteger });
 

@@ -1,8 +1,8 @@
-import type { JudgedNode } from '../../../db/statements/providers/judged_tree.ts';
+import type { JudgedNode } from '../../../db/statements/providers/judged_provider.ts';
 import type { Fleet } from '../../fleet/model/fleet.ts';
 import type { Provider } from '../../fleet/model/provider.ts';
 import { isUuidLike, normalUuid } from '../../placement/uuid.ts';
-import { noSuchProvider, notFound, notFoundWithoutVary } from '../../rest/errors.ts';
+import { noSuchProvider, notFound, notFoundWithoutVary } from '../../request/errors.ts';
 
 /** @throws ApiError 404 where there is no provider of this UUID, which must be spelt as it is stored. */
 export function findProvider(fleet: Fleet, uuid: string): Provider {

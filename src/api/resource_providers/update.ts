@@ -1,11 +1,10 @@
-import { moveProvider } from '../../../db/statements/providers/move_provider.ts';
-import { renameProvider } from '../../../db/statements/providers/rename_provider.ts';
-import type { JudgedRow } from '../../../db/statements/providers/seen_provider.ts';
+import type { JudgedRow } from '../../../db/statements/providers/judged_provider.ts';
+import { moveProvider, renameProvider } from '../../../db/statements/providers/update_provider.ts';
 import { providerTagOf } from '../../fleet/model/entity_tags.ts';
 import type { Fleet } from '../../fleet/model/fleet.ts';
 import { type Provider, subtreeOf, treeOf } from '../../fleet/model/provider.ts';
+import { badRequest, conflict, errorCodes } from '../../request/errors.ts';
 import type { ApiRequest } from '../../rest/endpoint.ts';
-import { badRequest, conflict, errorCodes } from '../../rest/errors.ts';
 import { since } from '../../rest/microversions.ts';
 import { untilDone } from '../../writes/until_done.ts';
 import { requireMatch } from '../answer_headers.ts';

@@ -1,7 +1,6 @@
 import type { Database } from '../../../db/engine/connect.ts';
 import { repeatLostRaces } from '../../../db/engine/lost_race.ts';
-import type { ChangedParts } from '../../../db/fleet/changed_parts.ts';
-import { readChangedParts } from '../../../db/fleet/changed_parts_since.ts';
+import { type ChangedParts, readChangedParts } from '../../../db/fleet/changed_parts.ts';
 import { openFairPlaces } from '../../queue/fair_places.ts';
 import type { FleetKeeper } from '../keep/keeper.ts';
 import { type ChangeSet, changeSetOf } from './change_set.ts';

@@ -1,6 +1,6 @@
 import { Cache } from '../../text/cache.ts';
-import { freeOf, type Provider, treeOf } from '../model/provider.ts';
-import { nowhere, type Places } from '../model/providers_by_id.ts';
+import { freeOf, nowhere, type Provider, treeOf } from '../model/provider.ts';
+import type { Places } from '../model/providers_by_id.ts';
 import { type Block, doubt, firstFailing, sortPlaces } from './sorted_places.ts';
 import type { Demand } from './tree_room.ts';
 

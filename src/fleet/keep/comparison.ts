@@ -3,7 +3,7 @@ import type { Logger } from 'pino';
 import { inBackground, rest } from '../../../db/engine/background.ts';
 import type { Database } from '../../../db/engine/connect.ts';
 import { repeatLostRaces } from '../../../db/engine/lost_race.ts';
-import { forgetTags, noteUnlogged } from '../../../db/fleet/note_unlogged.ts';
+import { forgetTags, noteUnlogged } from '../../../db/fleet/log_position.ts';
 import { readUnchanged, readUnchangedNames } from '../../../db/fleet/read_unchanged.ts';
 import type { FleetPage, Ids, ProviderRow } from '../../../db/fleet/rows.ts';
 import { type Reported, reporting } from '../../log/outages.ts';

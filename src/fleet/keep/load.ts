@@ -1,12 +1,12 @@
 import { sql, type Transaction } from 'kysely';
 import type { Database } from '../../../db/engine/connect.ts';
 import { type Moment, readMoment } from '../../../db/fleet/change_log.ts';
-import { didMostChange, readChangedIds, readNames } from '../../../db/fleet/changed_ids.ts';
+import { didMostChange, readChangedIds, readNames } from '../../../db/fleet/changed_parts.ts';
 import { type LogState, readLogState } from '../../../db/fleet/log_position.ts';
 import { readPages, usualPage } from '../../../db/fleet/pages.ts';
 import type { Changes } from '../../../db/fleet/read_changes.ts';
 import { type Ids, selectClassNames, selectTraitNames } from '../../../db/fleet/rows.ts';
-import type { Tables } from '../../../db/schema/tables.ts';
+import type { Tables } from '../../../db/tables.ts';
 import { buildFleet, type LivingFleet } from '../model/fleet.ts';
 import type { HeldMoments } from '../model/held_moments.ts';
 

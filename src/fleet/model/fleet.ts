@@ -9,8 +9,8 @@ import { createUuidOrder, type UuidOrder } from '../index/uuid_order.ts';
 import { createHeldMoments, type HeldMoment, type HeldMoments } from './held_moments.ts';
 import { type Names, namesOf } from './names.ts';
 import { type ProviderParts, partsReader } from './parts.ts';
-import { blankProvider, type Inventory, type Provider } from './provider.ts';
-import { createPlaces, createProvidersById, nowhere, type ProvidersById } from './providers_by_id.ts';
+import { blankProvider, type Inventory, nowhere, type Provider } from './provider.ts';
+import { createPlaces, createProvidersById, type ProvidersById } from './providers_by_id.ts';
 import { linkTrees, replaceTree } from './trees.ts';
 
 /** All providers of the deployment, in memory, as one snapshot of the database shows them. */

@@ -1,5 +1,4 @@
 import { capacity, type InventoryFields, type JudgedFields } from '../../placement/inventory.ts';
-import { nowhere } from './providers_by_id.ts';
 
 /** The fields of an inventory, and its resource class. */
 export type FieldsOfClass = InventoryFields & { readonly classId: number };
@@ -147,3 +146,6 @@ export function subtreeOf(provider: Provider): Provider[] {
   }
   return found;
 }
+
+/** The place of a provider that is not in a fleet. */
+export const nowhere = -1;

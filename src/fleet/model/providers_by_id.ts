@@ -1,4 +1,4 @@
-import type { Provider } from './provider.ts';
+import { nowhere, type Provider } from './provider.ts';
 
 /** The providers of a fleet by id. */
 export type ProvidersById = {
@@ -78,6 +78,3 @@ export function createPlaces(): Places {
     },
   };
 }
-
-/** The place of a provider that is not in a fleet. */
-export const nowhere = -1;

@@ -1,7 +1,7 @@
 import type { ProviderRow } from '../../../db/fleet/rows.ts';
-import type { Fleet } from './fleet.ts';
-import { blankProvider, type Inventory, type Provider, subtreeOf, treeOf } from './provider.ts';
-import { type LivingProvidersById, nowhere, type Places, type ProvidersById } from './providers_by_id.ts';
+import type { Postings } from '../index/postings.ts';
+import { blankProvider, type Inventory, nowhere, type Provider, subtreeOf, treeOf } from './provider.ts';
+import type { LivingProvidersById, Places, ProvidersById } from './providers_by_id.ts';
 
 /**
  * Updates parents, children, roots and trees after some providers were added, removed or got another parent. Only their
@@ -92,7 +92,10 @@ function headsOfLoops(nodes: ReadonlySet<Provider>): ReadonlySet<Provider> {
 }
 
 /** All that has the providers of a fleet. (A list by the index or the place of a provider need not know of its copy.) */
-type Indexes = Pick<Fleet, 'withClass' | 'withTrait' | 'inAggregate'> & {
+type Indexes = {
+  readonly withClass: Postings<number>;
+  readonly withTrait: Postings<number>;
+  readonly inAggregate: Postings<string>;
   readonly byId: LivingProvidersById;
   readonly byUuid: Map<string, Provider>;
   readonly byName: Map<string, Provider>;

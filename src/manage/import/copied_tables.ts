@@ -1,4 +1,4 @@
-import type { Tables } from '../../../db/schema/tables.ts';
+import type { Tables } from '../../../db/tables.ts';
 
 /** The kind of a column's values. It decides how the column is read, written and compared. UUIDs are copied in small letters. */
 export type ColumnKind = 'integer' | 'text' | 'uuid' | 'ratio' | 'time';

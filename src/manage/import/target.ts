@@ -3,7 +3,7 @@ import type { Database } from '../../../db/engine/connect.ts';
 import { standardResourceClasses } from '../../../db/schema/standard_resource_classes.ts';
 import { standardTraits } from '../../../db/schema/standard_traits.ts';
 import { recordCopied } from '../../../db/schema/unfinished_import.ts';
-import { insertRows } from '../../../db/statements/insert_rows.ts';
+import { insertRows } from '../../../db/statements/rows.ts';
 import { messageOf } from '../../text/print.ts';
 import { type ColumnKind, type CopiedTable, copiedTables } from './copied_tables.ts';
 import { countRows, type Page, type RowKey, readPages } from './read_pages.ts';

@@ -1,6 +1,6 @@
 import { type Kysely, sql } from 'kysely';
-import type { Tables } from '../../../db/schema/tables.ts';
 import { lockNames, type PresentProvider, readPresent } from '../../../db/statements/load/read_beside.ts';
+import type { Tables } from '../../../db/tables.ts';
 import { aggregatesTag, inventoriesTag, providerTag, traitsTag } from '../../placement/entity_tag.ts';
 import type { FileProvider, Problem } from './provider_line.ts';
 

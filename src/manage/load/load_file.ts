@@ -4,7 +4,6 @@ import type { Database } from '../../../db/engine/connect.ts';
 import { failureKind } from '../../../db/engine/failure_kind.ts';
 import { withFreeIds } from '../../../db/engine/taken_ids.ts';
 import { analyzeTables } from '../../../db/schema/analyze_tables.ts';
-import type { Tables } from '../../../db/schema/tables.ts';
 import {
   ensureAggregates,
   type InventoryToInsert,
@@ -17,6 +16,7 @@ import {
 } from '../../../db/statements/load/insert_providers.ts';
 import { takeProviderIds } from '../../../db/statements/load/read_beside.ts';
 import { providerTagsAreWritten } from '../../../db/statements/written_tags.ts';
+import type { Tables } from '../../../db/tables.ts';
 import { inventoryTag } from '../../placement/entity_tag.ts';
 import { decodeUtf8 } from '../../text/strings.ts';
 import { type JudgedPart, judgePart, tagsOf } from './judge_part.ts';

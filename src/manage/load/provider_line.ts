@@ -1,9 +1,9 @@
 import * as v from 'valibot';
 import { aggregateUuid } from '../../api/resource_providers/aggregates.ts';
-import { classNamePattern, inventoryEntries, inventoryFields } from '../../api/resource_providers/inventory_bodies.ts';
-import { capacity, type InventoryFields } from '../../placement/inventory.ts';
+import { inventoryEntries, inventoryFields } from '../../api/resource_providers/inventory_bodies.ts';
+import { capacity, classNamePattern, type InventoryFields } from '../../placement/inventory.ts';
 import { normalUuid } from '../../placement/uuid.ts';
-import { ApiError } from '../../rest/errors.ts';
+import { ApiError } from '../../request/errors.ts';
 import { keyed, list, object, text, uuidText } from '../../rest/json_schema.ts';
 import { checkValue } from '../../rest/schema_check.ts';
 import { messageOf } from '../../text/print.ts';

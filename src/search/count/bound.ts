@@ -1,10 +1,11 @@
 import { type Provider, treeSize } from '../../fleet/model/provider.ts';
-import type { Pieces, Turns } from '../../rest/pieces.ts';
+import type { Pieces, Turns } from '../../request/turns.ts';
 import { granularProviders, optionsByClass } from '../options.ts';
+import { greatestCommonDivisor } from '../order.ts';
 import { overspends, type Work } from '../request.ts';
 import type { ResolvedGroup, ResolvedRequest } from '../resolve.ts';
 import type { Sharing } from '../sharing.ts';
-import { greatestCommonDivisor, roomAt, timesAt, timesOfGroup } from './tree_count.ts';
+import { roomAt, timesAt, timesOfGroup } from './room.ts';
 
 /**
  * An upper bound for how many consumers can be placed at some anchors. It follows from what the providers have that

@@ -1,7 +1,7 @@
 import type { Fleet } from '../../fleet/model/fleet.ts';
 import type { Overlay } from '../../fleet/model/overlay.ts';
 import { type Provider, treeOf, treeSize } from '../../fleet/model/provider.ts';
-import type { Pieces, Turns } from '../../rest/pieces.ts';
+import type { Pieces, Turns } from '../../request/turns.ts';
 import { anchorsFor } from '../anchors.ts';
 import { granularProviders } from '../options.ts';
 import { byName, keepBest } from '../order.ts';
@@ -10,7 +10,8 @@ import { type ResolvedRequest, resolveVariant } from '../resolve.ts';
 import { type Sharing, sharingIn } from '../sharing.ts';
 import { mostAt } from './bound.ts';
 import type { Bounded } from './pairing.ts';
-import { type Filling, inOverlay, mostOneByOne, type TreeCounter, timesOfGroup, treeCounter } from './tree_count.ts';
+import { timesOfGroup } from './room.ts';
+import { type Filling, inOverlay, mostOneByOne, type TreeCounter, treeCounter } from './tree_count.ts';
 
 /** How many consumers, each with what a query asks for, can be placed at the same time. */
 export type PlacementCount = {

@@ -1,8 +1,7 @@
 import { hasAnyTrait } from '../../fleet/model/filters.ts';
 import { type Amount, type Overlay, openOverlay } from '../../fleet/model/overlay.ts';
-import { inventoryOf, type Provider, treeSize } from '../../fleet/model/provider.ts';
-import { capacity } from '../../placement/inventory.ts';
-import { type Pieces, roundsPerLook, type Turns } from '../../rest/pieces.ts';
+import { type Provider, treeSize } from '../../fleet/model/provider.ts';
+import { type Pieces, roundsPerLook, type Turns } from '../../request/turns.ts';
 import { type Candidate, takenByProvider } from '../candidate.ts';
 import { candidatesOf } from '../combinations.ts';
 import { choiceAlone, granularProviders, isAlone, optionsByClass } from '../options.ts';
@@ -11,26 +10,7 @@ import type { ResolvedGroup, ResolvedRequest } from '../resolve.ts';
 import type { Sharing } from '../sharing.ts';
 import { mostAt } from './bound.ts';
 import { type Bounded, mostTeams } from './pairing.ts';
-
-/** The largest whole number that divides both; `a` if `b` is 0. */
-export const greatestCommonDivisor = (a: number, b: number): number => (b === 0 ? a : greatestCommonDivisor(b, a % b));
-
-/** What a provider has free of a class; 0 if more is used than its capacity. */
-export function roomAt(provider: Provider, classId: number): number {
-  const inventory = inventoryOf(provider, classId);
-  return inventory === undefined ? 0 : Math.max(0, capacity(inventory.fields) - inventory.used);
-}
-
-/** How many consumers can each take this amount of a provider at the same time. */
-export const timesAt = (provider: Provider, classId: number, amount: number): number =>
-  Math.floor(roomAt(provider, classId) / amount);
-
-/** How many consumers can each take all that a group asks for, of a provider that satisfies the group. */
-export function timesOfGroup(provider: Provider, { resources }: ResolvedGroup): number {
-  let times = Number.POSITIVE_INFINITY;
-  for (const { classId, amount } of resources) times = Math.min(times, timesAt(provider, classId, amount));
-  return times;
-}
+import { timesAt, timesOfGroup } from './room.ts';
 
 /** What one consumer takes with a candidate. If several groups take the same class of one provider, their sum. */
 function takesOf(candidate: Candidate): readonly Amount[] {

@@ -1,7 +1,7 @@
 import type { Fleet } from '../../fleet/model/fleet.ts';
 import { inventoryOf, type Provider, treeOf, treeSize } from '../../fleet/model/provider.ts';
 import { capacity } from '../../placement/inventory.ts';
-import { type Pieces, roundsPerLook, type Turns } from '../../rest/pieces.ts';
+import { type Pieces, roundsPerLook, type Turns } from '../../request/turns.ts';
 import { type Condition, type ResourceCondition, requestWith } from '../conditions.ts';
 import { overspends } from '../request.ts';
 import { type KnownNames, type ResolvedRequest, resolveVariant } from '../resolve.ts';

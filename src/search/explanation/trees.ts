@@ -1,6 +1,6 @@
 import { satisfiesTraits } from '../../fleet/model/filters.ts';
 import { type Provider, treeSize } from '../../fleet/model/provider.ts';
-import { type Pieces, roundsPerLook, type Turns } from '../../rest/pieces.ts';
+import { type Pieces, roundsPerLook, type Turns } from '../../request/turns.ts';
 import { type CandidatesAt, candidatesOf } from '../combinations.ts';
 import { type Condition, conditionsWithout, losesItsGroup, requestWith } from '../conditions.ts';
 import { isAlone } from '../options.ts';

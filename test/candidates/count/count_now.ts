@@ -1,5 +1,5 @@
 import type { Fleet } from '../../../src/fleet/model/fleet.ts';
-import { atOnce } from '../../../src/rest/pieces.ts';
+import { atOnce } from '../../../src/request/turns.ts';
 import { type CountOptions, countPlacements, type PlacementCount } from '../../../src/search/count/count.ts';
 import type { CandidateRequest } from '../../../src/search/request.ts';
 

@@ -1,9 +1,9 @@
+import { conditionsOf } from '../../../src/api/candidates/conditions.ts';
 import { parseCandidateRequest } from '../../../src/api/candidates/query.ts';
 import type { Fleet } from '../../../src/fleet/model/fleet.ts';
+import { atOnce } from '../../../src/request/turns.ts';
 import { placementService } from '../../../src/rest/microversions.ts';
-import { atOnce } from '../../../src/rest/pieces.ts';
 import { parseQuery } from '../../../src/rest/query_string.ts';
-import { conditionsOf } from '../../../src/search/conditions.ts';
 import { type ExplainOptions, type Explanation, explain } from '../../../src/search/explanation/explain.ts';
 import { createFleet } from '../../fleet/made_up_fleet.ts';
 import { rowsOf, type Topology } from '../topology.ts';

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import fc from 'fast-check';
+import { conditionsOf } from '../../../src/api/candidates/conditions.ts';
 import { parseCandidateRequest } from '../../../src/api/candidates/query.ts';
 import { parseQuery } from '../../../src/rest/query_string.ts';
-import { conditionsOf, requestWith } from '../../../src/search/conditions.ts';
+import { requestWith } from '../../../src/search/conditions.ts';
 import type { Explanation } from '../../../src/search/explanation/explain.ts';
 import { nodeAt, stockOf } from '../topology.ts';
 import { anyCase } from './any_case.ts';

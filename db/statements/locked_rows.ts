@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
-import type { Database } from '../../engine/connect.ts';
-import { briefWait, isLockRefused, type LockWait } from '../../engine/slow_lane.ts';
-import { leavesNoFormer } from '../consumers/former_generations.ts';
+import type { Database } from '../engine/connect.ts';
+import { briefWait, isLockRefused, type LockWait } from '../engine/slow_lane.ts';
+import { leavesNoFormer } from './consumers/consumer_row.ts';
 
 /** Rows that writes lock. */
 export type LockedRows = {
@@ -118,3 +118,39 @@ export const awaitConsumer = (uuid: string): Waits =>
 
 /** Waits until none of the tables is locked as a whole. @param tables `tablesOfClaims` or `tablesOfDeletions` */
 export const awaitTables = (tables: readonly RawBuilder<unknown>[]): Waits => awaiting(...tables);
+
+/**
+ * Locks providers, in the order in which all writes lock them.
+ *
+ * @param wait how long to wait for each lock. Without it, the time limit of a statement applies.
+ */
+export const lockProviders = (ids: readonly number[], wait?: LockWait): RawBuilder<unknown> => sql`
+  select id from resource_providers
+  where id = any(${ids}::integer[]) ${andLimitLockWait(wait)}
+  order by id for no key update`;
+
+/**
+ * Statements to run ahead of those that lock the same providers, if `wait` has a longer limit for these locks. The
+ * other locks of the transaction get the shorter limit.
+ */
+export const lockProvidersFirst = (
+  ids: readonly number[],
+  wait: LockWait | undefined,
+): readonly RawBuilder<unknown>[] =>
+  wait?.firstLockTimeoutMs === undefined
+    ? []
+    : [lockProviders(ids, { lockTimeoutMs: wait.firstLockTimeoutMs }), limitLockWait(wait)];
+
+/**
+ * Limits how long a single statement waits for the lock of each row. It must be evaluated before the statement requests
+ * such a lock. A statement that waits longer fails with `lockNotAvailable`, and nothing was done.
+ *
+ * The wait for a table that is locked as a whole is not limited in this statement, only in later ones of the same
+ * transaction: a statement locks its tables before anything of it is evaluated.
+ */
+export const limitLockWait = ({ lockTimeoutMs }: LockWait): RawBuilder<unknown> =>
+  sql`select set_config('lock_timeout', ${`${lockTimeoutMs}ms`}, true)`;
+
+/** The same as one more condition for the rows to lock, so that it needs no statement of its own. Empty without a wait. */
+export const andLimitLockWait = (wait: LockWait | undefined): RawBuilder<unknown> =>
+  wait === undefined ? sql`` : sql`and (${limitLockWait(wait)}) is not null`;

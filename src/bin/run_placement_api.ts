@@ -10,15 +10,21 @@ import { metricsAddress } from '../http/metrics_endpoint.ts';
 import { checkAddresses, type Listening, listen } from '../http/server/listen.ts';
 import { readTls, type Tls } from '../http/server/tls_files.ts';
 import { type Log, openLog } from '../log/log.ts';
+import { addConfigFlags, type ConfigFlags, loadConfig, printWarnings, runCommand } from '../start/command_line.ts';
+import { databaseWarning, describeDatabase } from '../start/database.ts';
+import { exitCodeOf } from '../start/exit_code.ts';
+import { giveBackMemory } from '../start/give_back_memory.ts';
+import { renew } from '../start/renew.ts';
+import { openService } from '../start/service.ts';
+import {
+  checkAuthentication,
+  checkShapes,
+  checkWorkers,
+  exposureWarning,
+  unconfiguredNotice,
+} from '../start/startup.ts';
+import { onStopSignal } from '../start/stop_signal.ts';
 import { escapeControlsInLines, print } from '../text/print.ts';
-import { addConfigFlags, type ConfigFlags, loadConfig, printWarnings, runCommand } from './command_line.ts';
-import { databaseWarning, describeDatabase } from './database.ts';
-import { exitCodeOf } from './exit_code.ts';
-import { giveBackMemory } from './give_back_memory.ts';
-import { renew } from './renew.ts';
-import { openService } from './service.ts';
-import { checkAuthentication, checkShapes, checkWorkers, exposureWarning, unconfiguredNotice } from './startup.ts';
-import { onStopSignal } from './stop_signal.ts';
 
 type Flags = ConfigFlags & {
   readonly host?: string;
@@ -28,12 +34,7 @@ type Flags = ConfigFlags & {
 };
 
 /** The program of a worker, both in src/ and in dist/. */
-const workerProgram = path.join(
-  import.meta.dirname,
-  '..',
-  'bin',
-  `placement-api-worker${path.extname(import.meta.filename)}`,
-);
+const workerProgram = path.join(import.meta.dirname, `placement-api-worker${path.extname(import.meta.filename)}`);
 
 /** The program placement-api: reads the command line of this process, and serves. */
 export async function placementApi(): Promise<void> {

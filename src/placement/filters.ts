@@ -1,0 +1,15 @@
+/** Required traits: at least one of each inner list. */
+type RequiredTraits = readonly (readonly string[])[];
+/** The names of required and of forbidden traits. */
+export type TraitFilter = { readonly required: RequiredTraits; readonly forbidden: readonly string[] };
+
+/**
+ * The UUIDs, as the client spells them, of required aggregates (at least one of each inner list) and of forbidden ones.
+ */
+export type AggregateFilter = {
+  readonly required: readonly (readonly string[])[];
+  readonly forbidden: readonly string[];
+};
+
+/** Amounts by class name. */
+export type Resources = ReadonlyMap<string, number>;
