@@ -232,6 +232,33 @@ test('among many trees those that cannot fit are passed, and no others', () => {
   assert.ok(answers > 50, `${answers} answers`);
 });
 
+test('a root that takes the index of another one, which it equals by all keys, does not hide that this one is a root no more', () => {
+  const stock = { VCPU: stockOf(8) };
+  let rows = rowsOf(Array.from({ length: 4 }, (_, number) => nodeAt(number, { stock })));
+  const { fleet, apply } = createFleet(rows);
+  const order = [{ kind: 'prefer' as const, traitName: 'CUSTOM_RARE' }];
+  const request = { ...requestOf([groupOf('', { VCPU: 1 })]), order };
+  const [top = 0, moved = 0, , last = 0] = fleet.roots.map(({ id }) => id);
+  assert.equal(keysOf(fleet, request).length, 4);
+  const belowTop = (id: number) => ({
+    ...rows,
+    providers: rows.providers.map((row) => (row.id === id ? { ...row, parent: top } : row)),
+  });
+  // The claim notes the last root before the move, which lets it take the index of the moved one.
+  const [claimed, told] = changes.claim(rows, last, 1);
+  apply(told);
+  rows = claimed;
+  rows = belowTop(moved);
+  apply({
+    ...noChanges,
+    whole: [moved],
+    providers: rows.providers.filter(({ id }) => id === moved),
+    inventories: rows.inventories.filter(({ provider }) => provider === moved),
+  });
+  assert.deepEqual(keysOf(fleet, request).toSorted(), expectedUnshared(rows, fleet, request).toSorted());
+  assert.equal(new Set(keysOf(fleet, request)).size, 4);
+});
+
 test('a group takes from the first of its providers by the same keys', () => {
   let compared = 0;
   fc.assert(

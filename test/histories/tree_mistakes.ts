@@ -11,7 +11,7 @@ export const treeMistakes: readonly Mistake[] = [
   },
   {
     name: 'same_subtree is not asked for',
-    file: 'src/search/candidate.ts',
+    file: 'src/search/combination.ts',
     from: 'depths.at(-1) === chosen.length - 1 && !isOneSubtree(chosen, depths)',
     to: 'false',
     scene: 'trees',

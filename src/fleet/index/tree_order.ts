@@ -127,8 +127,9 @@ function orderTrees(
       return dirty.size <= Math.max(fewChanges, roots.length / 4);
     },
     bringUpToDate: () => {
+      // All are removed before one is added: a root that took the index of another one among the roots would be equal to it.
+      for (const place of dirty) unlist(place);
       for (const place of dirty) {
-        unlist(place);
         const provider = providers[place];
         if (provider === undefined || provider.rootPlace === nowhere) continue;
         readTree(provider);
