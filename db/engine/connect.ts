@@ -3,10 +3,9 @@ import { type CompiledQuery, Kysely, PostgresDialect, type RawBuilder } from 'ky
 import pg from 'pg';
 import type { Tables } from '../tables.ts';
 import { type Breaks, type BreakWatch, watchForBreaks } from './breaks.ts';
-import { CommitsUnconfirmed, watchCommits } from './commit_watch.ts';
+import { CommitsUnconfirmed, isConfirming, watchCommits } from './commit_watch.ts';
 import type { EmbeddedSettings } from './embedded.ts';
 import { borrowingFrom, oneAfterTheOther, sparingFullServer } from './full_server.ts';
-import { isConfirming } from './is_confirming.ts';
 import { migrationLockOn, type WithMigrationLock } from './migration_lock.ts';
 import {
   begin,

@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { failureOf } from './failure_of.ts';
+import { failureOf } from './failures.ts';
 import { type Host, type Hosts, type Target, urlOf } from './hosts.ts';
 import { isPassing, wrongServerCode } from './sqlstate.ts';
 

@@ -1,8 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { Database } from '../engine/connect.ts';
-import { beforeAllIds, idOf } from './before_all_ids.ts';
 import { givingWay } from './give_way.ts';
-import type { OnlineMigration } from './online_migration.ts';
+import { beforeAllIds, idOf, type OnlineMigration } from './online_migration.ts';
 
 /**
  * Gives rows from before migration 004 their entity tags. It reads each table in the order of ids, and repeats this

@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import type { Database } from '../engine/connect.ts';
-import { utcNow } from '../engine/utc_now.ts';
+import { utcNow } from '../engine/time.ts';
 import { ensureOwners } from '../statements/claims/ensure_owners.ts';
 import { givingWay } from './give_way.ts';
 import type { OnlineMigration } from './online_migration.ts';

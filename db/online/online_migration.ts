@@ -1,3 +1,5 @@
+import { type RawBuilder, sql } from 'kysely';
+
 /** What one batch of an online data migration did. */
 export type Progress = {
   /** The rows that need migration, at most as many as the batch may migrate, plus the rows that cannot be migrated. */
@@ -14,3 +16,9 @@ export type OnlineMigration = {
   /** @param maxCount how many rows the batch may migrate, 1 or more. */
   runBatch(maxCount: number): Promise<Progress>;
 };
+
+/** A number below all ids, where a pass over a table begins. Ids may be below zero, down to the lowest number that their column takes. */
+export const beforeAllIds = Number.MIN_SAFE_INTEGER;
+
+/** An id, or `beforeAllIds`, as a value that is compared with ids. */
+export const idOf = (id: number): RawBuilder<number> => sql`${id}::bigint`;

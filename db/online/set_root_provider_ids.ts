@@ -1,8 +1,7 @@
 import { sql } from 'kysely';
 import type { Database } from '../engine/connect.ts';
-import { beforeAllIds, idOf } from './before_all_ids.ts';
 import { givingWay } from './give_way.ts';
-import type { OnlineMigration } from './online_migration.ts';
+import { beforeAllIds, idOf, type OnlineMigration } from './online_migration.ts';
 
 /**
  * Gives providers from before microversion 1.14 their root: the provider that is reached by following parents, which

@@ -1,5 +1,5 @@
 import type { Migration } from 'kysely';
-import type { migrationNames } from './migration_names.ts';
+import type { migrationNames } from './executed_migrations.ts';
 import * as placementSchema from './migrations/001_placement_schema.ts';
 import * as changeLog from './migrations/002_change_log.ts';
 import * as services from './migrations/003_services.ts';

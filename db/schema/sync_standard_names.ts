@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import type { Database } from '../engine/connect.ts';
 import { withFreeIds } from '../engine/taken_ids.ts';
-import { utcNow } from '../engine/utc_now.ts';
+import { utcNow } from '../engine/time.ts';
 import { standardResourceClasses } from './standard_resource_classes.ts';
 import { standardTraits } from './standard_traits.ts';
 

@@ -1,14 +1,9 @@
-import type { ClaimedTerm } from '../../db/statements/claims/claim_write.ts';
-import type { LockedRows } from '../../db/statements/locked_rows.ts';
-import type { IfMatch } from '../placement/entity_tag.ts';
+import type { ClaimedTerm, NamedId, NeighbourGuard } from '../../db/statements/claims/claim_write.ts';
+import type { EntityTag, IfMatch } from '../placement/entity_tag.ts';
 import type { InventoryFields } from '../placement/inventory.ts';
-import type { Entry } from '../queue/items.ts';
 import { concurrentlyUpdated } from '../request/errors.ts';
 import type { Condition } from '../search/conditions.ts';
 import type { CandidateRequest } from '../search/request.ts';
-import { namedOutside, relatedConsumers } from './neighbours.ts';
-import type { ClaimOutcome } from './outcome.ts';
-import type { Placement } from './placing.ts';
 
 /** The allocations that a consumer is to have after a claim, in place of all that it has now. */
 export type ConsumerClaim = {
@@ -119,97 +114,41 @@ export class ClaimRefused extends Error {
 /** The refusal of a claim that has lost too many races. */
 export const lostTooOften = (): ClaimRefused => new ClaimRefused('concurrent update', concurrentlyUpdated);
 
-/** A claim in the queue, and how it is to be judged. */
-export type PendingClaim = {
+/** The providers of each group of a query, by suffix. */
+export type Mappings = ReadonlyMap<string, readonly string[]>;
+
+/** What was found for the consumers of a claim that are by query. */
+export type Placement = {
+  /** The claim with what these consumers are to have. */
   readonly claim: Claim;
-  /** Whether its consumers must be read first. For new consumers they need not: the write proves that they are new. */
-  readonly readsConsumers: boolean;
-  /**
-   * The fleet to judge it on. If the known fleet does not allow it, it is judged on a fresh one, which may refuse it.
-   */
-  readonly judgedOn: 'known fleet' | 'fresh fleet';
-  /** How often it lost a race. */
-  readonly lostRaces: number;
-  /** Whether it has waited until its project, user and types were made. */
-  readonly hadOwnersMade: boolean;
-  /** The consumers that its queries name and that it does not write. They are read together with those that it writes. */
-  readonly neighbours: readonly string[];
-  /** Its consumers that name others, and those that are named. Two claims with one in common go in different batches. */
-  readonly related: readonly string[];
-  /** Of a claim by query, by UUID: the providers that were chosen last, and all chosen ones that were found locked. */
-  readonly tried: { chosen: readonly string[]; readonly avoided: Set<string> };
+  /** By the UUID of the consumer. */
+  readonly mappings: ReadonlyMap<string, Mappings>;
+  /** The ids of the providers that the choice relied on: they must be as they were, but for their usage. */
+  readonly reliedOn: readonly number[];
+  /** The consumers that its queries name in `with` and `apart_from`, and where they were. */
+  readonly neighbours: readonly NeighbourGuard[];
+  /** The custom classes and traits that its queries name. */
+  readonly names: { readonly classes: readonly NamedId[]; readonly traits: readonly NamedId[] };
 };
 
-/** A claim in a batch. */
-export type BatchedClaim = Entry<PendingClaim, ClaimOutcome>;
+/** What a claim came to. Empty for a claim without consumers by query: its client knows the outcome already. */
+export type ClaimOutcome = {
+  /** In the order of the claim. */
+  readonly consumers: readonly ConsumerOutcome[];
+  /** The generations of the providers of their allocations, by UUID. */
+  readonly generations: ReadonlyMap<string, number>;
+};
 
-/** A claim that has just arrived. */
-export function pending(claim: Claim): PendingClaim {
-  const related = relatedConsumers(claim);
-  return {
-    claim,
-    readsConsumers:
-      related.length > 0 ||
-      claim.consumers.some(
-        ({ knownGeneration, allocations, queries, expected }) =>
-          knownGeneration !== null || (allocations.size === 0 && queries === undefined) || expected !== undefined,
-      ),
-    judgedOn: 'known fleet',
-    lostRaces: 0,
-    hadOwnersMade: false,
-    neighbours: namedOutside(claim),
-    related,
-    tried: { chosen: [], avoided: new Set() },
-  };
-}
-
-/** Notes what was chosen for the consumers of a claim that are by query. */
-export function noteTried({ tried }: PendingClaim, { claim, mappings }: Placement): void {
-  const placed = claim.consumers.filter(({ uuid }) => mappings.has(uuid));
-  tried.chosen = placed.flatMap(({ allocations }) => [...allocations.keys()]);
-}
-
-/** Notes that some providers are locked: those claims that had chosen one of them need not wait for it. */
-export function avoidLocked(claims: readonly PendingClaim[], isLocked: (uuid: string) => boolean): void {
-  for (const { tried } of claims) {
-    if (!tried.chosen.some(isLocked)) continue;
-    for (const uuid of tried.chosen) if (isLocked(uuid)) tried.avoided.add(uuid);
-    tried.chosen = [];
-  }
-}
-
-/** The same claim, to be judged on a fresh fleet. */
-export const onFreshFleet = (claim: PendingClaim): PendingClaim => ({
-  ...claim,
-  judgedOn: 'fresh fleet',
-  readsConsumers: true,
-});
-
-/** The consumers that a claim writes, by their UUIDs. */
-export const consumersOf = ({ claim }: PendingClaim): string[] => claim.consumers.map(({ uuid }) => uuid);
-
-/** The consumers that a claim is judged by, by their UUIDs. */
-export const readBy = (claim: PendingClaim): string[] => [...consumersOf(claim), ...claim.neighbours];
-
-/**
- * The providers that a claim names, or that were chosen for it, and so locks, by their UUIDs. It may also lock those that
- * its consumers have now.
- */
-export const providersOf = ({ claim, tried }: PendingClaim): string[] => [
-  ...claim.consumers.flatMap(({ allocations }) => [...allocations.keys()]),
-  ...claim.inventories.map(({ providerUuid }) => providerUuid),
-  ...tried.chosen,
-];
-
-/** The rows that some claims lock. */
-export const rowsOf = (claims: readonly PendingClaim[]): LockedRows => ({
-  providers: [...new Set(claims.flatMap(providersOf))],
-  consumers: [...new Set(claims.flatMap(consumersOf))],
-});
-
-/**
- * Whether the owner and type of a consumer must be read: the claim keeps its type, which the entity tag contains, or
- * has `If-Match`.
- */
-export const needsOwner = ({ claim }: PendingClaim): boolean =>
-  claim.consumers.some(({ consumerType, expected }) => consumerType === undefined || expected !== undefined);
+/** What a consumer has once its claim is written. */
+export type ConsumerOutcome = Pick<ConsumerClaim, 'uuid' | 'allocations' | 'projectId' | 'userId'> & {
+  /** Of a consumer by query: the providers of each group. */
+  readonly mappings: Mappings | undefined;
+  /** Null for one without a type. */
+  readonly consumerType: string | null;
+  /** As clients know it from 1.40 on: claims by query are of later versions. */
+  readonly generation: number;
+  /** Null for one that has nothing. */
+  readonly etag: EntityTag | null;
+  /** When its term ends, in milliseconds since 1970; null for one that lasts. */
+  readonly expiresAtMs: number | null;
+};

@@ -14,10 +14,13 @@ import {
 } from '../../db/statements/locked_rows.ts';
 import type { FleetKeeper } from '../fleet/keep/keeper.ts';
 import { inBatches } from '../queue/queue.ts';
+import type { Claim, ClaimOutcome } from './claim.ts';
+import { openJudgeAhead } from './judge_ahead.ts';
+import { type Judged, judgeAgain, judgeBatch, type LostRaceOptions, watchForStaleness } from './judge_batch.ts';
+import { openOwners } from './outcome.ts';
 import {
   avoidLocked,
   type BatchedClaim,
-  type Claim,
   consumersOf,
   needsOwner,
   onFreshFleet,
@@ -26,10 +29,7 @@ import {
   providersOf,
   readBy,
   rowsOf,
-} from './claim.ts';
-import { openJudgeAhead } from './judge_ahead.ts';
-import { type Judged, judgeAgain, judgeBatch, type LostRaceOptions, watchForStaleness } from './judge_batch.ts';
-import { type ClaimOutcome, openOwners } from './outcome.ts';
+} from './pending_claim.ts';
 import { tryOut } from './try_out.ts';
 import { giveRefusals, openBatchWriter } from './write_batch.ts';
 

@@ -14,7 +14,14 @@ import type { Provider } from '../fleet/model/provider.ts';
 import { shownGeneration } from '../placement/consumer_generation.ts';
 import { allocationsTag, amountsByProvider, type EntityTag, isMatch } from '../placement/entity_tag.ts';
 import { noSuchClass } from '../request/errors.ts';
-import { type Claim, ClaimRefused, type ConsumerClaim, type ExpectedAllocations, isByQuery } from './claim.ts';
+import {
+  type Claim,
+  ClaimRefused,
+  type ConsumerClaim,
+  type ExpectedAllocations,
+  isByQuery,
+  type Placement,
+} from './claim.ts';
 import {
   type AllocationIds,
   checkNothingLeft,
@@ -24,7 +31,7 @@ import {
   type UsageChange,
 } from './judge_capacity.ts';
 import { relatedConsumers } from './neighbours.ts';
-import { onCertainFleet, type Placement, type PlacingOptions, placeConsumers } from './placing.ts';
+import { onCertainFleet, type PlacingOptions, placeConsumers } from './placing.ts';
 
 /**
  * Judges a claim by the fleet and by what the database has of its consumers. Returns what is to be written, and the

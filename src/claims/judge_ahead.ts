@@ -1,8 +1,8 @@
 import type { FleetKeeper } from '../fleet/keep/keeper.ts';
 import type { Fleet } from '../fleet/model/fleet.ts';
 import { showEffects } from '../fleet/model/own_writes.ts';
-import type { BatchedClaim, PendingClaim } from './claim.ts';
 import { effectsOf, isForeseeable, type Judged, judgeBatch, type Staleness } from './judge_batch.ts';
+import type { BatchedClaim, PendingClaim } from './pending_claim.ts';
 
 /**
  * A claim with this number of consumers by query, or more, is judged ahead: to judge it takes about as long as to write

@@ -7,19 +7,10 @@ import { openOverlay } from '../fleet/model/overlay.ts';
 import type { Effect } from '../fleet/model/own_writes.ts';
 import { type Inventory, inventoryOf } from '../fleet/model/provider.ts';
 import { exactCapacity } from '../placement/inventory.ts';
-import {
-  type BatchedClaim,
-  ClaimRefused,
-  isByQuery,
-  lostTooOften,
-  noteTried,
-  onFreshFleet,
-  type PendingClaim,
-} from './claim.ts';
+import { ClaimRefused, isByQuery, lostTooOften, type Placement } from './claim.ts';
 import { judge } from './judge.ts';
 import type { UsageChange } from './judge_capacity.ts';
-import type { Placement } from './placing.ts';
-import type { Refused } from './write_batch.ts';
+import { type BatchedClaim, noteTried, onFreshFleet, type PendingClaim } from './pending_claim.ts';
 
 /** The claims of a batch, by what comes next. None of them is settled. */
 type JudgedBatch = {
@@ -207,3 +198,6 @@ export function judgeAgain(
   onRetry?.();
   entry.again({ ...item, lostRaces: item.lostRaces + 1 }, prepare?.());
 }
+
+/** A claim that a fresh fleet does not allow, and the reason. */
+export type Refused = { readonly entry: BatchedClaim; readonly refusal: ClaimRefused };

@@ -4,8 +4,7 @@ import type { Provider } from '../fleet/model/provider.ts';
 import { normalUuid } from '../placement/uuid.ts';
 import { type AllowedTrees, allowedTreesOf, allTrees, heldTrees } from '../search/allowed_trees.ts';
 import type { CandidateRequest } from '../search/request.ts';
-import { type Claim, ClaimRefused, type ConsumerClaim } from './claim.ts';
-import { namedBy, namesOthers } from './placing.ts';
+import { type Claim, ClaimRefused, type ConsumerClaim, type PlacementQuery } from './claim.ts';
 
 /** The trees in which the consumers of a claim, and those that its queries name, have something. */
 export type Neighbours = {
@@ -123,3 +122,12 @@ export function neighboursOf(
 const noNeighbours: Neighbours = { allowedTrees: () => allTrees, note: () => {}, reliedOn: new Set() };
 
 const none: readonly never[] = [];
+
+/** Whether the queries of a consumer name consumers in `with` or `apart_from`. */
+export const namesOthers = ({ queries }: Pick<ConsumerClaim, 'queries'>): boolean =>
+  queries?.some(({ request }) => request.with.length + request.apartFrom.length > 0) === true;
+
+/** The consumers that some queries name in `with` or `apart_from`. */
+export const namedBy = (queries: readonly PlacementQuery[], by: 'with' | 'apartFrom'): readonly string[] => [
+  ...new Set(queries.flatMap(({ request }) => request[by])),
+];

@@ -5,33 +5,9 @@ import { type ConsumerWrite, isAbsent } from '../../db/statements/claims/claim_w
 import { ensureOwners } from '../../db/statements/claims/ensure_owners.ts';
 import type { WrittenClaims } from '../../db/statements/claims/write_claims.ts';
 import { laterGeneration } from '../../db/statements/generation.ts';
-import type { EntityTag } from '../placement/entity_tag.ts';
 import { inBatches } from '../queue/queue.ts';
-import type { ConsumerClaim } from './claim.ts';
+import type { ClaimOutcome } from './claim.ts';
 import type { Judged } from './judge_batch.ts';
-import type { Mappings } from './placing.ts';
-
-/** What a consumer has once its claim is written. */
-export type ConsumerOutcome = Pick<ConsumerClaim, 'uuid' | 'allocations' | 'projectId' | 'userId'> & {
-  /** Of a consumer by query: the providers of each group. */
-  readonly mappings: Mappings | undefined;
-  /** Null for one without a type. */
-  readonly consumerType: string | null;
-  /** As clients know it from 1.40 on: claims by query are of later versions. */
-  readonly generation: number;
-  /** Null for one that has nothing. */
-  readonly etag: EntityTag | null;
-  /** When its term ends, in milliseconds since 1970; null for one that lasts. */
-  readonly expiresAtMs: number | null;
-};
-
-/** What a claim came to. Empty for a claim without consumers by query: its client knows the outcome already. */
-export type ClaimOutcome = {
-  /** In the order of the claim. */
-  readonly consumers: readonly ConsumerOutcome[];
-  /** The generations of the providers of their allocations, by UUID. */
-  readonly generations: ReadonlyMap<string, number>;
-};
 
 const empty: ClaimOutcome = { consumers: [], generations: new Map() };
 

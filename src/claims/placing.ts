@@ -1,4 +1,4 @@
-import type { NamedId, NeighbourGuard } from '../../db/statements/claims/claim_write.ts';
+import type { NamedId } from '../../db/statements/claims/claim_write.ts';
 import type { ConsumerState } from '../../db/statements/claims/read_consumers.ts';
 import type { Fleet } from '../fleet/model/fleet.ts';
 import { type Names, nameOf } from '../fleet/model/names.ts';
@@ -11,25 +11,15 @@ import { type Candidate, takenByProvider } from '../search/candidate.ts';
 import { findPlace, firstUnmet, type Place } from '../search/place.ts';
 import type { CandidateRequest, Work } from '../search/request.ts';
 import { customNamesOf, type Resolution, requireKnownNames, resolveOrder } from '../search/resolve.ts';
-import { type Claim, ClaimRefused, type ConsumerClaim, type PlacementQuery } from './claim.ts';
-import { namedOutside, neighboursOf } from './neighbours.ts';
-
-/** The providers of each group of a query, by suffix. */
-export type Mappings = ReadonlyMap<string, readonly string[]>;
-
-/** What was found for the consumers of a claim that are by query. */
-export type Placement = {
-  /** The claim with what these consumers are to have. */
-  readonly claim: Claim;
-  /** By the UUID of the consumer. */
-  readonly mappings: ReadonlyMap<string, Mappings>;
-  /** The ids of the providers that the choice relied on: they must be as they were, but for their usage. */
-  readonly reliedOn: readonly number[];
-  /** The consumers that its queries name in `with` and `apart_from`, and where they were. */
-  readonly neighbours: readonly NeighbourGuard[];
-  /** The custom classes and traits that its queries name. */
-  readonly names: { readonly classes: readonly NamedId[]; readonly traits: readonly NamedId[] };
-};
+import {
+  type Claim,
+  ClaimRefused,
+  type ConsumerClaim,
+  type Mappings,
+  type Placement,
+  type PlacementQuery,
+} from './claim.ts';
+import { namedBy, namedOutside, namesOthers, neighboursOf } from './neighbours.ts';
 
 /** What a search for places depends on besides the fleet. */
 export type PlacingOptions = {
@@ -301,12 +291,3 @@ export function placingOrder(
   }
   return { placing: [...placing] };
 }
-
-/** Whether the queries of a consumer name consumers in `with` or `apart_from`. */
-export const namesOthers = ({ queries }: Pick<ConsumerClaim, 'queries'>): boolean =>
-  queries?.some(({ request }) => request.with.length + request.apartFrom.length > 0) === true;
-
-/** The consumers that some queries name in `with` or `apart_from`. */
-export const namedBy = (queries: readonly PlacementQuery[], by: 'with' | 'apartFrom'): readonly string[] => [
-  ...new Set(queries.flatMap(({ request }) => request[by])),
-];

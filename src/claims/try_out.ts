@@ -1,14 +1,15 @@
 import type { Database } from '../../db/engine/connect.ts';
 import { repeatLostRaces } from '../../db/engine/lost_race.ts';
-import { readClock } from '../../db/engine/read_clock.ts';
+import { readClock } from '../../db/engine/time.ts';
 import { type ConsumerState, readConsumers } from '../../db/statements/claims/read_consumers.ts';
 import type { FleetKeeper } from '../fleet/keep/keeper.ts';
 import type { Fleet } from '../fleet/model/fleet.ts';
 import { untilDone } from '../writes/until_done.ts';
-import { type Claim, ClaimRefused, lostTooOften, needsOwner, pending, readBy } from './claim.ts';
+import { type Claim, type ClaimOutcome, ClaimRefused, lostTooOften } from './claim.ts';
 import { judge } from './judge.ts';
 import type { LostRaceOptions } from './judge_batch.ts';
-import { type ClaimOutcome, generationsAfter, outcomeOf } from './outcome.ts';
+import { generationsAfter, outcomeOf } from './outcome.ts';
+import { needsOwner, pending, readBy } from './pending_claim.ts';
 import { haveTheSame } from './write_batch.ts';
 
 /**

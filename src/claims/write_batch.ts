@@ -5,17 +5,19 @@ import { isLostRace, isOfOneWrite, isTakenIn } from '../../db/engine/sqlstate.ts
 import type { ConsumerState } from '../../db/statements/claims/read_consumers.ts';
 import { type WriteOptions, type WrittenClaims, writeClaims } from '../../db/statements/claims/write_claims.ts';
 import type { FleetKeeper } from '../fleet/keep/keeper.ts';
-import { type BatchedClaim, type ClaimRefused, type RefusalReason, readBy } from './claim.ts';
+import type { ClaimRefused, RefusalReason } from './claim.ts';
 import {
   effectsOf,
   isForeseeable,
   type Judged,
   judgeAgain,
   type LostRaceOptions,
+  type Refused,
   roomsOf,
   type Staleness,
 } from './judge_batch.ts';
 import { type Owners, outcomeOf } from './outcome.ts';
+import { type BatchedClaim, readBy } from './pending_claim.ts';
 
 /**
  * The age at which the fleet is refreshed while other transactions claim on the same providers. Each batch reads in the
@@ -137,9 +139,6 @@ export function openBatchWriter(
     return isAsForeseen;
   };
 }
-
-/** A claim that a fresh fleet does not allow, and the reason. */
-export type Refused = { readonly entry: BatchedClaim; readonly refusal: ClaimRefused };
 
 type States = ReadonlyMap<string, ConsumerState>;
 

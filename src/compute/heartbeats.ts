@@ -25,7 +25,7 @@ export type Heartbeats = {
   /**
    * Registers a service, or notes its heartbeat. It resolves once that is written.
    *
-   * @throws an error of the kind `taken` (db/engine/failure_kind.ts) where another cell has the host.
+   * @throws an error of the kind `taken` (db/engine/failures.ts) where another cell has the host.
    */
   beat(registration: Registration): Promise<KnownService>;
 };

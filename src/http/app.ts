@@ -1,6 +1,6 @@
 import { Hono, type MiddlewareHandler } from 'hono';
 import type { Logger } from 'pino';
-import { failureKind } from '../../db/engine/failure_kind.ts';
+import { failureKind } from '../../db/engine/failures.ts';
 import type { Policy } from '../access/policy/policy.ts';
 import type { Config } from '../config/config.ts';
 import type { Outages } from '../log/outages.ts';

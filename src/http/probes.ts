@@ -1,6 +1,6 @@
 import type { Handler, Hono, MiddlewareHandler } from 'hono';
 import { routePath } from 'hono/route';
-import { failureKind } from '../../db/engine/failure_kind.ts';
+import { failureKind } from '../../db/engine/failures.ts';
 import type { Metrics } from '../metrics/metrics.ts';
 import { versionText } from '../rest/versions.ts';
 import type { HonoEnv } from './exchange.ts';

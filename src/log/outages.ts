@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import { CommitsUnconfirmed } from '../../db/engine/commit_watch.ts';
-import { failureOf } from '../../db/engine/failure_of.ts';
+import { failureOf } from '../../db/engine/failures.ts';
 import { isLockRefused } from '../../db/engine/slow_lane.ts';
 import { isLostRace, isOutOfRoom, isReadOnly, isUnavailable, NoIdLeft } from '../../db/engine/sqlstate.ts';
 

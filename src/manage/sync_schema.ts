@@ -1,7 +1,7 @@
 import type { Database } from '../../db/engine/connect.ts';
+import { migrationNames } from '../../db/schema/executed_migrations.ts';
 import { raiseSequences } from '../../db/schema/id_sequences.ts';
 import { migrateToLatest } from '../../db/schema/migrate.ts';
-import { migrationNames } from '../../db/schema/migration_names.ts';
 import { readRevision } from '../../db/schema/revision.ts';
 import { refuseUnwatchedTables } from '../../db/schema/watched_tables.ts';
 import type { Config } from '../config/config.ts';

@@ -1,11 +1,11 @@
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Database, openDatabase } from '../../db/engine/connect.ts';
-import { failureOf } from '../../db/engine/failure_of.ts';
+import { failureOf } from '../../db/engine/failures.ts';
 import { hostsOf } from '../../db/engine/hosts.ts';
 import { nameOfHost } from '../../db/engine/hosts_pool.ts';
 import type { OnStatement } from '../../db/engine/pool.ts';
-import { reach } from '../../db/engine/reach.ts';
+import { reach } from '../../db/engine/server_state.ts';
 import { hasSqlstate, sqlstate } from '../../db/engine/sqlstate.ts';
 import { raiseSequences } from '../../db/schema/id_sequences.ts';
 import { migrateToLatest, olderSchema, pendingMigrations } from '../../db/schema/migrate.ts';

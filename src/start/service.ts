@@ -1,7 +1,7 @@
 import type { Hono } from 'hono';
 import { type Logger, pino } from 'pino';
 import type { Database } from '../../db/engine/connect.ts';
-import { requireWritable } from '../../db/engine/writable.ts';
+import { requireWritable } from '../../db/engine/server_state.ts';
 import type { Keystone } from '../access/keystone/authenticate.ts';
 import { publicAddress } from '../access/keystone/settings.ts';
 import { openPolicy } from '../access/policy/policy.ts';

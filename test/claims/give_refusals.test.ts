@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ConsumerState } from '../../db/statements/claims/read_consumers.ts';
-import { type BatchedClaim, ClaimRefused, pending, type RefusalReason } from '../../src/claims/claim.ts';
+import { ClaimRefused, type RefusalReason } from '../../src/claims/claim.ts';
+import { type BatchedClaim, pending } from '../../src/claims/pending_claim.ts';
 import { giveRefusals } from '../../src/claims/write_batch.ts';
 import { claimOn } from '../races/claim_on.ts';
 

@@ -2,15 +2,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ConsumerState } from '../../db/statements/claims/read_consumers.ts';
-import {
-  type BatchedClaim,
-  type Claim,
-  type ConsumerClaim,
-  onFreshFleet,
-  type PendingClaim,
-  pending,
-} from '../../src/claims/claim.ts';
+import type { Claim, ConsumerClaim } from '../../src/claims/claim.ts';
 import { judgeBatch } from '../../src/claims/judge_batch.ts';
+import { type BatchedClaim, onFreshFleet, type PendingClaim, pending } from '../../src/claims/pending_claim.ts';
 import { groupOf, requestOf } from '../candidates/plain_request.ts';
 import { nodeAt, providerUuid, rowsOf, stockOf } from '../candidates/topology.ts';
 import { createFleet } from '../fleet/made_up_fleet.ts';

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { sql } from 'kysely';
-import { arrayText } from '../../db/engine/array_text.ts';
 import { openDatabase } from '../../db/engine/connect.ts';
+import { arrayText } from '../../db/engine/pool.ts';
 import { engines, withFreshDatabase } from '../engines.ts';
 
 /** Lists that the service writes itself, and lists that it leaves to node-postgres. */

@@ -2,7 +2,7 @@
  * A process that locks the folder of an embedded database when it is told to, and tells whether it could. The test of the lock
  * starts many of them.
  */
-import { lockFolder } from '../../db/engine/embedded_lock.ts';
+import { lockFolder } from '../../db/engine/embedded_folder.ts';
 
 const [folder = ''] = process.argv.slice(2);
 process.once('message', async () => {

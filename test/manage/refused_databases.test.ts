@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { migrationNames } from '../../db/schema/migration_names.ts';
+import { migrationNames } from '../../db/schema/executed_migrations.ts';
 import { revisions } from '../../db/schema/revision.ts';
 import { postgresqlServer } from '../engines.ts';
 import { createDatabase, databaseUrl, execute } from '../postgresql.ts';

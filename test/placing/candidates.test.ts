@@ -3,16 +3,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import type { ConsumerState } from '../../db/statements/claims/read_consumers.ts';
-import {
-  type BatchedClaim,
-  type Claim,
-  ClaimRefused,
-  type ConsumerClaim,
-  onFreshFleet,
-  pending,
-} from '../../src/claims/claim.ts';
+import { type Claim, ClaimRefused, type ConsumerClaim, type Placement } from '../../src/claims/claim.ts';
 import { judgeBatch } from '../../src/claims/judge_batch.ts';
-import { onCertainFleet, type Placement, placeConsumers } from '../../src/claims/placing.ts';
+import { type BatchedClaim, onFreshFleet, pending } from '../../src/claims/pending_claim.ts';
+import { onCertainFleet, placeConsumers } from '../../src/claims/placing.ts';
 import { keyValue, type TreeKey } from '../../src/fleet/index/tree_order.ts';
 import type { Fleet } from '../../src/fleet/model/fleet.ts';
 import { nameOf } from '../../src/fleet/model/names.ts';

@@ -1,8 +1,7 @@
 import type { ConsumerState } from '../../db/statements/claims/read_consumers.ts';
-import { type Claim, ClaimRefused, type ConsumerClaim } from '../../src/claims/claim.ts';
+import { type Claim, type ClaimOutcome, ClaimRefused, type ConsumerClaim } from '../../src/claims/claim.ts';
 import { judge } from '../../src/claims/judge.ts';
 import { type Neighbours, neighboursOf } from '../../src/claims/neighbours.ts';
-import type { ClaimOutcome } from '../../src/claims/outcome.ts';
 import type { Fleet } from '../../src/fleet/model/fleet.ts';
 import { nameOf } from '../../src/fleet/model/names.ts';
 import { type Amount, openOverlay } from '../../src/fleet/model/overlay.ts';

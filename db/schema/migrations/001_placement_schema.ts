@@ -1,7 +1,7 @@
 import { type Kysely, type QueryExecutorProvider, sql } from 'kysely';
 import type { Database } from '../../engine/connect.ts';
 import { repeatUntilLocked, waitBriefly } from '../brief_locks.ts';
-import { addMissingColumns, type Columns } from '../missing_columns.ts';
+import { addMissingColumns, type Columns } from '../missing_table.ts';
 import { correctRevision } from '../revision.ts';
 
 /**

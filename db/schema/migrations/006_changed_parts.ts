@@ -1,5 +1,5 @@
 import { type Kysely, sql } from 'kysely';
-import { addMissingColumns, type Columns } from '../missing_columns.ts';
+import { addMissingColumns, type Columns } from '../missing_table.ts';
 
 /**
  * The change log tells which parts of a provider changed, and the UUID of a provider that was made or deleted, for clients that

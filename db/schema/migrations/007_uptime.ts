@@ -1,5 +1,5 @@
 import type { Kysely } from 'kysely';
-import { addMissingColumns } from '../missing_columns.ts';
+import { addMissingColumns } from '../missing_table.ts';
 
 /** How long the machine of a service has been up, as its agent reports it; null if the agent does not. */
 export async function up(db: Kysely<unknown>): Promise<void> {

@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import type { Database } from '../../engine/connect.ts';
 import type { LockWait } from '../../engine/slow_lane.ts';
-import { utcNow } from '../../engine/utc_now.ts';
+import { utcNow } from '../../engine/time.ts';
 
 /**
  * Makes sure that these projects, users and consumer types exist. The names are sorted, so that two transactions cannot

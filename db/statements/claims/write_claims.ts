@@ -2,7 +2,7 @@ import { type RawBuilder, sql } from 'kysely';
 import type { Database } from '../../engine/connect.ts';
 import { serverRun } from '../../engine/server_run.ts';
 import type { LockWait } from '../../engine/slow_lane.ts';
-import { utcNow } from '../../engine/utc_now.ts';
+import { utcNow } from '../../engine/time.ts';
 import { inventoryChangesSince, type Moment } from '../../fleet/change_log.ts';
 import { leavesNoFormer } from '../consumers/consumer_row.ts';
 import { carryTermsOver, noteRewritten } from '../consumers/set_term.ts';

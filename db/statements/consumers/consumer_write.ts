@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { Database } from '../../engine/connect.ts';
-import { utcNow } from '../../engine/utc_now.ts';
+import { utcNow } from '../../engine/time.ts';
 import { hasSeen, type NamedAllocation } from '../claims/read_allocations.ts';
 import { raised } from '../generation.ts';
 import { carryTermsOver, noteRewritten } from './set_term.ts';

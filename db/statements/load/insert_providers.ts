@@ -1,5 +1,5 @@
 import { type RawBuilder, sql } from 'kysely';
-import { utcNow } from '../../engine/utc_now.ts';
+import { utcNow } from '../../engine/time.ts';
 import type { InventoryValues } from '../providers/write_inventories.ts';
 
 /*

@@ -1,8 +1,8 @@
 import { sql } from 'kysely';
 import type { Database } from '../../engine/connect.ts';
-import { failureKind } from '../../engine/failure_kind.ts';
+import { failureKind } from '../../engine/failures.ts';
 import { repeatLostRaces } from '../../engine/lost_race.ts';
-import { utcNow } from '../../engine/utc_now.ts';
+import { utcNow } from '../../engine/time.ts';
 
 /** The first id of a custom class; standard classes have lower ids. Upstream's MIN_CUSTOM_RESOURCE_CLASS_ID. */
 export const firstCustomClassId = 10_000;

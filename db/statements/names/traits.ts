@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import type { Database } from '../../engine/connect.ts';
 import { hasSqlstate, sqlstate } from '../../engine/sqlstate.ts';
-import { utcNow } from '../../engine/utc_now.ts';
+import { utcNow } from '../../engine/time.ts';
 
 /** Creates a trait, unless it exists. @returns whether it is new. */
 export async function createTrait({ write }: Pick<Database, 'write'>, name: string): Promise<boolean> {

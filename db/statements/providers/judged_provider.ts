@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
-import { failureKind } from '../../engine/failure_kind.ts';
+import { failureKind } from '../../engine/failures.ts';
 import { isOnRun } from '../../engine/server_run.ts';
-import { utcNow } from '../../engine/utc_now.ts';
+import { utcNow } from '../../engine/time.ts';
 import { inventoryChangesSince, type Moment } from '../../fleet/change_log.ts';
 import { raised } from '../generation.ts';
 import type { PartTags } from '../written_tags.ts';

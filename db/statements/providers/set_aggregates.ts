@@ -1,5 +1,5 @@
 import { type RawBuilder, sql } from 'kysely';
-import { utcNow } from '../../engine/utc_now.ts';
+import { utcNow } from '../../engine/time.ts';
 import { numbered } from '../rows.ts';
 import { type PartTags, providerTagsAreWritten, writtenTags } from '../written_tags.ts';
 import { askedWrites, isAsked, type JudgedProvider, raisedGenerations } from './judged_provider.ts';

@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import type { Database } from '../../engine/connect.ts';
-import { utcNow } from '../../engine/utc_now.ts';
+import { utcNow } from '../../engine/time.ts';
 import {
   type ChangeOutcome,
   changedNodes,

@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { Database } from '../../engine/connect.ts';
 import type { LockWait } from '../../engine/slow_lane.ts';
-import { utcNow } from '../../engine/utc_now.ts';
+import { utcNow } from '../../engine/time.ts';
 import { raised } from '../generation.ts';
 import { computeBinary } from './service_row.ts';
 

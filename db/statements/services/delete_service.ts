@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { Database } from '../../engine/connect.ts';
-import { utcNow } from '../../engine/utc_now.ts';
+import { utcNow } from '../../engine/time.ts';
 import { computeBinary, type KnownService, type ServiceRow } from './service_row.ts';
 
 /** Whether a provider in the tree of the host of `services s` has allocations. */

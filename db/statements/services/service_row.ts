@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { Database } from '../../engine/connect.ts';
 import { repeatLostRaces } from '../../engine/lost_race.ts';
-import { utcNow } from '../../engine/utc_now.ts';
+import { utcNow } from '../../engine/time.ts';
 
 /** The binary of the agents that serve providers. Services of other binaries are only listed. */
 export const computeBinary = 'nova-compute';

@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import type { Database } from '../../engine/connect.ts';
-import { utcNow } from '../../engine/utc_now.ts';
+import { utcNow } from '../../engine/time.ts';
 import { agreeDisabledTrait } from './agree_disabled_trait.ts';
 import { type ServiceRow, serviceColumns } from './service_row.ts';
 

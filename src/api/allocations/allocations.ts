@@ -1,8 +1,7 @@
-import { failureKind } from '../../../db/engine/failure_kind.ts';
+import { failureKind } from '../../../db/engine/failures.ts';
 import { isStorable } from '../../../db/engine/storable.ts';
 import { deleteSeenAllocations } from '../../../db/statements/claims/delete_allocations.ts';
-import { isByQuery } from '../../claims/claim.ts';
-import type { ClaimOutcome, ConsumerOutcome } from '../../claims/outcome.ts';
+import { type ClaimOutcome, type ConsumerOutcome, isByQuery } from '../../claims/claim.ts';
 import { allocationsTag, unknownType } from '../../placement/entity_tag.ts';
 import { isUuidLike, normalUuid } from '../../placement/uuid.ts';
 import { badRequest, notFound } from '../../request/errors.ts';

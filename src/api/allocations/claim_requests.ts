@@ -1,13 +1,13 @@
 import { isStorable } from '../../../db/engine/storable.ts';
 import {
   type Claim,
+  type ClaimOutcome,
   ClaimRefused,
   type ConsumerClaim,
   type InventoryFault,
   type PlacementQuery,
   type RefusalReason,
 } from '../../claims/claim.ts';
-import type { ClaimOutcome } from '../../claims/outcome.ts';
 import { placingOrder } from '../../claims/placing.ts';
 import type { Config } from '../../config/config.ts';
 import { unknownType } from '../../placement/entity_tag.ts';

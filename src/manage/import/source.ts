@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
 import mysql from 'mysql2/promise';
-import { failureOf } from '../../../db/engine/failure_of.ts';
+import { failureOf } from '../../../db/engine/failures.ts';
 import { splitDatabaseUrl } from '../../config/database_url.ts';
 
 /** How the connection to the source is encrypted. */

@@ -1,7 +1,7 @@
 import { type FileHandle, open } from 'node:fs/promises';
 import { type Kysely, sql } from 'kysely';
 import type { Database } from '../../../db/engine/connect.ts';
-import { failureKind } from '../../../db/engine/failure_kind.ts';
+import { failureKind } from '../../../db/engine/failures.ts';
 import { withFreeIds } from '../../../db/engine/taken_ids.ts';
 import { analyzeTables } from '../../../db/schema/analyze_tables.ts';
 import {

@@ -14,7 +14,7 @@ import {
 } from './sqlstate.ts';
 
 /** What an error of the database means for the request that it failed. */
-export type FailureKind =
+type FailureKind =
   /** The database cannot be reached, or does not serve now. */
   | 'unavailable'
   /** The database has no place for a further connection, and the service has none. */
@@ -59,4 +59,15 @@ export function failureKind(error: unknown): FailureKind | undefined {
   if (hasSqlstate(error, sqlstate.uniqueViolation)) return 'taken';
   if (!isUnstorable(error)) return undefined;
   return hasSqlstate(error, sqlstate.numberOutOfRange) ? 'number too large' : 'text not storable';
+}
+
+/**
+ * Why the database could not be reached, as text. Node joins the errors of several addresses in one that has no
+ * message.
+ */
+export function failureOf(error: unknown): string {
+  if (error instanceof AggregateError && error.message === '') {
+    return error.errors.map((each: unknown) => failureOf(each)).join(', ');
+  }
+  return error instanceof Error ? error.message : String(error);
 }

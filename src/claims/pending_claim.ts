@@ -1,0 +1,99 @@
+import type { LockedRows } from '../../db/statements/locked_rows.ts';
+import type { Entry } from '../queue/items.ts';
+import type { Claim, ClaimOutcome, Placement } from './claim.ts';
+import { namedOutside, relatedConsumers } from './neighbours.ts';
+
+/** A claim in the queue, and how it is to be judged. */
+export type PendingClaim = {
+  readonly claim: Claim;
+  /** Whether its consumers must be read first. For new consumers they need not: the write proves that they are new. */
+  readonly readsConsumers: boolean;
+  /**
+   * The fleet to judge it on. If the known fleet does not allow it, it is judged on a fresh one, which may refuse it.
+   */
+  readonly judgedOn: 'known fleet' | 'fresh fleet';
+  /** How often it lost a race. */
+  readonly lostRaces: number;
+  /** Whether it has waited until its project, user and types were made. */
+  readonly hadOwnersMade: boolean;
+  /** The consumers that its queries name and that it does not write. They are read together with those that it writes. */
+  readonly neighbours: readonly string[];
+  /** Its consumers that name others, and those that are named. Two claims with one in common go in different batches. */
+  readonly related: readonly string[];
+  /** Of a claim by query, by UUID: the providers that were chosen last, and all chosen ones that were found locked. */
+  readonly tried: { chosen: readonly string[]; readonly avoided: Set<string> };
+};
+
+/** A claim in a batch. */
+export type BatchedClaim = Entry<PendingClaim, ClaimOutcome>;
+
+/** A claim that has just arrived. */
+export function pending(claim: Claim): PendingClaim {
+  const related = relatedConsumers(claim);
+  return {
+    claim,
+    readsConsumers:
+      related.length > 0 ||
+      claim.consumers.some(
+        ({ knownGeneration, allocations, queries, expected }) =>
+          knownGeneration !== null || (allocations.size === 0 && queries === undefined) || expected !== undefined,
+      ),
+    judgedOn: 'known fleet',
+    lostRaces: 0,
+    hadOwnersMade: false,
+    neighbours: namedOutside(claim),
+    related,
+    tried: { chosen: [], avoided: new Set() },
+  };
+}
+
+/** Notes what was chosen for the consumers of a claim that are by query. */
+export function noteTried({ tried }: PendingClaim, { claim, mappings }: Placement): void {
+  const placed = claim.consumers.filter(({ uuid }) => mappings.has(uuid));
+  tried.chosen = placed.flatMap(({ allocations }) => [...allocations.keys()]);
+}
+
+/** Notes that some providers are locked: those claims that had chosen one of them need not wait for it. */
+export function avoidLocked(claims: readonly PendingClaim[], isLocked: (uuid: string) => boolean): void {
+  for (const { tried } of claims) {
+    if (!tried.chosen.some(isLocked)) continue;
+    for (const uuid of tried.chosen) if (isLocked(uuid)) tried.avoided.add(uuid);
+    tried.chosen = [];
+  }
+}
+
+/** The same claim, to be judged on a fresh fleet. */
+export const onFreshFleet = (claim: PendingClaim): PendingClaim => ({
+  ...claim,
+  judgedOn: 'fresh fleet',
+  readsConsumers: true,
+});
+
+/** The consumers that a claim writes, by their UUIDs. */
+export const consumersOf = ({ claim }: PendingClaim): string[] => claim.consumers.map(({ uuid }) => uuid);
+
+/** The consumers that a claim is judged by, by their UUIDs. */
+export const readBy = (claim: PendingClaim): string[] => [...consumersOf(claim), ...claim.neighbours];
+
+/**
+ * The providers that a claim names, or that were chosen for it, and so locks, by their UUIDs. It may also lock those that
+ * its consumers have now.
+ */
+export const providersOf = ({ claim, tried }: PendingClaim): string[] => [
+  ...claim.consumers.flatMap(({ allocations }) => [...allocations.keys()]),
+  ...claim.inventories.map(({ providerUuid }) => providerUuid),
+  ...tried.chosen,
+];
+
+/** The rows that some claims lock. */
+export const rowsOf = (claims: readonly PendingClaim[]): LockedRows => ({
+  providers: [...new Set(claims.flatMap(providersOf))],
+  consumers: [...new Set(claims.flatMap(consumersOf))],
+});
+
+/**
+ * Whether the owner and type of a consumer must be read: the claim keeps its type, which the entity tag contains, or
+ * has `If-Match`.
+ */
+export const needsOwner = ({ claim }: PendingClaim): boolean =>
+  claim.consumers.some(({ consumerType, expected }) => consumerType === undefined || expected !== undefined);
