@@ -155,9 +155,13 @@ suite('PostgreSQL has no place for further connections', () => {
 
   test('without any connection requests are 503 with the reason, until there is one', async () => {
     await withFullServer(async ({ send, host, takeAll, other, free }) => {
-      await other.query(`select pg_terminate_backend(pid) from pg_stat_activity
-        where datname = current_database() and application_name = 'placement'`);
-      await takeAll();
+      // The service may open a connection again before all others are taken.
+      const own = `from pg_stat_activity where datname = current_database() and application_name = 'placement'`;
+      await until('the service has no connection', async () => {
+        await other.query(`select pg_terminate_backend(pid) ${own}`);
+        await takeAll();
+        return (await other.query(`select ${own}`)).rowCount === 0;
+      });
       const refused = await claim(send, host, randomUUID());
       assert.equal(refused.status, 503);
       assert.equal(refused.headers.get('retry-after'), '1');
