@@ -6,10 +6,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { loadFleet } from '../../src/fleet/keep/load.ts';
 import { engines } from '../engines.ts';
-import { host } from '../hostile/server.ts';
 import { formOf } from '../races/fleet_form.ts';
 import { at } from '../requests.ts';
-import { claimOf, holder, withDeployment } from './deployment.ts';
+import { claimOf, holder, host, withDeployment } from './deployment.ts';
 
 const highest = 2_147_483_647;
 const path = `/resource_providers/${host}`;

@@ -1,9 +1,8 @@
 /** Names with a special meaning in JavaScript, at places where the API accepts only UUIDs and capital letters. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { host } from '../hostile/server.ts';
 import { at } from '../requests.ts';
-import { claimOf, holder, withDeployment } from './deployment.ts';
+import { claimOf, holder, host, withDeployment } from './deployment.ts';
 
 for (const name of ['__proto__', 'constructor']) {
   test(`${name} is an ordinary name of consumer types, consumers and providers`, async () => {

@@ -6,10 +6,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { loadFleet } from '../../src/fleet/keep/load.ts';
 import { maxRatio } from '../../src/placement/inventory.ts';
-import { host } from '../hostile/server.ts';
 import { formOf } from '../races/fleet_form.ts';
 import { at } from '../requests.ts';
-import { claimOf, type Deployment, withDeployment } from './deployment.ts';
+import { claimOf, type Deployment, host, withDeployment } from './deployment.ts';
 
 const other = '/allocations/00000000-0000-4000-8000-000000000012';
 

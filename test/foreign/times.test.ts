@@ -1,8 +1,7 @@
 /** Impossible times: PostgreSQL also has infinite times, and years before and after those of HTTP. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { host } from '../hostile/server.ts';
-import { claimOf, holder, withDeployment } from './deployment.ts';
+import { claimOf, holder, host, withDeployment } from './deployment.ts';
 
 const tables = ['resource_providers', 'inventories', 'allocations', 'consumers', 'traits', 'resource_classes'];
 const paths = ['', '/inventories', '/inventories/VCPU', '/allocations', '/traits'].map(

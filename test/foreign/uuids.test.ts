@@ -5,10 +5,9 @@ import { loadFleet } from '../../src/fleet/keep/load.ts';
 import { placementService } from '../../src/rest/microversions.ts';
 import { versionTexts } from '../../src/rest/versions.ts';
 import { engines } from '../engines.ts';
-import { host } from '../hostile/server.ts';
 import { formOf } from '../races/fleet_form.ts';
 import { accepted, at } from '../requests.ts';
-import { claimOf, holder, withDeployment } from './deployment.ts';
+import { claimOf, holder, host, withDeployment } from './deployment.ts';
 
 const odd: readonly string[] = [
   'a "quoted" one',

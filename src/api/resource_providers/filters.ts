@@ -62,8 +62,10 @@ function* find(fleet: Fleet, filters: Filters, turns: Turns): Pieces<readonly Pr
   const filter = yield* resolve(fleet, filters, treeRoot, turns);
   if (filter === undefined) return [];
   const named = [...(name ? [fleet.byName.get(name)] : []), ...(uuid ? [fleet.byUuid.get(uuid)] : [])];
-  const [first, second = first] = named;
-  const only = named.length === 0 ? undefined : new Set(first !== undefined && first === second ? [first] : []);
+  const [first] = named;
+  // Both may be given: then the name and the UUID must be those of one provider.
+  const isOne = first !== undefined && named.every((provider) => provider === first);
+  const only = named.length === 0 ? undefined : new Set(isOne ? [first] : []);
   const { few, isWanted, rounds } = wantedBy(fleet, filter, only);
   const among = treeRoot === undefined ? inOrder(fleet, few) : treeOf(treeRoot);
   return yield* keep(among, isWanted, rounds, turns);
