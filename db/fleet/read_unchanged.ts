@@ -3,6 +3,7 @@ import type { Database } from '../engine/connect.ts';
 import { onlyRow } from '../engine/only_row.ts';
 import type { Moment } from './change_log.ts';
 import { readChangedIds, readNames } from './changed_parts.ts';
+import { inSnapshot } from './in_snapshot.ts';
 import { readPages } from './pages.ts';
 import { areAmong, type FleetPage, type Ids, type NameRows } from './rows.ts';
 
@@ -25,16 +26,13 @@ const lockTimeoutMs = 1_000;
  * @returns undefined where the log lacks changes, or everything must be loaded
  */
 export function readUnchanged(
-  { patient }: Database,
+  database: Database,
   since: Moment,
   { wanted, most }: { readonly wanted: Ids; readonly most: number },
 ): Promise<ReadBeside | undefined> {
-  return patient
-    .transaction()
-    .setIsolationLevel('repeatable read')
-    .setAccessMode('read only')
-    .execute(async (trx) => {
-      await sql`set local lock_timeout = ${sql.lit(lockTimeoutMs)}`.execute(trx);
+  return inSnapshot(
+    database,
+    async (trx) => {
       const { reload, ids: logged } = await readChangedIds(trx, since);
       if (reload) return undefined;
       const changed = new Set(logged ?? []);
@@ -47,18 +45,19 @@ export function readUnchanged(
       let page: FleetPage | undefined;
       if (ids.length <= most) for await (const only of readPages(trx, [wanted])) page = only;
       return { page, ids, changed };
-    });
+    },
+    lockTimeoutMs,
+  );
 }
 
 /** Reads all names; undefined where the log says that some changed since a moment, or lacks changes. */
-export function readUnchangedNames({ patient }: Database, since: Moment): Promise<NameRows | undefined> {
-  return patient
-    .transaction()
-    .setIsolationLevel('repeatable read')
-    .setAccessMode('read only')
-    .execute(async (trx) => {
-      await sql`set local lock_timeout = ${sql.lit(lockTimeoutMs)}`.execute(trx);
+export function readUnchangedNames(database: Database, since: Moment): Promise<NameRows | undefined> {
+  return inSnapshot(
+    database,
+    async (trx) => {
       const { reload, areNamesChanged } = await readChangedIds(trx, since);
       return reload || areNamesChanged ? undefined : readNames(trx);
-    });
+    },
+    lockTimeoutMs,
+  );
 }

@@ -2,6 +2,7 @@ import { sql, type Transaction } from 'kysely';
 import type { Database } from '../../../db/engine/connect.ts';
 import { type Moment, readMoment } from '../../../db/fleet/change_log.ts';
 import { didMostChange, readChangedIds, readNames } from '../../../db/fleet/changed_parts.ts';
+import { inSnapshot } from '../../../db/fleet/in_snapshot.ts';
 import { type LogState, readLogState } from '../../../db/fleet/log_position.ts';
 import { readPages, usualPage } from '../../../db/fleet/pages.ts';
 import type { Changes } from '../../../db/fleet/read_changes.ts';
@@ -24,25 +25,21 @@ type Loaded = {
  * @param options.moments those of the process, if it has had another fleet before
  */
 export function loadFleet(
-  { patient }: Database,
+  database: Database,
   options: { readonly providersPerPage?: number; readonly moments?: HeldMoments } = {},
 ): Promise<Loaded> {
   const { providersPerPage = usualPage, moments } = options;
-  return patient
-    .transaction()
-    .setIsolationLevel('repeatable read')
-    .setAccessMode('read only')
-    .execute(async (trx) => {
-      const moment = await readMoment(trx);
-      const log = await readLogState(trx);
-      const names = {
-        traitNames: (await selectTraitNames.execute(trx)).rows,
-        classNames: (await selectClassNames.execute(trx)).rows,
-      };
-      const builder = buildFleet(names, moment.serverRun, moments);
-      for await (const page of readPages(trx, await pagesOfAll(trx, providersPerPage))) builder.add(page);
-      return { living: builder.finish(), moment, log };
-    });
+  return inSnapshot(database, async (trx) => {
+    const moment = await readMoment(trx);
+    const log = await readLogState(trx);
+    const names = {
+      traitNames: (await selectTraitNames.execute(trx)).rows,
+      classNames: (await selectClassNames.execute(trx)).rows,
+    };
+    const builder = buildFleet(names, moment.serverRun, moments);
+    for await (const page of readPages(trx, await pagesOfAll(trx, providersPerPage))) builder.add(page);
+    return { living: builder.finish(), moment, log };
+  });
 }
 
 /** Ranges that together contain all ids, one range for each page. */
@@ -71,13 +68,10 @@ const lockTimeoutMs = 5_000;
  * @returns undefined if everything must be loaded: the log lacks changes, or most providers changed
  * @throws `lockNotAvailable` if another transaction keeps a table locked.
  */
-export function catchUp({ patient }: Database, living: LivingFleet, since: Moment): Promise<CaughtUp | undefined> {
-  return patient
-    .transaction()
-    .setIsolationLevel('repeatable read')
-    .setAccessMode('read only')
-    .execute(async (trx) => {
-      await sql`set local lock_timeout = ${sql.lit(lockTimeoutMs)}`.execute(trx);
+export function catchUp(database: Database, living: LivingFleet, since: Moment): Promise<CaughtUp | undefined> {
+  return inSnapshot(
+    database,
+    async (trx) => {
       // For thousands of ids the planner would read whole tables, and do so again for each page.
       await sql`set local enable_seqscan = off`.execute(trx);
       const most = Math.max(usualPage, living.fleet.byId.size * worthwhile);
@@ -89,7 +83,9 @@ export function catchUp({ patient }: Database, living: LivingFleet, since: Momen
       for await (const rows of readPages(trx, inPages(changed))) change.add(rows);
       const names = areNamesChanged ? await readNames(trx) : { traitNames: null, classNames: null };
       return { ...read, apply: () => change.apply(changed, names) };
-    });
+    },
+    lockTimeoutMs,
+  );
 }
 
 /**
