@@ -100,7 +100,7 @@ const reasons: Readonly<Record<string, string>> = {
  * Why the operating system refused the folder of the embedded database, with the remedy. Any other error is returned as
  * it is.
  */
-export function folderFailure(folder: string, error: unknown): unknown {
+function folderFailure(folder: string, error: unknown): unknown {
   if (!(error instanceof Error) || !('code' in error) || typeof error.code !== 'string') return error;
   return new Error(
     `The embedded database cannot be in ${path.resolve(folder)}: ${reasons[error.code] ?? error.message}. Set ` +
@@ -113,7 +113,7 @@ export function folderFailure(folder: string, error: unknown): unknown {
  * The error for files that the embedded PostgreSQL cannot start with, with the remedy. Its own error says only
  * "Aborted()".
  */
-export function startFailure(folder: string, error: unknown): Error {
+function startFailure(folder: string, error: unknown): Error {
   return new Error(
     `The embedded database in ${path.resolve(folder)} cannot be opened: its files are damaged, are not this user's, are of ` +
       'another version of PostgreSQL, or the disk is full. Put a backup of the folder in its place; or, to begin with an empty ' +

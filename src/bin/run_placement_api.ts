@@ -147,7 +147,7 @@ async function serveTogether(config: Config, tls: Tls | undefined, logger: Logge
 }
 
 /** What a start says: to the terminal or systemd, and into the log file where there is one. */
-export type StartLines = {
+type StartLines = {
   line(text: string): void;
   /** @param printed those that were printed before the log was opened */
   warnings(texts: readonly (string | undefined)[], printed: readonly string[]): void;
@@ -156,7 +156,7 @@ export type StartLines = {
 };
 
 /** Without a log file the log is on standard error, beside these lines. */
-export const startLines = ({ logger, isFile }: Pick<Log, 'logger' | 'isFile'>): StartLines => ({
+const startLines = ({ logger, isFile }: Pick<Log, 'logger' | 'isFile'>): StartLines => ({
   line: (text) => {
     print(text);
     if (isFile) logger.info(text);
@@ -179,7 +179,7 @@ export const startLines = ({ logger, isFile }: Pick<Log, 'logger' | 'isFile'>): 
  *
  * @param status the text that `systemctl status` shows
  */
-export function tellSystemd(status: string, logger: Logger): void {
+function tellSystemd(status: string, logger: Logger): void {
   if (process.env.NOTIFY_SOCKET === undefined) return;
   execFile('systemd-notify', ['--ready', `--status=${status}`], (err) => {
     if (err !== null) logger.error({ reason: err.message }, 'systemd could not be told that the service is ready');
@@ -191,7 +191,7 @@ export function tellSystemd(status: string, logger: Logger): void {
  * then runs without authentication, because there are no settings of Keystone. Flags of the command line do not count:
  * they are for trying things out.
  */
-export const isUnconfigured = ({ files, settings }: LoadedConfig): boolean =>
+const isUnconfigured = ({ files, settings }: LoadedConfig): boolean =>
   files.length === 0 &&
   settings.every(({ written }) => {
     if (written === undefined || written.source.from === 'command line') return true;
@@ -199,7 +199,7 @@ export const isUnconfigured = ({ files, settings }: LoadedConfig): boolean =>
   });
 
 /** The setting of a service without configuration, instead of upstream's default, keystone. */
-export const withoutAuthentication: Override = {
+const withoutAuthentication: Override = {
   group: 'api',
   name: 'auth_strategy',
   text: 'noauth2',

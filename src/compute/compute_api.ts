@@ -15,7 +15,7 @@ import { invalidBody } from './validation.ts';
 import { computeService, openPaths, since, versionEndpoints } from './versions.ts';
 
 /** There are no host aggregates here; `openstack hypervisor show` asks for their list, and fails without one. */
-export const hostAggregateEndpoints: readonly Endpoint<Dependencies>[] = [
+const hostAggregateEndpoints: readonly Endpoint<Dependencies>[] = [
   {
     method: 'GET',
     path: '/compute/v2.1/os-aggregates',
@@ -66,7 +66,7 @@ export function openComputeApi(dependencies: {
 const novaVersionHeader = 'x-openstack-nova-api-version';
 
 /** How Nova's framework speaks: its headers, its faults, and what it says of versions. */
-export const computeDialect: Dialect = {
+const computeDialect: Dialect = {
   requestedMinor,
   versionHeaders: (service, minor) => ({
     [versionHeader]: `${service.type} ${versionText(service, minor)}`,

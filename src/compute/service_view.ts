@@ -35,8 +35,7 @@ export const statusOf = ({ disabled }: Pick<ServiceRow, 'disabled'>): 'disabled'
 export const stateOf = ({ up }: Pick<ServiceRow, 'up'>): 'up' | 'down' => (up ? 'up' : 'down');
 
 /** A service without a zone is in Nova's default zone, which is another one for services that are not nova-compute. */
-export const zoneOf = ({ zone, binary }: ServiceRow): string =>
-  zone ?? (binary === computeBinary ? 'nova' : 'internal');
+const zoneOf = ({ zone, binary }: ServiceRow): string => zone ?? (binary === computeBinary ? 'nova' : 'internal');
 
 /** The services that a filter finds. @throws ApiError 503 if they lose the uuid that they get, each time */
 export const findServices = (

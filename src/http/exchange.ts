@@ -206,7 +206,7 @@ export const incomingOf = (env: unknown): IncomingMessage | undefined =>
     : undefined;
 
 /** The place in an absolute URL where the path begins, after scheme and authority. */
-export const pathStart = (url: string): number => {
+const pathStart = (url: string): number => {
   const slash = url.indexOf('/', url.indexOf('//') + 2);
   return slash === -1 ? url.length : slash;
 };
@@ -223,7 +223,7 @@ export function targetOf(url: string, incoming: IncomingMessage | undefined): Ta
 }
 
 /** The path and the query string of a request. */
-export type Target = {
+type Target = {
   /** The decoded path. */
   readonly path: string;
   /** The query string, with its question mark. */

@@ -1,6 +1,6 @@
 /**
  * A map that keeps at most `most` entries: one more, and the entry that was set longest ago is forgotten. An entry that is set again
- * counts as new: who wants to keep what is used sets it when it is used. To get an entry costs no more than in a map.
+ * counts as new, so an entry that is set at each use is kept. To get an entry costs no more than in a map.
  */
 export class Cache<Key, Value> extends Map<Key, Value> {
   readonly #most: number;

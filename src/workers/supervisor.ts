@@ -76,7 +76,7 @@ export type Workers = {
 };
 
 /** The options of `startWorkers`. */
-export type WorkersOptions = {
+type WorkersOptions = {
   readonly config: Config;
   readonly tls: Tls | undefined;
   /** The file that a worker process runs. */
@@ -96,7 +96,7 @@ const endPatienceMs = 27_000;
  *
  * @throws Error if all of them failed; each of them has logged why.
  */
-export async function startWorkers(options: WorkersOptions): Promise<Workers> {
+async function startWorkers(options: WorkersOptions): Promise<Workers> {
   const { handOver, logger, program } = options;
   let { config } = options;
   const count = config.api.workers;

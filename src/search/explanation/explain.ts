@@ -195,7 +195,7 @@ const mostSums = 1000;
  * @param turns those after which the work pauses
  * @returns undefined if it would take too much work
  */
-export function* largestAmount(
+function* largestAmount(
   names: KnownNames,
   conditions: readonly Condition[],
   condition: ResourceCondition,
