@@ -13,10 +13,9 @@ import { openServiceOn } from '../services.ts';
 import { countLacking, insertOldRows } from './old_rows.ts';
 import { assertStored } from './stored_tags.ts';
 
-/* The goal is 10 s for ROWS=100000. The test uses fewer rows, and allows more time for a slow and busy machine. */
+/* The test prints how long the migration takes. The goal is 10 s for ROWS=100000 on an idle machine; by default there are fewer rows. */
 const count = Number(process.env.ROWS ?? 20_000);
 const rows = { providers: (count * 15) / 100, consumers: (count * 55) / 100 };
-const allowedSeconds = 60;
 
 test(`${count} old rows get their tags while writes go on`, async (t) => {
   await withCommands('postgresql', 'migrated', async ({ config, configFile, folder, run, withDatabase }) => {
@@ -91,7 +90,6 @@ test(`${count} old rows get their tags while writes go on`, async (t) => {
     t.diagnostic(`${count} rows: ${seconds.toFixed(1)} s, beside ${written} writes`);
 
     assert.equal(ended.code, 0, ended.stdout.slice(-2000) + ended.stderr);
-    assert.ok(seconds < allowedSeconds, `${seconds} s`);
     assert.ok(written > 50, `only ${written} writes`);
     assert.deepEqual(await readAll(), before);
     await withDatabase(async (database) => assert.equal(await countLacking(database), 0));
