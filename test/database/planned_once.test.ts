@@ -27,7 +27,8 @@ for (const engine of engines) {
       );
       const ofRefresh = rows.filter(({ statement }) => /^\s*with changes as materialized/.test(statement));
       assert.ok(
-        ofRefresh.some(({ for_all }) => for_all >= refreshes),
+        // A refresh in the background may have read some of the changes.
+        ofRefresh.some(({ for_all }) => for_all > refreshes / 2),
         JSON.stringify(ofRefresh),
       );
     });
