@@ -1,8 +1,8 @@
 import { sql } from 'kysely';
 import type { PlacementService } from '../../src/start/service.ts';
-import type { Engine } from '../engines.ts';
+import { anyEngine, type Engine } from '../engines.ts';
 import { type Answer, accepted, makeProvider, newClaim, requestsTo, type Send } from '../requests.ts';
-import { withTestService } from '../services.ts';
+import { openTestService } from '../services.ts';
 
 export const [host, holder] = ['00000000-0000-4000-8000-000000000001', '00000000-0000-4000-8000-000000000011'];
 
@@ -19,21 +19,38 @@ export type Deployment = {
 /** The body of a claim of `amount` VCPU of the host by a new consumer. */
 export const claimOf = (amount: number) => newClaim({ [host]: { VCPU: amount } });
 
-/** Calls back with a deployment in which `holder` has 2 of the 8 VCPU of `host`, whose generation is 2. */
+/** Opens a service on a fresh database without providers. The caller closes the service. */
+export async function openDeployment(engine: Engine): Promise<Deployment> {
+  const service = await openTestService(engine);
+  const send = requestsTo(service);
+  return {
+    service,
+    send,
+    succeed: async (...request) => accepted(await send(...request)),
+    execute: async (...statements) => {
+      for (const statement of statements) await sql.raw(statement).execute(service.database.kysely);
+    },
+  };
+}
+
+/** Makes `host` with 8 VCPU, of which `holder` has 2. The generation of `host` is 2 then. */
+export async function makeHolder({ send, succeed }: Deployment): Promise<void> {
+  await makeProvider(send, host, { VCPU: { total: 8 } });
+  await succeed('PUT', `/allocations/${holder}`, claimOf(2));
+}
+
+/** Calls back with a deployment after `makeHolder`, and closes its service. */
 export async function withDeployment(
   use: (deployment: Deployment) => Promise<void>,
-  engine: Engine = 'embedded',
+  engine: Engine = anyEngine,
 ): Promise<void> {
-  await withTestService(engine, {}, async (service) => {
-    const send = requestsTo(service);
-    const succeed: Deployment['succeed'] = async (...request) => accepted(await send(...request));
-    const execute: Deployment['execute'] = async (...statements) => {
-      for (const statement of statements) await sql.raw(statement).execute(service.database.kysely);
-    };
-    await makeProvider(send, host, { VCPU: { total: 8 } });
-    await succeed('PUT', `/allocations/${holder}`, claimOf(2));
-    await use({ service, send, succeed, execute });
-  });
+  const deployment = await openDeployment(engine);
+  try {
+    await makeHolder(deployment);
+    await use(deployment);
+  } finally {
+    await deployment.service.close();
+  }
 }
 
 /** The tables whose rows get their ids from sequences. */

@@ -1,13 +1,13 @@
 /** UUIDs of providers that the API would refuse: SQL may write any text of up to 36 characters. */
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { after, before, suite, test } from 'node:test';
 import { loadFleet } from '../../src/fleet/keep/load.ts';
 import { placementService } from '../../src/rest/microversions.ts';
 import { versionTexts } from '../../src/rest/versions.ts';
 import { engines } from '../engines.ts';
 import { formOf } from '../races/fleet_form.ts';
 import { accepted, at } from '../requests.ts';
-import { claimOf, holder, host, withDeployment } from './deployment.ts';
+import { claimOf, type Deployment, holder, host, makeHolder, openDeployment, withDeployment } from './deployment.ts';
 
 const odd: readonly string[] = [
   'a "quoted" one',
@@ -27,9 +27,17 @@ const other = '00000000-0000-4000-8000-000000000012';
 const versions = ['1.10', '1.12', '1.29', '1.34', ...versionTexts(placementService).slice(39)];
 
 for (const engine of engines) {
-  for (const uuid of odd) {
-    test(`a provider with the UUID ${JSON.stringify(uuid)} is shown and changed like others on ${engine}`, async () => {
-      await withDeployment(async ({ service, send, execute }) => {
+  suite(`on ${engine}`, () => {
+    let deployment: Deployment;
+    before(async () => {
+      deployment = await openDeployment(engine);
+    });
+    after(() => deployment.service.close());
+
+    for (const uuid of odd) {
+      test(`a provider with the UUID ${JSON.stringify(uuid)} is shown and changed like others`, async () => {
+        const { service, send, execute } = deployment;
+        await makeHolder(deployment);
         accepted(await send('POST', '/resource_providers', { uuid: child, name: 'child', parent_provider_uuid: host }));
         const stored = `'${uuid.replaceAll("'", "''")}'`;
         await execute(`update resource_providers set uuid = ${stored} where uuid = '${host}'`);
@@ -85,13 +93,14 @@ for (const engine of engines) {
         assert.equal(status, 400, 'a claim names UUIDs only');
         accepted(await send('GET', '/metrics'));
         accepted(await send('DELETE', `/allocations/${holder}`));
-        if (hasPath) {
-          accepted(await send('DELETE', `/resource_providers/${child}`));
-          accepted(await send('DELETE', self));
-        }
-      }, engine);
-    });
-  }
+        accepted(await send('DELETE', `/resource_providers/${child}`));
+        // What has no path is deleted under the UUID that it had before.
+        if (!hasPath) await execute(`update resource_providers set uuid = '${host}' where uuid = ${stored}`);
+        accepted(await send('DELETE', hasPath ? self : `/resource_providers/${host}`));
+        assert.deepEqual(at((await send('GET', '/resource_providers')).json, 'resource_providers'), []);
+      });
+    }
+  });
 }
 
 for (const uuid of ['0000ABCD-0000-4000-8000-0000000000EF', '0000abcd0000400080000000000000ef']) {
