@@ -94,13 +94,15 @@ export async function execute(url: string, statement: string): Promise<pg.QueryR
 export type FreshDatabase = { readonly url: string; drop(): Promise<void> };
 
 /**
- * Creates a database with a name of its own.
+ * Creates a database with a name of its own. Copying the files of the template costs half the CPU time of writing all
+ * its pages to the log, which is PostgreSQL's default.
  *
  * @param template a database that the new one is a copy of; nobody may be connected to it.
  */
 export async function createDatabase(serverUrl: string, template = 'template0'): Promise<FreshDatabase> {
   const name = `test_${randomUUID().replaceAll('-', '')}`;
-  await execute(serverUrl, `create database ${name} template ${pg.escapeIdentifier(template)}`);
+  const source = pg.escapeIdentifier(template);
+  await execute(serverUrl, `create database ${name} template ${source} strategy file_copy`);
   return {
     url: databaseUrl(serverUrl, name),
     drop: async () => {
